@@ -1,0 +1,195 @@
+//! The one trait that a drive, simulated or real, has to offer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BlockError, ByteSize, Completion, Nanos, Operation, Request};
+
+/// Which clock a device's times are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// Simulated: advances only while someone waits for it; exact from run to run.
+    Virtual,
+    /// The machine's monotonic clock.
+    Wall,
+}
+
+/// What a device tells about itself; the same things that an operating system knows of a drive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceInfo {
+    /// Model or path, for people.
+    pub name: String,
+    /// Addressable bytes.
+    pub capacity: ByteSize,
+    /// Smallest addressable unit; offsets and lengths are multiples of it.
+    pub logical_block: ByteSize,
+    /// Largest request accepted.
+    pub max_transfer: ByteSize,
+    /// How many requests the device takes at once; more wait in the host's queue.
+    pub queue_depth: u32,
+    /// Whose time it is.
+    pub clock: Clock,
+}
+
+/// What went over the host interface and, where the device tells, what the flash did for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceCounters {
+    /// Completed read requests.
+    pub host_reads: u64,
+    /// Bytes of completed reads.
+    pub host_bytes_read: ByteSize,
+    /// Completed write requests.
+    pub host_writes: u64,
+    /// Bytes of completed writes.
+    pub host_bytes_written: ByteSize,
+    /// Completed flushes.
+    pub flushes: u64,
+    /// Completed trims.
+    pub trims: u64,
+    /// The flash side; `None` where the device does not tell.
+    pub flash: Option<FlashCounters>,
+}
+
+/// What the flash did, in the terms of a drive's own log page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlashCounters {
+    /// Bytes programmed into flash for any reason, padding included.
+    pub bytes_programmed: ByteSize,
+    /// Of those, bytes that hold no data because a flush closed a half-filled page.
+    pub padding_bytes: ByteSize,
+    /// Of those, bytes that garbage collection moved.
+    pub gc_bytes_moved: ByteSize,
+    /// Garbage collections of one superblock each.
+    pub gc_runs: u64,
+    /// Erased superblocks.
+    pub erases: u64,
+    /// Bytes sensed from flash for host reads, fills of partial pages and garbage collection.
+    pub bytes_read: ByteSize,
+    /// Logical pages that the host read although nobody had written them.
+    pub unwritten_pages_read: u64,
+}
+
+impl DeviceCounters {
+    /// What happened since `earlier`.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            host_reads: self.host_reads - earlier.host_reads,
+            host_bytes_read: self.host_bytes_read - earlier.host_bytes_read,
+            host_writes: self.host_writes - earlier.host_writes,
+            host_bytes_written: self.host_bytes_written - earlier.host_bytes_written,
+            flushes: self.flushes - earlier.flushes,
+            trims: self.trims - earlier.trims,
+            flash: self.flash.map(|now| now.since(&earlier.flash.unwrap_or_default())),
+        }
+    }
+
+    /// Write amplification: flash bytes programmed ÷ host bytes written; `None` where the device does not tell or
+    /// nothing was written.
+    pub fn write_amplification(&self) -> Option<f64> {
+        let flash = self.flash?;
+        (self.host_bytes_written.0 > 0).then(|| flash.bytes_programmed.0 as f64 / self.host_bytes_written.0 as f64)
+    }
+}
+
+impl FlashCounters {
+    /// What happened since `earlier`.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            bytes_programmed: self.bytes_programmed - earlier.bytes_programmed,
+            padding_bytes: self.padding_bytes - earlier.padding_bytes,
+            gc_bytes_moved: self.gc_bytes_moved - earlier.gc_bytes_moved,
+            gc_runs: self.gc_runs - earlier.gc_runs,
+            erases: self.erases - earlier.erases,
+            bytes_read: self.bytes_read - earlier.bytes_read,
+            unwritten_pages_read: self.unwritten_pages_read - earlier.unwritten_pages_read,
+        }
+    }
+}
+
+/// A drive: requests in, completions out, a clock.
+///
+/// Completions come in the order in which the device finishes, not in the order of submission.
+pub trait BlockDevice {
+    /// What the device tells about itself.
+    fn info(&self) -> &DeviceInfo;
+
+    /// The device's clock.
+    fn now(&self) -> Nanos;
+
+    /// Hands one request to the device.
+    ///
+    /// # Errors
+    /// A request that breaks the rules of [`Request`] or reaches behind the device is refused here; what goes wrong
+    /// later is told in its [`Completion`].
+    fn submit(&mut self, request: Request) -> Result<(), BlockError>;
+
+    /// Waits for the next completion; `None` when nothing is outstanding. On a virtual clock this is what moves time.
+    ///
+    /// # Errors
+    /// When the device is lost as a whole; the failure of one request is in its [`Completion`].
+    fn wait(&mut self) -> Result<Option<Completion>, BlockError>;
+
+    /// Requests submitted and not yet given back by [`BlockDevice::wait`].
+    fn outstanding(&self) -> usize;
+
+    /// Lets `duration` pass without waiting for a completion (think time; work in the background goes on).
+    ///
+    /// # Errors
+    /// When the device is lost.
+    fn pause(&mut self, duration: Nanos) -> Result<(), BlockError>;
+
+    /// Everything since the device came up.
+    fn counters(&self) -> DeviceCounters;
+}
+
+impl DeviceInfo {
+    /// Checks a request against what the device tells about itself.
+    ///
+    /// # Errors
+    /// [`BlockError::InvalidRequest`] with the reason.
+    pub fn check(&self, request: &Request) -> Result<(), BlockError> {
+        let fail = |reason: String| {
+            let Request { operation, offset, length, .. } = request;
+            Err(BlockError::InvalidRequest { operation: *operation, offset: *offset, length: *length, reason })
+        };
+        if request.operation == Operation::Flush {
+            return Ok(());
+        }
+        if request.length.0 == 0 {
+            return fail("its length is zero".into());
+        }
+        if !request.offset.is_multiple_of(self.logical_block) || !request.length.is_multiple_of(self.logical_block) {
+            return fail(format!("offset and length must be multiples of {}", self.logical_block));
+        }
+        if request.operation != Operation::Trim && request.length > self.max_transfer {
+            return fail(format!("the device takes at most {} at once", self.max_transfer));
+        }
+        match request.end() {
+            Some(end) if end <= self.capacity => {}
+            _ => return fail(format!("it reaches behind the device's {}", self.capacity)),
+        }
+        match &request.buffer {
+            Some(buffer) if buffer.len() as u64 != request.length.0 => {
+                fail(format!("its buffer holds {} bytes", buffer.len()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Submits one request and waits for it, at queue depth one.
+///
+/// # Errors
+/// When the request is refused or fails.
+///
+/// # Panics
+/// Never; a device that completes another request first is told as [`BlockError::Protocol`].
+pub fn execute(device: &mut dyn BlockDevice, request: Request) -> Result<Completion, BlockError> {
+    if device.outstanding() != 0 {
+        return Err(BlockError::Protocol("a request at depth one was made while others were outstanding"));
+    }
+    device.submit(request)?;
+    let completion = device.wait()?.ok_or(BlockError::Protocol("the device lost a request"))?;
+    completion.result.clone()?;
+    Ok(completion)
+}

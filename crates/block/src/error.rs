@@ -1,0 +1,46 @@
+//! What can go wrong between a caller and a drive.
+
+use crate::{ByteSize, Operation};
+
+/// A failed or refused piece of I/O.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BlockError {
+    /// The request itself makes no sense for this device.
+    #[error("{operation:?} of {length} at byte {}: {reason}", offset.0)]
+    InvalidRequest {
+        /// What was asked.
+        operation: Operation,
+        /// Where.
+        offset: ByteSize,
+        /// How much.
+        length: ByteSize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The operating system refused or failed.
+    #[error("{context}: {message}")]
+    Os {
+        /// What was being done, with the path.
+        context: String,
+        /// The system's own words.
+        message: String,
+        /// `errno`, 0 where there is none.
+        errno: i32,
+    },
+    /// flashwise refuses for safety's sake.
+    #[error("{0}")]
+    Refused(String),
+    /// A caller or a device broke the rules of the interface.
+    #[error("internal: {0}")]
+    Protocol(&'static str),
+    /// The user pressed Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl BlockError {
+    /// An operating-system error with what was being done.
+    pub fn os(context: impl Into<String>, error: &std::io::Error) -> Self {
+        Self::Os { context: context.into(), message: error.to_string(), errno: error.raw_os_error().unwrap_or(0) }
+    }
+}

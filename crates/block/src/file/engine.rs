@@ -1,0 +1,86 @@
+//! The seam between a device's bookkeeping and what carries out its I/O.
+
+use std::io;
+use std::time::Instant;
+
+/// One thing to do to the file.
+#[derive(Clone, Copy, Debug)]
+pub enum Job {
+    /// Fill `length` bytes at `start` from the file at `offset`.
+    Read {
+        /// Memory that is written.
+        start: *mut u8,
+        /// How much.
+        length: u32,
+        /// Where in the file.
+        offset: u64,
+    },
+    /// Write `length` bytes at `start` to the file at `offset`.
+    Write {
+        /// Memory that is read.
+        start: *const u8,
+        /// How much.
+        length: u32,
+        /// Where in the file.
+        offset: u64,
+        /// Done only when it is on the medium (`RWF_DSYNC`).
+        durable: bool,
+    },
+    /// Give the bytes back to the file system; the file keeps its size.
+    Punch {
+        /// Where in the file.
+        offset: u64,
+        /// How much.
+        length: u64,
+    },
+    /// Make completed writes durable (`fdatasync`).
+    Sync,
+}
+
+// SAFETY: the pointers are only addresses handed to the kernel; `Engine::start` demands that the memory outlives the
+// job, whichever thread carries it out.
+unsafe impl Send for Job {}
+
+/// A job's end.
+#[derive(Clone, Copy, Debug)]
+pub struct Done {
+    /// As given to [`Engine::start`].
+    pub slot: usize,
+    /// The system call's return value: bytes moved, or `-errno`.
+    pub result: i32,
+    /// When the host saw it.
+    pub at: Instant,
+}
+
+/// How long to wait for the first job that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Not at all.
+    Now,
+    /// Until this moment.
+    Until(Instant),
+    /// As long as it takes. Only while a job is in flight, else nothing would end it.
+    Forever,
+}
+
+/// Carries out jobs on one file.
+pub trait Engine: Send {
+    /// How many jobs it has at once, at most.
+    fn depth(&self) -> usize;
+
+    /// Takes a job. It reaches the kernel at the next [`Engine::reap`] at the latest.
+    ///
+    /// # Errors
+    /// When the engine cannot take it. The job is not under way then.
+    ///
+    /// # Safety
+    /// The job's memory must stay valid, and untouched for a read, until [`Engine::reap`] has told that `slot` is
+    /// done. At most [`Engine::depth`] jobs may be under way, each in a slot of its own.
+    unsafe fn start(&mut self, slot: usize, job: Job) -> io::Result<()>;
+
+    /// Adds to `done` what is done, after waiting for at least one as `patience` says.
+    ///
+    /// # Errors
+    /// When the engine as a whole fails. A job's own failure is in its [`Done`].
+    fn reap(&mut self, patience: Patience, done: &mut Vec<Done>) -> io::Result<()>;
+}

@@ -1,0 +1,422 @@
+//! A real drive, reached through a scratch file with `O_DIRECT`.
+//!
+//! ```text
+//!   submit ─▶ host queue ─▶ slots (queue_depth of them) ─▶ engine: io_uring, or threads where that is forbidden
+//!   wait   ◀─ ready      ◀─ stamped when the host sees it ◀─┘
+//! ```
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `mod.rs` | [`FileDevice`]: bookkeeping, times, counters, the meaning of results |
+//! | `scratch.rs` | [`ScratchFile`]: the only file that flashwise ever writes to for a measurement |
+//! | `engine.rs` | the seam between both: start a job, reap what is done |
+//! | `ring.rs`, `threads.rs` | the two engines |
+//! | `memory.rs` | payloads for requests that carry none |
+//!
+//! # Rules
+//!
+//! - **Memory outlives I/O.** A slot owns its request's memory until the engine has told that the job is done. Dropping
+//!   the device waits for every job in flight; if even waiting fails, the memory is leaked, never freed.
+//! - **A failed flush is final.** After a flush or a FUA write has failed, the kernel may tell the next flush that all
+//!   is well although the data is lost, so every later flush and FUA write of the same device fails too.
+//! - **Times** are `CLOCK_MONOTONIC`, zero when the device was opened. A request is stamped when it is submitted, its
+//!   time in the host queue included, and when the host first sees its completion: inside [`BlockDevice::submit`],
+//!   [`BlockDevice::wait`] or [`BlockDevice::pause`]. Who computes for long between those calls, sees long latencies.
+//!
+//! # What a file cannot do
+//!
+//! A file system sits between this device and the drive, and some of it shows:
+//!
+//! - Reading what was never written (or was trimmed) is answered by the file system without asking the drive. Write
+//!   a region before its reads are measured. The first write to a block also updates the file system's own data.
+//! - A trim punches a hole (`fallocate`). The drive hears of it only where the file system is mounted with `discard`,
+//!   and the next write there may fail when the file system has run full meanwhile.
+//! - A file has extents: neighbours in the file are mostly, but not always, neighbours on the drive. The kernel splits
+//!   requests that are larger than the drive takes.
+//! - Some file systems accept `O_DIRECT` and serve from memory all the same (tmpfs since Linux 6.6, ZFS before 2.3):
+//!   look at the type in [`DeviceInfo::name`].
+
+mod engine;
+mod memory;
+mod ring;
+mod scratch;
+mod threads;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::mem;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use self::engine::{Done, Engine, Job, Patience};
+use self::memory::{Noise, Pool};
+use self::ring::Ring;
+pub use self::scratch::ScratchFile;
+use self::threads::Threads;
+use crate::{
+    BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, IoBuffer, Nanos, Operation,
+    Request,
+};
+
+/// Largest request. The kernel splits what the drive does not take at once.
+const MAX_TRANSFER: ByteSize = ByteSize::mib(8);
+
+/// A real drive behind a [`ScratchFile`], on the machine's monotonic clock.
+///
+/// I/O goes through io_uring, 256 requests at once. Where io_uring is forbidden (many containers) or too old, 64
+/// threads take its place and [`DeviceInfo::name`] says so. A write without a buffer carries random bytes, so that a
+/// drive that compresses is not flattered; a read without one is read all the same and thrown away.
+///
+/// ```no_run
+/// use flashwise_block::{BlockDevice, ByteSize, FileDevice, Request, execute};
+/// # fn main() -> Result<(), flashwise_block::BlockError> {
+/// let mut device = FileDevice::scratch("/var/tmp".as_ref(), ByteSize::gib(1))?;
+/// let written = execute(&mut device, Request::write(ByteSize(0), ByteSize::kib(64)))?;
+/// println!("{} on {}", written.latency(), device.info().name);
+/// # Ok(())
+/// # }
+/// ```
+pub struct FileDevice {
+    /// Told to everybody who asks.
+    info: DeviceInfo,
+    /// Zero of the clock.
+    opened: Instant,
+    /// Submitted, and waiting for a free slot.
+    host_queue: VecDeque<InFlight>,
+    /// One slot for each request that the engine can have at once; its index is the job's name there.
+    slots: Vec<Option<InFlight>>,
+    /// Indices of the empty slots.
+    free: Vec<usize>,
+    /// Completed, not yet given back.
+    ready: VecDeque<Completion>,
+    /// Scratch space of [`FileDevice::collect`].
+    done: Vec<Done>,
+    counters: DeviceCounters,
+    noise: Option<Noise>,
+    pool: Pool,
+    /// The first failed flush or FUA write: nothing is known to be durable from then on.
+    failed_flush: Option<BlockError>,
+    /// Why the device is lost as a whole.
+    lost: Option<BlockError>,
+    engine: Box<dyn Engine>,
+    scratch: ScratchFile,
+}
+
+/// A request on its way, and the memory that it moves.
+struct InFlight {
+    request: Request,
+    submitted_at: Nanos,
+    /// Where a read without a buffer of its own goes.
+    sink: Option<IoBuffer>,
+}
+
+impl FileDevice {
+    /// A device over a new scratch file in `directory`: [`ScratchFile::create`], then [`FileDevice::over`].
+    ///
+    /// # Errors
+    /// Those of the two.
+    pub fn scratch(directory: &Path, wanted: ByteSize) -> Result<Self, BlockError> {
+        Self::over(ScratchFile::create(directory, wanted)?)
+    }
+
+    /// A device over `scratch`, which is gone when the device is dropped.
+    ///
+    /// # Errors
+    /// [`BlockError::Refused`] where the file system has no direct I/O that the device could use; [`BlockError::Os`]
+    /// when the drive fails or no engine can be started.
+    pub fn over(scratch: ScratchFile) -> Result<Self, BlockError> {
+        match Ring::new(scratch.file()) {
+            Ok(ring) => Self::with_engine(scratch, Box::new(ring), None),
+            Err(why) => Self::over_threads(scratch, &why),
+        }
+    }
+
+    /// The fallback for a machine without io_uring; `why` ends up in the device's name.
+    fn over_threads(scratch: ScratchFile, why: &io::Error) -> Result<Self, BlockError> {
+        let threads = Threads::new(scratch.file());
+        let note = format!("{} threads, no io_uring: {why}", threads.depth());
+        Self::with_engine(scratch, Box::new(threads), Some(&note))
+    }
+
+    fn with_engine(scratch: ScratchFile, engine: Box<dyn Engine>, note: Option<&str>) -> Result<Self, BlockError> {
+        let depth = engine.depth();
+        let details = [Some(scratch.file_system()), note].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let info = DeviceInfo {
+            name: format!("{} ({details})", scratch.directory().display()),
+            capacity: scratch.size(),
+            logical_block: scratch.logical_block()?,
+            max_transfer: MAX_TRANSFER,
+            queue_depth: depth as u32,
+            clock: Clock::Wall,
+        };
+        Ok(Self {
+            info,
+            opened: Instant::now(),
+            host_queue: VecDeque::new(),
+            slots: (0..depth).map(|_| None).collect(),
+            free: (0..depth).rev().collect(),
+            ready: VecDeque::new(),
+            done: Vec::with_capacity(depth),
+            counters: DeviceCounters::default(),
+            noise: None,
+            pool: Pool::default(),
+            failed_flush: None,
+            lost: None,
+            engine,
+            scratch,
+        })
+    }
+
+    /// Requests that the engine has.
+    fn in_flight(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Moves everything one step on: the host queue into free slots, what is done into `ready`. An error means that
+    /// the device is lost, and is remembered.
+    fn turn(&mut self, patience: Patience) -> Result<(), BlockError> {
+        if let Some(lost) = &self.lost {
+            return Err(lost.clone());
+        }
+        let result = self.try_turn(patience).map_err(|error| {
+            let place = self.scratch.directory().display();
+            BlockError::os(format!("scratch file in {place}: the kernel takes no more I/O, open a new device"), &error)
+        });
+        if let Err(error) = &result {
+            self.lost = Some(error.clone());
+        }
+        result
+    }
+
+    fn try_turn(&mut self, patience: Patience) -> io::Result<()> {
+        self.dispatch();
+        self.collect(patience)?;
+        if self.dispatch() { self.collect(Patience::Now) } else { Ok(()) }
+    }
+
+    /// Starts as much of the host queue as there are free slots; whether it was anything.
+    fn dispatch(&mut self) -> bool {
+        let mut any = false;
+        while let Some(&slot) = self.free.last() {
+            let Some(flight) = self.host_queue.pop_front() else { break };
+            self.free.pop();
+            let job = Self::job(self.slots[slot].insert(flight), &mut self.pool, &mut self.noise);
+            // SAFETY: the job points into the slot's own buffer or sink, which nobody touches and nothing drops until
+            // the engine has told that the slot is done (`finish`, `drop`), or into the noise, which is only read and
+            // lives as long as the device.
+            if let Err(error) = unsafe { self.engine.start(slot, job) } {
+                let result = -error.raw_os_error().unwrap_or(libc::EAGAIN);
+                self.finish(Done { slot, result, at: Instant::now() });
+            }
+            any = true;
+        }
+        any
+    }
+
+    /// What the engine has to do for a request; the memory is the request's own or comes from `pool` or `noise`.
+    fn job(flight: &mut InFlight, pool: &mut Pool, noise: &mut Option<Noise>) -> Job {
+        let InFlight { request, sink, .. } = flight;
+        let (offset, length) = (request.offset.0, request.length.0 as u32);
+        match request.operation {
+            Operation::Read => {
+                let memory = match &mut request.buffer {
+                    Some(buffer) => buffer,
+                    None => sink.insert(pool.take(length as usize)),
+                };
+                Job::Read { start: memory.as_mut_ptr(), length, offset }
+            }
+            Operation::Write => {
+                let start = match &request.buffer {
+                    Some(buffer) => buffer.as_ptr(),
+                    None => noise.get_or_insert_with(|| Noise::new(MAX_TRANSFER)).at(offset),
+                };
+                Job::Write { start, length, offset, durable: request.fua }
+            }
+            Operation::Trim => Job::Punch { offset, length: request.length.0 },
+            Operation::Flush => Job::Sync,
+        }
+    }
+
+    /// Takes from the engine what is done, waiting as `patience` says.
+    fn collect(&mut self, patience: Patience) -> io::Result<()> {
+        let mut done = mem::take(&mut self.done);
+        let result = self.engine.reap(patience, &mut done);
+        done.drain(..).for_each(|done| self.finish(done));
+        self.done = done;
+        result
+    }
+
+    /// Turns what the engine says of a slot into a completion, and frees the slot.
+    fn finish(&mut self, Done { slot, result, at }: Done) {
+        let Some(InFlight { request, submitted_at, sink }) = self.slots[slot].take() else {
+            debug_assert!(false, "slot {slot} is done twice");
+            return;
+        };
+        self.free.push(slot);
+        if let Some(sink) = sink {
+            self.pool.give_back(sink);
+        }
+        let mut result = self.outcome(&request, result);
+        let durable = request.operation == Operation::Flush || request.operation == Operation::Write && request.fua;
+        match (&result, &self.failed_flush) {
+            (Ok(()), Some(earlier)) if durable => result = Err(earlier.clone()),
+            (Err(error), None) if durable => self.failed_flush = Some(after_failed_flush(error)),
+            _ => {}
+        }
+        if result.is_ok() {
+            count(&mut self.counters, &request);
+        }
+        self.ready.push_back(Completion {
+            tag: request.tag,
+            operation: request.operation,
+            submitted_at,
+            completed_at: self.nanos_at(at),
+            result,
+            buffer: request.buffer,
+        });
+    }
+
+    /// What the kernel's return value means for `request`.
+    fn outcome(&self, request: &Request, result: i32) -> Result<(), BlockError> {
+        let context = || {
+            let what = match request.operation {
+                Operation::Read => "read",
+                Operation::Write => "write",
+                Operation::Trim => "trim",
+                Operation::Flush => return format!("flush of the scratch file in {}", self.info.name),
+            };
+            format!(
+                "{what} of {} at byte {} of the scratch file in {}",
+                request.length, request.offset.0, self.info.name
+            )
+        };
+        let moves_bytes = matches!(request.operation, Operation::Read | Operation::Write);
+        if result >= 0 && (!moves_bytes || result as u64 == request.length.0) {
+            return Ok(());
+        }
+        if result >= 0 {
+            let message = format!("only {result} of {} bytes were moved; see the kernel log (dmesg)", request.length.0);
+            return Err(BlockError::Os { context: context(), message, errno: 0 });
+        }
+        let error = io::Error::from_raw_os_error(-result);
+        let advice = match -result {
+            libc::EIO => "; the drive failed: see the kernel log (dmesg)",
+            libc::ENOSPC => "; free some space on this file system",
+            libc::EOPNOTSUPP if request.operation == Operation::Trim => {
+                "; this file system cannot give space back, use ext4, XFS, btrfs or f2fs"
+            }
+            _ => "",
+        };
+        Err(BlockError::Os { context: context(), message: format!("{error}{advice}"), errno: -result })
+    }
+
+    fn nanos_at(&self, at: Instant) -> Nanos {
+        Nanos(at.saturating_duration_since(self.opened).as_nanos() as u64)
+    }
+}
+
+/// What every flush and FUA write is told after one has failed.
+fn after_failed_flush(first: &BlockError) -> BlockError {
+    let errno = if let BlockError::Os { errno, .. } = first { *errno } else { 0 };
+    BlockError::Os {
+        context: "an earlier flush or FUA write failed, so nothing is known to be durable since; open a new device"
+            .into(),
+        message: first.to_string(),
+        errno,
+    }
+}
+
+fn count(counters: &mut DeviceCounters, request: &Request) {
+    match request.operation {
+        Operation::Read => {
+            counters.host_reads += 1;
+            counters.host_bytes_read += request.length;
+        }
+        Operation::Write => {
+            counters.host_writes += 1;
+            counters.host_bytes_written += request.length;
+        }
+        Operation::Trim => counters.trims += 1,
+        Operation::Flush => counters.flushes += 1,
+    }
+}
+
+impl BlockDevice for FileDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn now(&self) -> Nanos {
+        self.nanos_at(Instant::now())
+    }
+
+    fn submit(&mut self, request: Request) -> Result<(), BlockError> {
+        self.info.check(&request)?;
+        if let Some(lost) = &self.lost {
+            return Err(lost.clone());
+        }
+        if request.operation == Operation::Write && request.buffer.is_none() {
+            // Here, so that no latency contains the making.
+            self.noise.get_or_insert_with(|| Noise::new(MAX_TRANSFER));
+        }
+        let submitted_at = self.now();
+        self.host_queue.push_back(InFlight { request, submitted_at, sink: None });
+        self.turn(Patience::Now)
+    }
+
+    fn wait(&mut self) -> Result<Option<Completion>, BlockError> {
+        let patience = if self.ready.is_empty() && self.outstanding() > 0 { Patience::Forever } else { Patience::Now };
+        let turned = self.turn(patience);
+        match self.ready.pop_front() {
+            Some(completion) => Ok(Some(completion)),
+            None => turned.map(|()| None),
+        }
+    }
+
+    fn outstanding(&self) -> usize {
+        self.host_queue.len() + self.in_flight() + self.ready.len()
+    }
+
+    fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
+        let until = Instant::now() + Duration::from_nanos(duration.0);
+        while Instant::now() < until {
+            if self.in_flight() + self.host_queue.len() > 0 {
+                self.turn(Patience::Until(until))?;
+            } else {
+                std::thread::sleep(until.saturating_duration_since(Instant::now()));
+            }
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        self.counters
+    }
+}
+
+impl Drop for FileDevice {
+    fn drop(&mut self) {
+        self.host_queue.clear();
+        while self.in_flight() > 0 {
+            if self.collect(Patience::Forever).is_err() {
+                // The kernel may still write to this memory: better lost than given to somebody else.
+                mem::forget((mem::take(&mut self.slots), self.noise.take()));
+                return;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for FileDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileDevice")
+            .field("info", &self.info)
+            .field("outstanding", &self.outstanding())
+            .field("scratch", &self.scratch)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

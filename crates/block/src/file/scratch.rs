@@ -1,0 +1,291 @@
+//! The only file that flashwise ever writes to for a measurement: new, small beside the free space, gone at the end.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, Statx, StatxFlags};
+use rustix::io::{Errno, pread, pwrite, retry_on_intr};
+
+use crate::{BlockError, ByteSize, IoBuffer};
+
+/// The size of a scratch file is a multiple of this.
+const STEP: ByteSize = ByteSize::mib(1);
+
+/// A scratch file takes at most one `SHARE`th of the free space.
+const SHARE: u64 = 10;
+
+/// How `IoBuffer`s are aligned, and the largest alignment that is tried.
+const PAGE: ByteSize = ByteSize::kib(4);
+
+/// A new file for measurements, in a directory that the user named.
+///
+/// It never had to exist before, holds at most 10 % of the file system's free space, is allocated in full, and has no
+/// name: it is opened with `O_TMPFILE`, or, where the file system cannot do that, created with `O_CREAT|O_EXCL` and
+/// unlinked at once. The kernel frees it when the last handle is closed, also after a `SIGKILL`. (Without `O_TMPFILE`, a
+/// kill between creating and unlinking leaves an empty file `.flashwise-…` behind.)
+#[derive(Debug)]
+pub struct ScratchFile {
+    file: Arc<OwnedFd>,
+    directory: PathBuf,
+    file_system: String,
+    size: ByteSize,
+}
+
+impl ScratchFile {
+    /// The smallest scratch file: less than that fits into the caches of some drives.
+    pub const SMALLEST: ByteSize = ByteSize::mib(64);
+
+    /// A new file in `directory` of `wanted` bytes, or of 10 % of the free space where that is less; whole MiB.
+    ///
+    /// # Errors
+    /// [`BlockError::Refused`] when `directory` is an existing file or a device, when the size would be less than
+    /// [`ScratchFile::SMALLEST`], and when the file system has no direct I/O; [`BlockError::Os`] for everything that
+    /// the operating system refuses.
+    pub fn create(directory: &Path, wanted: ByteSize) -> Result<Self, BlockError> {
+        let failed = |what: &str| {
+            let context = format!("{}: {what}", directory.display());
+            move |error: Errno| BlockError::os(context, &error.into())
+        };
+        refuse_what_is_no_directory(directory)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(directory, flags, Mode::empty()).map_err(failed("opening the directory"))?;
+        let space = rustix::fs::fstatvfs(&opened).map_err(failed("asking for the free space"))?;
+        let size = capped_size(directory, wanted, ByteSize(space.f_bavail.saturating_mul(space.f_frsize)))?;
+
+        let file = open_nameless(opened.as_fd()).map_err(failed("creating a scratch file"))?;
+        rustix::fs::fcntl_setfl(&file, OFlags::DIRECT).map_err(|error| match error {
+            Errno::INVAL => unfit(directory, "has no direct I/O"),
+            _ => failed("switching to direct I/O")(error),
+        })?;
+        retry_on_intr(|| rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size.0)).map_err(
+            |error| match error {
+                Errno::OPNOTSUPP => unfit(directory, "cannot allocate a file ahead (fallocate)"),
+                _ => failed(&format!("allocating {size} for the scratch file"))(error),
+            },
+        )?;
+        Ok(Self {
+            file_system: file_system(&file),
+            file: Arc::new(file),
+            directory: fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned()),
+            size,
+        })
+    }
+
+    /// How large it became.
+    pub fn size(&self) -> ByteSize {
+        self.size
+    }
+
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The type of the file system that it is on, as in `/proc/mounts`.
+    pub fn file_system(&self) -> &str {
+        &self.file_system
+    }
+
+    pub(super) fn file(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.file)
+    }
+
+    /// Smallest unit of direct I/O, from the kernel (`STATX_DIOALIGN`, Linux 6.1) or by trying. Writes zeros to the
+    /// first page: a hole is read without any check of alignment.
+    pub(super) fn logical_block(&self) -> Result<ByteSize, BlockError> {
+        let page = IoBuffer::zeroed(PAGE.0 as usize);
+        retry_on_intr(|| pwrite(&self.file, &page, 0)).map_err(|error| match error {
+            Errno::INVAL => unfit(&self.directory, "takes no direct write of 4 KiB"),
+            _ => BlockError::os(format!("{}: first write", self.directory.display()), &error.into()),
+        })?;
+        let told = statx(&self.file).filter(|told| told.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+        if let Some(Statx { stx_dio_mem_align: memory, stx_dio_offset_align: offset, .. }) = told {
+            let sound = (1..=PAGE.0 as u32).contains(&memory) && offset.is_power_of_two() && offset <= STEP.0 as u32;
+            return match sound {
+                true => Ok(ByteSize(u64::from(offset.max(512)))),
+                false => {
+                    let why = format!("wants it aligned to {memory} bytes in memory and {offset} in the file");
+                    Err(unfit(&self.directory, &why))
+                }
+            };
+        }
+        let mut page = page;
+        let mut works = |unit: ByteSize| pread(&self.file, &mut page[..unit.0 as usize], 0) == Ok(unit.0 as usize);
+        [ByteSize(512), PAGE]
+            .into_iter()
+            .find(|&unit| works(unit))
+            .ok_or_else(|| unfit(&self.directory, "takes no direct read of 4 KiB"))
+    }
+}
+
+fn unfit(directory: &Path, why: &str) -> BlockError {
+    BlockError::Refused(format!(
+        "{}: measuring a drive needs direct I/O (O_DIRECT) to a file allocated ahead, and this file system {why}; \
+         give a directory on a real disk (ext4, XFS, btrfs, f2fs)",
+        directory.display()
+    ))
+}
+
+/// Existing files and devices are never opened for writing, whatever the rest of the program does.
+fn refuse_what_is_no_directory(path: &Path) -> Result<(), BlockError> {
+    let kind = match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => return Ok(()),
+        Ok(metadata) => metadata.file_type(),
+        Err(error) => return Err(BlockError::os(format!("{}: looking for the directory", path.display()), &error)),
+    };
+    let reason = if kind.is_file() {
+        "is an existing file, and existing files are never written to"
+    } else if kind.is_block_device() {
+        "is a block device, and raw devices are opened read-only"
+    } else {
+        "is neither a directory nor a disk"
+    };
+    Err(BlockError::Refused(format!(
+        "{}: {reason}; give a directory: flashwise makes a new file in it and removes it",
+        path.display()
+    )))
+}
+
+/// `wanted`, but at most 10 % of `free`, in whole MiB.
+fn capped_size(directory: &Path, wanted: ByteSize, free: ByteSize) -> Result<ByteSize, BlockError> {
+    let smallest = ScratchFile::SMALLEST;
+    let whole = |size: ByteSize| ByteSize(size.0 - size.0 % STEP.0);
+    if wanted < smallest {
+        return Err(BlockError::Refused(format!(
+            "a scratch file of {wanted} is too small: ask for {smallest} or more"
+        )));
+    }
+    let cap = whole(ByteSize(free.0 / SHARE));
+    if cap < smallest {
+        return Err(BlockError::Refused(format!(
+            "{}: a scratch file takes at least {smallest} and at most 10 % of the free space, so {} must be free on \
+             this file system and {free} are; free some or give a directory on another disk",
+            directory.display(),
+            smallest * SHARE,
+        )));
+    }
+    Ok(whole(wanted).min(cap))
+}
+
+/// A new file in `directory` without a name.
+fn open_nameless(directory: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+    // O_EXCL beside O_TMPFILE: nobody can give it a name later.
+    let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+    match rustix::fs::openat(directory, c".", flags, Mode::RUSR | Mode::WUSR) {
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => open_and_unlink(directory),
+        opened => opened,
+    }
+}
+
+/// The same where the file system has no `O_TMPFILE`.
+fn open_and_unlink(directory: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+    loop {
+        let random = RandomState::new().build_hasher().finish();
+        let name = format!(".flashwise-{}-{random:016x}", std::process::id());
+        match open_new(directory, OsStr::new(&name)) {
+            Err(Errno::EXIST) => {}
+            Ok(file) => {
+                rustix::fs::unlinkat(directory, name.as_str(), AtFlags::empty())?;
+                return Ok(file);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Creates `name`; an existing file, or a link to whatever, is an error and stays as it is.
+fn open_new(directory: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
+    rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR)
+}
+
+fn statx(file: &OwnedFd) -> Option<Statx> {
+    rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID | StatxFlags::DIOALIGN).ok()
+}
+
+/// The type of the file system that `file` is on.
+fn file_system(file: &OwnedFd) -> String {
+    let mount = statx(file).filter(|told| told.stx_mask & StatxFlags::MNT_ID.bits() != 0).map(|told| told.stx_mnt_id);
+    let mounts: io::Result<String> = fs::read_to_string("/proc/self/mountinfo");
+    match (mount, &mounts) {
+        (Some(mount), Ok(mounts)) => type_of_mount(mount, mounts),
+        _ => None,
+    }
+    .unwrap_or("unknown file system")
+    .to_owned()
+}
+
+/// Finds the type of mount number `mount` in the text of `/proc/self/mountinfo`.
+fn type_of_mount(mount: u64, mountinfo: &str) -> Option<&str> {
+    let is_it = |line: &&str| line.split(' ').next().is_some_and(|id| id.parse() == Ok(mount));
+    let (_, behind_the_options) = mountinfo.lines().find(is_it)?.split_once(" - ")?;
+    behind_the_options.split(' ').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: ByteSize = ByteSize::mib(1);
+
+    fn capped(wanted: ByteSize, free: ByteSize) -> Result<ByteSize, String> {
+        capped_size(Path::new("/data"), wanted, free).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_scratch_file_is_as_large_as_wanted_but_at_most_a_tenth_of_the_free_space_in_whole_mib() {
+        assert_eq!(capped(ByteSize::gib(1), ByteSize::gib(100)), Ok(ByteSize::gib(1)));
+        assert_eq!(capped(ByteSize::gib(1), ByteSize::gib(10)), Ok(ByteSize::gib(1)));
+        assert_eq!(capped(ByteSize::gib(1), ByteSize(ByteSize::gib(10).0 - 1)), Ok(ByteSize::mib(1023)));
+        assert_eq!(capped(ByteSize(MIB.0 * 100 + 4096), ByteSize::gib(100)), Ok(ByteSize::mib(100)));
+        assert_eq!(capped(ByteSize(u64::MAX), ByteSize::gib(1)), Ok(ByteSize::mib(102)));
+        assert_eq!(capped(MIB * 64, MIB * 640), Ok(MIB * 64));
+    }
+
+    #[test]
+    fn too_little_space_is_told_with_what_is_free_and_what_is_needed() {
+        let error = capped(ByteSize::gib(1), ByteSize(MIB.0 * 640 - 1)).unwrap_err();
+        assert!(error.starts_with("/data: ") && error.contains("640 MiB must be free"), "{error}");
+        let error = capped(ByteSize::gib(1), ByteSize::mib(100)).unwrap_err();
+        assert!(error.contains("100 MiB are"), "{error}");
+        assert!(capped(ByteSize::mib(63), ByteSize::gib(100)).unwrap_err().contains("64 MiB or more"));
+    }
+
+    #[test]
+    fn an_existing_file_or_link_is_never_opened_in_place_of_a_new_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let handle = fs::File::open(directory.path()).unwrap();
+        let path = directory.path().join("precious");
+        fs::write(&path, "data").unwrap();
+        std::os::unix::fs::symlink("nowhere", directory.path().join("dangling")).unwrap();
+        for name in ["precious", "dangling"] {
+            assert_eq!(open_new(handle.as_fd(), OsStr::new(name)).unwrap_err(), Errno::EXIST);
+        }
+        assert_eq!(fs::read(&path).unwrap(), b"data");
+        assert!(!directory.path().join("nowhere").exists());
+    }
+
+    #[test]
+    fn without_o_tmpfile_the_name_is_gone_as_soon_as_the_file_is_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let handle = fs::File::open(directory.path()).unwrap();
+        let file = open_and_unlink(handle.as_fd()).unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        assert_eq!(pwrite(&file, b"still usable", 0), Ok(12));
+    }
+
+    #[test]
+    fn the_file_system_is_found_by_the_number_of_its_mount() {
+        let mountinfo = "21 1 252:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n\
+                         210 21 0:41 /@ /my\\040disk rw - btrfs /dev/sdb rw,subvol=/@\n";
+        assert_eq!(type_of_mount(21, mountinfo), Some("ext4"));
+        assert_eq!(type_of_mount(210, mountinfo), Some("btrfs"));
+        assert_eq!(type_of_mount(2, mountinfo), None);
+    }
+}

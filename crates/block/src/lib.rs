@@ -1,0 +1,31 @@
+//! What everything in flashwise speaks: requests, completions, block devices, clocks and units.
+//!
+//! A [`BlockDevice`] has a submission side and a completion side, as NVMe and io_uring have. Whether it is simulated
+//! (virtual time) or real (wall-clock time) is not visible behind the trait: a probe, a buffer pool or a VFS submits
+//! [`Request`]s, waits for [`Completion`]s and reads the device's own clock.
+//!
+//! ```text
+//!   probe · VFS · pool ── Request ──▶ BlockDevice::submit
+//!                      ◀─ Completion ─ BlockDevice::wait        clock: BlockDevice::now
+//! ```
+//!
+//! What it is not: a block layer. There is no merging, no scheduler and no cache here; what is submitted is what the
+//! drive sees.
+
+mod buffer;
+mod device;
+mod error;
+mod file;
+mod latency;
+mod progress;
+mod request;
+mod units;
+
+pub use buffer::IoBuffer;
+pub use device::{BlockDevice, Clock, DeviceCounters, DeviceInfo, FlashCounters, execute};
+pub use error::BlockError;
+pub use file::{FileDevice, ScratchFile};
+pub use latency::{LatencySummary, Percentiles};
+pub use progress::{Progress, Silent};
+pub use request::{Completion, Operation, Request};
+pub use units::{ByteSize, Nanos, ParseUnitError};

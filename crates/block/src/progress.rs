@@ -1,0 +1,24 @@
+//! How long work tells how far it is, and hears that it should stop.
+
+use crate::BlockError;
+
+/// A listener to long work.
+///
+/// Work that takes longer than a moment calls [`Progress::advance`] a few times a second and returns its error.
+pub trait Progress {
+    /// Told: `stage` is `fraction` (0 to 1) done.
+    ///
+    /// # Errors
+    /// [`BlockError::Interrupted`] when the user wants the work to stop.
+    fn advance(&mut self, stage: &str, fraction: f64) -> Result<(), BlockError>;
+}
+
+/// A listener that does not care.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn advance(&mut self, _stage: &str, _fraction: f64) -> Result<(), BlockError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! The location profile: how the place where a read starts decides how long it takes.
+//!
+//! **Chunk and hot locations.** Reads of one length start at `base + o`, with random aligned bases and `o` moved in
+//! small steps. Where a drive puts contiguous chunks on single channels, the curve over `o` repeats with the chunk, and
+//! its minimum is where reads are shared best: the hot location. Steps of 4 KiB are tried first, with reads of 4 to
+//! 128 KiB; where they show nothing, steps of one block with reads of 4 KiB.
+//!
+//! **Page.** Two blocks are read, the start moved block by block. Where a drive reads whole pages, the one start in each
+//! page from which two pages are touched stands out.
+//!
+//! Source: Kakaraparthy et al., PVLDB 13(4), 2019, location profile. Page: the push-read of Queenie (SYSTOR 2022), a
+//! published description. Added: all of the inference; in both sources a person reads the plot.
+
+use flashwise_block::{ByteSize, Progress};
+use flashwise_profile::{Figure, HotLocation, LocationCurve, MedianNs};
+
+use crate::LearnError;
+use crate::prober::Prober;
+use crate::stats::{Samples, best_period, figure, fold, median, period_is_chance, standard_error};
+
+/// A family of reads: one length, starts at all multiples of `step` below `window`.
+#[derive(Clone, Copy)]
+struct Sweep {
+    read: ByteSize,
+    step: ByteSize,
+    window: ByteSize,
+    reads_a_start: usize,
+    /// A period counts only if its best and worst phase differ by this share of the latency.
+    smallest_effect: f64,
+}
+
+/// Read lengths of the coarse sweeps.
+const COARSE_READS: [ByteSize; 6] =
+    [ByteSize::kib(4), ByteSize::kib(8), ByteSize::kib(16), ByteSize::kib(32), ByteSize::kib(64), ByteSize::kib(128)];
+
+const fn coarse(read: ByteSize) -> Sweep {
+    Sweep { read, step: ByteSize::kib(4), window: ByteSize::kib(256), reads_a_start: 30, smallest_effect: 0.02 }
+}
+
+fn fine(logical_block: ByteSize) -> Sweep {
+    let read = ByteSize::kib(4).max(logical_block);
+    Sweep { read, step: logical_block, window: logical_block * 64, reads_a_start: 100, smallest_effect: 0.005 }
+}
+
+fn straddling(logical_block: ByteSize) -> Sweep {
+    let (read, window) = (logical_block * 2, logical_block * 128);
+    Sweep { read, step: logical_block, window, reads_a_start: 100, smallest_effect: 0.005 }
+}
+
+impl Sweep {
+    fn starts(&self) -> usize {
+        (self.window / self.step) as usize
+    }
+}
+
+/// The samples of one sweep.
+struct Swept {
+    sweep: Sweep,
+    points: Vec<Samples>,
+}
+
+impl Swept {
+    fn medians(points: &[Samples]) -> Vec<f64> {
+        points.iter().map(Samples::median).collect()
+    }
+
+    fn curve(&self) -> LocationCurve {
+        LocationCurve {
+            read_bytes: self.sweep.read.bytes(),
+            step_bytes: self.sweep.step.bytes(),
+            latency_ns: self.points.iter().map(Samples::interval).collect(),
+        }
+    }
+
+    /// Difference of the best and the worst phase of the curve's best period, as a share of the latency; `None` where
+    /// chance does as well, or it is too small to matter.
+    fn effect(&self, random: &mut rand_pcg::Pcg64Mcg) -> Option<f64> {
+        let medians = Self::medians(&self.points);
+        let (period, _) = best_period(&medians);
+        let effect = relative_range(&fold(&medians, period));
+        (effect >= self.sweep.smallest_effect && !period_is_chance(&medians, random)).then_some(effect)
+    }
+
+    /// Whether a period of the smallest effect that counts would have stood out from the noise.
+    fn would_show(&self) -> bool {
+        let relative = |point: &Samples| {
+            let interval: MedianNs = point.interval();
+            standard_error(&interval) / point.median().max(1.0)
+        };
+        // A phase is seen in at least two cycles, and in most cases in many.
+        median(self.points.iter().map(relative).collect()) < self.sweep.smallest_effect
+    }
+}
+
+fn relative_range(folded: &[f64]) -> f64 {
+    let (low, high) = folded.iter().fold((f64::MAX, f64::MIN), |(low, high), &y| (low.min(y), high.max(y)));
+    (high - low) / low.max(1.0)
+}
+
+/// Measures a sweep, all its reads in random order.
+fn measure(
+    prober: &mut Prober<'_>,
+    sweep: Sweep,
+    stage: &str,
+    progress: &mut dyn Progress,
+) -> Result<Swept, LearnError> {
+    let starts = sweep.starts();
+    let visits = prober.shuffled((0..starts).flat_map(|start| std::iter::repeat_n(start, sweep.reads_a_start)));
+    let mut samples = vec![Vec::with_capacity(sweep.reads_a_start); starts];
+    for (n, &start) in visits.iter().enumerate() {
+        if n.is_multiple_of(200) {
+            progress.advance(stage, n as f64 / visits.len() as f64)?;
+        }
+        let base = prober.random_section(sweep.window + sweep.read);
+        let latency = prober.read(base + sweep.step * start as u64, sweep.read)?;
+        samples[start].push(latency.0);
+    }
+    Ok(Swept { sweep, points: samples.into_iter().map(Samples::new).collect() })
+}
+
+/// Chunk, hot locations, and the curves.
+pub struct Locations {
+    /// Every curve measured.
+    pub curves: Vec<LocationCurve>,
+    /// Contiguous bytes on one channel.
+    pub chunk: Figure<u64>,
+    /// Where reads are fastest.
+    pub hot: Figure<HotLocation>,
+}
+
+/// Measures the location profiles and reads chunk and hot locations from the one that shows most.
+pub(crate) fn probe_locations(prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Result<Locations, LearnError> {
+    let mut sweeps = Vec::new();
+    for read in COARSE_READS {
+        sweeps.push(measure(prober, coarse(read), &format!("location profile, {read}"), progress)?);
+    }
+    let effects: Vec<Option<f64>> = sweeps.iter().map(|swept| swept.effect(&mut prober.random)).collect();
+    let strongest = (0..sweeps.len())
+        .filter(|&i| effects[i].is_some())
+        .max_by(|&a, &b| effects[a].partial_cmp(&effects[b]).unwrap_or(std::cmp::Ordering::Equal));
+    if let Some(i) = strongest {
+        let (chunk, hot) = read_off(&sweeps[i], prober, true);
+        return Ok(Locations { curves: sweeps.iter().map(Swept::curve).collect(), chunk, hot });
+    }
+    let fine = measure(prober, fine(prober.logical_block()), "location profile, block by block", progress)?;
+    let seen = fine.effect(&mut prober.random).is_some();
+    let (chunk, hot) = if seen {
+        read_off(&fine, prober, true)
+    } else if fine.would_show() {
+        (Figure::absent(), Figure::absent())
+    } else {
+        (Figure::unknown(), Figure::unknown())
+    };
+    sweeps.push(fine);
+    Ok(Locations { curves: sweeps.iter().map(Swept::curve).collect(), chunk, hot })
+}
+
+/// Period and minimum of a curve that has been found to repeat.
+fn read_off(swept: &Swept, prober: &mut Prober<'_>, would_be_seen: bool) -> (Figure<u64>, Figure<HotLocation>) {
+    let step = swept.sweep.step.bytes();
+    let chunk = figure(&swept.points, &mut prober.random, would_be_seen, |points| {
+        Some(best_period(&Swept::medians(points)).0 as u64 * step)
+    });
+    let Some(period) = chunk.value.map(|bytes| (bytes / step) as usize) else { return (chunk, Figure::unknown()) };
+    let offset = figure(&swept.points, &mut prober.random, would_be_seen, |points| {
+        Some(lowest_phase(&fold(&Swept::medians(points), period)) as u64 * step)
+    });
+    let hot = |offset_bytes| HotLocation { period_bytes: period as u64 * step, offset_bytes };
+    let (value, low, high) = (offset.value.map(hot), offset.low.map(hot), offset.high.map(hot));
+    let verdict = if chunk.known().is_some() { offset.verdict } else { chunk.verdict };
+    (chunk, Figure { value, low, high, verdict })
+}
+
+fn lowest_phase(folded: &[f64]) -> usize {
+    let lowest = folded.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
+    lowest.map_or(0, |(phase, _)| phase)
+}
+
+/// The page, and its curve.
+pub struct Pages {
+    /// Latency of two-block reads by where they start.
+    pub curve: LocationCurve,
+    /// The unit that a read cannot split.
+    pub page: Figure<u64>,
+}
+
+/// Measures reads that touch one page or two.
+pub(crate) fn probe_page(prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Result<Pages, LearnError> {
+    let sweep = straddling(prober.logical_block());
+    let swept = measure(prober, sweep, "page boundaries", progress)?;
+    let step = sweep.step.bytes();
+    let seen = swept.effect(&mut prober.random).is_some();
+    let would_be_seen = swept.would_show();
+    let page = figure(&swept.points, &mut prober.random, would_be_seen, |points| {
+        let medians = Swept::medians(points);
+        let period = best_period(&medians).0;
+        (seen && last_phase_stands_out(&fold(&medians, period))).then_some(period as u64 * step)
+    });
+    Ok(Pages { curve: swept.curve(), page })
+}
+
+/// Whether the last start of a period, from which the next page is touched, is the slow one, and the only one.
+fn last_phase_stands_out(folded: &[f64]) -> bool {
+    let Some((&last, others)) = folded.split_last() else { return false };
+    let highest = others.iter().copied().fold(f64::MIN, f64::max);
+    let typical = median(others.to_vec());
+    last - highest > highest - typical
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_told_by_the_one_start_that_touches_the_next_page() {
+        assert!(last_phase_stands_out(&[70.0, 70.1, 70.0, 71.5]));
+        assert!(!last_phase_stands_out(&[71.5, 70.0, 70.1, 70.0]));
+        assert!(!last_phase_stands_out(&[70.0, 71.5, 70.0, 71.5]));
+    }
+
+    #[test]
+    fn the_fastest_phase_is_the_hot_one() {
+        assert_eq!(lowest_phase(&[3.0, 1.0, 2.0]), 1);
+    }
+}

@@ -1,0 +1,184 @@
+//! The request-size profile: how the length of a write decides what it costs and how its data reads back.
+//!
+//! **Write unit.** A drive that has to make a short write durable programs a whole unit of flash and wastes the rest,
+//! so latency over length is a staircase. The end of its first flat stretch is the desirable write length.
+//!
+//! **Stripe.** Data written in short durable pieces lies scattered as the pieces came. The length from which on
+//! longer pieces read back no faster is the unit in which the drive lays data out.
+//!
+//! Source: Kakaraparthy et al., PVLDB 13(4), 2019, request-size profile: write in pieces of s, read back in requests of
+//! 512 KiB at queue depth 1. Added here: the staircase, which tells write unit and stripe apart.
+
+use flashwise_block::{ByteSize, Progress};
+use flashwise_profile::{DurableWritePoint, Figure, ReadBackPoint};
+
+use crate::LearnError;
+use crate::prober::{Prober, SECTION};
+use crate::stats::{Samples, figure, median, standard_error};
+
+/// Samples of each length of a durable write.
+const WRITES_A_LENGTH: usize = 40;
+/// Distance of two lengths on the staircase from 4 KiB on.
+const STEP: ByteSize = ByteSize::kib(4);
+/// Longest durable write.
+const LONGEST_WRITE: ByteSize = ByteSize::kib(256);
+/// A stair is a jump of at least this share of the latency.
+const STAIR_SHARE: f64 = 0.02;
+/// And of at least this many standard errors.
+const STAIR_ERRORS: f64 = 4.0;
+
+/// Bytes written in pieces of each length, and then read back.
+const AREA: ByteSize = ByteSize::mib(4);
+/// Length of the reads of the read-back curve.
+const READ_BACK: ByteSize = ByteSize::kib(512);
+/// How often each part of an area is read.
+const READS_A_PART: usize = 6;
+/// Reading back is slower if it takes at least this share longer.
+const SLOWER_SHARE: f64 = 0.05;
+/// And equally fast within this share.
+const EQUAL_SHARE: f64 = 0.03;
+
+/// The durable-write staircase and what it says.
+pub struct DurableWrites {
+    /// Latency by length.
+    pub curve: Vec<DurableWritePoint>,
+    /// Desirable write length.
+    pub write_unit: Figure<u64>,
+}
+
+/// Lengths from one block to 4 KiB, then in steps of 4 KiB.
+fn lengths(logical_block: ByteSize) -> Vec<ByteSize> {
+    let below = [512, 1024, 2048, 3072].map(ByteSize);
+    let below = below.into_iter().filter(|length| length.is_multiple_of(logical_block));
+    below.chain((1..=LONGEST_WRITE / STEP).map(|n| STEP * n)).collect()
+}
+
+/// Measures durable writes of all lengths in random order.
+pub(crate) fn probe_durable_writes(
+    prober: &mut Prober<'_>,
+    progress: &mut dyn Progress,
+) -> Result<DurableWrites, LearnError> {
+    let lengths = lengths(prober.logical_block());
+    let visits = (0..lengths.len()).flat_map(|i| std::iter::repeat_n(i, WRITES_A_LENGTH));
+    let visits = prober.shuffled(visits);
+    let mut samples = vec![Vec::new(); lengths.len()];
+    for (n, &i) in visits.iter().enumerate() {
+        if n.is_multiple_of(100) {
+            progress.advance("durable writes by length", n as f64 / visits.len() as f64)?;
+        }
+        let offset = prober.random_section(lengths[i]);
+        samples[i].push(prober.durable_write(offset, lengths[i])?.0);
+    }
+    let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
+    let write_unit =
+        figure(&points, &mut prober.random, true, |points| first_stair(&lengths, points).map(|length| length.bytes()));
+    let curve = std::iter::zip(&lengths, &points)
+        .map(|(length, point)| DurableWritePoint { write_bytes: length.bytes(), latency_ns: point.interval() })
+        .collect();
+    Ok(DurableWrites { curve, write_unit })
+}
+
+/// The last length before the first jump that the link's time for more bytes does not explain.
+fn first_stair(lengths: &[ByteSize], points: &[Samples]) -> Option<ByteSize> {
+    let medians: Vec<f64> = points.iter().map(Samples::median).collect();
+    let errors: Vec<f64> = points.iter().map(|point| standard_error(&point.interval())).collect();
+    let grown = |i: usize| (lengths[i + 1] - lengths[i]).bytes() as f64;
+    let slopes =
+        (0..lengths.len() - 1).filter(|&i| lengths[i] >= STEP).map(|i| (medians[i + 1] - medians[i]) / grown(i));
+    let slope = median(slopes.collect()).max(0.0);
+    (0..lengths.len() - 1)
+        .find(|&i| {
+            let jump = medians[i + 1] - medians[i] - slope * grown(i);
+            let error = errors[i].hypot(errors[i + 1]);
+            jump > STAIR_SHARE * medians[i] && jump > STAIR_ERRORS * error
+        })
+        .map(|i| lengths[i])
+}
+
+/// The read-back curve and what it says.
+pub struct ReadBack {
+    /// Latency by the length of the pieces.
+    pub curve: Vec<ReadBackPoint>,
+    /// The unit of layout.
+    pub stripe: Figure<u64>,
+}
+
+/// Writes an area in durable pieces of each length, then reads all areas back in random order.
+pub(crate) fn probe_read_back(prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Result<ReadBack, LearnError> {
+    let smallest = prober.logical_block().bytes().max(1024);
+    let lengths: Vec<ByteSize> = (10..=19).map(|n| ByteSize(1 << n)).filter(|l| l.bytes() >= smallest).collect();
+    let area_of = |i: usize| AREA * i as u64;
+    for (n, i) in prober.shuffled(0..lengths.len()).into_iter().enumerate() {
+        progress.advance("writing in pieces", n as f64 / lengths.len() as f64)?;
+        for piece in 0..AREA / lengths[i] {
+            prober.durable_write(area_of(i) + lengths[i] * piece, lengths[i])?;
+        }
+    }
+    let parts = AREA / READ_BACK;
+    let visits = (0..lengths.len()).flat_map(|i| (0..parts).map(move |part| (i, part)));
+    let visits = visits.flat_map(|visit| std::iter::repeat_n(visit, READS_A_PART));
+    let visits = prober.shuffled(visits);
+    let mut samples = vec![Vec::new(); lengths.len()];
+    for (n, &(i, part)) in visits.iter().enumerate() {
+        if n.is_multiple_of(50) {
+            progress.advance("reading back", n as f64 / visits.len() as f64)?;
+        }
+        samples[i].push(prober.read(area_of(i) + READ_BACK * part, READ_BACK)?.0);
+    }
+    let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
+    let relative_error = points.iter().map(|p| standard_error(&p.interval()) / p.median().max(1.0)).fold(0.0, f64::max);
+    let would_be_seen = relative_error < EQUAL_SHARE / 2.0;
+    let stripe = figure(&points, &mut prober.random, would_be_seen, |points| {
+        last_improvement(&lengths, points).map(|length| length.bytes())
+    });
+    let curve = std::iter::zip(&lengths, &points)
+        .map(|(length, point)| ReadBackPoint {
+            write_bytes: length.bytes(),
+            read_bytes: READ_BACK.bytes(),
+            latency_ns: point.interval(),
+        })
+        .collect();
+    Ok(ReadBack { curve, stripe })
+}
+
+/// The shortest length from which on nothing reads back slower than what was written in the longest pieces, if the
+/// next shorter one does.
+fn last_improvement(lengths: &[ByteSize], points: &[Samples]) -> Option<ByteSize> {
+    let best = points.last()?.median();
+    let excess = |i: usize| points[i].median() / best - 1.0;
+    let first_equal = (0..lengths.len()).rev().take_while(|&i| excess(i).abs() <= EQUAL_SHARE).last()?;
+    (first_equal > 0 && excess(first_equal - 1) >= SLOWER_SHARE).then(|| lengths[first_equal])
+}
+
+const _: () = assert!(AREA.bytes() * 10 <= crate::REGION_BYTES_MIN.bytes());
+const _: () = assert!(SECTION.bytes() >= LONGEST_WRITE.bytes());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exact(latencies: &[u64]) -> Vec<Samples> {
+        latencies.iter().map(|&latency| Samples::new(vec![latency; 9])).collect()
+    }
+
+    #[test]
+    fn the_first_stair_is_the_write_unit_even_where_parts_of_a_page_cost_more() {
+        let lengths: Vec<ByteSize> = [2, 4, 8, 12, 16, 20, 24, 28].map(ByteSize::kib).to_vec();
+        let points = exact(&[900, 700, 701, 702, 703, 800, 801, 802]);
+        assert_eq!(first_stair(&lengths, &points), Some(ByteSize::kib(16)));
+    }
+
+    #[test]
+    fn a_line_has_no_stair() {
+        let lengths: Vec<ByteSize> = (1..=8).map(|n| STEP * n).collect();
+        let points = exact(&[100, 110, 120, 130, 140, 150, 160, 170]);
+        assert_eq!(first_stair(&lengths, &points), None);
+    }
+
+    #[test]
+    fn the_stripe_is_where_reading_back_stops_improving() {
+        let lengths: Vec<ByteSize> = (0..6).map(|n| ByteSize::kib(4 << n)).collect();
+        assert_eq!(last_improvement(&lengths, &exact(&[471, 542, 272, 228, 228, 227])), Some(ByteSize::kib(32)));
+        assert_eq!(last_improvement(&lengths, &exact(&[228, 228, 229, 228, 228, 227])), None);
+    }
+}

@@ -1,0 +1,59 @@
+//! The four published drives, learned blind: the probes see a `BlockDevice` and nothing else.
+
+use flashwise_block::{BlockDevice, Silent};
+use flashwise_learn::{LearnOptions, learn};
+use flashwise_profile::{DeviceProfile, HotLocation, PublishedDrive, Verdict, published_drives};
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+
+fn learned(preset: &str, seed: u64) -> DeviceProfile {
+    let config = DeviceConfig::preset(preset).unwrap();
+    let mut drive: Box<dyn BlockDevice> = Box::new(SimulatedSsd::new(config, seed).unwrap());
+    let options = LearnOptions { seed, ..LearnOptions::new(format!("sim:{preset}")) };
+    learn(&mut *drive, &options, &mut Silent).unwrap()
+}
+
+fn assert_is_published(published: &PublishedDrive, seed: u64) {
+    let p = learned(published.preset, seed).parameters;
+    let name = published.preset;
+    println!("{name}: {p:#?}");
+    assert_eq!(p.write_unit_bytes.known(), Some(published.write_unit_bytes), "{name} write unit");
+    assert_eq!(p.chunk_bytes.known(), Some(published.chunk_bytes), "{name} chunk");
+    let hot = published.hot_location;
+    let hot = HotLocation { period_bytes: hot.period_bytes, offset_bytes: hot.offset_bytes };
+    assert_eq!(p.hot_location.known(), Some(hot), "{name} hot location");
+    for (figure, expected, what) in
+        [(p.stripe_bytes, published.stripe_bytes, "stripe"), (p.page_bytes, published.page_bytes, "page")]
+    {
+        match expected {
+            Some(bytes) => assert_eq!(figure.known(), Some(bytes), "{name} {what}"),
+            None => assert_eq!(figure.verdict, Verdict::Absent, "{name} {what}: {figure:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_samsung_960_evo_is_learned_blind_to_the_published_row() {
+    assert_is_published(&published_drives()[0], 1);
+}
+
+#[test]
+fn the_optane_905p_is_learned_blind_to_the_published_row() {
+    assert_is_published(&published_drives()[1], 1);
+}
+
+#[test]
+fn the_toshiba_xg5_is_learned_blind_to_the_published_row() {
+    assert_is_published(&published_drives()[2], 1);
+}
+
+#[test]
+fn the_micron_m500_is_learned_blind_to_the_published_row() {
+    assert_is_published(&published_drives()[3], 1);
+}
+
+#[test]
+fn other_seeds_give_the_same_rows() {
+    for published in published_drives() {
+        (2..4).for_each(|seed| assert_is_published(published, seed));
+    }
+}

@@ -1,0 +1,63 @@
+//! One figure: a value is never without its interval, and "cannot tell" is an answer.
+
+use serde::{Deserialize, Serialize};
+
+/// How sure a figure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The evidence allows one answer.
+    Certain,
+    /// The evidence does not decide; a value, if given, is the best guess.
+    Inconclusive,
+    /// The drive shows no such thing, although it would have been seen.
+    Absent,
+}
+
+/// A value with its interval and its verdict.
+///
+/// ```
+/// use flashwise_profile::{Figure, Verdict};
+/// let chunk = Figure::certain(65536_u64, 65536, 65536);
+/// assert_eq!(chunk.known(), Some(65536));
+/// assert_eq!(Figure::<u64>::absent().known(), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure<T> {
+    /// The value; `None` where there is none.
+    pub value: Option<T>,
+    /// Lower end of the interval.
+    pub low: Option<T>,
+    /// Upper end of the interval.
+    pub high: Option<T>,
+    /// How sure it is.
+    pub verdict: Verdict,
+}
+
+impl<T: Copy> Figure<T> {
+    /// A value that the evidence settles.
+    pub fn certain(value: T, low: T, high: T) -> Self {
+        Self { value: Some(value), low: Some(low), high: Some(high), verdict: Verdict::Certain }
+    }
+
+    /// A best guess that the evidence does not settle.
+    pub fn inconclusive(value: T, low: T, high: T) -> Self {
+        Self { value: Some(value), low: Some(low), high: Some(high), verdict: Verdict::Inconclusive }
+    }
+
+    /// No guess can be made.
+    pub fn unknown() -> Self {
+        Self { value: None, low: None, high: None, verdict: Verdict::Inconclusive }
+    }
+
+    /// The drive has no such thing.
+    pub fn absent() -> Self {
+        Self { value: None, low: None, high: None, verdict: Verdict::Absent }
+    }
+
+    /// The value, where it is certain.
+    pub fn known(&self) -> Option<T> {
+        (self.verdict == Verdict::Certain).then_some(self.value).flatten()
+    }
+}

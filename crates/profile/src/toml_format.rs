@@ -1,0 +1,56 @@
+//! Profiles as TOML files.
+
+use crate::{DeviceProfile, SCHEMA, SCHEMA_VERSION};
+
+/// Why a profile could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// The text is no profile.
+    #[error("{path}: no flashwise profile: {reason}")]
+    Malformed {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A profile of another schema or version.
+    #[error("{path}: schema {schema} version {version}; this flashwise reads {SCHEMA} version {SCHEMA_VERSION}")]
+    Version {
+        /// The file.
+        path: String,
+        /// Its schema.
+        schema: String,
+        /// Its version.
+        version: u32,
+    },
+    /// The value cannot be written as TOML.
+    #[error("the profile cannot be written: {0}")]
+    Write(#[from] toml::ser::Error),
+}
+
+impl DeviceProfile {
+    /// Reads a profile; `path` is for messages only.
+    ///
+    /// # Errors
+    /// When the text is no profile, or one of another version.
+    pub fn from_toml(text: &str, path: &str) -> Result<Self, ProfileError> {
+        let malformed = |e: toml::de::Error| ProfileError::Malformed {
+            path: path.to_owned(),
+            reason: e.to_string().trim().replace('\n', " "),
+        };
+        let profile: Self = toml::from_str(text).map_err(malformed)?;
+        if profile.schema != SCHEMA || profile.schema_version != SCHEMA_VERSION {
+            let (schema, version) = (profile.schema, profile.schema_version);
+            return Err(ProfileError::Version { path: path.to_owned(), schema, version });
+        }
+        Ok(profile)
+    }
+
+    /// The profile as TOML.
+    ///
+    /// # Errors
+    /// When a number does not fit TOML's 63 bits.
+    pub fn to_toml(&self) -> Result<String, ProfileError> {
+        Ok(toml::to_string(self)?)
+    }
+}

@@ -1,0 +1,27 @@
+//! Why a report could not be made.
+
+use std::path::{Path, PathBuf};
+
+/// Why a report could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A file or a directory could not be written.
+    #[error("{path}: the report cannot be written: {reason}")]
+    Write {
+        /// The file or the directory.
+        path: PathBuf,
+        /// What the operating system says.
+        reason: std::io::Error,
+    },
+    /// A value has no form in JSON.
+    #[error("the report cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+impl ReportError {
+    /// For `map_err`: a failure at `path`.
+    pub(crate) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |reason| Self::Write { path, reason }
+    }
+}

@@ -1,0 +1,33 @@
+//! Everything that people and programs get to see: tables for a terminal, JSON documents, and HTML pages with plots.
+//!
+//! ```text
+//!                        ┌─▶ terminal   text of a given width, with or without colours
+//!   DeviceProfile ──┐    │
+//!   Findings ───────┼─▶ text (words and numbers, said once) ─┼─▶ html   one self-contained file, plots by svg
+//!   Comparison ─────┘    │
+//!                        └─▶ json       the values as they are
+//!                            files      report.html and report.json, both or neither
+//! ```
+//!
+//! A page has no script, no font and no picture from elsewhere; it can be mailed and printed. A figure is never shown
+//! without its interval and its verdict where it has one, and an absent feature is told as absent.
+//!
+//! What it is not: a place where numbers are made. Ratios and intervals come from the comparison; only where a row of
+//! a table has no interval of its own is the plain quotient of two runs shown.
+
+mod error;
+mod files;
+mod html;
+mod json;
+mod svg;
+mod terminal;
+mod text;
+
+#[cfg(test)]
+mod sample;
+
+pub use error::ReportError;
+pub use files::{HTML_FILE, JSON_FILE, ReportFiles, check_writable, write_report};
+pub use html::{comparison_page, profile_page};
+pub use json::{ERROR_SCHEMA, ERROR_SCHEMA_VERSION, error_document, to_json};
+pub use terminal::{Style, render_comparison, render_findings, render_profile};

@@ -1,0 +1,187 @@
+//! The few forms that a report on a terminal is made of.
+
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement};
+use comfy_table::{LineStyle, Row, Table, TableStyle, Width};
+
+use super::Style;
+
+/// A rule below the header, space between columns, nothing else.
+const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+const BARE: TableStyle = TableStyle::new();
+
+/// What a text means; colours follow from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ink {
+    Plain,
+    Strong,
+    Faint,
+    Good,
+    Bad,
+    Doubtful,
+}
+
+/// A text with its meaning.
+#[derive(Clone, Debug)]
+pub(super) struct Text {
+    text: String,
+    ink: Ink,
+}
+
+/// Where a column's texts stand.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Align {
+    Left,
+    Right,
+}
+
+impl Text {
+    pub(super) fn new(text: impl Into<String>, ink: Ink) -> Self {
+        Self { text: text.into(), ink }
+    }
+
+    pub(super) fn plain(text: impl Into<String>) -> Self {
+        Self::new(text, Ink::Plain)
+    }
+
+    fn cell(&self) -> Cell {
+        let cell = Cell::new(kept_together(&self.text));
+        match self.ink {
+            Ink::Plain => cell,
+            Ink::Strong => cell.add_attribute(Attribute::Bold),
+            Ink::Faint => cell.add_attribute(Attribute::Dim),
+            Ink::Good => cell.fg(Color::Green),
+            Ink::Bad => cell.fg(Color::Red),
+            Ink::Doubtful => cell.fg(Color::Yellow),
+        }
+    }
+}
+
+/// A space at which no line is broken; an ordinary one once the table is laid out.
+const KEPT_SPACE: char = '\u{a0}';
+
+/// The text with its numbers tied to their units.
+fn kept_together(text: &str) -> String {
+    let mut kept = text.to_owned();
+    for unit in ["%", "B", "KiB", "MiB", "GiB", "TiB", "ns", "µs", "ms", "s", "+"] {
+        for end in [" ", ",", ".", ")", "·", ";", "…", "\n", ""] {
+            let (from, to) = (format!(" {unit}{end}"), format!("{KEPT_SPACE}{unit}{end}"));
+            kept = match end {
+                "" => kept.strip_suffix(&from).map(|head| format!("{head}{to}")).unwrap_or(kept),
+                _ => kept.replace(&from, &to),
+            };
+        }
+    }
+    kept.replace(" + ", &format!("{KEPT_SPACE}+{KEPT_SPACE}")).replace("+ ", &format!("+{KEPT_SPACE}"))
+}
+
+/// A text that grows downwards.
+pub(super) struct Screen {
+    style: Style,
+    text: String,
+}
+
+impl Screen {
+    pub(super) fn new(style: Style) -> Self {
+        Self { style, text: String::new() }
+    }
+
+    /// The whole text, with one line end at its end.
+    pub(super) fn finish(self) -> String {
+        self.text.trim_end().to_owned() + "\n"
+    }
+
+    /// A heading of a section, with a line below it.
+    pub(super) fn heading(&mut self, text: &str) {
+        self.gap();
+        let width = usize::from(self.style.width);
+        self.columns(&[], vec![vec![Text::new(text, Ink::Strong)]]);
+        self.push(&"━".repeat(width.min(80)));
+    }
+
+    /// A text over the whole width.
+    pub(super) fn paragraph(&mut self, text: &str) {
+        self.columns(&[], vec![vec![Text::plain(text)]]);
+    }
+
+    /// The same, to be seen first.
+    pub(super) fn strong_paragraph(&mut self, text: &str) {
+        self.columns(&[], vec![vec![Text::new(text, Ink::Strong)]]);
+    }
+
+    /// An empty line.
+    pub(super) fn gap(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+    }
+
+    /// An empty line, except right below a heading.
+    pub(super) fn gap_between_items(&mut self) {
+        if !self.text.ends_with("━\n") {
+            self.gap();
+        }
+    }
+
+    /// A text behind a mark.
+    pub(super) fn item(&mut self, mark: &str, text: &str) {
+        self.columns(&[3], vec![vec![Text::new(mark, Ink::Strong), Text::new(text, Ink::Strong)]]);
+    }
+
+    /// A plain text behind a point.
+    pub(super) fn bullet(&mut self, text: &str) {
+        self.columns(&[3], vec![vec![Text::plain("•"), Text::plain(text)]]);
+    }
+
+    /// Names and texts, below an item.
+    pub(super) fn details(&mut self, details: Vec<(&'static str, Text)>) {
+        let row = |(name, text)| vec![Text::plain(""), Text::new(name, Ink::Faint), text];
+        self.columns(&[3, 9], details.into_iter().map(row).collect());
+    }
+
+    /// A table with a header.
+    pub(super) fn table(&mut self, header: &[&str], align: &[Align], rows: Vec<Vec<Text>>) {
+        let mut table = self.new_table(RULED, rows);
+        table.set_header(header.iter().map(|h| Text::new(*h, Ink::Faint).cell()).collect::<Vec<_>>());
+        for (i, place) in align.iter().enumerate() {
+            let Some(column) = table.column_mut(i) else { continue };
+            column.set_padding((0, if i + 1 < align.len() { 2 } else { 0 }));
+            column.set_cell_alignment(match place {
+                Align::Left => CellAlignment::Left,
+                Align::Right => CellAlignment::Right,
+            });
+        }
+        self.push_table(&table);
+    }
+
+    /// Rows without header; the first columns have fixed widths, the last takes the rest.
+    fn columns(&mut self, widths: &[u16], rows: Vec<Vec<Text>>) {
+        let mut table = self.new_table(BARE, rows);
+        table.column_iter_mut().for_each(|column| _ = column.set_padding((0, 0)));
+        for (i, width) in widths.iter().enumerate() {
+            let Some(column) = table.column_mut(i) else { continue };
+            column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(*width)));
+        }
+        self.push_table(&table);
+    }
+
+    fn new_table(&self, style: TableStyle, rows: Vec<Vec<Text>>) -> Table {
+        let mut table = Table::new();
+        table.load_style(style).set_content_arrangement(ContentArrangement::Dynamic).set_width(self.style.width);
+        if self.style.color {
+            table.enforce_styling();
+        } else {
+            table.force_no_tty();
+        }
+        table.add_rows(rows.iter().map(|row| Row::from(row.iter().map(Text::cell).collect::<Vec<_>>())));
+        table
+    }
+
+    fn push_table(&mut self, table: &Table) {
+        table.lines().for_each(|line| self.push(line.replace(KEPT_SPACE, " ").trim_end()));
+    }
+
+    fn push(&mut self, line: &str) {
+        self.text += line;
+        self.text.push('\n');
+    }
+}

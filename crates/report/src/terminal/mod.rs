@@ -1,0 +1,96 @@
+//! Text for a terminal: tables that fit its width, without colours unless they are asked for.
+
+mod comparison;
+mod layout;
+
+use flashwise_audit::Finding;
+use flashwise_profile::{DeviceProfile, Verdict};
+use flashwise_tune::Comparison;
+
+use crate::text::{findings, parameters};
+use layout::{Align, Ink, Screen, Text};
+
+/// How to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// With ANSI colours.
+    pub color: bool,
+    /// Columns of the terminal; nothing gets wider.
+    pub width: u16,
+}
+
+impl Default for Style {
+    /// No colours, 80 columns.
+    fn default() -> Self {
+        Self { color: false, width: 80 }
+    }
+}
+
+/// What is known about a drive.
+pub fn render_profile(profile: &DeviceProfile, style: Style) -> String {
+    let mut screen = Screen::new(style);
+    screen.heading(&format!("What the drive hides: {}", profile.device.name));
+    parameter_table(&mut screen, profile);
+    screen.gap();
+    screen.paragraph(&parameters::recipe_sentence(profile));
+    screen.finish()
+}
+
+/// What an audit found.
+pub fn render_findings(findings: &[Finding], style: Style) -> String {
+    let mut screen = Screen::new(style);
+    screen.heading("What the audit found");
+    finding_list(&mut screen, findings, None);
+    screen.finish()
+}
+
+/// Everything that one `fit` found out.
+pub fn render_comparison(comparison: &Comparison, style: Style) -> String {
+    comparison::render(comparison, style)
+}
+
+fn parameter_table(screen: &mut Screen, profile: &DeviceProfile) {
+    let rows = parameters::parameter_rows(profile).into_iter().map(|row| {
+        let ink = match row.verdict {
+            Verdict::Certain => Ink::Plain,
+            Verdict::Inconclusive => Ink::Doubtful,
+            Verdict::Absent => Ink::Faint,
+        };
+        let verdict = Text::new(row.verdict_text(), ink);
+        vec![Text::plain(row.name), Text::new(row.value, ink), Text::new(row.interval, ink), verdict]
+    });
+    screen.table(&["parameter", "value", "95 % interval", "verdict"], &[Align::Left; 4], rows.collect());
+}
+
+/// The findings one below the other; with those of a second run beside them where there is one.
+fn finding_list(screen: &mut Screen, list: &[Finding], after: Option<&[Finding]>) {
+    if list.is_empty() {
+        screen.paragraph("No rule could be judged with this profile.");
+    }
+    for finding in list {
+        screen.gap_between_items();
+        let later = after.and_then(|a| a.iter().find(|f| f.rule == finding.rule));
+        let number = format!("{}", finding.rule.number());
+        screen.item(&number, &findings::sentence(&finding.statement));
+        screen.details(finding_details(finding, later));
+    }
+}
+
+fn finding_details(finding: &Finding, later: Option<&Finding>) -> Vec<(&'static str, Text)> {
+    let count = |f: &Finding| {
+        let ink = if f.violations == 0 { Ink::Good } else { Ink::Bad };
+        Text::new(findings::frequency(f), ink)
+    };
+    let first = if later.is_some() { "before" } else { "broken" };
+    let mut details = vec![(first, count(finding))];
+    details.extend(later.map(|f| ("after", count(f))));
+    if let Some(example) = &finding.example {
+        details.push(("such as", Text::plain(findings::example(example))));
+        details.push(("cost", Text::plain(findings::cost(&finding.cost))));
+        details.push(("helps", Text::plain(&finding.remedy)));
+    }
+    details
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! What a terminal shows, word for word.
+
+use super::*;
+use crate::sample;
+
+fn plain(width: u16) -> Style {
+    Style { color: false, width }
+}
+
+#[test]
+fn a_drive_with_something_to_gain_is_told_at_80_columns() {
+    insta::assert_snapshot!(render_comparison(&sample::samsung(), plain(80)));
+}
+
+#[test]
+fn a_drive_with_nothing_to_gain_is_told_so() {
+    insta::assert_snapshot!(render_comparison(&sample::optane(), plain(80)));
+}
+
+#[test]
+fn a_profile_is_a_table() {
+    insta::assert_snapshot!(render_profile(&sample::samsung().profile, Style::default()));
+}
+
+#[test]
+fn findings_are_a_list() {
+    insta::assert_snapshot!(render_findings(&sample::samsung().findings, Style::default()));
+}
+
+#[test]
+fn nothing_is_wider_than_the_terminal_and_no_line_ends_in_a_space() {
+    for width in [60, 72, 80, 100, 200] {
+        for comparison in [sample::samsung(), sample::optane()] {
+            for line in render_comparison(&comparison, plain(width)).lines() {
+                assert!(line.chars().count() <= usize::from(width), "{width} columns: {line}");
+                assert_eq!(line, line.trim_end());
+            }
+        }
+    }
+}
+
+#[test]
+fn colours_come_only_when_asked_for_and_change_no_word() {
+    let colored = render_comparison(&sample::samsung(), Style { color: true, width: 80 });
+    let without = render_comparison(&sample::samsung(), plain(80));
+    assert!(!without.contains('\u{1b}') && colored.contains('\u{1b}'));
+    let mut stripped = String::new();
+    for (i, part) in colored.split('\u{1b}').enumerate() {
+        stripped += if i == 0 { part } else { part.split_once('m').unwrap().1 };
+    }
+    let trimmed: Vec<_> = stripped.lines().map(str::trim_end).collect();
+    assert_eq!(trimmed, without.lines().collect::<Vec<_>>());
+}

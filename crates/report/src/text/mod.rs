@@ -1,0 +1,7 @@
+//! The words and numbers of a report, said once for the terminal and for the page.
+
+pub(crate) mod findings;
+pub(crate) mod gains;
+pub(crate) mod numbers;
+pub(crate) mod parameters;
+pub(crate) mod runs;

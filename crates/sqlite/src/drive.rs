@@ -1,0 +1,517 @@
+//! Files on a drive: the database directly, everything else through the modelled page cache.
+//!
+//! ```text
+//!   database          ── rounded to logical blocks ──────────────▶ volume: extents ──▶ disk: requests
+//!   journal, WAL, …   ── page cache, written at sync in runs ──▶        "
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use flashwise_block::{ByteSize, IoBuffer, Request};
+use flashwise_trace::FileRole;
+use libsqlite3_sys as sqlite;
+
+use crate::cache::{BLOCK, BlockRun, PageCache};
+use crate::disk::{Disk, read_request};
+use crate::error::{Failure, checked_end};
+use crate::handle::{Cut, Store};
+use crate::layout::{Span, cut};
+use crate::locks::{Busy, HandleId, Level, Locks};
+use crate::volume::{FileId, Volume, Zone};
+
+/// Longest request of a write-back or a read into the cache, in cache blocks: 1 MiB.
+const LONGEST_RUN: u64 = (1 << 20) / BLOCK;
+/// Bytes of dirty blocks that are copied for one batch of requests.
+const BATCH_BYTES: u64 = 8 << 20;
+
+struct OpenFile {
+    role: FileRole,
+    handles: usize,
+    locks: Locks,
+    /// Something was written to the device since the last flush.
+    unflushed: bool,
+}
+
+/// How a file is to be opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenMode {
+    pub role: FileRole,
+    pub create: bool,
+    pub exclusive: bool,
+}
+
+/// One device, its files, their cache and their locks.
+pub(crate) struct Drive {
+    pub disk: Disk,
+    volume: Volume,
+    cache: PageCache,
+    open: BTreeMap<FileId, OpenFile>,
+    next_handle: u64,
+}
+
+/// A drive that several files share.
+pub(crate) type SharedDrive = Arc<Mutex<Drive>>;
+
+/// The drive for one call; fails after a panic under the lock.
+pub(crate) fn lock(drive: &SharedDrive) -> Result<MutexGuard<'_, Drive>, Failure> {
+    drive.lock().map_err(|_| Failure::broken_lock())
+}
+
+fn full(name: &str, info: &flashwise_block::DeviceInfo) -> Failure {
+    Failure::new(sqlite::SQLITE_FULL, format!("{name}: no free extent on the drive's {}", info.capacity))
+}
+
+impl Drive {
+    pub(crate) fn new(disk: Disk) -> Self {
+        let volume = Volume::new(disk.info().capacity.0, disk.info().logical_block.0);
+        Self { disk, volume, cache: PageCache::default(), open: BTreeMap::new(), next_handle: 0 }
+    }
+
+    pub(crate) fn exists(&self, name: &str) -> bool {
+        self.volume.find(name).is_some()
+    }
+
+    /// Handles that are open on the file of that name, or on all files.
+    pub(crate) fn handles(&self, name: Option<&str>) -> usize {
+        match name {
+            Some(name) => self.volume.find(name).and_then(|id| self.open.get(&id)).map_or(0, |file| file.handles),
+            None => self.open.values().map(|file| file.handles).sum(),
+        }
+    }
+
+    /// Size of the file of that name.
+    pub(crate) fn size_of(&self, name: &str) -> Option<u64> {
+        self.volume.find(name).map(|id| self.volume.size(id))
+    }
+
+    fn open(&mut self, name: Option<&str>, mode: OpenMode) -> Result<(FileId, HandleId), Failure> {
+        let refuse = |why: &str| {
+            let name = name.unwrap_or("temporary file");
+            Err(Failure::new(sqlite::SQLITE_CANTOPEN, format!("{name}: {why}")))
+        };
+        let zone = if mode.role == FileRole::Database { Zone::Front } else { Zone::Back };
+        let id = match name.and_then(|name| self.volume.find(name)) {
+            Some(_) if mode.exclusive => return refuse("exists already on the drive"),
+            Some(id) => id,
+            None if mode.create => self.volume.create(name, zone),
+            None => return refuse("no such file on the drive"),
+        };
+        if mode.role == FileRole::Database {
+            // The file may have been written through the cache under another role.
+            self.write_back(id, mode.role)?;
+            self.cache.forget(id);
+        }
+        let file = self.open.entry(id).or_insert_with(|| OpenFile {
+            role: mode.role,
+            handles: 0,
+            locks: Locks::default(),
+            unflushed: false,
+        });
+        file.role = mode.role;
+        file.handles += 1;
+        self.next_handle += 1;
+        Ok((id, HandleId(self.next_handle)))
+    }
+
+    fn close(&mut self, id: FileId, handle: HandleId) {
+        let Some(file) = self.open.get_mut(&id) else { return };
+        file.locks.unlock(handle, Level::None);
+        file.handles -= 1;
+        if file.handles > 0 {
+            return;
+        }
+        if self.volume.is_linked(id) {
+            // Dirty blocks stay cached, as they do in an operating system; a later sync of the file writes them.
+            let (role, unflushed) = (file.role, file.unflushed);
+            if !unflushed && self.cache.dirty_runs(id, LONGEST_RUN).is_empty() {
+                self.open.remove(&id);
+            }
+            debug_assert!(role != FileRole::Database || self.cache.dirty_runs(id, 1).is_empty());
+        } else {
+            self.open.remove(&id);
+            self.remove(id, FileRole::Temporary);
+        }
+    }
+
+    /// Takes a file's name away and, once nobody has it open, its space.
+    pub(crate) fn delete(&mut self, name: &str) -> Result<(), Failure> {
+        let Some(id) = self.volume.unlink(name) else {
+            return Err(Failure::new(sqlite::SQLITE_IOERR_DELETE_NOENT, format!("{name}: no such file on the drive")));
+        };
+        let role = self.open.get(&id).map_or(role_of_name(name), |file| file.role);
+        if self.open.get(&id).is_none_or(|file| file.handles == 0) {
+            self.open.remove(&id);
+            self.remove(id, role);
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, id: FileId, role: FileRole) {
+        self.cache.forget(id);
+        let unused = self.volume.remove(id);
+        self.trim(unused, role);
+    }
+
+    /// Tells the drive what is no longer needed. Advice only: a drive that fails a trim has lost nothing.
+    fn trim(&mut self, unused: Vec<Span>, role: FileRole) {
+        for span in unused {
+            let _ = self.disk.run(role, vec![Request::trim(ByteSize(span.start), ByteSize(span.length))]);
+        }
+    }
+
+    fn reserve(&mut self, id: FileId, end: u64, name: &str) -> Result<(), Failure> {
+        self.volume.reserve(id, end).map_err(|_| full(name, self.disk.info()))
+    }
+
+    /// Device spans of a file's span, none longer than the device takes at once.
+    fn device_spans(&self, id: FileId, span: Span) -> Vec<Span> {
+        let longest = self.disk.info().max_transfer.0;
+        let mut spans = Vec::new();
+        for piece in self.volume.pieces(id, span) {
+            let mut at = piece.start;
+            while at < piece.end() {
+                let length = longest.min(piece.end() - at);
+                spans.push(Span { start: at, length });
+                at += length;
+            }
+        }
+        spans
+    }
+
+    /// A span grown to whole logical blocks.
+    fn rounded(&self, span: Span) -> Span {
+        let block = self.disk.info().logical_block.0;
+        let start = span.start / block * block;
+        Span { start, length: span.end().next_multiple_of(block) - start }
+    }
+
+    /// Reads a span of whole logical blocks from the device, past the cache.
+    fn read_span(&mut self, id: FileId, span: Span, role: FileRole) -> Result<Vec<IoBuffer>, Failure> {
+        let requests = self.device_spans(id, span).iter().map(|s| read_request(s.start, s.length)).collect();
+        self.disk.read(role, requests)
+    }
+
+    /// Write requests for `bytes`, whole logical blocks, at `start` of the file.
+    fn write_requests(&self, id: FileId, start: u64, bytes: &[u8]) -> Vec<Request> {
+        let mut rest = bytes;
+        let mut requests = Vec::new();
+        for span in self.device_spans(id, Span { start, length: bytes.len() as u64 }) {
+            let (piece, behind) = rest.split_at(span.length as usize);
+            let request = Request::write(ByteSize(span.start), ByteSize(span.length));
+            requests.push(request.with_buffer(IoBuffer::copy_of(piece)));
+            rest = behind;
+        }
+        debug_assert!(rest.is_empty(), "room is reserved before it is written");
+        requests
+    }
+
+    fn read_direct(&mut self, id: FileId, offset: u64, into: &mut [u8]) -> Result<(), Failure> {
+        let span = self.rounded(Span { start: offset, length: into.len() as u64 });
+        let buffers = self.read_span(id, span, FileRole::Database)?;
+        let mut skip = (offset - span.start) as usize;
+        let mut filled = 0;
+        for buffer in &buffers {
+            let useful = &buffer[skip.min(buffer.len())..];
+            let count = useful.len().min(into.len() - filled);
+            into[filled..filled + count].copy_from_slice(&useful[..count]);
+            filled += count;
+            skip = skip.saturating_sub(buffer.len());
+        }
+        debug_assert_eq!(filled, into.len());
+        Ok(())
+    }
+
+    /// Writes one span. Blocks that it covers in part are read first and written whole.
+    fn direct_requests(&mut self, id: FileId, offset: u64, data: &[u8]) -> Result<Vec<Request>, Failure> {
+        let span = Span { start: offset, length: data.len() as u64 };
+        let whole = self.rounded(span);
+        if whole == span {
+            return Ok(self.write_requests(id, offset, data));
+        }
+        let block = self.disk.info().logical_block.0;
+        let mut bytes = vec![0; whole.length as usize];
+        let last = Span { start: whole.end() - block, length: block };
+        let first = Span { start: whole.start, length: block };
+        let partial_first = span.start != whole.start;
+        let partial_last = span.end() != whole.end() && (last != first || !partial_first);
+        for (partial, edge) in [(partial_first, first), (partial_last, last)] {
+            // Behind the end of the file there is nothing worth reading.
+            if partial && edge.start < self.volume.size(id) {
+                let at = (edge.start - whole.start) as usize;
+                self.read_direct(id, edge.start, &mut bytes[at..at + block as usize])?;
+            }
+        }
+        let at = (span.start - whole.start) as usize;
+        bytes[at..at + data.len()].copy_from_slice(data);
+        Ok(self.write_requests(id, whole.start, &bytes))
+    }
+
+    fn write_direct(&mut self, id: FileId, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure> {
+        let end = offset + data.len() as u64;
+        match how {
+            Cut::Whole => {
+                for request in self.direct_requests(id, offset, data)? {
+                    self.disk.run(FileRole::Database, vec![request])?;
+                }
+            }
+            Cut::Chunks(chunk) => {
+                let mut requests = Vec::new();
+                for span in cut(offset, data.len() as u64, chunk, self.disk.info().max_transfer.0) {
+                    let at = (span.start - offset) as usize;
+                    requests.extend(self.direct_requests(id, span.start, &data[at..at + span.length as usize])?);
+                }
+                self.disk.run(FileRole::Database, requests)?;
+            }
+        }
+        if end > self.volume.size(id) {
+            self.volume.set_size(id, end);
+        }
+        Ok(())
+    }
+
+    /// Cuts the database; the rest of its last logical block becomes zeros, as files have it.
+    fn truncate_direct(&mut self, id: FileId, size: u64) -> Result<(), Failure> {
+        let block = self.disk.info().logical_block.0;
+        let tail = (size.next_multiple_of(block) - size) as usize;
+        if tail > 0 {
+            for request in self.direct_requests(id, size, &vec![0; tail])? {
+                self.disk.run(FileRole::Database, vec![request])?;
+            }
+        }
+        let unused = self.volume.shrink(id, size);
+        self.trim(unused, FileRole::Database);
+        Ok(())
+    }
+
+    /// Brings the blocks of a span into the cache.
+    fn load(&mut self, id: FileId, span: Span, role: FileRole) -> Result<(), Failure> {
+        let (first, last) = (span.start / BLOCK, (span.end() - 1) / BLOCK);
+        for run in self.cache.missing(id, first, last, LONGEST_RUN) {
+            let buffers = self.read_span(id, Span { start: run.first * BLOCK, length: run.count * BLOCK }, role)?;
+            let blocks = buffers.iter().flat_map(|buffer| buffer.chunks_exact(BLOCK as usize));
+            for (block, bytes) in (run.first..).zip(blocks) {
+                self.cache.insert_clean(id, block, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_cached(&mut self, id: FileId, offset: u64, into: &mut [u8], role: FileRole) -> Result<(), Failure> {
+        self.load(id, Span { start: offset, length: into.len() as u64 }, role)?;
+        for (block, within, piece) in blocks_of(offset, into.len()) {
+            if let Some(bytes) = self.cache.get(id, block) {
+                into[piece.clone()].copy_from_slice(&bytes[within..within + piece.len()]);
+            }
+        }
+        self.cache.evict();
+        Ok(())
+    }
+
+    fn write_cached(&mut self, id: FileId, offset: u64, data: &[u8], role: FileRole) -> Result<(), Failure> {
+        let size = self.volume.size(id);
+        if offset > size {
+            self.copy_to_cache(id, size, &vec![0; (offset - size) as usize], role)?;
+        }
+        self.copy_to_cache(id, offset, data, role)?;
+        if self.cache.is_over_dirty_limit() {
+            self.write_back(id, role)?;
+        }
+        self.cache.evict();
+        Ok(())
+    }
+
+    fn copy_to_cache(&mut self, id: FileId, offset: u64, data: &[u8], role: FileRole) -> Result<(), Failure> {
+        let size = self.volume.size(id);
+        for (block, within, piece) in blocks_of(offset, data.len()) {
+            if piece.len() < BLOCK as usize && block * BLOCK < size {
+                self.load(id, Span { start: block * BLOCK, length: 1 }, role)?;
+            }
+            self.cache.dirty_block(id, block)[within..within + piece.len()].copy_from_slice(&data[piece]);
+        }
+        self.volume.set_size(id, size.max(offset + data.len() as u64));
+        Ok(())
+    }
+
+    fn truncate_cached(&mut self, id: FileId, size: u64, role: FileRole) -> Result<(), Failure> {
+        let within = (size % BLOCK) as usize;
+        if within > 0 {
+            self.load(id, Span { start: size, length: 1 }, role)?;
+            self.cache.dirty_block(id, size / BLOCK)[within..].fill(0);
+        }
+        self.cache.cut(id, size.div_ceil(BLOCK));
+        let unused = self.volume.shrink(id, size);
+        self.trim(unused, role);
+        Ok(())
+    }
+
+    /// Writes a file's dirty blocks, adjacent ones together. What could not be written stays dirty.
+    fn write_back(&mut self, id: FileId, role: FileRole) -> Result<(), Failure> {
+        let runs = self.cache.dirty_runs(id, LONGEST_RUN);
+        for batch in runs.chunks((BATCH_BYTES / BLOCK / LONGEST_RUN) as usize) {
+            let mut requests = Vec::new();
+            for run in batch {
+                let mut bytes = Vec::with_capacity((run.count * BLOCK) as usize);
+                for block in run.first..run.first + run.count {
+                    bytes.extend_from_slice(self.cache.get(id, block).unwrap_or(&[0; BLOCK as usize]));
+                }
+                requests.extend(self.write_requests(id, run.first * BLOCK, &bytes));
+            }
+            self.disk.run(role, requests)?;
+            batch.iter().for_each(|&run: &BlockRun| self.cache.mark_clean(id, run));
+            if let Some(file) = self.open.get_mut(&id) {
+                file.unflushed = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_cached(&mut self, id: FileId, role: FileRole) -> Result<(), Failure> {
+        self.write_back(id, role)?;
+        if self.open.get(&id).is_some_and(|file| file.unflushed) {
+            self.disk.flush(role)?;
+            if let Some(file) = self.open.get_mut(&id) {
+                file.unflushed = false;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Cache blocks of a span: block number, first byte within the block, range within the span.
+fn blocks_of(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        if done == length {
+            return None;
+        }
+        let at = offset + done as u64;
+        let within = (at % BLOCK) as usize;
+        let range = done..(done + BLOCK as usize - within).min(length);
+        done = range.end;
+        Some((at / BLOCK, within, range))
+    })
+}
+
+/// What a file is by its name, where nobody has opened it yet.
+pub(crate) fn role_of_name(name: &str) -> FileRole {
+    match name {
+        _ if name.ends_with("-wal") => FileRole::WriteAheadLog,
+        _ if name.ends_with("-journal") => FileRole::Journal,
+        _ => FileRole::Database,
+    }
+}
+
+/// One open file on a drive.
+pub(crate) struct DriveStore {
+    drive: SharedDrive,
+    id: FileId,
+    handle: HandleId,
+    role: FileRole,
+    name: String,
+}
+
+impl DriveStore {
+    pub(crate) fn open(drive: &SharedDrive, name: Option<&str>, mode: OpenMode) -> Result<Self, Failure> {
+        let (id, handle) = lock(drive)?.open(name, mode)?;
+        let shown = name.unwrap_or("temporary file").to_owned();
+        Ok(Self { drive: Arc::clone(drive), id, handle, role: mode.role, name: shown })
+    }
+
+    fn is_direct(&self) -> bool {
+        self.role == FileRole::Database
+    }
+
+    pub(crate) fn lock_level(&self, wanted: Level) -> Result<(), Failure> {
+        let mut drive = lock(&self.drive)?;
+        let Some(file) = drive.open.get_mut(&self.id) else { return Ok(()) };
+        file.locks
+            .lock(self.handle, wanted)
+            .map_err(|Busy| Failure::new(sqlite::SQLITE_BUSY, format!("{}: locked by another connection", self.name)))
+    }
+
+    pub(crate) fn unlock_level(&self, to: Level) -> Result<(), Failure> {
+        let mut drive = lock(&self.drive)?;
+        if let Some(file) = drive.open.get_mut(&self.id) {
+            file.locks.unlock(self.handle, to);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_reserved(&self) -> Result<bool, Failure> {
+        Ok(lock(&self.drive)?.open.get(&self.id).is_some_and(|file| file.locks.is_reserved()))
+    }
+
+    pub(crate) fn sector_size(&self) -> u64 {
+        lock(&self.drive).map_or(512, |drive| drive.disk.info().logical_block.0)
+    }
+}
+
+impl Drop for DriveStore {
+    fn drop(&mut self) {
+        if let Ok(mut drive) = lock(&self.drive) {
+            drive.close(self.id, self.handle);
+        }
+    }
+}
+
+impl Store for DriveStore {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn size(&mut self) -> Result<u64, Failure> {
+        Ok(lock(&self.drive)?.volume.size(self.id))
+    }
+
+    fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure> {
+        let mut drive = lock(&self.drive)?;
+        let there = drive.volume.size(self.id).saturating_sub(offset);
+        let length = into.len().min(usize::try_from(there).unwrap_or(usize::MAX));
+        let into = &mut into[..length];
+        match (length, self.is_direct()) {
+            (0, _) => {}
+            (_, true) => drive.read_direct(self.id, offset, into)?,
+            (_, false) => drive.read_cached(self.id, offset, into, self.role)?,
+        }
+        Ok(length)
+    }
+
+    fn reserve(&mut self, end: u64) -> Result<(), Failure> {
+        lock(&self.drive)?.reserve(self.id, end, &self.name)
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure> {
+        let mut drive = lock(&self.drive)?;
+        drive.reserve(self.id, checked_end(offset, data.len() as u64)?, &self.name)?;
+        match (data.len(), self.is_direct()) {
+            (0, _) => Ok(()),
+            (_, true) => drive.write_direct(self.id, offset, data, how),
+            (_, false) => drive.write_cached(self.id, offset, data, self.role),
+        }
+    }
+
+    fn truncate(&mut self, size: u64) -> Result<(), Failure> {
+        let mut drive = lock(&self.drive)?;
+        let old = drive.volume.size(self.id);
+        if size < old && self.is_direct() {
+            drive.truncate_direct(self.id, size)
+        } else if size < old {
+            drive.truncate_cached(self.id, size, self.role)
+        } else if size > old {
+            drive.reserve(self.id, size, &self.name)?;
+            if self.is_direct() {
+                drive.volume.set_size(self.id, size);
+                return Ok(());
+            }
+            drive.write_cached(self.id, size, &[], self.role)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn sync(&mut self, _flags: std::ffi::c_int) -> Result<(), Failure> {
+        let mut drive = lock(&self.drive)?;
+        if self.is_direct() { drive.disk.flush(self.role) } else { drive.sync_cached(self.id, self.role) }
+    }
+}

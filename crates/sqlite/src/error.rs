@@ -1,0 +1,164 @@
+//! What can go wrong, for the caller of this crate and for SQLite.
+
+use std::ffi::c_int;
+use std::path::{Path, PathBuf};
+
+use flashwise_block::{BlockError, Operation};
+use libsqlite3_sys as sqlite;
+
+/// Why the VFS, an import or an export could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum SqliteError {
+    /// A layout that no drive can have.
+    #[error("layout: {0}")]
+    Layout(String),
+    /// A VFS name that SQLite cannot take.
+    #[error("VFS name '{0}': use a non-empty name without NUL characters")]
+    Name(String),
+    /// The name is taken.
+    #[error("VFS name '{0}' is registered already: choose another one, or drop the VFS that has it")]
+    NameTaken(String),
+    /// SQLite itself refused.
+    #[error("SQLite refused to {what}: result code {code}")]
+    Sqlite {
+        /// What was asked of it.
+        what: &'static str,
+        /// SQLite's result code.
+        code: i32,
+    },
+    /// The drive cannot carry a volume.
+    #[error("drive '{name}': {reason}")]
+    Drive {
+        /// The drive's own name.
+        name: String,
+        /// What is missing.
+        reason: String,
+    },
+    /// A request to the drive failed.
+    #[error("{context}: {message}")]
+    Io {
+        /// What was being done, with the file.
+        context: String,
+        /// Why it failed.
+        message: String,
+    },
+    /// The layout header of a file is damaged or unknown.
+    #[error("{path}: {reason}")]
+    Header {
+        /// The file.
+        path: String,
+        /// What is wrong with the header, and what to do.
+        reason: String,
+    },
+    /// There is nothing to export.
+    #[error("{0}: is a plain SQLite file already; copy it with any tool, or open it with plain SQLite")]
+    AlreadyPlain(String),
+    /// Not a database.
+    #[error("{path}: is no SQLite database: {reason}")]
+    NotADatabase {
+        /// The file.
+        path: String,
+        /// How that shows.
+        reason: String,
+    },
+    /// Nothing is ever overwritten.
+    #[error("{0}: exists already; nothing is overwritten, choose a new name or remove it first")]
+    Exists(String),
+    /// No such file.
+    #[error("{0}: no such file")]
+    NotFound(String),
+    /// A journal or WAL holds part of the database.
+    #[error("{path}: '{companion}' holds changes that are not in the file yet; open the database once and close it")]
+    Unfinished {
+        /// The database.
+        path: String,
+        /// The journal or WAL beside it.
+        companion: String,
+    },
+    /// The file or the VFS is in use.
+    #[error("{what} is in use by {handles} open file(s): close the connections first")]
+    InUse {
+        /// The file, or the VFS.
+        what: String,
+        /// How many files are open.
+        handles: usize,
+    },
+    /// The VFS stands on a directory.
+    #[error("the VFS '{0}' stores its files in a directory: there is no device to give back")]
+    NoDevice(String),
+}
+
+impl SqliteError {
+    /// An operating-system error with what was being done to which file.
+    pub(crate) fn os(what: &str, path: &Path, error: &std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Self::Exists(display(path)),
+            std::io::ErrorKind::NotFound => Self::NotFound(display(path)),
+            _ => Self::Io { context: format!("{}: {what}", path.display()), message: error.to_string() },
+        }
+    }
+}
+
+impl From<Failure> for SqliteError {
+    fn from(failure: Failure) -> Self {
+        Self::Io { context: format!("SQLite result code {}", failure.code), message: failure.message }
+    }
+}
+
+/// A path for people.
+pub(crate) fn display(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// A path with something appended to its last component.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// What goes back to SQLite: a result code, and for people what was behind it.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    /// SQLite's result code.
+    pub code: c_int,
+    /// What failed, where, and why.
+    pub message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: c_int, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// A failed request to the drive.
+    pub(crate) fn block(operation: Operation, error: &BlockError) -> Self {
+        const NO_SPACE: i32 = 28;
+        let code = match (operation, error) {
+            (_, BlockError::Os { errno: NO_SPACE, .. }) => sqlite::SQLITE_FULL,
+            (Operation::Read, _) => sqlite::SQLITE_IOERR_READ,
+            (Operation::Write, _) => sqlite::SQLITE_IOERR_WRITE,
+            (Operation::Flush, _) => sqlite::SQLITE_IOERR_FSYNC,
+            (Operation::Trim, _) => sqlite::SQLITE_IOERR_TRUNCATE,
+        };
+        Self::new(code, format!("drive: {error}"))
+    }
+
+    /// The lock around shared state was held by somebody who panicked.
+    pub(crate) fn broken_lock() -> Self {
+        Self::new(sqlite::SQLITE_IOERR, "an earlier panic left the VFS in an unknown state")
+    }
+}
+
+/// Offsets come from C as signed numbers.
+pub(crate) fn offset(value: i64) -> Result<u64, Failure> {
+    u64::try_from(value).map_err(|_| Failure::new(sqlite::SQLITE_IOERR, format!("negative file offset {value}")))
+}
+
+/// `a + b` where a file could be told to end behind the address space.
+pub(crate) fn checked_end(start: u64, length: u64) -> Result<u64, Failure> {
+    start
+        .checked_add(length)
+        .filter(|&end| i64::try_from(end).is_ok())
+        .ok_or_else(|| Failure::new(sqlite::SQLITE_FULL, format!("{length} bytes at {start} reach behind any file")))
+}

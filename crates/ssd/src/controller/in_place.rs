@@ -1,0 +1,83 @@
+//! Media that are written in place, such as 3D XPoint: no erase, no mapping, no garbage collection.
+//!
+//! Logical pages go round the channels, then round the ways. A write programs the granules that it covers, one after
+//! the other, directly in their place; where it covers a granule only in part, the page is read first. There is no
+//! volatile buffer: a write completes when the medium has it, and a flush has nothing to wait for.
+
+use crate::LOGICAL_PAGE_BYTES;
+use crate::controller::PageSpan;
+use crate::device::SimulatedSsd;
+use crate::flash::{FlashOp, FlashOpKind, Owner};
+
+/// Granules that a span touches, and whether it covers all of them wholly.
+fn granules(span: PageSpan, granule: usize) -> (u32, bool) {
+    let count = span.to.div_ceil(granule) - span.from / granule;
+    (count as u32, span.from.is_multiple_of(granule) && span.to.is_multiple_of(granule))
+}
+
+impl SimulatedSsd {
+    /// Die and row of a logical page that has its place for ever.
+    pub(crate) fn die_in_place(&self, logical_page: u32) -> u32 {
+        let (channels, ways) = (self.config.flash.channels, self.config.ways());
+        logical_page % channels * ways + logical_page / channels % ways
+    }
+
+    /// Takes a write's data and, where granules are covered in part only, reads their pages.
+    pub(crate) fn start_write_in_place(&mut self, request: u32) {
+        let Some(range) = self.range_of(request) else { return };
+        let granule = self.config.flash.write_granule_bytes as usize;
+        let buffer = self.active[request].request.as_mut().and_then(|r| r.buffer.take());
+        for span in range.spans() {
+            match &buffer {
+                Some(buffer) => {
+                    let bytes = &buffer[span.in_buffer..span.in_buffer + span.len()];
+                    self.payload.write(span.logical_page, span.from, bytes);
+                }
+                None if span.is_whole() => self.payload.discard(span.logical_page),
+                None => {}
+            }
+            if !granules(span, granule).1 {
+                self.read_for_fill(request, span.logical_page);
+            }
+        }
+        if let Some(r) = self.active[request].request.as_mut() {
+            r.buffer = buffer;
+        }
+        if self.active[request].pending == 0 {
+            self.program_in_place(request);
+        }
+    }
+
+    /// Programs every granule that a write touches.
+    pub(crate) fn program_in_place(&mut self, request: u32) {
+        let Some(range) = self.range_of(request) else { return };
+        let granule = self.config.flash.write_granule_bytes;
+        self.active[request].pending = range.pages();
+        for span in range.spans() {
+            let (steps, _) = granules(span, granule as usize);
+            let bytes = steps * granule as u32;
+            debug_assert!(u64::from(bytes) <= LOGICAL_PAGE_BYTES);
+            self.flash_counters.bytes_programmed.0 += u64::from(bytes);
+            self.flash_counters.padding_bytes.0 += u64::from(bytes) - span.len() as u64;
+            let die = self.die_in_place(span.logical_page);
+            let mut op = FlashOp::new(FlashOpKind::Program, Owner::InPlace { request }, die, bytes);
+            op.array_steps = steps;
+            let op = self.flash.prepare(op);
+            self.flash.issue(op, self.now_ns, &mut self.events);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn granules_are_counted_as_touched_and_known_as_covered() {
+        let span = |from, to| PageSpan { logical_page: 0, from, to, in_buffer: 0 };
+        assert_eq!(granules(span(0, 1024), 1024), (1, true));
+        assert_eq!(granules(span(0, 512), 1024), (1, false));
+        assert_eq!(granules(span(512, 2560), 1024), (3, false));
+        assert_eq!(granules(span(0, 4096), 1024), (4, true));
+    }
+}

@@ -1,0 +1,132 @@
+//! The controller: what happens between a command's arrival and its completion.
+//!
+//! ```text
+//!   read    locate every logical page → one flash command for each (die, row) → dispatched run by run → link
+//!   write   link → (fill up partial pages) → write buffer → placed by the FTL → completes
+//!                                                └─ full superpages are programmed behind the host's back
+//!   flush   pads and programs what is open, completes when all of it is on flash
+//!   trim    forgets whole logical pages
+//! ```
+//!
+//! - [`read`]: reads; - [`write`]: the write buffer, writes and trims; - [`flush`]: flushes and forced writes;
+//! - [`collection`]: garbage collection; - [`in_place`]: media without erase.
+
+pub mod collection;
+pub mod flush;
+pub mod in_place;
+pub mod read;
+pub mod write;
+
+use flashwise_block::{Nanos, Request};
+
+use crate::LOGICAL_PAGE_BYTES;
+use crate::list::{Fifo, Linked, NONE};
+
+/// A request that the drive has taken.
+#[derive(Default)]
+pub(crate) struct Active {
+    pub(crate) request: Option<Request>,
+    pub(crate) submitted_at: Nanos,
+    /// Flash commands, or superpages, that it waits for.
+    pub(crate) pending: u32,
+    /// When the last byte of a read will be with the host, as far as known.
+    pub(crate) finish_ns: u64,
+    /// Flash commands that the firmware has not issued yet.
+    pub(crate) to_dispatch: Fifo,
+    /// Logical pages of a write that are placed.
+    pub(crate) placed: u32,
+    /// Superpages that a forced write's pages are in, with their generation.
+    pub(crate) touched: Vec<(u32, u64)>,
+    next: u32,
+}
+
+impl Linked for Active {
+    fn next(&mut self) -> &mut u32 {
+        &mut self.next
+    }
+}
+
+impl Active {
+    /// Takes a request into a slot that another one has left.
+    pub(crate) fn start(&mut self, request: Request, submitted_at: Nanos) {
+        self.request = Some(request);
+        self.submitted_at = submitted_at;
+        (self.pending, self.finish_ns, self.placed, self.next) = (0, 0, 0, NONE);
+        self.to_dispatch = Fifo::default();
+        self.touched.clear();
+    }
+}
+
+/// The bytes of a request, page by page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageSpan {
+    pub(crate) logical_page: u32,
+    /// First byte inside the logical page.
+    pub(crate) from: usize,
+    /// First byte behind.
+    pub(crate) to: usize,
+    /// Where the span starts in the request's buffer.
+    pub(crate) in_buffer: usize,
+}
+
+impl PageSpan {
+    /// Whether the whole logical page is meant.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.from == 0 && self.to == LOGICAL_PAGE_BYTES as usize
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.to - self.from
+    }
+}
+
+/// The range of bytes that a request names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByteRange {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+impl ByteRange {
+    pub(crate) fn of(request: &Request) -> Self {
+        let start = request.offset.bytes();
+        Self { start, end: start + request.length.bytes() }
+    }
+
+    /// Logical pages touched.
+    pub(crate) fn pages(self) -> u32 {
+        (self.end.div_ceil(LOGICAL_PAGE_BYTES) - self.start / LOGICAL_PAGE_BYTES) as u32
+    }
+
+    /// The `n`th logical page touched.
+    pub(crate) fn span(self, n: u32) -> PageSpan {
+        let page = self.start / LOGICAL_PAGE_BYTES + u64::from(n);
+        let page_start = page * LOGICAL_PAGE_BYTES;
+        let from = self.start.max(page_start);
+        let to = self.end.min(page_start + LOGICAL_PAGE_BYTES);
+        PageSpan {
+            logical_page: page as u32,
+            from: (from - page_start) as usize,
+            to: (to - page_start) as usize,
+            in_buffer: (from - self.start) as usize,
+        }
+    }
+
+    /// All logical pages touched.
+    pub(crate) fn spans(self) -> impl Iterator<Item = PageSpan> {
+        (0..self.pages()).map(move |n| self.span(n))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_split_at_logical_pages() {
+        let spans: Vec<_> = ByteRange { start: 3_584, end: 8_704 }.spans().collect();
+        let span = |logical_page, from, to, in_buffer| PageSpan { logical_page, from, to, in_buffer };
+        assert_eq!(spans, [span(0, 3_584, 4_096, 0), span(1, 0, 4_096, 512), span(2, 0, 512, 4_608)]);
+        assert!(spans[1].is_whole() && !spans[0].is_whole());
+    }
+}

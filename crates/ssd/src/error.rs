@@ -1,0 +1,34 @@
+//! What can be wrong with a drive's configuration.
+
+/// A configuration that describes no possible drive.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SsdError {
+    /// No preset of that name.
+    #[error("no preset is called '{name}'; there are {known}")]
+    UnknownPreset {
+        /// The name asked for.
+        name: String,
+        /// The names that exist.
+        known: String,
+    },
+    /// The text is not TOML, lacks a key or has one too many.
+    #[error("{path}: {reason}")]
+    Syntax {
+        /// The file.
+        path: String,
+        /// The parser's words, with line and column.
+        reason: String,
+    },
+    /// A value makes no sense, alone or beside the others.
+    #[error("{path}: {key} = {value}: {reason}")]
+    Impossible {
+        /// The file.
+        path: String,
+        /// The key, with its table.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// What would be right.
+        reason: String,
+    },
+}

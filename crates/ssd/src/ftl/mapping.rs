@@ -1,0 +1,65 @@
+//! Where each logical page is, and what each physical slot holds.
+//!
+//! Two arrays of four bytes an entry, zero where there is nothing; memory that is never touched is never committed, so
+//! an empty 500 GB drive costs next to nothing. A *slot* is the part of a flash page that holds one logical page.
+//!
+//! ```text
+//!   slot_of[logical page]  = slot + 1
+//!   page_in[slot]          = logical page + 1        valid
+//!                          = 0                       invalid, or clean behind the write pointer
+//! ```
+
+/// The page map and its inverse.
+pub(crate) struct Mapping {
+    slot_of: Vec<u32>,
+    page_in: Vec<u32>,
+}
+
+impl Mapping {
+    pub(crate) fn new(logical_pages: u64, slots: u64) -> Self {
+        Self { slot_of: vec![0; logical_pages as usize], page_in: vec![0; slots as usize] }
+    }
+
+    /// The slot that holds a logical page.
+    pub(crate) fn slot_of(&self, logical_page: u32) -> Option<u32> {
+        self.slot_of[logical_page as usize].checked_sub(1)
+    }
+
+    /// The logical page that a slot validly holds.
+    pub(crate) fn page_in(&self, slot: u32) -> Option<u32> {
+        self.page_in[slot as usize].checked_sub(1)
+    }
+
+    /// Maps a logical page to a clean slot; gives the slot that became invalid.
+    pub(crate) fn map(&mut self, logical_page: u32, slot: u32) -> Option<u32> {
+        debug_assert_eq!(self.page_in[slot as usize], 0, "slot {slot} is not clean");
+        let old = self.unmap(logical_page);
+        self.slot_of[logical_page as usize] = slot + 1;
+        self.page_in[slot as usize] = logical_page + 1;
+        old
+    }
+
+    /// Forgets a logical page; gives the slot that became invalid.
+    pub(crate) fn unmap(&mut self, logical_page: u32) -> Option<u32> {
+        let slot = self.slot_of(logical_page)?;
+        self.slot_of[logical_page as usize] = 0;
+        self.page_in[slot as usize] = 0;
+        Some(slot)
+    }
+
+    /// Checks that each map is the other's inverse.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let mapped = self.slot_of.iter().filter(|&&slot| slot != 0).count();
+        let valid = self.page_in.iter().filter(|&&page| page != 0).count();
+        if mapped != valid {
+            return Err(format!("{mapped} logical pages are mapped, but {valid} slots are valid"));
+        }
+        for (page, &entry) in self.slot_of.iter().enumerate().filter(|&(_, &entry)| entry != 0) {
+            let back = self.page_in[entry as usize - 1];
+            if back as usize != page + 1 {
+                return Err(format!("logical page {page} maps to slot {}, which holds entry {back}", entry - 1));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,55 @@
+//! A simulated solid-state drive: a discrete-event simulation from the host's queue down to the cell.
+//!
+//! The folders follow the hardware, and a request walks through them once, top to bottom:
+//!
+//! ```text
+//!   host        queue, firmware cost of a command, link            host/
+//!     ▼
+//!   controller  write buffer, dispatch of flash commands           controller/
+//!     ▼
+//!   ftl         placement, page mapping, superblocks, GC           ftl/
+//!     ▼
+//!   flash       channels, dies, planes: array and transfer times   flash/
+//! ```
+//!
+//! Nothing in here knows what a "chunk" or a "hot location" is. What a probe finds, such as that a read starting in
+//! the middle of a chunk is served by two channels, follows from geometry ([`config::FlashConfig`]), placement
+//! ([`ftl`]) and timing ([`flash`]).
+//!
+//! # Limits
+//! - one FTL at a time: page mapping in memory, or in place for media that need no erase;
+//! - at most 2³² − 1 logical pages of 4 KiB (16 TiB);
+//! - one host queue; GC is greedy.
+//!
+//! # Example
+//! ```
+//! use flashwise_block::{BlockDevice, ByteSize, Request, execute};
+//! use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+//!
+//! let config = DeviceConfig::preset("samsung-960-evo")?;
+//! let mut drive = SimulatedSsd::new(config, 1)?;
+//! let write = execute(&mut drive, Request::write(ByteSize(0), ByteSize::kib(64)).with_fua())?;
+//! let read = execute(&mut drive, Request::read(ByteSize(0), ByteSize::kib(64)))?;
+//! assert!(read.latency() < write.latency());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod config;
+pub mod controller;
+mod device;
+mod error;
+mod event;
+pub mod flash;
+pub mod ftl;
+pub mod host;
+mod list;
+mod payload;
+mod preset;
+
+pub use config::DeviceConfig;
+pub use device::SimulatedSsd;
+pub use error::SsdError;
+pub use preset::{PRESETS, Preset};
+
+/// Bytes of a logical page, the unit that the FTL maps.
+pub const LOGICAL_PAGE_BYTES: u64 = 4096;

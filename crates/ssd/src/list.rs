@@ -1,0 +1,121 @@
+//! Slots that are reused, and first-in-first-out lists through them: no allocation on the path of a request.
+
+/// "No slot".
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A vector whose freed slots are given out again.
+pub(crate) struct Slab<T> {
+    slots: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T: Default> Default for Slab<T> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T: Default> Slab<T> {
+    /// A slot's index; the slot holds what its last user left in it.
+    pub(crate) fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.slots.push(T::default());
+            self.slots.len() as u32 - 1
+        })
+    }
+
+    /// Gives a slot back.
+    pub(crate) fn give_back(&mut self, index: u32) {
+        debug_assert!(!self.free.contains(&index), "slot {index} is given back twice");
+        self.free.push(index);
+    }
+}
+
+impl<T> std::ops::Index<u32> for Slab<T> {
+    type Output = T;
+    fn index(&self, index: u32) -> &T {
+        &self.slots[index as usize]
+    }
+}
+
+impl<T> std::ops::IndexMut<u32> for Slab<T> {
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        &mut self.slots[index as usize]
+    }
+}
+
+/// Something that can stand in one [`Fifo`].
+pub(crate) trait Linked {
+    /// The slot behind this one.
+    fn next(&mut self) -> &mut u32;
+}
+
+/// A first-in-first-out list of slab slots.
+#[derive(Clone, Copy)]
+pub(crate) struct Fifo {
+    head: u32,
+    tail: u32,
+}
+
+impl Default for Fifo {
+    fn default() -> Self {
+        Self { head: NONE, tail: NONE }
+    }
+}
+
+impl Fifo {
+    /// Appends a slot.
+    pub(crate) fn push<T: Linked + Default>(&mut self, slab: &mut Slab<T>, index: u32) {
+        *slab[index].next() = NONE;
+        match self.tail {
+            NONE => self.head = index,
+            tail => *slab[tail].next() = index,
+        }
+        self.tail = index;
+    }
+
+    /// Takes the first slot.
+    pub(crate) fn pop<T: Linked + Default>(&mut self, slab: &mut Slab<T>) -> Option<u32> {
+        let index = self.peek()?;
+        self.head = *slab[index].next();
+        if self.head == NONE {
+            self.tail = NONE;
+        }
+        Some(index)
+    }
+
+    /// The first slot.
+    pub(crate) fn peek(&self) -> Option<u32> {
+        (self.head != NONE).then_some(self.head)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Node(u32);
+
+    impl Linked for Node {
+        fn next(&mut self) -> &mut u32 {
+            &mut self.0
+        }
+    }
+
+    #[test]
+    fn a_fifo_gives_slots_back_in_order_and_slots_are_reused() {
+        let mut slab = Slab::<Node>::default();
+        let mut fifo = Fifo::default();
+        let taken = [slab.take(), slab.take(), slab.take()];
+        taken.iter().for_each(|&i| fifo.push(&mut slab, i));
+        assert_eq!([fifo.pop(&mut slab), fifo.pop(&mut slab)], [Some(taken[0]), Some(taken[1])]);
+        slab.give_back(taken[0]);
+        assert_eq!(slab.take(), taken[0]);
+        fifo.push(&mut slab, taken[0]);
+        assert_eq!(
+            [fifo.pop(&mut slab), fifo.pop(&mut slab), fifo.pop(&mut slab)],
+            [Some(taken[2]), Some(taken[0]), None]
+        );
+    }
+}

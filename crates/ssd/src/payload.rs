@@ -1,0 +1,51 @@
+//! The bytes that a drive carries, stored where the FTL put them.
+//!
+//! Content is keyed by *physical* position, so that reading data back goes through the mapping as on a real drive: a
+//! mistake in the FTL shows as wrong bytes. Requests without payload store nothing and cost nothing here.
+
+use rustc_hash::FxHashMap;
+
+use crate::LOGICAL_PAGE_BYTES;
+
+type Page = Box<[u8; LOGICAL_PAGE_BYTES as usize]>;
+
+/// Contents of physical slots; a slot without an entry holds zeros.
+#[derive(Default)]
+pub(crate) struct Payload {
+    /// Looked up by key only, never iterated: a hash map's order cannot reach a result.
+    pages: FxHashMap<u32, Page>,
+}
+
+impl Payload {
+    /// Copies `from..` of a slot into `into`.
+    pub(crate) fn read(&self, slot: u32, from: usize, into: &mut [u8]) {
+        match self.pages.get(&slot) {
+            Some(page) => into.copy_from_slice(&page[from..from + into.len()]),
+            None => into.fill(0),
+        }
+    }
+
+    /// Stores `bytes` at `from` in a slot.
+    pub(crate) fn write(&mut self, slot: u32, from: usize, bytes: &[u8]) {
+        let page = self.pages.entry(slot).or_insert_with(|| Box::new([0; LOGICAL_PAGE_BYTES as usize]));
+        page[from..from + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// What `old` held is in `new` from now on.
+    pub(crate) fn relocate(&mut self, old: u32, new: u32) {
+        if self.pages.is_empty() {
+            return;
+        }
+        match self.pages.remove(&old) {
+            Some(page) => self.pages.insert(new, page),
+            None => self.pages.remove(&new),
+        };
+    }
+
+    /// A slot's content is no longer needed.
+    pub(crate) fn discard(&mut self, slot: u32) {
+        if !self.pages.is_empty() {
+            self.pages.remove(&slot);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The drives that come with flashwise, from `devices/*.toml`.
+
+use crate::error::SsdError;
+
+/// A drive that comes with flashwise.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// One line for a list.
+    pub summary: &'static str,
+    /// Its configuration, with the source of each documented figure.
+    pub toml: &'static str,
+}
+
+macro_rules! preset {
+    ($name:literal, $summary:literal) => {
+        Preset { name: $name, summary: $summary, toml: include_str!(concat!("../../../devices/", $name, ".toml")) }
+    };
+}
+
+/// All presets, in the order in which they are listed.
+pub static PRESETS: [Preset; 4] = [
+    preset!("samsung-960-evo", "NVMe, TLC flash, 500 GB: 64 KiB chunks, one channel each"),
+    preset!("intel-optane-905p", "NVMe, 3D XPoint, 480 GB: written in place, no erase"),
+    preset!("toshiba-xg5", "NVMe, TLC flash, 256 GB: 64 KiB superpages over all channels"),
+    preset!("micron-m500", "SATA, MLC flash, 120 GB: 64 KiB superpages over all channels"),
+];
+
+impl Preset {
+    /// The preset of that name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn find(name: &str) -> Result<&'static Self, SsdError> {
+        PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| SsdError::UnknownPreset {
+            name: name.to_owned(),
+            known: PRESETS.map(|preset| preset.name).join(", "),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DeviceConfig;
+
+    #[test]
+    fn every_preset_is_a_possible_drive() {
+        for preset in &PRESETS {
+            let config = DeviceConfig::preset(preset.name).unwrap_or_else(|e| panic!("{e}"));
+            assert!(config.raw_bytes() >= config.capacity_bytes, "{}", preset.name);
+        }
+    }
+}
