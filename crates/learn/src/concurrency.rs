@@ -22,10 +22,13 @@ const DEPTHS: [u32; 26] =
     [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 160, 192, 256];
 /// Batches at each depth.
 const BATCHES: usize = 7;
-/// Requests in a batch: at least so many, and so many for each one in flight.
-const BATCH_REQUESTS: (usize, usize) = (256, 6);
-/// Bytes written before each batch of writes.
-const SETTLE: ByteSize = ByteSize::mib(12);
+/// Reads in a batch: at least so many, and so many for each one in flight.
+const BATCH_READS: (usize, usize) = (1024, 24);
+/// Writes in a batch: many write-buffer refills, which come in bursts.
+const BATCH_WRITES: usize = 1536;
+/// Bytes written before each batch of writes: several times a write buffer of a few MiB, because the flash empties it
+/// while it is being filled.
+const SETTLE: ByteSize = ByteSize::mib(24);
 /// k is where throughput reaches this share of the plateau.
 const KNEE_SHARE: f64 = 0.95;
 /// Resampled knees.
@@ -91,8 +94,10 @@ fn measure(
 
 /// Requests a second of one batch at one depth, in the running state.
 fn batch(prober: &mut Prober<'_>, operation: Operation, length: ByteSize, depth: usize) -> Result<f64, LearnError> {
-    let settle = if operation == Operation::Write { (SETTLE / length) as usize } else { 2 * depth };
-    let requests = BATCH_REQUESTS.0.max(BATCH_REQUESTS.1 * depth);
+    let (settle, requests) = match operation {
+        Operation::Write => ((SETTLE / length) as usize, BATCH_WRITES),
+        _ => (2 * depth, BATCH_READS.0.max(BATCH_READS.1 * depth)),
+    };
     run(prober, operation, length, depth, settle)?;
     let started = prober.now();
     run(prober, operation, length, depth, requests)?;

@@ -50,7 +50,7 @@ impl Disk {
         self.device.as_deref()
     }
 
-    pub(crate) fn into_device(&mut self) -> Option<Box<dyn BlockDevice + Send>> {
+    pub(crate) fn take_device(&mut self) -> Option<Box<dyn BlockDevice + Send>> {
         self.device.take()
     }
 

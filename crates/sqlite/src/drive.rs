@@ -366,6 +366,12 @@ impl Drive {
         Ok(())
     }
 
+    /// The machine's memory is gone, with it what was not written; the directory is as it was.
+    #[cfg(test)]
+    pub(crate) fn power_cut(&mut self) {
+        self.cache = PageCache::default();
+    }
+
     fn sync_cached(&mut self, id: FileId, role: FileRole) -> Result<(), Failure> {
         self.write_back(id, role)?;
         if self.open.get(&id).is_some_and(|file| file.unflushed) {

@@ -15,6 +15,7 @@
 
 use std::ffi::c_int;
 
+use flashwise_block::ByteSize;
 use libsqlite3_sys as sqlite;
 
 use crate::error::{Failure, checked_end};
@@ -122,6 +123,16 @@ impl<S: Store> Handle<S> {
 
     pub(crate) fn mapping(&self) -> Option<Mapping> {
         self.mapping
+    }
+
+    /// The layout in force; an empty file is plain.
+    pub(crate) fn layout(&self) -> Layout {
+        match self.mapping {
+            Some(Mapping::Shifted { chunk, offset }) => {
+                Layout::HotLocations { chunk: ByteSize(chunk), offset: ByteSize(offset) }
+            }
+            _ => Layout::Plain,
+        }
     }
 
     /// Whether the database is shifted, or will be once it is written.
@@ -296,7 +307,6 @@ impl<S: Store> Handle<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flashwise_block::ByteSize;
 
     /// A store in memory that can fail, and remembers its writes.
     #[derive(Default)]

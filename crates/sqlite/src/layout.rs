@@ -131,6 +131,9 @@ pub(crate) fn detect(head: &[u8]) -> Result<Detected, HeaderError> {
 }
 
 impl Header {
+    /// The version that is written.
+    pub(crate) const VERSION: u32 = VERSION;
+
     /// The header as it is stored.
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];

@@ -1,1 +1,99 @@
-//! Placeholder
+//! A SQLite VFS that knows the drive below it.
+//!
+//! Unmodified SQLite opens its files through a [`Vfs`]. It records every request for `flashwise audit`, and it can
+//! place a database at the drive's *hot locations* ([`Layout::HotLocations`]), where a page is read by two channels at
+//! once.
+//!
+//! ```text
+//!   SQLite ──▶ shim (C) ──▶ handle: layout, coalescing, poison ──▶ drive:     volume, page cache ──▶ BlockDevice
+//!                                                            └──▶ directory: SQLite's own VFS ──▶ file system
+//! ```
+//!
+//! Two places for the files ([`Backend`]):
+//!
+//! - **Drive**: a [`flashwise_block::BlockDevice`], simulated or real, in its own time. The database is accessed
+//!   directly, as with `O_DIRECT`; journal, WAL and temporary files go through a modelled page cache.
+//! - **Directory**: an ordinary file system in wall-clock time. SQLite's own VFS does the work, so locks, shared memory
+//!   and file controls are SQLite's.
+//!
+//! ```
+//! use flashwise_sqlite::{Backend, Layout, Vfs, VfsOptions};
+//! use rusqlite::{Connection, OpenFlags};
+//!
+//! let dir = tempfile::tempdir()?;
+//! let layout = Layout::HotLocations { chunk: "64k".parse()?, offset: "32k".parse()? };
+//! let vfs = Vfs::register("hot", Backend::Directory, VfsOptions { layout, record: true })?;
+//! let path = dir.path().join("a.db");
+//! let db = Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), vfs.name())?;
+//! db.execute_batch("PRAGMA page_size = 65536; CREATE TABLE t (x); INSERT INTO t VALUES (1)")?;
+//! drop(db);
+//!
+//! assert_eq!(flashwise_sqlite::info(&path)?.layout, "hot-locations");
+//! assert!(vfs.take_trace().records.iter().any(|r| r.offset.0 == 32 * 1024), "page 1 is at the hot location");
+//! flashwise_sqlite::export(&path, &dir.path().join("plain.db"))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # How data goes through
+//!
+//! *Plain databases*: each read of SQLite's is one request a contiguous piece, each write likewise, one at a time
+//! (queue depth 1). Requests that are no multiple of the logical block (the 100 bytes read at open, 16 bytes at offset
+//! 24 at the start of a transaction) are rounded out, a write by reading the block first. Requests longer than the
+//! drive takes are split.
+//!
+//! *Databases at hot locations*: adjacent page writes are held back as a run of up to 2 MiB. It is written when a write
+//! elsewhere comes, when a read overlaps it, and at sync, truncate, size, unlock, end of checkpoint and close; cut so
+//! that no write of a chunk or more starts off chunk alignment; its pieces are in flight together.
+//!
+//! *Everything else on a drive*: 4 KiB blocks in memory; a sync writes the dirty ones in runs of up to 1 MiB, all
+//! together, and then flushes. More than 64 MiB of dirty blocks are written early. 256 MiB are cached; reads of them
+//! cost nothing.
+//!
+//! After a failed sync a file handle is poisoned: each later write and sync fails with `SQLITE_IOERR` until the file
+//! is opened again. [`Vfs::last_error`] and SQLite's error log tell the reason in words.
+//!
+//! # Limits
+//!
+//! - On a drive, the directory of the volume lives in memory: names and sizes are gone with the VFS (the bytes are
+//!   not). File-system metadata costs no I/O. Extents are 1 MiB; the smallest file takes one.
+//! - On a drive, locks work between the connections of this process, and there is no shared memory: WAL needs
+//!   `PRAGMA locking_mode = EXCLUSIVE` before `PRAGMA journal_mode = WAL`.
+//! - Logical blocks of up to 4 KiB; chunks of 4 KiB to 1 MiB. Pages are at hot locations only where the page size is
+//!   the chunk. SQLite's largest page is 64 KiB.
+//! - Memory mapping is off in both places: a mapping knows no shift, and nobody sees its reads.
+//! - In a directory, SQLite's own VFS takes less than 128 KiB at once: longer runs go down in pieces of 64 KiB.
+//! - In a directory, writes go through the operating system's page cache, which may merge or reorder what was cut
+//!   until a sync, and the file system decides where an offset lies on the drive.
+//! - In a directory, journal and WAL of a shifted database are called `NAME-fwjournal` and `NAME-fwwal`: plain SQLite
+//!   would play a `NAME-journal` back to the wrong places. Every process must open such a database through this VFS.
+//! - A registration leaks a few hundred bytes, because connections may outlive the VFS.
+//!
+//! `docs/formats/sqlite-layout.md` draws the stored file and argues its safety.
+//!
+//! Source: Kakaraparthy, Patel, Park, Kroth, "Optimizing Databases by Learning Hidden Parameters of Solid State
+//! Drives", PVLDB 13(4), 2019: use-hot-locations, and the rule that no chunk-long write starts off alignment.
+
+mod cache;
+mod convert;
+mod directory;
+mod disk;
+mod drive;
+mod error;
+mod ffi;
+mod file;
+mod handle;
+mod layout;
+mod ledger;
+mod locks;
+mod vfs;
+mod volume;
+
+pub use convert::{ExportSummary, FileInfo, ImportSummary, export, import, info};
+pub use error::SqliteError;
+pub use layout::Layout;
+pub use vfs::{Backend, Vfs, VfsOptions};
+
+/// Version of the SQLite that is linked in, such as `3.51.0`.
+pub fn sqlite_version() -> &'static str {
+    ffi::sqlite_version()
+}

@@ -1,12 +1,27 @@
 //! One adapter a database: find what can be set, propose, apply, and measure before and after.
 //!
 //! ```text
-//!   Target ──▶ learn ──▶ DeviceProfile ─┐
-//!   workload ──▶ run (before) ──▶ trace ─┼─▶ audit ──▶ Findings ──▶ techniques ──▶ run (after) ──▶ Comparison
+//!   Target ──▶ learn ──▶ DeviceProfile ─────────┬──▶ plan: techniques
+//!   workload ──▶ run before ──▶ trace ──▶ audit ┘         │
+//!   workload ──▶ run after  ◀─────────────────────────────┘
+//!                    └──▶ Comparison: before, after, gains with intervals, what a reader should know
 //! ```
+//!
+//! - [`Target`]: what a drive is called on the command line, and how it is opened without harm;
+//! - [`sqlite`]: the adapter for SQLite;
+//! - [`Comparison`]: the result, which `report` shows.
+//!
+//! # Limits
+//! SQLite only. One connection, one thread.
 
 mod comparison;
+mod error;
+mod rates;
+pub mod sqlite;
+mod target;
 
 pub use comparison::{
     Applied, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Comparison, Gain, Rate, RunMeasurement, WorkloadDescription,
 };
+pub use error::TuneError;
+pub use target::{DEFAULT_TARGET, Target};

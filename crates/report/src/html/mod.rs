@@ -1,11 +1,32 @@
-//! stub
+//! One self-contained page: its style is in it, its plots are in it, and it needs no script.
+
+mod comparison;
+mod plots;
+mod shell;
+mod tables;
+
 use flashwise_profile::DeviceProfile;
 use flashwise_tune::Comparison;
-/// stub
-pub fn comparison_page(_c: &Comparison) -> String {
-    "<!DOCTYPE html>".into()
+use maud::html;
+
+/// The page of one `fit`: the result first, then how it came about.
+pub fn comparison_page(comparison: &Comparison) -> String {
+    comparison::page(comparison)
 }
-/// stub
-pub fn profile_page(_c: &DeviceProfile) -> String {
-    String::new()
+
+/// The page of one drive.
+pub fn profile_page(profile: &DeviceProfile) -> String {
+    let title = format!("What {} hides", profile.device.name);
+    let body = html! {
+        header {
+            p.kicker { "flashwise · " (profile.device.target) }
+            h1 { (title) }
+        }
+        (tables::parameters(profile))
+        (plots::curves(profile))
+    };
+    shell::page(&title, &profile.flashwise_version, &body)
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,7 +26,7 @@ pub(super) fn render(c: &Comparison, style: Style) -> String {
 
 fn opening(screen: &mut Screen, c: &Comparison) {
     screen.heading(&format!("{} on {}", c.database, c.profile.device.name));
-    screen.strong_paragraph(&gains::headline(c));
+    screen.strong_paragraph(&gains::headline(c).join(" "));
     screen.gap();
     screen.paragraph(&gains::work_sentences(c));
 }
@@ -64,7 +64,7 @@ fn before_and_after(screen: &mut Screen, c: &Comparison) {
     let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right];
     screen.table(&["", "default", "before", "after", "after / before"], &align, rows);
     screen.gap();
-    screen.paragraph(runs::CPU_FOOTNOTE);
+    screen.paragraph(runs::FOOTNOTE);
 }
 
 /// A row with the intervals in a second line.

@@ -4,6 +4,7 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, Conte
 use comfy_table::{LineStyle, Row, Table, TableStyle, Width};
 
 use super::Style;
+use crate::text::words::{KEPT_SPACE, kept_together};
 
 /// A rule below the header, space between columns, nothing else.
 const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
@@ -54,24 +55,6 @@ impl Text {
             Ink::Doubtful => cell.fg(Color::Yellow),
         }
     }
-}
-
-/// A space at which no line is broken; an ordinary one once the table is laid out.
-const KEPT_SPACE: char = '\u{a0}';
-
-/// The text with its numbers tied to their units.
-fn kept_together(text: &str) -> String {
-    let mut kept = text.to_owned();
-    for unit in ["%", "B", "KiB", "MiB", "GiB", "TiB", "ns", "µs", "ms", "s", "+"] {
-        for end in [" ", ",", ".", ")", "·", ";", "…", "\n", ""] {
-            let (from, to) = (format!(" {unit}{end}"), format!("{KEPT_SPACE}{unit}{end}"));
-            kept = match end {
-                "" => kept.strip_suffix(&from).map(|head| format!("{head}{to}")).unwrap_or(kept),
-                _ => kept.replace(&from, &to),
-            };
-        }
-    }
-    kept.replace(" + ", &format!("{KEPT_SPACE}+{KEPT_SPACE}")).replace("+ ", &format!("+{KEPT_SPACE}"))
 }
 
 /// A text that grows downwards.

@@ -84,10 +84,10 @@ fn finding_details(finding: &Finding, later: Option<&Finding>) -> Vec<(&'static 
     let first = if later.is_some() { "before" } else { "broken" };
     let mut details = vec![(first, count(finding))];
     details.extend(later.map(|f| ("after", count(f))));
-    if let Some(example) = &finding.example {
+    if let Some((broken, example)) = findings::broken_one(finding, later) {
         details.push(("such as", Text::plain(findings::example(example))));
-        details.push(("cost", Text::plain(findings::cost(&finding.cost))));
-        details.push(("helps", Text::plain(&finding.remedy)));
+        details.push(("cost", Text::plain(findings::cost(&broken.cost))));
+        details.push(("helps", Text::plain(&broken.remedy)));
     }
     details
 }

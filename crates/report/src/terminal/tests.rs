@@ -51,3 +51,11 @@ fn colours_come_only_when_asked_for_and_change_no_word() {
     let trimmed: Vec<_> = stripped.lines().map(str::trim_end).collect();
     assert_eq!(trimmed, without.lines().collect::<Vec<_>>());
 }
+
+#[test]
+fn a_rule_that_only_the_run_after_breaks_is_shown_with_its_example() {
+    let mut c = sample::samsung();
+    std::mem::swap(&mut c.findings, &mut c.findings_after);
+    let text = render_comparison(&c, plain(80));
+    assert!(text.contains("before   0 of 48,221 (0 %)\n   after    48,221 of 48,221 (100 %)\n   such as  read 64 KiB"));
+}

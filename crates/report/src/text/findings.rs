@@ -24,6 +24,12 @@ pub(crate) fn frequency(finding: &Finding) -> String {
     }
 }
 
+/// The finding whose example and cost are shown: that of the run before, or of the run after where only that one
+/// broke the rule.
+pub(crate) fn broken_one<'a>(before: &'a Finding, after: Option<&'a Finding>) -> Option<(&'a Finding, &'a Example)> {
+    [Some(before), after].into_iter().flatten().find_map(|f| f.example.as_ref().map(|example| (f, example)))
+}
+
 /// `read 64 KiB at byte 1,245,184 of the database`.
 pub(crate) fn example(example: &Example) -> String {
     let operation = match example.operation {

@@ -10,11 +10,11 @@ pub(crate) fn find_gain<'a>(c: &'a Comparison, metric: &str, from: &str, to: &st
     c.gains.iter().find(|g| g.metric == metric && g.from == from && g.to == to)
 }
 
-/// What a reader is to take home, in one or two sentences.
-pub(crate) fn headline(c: &Comparison) -> String {
+/// What a reader is to take home: one sentence, and sometimes a second.
+pub(crate) fn headline(c: &Comparison) -> Vec<String> {
     let program = program(c);
     if c.applied.is_empty() {
-        return format!("This drive leaves {program} nothing to gain: nothing was changed.");
+        return vec![format!("This drive leaves {program} nothing to gain: nothing was changed.")];
     }
     let plain_is_default = c.before.page_bytes == c.default_page_size.page_bytes;
     let pages = format!("on the same {}", page_words(&c.before));
@@ -22,11 +22,11 @@ pub(crate) fn headline(c: &Comparison) -> String {
     let default = page_words(&c.default_page_size);
     let all = effects(c, "default_page_size").filter(|_| !plain_is_default);
     let all = all.map(|e| format!("Against {program} as it comes ({default}): {e}."));
-    let told: Vec<_> = own.into_iter().chain(all).collect();
-    match told.is_empty() {
-        true => format!("{program} was fitted to the drive; the runs below show what came of it."),
-        false => told.join(" "),
+    let mut told: Vec<_> = own.into_iter().chain(all).collect();
+    if told.is_empty() {
+        told.push(format!("{program} was fitted to the drive; the runs below show what came of it."));
     }
+    told
 }
 
 /// `29.1 % more SELECTs a second and 3.1 % fewer INSERTs a second`.
@@ -124,4 +124,49 @@ pub(crate) fn work_sentences(c: &Comparison) -> String {
     });
     parts.push(format!("{} of page cache, seed {}", bytes(w.page_cache_bytes), w.seed));
     format!("{} {}", sentence(&w.summary), sentence(&parts.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sentence_of(metric: &str, ratio: f64, low: f64, high: f64) -> String {
+        let [metric, from, to] = [metric, "before", "after"].map(str::to_owned);
+        gain_sentence(&Gain { metric, from, to, ratio, low, high })
+    }
+
+    #[test]
+    fn a_gain_is_a_sentence_that_counts_what_can_be_counted() {
+        let cases = [
+            ("select_per_s", 1.291, "29.1 % more SELECTs a second"),
+            ("insert_per_s", 0.95, "5.0 % fewer INSERTs a second"),
+            ("write_amplification", 0.5, "50.0 % less write amplification"),
+            ("select_per_s", 3.5, "3.50 times as many SELECTs a second"),
+            ("drive_time_ns", 4.0, "4.00 times as much drive time"),
+            ("something_new", 1.5, "50.0 % more something new"),
+        ];
+        for (metric, ratio, words) in cases {
+            let sentence = sentence_of(metric, ratio, ratio, ratio);
+            assert!(sentence.starts_with(&format!("After against before: {words} (95 % interval ")), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn where_the_interval_holds_no_difference_none_is_claimed() {
+        let sentence = sentence_of("insert_per_s", 1.02, 0.98, 1.05);
+        assert_eq!(
+            sentence,
+            "After against before: no difference in INSERTs a second can be told (95 % interval −2.0…+5.0 %)."
+        );
+    }
+
+    #[test]
+    fn the_headline_leaves_out_the_default_when_the_page_size_stayed() {
+        let mut c = crate::sample::samsung();
+        assert_eq!(headline(&c).len(), 2);
+        c.default_page_size.page_bytes = c.before.page_bytes;
+        assert_eq!(headline(&c).len(), 1);
+        c.gains.clear();
+        assert_eq!(headline(&c), ["SQLite was fitted to the drive; the runs below show what came of it."]);
+    }
 }

@@ -5,3 +5,4 @@ pub(crate) mod gains;
 pub(crate) mod numbers;
 pub(crate) mod parameters;
 pub(crate) mod runs;
+pub(crate) mod words;

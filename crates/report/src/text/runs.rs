@@ -28,6 +28,12 @@ pub(crate) struct RunRow {
     pub(crate) change: Change,
 }
 
+/// Stands where a run does not tell a quantity.
+pub(crate) const NOT_TOLD: &str = "–";
+
+/// What a quotient without an interval must differ from 1 by to be called better or worse.
+const TELLING: f64 = 0.01;
+
 /// What more of a quantity means.
 #[derive(Clone, Copy, PartialEq)]
 enum More {
@@ -61,9 +67,9 @@ pub(crate) fn run_rows(c: &Comparison) -> Vec<RunRow> {
     ]
 }
 
-/// The footnote that belongs to the table.
-pub(crate) const CPU_FOOTNOTE: &str =
-    "¹ measured apart: SQLite's own CPU time is no part of drive time, nor of the rates on a simulated drive.";
+/// The footnotes that belong to the table.
+pub(crate) const FOOTNOTE: &str = "Below each rate stands the 95 % interval of its median over the rounds. \
+    ¹ Measured apart: SQLite's own CPU time is no part of drive time, nor of the rates on a simulated drive.";
 
 fn rate_row(c: &Comparison, name: &'static str, metric: &str, rate: impl Fn(&RunMeasurement) -> Rate) -> RunRow {
     let cells = runs(c).map(|run| {
@@ -83,7 +89,7 @@ fn row<T: Number>(
     value: impl Fn(&RunMeasurement) -> Option<T>,
     show: impl Fn(T) -> String,
 ) -> RunRow {
-    let cell = |run| RunCell { value: value(run).map_or_else(|| "–".to_owned(), &show), interval: None };
+    let cell = |run| RunCell { value: value(run).map_or_else(|| NOT_TOLD.to_owned(), &show), interval: None };
     let quotient = match (value(&c.before), value(&c.after)) {
         (Some(before), Some(after)) => quotient(before.as_f64(), after.as_f64()),
         _ => None,
@@ -94,17 +100,19 @@ fn row<T: Number>(
 
 fn integrity_row(c: &Comparison) -> RunRow {
     let cell = |run: &RunMeasurement| RunCell { value: run.integrity_check.clone(), interval: None };
-    let change = Change { text: String::new(), interval: None, better: None };
+    let sound = runs(c).iter().all(|run| run.integrity_check == "ok");
+    let text = if sound { String::new() } else { "not ok".to_owned() };
+    let change = Change { text, interval: None, better: (!sound).then_some(false) };
     RunRow { name: "integrity_check", cells: runs(c).map(cell), change }
 }
 
 fn change_of(gain: Option<&Gain>, quotient: Option<f64>, more: More) -> Change {
     let Some(ratio) = gain.map(|g| g.ratio).or(quotient) else {
-        return Change { text: "–".to_owned(), interval: None, better: None };
+        return Change { text: NOT_TOLD.to_owned(), interval: None, better: None };
     };
     let differs = match gain {
         Some(gain) => gain.low > 1.0 || gain.high < 1.0,
-        None => change(ratio) != change(1.0),
+        None => (ratio - 1.0).abs() >= TELLING,
     };
     Change {
         text: change(ratio),

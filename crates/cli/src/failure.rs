@@ -1,0 +1,75 @@
+//! Why the program ends, in a line and an exit code.
+
+use flashwise_block::BlockError;
+use flashwise_sqlite::SqliteError;
+use flashwise_tune::TuneError;
+
+/// Exit code: error.
+pub const ERROR: u8 = 1;
+/// Exit code: the command line makes no sense.
+pub const USAGE: u8 = 2;
+/// Exit code: an audit found violations.
+pub const VIOLATIONS: u8 = 3;
+/// Exit code: not every figure could be told.
+pub const INCONCLUSIVE: u8 = 4;
+/// Exit code: refused for safety.
+pub const REFUSED: u8 = 5;
+/// Exit code: Ctrl-C.
+pub const INTERRUPTED: u8 = 130;
+
+/// A failure with its exit code.
+#[derive(Debug)]
+pub struct Failure {
+    /// One line: what, where, what to do.
+    pub message: String,
+    /// The exit code.
+    pub code: u8,
+}
+
+impl Failure {
+    /// A command line that makes no sense.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: USAGE }
+    }
+
+    /// Anything else that went wrong.
+    pub fn error(message: impl ToString) -> Self {
+        Self { message: message.to_string(), code: ERROR }
+    }
+
+    /// A file that could not be read or written.
+    pub fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
+        Self::error(format!("{}: {error}", path.display()))
+    }
+}
+
+impl From<TuneError> for Failure {
+    fn from(error: TuneError) -> Self {
+        let code = match &error {
+            error if error.is_interrupt() => INTERRUPTED,
+            error if error.is_refusal() => REFUSED,
+            TuneError::Options(_) | TuneError::Target(_) => USAGE,
+            TuneError::Drive(flashwise_ssd::SsdError::UnknownPreset { .. }) => USAGE,
+            _ => ERROR,
+        };
+        Self { message: error.to_string(), code }
+    }
+}
+
+impl From<BlockError> for Failure {
+    fn from(error: BlockError) -> Self {
+        TuneError::from(error).into()
+    }
+}
+
+impl From<SqliteError> for Failure {
+    fn from(error: SqliteError) -> Self {
+        Self::error(error)
+    }
+}
+
+impl From<flashwise_report::ReportError> for Failure {
+    fn from(error: flashwise_report::ReportError) -> Self {
+        Self::error(error)
+    }
+}

@@ -1,0 +1,75 @@
+//! Where results and failures go.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use flashwise_report::Style;
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Form of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Text,
+    /// One JSON document
+    Json,
+}
+
+/// Stdout, in the form that was asked for.
+pub struct Output {
+    format: Format,
+}
+
+/// Whether the arguments ask for JSON, as far as that can be told of arguments that do not parse.
+pub fn asks_for_json(arguments: impl Iterator<Item = OsString>) -> bool {
+    let arguments: Vec<String> = arguments.map(|a| a.to_string_lossy().into_owned()).collect();
+    let pair = arguments.windows(2).any(|w| ["-o", "--output", "--output-format"].contains(&&*w[0]) && w[1] == "json");
+    let single = ["-ojson", "-o=json", "--output=json", "--output-format=json"];
+    pair || arguments.iter().any(|a| single.contains(&&**a))
+}
+
+impl Output {
+    /// Output in a form.
+    pub fn new(format: Format) -> Self {
+        Self { format }
+    }
+
+    /// Whether a JSON document is asked for.
+    pub fn is_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// Colour and width that stdout allows.
+    pub fn style(&self) -> Style {
+        let terminal = std::io::stdout().is_terminal();
+        let color = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+        Style { color, width: columns.unwrap_or(80).clamp(60, 200) }
+    }
+
+    /// Prints the result.
+    pub fn print(&self, document: &impl Serialize, text: impl FnOnce(Style) -> String) -> Result<(), Failure> {
+        let result = match self.format {
+            Format::Json => flashwise_report::to_json(document)?,
+            Format::Text => text(self.style()),
+        };
+        let end = if result.ends_with('\n') { "" } else { "\n" };
+        match write!(std::io::stdout().lock(), "{result}{end}") {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::error(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells a failure and gives its exit code.
+    pub fn fail(&self, failure: &Failure) -> ExitCode {
+        if self.is_json() {
+            let _ = writeln!(std::io::stdout(), "{}", flashwise_report::error_document(&failure.message, failure.code));
+        }
+        let _ = writeln!(std::io::stderr(), "flashwise: {}", failure.message);
+        ExitCode::from(failure.code)
+    }
+}

@@ -1,0 +1,42 @@
+//! `flashwise audit`.
+
+use std::process::ExitCode;
+
+use flashwise_audit::{Finding, audit};
+use flashwise_report::render_findings;
+use flashwise_trace::read_csv;
+use serde::Serialize;
+
+use super::read_profile;
+use crate::arguments::AuditArguments;
+use crate::failure::{Failure, VIOLATIONS};
+use crate::output::Output;
+
+/// What `-o json` gives.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    schema_version: u32,
+    trace: String,
+    target: &'a str,
+    findings: &'a [Finding],
+}
+
+/// Holds a trace against a profile.
+pub fn run(options: &AuditArguments, output: &Output) -> Result<ExitCode, Failure> {
+    let profile = read_profile(&options.profile)?;
+    let file = std::fs::File::open(&options.trace).map_err(|e| Failure::file(&options.trace, &e))?;
+    let trace = read_csv(std::io::BufReader::new(file))
+        .map_err(|e| Failure::error(format!("{}: {e}", options.trace.display())))?;
+    let findings = audit(&trace, &profile);
+    let document = Document {
+        schema: "flashwise.findings",
+        schema_version: 1,
+        trace: options.trace.display().to_string(),
+        target: &profile.device.target,
+        findings: &findings,
+    };
+    output.print(&document, |style| render_findings(&findings, style))?;
+    let violated = findings.iter().any(|finding| finding.violations > 0);
+    Ok(if violated { ExitCode::from(VIOLATIONS) } else { ExitCode::SUCCESS })
+}

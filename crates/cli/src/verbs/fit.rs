@@ -1,0 +1,56 @@
+//! `flashwise fit sqlite`.
+
+use std::process::ExitCode;
+
+use flashwise_report::{check_writable, render_comparison, write_report};
+use flashwise_tune::Target;
+use flashwise_tune::sqlite::{FitOptions, KeyValueWorkload, UserWorkload, Workload, fit};
+
+use super::read_profile;
+use crate::arguments::{FitDatabase, FitSqlite, Scale};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::progress::Bar;
+
+/// Learns, runs, audits, applies, runs again, reports.
+pub fn run(database: FitDatabase, output: &Output) -> Result<ExitCode, Failure> {
+    let FitDatabase::Sqlite(options) = database;
+    let workload = workload(&options)?;
+    let target = Target::parse(options.target_option.as_ref().unwrap_or(&options.target))?;
+    let profile = options.profile.as_deref().map(read_profile).transpose()?;
+    check_writable(&options.report)?;
+    let fit_options =
+        FitOptions { target, workload, seed: options.seed, profile, save_database: options.save_database };
+    let comparison = fit(&fit_options, &mut Bar::new())?;
+    let files = write_report(&options.report, &comparison)?;
+    output.print(&comparison, |style| {
+        format!(
+            "{}\nReport: {}, {}\n",
+            render_comparison(&comparison, style),
+            files.html.display(),
+            files.json.display()
+        )
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn workload(options: &FitSqlite) -> Result<Workload, Failure> {
+    let base = match options.scale {
+        Scale::Quick => KeyValueWorkload::QUICK,
+        Scale::Full => KeyValueWorkload::FULL,
+    };
+    if let (Some(database), Some(sql)) = (&options.db, &options.sql) {
+        let page_cache = options.page_cache.unwrap_or(base.page_cache);
+        return Ok(Workload::User(UserWorkload { database: database.clone(), sql: sql.clone(), page_cache }));
+    }
+    let workload = KeyValueWorkload {
+        rows: options.rows.unwrap_or(base.rows),
+        rounds: options.rounds.unwrap_or(base.rounds),
+        inserts_per_round: options.inserts.unwrap_or(base.inserts_per_round),
+        selects_per_round: options.selects.unwrap_or(base.selects_per_round),
+        inserts_per_transaction: options.inserts_per_transaction.unwrap_or(base.inserts_per_transaction),
+        page_cache: options.page_cache.unwrap_or(base.page_cache),
+    };
+    workload.check()?;
+    Ok(Workload::KeyValue(workload))
+}

@@ -1,0 +1,159 @@
+//! The tables of a page.
+
+use flashwise_audit::Finding;
+use flashwise_profile::{DeviceProfile, Verdict};
+use flashwise_tune::Comparison;
+use maud::{Markup, html};
+
+use crate::text::words::kept_together;
+use crate::text::{findings, parameters, runs};
+
+/// What the drive hides.
+pub(super) fn parameters(profile: &DeviceProfile) -> Markup {
+    html! {
+        section {
+            h2 { "What the drive hides" }
+            div.scroll {
+                table {
+                    thead { tr { th { "parameter" } th { "value" } th { "95 % interval" } th { "verdict" } } }
+                    tbody {
+                        @for row in parameters::parameter_rows(profile) {
+                            tr class=(verdict_class(row.verdict)) {
+                                th scope="row" { (row.name) }
+                                td { (row.value) }
+                                td { (row.interval) }
+                                td.verdict { (row.verdict_text()) }
+                            }
+                        }
+                    }
+                }
+            }
+            p.small { (kept_together(&parameters::recipe_sentence(profile))) }
+        }
+    }
+}
+
+fn verdict_class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Certain => "certain",
+        Verdict::Inconclusive => "inconclusive",
+        Verdict::Absent => "absent",
+    }
+}
+
+/// What the audit found, before and after.
+pub(super) fn audit(c: &Comparison) -> Markup {
+    let changed = !c.applied.is_empty();
+    html! {
+        section {
+            h2 { "What the audit found" }
+            @for finding in &c.findings {
+                @let later = c.findings_after.iter().find(|f| changed && f.rule == finding.rule);
+                (one_finding(finding, later))
+            }
+            @if let Some(open) = findings::unjudged_sentence(&c.profile) { p.small { (open) } }
+        }
+    }
+}
+
+fn one_finding(finding: &Finding, later: Option<&Finding>) -> Markup {
+    html! {
+        article.finding {
+            h3 { span.number { (finding.rule.number()) } (kept_together(&findings::sentence(&finding.statement))) }
+            dl {
+                dt { @if later.is_some() { "before" } @else { "broken" } }
+                dd class=(count_class(finding)) { (findings::frequency(finding)) }
+                @if let Some(later) = later {
+                    dt { "after" }
+                    dd class=(count_class(later)) { (findings::frequency(later)) }
+                }
+                @if let Some((broken, example)) = findings::broken_one(finding, later) {
+                    dt { "such as" }
+                    dd { (findings::example(example)) }
+                    dt { "cost" }
+                    dd { (findings::cost(&broken.cost)) }
+                    dt { "helps" }
+                    dd { (kept_together(&broken.remedy)) }
+                }
+            }
+        }
+    }
+}
+
+fn count_class(finding: &Finding) -> &'static str {
+    if finding.violations == 0 { "good" } else { "bad" }
+}
+
+/// What was changed, why, and how to undo it.
+pub(super) fn applied(c: &Comparison) -> Markup {
+    html! {
+        section {
+            h2 { "What was applied" }
+            @if c.applied.is_empty() {
+                p { "Nothing: on this drive there was nothing to be gained." }
+            } @else {
+                div.scroll {
+                    table {
+                        thead { tr { th { "what" } th { "from" } th { "to" } th { "because" } th { "undo" } } }
+                        tbody {
+                            @for change in &c.applied {
+                                tr {
+                                    th scope="row" { (change.name) }
+                                    td { (change.old_value) }
+                                    td { (change.new_value) }
+                                    td.words { (kept_together(&change.reason)) }
+                                    td.words { code { (change.undo) } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Every quantity of the three runs.
+pub(super) fn before_and_after(c: &Comparison) -> Markup {
+    let names = ["default", "before", "after"];
+    html! {
+        div.scroll {
+            table.numbers {
+                thead {
+                    tr {
+                        th {}
+                        @for (name, run) in names.iter().zip(runs::runs(c)) {
+                            th { (name) span.under { (run.label) } }
+                        }
+                        th { "after / before" }
+                    }
+                }
+                tbody {
+                    @for row in runs::run_rows(c) {
+                        tr {
+                            th scope="row" { (row.name) }
+                            @for cell in &row.cells { td { (with_interval(&cell.value, cell.interval.as_deref())) } }
+                            td class=(better_class(row.change.better)) {
+                                (with_interval(&row.change.text, row.change.interval.as_deref()))
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        p.small { (runs::FOOTNOTE) }
+    }
+}
+
+fn with_interval(value: &str, interval: Option<&str>) -> Markup {
+    html! { (value) @if let Some(interval) = interval { span.under { (interval) } } }
+}
+
+/// Class of a change for better or worse.
+pub(super) fn better_class(better: Option<bool>) -> &'static str {
+    match better {
+        Some(true) => "good",
+        Some(false) => "bad",
+        None => "",
+    }
+}

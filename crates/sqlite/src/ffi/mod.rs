@@ -1,0 +1,10 @@
+//! All of the crate's `unsafe`: SQLite's C interface, upwards (the VFS that SQLite calls) and downwards (the VFS that we
+//! call).
+//!
+//! Nothing unwinds into C: every function that SQLite calls catches panics and answers with an I/O error.
+
+mod parent;
+mod shim;
+
+pub(crate) use parent::{FileName, LONGEST, ParentFile, ParentVfs};
+pub(crate) use shim::{Registration, sqlite_version};

@@ -1,0 +1,268 @@
+//! Downwards: SQLite's own VFS and the files that it opens, behind safe methods.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::{self, NonNull};
+
+use libsqlite3_sys as sqlite;
+use sqlite::{sqlite3_file, sqlite3_io_methods, sqlite3_vfs};
+
+use crate::SqliteError;
+use crate::error::Failure;
+
+/// Some SQLite builds look for URI parameters around a file name; zeros on both sides mean that there are none.
+const NAME_MARGIN: usize = 4;
+
+/// A file name that SQLite's VFS can keep a pointer to.
+pub(crate) struct FileName {
+    /// NUL-terminated; valid for as long as this value lives.
+    start: *const c_char,
+    /// The bytes, where they are our own.
+    _owned: Option<Box<[u8]>>,
+}
+
+// SAFETY: the name is never written to after its creation, and both kinds outlive the value from any thread.
+unsafe impl Send for FileName {}
+
+impl FileName {
+    /// The name that SQLite passes to `xOpen`.
+    ///
+    /// # Safety
+    /// `start` must point to a NUL-terminated string that stays as it is until the file is closed, as SQLite promises
+    /// of `xOpen`'s name.
+    pub(crate) unsafe fn from_sqlite(start: *const c_char) -> Self {
+        Self { start, _owned: None }
+    }
+
+    /// A name of our own.
+    pub(crate) fn owned(name: &[u8]) -> Self {
+        let mut bytes = vec![0; NAME_MARGIN];
+        bytes.extend(name.iter().take_while(|&&byte| byte != 0));
+        bytes.extend([0; NAME_MARGIN]);
+        let bytes = bytes.into_boxed_slice();
+        Self { start: bytes[NAME_MARGIN..].as_ptr().cast(), _owned: Some(bytes) }
+    }
+
+    fn as_c(&self) -> &CStr {
+        // SAFETY: both constructors guarantee a NUL-terminated string that lives as long as `self`.
+        unsafe { CStr::from_ptr(self.start) }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.as_c().to_bytes()
+    }
+}
+
+/// SQLite's default VFS.
+#[derive(Clone, Copy)]
+pub(crate) struct ParentVfs(NonNull<sqlite3_vfs>);
+
+// SAFETY: SQLite's built-in VFS objects are static, and their methods may be called from any thread.
+unsafe impl Send for ParentVfs {}
+// SAFETY: as above.
+unsafe impl Sync for ParentVfs {}
+
+impl ParentVfs {
+    /// The VFS that SQLite would use without us.
+    pub(crate) fn default_vfs() -> Result<Self, SqliteError> {
+        // SAFETY: may be called at any time, from any thread.
+        let code = unsafe { sqlite::sqlite3_initialize() };
+        if code != sqlite::SQLITE_OK {
+            return Err(SqliteError::Sqlite { what: "initialise", code });
+        }
+        // SAFETY: a null name asks for the default VFS; SQLite is initialised.
+        let found = unsafe { sqlite::sqlite3_vfs_find(ptr::null()) };
+        NonNull::new(found).map(Self).ok_or(SqliteError::Sqlite { what: "name its default VFS", code: 1 })
+    }
+
+    pub(crate) fn as_ptr(self) -> *mut sqlite3_vfs {
+        self.0.as_ptr()
+    }
+
+    /// The VFS object itself.
+    pub(crate) fn get(&self) -> &sqlite3_vfs {
+        // SAFETY: the VFS is static; only its `pNext` link, which we do not read, ever changes.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Opens a file; without a name, a temporary one.
+    pub(crate) fn open(&self, name: Option<FileName>, flags: c_int) -> Result<(ParentFile, c_int), Failure> {
+        let shown = name.as_ref().map_or("temporary file".into(), |name| String::from_utf8_lossy(name.bytes()));
+        let shown = shown.into_owned();
+        let refuse = |code: c_int| Failure::new(code, format!("{shown}: cannot be opened (SQLite result code {code})"));
+        let Some(open) = self.get().xOpen else { return Err(refuse(sqlite::SQLITE_CANTOPEN)) };
+        let words = usize::try_from(self.get().szOsFile).unwrap_or(0).div_ceil(8).max(1);
+        let mut file = ParentFile { memory: vec![0; words].into_boxed_slice(), name };
+        let start = file.name.as_ref().map_or(ptr::null(), |name| name.start);
+        let mut out_flags = 0;
+        // SAFETY: `memory` has the size that the VFS asks for and is aligned for any of its members; the name stays
+        // valid until the file is closed because `file` owns it; `out_flags` outlives the call.
+        let code = unsafe { open(self.as_ptr(), start, file.as_ptr(), flags, &mut out_flags) };
+        // A file that failed to open is closed by its destructor if the VFS set its methods, as SQLite does it.
+        if code == sqlite::SQLITE_OK { Ok((file, out_flags)) } else { Err(refuse(code)) }
+    }
+
+    /// Deletes a file.
+    pub(crate) fn delete(&self, name: &[u8], sync_directory: c_int) -> c_int {
+        let (Some(delete), name) = (self.get().xDelete, FileName::owned(name)) else { return sqlite::SQLITE_IOERR };
+        // SAFETY: the name is NUL-terminated and outlives the call.
+        unsafe { delete(self.as_ptr(), name.start, sync_directory) }
+    }
+
+    /// Asks whether a file exists or can be written.
+    pub(crate) fn access(&self, name: &[u8], flags: c_int) -> Result<bool, c_int> {
+        let (Some(access), name) = (self.get().xAccess, FileName::owned(name)) else {
+            return Err(sqlite::SQLITE_IOERR);
+        };
+        let mut answer = 0;
+        // SAFETY: the name is NUL-terminated; name and answer outlive the call.
+        match unsafe { access(self.as_ptr(), name.start, flags, &mut answer) } {
+            sqlite::SQLITE_OK => Ok(answer != 0),
+            code => Err(code),
+        }
+    }
+}
+
+/// A file that SQLite's own VFS has open.
+pub(crate) struct ParentFile {
+    /// The VFS's own file object; its first word points to its methods.
+    memory: Box<[u64]>,
+    /// SQLite's VFS keeps pointers into the name.
+    name: Option<FileName>,
+}
+
+impl Drop for ParentFile {
+    fn drop(&mut self) {
+        if let Some(close) = self.methods().and_then(|methods| methods.xClose) {
+            // SAFETY: the file is open (its methods are set), and nobody can use it after this.
+            unsafe { close(self.as_ptr()) };
+        }
+    }
+}
+
+/// Calls a method of the parent's file, or answers with an error where it has none.
+macro_rules! call {
+    ($file:expr, $method:ident, $missing:expr $(, $argument:expr)*) => {
+        match $file.methods().and_then(|methods| methods.$method) {
+            // SAFETY: the file is open, it is borrowed exclusively, and all buffers in the arguments outlive the call
+            // with the lengths that are passed beside them.
+            Some(method) => unsafe { method($file.as_ptr() $(, $argument)*) },
+            None => $missing,
+        }
+    };
+}
+
+/// An offset for C; the caller has checked that it fits.
+fn signed(offset: u64) -> i64 {
+    i64::try_from(offset).unwrap_or(i64::MAX)
+}
+
+/// Longest request that is made of SQLite's VFS, its own longest page: "unix" takes lengths modulo 128 KiB.
+pub(crate) const LONGEST: usize = 64 << 10;
+
+impl ParentFile {
+    fn as_ptr(&mut self) -> *mut sqlite3_file {
+        self.memory.as_mut_ptr().cast()
+    }
+
+    fn methods(&self) -> Option<&sqlite3_io_methods> {
+        // SAFETY: the memory starts with a `sqlite3_file`, zeroed before the VFS fills it in.
+        let methods = unsafe { (*self.memory.as_ptr().cast::<sqlite3_file>()).pMethods };
+        // SAFETY: a VFS sets it to null or to a static table.
+        unsafe { methods.as_ref() }
+    }
+
+    pub(crate) fn read(&mut self, offset: u64, into: &mut [u8]) -> c_int {
+        for (at, piece) in (offset..).step_by(LONGEST).zip(into.chunks_mut(LONGEST)) {
+            let amount = piece.len() as c_int;
+            let code = call!(self, xRead, sqlite::SQLITE_IOERR_READ, piece.as_mut_ptr().cast(), amount, signed(at));
+            if code != sqlite::SQLITE_OK {
+                return code;
+            }
+        }
+        sqlite::SQLITE_OK
+    }
+
+    pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> c_int {
+        for (at, piece) in (offset..).step_by(LONGEST).zip(data.chunks(LONGEST)) {
+            let amount = piece.len() as c_int;
+            let code = call!(self, xWrite, sqlite::SQLITE_IOERR_WRITE, piece.as_ptr().cast(), amount, signed(at));
+            if code != sqlite::SQLITE_OK {
+                return code;
+            }
+        }
+        sqlite::SQLITE_OK
+    }
+
+    pub(crate) fn truncate(&mut self, size: u64) -> c_int {
+        call!(self, xTruncate, sqlite::SQLITE_IOERR_TRUNCATE, signed(size))
+    }
+
+    pub(crate) fn sync(&mut self, flags: c_int) -> c_int {
+        call!(self, xSync, sqlite::SQLITE_IOERR_FSYNC, flags)
+    }
+
+    pub(crate) fn size(&mut self) -> Result<u64, c_int> {
+        let mut size = 0;
+        match call!(self, xFileSize, sqlite::SQLITE_IOERR_FSTAT, &mut size) {
+            sqlite::SQLITE_OK => u64::try_from(size).map_err(|_| sqlite::SQLITE_IOERR_FSTAT),
+            code => Err(code),
+        }
+    }
+
+    pub(crate) fn lock(&mut self, level: c_int) -> c_int {
+        call!(self, xLock, sqlite::SQLITE_IOERR_LOCK, level)
+    }
+
+    pub(crate) fn unlock(&mut self, level: c_int) -> c_int {
+        call!(self, xUnlock, sqlite::SQLITE_IOERR_UNLOCK, level)
+    }
+
+    pub(crate) fn is_reserved(&mut self) -> Result<bool, c_int> {
+        let mut answer = 0;
+        match call!(self, xCheckReservedLock, sqlite::SQLITE_IOERR_CHECKRESERVEDLOCK, &mut answer) {
+            sqlite::SQLITE_OK => Ok(answer != 0),
+            code => Err(code),
+        }
+    }
+
+    pub(crate) fn sector_size(&mut self) -> c_int {
+        call!(self, xSectorSize, 4096)
+    }
+
+    pub(crate) fn characteristics(&mut self) -> c_int {
+        call!(self, xDeviceCharacteristics, 0)
+    }
+
+    /// Whether the file can share memory with other processes, as WAL needs it.
+    pub(crate) fn has_shared_memory(&self) -> bool {
+        self.methods().is_some_and(|methods| methods.iVersion >= 2 && methods.xShmMap.is_some())
+    }
+
+    /// Forwards a file control.
+    ///
+    /// # Safety
+    /// `argument` must be what SQLite defines for `operation`.
+    pub(crate) unsafe fn control(&mut self, operation: c_int, argument: *mut c_void) -> c_int {
+        call!(self, xFileControl, sqlite::SQLITE_NOTFOUND, operation, argument)
+    }
+
+    /// Forwards `xShmMap`.
+    ///
+    /// # Safety
+    /// `out` must be valid for a write.
+    pub(crate) unsafe fn shm_map(&mut self, page: c_int, size: c_int, extend: c_int, out: *mut *mut c_void) -> c_int {
+        call!(self, xShmMap, sqlite::SQLITE_IOERR_SHMMAP, page, size, extend, out)
+    }
+
+    pub(crate) fn shm_lock(&mut self, offset: c_int, count: c_int, flags: c_int) -> c_int {
+        call!(self, xShmLock, sqlite::SQLITE_IOERR_SHMLOCK, offset, count, flags)
+    }
+
+    pub(crate) fn shm_barrier(&mut self) {
+        call!(self, xShmBarrier, ());
+    }
+
+    pub(crate) fn shm_unmap(&mut self, delete: c_int) -> c_int {
+        call!(self, xShmUnmap, sqlite::SQLITE_OK, delete)
+    }
+}

@@ -1,0 +1,544 @@
+//! Upwards: the VFS object and the file methods that SQLite calls.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use libsqlite3_sys as sqlite;
+use rustix::time::{ClockId, clock_gettime};
+use sqlite::{sqlite3_file, sqlite3_io_methods, sqlite3_vfs};
+
+use super::{FileName, ParentVfs};
+use crate::SqliteError;
+use crate::error::{Failure, offset};
+use crate::file::SqliteFile;
+use crate::vfs::Shared;
+
+/// What SQLite's `pAppData` points to. It is never freed (a few hundred bytes a registration), because a connection
+/// keeps its pointer to the VFS object for as long as it lives, and nothing tells when that is.
+struct Link {
+    /// `None` once the VFS is dropped; opening a file then fails.
+    shared: Mutex<Option<Arc<Shared>>>,
+    parent: ParentVfs,
+}
+
+/// A file object in SQLite's memory.
+#[repr(C)]
+struct ShimFile {
+    base: sqlite3_file,
+    open: *mut OpenFile,
+}
+
+struct OpenFile {
+    file: Box<dyn SqliteFile>,
+    shared: Arc<Shared>,
+}
+
+/// A VFS that SQLite knows by its name; unregistered on drop.
+pub(crate) struct Registration {
+    vfs: *mut sqlite3_vfs,
+    link: &'static Link,
+}
+
+// SAFETY: the VFS object and its link are leaked, and SQLite's registry is guarded by its own mutex.
+unsafe impl Send for Registration {}
+// SAFETY: as above; there is nothing to change through a shared reference.
+unsafe impl Sync for Registration {}
+
+/// Between looking whether a name is free and taking it.
+static REGISTERING: Mutex<()> = Mutex::new(());
+
+impl Registration {
+    pub(crate) fn new(name: &CStr, shared: &Arc<Shared>, parent: ParentVfs) -> Result<Self, SqliteError> {
+        let _guard = REGISTERING.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: SQLite is initialised (there is a parent VFS) and the name is NUL-terminated.
+        if !unsafe { sqlite::sqlite3_vfs_find(name.as_ptr()) }.is_null() {
+            return Err(SqliteError::NameTaken(name.to_string_lossy().into_owned()));
+        }
+        let link: &'static Link = Box::leak(Box::new(Link { shared: Mutex::new(Some(Arc::clone(shared))), parent }));
+        let name: &'static CStr = Box::leak(CString::from(name).into_boxed_c_str());
+        let vfs: *mut sqlite3_vfs = Box::leak(Box::new(vfs_object(name, link, parent)));
+        // SAFETY: the object, its name and its link live for ever.
+        match unsafe { sqlite::sqlite3_vfs_register(vfs, 0) } {
+            sqlite::SQLITE_OK => Ok(Self { vfs, link }),
+            code => Err(SqliteError::Sqlite { what: "register the VFS", code }),
+        }
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // SAFETY: the object was registered and lives for ever.
+        unsafe { sqlite::sqlite3_vfs_unregister(self.vfs) };
+        *self.link.shared.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// Version of the SQLite that is linked in.
+pub(crate) fn sqlite_version() -> &'static str {
+    sqlite::SQLITE_VERSION.to_str().unwrap_or("unknown")
+}
+
+fn vfs_object(name: &'static CStr, link: &'static Link, parent: ParentVfs) -> sqlite3_vfs {
+    sqlite3_vfs {
+        iVersion: 2,
+        szOsFile: size_of::<ShimFile>() as c_int,
+        mxPathname: parent.get().mxPathname,
+        pNext: ptr::null_mut(),
+        zName: name.as_ptr(),
+        pAppData: ptr::from_ref(link).cast_mut().cast(),
+        xOpen: Some(x_open),
+        xDelete: Some(x_delete),
+        xAccess: Some(x_access),
+        xFullPathname: Some(x_full_pathname),
+        xDlOpen: Some(x_dl_open),
+        xDlError: Some(x_dl_error),
+        xDlSym: Some(x_dl_sym),
+        xDlClose: Some(x_dl_close),
+        xRandomness: Some(x_randomness),
+        xSleep: Some(x_sleep),
+        xCurrentTime: Some(x_current_time),
+        xGetLastError: Some(x_get_last_error),
+        xCurrentTimeInt64: Some(x_current_time_int64),
+        xSetSystemCall: None,
+        xGetSystemCall: None,
+        xNextSystemCall: None,
+    }
+}
+
+/// Methods of files without shared memory.
+static METHODS: sqlite3_io_methods = methods(1);
+/// Methods of files with shared memory.
+static METHODS_WITH_SHM: sqlite3_io_methods = methods(3);
+
+const fn methods(version: c_int) -> sqlite3_io_methods {
+    sqlite3_io_methods {
+        iVersion: version,
+        xClose: Some(x_close),
+        xRead: Some(x_read),
+        xWrite: Some(x_write),
+        xTruncate: Some(x_truncate),
+        xSync: Some(x_sync),
+        xFileSize: Some(x_file_size),
+        xLock: Some(x_lock),
+        xUnlock: Some(x_unlock),
+        xCheckReservedLock: Some(x_check_reserved_lock),
+        xFileControl: Some(x_file_control),
+        xSectorSize: Some(x_sector_size),
+        xDeviceCharacteristics: Some(x_device_characteristics),
+        xShmMap: Some(x_shm_map),
+        xShmLock: Some(x_shm_lock),
+        xShmBarrier: Some(x_shm_barrier),
+        xShmUnmap: Some(x_shm_unmap),
+        xFetch: Some(x_fetch),
+        xUnfetch: Some(x_unfetch),
+    }
+}
+
+/// CPU time of this thread, ns.
+fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// Does the work of one method: counts its CPU time, tells its failure, and lets no panic through.
+fn guarded(shared: &Shared, on_panic: c_int, work: impl FnOnce() -> Result<c_int, Failure>) -> c_int {
+    let began = thread_cpu_ns();
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    shared.add_cpu_ns(thread_cpu_ns().saturating_sub(began));
+    match outcome {
+        Ok(Ok(code)) => code,
+        Ok(Err(failure)) => {
+            tell(shared, &failure);
+            failure.code
+        }
+        Err(_) => {
+            tell(shared, &Failure::new(on_panic, "internal: a panic in the VFS or the device was caught"));
+            on_panic
+        }
+    }
+}
+
+/// Keeps a failure's text for the caller and for SQLite's error log. A busy file is no failure.
+fn tell(shared: &Shared, failure: &Failure) {
+    if failure.code == sqlite::SQLITE_BUSY {
+        return;
+    }
+    shared.set_last_error(&failure.message);
+    if let Ok(text) = CString::new(failure.message.as_str()) {
+        // SAFETY: the format takes one string, which is NUL-terminated and outlives the call.
+        unsafe { sqlite::sqlite3_log(failure.code, c"flashwise: %s".as_ptr(), text.as_ptr()) };
+    }
+}
+
+/// Runs a method on an open file.
+///
+/// # Safety
+/// `file` must come from SQLite: opened by [`x_open`], not yet closed, and used by one thread at a time.
+unsafe fn with_file(
+    file: *mut sqlite3_file,
+    on_panic: c_int,
+    work: impl FnOnce(&mut dyn SqliteFile) -> Result<c_int, Failure>,
+) -> c_int {
+    // SAFETY: `x_open` stored a pointer to a boxed `OpenFile` there, which `x_close` alone frees; SQLite serialises the
+    // calls on one file by the connection's mutex.
+    let open = unsafe { &mut *(*file.cast::<ShimFile>()).open };
+    let OpenFile { file, shared } = open;
+    let mut panicked = true;
+    let code = guarded(shared, on_panic, || {
+        let outcome = work(file.as_mut());
+        panicked = false;
+        outcome
+    });
+    if panicked {
+        file.poison("a panic was caught");
+    }
+    code
+}
+
+fn done(outcome: Result<(), Failure>) -> Result<c_int, Failure> {
+    outcome.map(|()| sqlite::SQLITE_OK)
+}
+
+/// The link behind a VFS object.
+///
+/// # Safety
+/// `vfs` must be an object that [`Registration::new`] made.
+unsafe fn link(vfs: *mut sqlite3_vfs) -> &'static Link {
+    // SAFETY: `pAppData` of our objects points to a leaked `Link`.
+    unsafe { &*(*vfs).pAppData.cast::<Link>() }
+}
+
+/// # Safety
+/// As [`link`].
+unsafe fn shared(vfs: *mut sqlite3_vfs) -> Option<Arc<Shared>> {
+    // SAFETY: the caller's promise.
+    let link = unsafe { link(vfs) };
+    link.shared.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+unsafe extern "C" fn x_open(
+    vfs: *mut sqlite3_vfs,
+    name: sqlite::sqlite3_filename,
+    file: *mut sqlite3_file,
+    flags: c_int,
+    out_flags: *mut c_int,
+) -> c_int {
+    let shim = file.cast::<ShimFile>();
+    // SAFETY: SQLite gives `szOsFile` bytes for the file object. Null methods mean that there is nothing to close.
+    unsafe { shim.write(ShimFile { base: sqlite3_file { pMethods: ptr::null() }, open: ptr::null_mut() }) };
+    // SAFETY: SQLite passes the VFS object that we registered.
+    let Some(shared) = (unsafe { shared(vfs) }) else { return sqlite::SQLITE_CANTOPEN };
+    // SAFETY: a non-null name is NUL-terminated and valid until the file is closed.
+    let name = (!name.is_null()).then(|| unsafe { FileName::from_sqlite(name) });
+    guarded(&shared, sqlite::SQLITE_CANTOPEN, || {
+        let (mut file, granted) = shared.open(name, flags)?;
+        let with_shm = file.parent().is_some_and(|parent| parent.has_shared_memory());
+        let open = Box::into_raw(Box::new(OpenFile { file, shared: Arc::clone(&shared) }));
+        // SAFETY: as for the write above; `out_flags` is null or valid.
+        unsafe {
+            (*shim).open = open;
+            (*shim).base.pMethods = if with_shm { &METHODS_WITH_SHM } else { &METHODS };
+            if let Some(out_flags) = out_flags.as_mut() {
+                *out_flags = granted;
+            }
+        }
+        Ok(sqlite::SQLITE_OK)
+    })
+}
+
+unsafe extern "C" fn x_close(file: *mut sqlite3_file) -> c_int {
+    let shim = file.cast::<ShimFile>();
+    // SAFETY: SQLite closes a file once; the box was made in `x_open`.
+    let mut open = unsafe { Box::from_raw((*shim).open) };
+    // SAFETY: the object is SQLite's memory, still valid.
+    unsafe { (*shim).base.pMethods = ptr::null() };
+    let shared = Arc::clone(&open.shared);
+    guarded(&shared, sqlite::SQLITE_IOERR_CLOSE, move || {
+        let written = open.file.write_out_unheard();
+        drop(open);
+        done(written)
+    })
+}
+
+unsafe extern "C" fn x_read(file: *mut sqlite3_file, into: *mut c_void, amount: c_int, at: i64) -> c_int {
+    let amount = usize::try_from(amount).unwrap_or(0);
+    // SAFETY: SQLite gives a buffer of `amount` bytes. It is zeroed first: it may be uninitialised, and a short read
+    // must leave zeros behind the data.
+    let into = unsafe {
+        ptr::write_bytes(into.cast::<u8>(), 0, amount);
+        std::slice::from_raw_parts_mut(into.cast::<u8>(), amount)
+    };
+    // SAFETY: called by SQLite on an open file.
+    unsafe {
+        with_file(file, sqlite::SQLITE_IOERR_READ, |file| {
+            let there = file.read(offset(at)?, into)?;
+            Ok(if there == amount { sqlite::SQLITE_OK } else { sqlite::SQLITE_IOERR_SHORT_READ })
+        })
+    }
+}
+
+unsafe extern "C" fn x_write(file: *mut sqlite3_file, data: *const c_void, amount: c_int, at: i64) -> c_int {
+    let amount = usize::try_from(amount).unwrap_or(0);
+    // SAFETY: SQLite gives `amount` initialised bytes.
+    let data = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), amount) };
+    // SAFETY: called by SQLite on an open file.
+    unsafe { with_file(file, sqlite::SQLITE_IOERR_WRITE, |file| done(file.write(offset(at)?, data))) }
+}
+
+unsafe extern "C" fn x_truncate(file: *mut sqlite3_file, size: i64) -> c_int {
+    // SAFETY: called by SQLite on an open file.
+    unsafe { with_file(file, sqlite::SQLITE_IOERR_TRUNCATE, |file| done(file.truncate(offset(size)?))) }
+}
+
+unsafe extern "C" fn x_sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
+    // SAFETY: called by SQLite on an open file.
+    unsafe { with_file(file, sqlite::SQLITE_IOERR_FSYNC, |file| done(file.sync(flags))) }
+}
+
+unsafe extern "C" fn x_file_size(file: *mut sqlite3_file, out: *mut i64) -> c_int {
+    // SAFETY: called by SQLite on an open file, with a place for the answer.
+    unsafe {
+        with_file(file, sqlite::SQLITE_IOERR_FSTAT, |file| {
+            let size = file.size()?;
+            *out = i64::try_from(size).unwrap_or(i64::MAX);
+            Ok(sqlite::SQLITE_OK)
+        })
+    }
+}
+
+unsafe extern "C" fn x_lock(file: *mut sqlite3_file, level: c_int) -> c_int {
+    // SAFETY: called by SQLite on an open file.
+    unsafe { with_file(file, sqlite::SQLITE_IOERR_LOCK, |file| done(file.lock(level))) }
+}
+
+unsafe extern "C" fn x_unlock(file: *mut sqlite3_file, level: c_int) -> c_int {
+    // SAFETY: called by SQLite on an open file.
+    unsafe { with_file(file, sqlite::SQLITE_IOERR_UNLOCK, |file| done(file.unlock(level))) }
+}
+
+unsafe extern "C" fn x_check_reserved_lock(file: *mut sqlite3_file, out: *mut c_int) -> c_int {
+    // SAFETY: called by SQLite on an open file, with a place for the answer.
+    unsafe {
+        with_file(file, sqlite::SQLITE_IOERR_CHECKRESERVEDLOCK, |file| {
+            *out = c_int::from(file.is_reserved()?);
+            Ok(sqlite::SQLITE_OK)
+        })
+    }
+}
+
+unsafe extern "C" fn x_sector_size(file: *mut sqlite3_file) -> c_int {
+    // SAFETY: called by SQLite on an open file.
+    unsafe { with_file(file, 4096, |file| Ok(file.sector_size())) }
+}
+
+unsafe extern "C" fn x_device_characteristics(file: *mut sqlite3_file) -> c_int {
+    // SAFETY: called by SQLite on an open file.
+    unsafe { with_file(file, 0, |file| Ok(file.characteristics())) }
+}
+
+unsafe extern "C" fn x_file_control(file: *mut sqlite3_file, operation: c_int, argument: *mut c_void) -> c_int {
+    if operation == sqlite::SQLITE_FCNTL_VFSNAME {
+        // SAFETY: the file is open; for this operation the argument is a `char **` that takes memory of SQLite's.
+        return unsafe {
+            let name = (*(*file.cast::<ShimFile>()).open).shared.name();
+            *argument.cast::<*mut c_char>() = sqlite::sqlite3_mprintf(c"%s".as_ptr(), name.as_ptr());
+            sqlite::SQLITE_OK
+        };
+    }
+    // SAFETY: called by SQLite on an open file, with the operation's argument.
+    unsafe { with_file(file, sqlite::SQLITE_IOERR, |file| control(file, operation, argument)) }
+}
+
+/// File controls: those that a layout concerns, then the parent's.
+///
+/// # Safety
+/// `argument` must be what SQLite defines for `operation`.
+unsafe fn control(file: &mut dyn SqliteFile, operation: c_int, argument: *mut c_void) -> Result<c_int, Failure> {
+    let mut shifted_hint: i64;
+    let mut argument = argument;
+    match operation {
+        // Sent before each sync, and instead of it with `synchronous=OFF`: the transaction is complete.
+        sqlite::SQLITE_FCNTL_SYNC => file.write_out()?,
+        // Other connections read the checkpointed pages from now on, and nobody looks at the result.
+        sqlite::SQLITE_FCNTL_CKPT_DONE => file.write_out_unheard()?,
+        // A mapping would show SQLite the file without the shift, and reads that nobody records.
+        sqlite::SQLITE_FCNTL_MMAP_SIZE => {
+            // SAFETY: the argument is a `sqlite3_int64 *` that takes the limit in force: none.
+            unsafe { *argument.cast::<i64>() = 0 };
+            return Ok(sqlite::SQLITE_OK);
+        }
+        sqlite::SQLITE_FCNTL_SIZE_HINT => {
+            // SAFETY: the argument is a `sqlite3_int64 *` with the expected size.
+            let hint = unsafe { *argument.cast::<i64>() };
+            shifted_hint = hint.saturating_add(i64::try_from(file.shift()).unwrap_or(0));
+            argument = ptr::from_mut(&mut shifted_hint).cast();
+        }
+        // Writes that are held back would miss the file system's own transaction.
+        sqlite::SQLITE_FCNTL_BEGIN_ATOMIC_WRITE
+        | sqlite::SQLITE_FCNTL_COMMIT_ATOMIC_WRITE
+        | sqlite::SQLITE_FCNTL_ROLLBACK_ATOMIC_WRITE
+            if file.is_shifted() =>
+        {
+            return Ok(sqlite::SQLITE_NOTFOUND);
+        }
+        _ => {}
+    }
+    match file.parent() {
+        // SAFETY: the caller's promise; a size hint is our own variable, which outlives the call.
+        Some(parent) => Ok(unsafe { parent.control(operation, argument) }),
+        None => Ok(sqlite::SQLITE_NOTFOUND),
+    }
+}
+
+unsafe extern "C" fn x_shm_map(
+    file: *mut sqlite3_file,
+    page: c_int,
+    size: c_int,
+    extend: c_int,
+    out: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: called by SQLite on an open file, with a place for the answer.
+    unsafe {
+        with_file(file, sqlite::SQLITE_IOERR_SHMMAP, |file| {
+            Ok(file.parent().map_or(sqlite::SQLITE_IOERR_SHMMAP, |parent| parent.shm_map(page, size, extend, out)))
+        })
+    }
+}
+
+unsafe extern "C" fn x_shm_lock(file: *mut sqlite3_file, first: c_int, count: c_int, flags: c_int) -> c_int {
+    // SAFETY: called by SQLite on an open file.
+    unsafe {
+        with_file(file, sqlite::SQLITE_IOERR_SHMLOCK, |file| {
+            Ok(file.parent().map_or(sqlite::SQLITE_IOERR_SHMLOCK, |parent| parent.shm_lock(first, count, flags)))
+        })
+    }
+}
+
+unsafe extern "C" fn x_shm_barrier(file: *mut sqlite3_file) {
+    // SAFETY: called by SQLite on an open file.
+    unsafe {
+        with_file(file, sqlite::SQLITE_OK, |file| {
+            if let Some(parent) = file.parent() {
+                parent.shm_barrier();
+            }
+            Ok(sqlite::SQLITE_OK)
+        })
+    };
+}
+
+unsafe extern "C" fn x_shm_unmap(file: *mut sqlite3_file, delete: c_int) -> c_int {
+    // SAFETY: called by SQLite on an open file.
+    unsafe {
+        with_file(file, sqlite::SQLITE_IOERR, |file| {
+            Ok(file.parent().map_or(sqlite::SQLITE_OK, |parent| parent.shm_unmap(delete)))
+        })
+    }
+}
+
+/// No page is ever mapped; SQLite then reads.
+unsafe extern "C" fn x_fetch(_file: *mut sqlite3_file, _at: i64, _amount: c_int, out: *mut *mut c_void) -> c_int {
+    // SAFETY: SQLite gives a place for the answer.
+    unsafe { *out = ptr::null_mut() };
+    sqlite::SQLITE_OK
+}
+
+unsafe extern "C" fn x_unfetch(_file: *mut sqlite3_file, _at: i64, _page: *mut c_void) -> c_int {
+    sqlite::SQLITE_OK
+}
+
+unsafe extern "C" fn x_delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync_directory: c_int) -> c_int {
+    // SAFETY: SQLite passes our VFS object and a NUL-terminated name.
+    let (shared, name) = unsafe { (shared(vfs), CStr::from_ptr(name)) };
+    let Some(shared) = shared else { return sqlite::SQLITE_IOERR_DELETE };
+    guarded(&shared, sqlite::SQLITE_IOERR_DELETE, || shared.delete(name.to_bytes(), sync_directory))
+}
+
+unsafe extern "C" fn x_access(vfs: *mut sqlite3_vfs, name: *const c_char, flags: c_int, out: *mut c_int) -> c_int {
+    // SAFETY: SQLite passes our VFS object and a NUL-terminated name.
+    let (shared, name) = unsafe { (shared(vfs), CStr::from_ptr(name)) };
+    let Some(shared) = shared else { return sqlite::SQLITE_IOERR_ACCESS };
+    guarded(&shared, sqlite::SQLITE_IOERR_ACCESS, || {
+        let answer = shared.access(name.to_bytes(), flags)?;
+        // SAFETY: SQLite gives a place for the answer.
+        unsafe { *out = c_int::from(answer) };
+        Ok(sqlite::SQLITE_OK)
+    })
+}
+
+unsafe extern "C" fn x_full_pathname(
+    vfs: *mut sqlite3_vfs,
+    name: *const c_char,
+    size: c_int,
+    out: *mut c_char,
+) -> c_int {
+    // SAFETY: SQLite passes our VFS object and a NUL-terminated name.
+    let (shared, parent, text) = unsafe { (shared(vfs), link(vfs).parent, CStr::from_ptr(name)) };
+    if shared.is_some_and(|shared| shared.has_paths()) {
+        return match parent.get().xFullPathname {
+            // SAFETY: forwarded as SQLite passed it.
+            Some(full) => unsafe { full(parent.as_ptr(), name, size, out) },
+            None => sqlite::SQLITE_CANTOPEN,
+        };
+    }
+    // Names on a drive are flat: a name is its own full path.
+    let bytes = text.to_bytes_with_nul();
+    if bytes.len() > usize::try_from(size).unwrap_or(0) {
+        return sqlite::SQLITE_CANTOPEN;
+    }
+    // SAFETY: `out` has room for `size` bytes, and the name fits.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr().cast(), out, bytes.len()) };
+    sqlite::SQLITE_OK
+}
+
+/// Forwards a method of the VFS object that has nothing to do with files.
+macro_rules! forward {
+    ($vfs:expr, $method:ident, $missing:expr $(, $argument:expr)*) => {{
+        // SAFETY: SQLite passes our VFS object.
+        let parent = unsafe { link($vfs) }.parent;
+        match parent.get().$method {
+            // SAFETY: the arguments are forwarded as SQLite passed them, with the VFS object that the method belongs to.
+            Some(method) => unsafe { method(parent.as_ptr() $(, $argument)*) },
+            None => $missing,
+        }
+    }};
+}
+
+unsafe extern "C" fn x_dl_open(vfs: *mut sqlite3_vfs, name: *const c_char) -> *mut c_void {
+    forward!(vfs, xDlOpen, ptr::null_mut(), name)
+}
+
+unsafe extern "C" fn x_dl_error(vfs: *mut sqlite3_vfs, size: c_int, out: *mut c_char) {
+    forward!(vfs, xDlError, (), size, out);
+}
+
+type Symbol = unsafe extern "C" fn(*mut sqlite3_vfs, *mut c_void, *const c_char);
+
+unsafe extern "C" fn x_dl_sym(vfs: *mut sqlite3_vfs, library: *mut c_void, name: *const c_char) -> Option<Symbol> {
+    forward!(vfs, xDlSym, None, library, name)
+}
+
+unsafe extern "C" fn x_dl_close(vfs: *mut sqlite3_vfs, library: *mut c_void) {
+    forward!(vfs, xDlClose, (), library);
+}
+
+unsafe extern "C" fn x_randomness(vfs: *mut sqlite3_vfs, size: c_int, out: *mut c_char) -> c_int {
+    forward!(vfs, xRandomness, 0, size, out)
+}
+
+unsafe extern "C" fn x_sleep(vfs: *mut sqlite3_vfs, microseconds: c_int) -> c_int {
+    forward!(vfs, xSleep, 0, microseconds)
+}
+
+unsafe extern "C" fn x_current_time(vfs: *mut sqlite3_vfs, out: *mut f64) -> c_int {
+    forward!(vfs, xCurrentTime, sqlite::SQLITE_ERROR, out)
+}
+
+unsafe extern "C" fn x_get_last_error(vfs: *mut sqlite3_vfs, size: c_int, out: *mut c_char) -> c_int {
+    forward!(vfs, xGetLastError, 0, size, out)
+}
+
+unsafe extern "C" fn x_current_time_int64(vfs: *mut sqlite3_vfs, out: *mut i64) -> c_int {
+    forward!(vfs, xCurrentTimeInt64, sqlite::SQLITE_ERROR, out)
+}

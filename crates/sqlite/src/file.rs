@@ -1,0 +1,162 @@
+//! What the C side calls on an open file, in safe terms.
+
+use std::ffi::c_int;
+
+use libsqlite3_sys as sqlite;
+
+use crate::drive::DriveStore;
+use crate::error::Failure;
+use crate::ffi::ParentFile;
+use crate::handle::{Handle, Store};
+use crate::locks::Level;
+
+/// Promises of a medium that a write reaches it whole; a page that is cut in two cannot give them.
+const ATOMIC_WRITES: c_int = sqlite::SQLITE_IOCAP_ATOMIC
+    | sqlite::SQLITE_IOCAP_ATOMIC512
+    | sqlite::SQLITE_IOCAP_ATOMIC1K
+    | sqlite::SQLITE_IOCAP_ATOMIC2K
+    | sqlite::SQLITE_IOCAP_ATOMIC4K
+    | sqlite::SQLITE_IOCAP_ATOMIC8K
+    | sqlite::SQLITE_IOCAP_ATOMIC16K
+    | sqlite::SQLITE_IOCAP_ATOMIC32K
+    | sqlite::SQLITE_IOCAP_ATOMIC64K
+    | sqlite::SQLITE_IOCAP_BATCH_ATOMIC;
+
+/// What a store offers beyond bytes.
+pub(crate) trait FileStore: Store + Send {
+    /// Raises the lock to one of SQLite's levels.
+    fn lock(&mut self, level: c_int) -> Result<(), Failure>;
+    /// Lowers the lock to SHARED or NONE.
+    fn unlock(&mut self, level: c_int) -> Result<(), Failure>;
+    /// Whether any connection holds RESERVED or more.
+    fn is_reserved(&mut self) -> Result<bool, Failure>;
+    /// SQLite's sector size.
+    fn sector_size(&mut self) -> c_int;
+    /// SQLite's `SQLITE_IOCAP_…` flags.
+    fn characteristics(&mut self) -> c_int;
+    /// The file of SQLite's own VFS behind this one, if there is one.
+    fn parent(&mut self) -> Option<&mut ParentFile>;
+}
+
+/// An open file as the C side sees it; see SQLite's `sqlite3_io_methods` for each.
+pub(crate) trait SqliteFile: Send {
+    fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure>;
+    fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Failure>;
+    fn truncate(&mut self, size: u64) -> Result<(), Failure>;
+    fn sync(&mut self, flags: c_int) -> Result<(), Failure>;
+    fn size(&mut self) -> Result<u64, Failure>;
+    fn lock(&mut self, level: c_int) -> Result<(), Failure>;
+    fn unlock(&mut self, level: c_int) -> Result<(), Failure>;
+    fn is_reserved(&mut self) -> Result<bool, Failure>;
+    fn sector_size(&mut self) -> c_int;
+    fn characteristics(&mut self) -> c_int;
+    fn parent(&mut self) -> Option<&mut ParentFile>;
+    /// Writes what is held back, SQLite hearing of a failure.
+    fn write_out(&mut self) -> Result<(), Failure>;
+    /// Writes what is held back where SQLite does not hear.
+    fn write_out_unheard(&mut self) -> Result<(), Failure>;
+    fn is_shifted(&self) -> bool;
+    fn shift(&self) -> u64;
+    fn poison(&mut self, why: &str);
+}
+
+impl<S: FileStore> SqliteFile for Handle<S> {
+    fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure> {
+        Handle::read(self, offset, into)
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Failure> {
+        Handle::write(self, offset, data)
+    }
+
+    fn truncate(&mut self, size: u64) -> Result<(), Failure> {
+        Handle::truncate(self, size)
+    }
+
+    fn sync(&mut self, flags: c_int) -> Result<(), Failure> {
+        Handle::sync(self, flags)
+    }
+
+    fn size(&mut self) -> Result<u64, Failure> {
+        Handle::size(self)
+    }
+
+    fn lock(&mut self, level: c_int) -> Result<(), Failure> {
+        self.store().lock(level)
+    }
+
+    fn unlock(&mut self, level: c_int) -> Result<(), Failure> {
+        // Other connections may read as soon as the lock is down.
+        let written = self.write_out_unheard();
+        self.store().unlock(level)?;
+        written
+    }
+
+    fn is_reserved(&mut self) -> Result<bool, Failure> {
+        self.store().is_reserved()
+    }
+
+    fn sector_size(&mut self) -> c_int {
+        self.store().sector_size()
+    }
+
+    fn characteristics(&mut self) -> c_int {
+        let all = self.store().characteristics();
+        if Handle::is_shifted(self) { all & !ATOMIC_WRITES } else { all }
+    }
+
+    fn parent(&mut self) -> Option<&mut ParentFile> {
+        self.store().parent()
+    }
+
+    fn write_out(&mut self) -> Result<(), Failure> {
+        Handle::write_out(self)
+    }
+
+    fn write_out_unheard(&mut self) -> Result<(), Failure> {
+        Handle::write_out_unheard(self)
+    }
+
+    fn is_shifted(&self) -> bool {
+        Handle::is_shifted(self)
+    }
+
+    fn shift(&self) -> u64 {
+        Handle::shift(self)
+    }
+
+    fn poison(&mut self, why: &str) {
+        Handle::poison(self, why);
+    }
+}
+
+fn level(code: c_int) -> Result<Level, Failure> {
+    Level::from_code(code).ok_or_else(|| Failure::new(sqlite::SQLITE_MISUSE, format!("no lock has the level {code}")))
+}
+
+impl FileStore for DriveStore {
+    fn lock(&mut self, code: c_int) -> Result<(), Failure> {
+        self.lock_level(level(code)?)
+    }
+
+    fn unlock(&mut self, code: c_int) -> Result<(), Failure> {
+        self.unlock_level(level(code)?)
+    }
+
+    fn is_reserved(&mut self) -> Result<bool, Failure> {
+        DriveStore::is_reserved(self)
+    }
+
+    fn sector_size(&mut self) -> c_int {
+        DriveStore::sector_size(self) as c_int
+    }
+
+    fn characteristics(&mut self) -> c_int {
+        // A block that is written in part is written whole with what it held before.
+        sqlite::SQLITE_IOCAP_POWERSAFE_OVERWRITE
+    }
+
+    fn parent(&mut self) -> Option<&mut ParentFile> {
+        None
+    }
+}

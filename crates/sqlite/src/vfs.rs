@@ -1,0 +1,484 @@
+//! The VFS itself: where its files are, what it records, how it is registered.
+
+use std::ffi::{CStr, CString, c_int};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use flashwise_block::{BlockDevice, DeviceCounters, Nanos};
+use flashwise_trace::{FileRole, IoTrace};
+use libsqlite3_sys as sqlite;
+
+use crate::SqliteError;
+use crate::convert::{self, ExportSummary, ImportSummary};
+use crate::directory::Directory;
+use crate::disk::Disk;
+use crate::drive::{Drive, DriveStore, OpenMode, SharedDrive, lock, role_of_name};
+use crate::error::Failure;
+use crate::ffi::{FileName, ParentVfs, Registration};
+use crate::file::SqliteFile;
+use crate::handle::Handle;
+use crate::layout::Layout;
+use crate::ledger::Ledger;
+
+/// Where the files of a VFS are kept.
+pub enum Backend {
+    /// On a drive of their own, in its time. The drive must store every byte.
+    Drive(Box<dyn BlockDevice + Send>),
+    /// In ordinary directories, through SQLite's own VFS, in wall-clock time. Database names are ordinary paths.
+    Directory,
+}
+
+/// How a VFS is to work.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VfsOptions {
+    /// Layout of *new* databases; a database that exists keeps its own.
+    pub layout: Layout,
+    /// Whether requests are recorded from the start.
+    pub record: bool,
+}
+
+enum Place {
+    Drive(SharedDrive),
+    Directory(Arc<Directory>),
+}
+
+/// What the VFS and its open files share.
+pub(crate) struct Shared {
+    name: CString,
+    layout: Layout,
+    place: Place,
+    cpu_ns: AtomicU64,
+    last_error: Mutex<Option<String>>,
+}
+
+impl Shared {
+    pub(crate) fn name(&self) -> &CStr {
+        &self.name
+    }
+
+    pub(crate) fn add_cpu_ns(&self, ns: u64) {
+        self.cpu_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_last_error(&self, message: &str) {
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(message.to_owned());
+    }
+
+    /// Whether names are paths of a file system.
+    pub(crate) fn has_paths(&self) -> bool {
+        matches!(self.place, Place::Directory(_))
+    }
+
+    /// Opens a file for SQLite; tells the flags that were granted.
+    pub(crate) fn open(&self, name: Option<FileName>, flags: c_int) -> Result<(Box<dyn SqliteFile>, c_int), Failure> {
+        let role = role_of_flags(flags);
+        match &self.place {
+            Place::Directory(directory) => {
+                let (handle, granted) = directory.open(name, role, flags)?;
+                Ok((Box::new(handle), granted))
+            }
+            Place::Drive(drive) => {
+                let name = name.as_ref().map(|name| utf8(name.bytes())).transpose()?;
+                let create = name.is_none() || flags & sqlite::SQLITE_OPEN_CREATE != 0;
+                let mode = OpenMode { role, create, exclusive: flags & sqlite::SQLITE_OPEN_EXCLUSIVE != 0 };
+                let store = DriveStore::open(drive, name, mode)?;
+                if flags & sqlite::SQLITE_OPEN_DELETEONCLOSE != 0
+                    && let Some(name) = name
+                {
+                    // As on Unix: the name goes now, the space when the file is closed.
+                    lock(drive)?.delete(name)?;
+                }
+                let handle = match role {
+                    FileRole::Database => Handle::database(store, self.layout)?,
+                    _ => Handle::plain(store),
+                };
+                Ok((Box::new(handle), flags))
+            }
+        }
+    }
+
+    /// Deletes a file for SQLite.
+    pub(crate) fn delete(&self, name: &[u8], sync_directory: c_int) -> Result<c_int, Failure> {
+        match &self.place {
+            Place::Directory(directory) => {
+                let other = directory.companion(name);
+                Ok(directory.parent.delete(other.as_deref().unwrap_or(name), sync_directory))
+            }
+            Place::Drive(drive) => {
+                let mut drive = lock(drive)?;
+                let name = utf8(name)?;
+                if !drive.exists(name) {
+                    // SQLite asks for files that may not exist; that is no failure to tell anybody.
+                    return Ok(sqlite::SQLITE_IOERR_DELETE_NOENT);
+                }
+                drive.delete(name).map(|()| sqlite::SQLITE_OK)
+            }
+        }
+    }
+
+    /// Answers whether a file is there.
+    pub(crate) fn access(&self, name: &[u8], flags: c_int) -> Result<bool, Failure> {
+        match &self.place {
+            Place::Directory(directory) => {
+                let other = directory.companion(name);
+                let answer = directory.parent.access(other.as_deref().unwrap_or(name), flags);
+                answer.map_err(|code| Failure::new(code, format!("{}: access", String::from_utf8_lossy(name))))
+            }
+            Place::Drive(drive) => Ok(lock(drive)?.exists(utf8(name)?)),
+        }
+    }
+}
+
+fn utf8(name: &[u8]) -> Result<&str, Failure> {
+    std::str::from_utf8(name)
+        .map_err(|_| Failure::new(sqlite::SQLITE_CANTOPEN, "file names on a drive must be valid UTF-8"))
+}
+
+/// What a file is, from the flags that SQLite opens it with.
+fn role_of_flags(flags: c_int) -> FileRole {
+    let is = |flag: c_int| flags & flag != 0;
+    match () {
+        () if is(sqlite::SQLITE_OPEN_MAIN_DB) => FileRole::Database,
+        () if is(sqlite::SQLITE_OPEN_MAIN_JOURNAL | sqlite::SQLITE_OPEN_SUPER_JOURNAL) => FileRole::Journal,
+        () if is(sqlite::SQLITE_OPEN_WAL) => FileRole::WriteAheadLog,
+        () => FileRole::Temporary,
+    }
+}
+
+/// A SQLite VFS, registered under its name until it is dropped.
+///
+/// Close every connection that uses it before dropping it: files that are open stay usable, but no further file (a
+/// journal, say) can be opened through it.
+pub struct Vfs {
+    // Declared first: unregistered before anything else goes.
+    registration: Registration,
+    shared: Arc<Shared>,
+}
+
+impl Vfs {
+    /// Registers a VFS, not as the default one.
+    ///
+    /// # Errors
+    /// When the name is taken or cannot be one, the layout is impossible, the drive cannot carry a volume, or SQLite
+    /// refuses.
+    pub fn register(name: &str, backend: Backend, options: VfsOptions) -> Result<Self, SqliteError> {
+        options.layout.check()?;
+        let c_name = CString::new(name).ok().filter(|name| !name.is_empty());
+        let c_name = c_name.ok_or_else(|| SqliteError::Name(name.escape_default().to_string()))?;
+        let parent = ParentVfs::default_vfs()?;
+        let place = match backend {
+            Backend::Drive(device) => {
+                Place::Drive(Arc::new(Mutex::new(Drive::new(Disk::new(device, options.record)?))))
+            }
+            Backend::Directory => Place::Directory(Arc::new(Directory::new(parent, options.layout, options.record))),
+        };
+        let shared = Arc::new(Shared {
+            name: c_name,
+            layout: options.layout,
+            place,
+            cpu_ns: AtomicU64::new(0),
+            last_error: Mutex::new(None),
+        });
+        let registration = Registration::new(&shared.name, &shared, parent)?;
+        Ok(Self { registration, shared })
+    }
+
+    /// The name for `open_with_flags_and_vfs`, or `vfs=NAME` in a URI.
+    pub fn name(&self) -> &str {
+        self.shared.name.to_str().unwrap_or_default()
+    }
+
+    /// The layout that new databases take.
+    pub fn layout(&self) -> Layout {
+        self.shared.layout
+    }
+
+    /// The drive's clock, or nanoseconds since the VFS was registered.
+    pub fn now(&self) -> Nanos {
+        match &self.shared.place {
+            Place::Drive(drive) => observed(drive).disk.device().map_or(Nanos(0), |device| device.now()),
+            Place::Directory(directory) => directory.now(),
+        }
+    }
+
+    /// The drive's own counters; for a directory, the requests that went through the VFS.
+    pub fn counters(&self) -> DeviceCounters {
+        match &self.shared.place {
+            Place::Drive(drive) => {
+                observed(drive).disk.device().map_or_else(DeviceCounters::default, |device| device.counters())
+            }
+            Place::Directory(directory) => directory.counters(),
+        }
+    }
+
+    /// What was recorded since the last call.
+    pub fn take_trace(&self) -> IoTrace {
+        self.with_ledger(Ledger::take)
+    }
+
+    /// Switches recording on or off.
+    pub fn set_recording(&self, on: bool) {
+        self.with_ledger(|ledger| ledger.recording = on);
+    }
+
+    /// Time spent waiting for the drive, on its clock.
+    pub fn io_time(&self) -> Nanos {
+        self.with_ledger(|ledger| ledger.io_time())
+    }
+
+    /// CPU time that threads spent inside the VFS and, below it, in the device: on a simulated drive the simulation, in
+    /// a directory the system calls. A thread's CPU time less this is SQLite's own.
+    pub fn host_cpu_time(&self) -> Nanos {
+        Nanos(self.shared.cpu_ns.load(Ordering::Relaxed))
+    }
+
+    /// What the last failure was; SQLite itself passes on a result code only.
+    pub fn last_error(&self) -> Option<String> {
+        self.shared.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Copies a plain SQLite file to where this VFS keeps its files, in its layout, in writes of 2 MiB. `name` must be
+    /// new.
+    ///
+    /// # Errors
+    /// When the file is no plain SQLite database or has a hot journal or a WAL, the name exists, or I/O fails; what was
+    /// written of the copy is removed.
+    pub fn import_file(&self, host: &Path, name: &str) -> Result<ImportSummary, SqliteError> {
+        match &self.shared.place {
+            Place::Directory(_) => convert::import(host, Path::new(name), &self.shared.layout),
+            Place::Drive(drive) => {
+                let plain = convert::open_plain(host)?;
+                if lock(drive)?.exists(name) {
+                    return Err(SqliteError::Exists(name.to_owned()));
+                }
+                let mode = OpenMode { role: FileRole::Database, create: true, exclusive: true };
+                let mut handle = Handle::database(DriveStore::open(drive, Some(name), mode)?, self.shared.layout)?;
+                let copied = convert::copy_in(plain, &mut handle, &self.shared.layout);
+                drop(handle);
+                if copied.is_err() {
+                    let _ = lock(drive)?.delete(name);
+                }
+                copied
+            }
+        }
+    }
+
+    /// Writes a database as a plain SQLite file; `host` must be new.
+    ///
+    /// # Errors
+    /// When the database is open, has a hot journal or a WAL, does not exist, or is damaged; when `host` exists or I/O
+    /// fails. A half-written output is removed.
+    pub fn export_file(&self, name: &str, host: &Path) -> Result<ExportSummary, SqliteError> {
+        let in_use = |handles: usize| match handles {
+            0 => Ok(()),
+            handles => Err(SqliteError::InUse { what: name.to_owned(), handles }),
+        };
+        match &self.shared.place {
+            Place::Directory(directory) => {
+                let path = Path::new(name);
+                let full = path.canonicalize().map_err(|error| SqliteError::os("finding it", path, &error))?;
+                in_use(directory.handles(Some(full.as_os_str().as_encoded_bytes())))?;
+                convert::export_any(&full, host)
+            }
+            Place::Drive(drive) => {
+                if !lock(drive)?.exists(name) {
+                    return Err(SqliteError::NotFound(name.to_owned()));
+                }
+                in_use(lock(drive)?.handles(Some(name)))?;
+                self.check_companions(drive, name)?;
+                let mode = OpenMode { role: FileRole::Database, create: false, exclusive: false };
+                let mut handle = Handle::database(DriveStore::open(drive, Some(name), mode)?, self.shared.layout)?;
+                convert::copy_out(&mut handle, name, host)
+            }
+        }
+    }
+
+    /// A journal that is hot, or a WAL, holds part of the database.
+    fn check_companions(&self, drive: &SharedDrive, name: &str) -> Result<(), SqliteError> {
+        for suffix in ["-journal", "-wal"] {
+            let companion = format!("{name}{suffix}");
+            if lock(drive)?.size_of(&companion).is_none_or(|size| size == 0) {
+                continue;
+            }
+            let mode = OpenMode { role: role_of_name(&companion), create: false, exclusive: false };
+            let mut handle = Handle::plain(DriveStore::open(drive, Some(&companion), mode)?);
+            let mut first = [0];
+            handle.read(0, &mut first)?;
+            if first != [0] {
+                return Err(SqliteError::Unfinished { path: name.to_owned(), companion });
+            }
+        }
+        Ok(())
+    }
+
+    /// Unregisters the VFS and gives the drive back; the volume on it is forgotten.
+    ///
+    /// # Errors
+    /// When files are still open, or the VFS stands on a directory.
+    pub fn into_device(self) -> Result<Box<dyn BlockDevice + Send>, SqliteError> {
+        let Self { registration, shared } = self;
+        drop(registration);
+        let name = || shared.name.to_string_lossy().into_owned();
+        let Place::Drive(drive) = &shared.place else { return Err(SqliteError::NoDevice(name())) };
+        let mut drive = observed(drive);
+        match drive.handles(None) {
+            0 => drive.disk.take_device().ok_or_else(|| SqliteError::NoDevice(name())),
+            handles => Err(SqliteError::InUse { what: format!("VFS '{}'", name()), handles }),
+        }
+    }
+
+    fn with_ledger<T>(&self, work: impl FnOnce(&mut Ledger) -> T) -> T {
+        match &self.shared.place {
+            Place::Drive(drive) => work(&mut observed(drive).disk.ledger),
+            Place::Directory(directory) => directory.with_ledger(work),
+        }
+    }
+}
+
+/// The drive for a look at its figures, which a panic leaves sound; its data is out of bounds then (see `drive::lock`).
+fn observed(drive: &SharedDrive) -> MutexGuard<'_, Drive> {
+    drive.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+#[cfg(test)]
+mod tests {
+    use super::support::{Random, TestDrive, integrity, open, unique};
+    use super::*;
+    use flashwise_block::ByteSize;
+    use rusqlite::Connection;
+
+    const HOT: Layout = Layout::HotLocations { chunk: ByteSize::kib(64), offset: ByteSize::kib(32) };
+
+    /// Commits one transaction after another, each recording its number; tells how many were acknowledged.
+    fn commit_until_failure(db: &Connection, setup: &str, transactions: i64) -> rusqlite::Result<i64> {
+        db.execute_batch(setup)?;
+        db.execute_batch("CREATE TABLE IF NOT EXISTS t (k INTEGER PRIMARY KEY, n INTEGER, v)")?;
+        let mut random = Random(11);
+        for n in 1..=transactions {
+            let committed = db.execute_batch("BEGIN").and_then(|()| {
+                for _ in 0..20 {
+                    let key = (random.next() % 600) as i64;
+                    let value = vec![n as u8; 200];
+                    db.execute("INSERT OR REPLACE INTO t VALUES (?1, ?2, ?3)", rusqlite::params![key, n, value])?;
+                }
+                db.execute_batch("INSERT OR REPLACE INTO t VALUES (-1, 0, 0)")?;
+                db.execute("UPDATE t SET n = ?1 WHERE k = -1", [n])?;
+                db.execute_batch("COMMIT")
+            });
+            if committed.is_err() {
+                return Ok(n - 1);
+            }
+        }
+        Ok(transactions)
+    }
+
+    /// Which transactions are in the database; all rows must agree with the last one's number.
+    fn transactions_in(db: &Connection) -> i64 {
+        assert_eq!(integrity(db), "ok");
+        let exists: bool =
+            db.query_row("SELECT count(*) > 0 FROM sqlite_schema WHERE name = 't'", [], |row| row.get(0)).unwrap();
+        if !exists {
+            return 0;
+        }
+        let sql = "SELECT coalesce(max(CASE k WHEN -1 THEN n END), 0), coalesce(max(n), 0) FROM t";
+        let (marker, newest): (i64, i64) = db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        assert_eq!(marker, newest, "a transaction is there in part");
+        marker
+    }
+
+    /// A power cut at request n, for every n: what was not flushed is there or not, block by block, as chance has it,
+    /// and the page cache is gone. Every acknowledged transaction must be there, and none in part.
+    #[test]
+    fn a_power_cut_at_any_request_loses_no_acknowledged_transaction() {
+        let setups = [
+            (Layout::Plain, "PRAGMA page_size = 4096; PRAGMA cache_size = 8;", ""),
+            (HOT, "PRAGMA page_size = 65536; PRAGMA cache_size = 2;", ""),
+            (HOT, "PRAGMA page_size = 4096; PRAGMA cache_size = 8;", ""),
+            (HOT, "PRAGMA page_size = 4096; PRAGMA journal_mode = persist; PRAGMA synchronous = EXTRA;", ""),
+            (
+                HOT,
+                "PRAGMA page_size = 65536; PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = wal;
+                 PRAGMA wal_autocheckpoint = 4; PRAGMA synchronous = FULL;",
+                "PRAGMA locking_mode = EXCLUSIVE;",
+            ),
+        ];
+        for (layout, setup, reopen) in setups {
+            for cut_at in 1.. {
+                let case = format!("{layout:?}, {setup}, power cut at request {cut_at}");
+                let (device, control) = TestDrive::new(8, 4096);
+                let options = VfsOptions { layout, record: false };
+                let vfs = Vfs::register(&unique("power"), Backend::Drive(device), options).unwrap();
+                let db = open("a.db", vfs.name());
+                (control.lock().unwrap().fail_at, control.lock().unwrap().fail_forever) = (cut_at, true);
+                let acknowledged = commit_until_failure(&db, setup, 8).unwrap_or(0);
+                drop(db);
+                let reached = control.lock().unwrap().fail_at == 0;
+                control.lock().unwrap().power_cut(cut_at);
+                let Place::Drive(drive) = &vfs.shared.place else { unreachable!() };
+                drive.lock().unwrap().power_cut();
+
+                let db = open("a.db", vfs.name());
+                db.execute_batch(reopen).unwrap();
+                let there = transactions_in(&db);
+                assert!(there == acknowledged || there == acknowledged + 1, "{case}: {acknowledged}, found {there}");
+                commit_until_failure(&db, "", 1).unwrap();
+                drop(db);
+                if !reached {
+                    assert_eq!(there, 8);
+                    break;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_in_the_device_is_an_error_to_sqlite_and_stays_one() {
+        struct Broken(Box<TestDrive>);
+        impl BlockDevice for Broken {
+            fn info(&self) -> &flashwise_block::DeviceInfo {
+                self.0.info()
+            }
+            fn now(&self) -> Nanos {
+                self.0.now()
+            }
+            fn submit(&mut self, _: flashwise_block::Request) -> Result<(), flashwise_block::BlockError> {
+                panic!("told to panic")
+            }
+            fn wait(&mut self) -> Result<Option<flashwise_block::Completion>, flashwise_block::BlockError> {
+                self.0.wait()
+            }
+            fn outstanding(&self) -> usize {
+                self.0.outstanding()
+            }
+            fn pause(&mut self, duration: Nanos) -> Result<(), flashwise_block::BlockError> {
+                self.0.pause(duration)
+            }
+            fn counters(&self) -> DeviceCounters {
+                self.0.counters()
+            }
+        }
+        let device = Box::new(Broken(TestDrive::new(8, 512).0));
+        let vfs = Vfs::register(&unique("broken"), Backend::Drive(device), VfsOptions::default()).unwrap();
+        let db = open("a.db", vfs.name());
+        for _ in 0..2 {
+            let failed = db.execute_batch("CREATE TABLE t (x)").unwrap_err();
+            assert_eq!(failed.sqlite_error_code(), Some(rusqlite::ErrorCode::SystemIoFailure), "{failed}");
+        }
+        assert!(vfs.last_error().unwrap().contains("panic"));
+        assert_eq!(vfs.counters(), DeviceCounters::default());
+    }
+
+    #[test]
+    fn drives_that_cannot_carry_a_volume_are_refused() {
+        for (capacity, block) in [(0, 512), (8, 8192), (8, 768)] {
+            let (device, _) = TestDrive::new(capacity, block);
+            let refused = Vfs::register(&unique("bad"), Backend::Drive(device), VfsOptions::default()).err().unwrap();
+            assert!(matches!(refused, SqliteError::Drive { .. }), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! A drive in memory for tests: dead simple, in virtual time, with faults on demand.
+#![allow(dead_code)]
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use flashwise_block::{
+    BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, Nanos, Operation, Request,
+};
+use rusqlite::{Connection, OpenFlags};
+
+/// One request as the drive saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub operation: Operation,
+    pub offset: u64,
+    pub length: u64,
+    /// Requests in flight when it came.
+    pub in_flight: usize,
+}
+
+/// What a test can look at and change while the VFS owns the drive.
+#[derive(Default)]
+pub struct Control {
+    pub log: Vec<Seen>,
+    /// Number of the request (1 is the next) that fails; 0 for none.
+    pub fail_at: u64,
+    /// Whether every request after that one fails too.
+    pub fail_forever: bool,
+    failing: bool,
+    /// A flush since the last of which everything is volatile.
+    pending: Vec<(u64, Vec<u8>)>,
+    durable: Vec<u8>,
+    current: Vec<u8>,
+}
+
+impl Control {
+    /// Power fails and comes back: of what was written since the last flush, an arbitrary half of the 4 KiB blocks is
+    /// there.
+    pub fn power_cut(&mut self, seed: u64) {
+        self.fail_at = 0;
+        self.failing = false;
+        let mut random = Random(seed);
+        for (offset, bytes) in std::mem::take(&mut self.pending) {
+            for (n, block) in bytes.chunks(4096).enumerate() {
+                let at = offset as usize + n * 4096;
+                if random.next().is_multiple_of(2) {
+                    self.durable[at..at + block.len()].copy_from_slice(block);
+                }
+            }
+        }
+        self.current.clone_from(&self.durable);
+    }
+
+    /// A trim is durable at once: a file system shows no file what another one left in its extents, not even after a
+    /// power cut, and SQLite relies on that.
+    fn trim(&mut self, range: std::ops::Range<usize>) {
+        self.current[range.clone()].fill(0);
+        self.durable[range.clone()].fill(0);
+        for (offset, bytes) in &mut self.pending {
+            let at = *offset as usize;
+            let (start, end) = (range.start.max(at), range.end.min(at + bytes.len()));
+            if start < end {
+                bytes[start - at..end - at].fill(0);
+            }
+        }
+    }
+
+    pub fn heal(&mut self) {
+        self.fail_at = 0;
+        self.failing = false;
+    }
+
+    fn fails(&mut self) -> bool {
+        if self.failing {
+            return true;
+        }
+        if self.fail_at > 0 {
+            self.fail_at -= 1;
+            let now = self.fail_at == 0;
+            self.failing = now && self.fail_forever;
+            return now;
+        }
+        false
+    }
+}
+
+/// A linear congruential generator: what tests need of chance.
+pub struct Random(pub u64);
+
+impl Random {
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+}
+
+pub struct TestDrive {
+    info: DeviceInfo,
+    now: Nanos,
+    queue: VecDeque<Completion>,
+    counters: DeviceCounters,
+    control: Arc<Mutex<Control>>,
+}
+
+pub type SharedControl = Arc<Mutex<Control>>;
+
+impl TestDrive {
+    pub fn new(capacity_mib: u64, logical_block: u64) -> (Box<Self>, SharedControl) {
+        let bytes = vec![0; (capacity_mib << 20) as usize];
+        let control = Control { durable: bytes.clone(), current: bytes, ..Control::default() };
+        let control = Arc::new(Mutex::new(control));
+        let info = DeviceInfo {
+            name: "test drive".into(),
+            capacity: ByteSize::mib(capacity_mib),
+            logical_block: ByteSize(logical_block),
+            max_transfer: ByteSize::kib(256),
+            queue_depth: 32,
+            clock: Clock::Virtual,
+        };
+        let (queue, counters) = (VecDeque::new(), DeviceCounters::default());
+        (Box::new(Self { info, now: Nanos(0), queue, counters, control: Arc::clone(&control) }), control)
+    }
+}
+
+impl BlockDevice for TestDrive {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn submit(&mut self, mut request: Request) -> Result<(), BlockError> {
+        self.info.check(&request)?;
+        let control = &mut *self.control.lock().unwrap();
+        let Request { operation, offset, length, tag, .. } = request;
+        control.log.push(Seen { operation, offset: offset.0, length: length.0, in_flight: self.queue.len() });
+        let result = match control.fails() {
+            true => Err(BlockError::Os { context: "test drive".into(), message: "told to fail".into(), errno: 5 }),
+            false => Ok(()),
+        };
+        if result.is_ok() {
+            let range = offset.0 as usize..(offset.0 + length.0) as usize;
+            match (operation, request.buffer.as_mut()) {
+                (Operation::Read, Some(buffer)) => {
+                    buffer.copy_from_slice(&control.current[range]);
+                    self.counters.host_reads += 1;
+                    self.counters.host_bytes_read += length;
+                }
+                (Operation::Write, Some(buffer)) => {
+                    control.current[range].copy_from_slice(buffer);
+                    control.pending.push((offset.0, buffer.to_vec()));
+                    self.counters.host_writes += 1;
+                    self.counters.host_bytes_written += length;
+                }
+                (Operation::Trim, _) => {
+                    control.trim(range);
+                    self.counters.trims += 1;
+                }
+                (Operation::Flush, _) => {
+                    for (at, bytes) in std::mem::take(&mut control.pending) {
+                        control.durable[at as usize..at as usize + bytes.len()].copy_from_slice(&bytes);
+                    }
+                    self.counters.flushes += 1;
+                }
+                (_, None) => panic!("a request without data"),
+            }
+        }
+        let completed_at = Nanos(self.now.0 + 10_000 + length.0);
+        let buffer = request.buffer;
+        self.queue.push_back(Completion { tag, operation, submitted_at: self.now, completed_at, result, buffer });
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<Option<Completion>, BlockError> {
+        let done = self.queue.pop_back();
+        if let Some(done) = &done {
+            self.now = self.now.max(done.completed_at);
+        }
+        Ok(done)
+    }
+
+    fn outstanding(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
+        self.now += duration;
+        Ok(())
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        self.counters
+    }
+}
+
+/// A name that no other test of the process uses.
+pub fn unique(name: &str) -> String {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    format!("{name}-{}", NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+}
+
+pub fn open(path: &str, vfs: &str) -> Connection {
+    Connection::open_with_flags_and_vfs(path, OpenFlags::default(), vfs).unwrap()
+}
+
+/// Everything in a database, as text.
+pub fn dump(db: &Connection) -> Vec<String> {
+    try_dump(db).unwrap()
+}
+
+pub fn try_dump(db: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut lines = Vec::new();
+    let mut schema = db.prepare("SELECT type, name, coalesce(sql, '') FROM sqlite_schema ORDER BY type, name")?;
+    let objects: Vec<(String, String, String)> =
+        schema.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect::<Result<_, _>>()?;
+    for (kind, name, sql) in objects {
+        lines.push(format!("{kind} {name} {sql}"));
+        if kind == "table" {
+            let mut rows = db.prepare(&format!("SELECT rowid, * FROM \"{name}\" ORDER BY rowid"))?;
+            let columns = rows.column_count();
+            let mut rows = rows.query([])?;
+            while let Some(row) = rows.next()? {
+                let values: Vec<String> = (0..columns)
+                    .map(|n| row.get::<_, rusqlite::types::Value>(n).map(|value| format!("{value:?}")))
+                    .collect::<Result<_, _>>()?;
+                lines.push(values.join("|"));
+            }
+        }
+    }
+    Ok(lines)
+}
+
+pub fn integrity(db: &Connection) -> String {
+    db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap()
+}

@@ -1,0 +1,179 @@
+//! The adapter for SQLite: run it, audit it, apply what follows, run it again.
+//!
+//! Up to three runs of the same work, each on a fresh drive: SQLite as it comes; with the page size that the plan
+//! wants; with that page size and the plan's techniques. So a reader sees which part of a gain comes from what.
+
+mod notes;
+mod plan;
+mod run;
+mod session;
+mod user;
+mod workload;
+
+pub use run::Workload;
+pub use user::UserWorkload;
+pub use workload::KeyValueWorkload;
+
+use std::path::PathBuf;
+
+use flashwise_audit::audit;
+use flashwise_block::{ByteSize, Progress};
+use flashwise_learn::{LearnOptions, learn};
+use flashwise_profile::DeviceProfile;
+use flashwise_sqlite::Layout;
+
+use crate::rates::gain;
+use crate::{COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Comparison, Gain, Target, TuneError};
+use plan::{DEFAULT_PAGE, Plan};
+use run::{Run, RunConfig};
+
+/// Bytes of a target that learning uses.
+pub const LEARN_REGION: ByteSize = ByteSize::mib(256);
+
+/// What to fit, and to what.
+#[derive(Clone, Debug)]
+pub struct FitOptions {
+    /// The drive.
+    pub target: Target,
+    /// The work.
+    pub workload: Workload,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// A profile that was learned before; otherwise the drive is learned first.
+    pub profile: Option<DeviceProfile>,
+    /// Where to leave the database of the last run, as plain SQLite; must be new.
+    pub save_database: Option<PathBuf>,
+}
+
+/// Learns a target.
+///
+/// # Errors
+/// When it cannot be opened or learned.
+pub fn learn_target(
+    target: &Target,
+    seed: u64,
+    max_write: Option<ByteSize>,
+    progress: &mut dyn Progress,
+) -> Result<DeviceProfile, TuneError> {
+    let mut device = target.open(seed, LEARN_REGION)?;
+    let options = LearnOptions { target: target.to_string(), seed, region: LEARN_REGION, max_write };
+    Ok(learn(&mut *device, &options, progress)?)
+}
+
+/// Fits SQLite to a drive, and measures what that brings.
+///
+/// # Errors
+/// When the target, the workload or the database fails; nothing is left behind then.
+pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparison, TuneError> {
+    let (page_now, description) = match &options.workload {
+        Workload::KeyValue(workload) => {
+            workload.check()?;
+            (DEFAULT_PAGE, workload.describe(options.seed))
+        }
+        Workload::User(workload) => (workload.page_size()?, workload.describe(options.seed)),
+    };
+    if let Some(path) = options.save_database.as_ref().filter(|path| path.exists()) {
+        return Err(TuneError::Refused(format!("{}: exists; existing files are never written to", path.display())));
+    }
+    let profile = match &options.profile {
+        Some(profile) => profile.clone(),
+        None => learn_target(&options.target, options.seed, None, progress)?,
+    };
+    let plan = plan::plan(&profile, page_now);
+    let runs = Runs::measure(options, &plan, page_now, progress)?;
+    Ok(runs.compare(options, profile, plan, description))
+}
+
+/// The measured runs; `before` and `after` are absent where nothing is applied.
+struct Runs {
+    default: Run,
+    fitted: Option<(Run, Run)>,
+}
+
+impl Runs {
+    fn measure(
+        options: &FitOptions,
+        plan: &Plan,
+        page_now: ByteSize,
+        progress: &mut dyn Progress,
+    ) -> Result<Self, TuneError> {
+        let plain = |page: ByteSize| RunConfig {
+            label: format!("{page} pages, plain"),
+            page,
+            layout: Layout::Plain,
+            techniques: Vec::new(),
+        };
+        let save = options.save_database.as_deref();
+        let mut run = |config: RunConfig, save| {
+            run::run(&options.target, &config, &options.workload, options.seed, save, progress)
+        };
+        if plan.applied.is_empty() {
+            return Ok(Self { default: run(plain(page_now), save)?, fitted: None });
+        }
+        let techniques = vec!["use-hot-locations".to_owned()];
+        let hot = RunConfig {
+            label: format!("{} pages, hot locations", plan.page),
+            page: plan.page,
+            layout: plan.layout,
+            techniques,
+        };
+        let default = run(plain(page_now), None)?;
+        let before = run(plain(plan.page), None)?;
+        let after = run(hot, save)?;
+        Ok(Self { default, fitted: Some((before, after)) })
+    }
+
+    fn before(&self) -> &Run {
+        self.fitted.as_ref().map_or(&self.default, |(before, _)| before)
+    }
+
+    fn after(&self) -> &Run {
+        self.fitted.as_ref().map_or(&self.default, |(_, after)| after)
+    }
+
+    fn gains(&self) -> Vec<Gain> {
+        let Some((before, after)) = &self.fitted else { return Vec::new() };
+        let (default, before, after) = (("default_page_size", &self.default), ("before", before), ("after", after));
+        let compare = |a: (&str, &Run), b: (&str, &Run)| {
+            let (x, y) = (&a.1.rounds, &b.1.rounds);
+            let selects = gain("select_per_s", (a.0, &x.selects), (b.0, &y.selects));
+            [selects, gain("insert_per_s", (a.0, &x.inserts), (b.0, &y.inserts))]
+        };
+        [compare(before, after), compare(default, before), compare(default, after)]
+            .into_iter()
+            .flatten()
+            .flatten()
+            .collect()
+    }
+
+    fn compare(
+        self,
+        options: &FitOptions,
+        profile: DeviceProfile,
+        plan: Plan,
+        workload: crate::WorkloadDescription,
+    ) -> Comparison {
+        let gains = self.gains();
+        let findings = audit(&self.before().trace, &profile);
+        let findings_after = audit(&self.after().trace, &profile);
+        let mut comparison = Comparison {
+            schema: COMPARISON_SCHEMA.to_owned(),
+            schema_version: COMPARISON_SCHEMA_VERSION,
+            flashwise_version: env!("CARGO_PKG_VERSION").to_owned(),
+            target: options.target.to_string(),
+            database: format!("SQLite {}", flashwise_sqlite::sqlite_version()),
+            workload,
+            profile,
+            findings,
+            findings_after,
+            applied: plan.applied,
+            default_page_size: self.default.measurement.clone(),
+            before: self.before().measurement.clone(),
+            after: self.after().measurement.clone(),
+            gains,
+            notes: Vec::new(),
+        };
+        comparison.notes = notes::notes(&comparison, plan.reason.as_deref());
+        comparison
+    }
+}

@@ -1,0 +1,79 @@
+//! What a drive's profile says should be done to a SQLite database.
+//!
+//! One technique so far, *use-hot-locations* (Kakaraparthy et al., PVLDB 13(4), 2019, section on SQLite3): the page is
+//! as long as the drive's chunk, and every page starts at a hot location. It is worth something only where the hot
+//! locations are not where SQLite's pages are anyway.
+
+use flashwise_block::ByteSize;
+use flashwise_profile::DeviceProfile;
+use flashwise_sqlite::Layout;
+
+use crate::Applied;
+
+/// SQLite's page size unless told otherwise.
+pub(crate) const DEFAULT_PAGE: ByteSize = ByteSize::kib(4);
+/// SQLite's largest page.
+const LARGEST_PAGE: ByteSize = ByteSize::kib(64);
+
+/// What is to be applied, or why nothing is.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) page: ByteSize,
+    pub(crate) layout: Layout,
+    /// Empty where the drive leaves nothing to gain.
+    pub(crate) applied: Vec<Applied>,
+    /// Why nothing is applied.
+    pub(crate) reason: Option<String>,
+}
+
+/// Makes a plan for a database with pages of `page_now`.
+pub(crate) fn plan(profile: &DeviceProfile, page_now: ByteSize) -> Plan {
+    let parameters = &profile.parameters;
+    let known = (parameters.chunk_bytes.known(), parameters.hot_location.known());
+    let (Some(chunk), Some(hot)) = known else {
+        let reason = "use-hot-locations is not applied: chunk or hot locations of this drive are not certain.";
+        return nothing(page_now, reason.into());
+    };
+    let (chunk, offset) = (ByteSize(chunk), ByteSize(hot.offset_bytes));
+    if offset == ByteSize(0) {
+        let reason = format!(
+            "use-hot-locations is not applied: the hot locations of this drive are at every multiple of {chunk}, where \
+             SQLite's pages of {page_now} are already."
+        );
+        return nothing(page_now, reason);
+    }
+    let layout = Layout::HotLocations { chunk, offset };
+    let fits = chunk.bytes().is_power_of_two() && (DEFAULT_PAGE..=LARGEST_PAGE).contains(&chunk);
+    if !fits || hot.period_bytes != chunk.bytes() || layout.check().is_err() {
+        let reason = format!("use-hot-locations is not applied: SQLite has no pages of this drive's chunk, {chunk}.");
+        return nothing(page_now, reason);
+    }
+    Plan { page: chunk, layout, applied: vec![page_size(page_now, chunk), hot_locations(chunk, offset)], reason: None }
+}
+
+fn nothing(page: ByteSize, reason: String) -> Plan {
+    Plan { page, layout: Layout::Plain, applied: Vec::new(), reason: Some(reason) }
+}
+
+fn page_size(old: ByteSize, chunk: ByteSize) -> Applied {
+    Applied {
+        name: "page_size".into(),
+        old_value: old.to_string(),
+        new_value: chunk.to_string(),
+        reason: format!("a read of one chunk, {chunk}, is what this drive can share between two channels"),
+        undo: format!("PRAGMA page_size = {}; VACUUM", old.bytes()),
+    }
+}
+
+fn hot_locations(chunk: ByteSize, offset: ByteSize) -> Applied {
+    Applied {
+        name: "use-hot-locations".into(),
+        old_value: format!("pages at {chunk}·i"),
+        new_value: format!("pages at {chunk}·i + {offset}"),
+        reason: format!(
+            "reads that start at {chunk}·i + {offset} are the fastest; writes are cut at {chunk} boundaries so that they \
+             stay so"
+        ),
+        undo: "flashwise sqlite export FILE PLAIN".into(),
+    }
+}

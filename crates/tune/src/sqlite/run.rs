@@ -1,0 +1,249 @@
+//! One measured run: a database in one layout, the workload, and what it cost.
+
+use std::path::Path;
+
+use flashwise_block::{ByteSize, LatencySummary, Nanos, Progress};
+use flashwise_sqlite::Layout;
+use flashwise_trace::IoTrace;
+use rusqlite::Connection;
+
+use super::session::{Reading, Session};
+use super::user::{self, UserWorkload};
+use super::workload::{KeySource, KeyValueWorkload};
+use crate::rates::rate;
+use crate::{RunMeasurement, Target, TuneError};
+
+/// Requests are recorded in the first rounds only, up to about as many operations.
+const TRACED_OPERATIONS: u32 = 400_000;
+/// SQLite's page cache while rows are loaded: as good as unlimited, so that loading is one pass over the drive.
+const LOADING_CACHE: ByteSize = ByteSize::gib(4);
+
+/// What distinguishes one run from another.
+#[derive(Clone, Debug)]
+pub(crate) struct RunConfig {
+    pub(crate) label: String,
+    pub(crate) page: ByteSize,
+    pub(crate) layout: Layout,
+    pub(crate) techniques: Vec<String>,
+}
+
+/// The work of all runs.
+#[derive(Clone, Debug)]
+pub enum Workload {
+    /// The seed's.
+    KeyValue(KeyValueWorkload),
+    /// The user's own.
+    User(UserWorkload),
+}
+
+/// Rates of single rounds, for intervals, and latencies of single operations.
+#[derive(Default)]
+pub(crate) struct Rounds {
+    pub(crate) selects: Vec<f64>,
+    pub(crate) inserts: Vec<f64>,
+    pub(crate) select_latency: LatencySummary,
+    pub(crate) transaction_latency: LatencySummary,
+}
+
+impl Rounds {
+    /// Operations a second of time; an operation that needs no drive time counts as a nanosecond.
+    pub(crate) fn per_s(operations: u64, time: Nanos) -> f64 {
+        operations as f64 / time.0.max(operations) as f64 * 1e9
+    }
+}
+
+/// A finished run.
+pub(crate) struct Run {
+    pub(crate) measurement: RunMeasurement,
+    pub(crate) rounds: Rounds,
+    pub(crate) trace: IoTrace,
+}
+
+/// Runs the workload on a fresh drive.
+pub(crate) fn run(
+    target: &Target,
+    config: &RunConfig,
+    workload: &Workload,
+    seed: u64,
+    save: Option<&Path>,
+    progress: &mut dyn Progress,
+) -> Result<Run, TuneError> {
+    let session = Session::start(target, config.layout, seed, &config.label)?;
+    let mut rounds = Rounds::default();
+    let before;
+    let db;
+    match workload {
+        Workload::KeyValue(workload) => {
+            let mut keys = KeySource::new(workload, seed);
+            load(&session, config, workload, &mut keys, progress)?;
+            db = connect(&session, workload.page_cache)?;
+            session.check_integrity(&db)?;
+            before = Reading::take(session.vfs());
+            measure(&session, &db, config, workload, &mut keys, &mut rounds, progress)?;
+        }
+        Workload::User(workload) => {
+            user::load(&session, config.page, workload)?;
+            db = connect(&session, workload.page_cache)?;
+            session.check_integrity(&db)?;
+            before = Reading::take(session.vfs());
+            session.vfs().set_recording(true);
+            user::measure(&session, &db, &config.label, workload, &mut rounds, progress)?;
+        }
+    }
+    session.vfs().set_recording(false);
+    let after = Reading::take(session.vfs());
+    let trace = session.vfs().take_trace();
+    let measurement = summarise(&session, &db, config, &rounds, after.since(&before))?;
+    drop(db);
+    if let Some(path) = save {
+        session.export(path)?;
+    }
+    Ok(Run { measurement, rounds, trace })
+}
+
+/// A connection with everything at SQLite's defaults but the size of the page cache.
+fn connect(session: &Session, page_cache: ByteSize) -> Result<Connection, TuneError> {
+    let db = session.connect()?;
+    session.batch(&db, &format!("PRAGMA cache_size = -{}", page_cache.bytes() / 1024))?;
+    Ok(db)
+}
+
+/// Creates the table and inserts the rows in random order. Not measured: no journal, one transaction.
+fn load(
+    session: &Session,
+    config: &RunConfig,
+    workload: &KeyValueWorkload,
+    keys: &mut KeySource,
+    progress: &mut dyn Progress,
+) -> Result<(), TuneError> {
+    let db = connect(session, LOADING_CACHE)?;
+    let page = config.page.bytes();
+    session.batch(&db, &format!("PRAGMA page_size = {page}; PRAGMA journal_mode = OFF"))?;
+    session.batch(&db, "BEGIN; CREATE TABLE KV (K INTEGER PRIMARY KEY, V CHAR(100))")?;
+    insert(session, &db, keys, workload.rows, &mut |n| {
+        progress.advance(&format!("{}: loading", config.label), f64::from(n) / f64::from(workload.rows))
+    })?;
+    session.batch(&db, "COMMIT")
+}
+
+/// Inserts `count` new keys, telling every 1,024th.
+fn insert(
+    session: &Session,
+    db: &Connection,
+    keys: &mut KeySource,
+    count: u32,
+    told: &mut dyn FnMut(u32) -> Result<(), flashwise_block::BlockError>,
+) -> Result<(), TuneError> {
+    const SQL: &str = "INSERT INTO KV (K, V) VALUES (?1, ?2)";
+    let mut statement = db.prepare_cached(SQL).map_err(|e| session.sql_error(SQL, &e))?;
+    for n in 0..count {
+        if n.is_multiple_of(1024) {
+            told(n)?;
+        }
+        let key = keys.new_key();
+        statement.execute((key, keys.value())).map_err(|e| session.sql_error(SQL, &e))?;
+    }
+    Ok(())
+}
+
+fn measure(
+    session: &Session,
+    db: &Connection,
+    config: &RunConfig,
+    workload: &KeyValueWorkload,
+    keys: &mut KeySource,
+    rounds: &mut Rounds,
+    progress: &mut dyn Progress,
+) -> Result<(), TuneError> {
+    let operations_a_round = workload.inserts_per_round.saturating_add(workload.selects_per_round).max(1);
+    let traced_rounds = TRACED_OPERATIONS.div_ceil(operations_a_round);
+    for round in 0..workload.rounds {
+        session.vfs().set_recording(round < traced_rounds);
+        let share = |part: f64| (f64::from(round) + part) / f64::from(workload.rounds);
+        progress.advance(&format!("{}: inserts", config.label), share(0.0))?;
+        insert_round(session, db, workload, keys, rounds)?;
+        progress.advance(&format!("{}: SELECTs", config.label), share(0.5))?;
+        select_round(session, db, workload, keys, rounds)?;
+    }
+    Ok(())
+}
+
+fn insert_round(
+    session: &Session,
+    db: &Connection,
+    workload: &KeyValueWorkload,
+    keys: &mut KeySource,
+    rounds: &mut Rounds,
+) -> Result<(), TuneError> {
+    let total = workload.inserts_per_round;
+    if total == 0 {
+        return Ok(());
+    }
+    let started = session.vfs().now();
+    let mut done = 0;
+    while done < total {
+        let count = workload.inserts_per_transaction.min(total - done);
+        let transaction = session.vfs().now();
+        session.batch(db, "BEGIN")?;
+        insert(session, db, keys, count, &mut |_| Ok(()))?;
+        session.batch(db, "COMMIT")?;
+        rounds.transaction_latency.record(session.vfs().now().since(transaction));
+        done += count;
+    }
+    rounds.inserts.push(Rounds::per_s(total.into(), session.vfs().now().since(started)));
+    Ok(())
+}
+
+fn select_round(
+    session: &Session,
+    db: &Connection,
+    workload: &KeyValueWorkload,
+    keys: &mut KeySource,
+    rounds: &mut Rounds,
+) -> Result<(), TuneError> {
+    const SQL: &str = "SELECT V FROM KV WHERE K = ?1";
+    if workload.selects_per_round == 0 {
+        return Ok(());
+    }
+    session.batch(db, "BEGIN")?;
+    let mut statement = db.prepare_cached(SQL).map_err(|e| session.sql_error(SQL, &e))?;
+    let started = session.vfs().now();
+    for _ in 0..workload.selects_per_round {
+        let before = session.vfs().now();
+        let value =
+            statement.query_row([keys.present_key()], |row| row.get_ref(0)?.as_str().map(str::len).map_err(Into::into));
+        value.map_err(|e| session.sql_error(SQL, &e))?;
+        rounds.select_latency.record(session.vfs().now().since(before));
+    }
+    rounds.selects.push(Rounds::per_s(workload.selects_per_round.into(), session.vfs().now().since(started)));
+    drop(statement);
+    session.batch(db, "COMMIT")
+}
+
+fn summarise(
+    session: &Session,
+    db: &Connection,
+    config: &RunConfig,
+    rounds: &Rounds,
+    (drive_time, cpu_time, counters): (Nanos, Nanos, flashwise_block::DeviceCounters),
+) -> Result<RunMeasurement, TuneError> {
+    let (select_rate, insert_rate) = (rate(&rounds.selects), rate(&rounds.inserts));
+    Ok(RunMeasurement {
+        label: config.label.clone(),
+        page_bytes: config.page.bytes(),
+        techniques: config.techniques.clone(),
+        select_per_s: select_rate.per_s,
+        select_rate,
+        insert_per_s: insert_rate.per_s,
+        insert_rate,
+        select_latency: rounds.select_latency.percentiles(),
+        transaction_latency: rounds.transaction_latency.percentiles(),
+        host_bytes_written: counters.host_bytes_written.bytes(),
+        flash_bytes_programmed: counters.flash.map(|flash| flash.bytes_programmed.bytes()),
+        write_amplification: counters.write_amplification(),
+        drive_time_ns: drive_time.0,
+        cpu_time_ns: cpu_time.0,
+        database_bytes: session.database_bytes(db)?,
+        integrity_check: session.check_integrity(db)?,
+    })
+}

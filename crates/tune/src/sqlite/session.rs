@@ -1,0 +1,119 @@
+//! One database on one fresh drive, with the clocks that a run is measured by.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flashwise_block::{ByteSize, DeviceCounters, Nanos};
+use flashwise_sqlite::{Backend, Layout, Vfs, VfsOptions};
+use rusqlite::{Connection, OpenFlags};
+use tempfile::TempDir;
+
+use crate::{Target, TuneError};
+
+/// Numbers the VFS registrations of this process.
+static SESSIONS: AtomicU64 = AtomicU64::new(0);
+/// Name of the database on a simulated drive.
+const DATABASE: &str = "fit.db";
+/// Wanted by nobody: a simulated drive has its own capacity.
+const NO_SCRATCH: ByteSize = ByteSize(0);
+
+/// A VFS over a fresh drive or a fresh directory.
+pub(crate) struct Session {
+    vfs: Vfs,
+    name: PathBuf,
+    /// Removed, with everything in it, when the session ends.
+    _directory: Option<TempDir>,
+    label: String,
+}
+
+impl Session {
+    /// Opens the target anew; new databases take `layout`.
+    pub(crate) fn start(target: &Target, layout: Layout, seed: u64, label: &str) -> Result<Self, TuneError> {
+        let (backend, directory) = match target {
+            Target::Simulated { .. } => (Backend::Drive(target.open(seed, NO_SCRATCH)?), None),
+            Target::Directory(path) => {
+                let scratch = tempfile::Builder::new().prefix("flashwise-").tempdir_in(path);
+                (Backend::Directory, Some(scratch.map_err(|e| TuneError::file(path, &e))?))
+            }
+        };
+        let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
+        let vfs = Vfs::register(&format!("flashwise-fit-{number}"), backend, VfsOptions { layout, record: false })?;
+        let name = directory.as_ref().map_or_else(|| PathBuf::from(DATABASE), |d| d.path().join(DATABASE));
+        Ok(Self { vfs, name, _directory: directory, label: label.to_owned() })
+    }
+
+    pub(crate) fn vfs(&self) -> &Vfs {
+        &self.vfs
+    }
+
+    /// A connection to the database.
+    pub(crate) fn connect(&self) -> Result<Connection, TuneError> {
+        Connection::open_with_flags_and_vfs(&self.name, OpenFlags::default(), self.vfs.name())
+            .map_err(|e| self.sql_error("opening the database", &e))
+    }
+
+    /// Copies a plain SQLite file to the drive, in the session's layout.
+    pub(crate) fn import(&self, plain: &Path) -> Result<(), TuneError> {
+        self.vfs.import_file(plain, &self.name.to_string_lossy())?;
+        Ok(())
+    }
+
+    /// Writes the database as a plain SQLite file.
+    pub(crate) fn export(&self, plain: &Path) -> Result<(), TuneError> {
+        self.vfs.export_file(&self.name.to_string_lossy(), plain)?;
+        Ok(())
+    }
+
+    /// Runs SQL that is part of the set-up.
+    pub(crate) fn batch(&self, db: &Connection, sql: &str) -> Result<(), TuneError> {
+        db.execute_batch(sql).map_err(|e| self.sql_error(sql, &e))
+    }
+
+    /// SQLite's error with what was being done and, where the VFS had a part in it, its words.
+    pub(crate) fn sql_error(&self, context: &str, error: &rusqlite::Error) -> TuneError {
+        let below = self.vfs.last_error().map(|words| format!(" ({words})")).unwrap_or_default();
+        TuneError::Sql { context: format!("{}: {context}", self.label), message: format!("{error}{below}") }
+    }
+
+    /// What `PRAGMA integrity_check` says, if it is not `ok` as an error.
+    pub(crate) fn check_integrity(&self, db: &Connection) -> Result<String, TuneError> {
+        let answer: String = db
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .map_err(|e| self.sql_error("PRAGMA integrity_check", &e))?;
+        if answer == "ok" { Ok(answer) } else { Err(TuneError::Integrity { label: self.label.clone(), answer }) }
+    }
+
+    /// Bytes that the database has.
+    pub(crate) fn database_bytes(&self, db: &Connection) -> Result<u64, TuneError> {
+        let sql = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+        db.query_row(sql, [], |row| row.get::<_, i64>(0))
+            .map(i64::unsigned_abs)
+            .map_err(|e| self.sql_error("PRAGMA page_count", &e))
+    }
+}
+
+/// The clocks and counters at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading {
+    drive: Nanos,
+    cpu: Nanos,
+    counters: DeviceCounters,
+}
+
+impl Reading {
+    pub(crate) fn take(vfs: &Vfs) -> Self {
+        Self { drive: vfs.now(), cpu: sqlite_cpu_time(vfs), counters: vfs.counters() }
+    }
+
+    /// Drive time, SQLite's own CPU time and traffic since `earlier`.
+    pub(crate) fn since(&self, earlier: &Self) -> (Nanos, Nanos, DeviceCounters) {
+        (self.drive.since(earlier.drive), self.cpu.since(earlier.cpu), self.counters.since(&earlier.counters))
+    }
+}
+
+/// CPU time of this thread less what the VFS and the drive below it took.
+fn sqlite_cpu_time(vfs: &Vfs) -> Nanos {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let thread = Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
+    thread.since(vfs.host_cpu_time())
+}
