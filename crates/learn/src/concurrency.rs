@@ -13,22 +13,42 @@ use flashwise_profile::{Figure, ThroughputCurve, ThroughputPoint};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use crate::LearnError;
 use crate::prober::Prober;
 use crate::stats::{interval95, median};
+use crate::{Effort, LearnError};
 
-/// Depths that are tried.
-const DEPTHS: [u32; 26] =
-    [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 160, 192, 256];
-/// Batches at each depth.
-const BATCHES: usize = 7;
+/// How thoroughly throughput is measured.
+struct Scale {
+    /// Depths that are tried.
+    depths: &'static [u32],
+    /// Batches at each depth.
+    batches: usize,
+    /// Bytes written before each batch of writes: several times a write buffer of a few MiB, because the flash empties
+    /// it while it is being filled.
+    settle: ByteSize,
+}
+
+const THOROUGH: Scale = Scale {
+    depths: &[1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 160, 192, 256],
+    batches: 7,
+    settle: ByteSize::mib(24),
+};
+
+const QUICK: Scale = Scale { depths: &[1, 2, 4, 8, 16, 32, 64, 128], batches: 5, settle: ByteSize::mib(8) };
+
+impl Scale {
+    fn of(effort: Effort) -> &'static Self {
+        match effort {
+            Effort::Thorough => &THOROUGH,
+            Effort::Quick => &QUICK,
+        }
+    }
+}
+
 /// Reads in a batch: at least so many, and so many for each one in flight.
 const BATCH_READS: (usize, usize) = (1024, 24);
 /// Writes in a batch: many write-buffer refills, which come in bursts.
 const BATCH_WRITES: usize = 1536;
-/// Bytes written before each batch of writes: several times a write buffer of a few MiB, because the flash empties it
-/// while it is being filled.
-const SETTLE: ByteSize = ByteSize::mib(24);
 /// k is where throughput reaches this share of the plateau.
 const KNEE_SHARE: f64 = 0.95;
 /// Resampled knees.
@@ -75,27 +95,29 @@ fn measure(
     progress: &mut dyn Progress,
 ) -> Result<Concurrency, LearnError> {
     let stage = format!("throughput, {length} {}", if operation == Operation::Read { "reads" } else { "writes" });
-    let mut batches = vec![Vec::with_capacity(BATCHES); DEPTHS.len()];
-    let visits = (0..BATCHES).flat_map(|_| 0..DEPTHS.len());
+    let scale = Scale::of(prober.effort);
+    let depths = scale.depths;
+    let mut batches = vec![Vec::with_capacity(scale.batches); depths.len()];
+    let visits = (0..scale.batches).flat_map(|_| 0..depths.len());
     let visits = prober.shuffled(visits);
     for (n, &i) in visits.iter().enumerate() {
         progress.advance(&stage, n as f64 / visits.len() as f64)?;
-        batches[i].push(batch(prober, operation, length, DEPTHS[i] as usize)?);
+        batches[i].push(batch(prober, operation, length, depths[i] as usize)?);
     }
     prober.flush()?;
-    let points = std::iter::zip(DEPTHS, &batches).map(|(in_flight, rates)| {
+    let points = std::iter::zip(depths, &batches).map(|(&in_flight, rates)| {
         let (low, high) = interval95(rates.clone());
         ThroughputPoint { in_flight, iops: median(rates.clone()), low, high }
     });
     let curve = ThroughputCurve { operation, request_bytes: length.bytes(), points: points.collect() };
-    let concurrency = knee_figure(&batches, &mut prober.random);
+    let concurrency = knee_figure(depths, &batches, &mut prober.random);
     Ok(Concurrency { curve, concurrency, batches })
 }
 
 /// Requests a second of one batch at one depth, in the running state.
 fn batch(prober: &mut Prober<'_>, operation: Operation, length: ByteSize, depth: usize) -> Result<f64, LearnError> {
     let (settle, requests) = match operation {
-        Operation::Write => ((SETTLE / length) as usize, BATCH_WRITES),
+        Operation::Write => ((Scale::of(prober.effort).settle / length) as usize, BATCH_WRITES),
         _ => (2 * depth, BATCH_READS.0.max(BATCH_READS.1 * depth)),
     };
     run(prober, operation, length, depth, settle)?;
@@ -145,14 +167,14 @@ fn medians(batches: &[Vec<f64>]) -> Vec<f64> {
     batches.iter().map(|rates| median(rates.clone())).collect()
 }
 
-fn knee_figure(batches: &[Vec<f64>], random: &mut Pcg64Mcg) -> Figure<u64> {
+fn knee_figure(depths: &[u32], batches: &[Vec<f64>], random: &mut Pcg64Mcg) -> Figure<u64> {
     let value = knee(&medians(batches));
-    let again = (0..RESAMPLES).map(|_| f64::from(DEPTHS[knee(&resampled(batches, random))])).collect();
+    let again = (0..RESAMPLES).map(|_| f64::from(depths[knee(&resampled(batches, random))])).collect();
     let (low, high) = interval95(again);
-    let depth = u64::from(DEPTHS[value]);
+    let depth = u64::from(depths[value]);
     let (low, high) = ((low as u64).min(depth), (high as u64).max(depth));
     let narrow = high as f64 <= NARROW * low as f64;
-    if narrow && value + 1 < DEPTHS.len() {
+    if narrow && value + 1 < depths.len() {
         Figure::certain(depth, low, high)
     } else {
         Figure::inconclusive(depth, low, high)

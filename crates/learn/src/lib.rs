@@ -31,7 +31,7 @@ mod prober;
 pub mod request_size;
 mod stats;
 
-use flashwise_block::{BlockDevice, BlockError, ByteSize, Progress};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, Clock, Progress};
 use flashwise_profile::{
     Curves, DeviceIdentity, DeviceProfile, Parameters, Recipe, SCHEMA, SCHEMA_VERSION, ThroughputCurve,
 };
@@ -50,15 +50,36 @@ pub struct LearnOptions {
     pub region: ByteSize,
     /// Stop with an error before more than this is written.
     pub max_write: Option<ByteSize>,
+    /// How many samples.
+    pub effort: Effort,
+}
+
+/// How many samples are taken: intervals narrow with their number, and so does the drive's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Some 13 GiB written and 5 GiB read; for simulated drives.
+    Thorough,
+    /// Some 2 GiB written and 1.4 GiB read; for real drives.
+    Quick,
+}
+
+impl Effort {
+    /// What suits a clock: virtual time costs nothing, a real drive does.
+    pub fn suiting(clock: Clock) -> Self {
+        match clock {
+            Clock::Virtual => Self::Thorough,
+            Clock::Wall => Self::Quick,
+        }
+    }
 }
 
 /// The smallest region that the probes fit in.
 pub const REGION_BYTES_MIN: ByteSize = ByteSize::mib(64);
 
 impl LearnOptions {
-    /// The usual: a region of 256 MiB, seed 1, no limit on writes.
+    /// The usual: a region of 256 MiB, seed 1, no limit on writes, thorough.
     pub fn new(target: impl Into<String>) -> Self {
-        Self { target: target.into(), seed: 1, region: ByteSize::mib(256), max_write: None }
+        Self { target: target.into(), seed: 1, region: ByteSize::mib(256), max_write: None, effort: Effort::Thorough }
     }
 }
 

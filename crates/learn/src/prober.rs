@@ -5,7 +5,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::{LearnError, LearnOptions};
+use crate::{Effort, LearnError, LearnOptions};
 
 /// The unit in which the probes divide their region; every layout that can be learned repeats in it.
 pub(crate) const SECTION: ByteSize = ByteSize::mib(1);
@@ -18,12 +18,13 @@ pub(crate) struct Prober<'a> {
     written: ByteSize,
     read: ByteSize,
     pub(crate) random: Pcg64Mcg,
+    pub(crate) effort: Effort,
 }
 
 impl<'a> Prober<'a> {
     pub(crate) fn new(device: &'a mut dyn BlockDevice, region: ByteSize, options: &LearnOptions) -> Self {
         let (max_write, random) = (options.max_write, Pcg64Mcg::seed_from_u64(options.seed));
-        Self { device, region, max_write, written: ByteSize(0), read: ByteSize(0), random }
+        Self { device, region, max_write, written: ByteSize(0), read: ByteSize(0), random, effort: options.effort }
     }
 
     pub(crate) fn logical_block(&self) -> ByteSize {

@@ -12,12 +12,17 @@
 use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::{DurableWritePoint, Figure, ReadBackPoint};
 
-use crate::LearnError;
 use crate::prober::{Prober, SECTION};
 use crate::stats::{Samples, figure, median, standard_error};
+use crate::{Effort, LearnError};
 
 /// Samples of each length of a durable write.
-const WRITES_A_LENGTH: usize = 40;
+const fn writes_a_length(effort: Effort) -> usize {
+    match effort {
+        Effort::Thorough => 40,
+        Effort::Quick => 20,
+    }
+}
 /// Distance of two lengths on the staircase from 4 KiB on.
 const STEP: ByteSize = ByteSize::kib(4);
 /// Longest durable write.
@@ -59,7 +64,8 @@ pub(crate) fn probe_durable_writes(
     progress: &mut dyn Progress,
 ) -> Result<DurableWrites, LearnError> {
     let lengths = lengths(prober.logical_block());
-    let visits = (0..lengths.len()).flat_map(|i| std::iter::repeat_n(i, WRITES_A_LENGTH));
+    let samples_a_length = writes_a_length(prober.effort);
+    let visits = (0..lengths.len()).flat_map(|i| std::iter::repeat_n(i, samples_a_length));
     let visits = prober.shuffled(visits);
     let mut samples = vec![Vec::new(); lengths.len()];
     for (n, &i) in visits.iter().enumerate() {
@@ -70,12 +76,19 @@ pub(crate) fn probe_durable_writes(
         samples[i].push(prober.durable_write(offset, lengths[i])?.0);
     }
     let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
-    let write_unit =
-        figure(&points, &mut prober.random, true, |points| first_stair(&lengths, points).map(|length| length.bytes()));
+    let would_be_seen = typical_error(&points) * STAIR_ERRORS < STAIR_SHARE;
+    let write_unit = figure(&points, &mut prober.random, would_be_seen, |points| {
+        first_stair(&lengths, points).map(|length| length.bytes())
+    });
     let curve = std::iter::zip(&lengths, &points)
         .map(|(length, point)| DurableWritePoint { write_bytes: length.bytes(), latency_ns: point.interval() })
         .collect();
     Ok(DurableWrites { curve, write_unit })
+}
+
+/// Standard error of the points' medians as a share of them; of the points, the median.
+fn typical_error(points: &[Samples]) -> f64 {
+    median(points.iter().map(|point| standard_error(&point.interval()) / point.median().max(1.0)).collect())
 }
 
 /// The last length before the first jump that the link's time for more bytes does not explain.
@@ -126,8 +139,7 @@ pub(crate) fn probe_read_back(prober: &mut Prober<'_>, progress: &mut dyn Progre
         samples[i].push(prober.read(area_of(i) + READ_BACK * part, READ_BACK)?.0);
     }
     let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
-    let relative_error = points.iter().map(|p| standard_error(&p.interval()) / p.median().max(1.0)).fold(0.0, f64::max);
-    let would_be_seen = relative_error < EQUAL_SHARE / 2.0;
+    let would_be_seen = typical_error(&points) < EQUAL_SHARE / 2.0;
     let stripe = figure(&points, &mut prober.random, would_be_seen, |points| {
         last_improvement(&lengths, points).map(|length| length.bytes())
     });

@@ -1,4 +1,5 @@
 //! The four published drives, learned blind: the probes see a `BlockDevice` and nothing else.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 
 use flashwise_block::{BlockDevice, Silent};
 use flashwise_learn::{LearnOptions, learn};

@@ -1,4 +1,5 @@
 //! What a probe finds must follow from geometry, placement and timing, as the paper explains it.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! What must hold whatever is asked of a drive: no byte lost, no request lost, every count right.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 
 mod support;
 

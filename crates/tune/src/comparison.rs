@@ -41,8 +41,19 @@ pub struct Comparison {
     pub after: RunMeasurement,
     /// Ratios between the runs, with intervals.
     pub gains: Vec<Gain>,
+    /// What to do with this database on this drive.
+    pub recommendation: Recommendation,
     /// What a reader should know to read the numbers right, a sentence or two each.
     pub notes: Vec<String>,
+}
+
+/// Which of the measured runs to take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recommendation {
+    /// `default_page_size`, `after`, or `none` where the drive could not be told well enough.
+    pub run: String,
+    /// Why, in a sentence with the figures.
+    pub reason: String,
 }
 
 /// The work that every run did.

@@ -21,7 +21,8 @@ pub mod sqlite;
 mod target;
 
 pub use comparison::{
-    Applied, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Comparison, Gain, Rate, RunMeasurement, WorkloadDescription,
+    Applied, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Comparison, Gain, Rate, Recommendation, RunMeasurement,
+    WorkloadDescription,
 };
 pub use error::TuneError;
 pub use target::{DEFAULT_TARGET, Target};

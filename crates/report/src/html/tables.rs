@@ -90,7 +90,7 @@ pub(super) fn applied(c: &Comparison) -> Markup {
         section {
             h2 { "What was applied" }
             @if c.applied.is_empty() {
-                p { "Nothing: on this drive there was nothing to be gained." }
+                p { "Nothing." }
             } @else {
                 div.scroll {
                     table {

@@ -42,7 +42,7 @@ fn audit(screen: &mut Screen, c: &Comparison) {
 
 fn applied(screen: &mut Screen, c: &Comparison) {
     if c.applied.is_empty() {
-        screen.paragraph("Nothing: on this drive there was nothing to be gained.");
+        screen.paragraph("Nothing.");
     }
     for change in &c.applied {
         screen.gap_between_items();

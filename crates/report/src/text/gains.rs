@@ -10,11 +10,11 @@ pub(crate) fn find_gain<'a>(c: &'a Comparison, metric: &str, from: &str, to: &st
     c.gains.iter().find(|g| g.metric == metric && g.from == from && g.to == to)
 }
 
-/// What a reader is to take home: one sentence, and sometimes a second.
+/// What a reader is to take home: the result, and what to do.
 pub(crate) fn headline(c: &Comparison) -> Vec<String> {
     let program = program(c);
     if c.applied.is_empty() {
-        return vec![format!("This drive leaves {program} nothing to gain: nothing was changed.")];
+        return vec![format!("Nothing was changed for {program}."), c.recommendation.reason.clone()];
     }
     let plain_is_default = c.before.page_bytes == c.default_page_size.page_bytes;
     let pages = format!("on the same {}", page_words(&c.before));
@@ -26,6 +26,7 @@ pub(crate) fn headline(c: &Comparison) -> Vec<String> {
     if told.is_empty() {
         told.push(format!("{program} was fitted to the drive; the runs below show what came of it."));
     }
+    told.push(c.recommendation.reason.clone());
     told
 }
 
@@ -163,10 +164,10 @@ mod tests {
     #[test]
     fn the_headline_leaves_out_the_default_when_the_page_size_stayed() {
         let mut c = crate::sample::samsung();
-        assert_eq!(headline(&c).len(), 2);
+        assert_eq!(headline(&c).len(), 3, "own effect, against the default, what to do");
         c.default_page_size.page_bytes = c.before.page_bytes;
-        assert_eq!(headline(&c).len(), 1);
+        assert_eq!(headline(&c).len(), 2);
         c.gains.clear();
-        assert_eq!(headline(&c), ["SQLite was fitted to the drive; the runs below show what came of it."]);
+        assert_eq!(headline(&c)[0], "SQLite was fitted to the drive; the runs below show what came of it.");
     }
 }

@@ -1,4 +1,5 @@
 //! Small drives and short ways to say what is done to them.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Request, execute};

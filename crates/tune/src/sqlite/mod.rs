@@ -3,6 +3,7 @@
 //! Up to three runs of the same work, each on a fresh drive: SQLite as it comes; with the page size that the plan
 //! wants; with that page size and the plan's techniques. So a reader sees which part of a gain comes from what.
 
+mod advice;
 mod notes;
 mod plan;
 mod run;
@@ -18,12 +19,12 @@ use std::path::PathBuf;
 
 use flashwise_audit::audit;
 use flashwise_block::{ByteSize, Progress};
-use flashwise_learn::{LearnOptions, learn};
+use flashwise_learn::{Effort, LearnOptions, learn};
 use flashwise_profile::DeviceProfile;
 use flashwise_sqlite::Layout;
 
 use crate::rates::gain;
-use crate::{COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Comparison, Gain, Target, TuneError};
+use crate::{COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Comparison, Gain, Recommendation, Target, TuneError};
 use plan::{DEFAULT_PAGE, Plan};
 use run::{Run, RunConfig};
 
@@ -56,7 +57,8 @@ pub fn learn_target(
     progress: &mut dyn Progress,
 ) -> Result<DeviceProfile, TuneError> {
     let mut device = target.open(seed, LEARN_REGION)?;
-    let options = LearnOptions { target: target.to_string(), seed, region: LEARN_REGION, max_write };
+    let effort = Effort::suiting(device.info().clock);
+    let options = LearnOptions { target: target.to_string(), seed, region: LEARN_REGION, max_write, effort };
     Ok(learn(&mut *device, &options, progress)?)
 }
 
@@ -171,9 +173,11 @@ impl Runs {
             before: self.before().measurement.clone(),
             after: self.after().measurement.clone(),
             gains,
+            recommendation: Recommendation { run: String::new(), reason: String::new() },
             notes: Vec::new(),
         };
-        comparison.notes = notes::notes(&comparison, plan.reason.as_deref());
+        comparison.recommendation = advice::recommend(&comparison, plan.obstacle.as_ref());
+        comparison.notes = notes::notes(&comparison);
         comparison
     }
 }

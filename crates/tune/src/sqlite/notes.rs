@@ -7,16 +7,14 @@ use crate::Comparison;
 /// SELECT throughput that the seed paper reports for SQLite with use-hot-locations on this class of drive.
 const PUBLISHED_SELECT_GAIN: f64 = 1.29;
 
-/// The notes of a comparison; `nothing_applied` is why nothing was.
-pub(crate) fn notes(c: &Comparison, nothing_applied: Option<&str>) -> Vec<String> {
+/// The notes of a comparison.
+pub(crate) fn notes(c: &Comparison) -> Vec<String> {
     let mut notes = Vec::new();
-    match nothing_applied {
-        Some(reason) => notes.push(format!("{reason} Before and after are the same run.")),
-        None => {
-            notes.extend(published(c));
-            notes.extend(page_size(c));
-        }
+    if c.applied.is_empty() {
+        notes.push("Nothing was applied: default, before and after are one and the same run.".into());
     }
+    notes.extend(published(c));
+    notes.extend(page_size(c));
     notes.push(clock(c));
     if c.before.select_latency.count > 0 && c.before.select_latency.p99_ns == 0 {
         notes
@@ -50,17 +48,9 @@ fn page_size(c: &Comparison) -> Option<String> {
     if small == large {
         return None;
     }
-    let advice = if gain.ratio < 1.0 {
-        format!(
-            "use-hot-locations pays for a database that has pages of {large} for other reasons (large rows, scans, \
-             compression); for small rows read one at a time, keep {small}."
-        )
-    } else {
-        format!("Pages of {large} at hot locations are the better choice for this work.")
-    };
     Some(format!(
         "Against pages of {small}, SELECT throughput with pages of {large} at hot locations is {:.2} times ({:.2} to \
-         {:.2}): a point SELECT that misses the cache reads a whole page. {advice}",
+         {:.2}): a point SELECT that misses the cache reads a whole page.",
         gain.ratio, gain.low, gain.high
     ))
 }

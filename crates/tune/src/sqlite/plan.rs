@@ -5,7 +5,7 @@
 //! locations are not where SQLite's pages are anyway.
 
 use flashwise_block::ByteSize;
-use flashwise_profile::DeviceProfile;
+use flashwise_profile::{DeviceProfile, Verdict};
 use flashwise_sqlite::Layout;
 
 use crate::Applied;
@@ -23,7 +23,16 @@ pub(crate) struct Plan {
     /// Empty where the drive leaves nothing to gain.
     pub(crate) applied: Vec<Applied>,
     /// Why nothing is applied.
-    pub(crate) reason: Option<String>,
+    pub(crate) obstacle: Option<Obstacle>,
+}
+
+/// Why nothing is applied.
+#[derive(Clone, Debug)]
+pub(crate) enum Obstacle {
+    /// The drive leaves nothing to gain.
+    NothingToGain(String),
+    /// The drive could not be told well enough.
+    NotCertain(String),
 }
 
 /// Makes a plan for a database with pages of `page_now`.
@@ -31,28 +40,41 @@ pub(crate) fn plan(profile: &DeviceProfile, page_now: ByteSize) -> Plan {
     let parameters = &profile.parameters;
     let known = (parameters.chunk_bytes.known(), parameters.hot_location.known());
     let (Some(chunk), Some(hot)) = known else {
-        let reason = "use-hot-locations is not applied: chunk or hot locations of this drive are not certain.";
-        return nothing(page_now, reason.into());
+        return nothing(page_now, without_figures(profile));
     };
     let (chunk, offset) = (ByteSize(chunk), ByteSize(hot.offset_bytes));
     if offset == ByteSize(0) {
         let reason = format!(
-            "use-hot-locations is not applied: the hot locations of this drive are at every multiple of {chunk}, where \
-             SQLite's pages of {page_now} are already."
+            "The hot locations of this drive are at every multiple of {chunk}, where SQLite's pages of {page_now} are \
+             already"
         );
-        return nothing(page_now, reason);
+        return nothing(page_now, Obstacle::NothingToGain(reason));
     }
     let layout = Layout::HotLocations { chunk, offset };
     let fits = chunk.bytes().is_power_of_two() && (DEFAULT_PAGE..=LARGEST_PAGE).contains(&chunk);
     if !fits || hot.period_bytes != chunk.bytes() || layout.check().is_err() {
-        let reason = format!("use-hot-locations is not applied: SQLite has no pages of this drive's chunk, {chunk}.");
-        return nothing(page_now, reason);
+        let reason = format!("SQLite has no pages as long as this drive's chunk of {chunk}");
+        return nothing(page_now, Obstacle::NothingToGain(reason));
     }
-    Plan { page: chunk, layout, applied: vec![page_size(page_now, chunk), hot_locations(chunk, offset)], reason: None }
+    Plan {
+        page: chunk,
+        layout,
+        applied: vec![page_size(page_now, chunk), hot_locations(chunk, offset)],
+        obstacle: None,
+    }
 }
 
-fn nothing(page: ByteSize, reason: String) -> Plan {
-    Plan { page, layout: Layout::Plain, applied: Vec::new(), reason: Some(reason) }
+fn nothing(page: ByteSize, obstacle: Obstacle) -> Plan {
+    Plan { page, layout: Layout::Plain, applied: Vec::new(), obstacle: Some(obstacle) }
+}
+
+/// Chunk or hot locations are absent, or not certain.
+fn without_figures(profile: &DeviceProfile) -> Obstacle {
+    let (chunk, hot) = (&profile.parameters.chunk_bytes, &profile.parameters.hot_location);
+    if chunk.verdict == Verdict::Absent || hot.verdict == Verdict::Absent {
+        return Obstacle::NothingToGain("This drive shows no chunks, so that no place is better than another".into());
+    }
+    Obstacle::NotCertain("The chunk or the hot locations of this drive are not certain".into())
 }
 
 fn page_size(old: ByteSize, chunk: ByteSize) -> Applied {
