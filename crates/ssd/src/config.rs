@@ -140,8 +140,8 @@ pub struct FlashConfig {
     pub array_time_jitter: f64,
 }
 
-/// Largest number of logical pages that a 4-byte mapping entry can name.
-const LOGICAL_PAGES_MAX: u64 = u32::MAX as u64 - 1;
+/// Largest drive: 4 TiB, whose page map and its inverse take 8 GiB of address space.
+const LOGICAL_PAGES_MAX: u64 = (4 << 40) / LOGICAL_PAGE_BYTES;
 
 impl DeviceConfig {
     /// One of the presets.
@@ -276,7 +276,7 @@ impl DeviceConfig {
         let raw = self.checked_raw_bytes();
         let pages = raw.map(|bytes| bytes / LOGICAL_PAGE_BYTES);
         if pages.is_none_or(|pages| pages > LOGICAL_PAGES_MAX) {
-            let reason = "the drive is larger than 16 TiB, the most that can be simulated";
+            let reason = "the drive is larger than 4 TiB, the most that can be simulated";
             return checker.fail("flash.blocks_per_plane", self.flash.blocks_per_plane, reason);
         }
         Ok(())
@@ -377,7 +377,7 @@ mod tests {
         assert!(broken(|c| c.flash.array_time_jitter = f64::NAN).contains("between 0 and 0.5"));
         assert!(broken(|c| c.controller.write_buffer_bytes = 4096).contains("at least"));
         assert!(broken(|c| (c.host.interface, c.host.queue_depth) = (Interface::Sata, 64)).contains("at most 32"));
-        assert!(broken(|c| c.flash.blocks_per_plane = 1 << 24).contains("16 TiB"));
+        assert!(broken(|c| c.flash.blocks_per_plane = 1 << 24).contains("4 TiB"));
     }
 
     #[test]

@@ -18,7 +18,7 @@
 //!
 //! # Limits
 //! - one FTL at a time: page mapping in memory, or in place for media that need no erase;
-//! - at most 2³² − 1 logical pages of 4 KiB (16 TiB);
+//! - at most 4 TiB of flash;
 //! - one host queue; GC is greedy.
 //!
 //! # Example

@@ -62,8 +62,8 @@ fn clock(c: &Comparison) -> String {
                            padding, not yet garbage collection."
             .into(),
         Clock::Wall => "Rates and latencies are wall-clock time on this machine, SQLite's CPU time included. The \
-                        operating system's page cache serves what it holds; the file system decides where an offset lies \
-                        on the drive."
+                        operating system is told to forget the database before each SELECT and each transaction, so that \
+                        the drive is asked; the file system decides where an offset lies on it."
             .into(),
     }
 }

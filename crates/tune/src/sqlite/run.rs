@@ -68,7 +68,7 @@ pub(crate) fn run(
     save: Option<&Path>,
     progress: &mut dyn Progress,
 ) -> Result<Run, TuneError> {
-    let session = Session::start(target, config.layout, seed, &config.label)?;
+    let mut session = Session::start(target, config.layout, seed, &config.label)?;
     let mut rounds = Rounds::default();
     let before;
     let db;
@@ -78,6 +78,7 @@ pub(crate) fn run(
             load(&session, config, workload, &mut keys, progress)?;
             db = connect(&session, workload.page_cache)?;
             session.check_integrity(&db)?;
+            session.watch_cache();
             before = Reading::take(session.vfs());
             measure(&session, &db, config, workload, &mut keys, &mut rounds, progress)?;
         }
@@ -85,6 +86,7 @@ pub(crate) fn run(
             user::load(&session, config.page, workload)?;
             db = connect(&session, workload.page_cache)?;
             session.check_integrity(&db)?;
+            session.watch_cache();
             before = Reading::take(session.vfs());
             session.vfs().set_recording(true);
             user::measure(&session, &db, &config.label, workload, &mut rounds, progress)?;
@@ -179,18 +181,20 @@ fn insert_round(
     if total == 0 {
         return Ok(());
     }
-    let started = session.vfs().now();
-    let mut done = 0;
+    let (mut done, mut time) = (0, Nanos(0));
     while done < total {
         let count = workload.inserts_per_transaction.min(total - done);
+        session.forget_cached();
         let transaction = session.vfs().now();
         session.batch(db, "BEGIN")?;
         insert(session, db, keys, count, &mut |_| Ok(()))?;
         session.batch(db, "COMMIT")?;
-        rounds.transaction_latency.record(session.vfs().now().since(transaction));
+        let latency = session.vfs().now().since(transaction);
+        rounds.transaction_latency.record(latency);
+        time += latency;
         done += count;
     }
-    rounds.inserts.push(Rounds::per_s(total.into(), session.vfs().now().since(started)));
+    rounds.inserts.push(Rounds::per_s(total.into(), time));
     Ok(())
 }
 
@@ -207,15 +211,18 @@ fn select_round(
     }
     session.batch(db, "BEGIN")?;
     let mut statement = db.prepare_cached(SQL).map_err(|e| session.sql_error(SQL, &e))?;
-    let started = session.vfs().now();
+    let mut time = Nanos(0);
     for _ in 0..workload.selects_per_round {
+        session.forget_cached();
         let before = session.vfs().now();
         let value =
             statement.query_row([keys.present_key()], |row| row.get_ref(0)?.as_str().map(str::len).map_err(Into::into));
         value.map_err(|e| session.sql_error(SQL, &e))?;
-        rounds.select_latency.record(session.vfs().now().since(before));
+        let latency = session.vfs().now().since(before);
+        rounds.select_latency.record(latency);
+        time += latency;
     }
-    rounds.selects.push(Rounds::per_s(workload.selects_per_round.into(), session.vfs().now().since(started)));
+    rounds.selects.push(Rounds::per_s(workload.selects_per_round.into(), time));
     drop(statement);
     session.batch(db, "COMMIT")
 }

@@ -21,8 +21,10 @@ const NO_SCRATCH: ByteSize = ByteSize(0);
 pub(crate) struct Session {
     vfs: Vfs,
     name: PathBuf,
+    /// The database file on a real file system.
+    cached_file: Option<std::fs::File>,
     /// Removed, with everything in it, when the session ends.
-    _directory: Option<TempDir>,
+    directory: Option<TempDir>,
     label: String,
 }
 
@@ -39,7 +41,7 @@ impl Session {
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
         let vfs = Vfs::register(&format!("flashwise-fit-{number}"), backend, VfsOptions { layout, record: false })?;
         let name = directory.as_ref().map_or_else(|| PathBuf::from(DATABASE), |d| d.path().join(DATABASE));
-        Ok(Self { vfs, name, _directory: directory, label: label.to_owned() })
+        Ok(Self { vfs, name, cached_file: None, directory, label: label.to_owned() })
     }
 
     pub(crate) fn vfs(&self) -> &Vfs {
@@ -73,6 +75,25 @@ impl Session {
     pub(crate) fn sql_error(&self, context: &str, error: &rusqlite::Error) -> TuneError {
         let below = self.vfs.last_error().map(|words| format!(" ({words})")).unwrap_or_default();
         TuneError::Sql { context: format!("{}: {context}", self.label), message: format!("{error}{below}") }
+    }
+
+    /// On a real file system, lets the operating system forget what it has cached of the database, so that the next
+    /// read asks the drive. A simulated drive has no such cache.
+    pub(crate) fn forget_cached(&self) {
+        if let Some(file) = &self.cached_file {
+            // Only advice: where it is not taken, reads are served from memory, which the notes of a comparison say.
+            let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+        }
+    }
+
+    /// Opens the database file beside SQLite, for [`Self::forget_cached`].
+    ///
+    /// Closing it would release SQLite's own locks on the file (POSIX locks belong to the process), so it stays open
+    /// until the session ends.
+    pub(crate) fn watch_cache(&mut self) {
+        if self.directory.is_some() {
+            self.cached_file = std::fs::File::open(&self.name).ok();
+        }
     }
 
     /// What `PRAGMA integrity_check` says, if it is not `ok` as an error.
