@@ -23,7 +23,7 @@
 //! Athanassoulis, DaMoN 2021.
 //!
 //! # Limits
-//! Periods up to 128 KiB; write units up to 256 KiB; stripes up to 512 KiB, powers of two; concurrency up to 256.
+//! Periods up to 256 KiB, of pages up to 32 KiB; write units up to 256 KiB; stripes up to 512 KiB, powers of two; concurrency up to 256.
 
 pub mod concurrency;
 pub mod location;

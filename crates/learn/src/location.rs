@@ -34,16 +34,16 @@ const COARSE_READS: [ByteSize; 6] =
     [ByteSize::kib(4), ByteSize::kib(8), ByteSize::kib(16), ByteSize::kib(32), ByteSize::kib(64), ByteSize::kib(128)];
 
 const fn coarse(read: ByteSize) -> Sweep {
-    Sweep { read, step: ByteSize::kib(4), window: ByteSize::kib(256), reads_a_start: 30, smallest_effect: 0.02 }
+    Sweep { read, step: ByteSize::kib(4), window: ByteSize::mib(1), reads_a_start: 30, smallest_effect: 0.02 }
 }
 
 fn fine(logical_block: ByteSize) -> Sweep {
     let read = ByteSize::kib(4).max(logical_block);
-    Sweep { read, step: logical_block, window: logical_block * 64, reads_a_start: 100, smallest_effect: 0.005 }
+    Sweep { read, step: logical_block, window: logical_block * 128, reads_a_start: 100, smallest_effect: 0.005 }
 }
 
 fn straddling(logical_block: ByteSize) -> Sweep {
-    let (read, window) = (logical_block * 2, logical_block * 128);
+    let (read, window) = (logical_block * 2, logical_block * 256);
     Sweep { read, step: logical_block, window, reads_a_start: 100, smallest_effect: 0.005 }
 }
 
@@ -87,7 +87,7 @@ impl Swept {
             let interval: MedianNs = point.interval();
             standard_error(&interval) / point.median().max(1.0)
         };
-        // A phase is seen in at least two cycles, and in most cases in many.
+        // A phase is seen in at least four cycles, and in most cases in many.
         median(self.points.iter().map(relative).collect()) < self.sweep.smallest_effect
     }
 }
@@ -139,13 +139,16 @@ pub(crate) fn probe_locations(prober: &mut Prober<'_>, progress: &mut dyn Progre
         .filter(|&i| effects[i].is_some())
         .max_by(|&a, &b| effects[a].partial_cmp(&effects[b]).unwrap_or(std::cmp::Ordering::Equal));
     if let Some(i) = strongest {
-        let (chunk, hot) = read_off(&sweeps[i], prober, true);
+        let chunk = read_off_chunk(&sweeps[i], prober);
+        let chunk_long = chunk_long_sweep(chunk, &mut sweeps, prober, progress)?;
+        let hot = read_off_hot(&sweeps[chunk_long.unwrap_or(i)], chunk, prober);
         return Ok(Locations { curves: sweeps.iter().map(Swept::curve).collect(), chunk, hot });
     }
     let fine = measure(prober, fine(prober.logical_block()), "location profile, block by block", progress)?;
     let seen = fine.effect(&mut prober.random).is_some();
     let (chunk, hot) = if seen {
-        read_off(&fine, prober, true)
+        let chunk = read_off_chunk(&fine, prober);
+        (chunk, read_off_hot(&fine, chunk, prober))
     } else if fine.would_show() {
         (Figure::absent(), Figure::absent())
     } else {
@@ -155,20 +158,44 @@ pub(crate) fn probe_locations(prober: &mut Prober<'_>, progress: &mut dyn Progre
     Ok(Locations { curves: sweeps.iter().map(Swept::curve).collect(), chunk, hot })
 }
 
-/// Period and minimum of a curve that has been found to repeat.
-fn read_off(swept: &Swept, prober: &mut Prober<'_>, would_be_seen: bool) -> (Figure<u64>, Figure<HotLocation>) {
+/// The sweep of reads as long as a chunk, which tell the hot location; measured if there is none yet. `None` where the
+/// chunk is longer than the sweeps' window allows or where such reads show nothing.
+fn chunk_long_sweep(
+    chunk: Figure<u64>,
+    sweeps: &mut Vec<Swept>,
+    prober: &mut Prober<'_>,
+    progress: &mut dyn Progress,
+) -> Result<Option<usize>, LearnError> {
+    let Some(read) = chunk.value.map(ByteSize) else { return Ok(None) };
+    let known = sweeps.iter().position(|swept| swept.sweep.read == read);
+    let i = match known {
+        Some(i) => i,
+        None => {
+            sweeps.push(measure(prober, coarse(read), &format!("location profile, {read}"), progress)?);
+            sweeps.len() - 1
+        }
+    };
+    Ok(sweeps[i].effect(&mut prober.random).map(|_| i))
+}
+
+/// Period of a curve that has been found to repeat.
+fn read_off_chunk(swept: &Swept, prober: &mut Prober<'_>) -> Figure<u64> {
     let step = swept.sweep.step.bytes();
-    let chunk = figure(&swept.points, &mut prober.random, would_be_seen, |points| {
-        Some(best_period(&Swept::medians(points)).0 as u64 * step)
-    });
-    let Some(period) = chunk.value.map(|bytes| (bytes / step) as usize) else { return (chunk, Figure::unknown()) };
-    let offset = figure(&swept.points, &mut prober.random, would_be_seen, |points| {
+    figure(&swept.points, &mut prober.random, true, |points| Some(best_period(&Swept::medians(points)).0 as u64 * step))
+}
+
+/// Where a curve that repeats with the chunk is lowest.
+fn read_off_hot(swept: &Swept, chunk: Figure<u64>, prober: &mut Prober<'_>) -> Figure<HotLocation> {
+    let step = swept.sweep.step.bytes();
+    let Some(period_bytes) = chunk.value else { return Figure::unknown() };
+    let period = (period_bytes / step) as usize;
+    let offset = figure(&swept.points, &mut prober.random, true, |points| {
         Some(lowest_phase(&fold(&Swept::medians(points), period)) as u64 * step)
     });
-    let hot = |offset_bytes| HotLocation { period_bytes: period as u64 * step, offset_bytes };
+    let hot = |offset_bytes| HotLocation { period_bytes, offset_bytes };
     let (value, low, high) = (offset.value.map(hot), offset.low.map(hot), offset.high.map(hot));
     let verdict = if chunk.known().is_some() { offset.verdict } else { chunk.verdict };
-    (chunk, Figure { value, low, high, verdict })
+    Figure { value, low, high, verdict }
 }
 
 fn lowest_phase(folded: &[f64]) -> usize {

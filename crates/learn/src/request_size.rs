@@ -19,7 +19,7 @@ use crate::{Effort, LearnError};
 /// Samples of each length of a durable write.
 const fn writes_a_length(effort: Effort) -> usize {
     match effort {
-        Effort::Thorough => 40,
+        Effort::Thorough => 60,
         Effort::Quick => 20,
     }
 }
@@ -139,7 +139,7 @@ pub(crate) fn probe_read_back(prober: &mut Prober<'_>, progress: &mut dyn Progre
         samples[i].push(prober.read(area_of(i) + READ_BACK * part, READ_BACK)?.0);
     }
     let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
-    let would_be_seen = typical_error(&points) < EQUAL_SHARE / 2.0;
+    let would_be_seen = typical_error(&points) < EQUAL_SHARE / 2.0 && is_flat(&points);
     let stripe = figure(&points, &mut prober.random, would_be_seen, |points| {
         last_improvement(&lengths, points).map(|length| length.bytes())
     });
@@ -151,6 +151,12 @@ pub(crate) fn probe_read_back(prober: &mut Prober<'_>, progress: &mut dyn Progre
         })
         .collect();
     Ok(ReadBack { curve, stripe })
+}
+
+/// Whether data reads back equally fast however it was written.
+fn is_flat(points: &[Samples]) -> bool {
+    let best = points.last().map_or(0.0, Samples::median);
+    points.iter().all(|point| (point.median() / best - 1.0).abs() <= EQUAL_SHARE)
 }
 
 /// The shortest length from which on nothing reads back slower than what was written in the longest pieces, if the

@@ -132,21 +132,33 @@ pub(crate) fn fold(curve: &[f64], period: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The periods that a curve of `points` can show: at least two whole cycles.
+/// Whole cycles that a curve must hold before it can be said to repeat.
+const CYCLES: usize = 4;
+
+/// The periods that a curve of `points` can show.
 fn candidates(points: usize) -> std::ops::RangeInclusive<usize> {
-    2..=points / 2
+    2..=points / CYCLES
 }
+
+/// A period explains nearly as much as the best one if it falls short by at most this share: its multiples do as well.
+const NEARLY: f64 = 0.1;
 
 /// The smallest period that explains nearly as much of a curve as the best one, with what it explains.
 pub(crate) fn best_period(curve: &[f64]) -> (usize, f64) {
     let scores: Vec<(usize, f64)> = candidates(curve.len()).map(|p| (p, explained(curve, p))).collect();
     let best = scores.iter().map(|s| s.1).fold(f64::MIN, f64::max);
-    scores.into_iter().find(|s| s.1 >= best - 0.2 * best.abs()).unwrap_or((curve.len(), 0.0))
+    scores.into_iter().find(|s| s.1 >= best - NEARLY * best.abs()).unwrap_or((curve.len(), 0.0))
 }
 
-/// Whether chance explains as much of the curve as its best period does.
+/// A curve repeats only if its period explains at least this share of its variance.
+const EXPLAINED: f64 = 0.5;
+
+/// Whether a curve does not repeat: its best period explains little, or chance does as well.
 pub(crate) fn period_is_chance(curve: &[f64], random: &mut Pcg64Mcg) -> bool {
     let (_, observed) = best_period(curve);
+    if observed < EXPLAINED {
+        return true;
+    }
     let mut shuffled = curve.to_vec();
     let as_good = (0..PERMUTATIONS)
         .filter(|_| {

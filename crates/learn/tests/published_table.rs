@@ -58,3 +58,26 @@ fn other_seeds_give_the_same_rows() {
         (2..4).for_each(|seed| assert_is_published(published, seed));
     }
 }
+
+/// A Samsung-like drive with other lengths: what is learned must follow.
+fn other_lengths(stripe_kib: u64, page_kib: u64) -> DeviceProfile {
+    let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+    config.ftl.stripe_bytes = stripe_kib * 1024;
+    config.flash.page_bytes = page_kib * 1024;
+    config.flash.blocks_per_plane = config.flash.blocks_per_plane * 16 / page_kib as u32 + 8;
+    let mut drive: Box<dyn BlockDevice> = Box::new(SimulatedSsd::new(config, 5).unwrap());
+    learn(&mut *drive, &LearnOptions::new("sim:other"), &mut Silent).unwrap()
+}
+
+#[test]
+fn a_drive_with_other_lengths_is_learned_with_those() {
+    for (stripe_kib, page_kib) in [(32, 8), (128, 16), (64, 8)] {
+        let p = other_lengths(stripe_kib, page_kib).parameters;
+        println!("stripe {stripe_kib} page {page_kib}: {p:#?}");
+        assert_eq!(p.write_unit_bytes.known(), Some(2 * page_kib * 1024), "two planes program together");
+        assert_eq!(p.chunk_bytes.known(), Some(stripe_kib * 1024));
+        let hot = HotLocation { period_bytes: stripe_kib * 1024, offset_bytes: stripe_kib * 512 };
+        assert_eq!(p.hot_location.known(), Some(hot), "reads are shared best from the middle of a chunk");
+        assert_eq!(p.page_bytes.verdict, Verdict::Absent);
+    }
+}
