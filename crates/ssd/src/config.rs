@@ -6,6 +6,7 @@
 use flashwise_block::ByteSize;
 use serde::{Deserialize, Serialize};
 
+use crate::controller::collection::EMPTIED_MAX;
 use crate::error::SsdError;
 use crate::{LOGICAL_PAGE_BYTES, Preset};
 
@@ -142,6 +143,10 @@ pub struct FlashConfig {
 
 /// Largest drive: 4 TiB, whose page map and its inverse take 8 GiB of address space.
 const LOGICAL_PAGES_MAX: u64 = (4 << 40) / LOGICAL_PAGE_BYTES;
+
+/// Superblocks of a unit, beside the free ones, that may hold nothing valid at a time: the one that the host fills, the
+/// one that garbage collection fills, and emptied victims.
+const NOT_HOLDING_DATA: u32 = 2 + EMPTIED_MAX as u32;
 
 impl DeviceConfig {
     /// One of the presets.
@@ -297,9 +302,10 @@ impl DeviceConfig {
         checker.require("ftl.stripe_bytes", stripe, stripe.is_multiple_of(superpage), reason)?;
         let blocks = self.flash.blocks_per_plane;
         let reason = format!("it must be at least 2 and leave room in the {blocks} blocks of a plane");
-        checker.require("ftl.gc_free_superblocks", keep, keep >= 2 && keep.saturating_add(4) < blocks, reason)?;
+        let leaves_room = keep.saturating_add(NOT_HOLDING_DATA) < blocks;
+        checker.require("ftl.gc_free_superblocks", keep, keep >= 2 && leaves_room, reason)?;
         let units = self.raw_bytes() / superblock / u64::from(blocks);
-        let usable = units * superblock * u64::from(blocks - keep - 3);
+        let usable = units * superblock * u64::from(blocks - keep - NOT_HOLDING_DATA);
         let reason = format!(
             "the flash has {}, of which garbage collection needs {}; at most {usable} bytes can be offered",
             ByteSize(self.raw_bytes()),

@@ -249,7 +249,8 @@ impl SimulatedSsd {
             }
             Owner::InPlace { request } => self.one_less_pending(request),
             Owner::Superpage { superpage } => self.program_op_finished(superpage),
-            Owner::Gc { unit } => self.collection_op_finished(unit),
+            Owner::Gc { unit } => self.collection_read_finished(unit),
+            Owner::Erase { unit, block } => self.erase_finished(unit, block),
         }
     }
 

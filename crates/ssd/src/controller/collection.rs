@@ -1,159 +1,215 @@
-//! Garbage collection of one superblock: read what is valid, program it elsewhere, erase.
+//! Garbage collection: read what is valid in a superblock, program it elsewhere, erase.
 //!
 //! ```text
 //!   victim ─▶ row by row: read valid pages ─▶ fill the unit's GC superpage ─▶ program when full
-//!                                              └─ last one padded ─▶ all on flash ─▶ erase ─▶ free
+//!          └─▶ emptied: waits until the last of its data is on flash ─▶ erase ─▶ free
 //! ```
 //!
 //! Each parallel unit collects by itself, in the background, while the host's commands go on; a die's reads go before
-//! its programs and erases. The victim is erased only when all that was valid in it is on flash elsewhere, so that a
-//! power cut loses nothing.
+//! its programs and erases. A victim is erased only when all that was valid in it is on flash elsewhere, so that a
+//! power cut loses nothing. Where superblocks have few rows, an emptied victim whose last data is in a GC superpage that
+//! is not full yet waits for the next victim to fill it; the superpage is padded when [`EMPTIED_MAX`] victims wait or no
+//! other victim is left. Where they have many, padding one row costs less than holding a superblock back. When no superblock is free for moved data, moving waits for the next erase.
 
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, Owner};
+use crate::ftl::Relocation;
 
-/// A collection that is under way in one unit.
+/// Emptied victims that wait for their last superpage to fill up; [`crate::config`] sets room aside for them.
+pub(crate) const EMPTIED_MAX: usize = 2;
+
+/// From so many rows on, a victim waits for no other: half a row of padding is less than 1 % of what it frees.
+const MANY_ROWS: u32 = 128;
+
+/// A victim that is being emptied.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Collection {
+struct Collection {
     victim: u32,
+    /// The row that is being read or moved.
     row: u32,
-    /// Flash commands of the present step that have not ended.
-    ops_left: u32,
-    state: State,
+    /// The slot of the row that is moved next.
+    slot: u32,
+    /// Reads of the row that have not ended.
+    reads_left: u32,
+    /// The row is read, but no superblock is free to move it to.
+    stalled: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// The valid pages of `row` are being read.
-    Reading,
-    /// Everything is read; programs of moved data are under way.
-    Programming,
-    /// The victim is being erased.
-    Erasing,
+/// A superblock that is being erased.
+#[derive(Clone, Copy, Debug)]
+struct Erasing {
+    block: u32,
+    ops_left: u32,
 }
 
 /// Garbage collection of one unit.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct UnitCollector {
     present: Option<Collection>,
-    /// Superpages with moved data whose program has not ended.
-    programs_in_flight: u32,
+    /// Victims without valid pages, with the generation of the superpage that their last data is in.
+    emptied: Vec<(u32, u64)>,
+    erasing: Vec<Erasing>,
+    /// Generation of the last superpage that moved data went to.
+    filled_generation: u64,
+    /// Generation of the last such superpage that is on flash; they are programmed in order.
+    programmed_generation: u64,
 }
 
 impl SimulatedSsd {
     /// Starts a collection where free superblocks run low.
     pub(crate) fn collect_if_needed(&mut self, unit: u32) {
-        if self.collectors[unit as usize].present.is_some() || !self.ftl.wants_collection(unit) {
+        let waiting = self.waiting_for_open_superpage(unit);
+        let collector = &self.collectors[unit as usize];
+        let soon_free = collector.erasing.len() + collector.emptied.len() - waiting;
+        if collector.present.is_some() || !self.ftl.wants_collection(unit, soon_free) {
             return;
         }
-        let Some(victim) = self.ftl.take_victim(unit) else { return };
-        self.flash_counters.gc_runs += 1;
-        self.read_next_row(unit, Collection { victim, row: 0, ops_left: 0, state: State::Reading });
+        match self.ftl.take_victim(unit) {
+            Some(victim) => {
+                self.flash_counters.gc_runs += 1;
+                self.read_next_row(unit, Collection { victim, row: 0, slot: 0, reads_left: 0, stalled: false });
+            }
+            None if waiting > 0 => self.pad_moved(unit),
+            None => {}
+        }
     }
 
-    /// Reads the next row that holds something valid, or ends the collection.
+    /// Emptied victims whose last data is in the GC superpage that is still being filled.
+    fn waiting_for_open_superpage(&self, unit: u32) -> usize {
+        let Some(superpage) = self.ftl.open_gc_superpage(unit) else { return 0 };
+        let open = self.ftl.superpages[superpage].generation;
+        self.collectors[unit as usize].emptied.iter().filter(|&&(_, generation)| generation == open).count()
+    }
+
+    /// Reads the next row that holds something valid, or ends the victim.
     fn read_next_row(&mut self, unit: u32, mut collection: Collection) {
-        let geometry = self.ftl.geometry;
-        while collection.row < geometry.rows {
-            self.issue_row_reads(unit, &mut collection);
-            if collection.ops_left > 0 {
+        while collection.row < self.ftl.geometry.rows {
+            collection.reads_left = self.issue_row_reads(unit, collection);
+            if collection.reads_left > 0 {
                 self.collectors[unit as usize].present = Some(collection);
                 return;
             }
             collection.row += 1;
         }
-        collection.state = State::Programming;
-        self.collectors[unit as usize].present = Some(collection);
-        if let Some(superpage) = self.ftl.open_gc_superpage(unit) {
-            self.program_moved(unit, superpage);
-        }
-        self.erase_when_moved(unit);
+        self.victim_emptied(unit, collection.victim);
     }
 
-    fn issue_row_reads(&mut self, unit: u32, collection: &mut Collection) {
+    /// Reads the valid pages of a row; gives the number of flash commands.
+    fn issue_row_reads(&mut self, unit: u32, collection: Collection) -> u32 {
         let geometry = self.ftl.geometry;
-        let page_bytes = crate::LOGICAL_PAGE_BYTES as u32;
         self.bytes_of_die.fill(0);
         for slot in self.ftl.valid_slots(collection.victim, collection.row) {
-            self.bytes_of_die[geometry.die_index(slot) as usize] += page_bytes;
+            self.bytes_of_die[geometry.die_index(slot) as usize] += crate::LOGICAL_PAGE_BYTES as u32;
         }
+        let mut reads = 0;
         for n in 0..geometry.dies_per_unit {
             let bytes = self.bytes_of_die[n as usize];
             if bytes > 0 {
                 self.flash_counters.bytes_read.0 += u64::from(bytes);
-                collection.ops_left += 1;
-                self.issue_collection_op(unit, FlashOpKind::Read, n, bytes);
+                reads += 1;
+                let (die, owner) = (geometry.die_in_unit(unit, n), Owner::Gc { unit });
+                let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, die, bytes));
+                self.flash.issue(op, self.now_ns, &mut self.events);
             }
         }
+        reads
     }
 
-    fn issue_collection_op(&mut self, unit: u32, kind: FlashOpKind, n: u32, bytes: u32) {
-        let die = self.ftl.geometry.die_in_unit(unit, n);
-        let op = self.flash.prepare(FlashOp::new(kind, Owner::Gc { unit }, die, bytes));
-        self.flash.issue(op, self.now_ns, &mut self.events);
+    /// One read of a row has ended; with the last one the row is moved.
+    pub(crate) fn collection_read_finished(&mut self, unit: u32) {
+        let Some(collection) = &mut self.collectors[unit as usize].present else { return };
+        collection.reads_left -= 1;
+        if collection.reads_left == 0 {
+            self.move_row(unit);
+        }
     }
 
-    /// A read or an erase of a unit's collection has ended.
-    pub(crate) fn collection_op_finished(&mut self, unit: u32) {
+    /// Moves what is still valid in the row that was read, as far as there is room, and goes on with the next row.
+    fn move_row(&mut self, unit: u32) {
         let Some(mut collection) = self.collectors[unit as usize].present else { return };
-        collection.ops_left -= 1;
-        self.collectors[unit as usize].present = Some(collection);
-        if collection.ops_left > 0 {
-            return;
+        let geometry = self.ftl.geometry;
+        let first = geometry.first_slot(collection.victim, collection.row);
+        while collection.slot < geometry.slots {
+            let from = first + collection.slot;
+            match self.ftl.relocate(from) {
+                Relocation::NotValid => {}
+                Relocation::Moved(placement) => {
+                    self.payload.relocate(from, placement.slot);
+                    let generation = self.ftl.superpages[placement.superpage].generation;
+                    self.collectors[unit as usize].filled_generation = generation;
+                    if placement.full {
+                        self.program_superpage(placement.superpage);
+                    }
+                }
+                Relocation::NoRoom => {
+                    collection.stalled = true;
+                    self.collectors[unit as usize].present = Some(collection);
+                    return;
+                }
+            }
+            collection.slot += 1;
         }
-        if collection.state == State::Erasing {
-            self.victim_erased(unit, collection.victim);
-            return;
-        }
-        self.move_row(unit, collection);
-        collection.row += 1;
+        (collection.row, collection.slot) = (collection.row + 1, 0);
         self.read_next_row(unit, collection);
     }
 
-    /// Moves what is still valid in the row that was read.
-    fn move_row(&mut self, unit: u32, collection: Collection) {
+    fn victim_emptied(&mut self, unit: u32, victim: u32) {
+        let collector = &mut self.collectors[unit as usize];
+        collector.present = None;
+        collector.emptied.push((victim, collector.filled_generation));
+        self.erase_emptied(unit);
+        let may_wait = if self.ftl.geometry.rows >= MANY_ROWS { 1 } else { EMPTIED_MAX };
+        if self.waiting_for_open_superpage(unit) >= may_wait {
+            self.pad_moved(unit);
+        }
+        self.collect_if_needed(unit);
+    }
+
+    /// Programs the GC superpage that is being filled as it is.
+    fn pad_moved(&mut self, unit: u32) {
+        if let Some(superpage) = self.ftl.open_gc_superpage(unit) {
+            self.program_superpage(superpage);
+        }
+    }
+
+    /// A superpage of moved data is on flash.
+    pub(crate) fn moved_data_is_on_flash(&mut self, unit: u32, generation: u64) {
+        self.collectors[unit as usize].programmed_generation = generation;
+        self.erase_emptied(unit);
+    }
+
+    /// Erases the victims whose data is all on flash elsewhere.
+    fn erase_emptied(&mut self, unit: u32) {
         let geometry = self.ftl.geometry;
-        let first = geometry.first_slot(collection.victim, collection.row);
-        for from in first..first + geometry.slots {
-            let Some(placement) = self.ftl.relocate(from) else { continue };
-            self.payload.relocate(from, placement.slot);
-            if placement.full {
-                self.program_moved(unit, placement.superpage);
+        let collector = &mut self.collectors[unit as usize];
+        let programmed = collector.programmed_generation;
+        while let Some(at) = collector.emptied.iter().position(|&(_, generation)| generation <= programmed) {
+            let (block, _) = collector.emptied.remove(at);
+            collector.erasing.push(Erasing { block, ops_left: geometry.dies_per_unit });
+            for n in 0..geometry.dies_per_unit {
+                let owner = Owner::Erase { unit, block };
+                let op = FlashOp::new(FlashOpKind::Erase, owner, geometry.die_in_unit(unit, n), 0);
+                let op = self.flash.prepare(op);
+                self.flash.issue(op, self.now_ns, &mut self.events);
             }
         }
     }
 
-    fn program_moved(&mut self, unit: u32, superpage: u32) {
-        self.collectors[unit as usize].programs_in_flight += 1;
-        self.program_superpage(superpage);
-    }
-
-    /// A superpage of moved data is on flash.
-    pub(crate) fn moved_data_is_on_flash(&mut self, unit: u32) {
-        self.collectors[unit as usize].programs_in_flight -= 1;
-        self.erase_when_moved(unit);
-    }
-
-    fn erase_when_moved(&mut self, unit: u32) {
-        let UnitCollector { present: Some(mut collection), programs_in_flight: 0 } = self.collectors[unit as usize]
-        else {
-            return;
-        };
-        if collection.state != State::Programming {
+    /// One die has erased its part of a superblock.
+    pub(crate) fn erase_finished(&mut self, unit: u32, block: u32) {
+        let collector = &mut self.collectors[unit as usize];
+        let Some(at) = collector.erasing.iter().position(|erasing| erasing.block == block) else { return };
+        collector.erasing[at].ops_left -= 1;
+        if collector.erasing[at].ops_left > 0 {
             return;
         }
-        let dies = self.ftl.geometry.dies_per_unit;
-        (collection.state, collection.ops_left) = (State::Erasing, dies);
-        self.collectors[unit as usize].present = Some(collection);
-        for n in 0..dies {
-            self.issue_collection_op(unit, FlashOpKind::Erase, n, 0);
-        }
-    }
-
-    fn victim_erased(&mut self, unit: u32, victim: u32) {
-        self.ftl.superblock_erased(victim);
+        collector.erasing.remove(at);
+        let stalled = collector.present.as_mut().is_some_and(|c| std::mem::take(&mut c.stalled));
+        self.ftl.superblock_erased(block);
         self.flash_counters.erases += 1;
-        self.collectors[unit as usize].present = None;
+        if stalled {
+            self.move_row(unit);
+        }
         self.collect_if_needed(unit);
         self.admit_writes();
     }

@@ -137,7 +137,7 @@ impl SimulatedSsd {
         if record.programs_left > 0 {
             return;
         }
-        let (unit, stream, filled) = (record.unit, record.stream, record.filled);
+        let (unit, stream, filled, generation) = (record.unit, record.stream, record.filled, record.generation);
         let mut waiters = std::mem::take(&mut record.waiters);
         self.ftl.superpage_programmed(superpage);
         waiters.drain(..).for_each(|request| self.one_less_pending(request));
@@ -147,7 +147,7 @@ impl SimulatedSsd {
                 self.buffer.used_pages -= u64::from(filled);
                 self.admit_writes();
             }
-            Stream::Gc => self.moved_data_is_on_flash(unit),
+            Stream::Gc => self.moved_data_is_on_flash(unit, generation),
         }
         self.collect_if_needed(unit);
     }

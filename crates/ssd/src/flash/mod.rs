@@ -63,10 +63,17 @@ pub(crate) enum Owner {
         /// Its record.
         superpage: u32,
     },
-    /// Garbage collection of a parallel unit: reading or erasing the victim.
+    /// Garbage collection of a parallel unit, which reads a victim.
     Gc {
         /// The unit.
         unit: u32,
+    },
+    /// The erasure of a superblock.
+    Erase {
+        /// Its unit.
+        unit: u32,
+        /// The superblock.
+        block: u32,
     },
 }
 

@@ -111,6 +111,17 @@ pub(crate) struct Placement {
     pub(crate) full: bool,
 }
 
+/// What became of a page that garbage collection wanted to move.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Relocation {
+    /// It was overwritten or trimmed meanwhile.
+    NotValid,
+    /// No superblock is free.
+    NoRoom,
+    /// It is there now.
+    Moved(Placement),
+}
+
 /// The page-mapping FTL of a drive.
 pub(crate) struct Ftl {
     pub(crate) geometry: Geometry,
@@ -219,12 +230,11 @@ impl Ftl {
         state.host.superpage != NONE || state.host.block != NONE || state.free.len() > GC_RESERVE
     }
 
-    /// Moves a valid page of a victim; `None` when the page was overwritten meanwhile or, which the reserve excludes,
-    /// when no superblock is free.
-    pub(crate) fn relocate(&mut self, from: u32) -> Option<Placement> {
-        let logical_page = self.mapping.page_in(from)?;
+    /// Moves a page of a victim.
+    pub(crate) fn relocate(&mut self, from: u32) -> Relocation {
+        let Some(logical_page) = self.mapping.page_in(from) else { return Relocation::NotValid };
         let unit = self.geometry.block_and_row(from).0 / self.geometry.superblocks;
-        self.append(unit, Stream::Gc, logical_page)
+        self.append(unit, Stream::Gc, logical_page).map_or(Relocation::NoRoom, Relocation::Moved)
     }
 
     /// Puts a logical page into the next slot of a unit's stream.
@@ -358,16 +368,16 @@ impl Ftl {
         }
     }
 
-    /// Whether a unit has fewer free superblocks than garbage collection keeps.
-    pub(crate) fn wants_collection(&self, unit: u32) -> bool {
-        self.units[unit as usize].free.len() < self.gc_free_superblocks
+    /// Whether a unit has fewer free superblocks than garbage collection keeps, those `soon_free` included.
+    pub(crate) fn wants_collection(&self, unit: u32, soon_free: usize) -> bool {
+        self.units[unit as usize].free.len() + soon_free < self.gc_free_superblocks
     }
 
     /// The superblock to collect next; `None` when collecting the best one would free nothing.
     pub(crate) fn take_victim(&mut self, unit: u32) -> Option<u32> {
         let block = self.policy.take_victim(unit)?;
         let valid = self.superblocks[block].valid;
-        if valid + self.geometry.slots > self.geometry.slots_per_superblock() {
+        if valid == self.geometry.slots_per_superblock() {
             self.policy.sealed(block, valid);
             return None;
         }

@@ -1,0 +1,108 @@
+//! Any configuration is either refused in words or a drive that works: no panic, no overflow, no hang.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+
+mod support;
+
+use flashwise_block::{BlockDevice, ByteSize, Request};
+use flashwise_ssd::config::Interface;
+use flashwise_ssd::{DeviceConfig, Preset, SimulatedSsd};
+use proptest::prelude::*;
+
+/// Small drives of every shape, nearly all of them possible.
+fn small_config() -> impl Strategy<Value = DeviceConfig> {
+    let groups = (1_u32..=4, 1_u32..=3, 1_u32..=3, 1_u32..=2);
+    let shape = (1_u32..=3, 9_u32..=24, 1_u32..=12, prop::sample::select(vec![4096_u64, 8192, 16384]));
+    let rest = (2_u32..=4, 0.2_f64..1.01, any::<bool>(), any::<bool>(), 1_u32..=32, 0_u64..=4, 1_u64..=3);
+    (groups, shape, rest).prop_map(|(groups, shape, (keep, fill, plp, sata, depth, buffer, stripe))| {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        let flash = &mut config.flash;
+        (flash.channels, flash.chips_per_channel, flash.dies_per_chip) = (groups.0 * groups.1, groups.2, groups.3);
+        (flash.planes_per_die, flash.blocks_per_plane, flash.pages_per_block) = (shape.0, shape.1, shape.2);
+        flash.page_bytes = shape.3;
+        (config.ftl.superpage_channels, config.ftl.superpage_ways) = (groups.0, groups.2);
+        config.ftl.stripe_bytes = stripe * config.superpage_bytes();
+        config.ftl.gc_free_superblocks = keep;
+        config.host.max_transfer_bytes = 128 << 10;
+        config.host.queue_depth = depth;
+        config.host.interface = if sata { Interface::Sata } else { Interface::Nvme };
+        config.controller.power_loss_protection = plp;
+        let open = config.raw_bytes() / u64::from(shape.1 * shape.2);
+        config.controller.write_buffer_bytes = (128 << 10) + 2 * open + buffer * 65536;
+        let usable = config.raw_bytes() as f64 * f64::from(shape.1 - keep - 4) / f64::from(shape.1);
+        config.capacity_bytes = ((usable * fill) as u64 / 4096 * 4096).max(4096);
+        config
+    })
+}
+
+/// Writes a drive twice over in an order that no layout likes, with flushes and forced writes between.
+fn overwrite(drive: &mut SimulatedSsd) -> u64 {
+    let (capacity, transfer) = (drive.info().capacity.bytes(), drive.info().max_transfer.bytes());
+    let (mut written, mut at, mut completed) = (0, 0, 0);
+    let mut n = 0;
+    while written < 2 * capacity {
+        let length = (4096 << (n % 6)).min(transfer).min(capacity);
+        at = (at + 7 * 4096 * n) % (capacity - length + 4096) / 4096 * 4096;
+        let request = Request::write(ByteSize(at), ByteSize(length));
+        drive.submit(if n.is_multiple_of(5) { request.with_fua() } else { request }).unwrap();
+        if n.is_multiple_of(11) {
+            drive.submit(Request::flush()).unwrap();
+        }
+        while drive.outstanding() > 24 {
+            completed += u64::from(drive.wait().unwrap().is_some());
+        }
+        written += length;
+        n += 1;
+    }
+    while drive.wait().unwrap().is_some() {
+        completed += 1;
+    }
+    completed
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn a_drive_is_refused_in_words_or_works_until_it_has_collected_garbage(config in small_config()) {
+        match config.check("random.toml") {
+            Err(error) => {
+                let text = error.to_string();
+                prop_assert!(text.starts_with("random.toml: ") && text.contains(" = "), "{}", text);
+            }
+            Ok(()) => {
+                let mut drive = SimulatedSsd::new(config, 1).unwrap();
+                let completed = overwrite(&mut drive);
+                prop_assert!(completed > 0);
+                prop_assert_eq!(drive.check_invariants(), Ok(()));
+                let flash = drive.counters().flash.unwrap();
+                prop_assert!(flash.bytes_programmed >= flash.padding_bytes + flash.gc_bytes_moved);
+            }
+        }
+    }
+
+    #[test]
+    fn no_number_makes_the_check_overflow(values in prop::collection::vec(any::<u64>(), 12)) {
+        let mut config = DeviceConfig::preset("toshiba-xg5").unwrap();
+        let small = |i: usize| (values[i] >> (values[i] % 64)) as u32;
+        let large = |i: usize| values[i] >> (values[i] % 64);
+        let flash = &mut config.flash;
+        (flash.channels, flash.chips_per_channel, flash.dies_per_chip) = (small(0), small(1), small(2));
+        (flash.planes_per_die, flash.blocks_per_plane, flash.pages_per_block) = (small(3), small(4), small(5));
+        (flash.page_bytes, config.capacity_bytes) = (large(6) / 4096 * 4096, large(7) / 4096 * 4096);
+        (config.ftl.superpage_channels, config.ftl.superpage_ways) = (small(8), small(9));
+        (config.ftl.stripe_bytes, config.controller.write_buffer_bytes) = (large(10) / 4096 * 4096, large(11));
+        let _ = config.check("random.toml");
+    }
+
+    #[test]
+    fn no_text_makes_the_parser_panic(cut in 0_usize..4000, junk in "\\PC{0,12}", at in 0_usize..4000) {
+        let text = Preset::find("micron-m500").unwrap().toml;
+        let boundary = |n: usize| (0..=n.min(text.len())).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
+        let (at, cut) = (boundary(at), boundary(cut));
+        let mangled = format!("{}{junk}{}", &text[..at], &text[at.max(cut)..]);
+        if let Err(error) = DeviceConfig::from_toml(&mangled, "mangled.toml") {
+            prop_assert!(error.to_string().starts_with("mangled.toml: ") && !error.to_string().contains('\n'));
+        }
+    }
+}
