@@ -107,9 +107,12 @@ pub struct FitSqlite {
     /// Where report.html and report.json go
     #[arg(long, value_name = "DIR", default_value = "flashwise-report")]
     pub report: PathBuf,
-    /// Leave the database of the last run here, as plain SQLite
+    /// Leave the database of the last run here, as plain SQLite; must be new
     #[arg(long, value_name = "FILE")]
     pub save_database: Option<PathBuf>,
+    /// Leave the trace that was audited here, as CSV for `flashwise audit`; must be new
+    #[arg(long, value_name = "FILE")]
+    pub save_trace: Option<PathBuf>,
 }
 
 /// Options of `learn`.

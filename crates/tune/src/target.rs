@@ -54,10 +54,7 @@ impl Target {
 
     fn directory(path: &Path) -> Result<Self, TuneError> {
         let kind = std::fs::metadata(path).map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => TuneError::Target(format!(
-                "{}: no such directory; a target is sim:PRESET, sim:FILE.toml or a directory",
-                path.display()
-            )),
+            std::io::ErrorKind::NotFound => TuneError::Target(no_such_directory(path)),
             _ => TuneError::file(path, &e),
         })?;
         if kind.is_dir() {
@@ -66,6 +63,21 @@ impl Target {
         let what = if kind.file_type().is_block_device() { "a raw device" } else { "an existing file" };
         Err(TuneError::Refused(format!(
             "{}: {what} is never written to; give a directory on the drive, a scratch file in it will do",
+            path.display()
+        )))
+    }
+
+    /// Refuses a database of `needed` bytes that would take more than 10 % of a directory's free space.
+    pub(crate) fn check_space(&self, needed: ByteSize) -> Result<(), TuneError> {
+        let Self::Directory(path) = self else { return Ok(()) };
+        let space = rustix::fs::statvfs(path).map_err(|e| TuneError::file(path, &e.into()))?;
+        let free = ByteSize(space.f_bavail.saturating_mul(space.f_frsize));
+        if needed.0 <= free.0 / 10 {
+            return Ok(());
+        }
+        Err(TuneError::Refused(format!(
+            "{}: this work makes a database of up to {needed}, more than 10 % of the {free} that are free on this file \
+             system; give a smaller work or a directory on another disk",
             path.display()
         )))
     }
@@ -81,6 +93,15 @@ impl Target {
             Self::Directory(path) => Box::new(FileDevice::scratch(path, wanted)?),
         })
     }
+}
+
+fn no_such_directory(path: &Path) -> String {
+    let name = path.display().to_string();
+    if DeviceConfig::preset(&name).is_ok() {
+        return format!("{name}: no such directory; the simulated drive of that name is sim:{name}");
+    }
+    let shown = if name.is_empty() { "''" } else { &name };
+    format!("{shown}: no such directory; a target is sim:PRESET, sim:FILE.toml or a directory")
 }
 
 impl fmt::Display for Target {
@@ -107,7 +128,18 @@ mod tests {
         let unknown = Target::parse("sim:samsung").unwrap_err().to_string();
         assert!(unknown.contains("samsung-960-evo"), "{unknown}");
         assert!(Target::parse("/no/such/place").unwrap_err().to_string().contains("no such directory"));
+        assert!(Target::parse("").unwrap_err().to_string().starts_with("'': no such directory"));
+        assert!(Target::parse("toshiba-xg5").unwrap_err().to_string().ends_with("is sim:toshiba-xg5"));
         assert!(Target::parse("/proc/version").unwrap_err().is_refusal());
         assert!(Target::parse("sim:/no/such.toml").unwrap_err().to_string().starts_with("/no/such.toml: "));
+    }
+
+    #[test]
+    fn a_database_may_take_a_tenth_of_the_free_space_of_a_directory() {
+        let directory = Target::Directory(std::env::temp_dir());
+        assert!(directory.check_space(ByteSize(1)).is_ok());
+        let refused = directory.check_space(ByteSize(u64::MAX)).unwrap_err();
+        assert!(refused.is_refusal() && refused.to_string().contains("10 % of the"), "{refused}");
+        assert!(Target::parse(DEFAULT_TARGET).unwrap().check_space(ByteSize(u64::MAX)).is_ok());
     }
 }

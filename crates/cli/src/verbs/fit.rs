@@ -19,8 +19,14 @@ pub fn run(database: FitDatabase, output: &Output) -> Result<ExitCode, Failure> 
     let target = Target::parse(options.target_option.as_ref().unwrap_or(&options.target))?;
     let profile = options.profile.as_deref().map(read_profile).transpose()?;
     check_writable(&options.report)?;
-    let fit_options =
-        FitOptions { target, workload, seed: options.seed, profile, save_database: options.save_database };
+    let fit_options = FitOptions {
+        target,
+        workload,
+        seed: options.seed,
+        profile,
+        save_database: options.save_database,
+        save_trace: options.save_trace,
+    };
     let comparison = fit(&fit_options, &mut Bar::new())?;
     let files = write_report(&options.report, &comparison)?;
     output.print(&comparison, |style| {

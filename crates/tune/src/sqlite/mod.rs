@@ -15,13 +15,14 @@ pub use run::Workload;
 pub use user::UserWorkload;
 pub use workload::KeyValueWorkload;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flashwise_audit::audit;
 use flashwise_block::{ByteSize, Progress};
 use flashwise_learn::{Effort, LearnOptions, learn};
 use flashwise_profile::DeviceProfile;
 use flashwise_sqlite::Layout;
+use flashwise_trace::IoTrace;
 
 use crate::rates::gain;
 use crate::{COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Comparison, Gain, Recommendation, Target, TuneError};
@@ -44,6 +45,8 @@ pub struct FitOptions {
     pub profile: Option<DeviceProfile>,
     /// Where to leave the database of the last run, as plain SQLite; must be new.
     pub save_database: Option<PathBuf>,
+    /// Where to leave the trace that was audited; must be new.
+    pub save_trace: Option<PathBuf>,
 }
 
 /// Learns a target.
@@ -74,7 +77,7 @@ pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparis
         }
         Workload::User(workload) => (workload.page_size()?, workload.describe(options.seed)),
     };
-    if let Some(path) = options.save_database.as_ref().filter(|path| path.exists()) {
+    for path in [&options.save_database, &options.save_trace].into_iter().flatten().filter(|path| path.exists()) {
         return Err(TuneError::Refused(format!("{}: exists; existing files are never written to", path.display())));
     }
     let profile = match &options.profile {
@@ -83,7 +86,17 @@ pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparis
     };
     let plan = plan::plan(&profile, page_now);
     let runs = Runs::measure(options, &plan, page_now, progress)?;
+    if let Some(path) = &options.save_trace {
+        save_trace(path, &runs.before().trace)?;
+    }
     Ok(runs.compare(options, profile, plan, description))
+}
+
+/// Writes a trace into a new file.
+fn save_trace(path: &Path, trace: &IoTrace) -> Result<(), TuneError> {
+    let file = std::fs::File::create_new(path).map_err(|e| TuneError::file(path, &e))?;
+    flashwise_trace::write_csv(trace, std::io::BufWriter::new(file))
+        .map_err(|e| TuneError::File { path: path.to_owned(), message: e.to_string() })
 }
 
 /// The measured runs; `before` and `after` are absent where nothing is applied.

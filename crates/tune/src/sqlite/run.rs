@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flashwise_block::{ByteSize, LatencySummary, Nanos, Progress};
+use flashwise_block::{BlockError, ByteSize, LatencySummary, Nanos, Progress};
 use flashwise_sqlite::Layout;
 use flashwise_trace::IoTrace;
 use rusqlite::Connection;
@@ -15,6 +15,8 @@ use crate::{RunMeasurement, Target, TuneError};
 
 /// Requests are recorded in the first rounds only, up to about as many operations.
 const TRACED_OPERATIONS: u32 = 400_000;
+/// A slow disk needs 10 ms for one; Ctrl-C should be heard within a second.
+const SELECTS_BETWEEN_PROGRESS: u32 = 64;
 /// SQLite's page cache while rows are loaded: as good as unlimited, so that loading is one pass over the drive.
 const LOADING_CACHE: ByteSize = ByteSize::gib(4);
 
@@ -34,6 +36,16 @@ pub enum Workload {
     KeyValue(KeyValueWorkload),
     /// The user's own.
     User(UserWorkload),
+}
+
+impl Workload {
+    /// What the database and its journal take at most, roughly.
+    fn database_bytes_max(&self) -> Result<ByteSize, TuneError> {
+        match self {
+            Self::KeyValue(workload) => Ok(workload.database_bytes_max()),
+            Self::User(workload) => workload.database_bytes_max(),
+        }
+    }
 }
 
 /// Rates of single rounds, for intervals, and latencies of single operations.
@@ -68,6 +80,7 @@ pub(crate) fn run(
     save: Option<&Path>,
     progress: &mut dyn Progress,
 ) -> Result<Run, TuneError> {
+    target.check_space(workload.database_bytes_max()?)?;
     let mut session = Session::start(target, config.layout, seed, &config.label)?;
     let mut rounds = Rounds::default();
     let before;
@@ -84,7 +97,7 @@ pub(crate) fn run(
         }
         Workload::User(workload) => {
             user::load(&session, config.page, workload)?;
-            db = connect(&session, workload.page_cache)?;
+            db = user::confine(connect(&session, workload.page_cache)?)?;
             session.check_integrity(&db)?;
             session.watch_cache();
             before = Reading::take(session.vfs());
@@ -134,7 +147,7 @@ fn insert(
     db: &Connection,
     keys: &mut KeySource,
     count: u32,
-    told: &mut dyn FnMut(u32) -> Result<(), flashwise_block::BlockError>,
+    told: &mut dyn FnMut(u32) -> Result<(), BlockError>,
 ) -> Result<(), TuneError> {
     const SQL: &str = "INSERT INTO KV (K, V) VALUES (?1, ?2)";
     let mut statement = db.prepare_cached(SQL).map_err(|e| session.sql_error(SQL, &e))?;
@@ -162,10 +175,10 @@ fn measure(
     for round in 0..workload.rounds {
         session.vfs().set_recording(round < traced_rounds);
         let share = |part: f64| (f64::from(round) + part) / f64::from(workload.rounds);
-        progress.advance(&format!("{}: inserts", config.label), share(0.0))?;
-        insert_round(session, db, workload, keys, rounds)?;
-        progress.advance(&format!("{}: SELECTs", config.label), share(0.5))?;
-        select_round(session, db, workload, keys, rounds)?;
+        let stage = format!("{}: inserts", config.label);
+        insert_round(session, db, workload, keys, rounds, &mut |part| progress.advance(&stage, share(0.5 * part)))?;
+        let stage = format!("{}: SELECTs", config.label);
+        select_round(session, db, workload, keys, rounds, &mut |part| progress.advance(&stage, share(0.5 + 0.5 * part)))?;
     }
     Ok(())
 }
@@ -176,6 +189,7 @@ fn insert_round(
     workload: &KeyValueWorkload,
     keys: &mut KeySource,
     rounds: &mut Rounds,
+    told: &mut dyn FnMut(f64) -> Result<(), BlockError>,
 ) -> Result<(), TuneError> {
     let total = workload.inserts_per_round;
     if total == 0 {
@@ -184,10 +198,12 @@ fn insert_round(
     let (mut done, mut time) = (0, Nanos(0));
     while done < total {
         let count = workload.inserts_per_transaction.min(total - done);
+        let share = |n: u32| f64::from(done + n) / f64::from(total);
+        told(share(0))?;
         session.forget_cached();
         let transaction = session.vfs().now();
         session.batch(db, "BEGIN")?;
-        insert(session, db, keys, count, &mut |_| Ok(()))?;
+        insert(session, db, keys, count, &mut |n| told(share(n)))?;
         session.batch(db, "COMMIT")?;
         let latency = session.vfs().now().since(transaction);
         rounds.transaction_latency.record(latency);
@@ -204,6 +220,7 @@ fn select_round(
     workload: &KeyValueWorkload,
     keys: &mut KeySource,
     rounds: &mut Rounds,
+    told: &mut dyn FnMut(f64) -> Result<(), BlockError>,
 ) -> Result<(), TuneError> {
     const SQL: &str = "SELECT V FROM KV WHERE K = ?1";
     if workload.selects_per_round == 0 {
@@ -212,7 +229,10 @@ fn select_round(
     session.batch(db, "BEGIN")?;
     let mut statement = db.prepare_cached(SQL).map_err(|e| session.sql_error(SQL, &e))?;
     let mut time = Nanos(0);
-    for _ in 0..workload.selects_per_round {
+    for n in 0..workload.selects_per_round {
+        if n.is_multiple_of(SELECTS_BETWEEN_PROGRESS) {
+            told(f64::from(n) / f64::from(workload.selects_per_round))?;
+        }
         session.forget_cached();
         let before = session.vfs().now();
         let value =

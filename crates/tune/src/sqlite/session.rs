@@ -73,7 +73,11 @@ impl Session {
 
     /// SQLite's error with what was being done and, where the VFS had a part in it, its words.
     pub(crate) fn sql_error(&self, context: &str, error: &rusqlite::Error) -> TuneError {
-        let below = self.vfs.last_error().map(|words| format!(" ({words})")).unwrap_or_default();
+        use rusqlite::ErrorCode::{CannotOpen, DatabaseCorrupt, DiskFull, NotADatabase, SystemIoFailure};
+        let codes = [CannotOpen, DatabaseCorrupt, DiskFull, NotADatabase, SystemIoFailure];
+        let is_below = error.sqlite_error_code().is_some_and(|code| codes.contains(&code));
+        let words = self.vfs.last_error().filter(|_| is_below);
+        let below = words.map(|words| format!(" ({words})")).unwrap_or_default();
         TuneError::Sql { context: format!("{}: {context}", self.label), message: format!("{error}{below}") }
     }
 

@@ -1,17 +1,23 @@
 //! The user's own database and SQL, on a copy.
 
+use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 
 use flashwise_block::{ByteSize, Nanos, Progress};
 use rusqlite::fallible_iterator::FallibleIterator;
-use rusqlite::{Batch, Connection, OpenFlags, Statement};
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::{Batch, Connection, ErrorCode, OpenFlags, Statement, ffi};
+use tempfile::TempDir;
 
 use super::run::Rounds;
 use super::session::Session;
+use super::workload::check_page_cache;
 use crate::{TuneError, WorkloadDescription};
 
 /// Statements are split into so many rounds, for intervals.
 const ROUNDS: usize = 10;
+/// Rows of one statement between two reports of progress.
+const ROWS_BETWEEN_PROGRESS: u64 = 4096;
 
 /// A database file and a file of SQL statements.
 #[derive(Clone, Debug)]
@@ -33,16 +39,36 @@ enum Kind {
 }
 
 impl UserWorkload {
+    /// Refuses what cannot be run, as far as that can be told without running it.
+    ///
+    /// # Errors
+    /// When the database is none, or the SQL file cannot be read or holds no statement.
+    pub fn check(&self) -> Result<(), TuneError> {
+        check_page_cache(self.page_cache)?;
+        let text = self.statements()?;
+        self.page_size()?;
+        let nowhere = Connection::open_in_memory().map_err(|e| plain_error(&self.sql, &e))?;
+        // A statement that means nothing here, for want of the user's tables, is one all the same.
+        match Batch::new(&nowhere, &text).next() {
+            Ok(None) => Err(self.no_statement()),
+            Ok(Some(_)) | Err(_) => Ok(()),
+        }
+    }
+
     /// The page size that the database has now.
     ///
     /// # Errors
     /// When the file is no SQLite database.
     pub(crate) fn page_size(&self) -> Result<ByteSize, TuneError> {
-        let db = open_plain(&self.database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        db.query_row("PRAGMA page_size", [], |row| row.get::<_, i64>(0))
-            .and_then(|bytes| db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(bytes)))
-            .map(|bytes| ByteSize(bytes.unsigned_abs()))
-            .map_err(|e| plain_error(&self.database, &e))
+        let source = Source::open(&self.database)?;
+        let bytes = source.db.query_row("PRAGMA page_size", [], |row| row.get::<_, i64>(0));
+        bytes.map(|bytes| ByteSize(bytes.unsigned_abs())).map_err(|e| plain_error(&self.database, &e))
+    }
+
+    /// Bytes of the copy and its journal at most, unless the statements make it grow.
+    pub(crate) fn database_bytes_max(&self) -> Result<ByteSize, TuneError> {
+        let metadata = std::fs::metadata(&self.database).map_err(|e| TuneError::file(&self.database, &e))?;
+        Ok(ByteSize(ByteSize::mib(2).0 + 2 * metadata.len()))
     }
 
     pub(crate) fn describe(&self, seed: u64) -> WorkloadDescription {
@@ -57,28 +83,130 @@ impl UserWorkload {
             seed,
         }
     }
+
+    fn statements(&self) -> Result<String, TuneError> {
+        std::fs::read_to_string(&self.sql).map_err(|e| TuneError::file(&self.sql, &e))
+    }
+
+    fn no_statement(&self) -> TuneError {
+        TuneError::Options(format!("{}: no SQL statement in it", self.sql.display()))
+    }
+}
+
+/// A connection that reads all of a database and changes nothing, neither in it nor beside it.
+///
+/// SQLite cannot read a database in WAL mode, nor one whose journal has to be rolled back first, without writing. Those
+/// are copied with what belongs to them, unless another program has the WAL open and its files are there anyway.
+struct Source {
+    // Closed before the copy goes.
+    db: Connection,
+    _copy: Option<TempDir>,
+}
+
+impl Source {
+    fn open(path: &Path) -> Result<Self, TuneError> {
+        let failed = |e| plain_error(path, &e);
+        if has_own_wal(path).map_err(|e| TuneError::file(path, &e))? {
+            return Self::copy(path);
+        }
+        let db = open_plain(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        match count_schema(&db) {
+            Err(e) if e.sqlite_error().is_some_and(|e| e.extended_code == ffi::SQLITE_READONLY_ROLLBACK) => {
+                Self::copy(path)
+            }
+            other => other.map(|()| Self { db, _copy: None }).map_err(failed),
+        }
+    }
+
+    fn copy(path: &Path) -> Result<Self, TuneError> {
+        let directory = scratch()?;
+        let copy = directory.path().join("source.db");
+        for suffix in ["", "-wal", "-journal"] {
+            let (from, to) = (with_suffix(path, suffix), with_suffix(&copy, suffix));
+            if suffix.is_empty() || from.exists() {
+                std::fs::copy(&from, to).map_err(|e| TuneError::file(from, &e))?;
+            }
+        }
+        let failed = |e| plain_error(path, &e);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = Connection::open_with_flags(&copy, flags).map_err(failed)?;
+        count_schema(&db).map_err(failed)?;
+        Ok(Self { db, _copy: Some(directory) })
+    }
+}
+
+/// Whether a database is in WAL mode or has a WAL, and nobody else has it open.
+fn has_own_wal(path: &Path) -> std::io::Result<bool> {
+    use std::os::unix::fs::FileExt;
+    const WRITE_VERSION_OFFSET: u64 = 18;
+    const WAL: u8 = 2;
+    let mut version = [0];
+    let read = std::fs::File::open(path)?.read_at(&mut version, WRITE_VERSION_OFFSET)?;
+    let is_wal = (read == 1 && version == [WAL]) || with_suffix(path, "-wal").exists();
+    Ok(is_wal && !with_suffix(path, "-shm").exists())
+}
+
+/// Makes SQLite read the file.
+fn count_schema(db: &Connection) -> rusqlite::Result<()> {
+    db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn scratch() -> Result<TempDir, TuneError> {
+    tempfile::Builder::new()
+        .prefix("flashwise-")
+        .tempdir()
+        .map_err(|e| TuneError::file(std::env::temp_dir(), &e))
 }
 
 fn open_plain(path: &Path, flags: OpenFlags) -> Result<Connection, TuneError> {
-    std::fs::metadata(path).map_err(|e| TuneError::file(path, &e))?;
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags).map_err(|e| plain_error(path, &e))
 }
 
 fn plain_error(path: &Path, error: &rusqlite::Error) -> TuneError {
-    TuneError::Sql { context: path.display().to_string(), message: error.to_string() }
+    let is_laid_out = || flashwise_sqlite::info(path).is_ok_and(|info| info.version.is_some());
+    let message = match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) if is_laid_out() => {
+            "has a flashwise layout, so that plain SQLite cannot read it; give it as flashwise sqlite export writes it"
+                .to_owned()
+        }
+        _ => error.to_string(),
+    };
+    TuneError::Sql { context: path.display().to_string(), message }
 }
 
 /// Copies the database, gives the copy the page size, and brings it to the drive.
 pub(crate) fn load(session: &Session, page: ByteSize, workload: &UserWorkload) -> Result<(), TuneError> {
-    let scratch = tempfile::tempdir().map_err(|e| TuneError::file(std::env::temp_dir(), &e))?;
-    let copy = scratch.path().join("copy.db");
-    let original = open_plain(&workload.database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    original.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).map_err(|e| plain_error(&workload.database, &e))?;
+    let directory = scratch()?;
+    let copy = directory.path().join("copy.db");
+    let source = Source::open(&workload.database)?;
+    source.db.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).map_err(|e| plain_error(&workload.database, &e))?;
+    drop(source);
     let db = open_plain(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let set = format!("PRAGMA journal_mode = DELETE; PRAGMA page_size = {}; VACUUM", page.bytes());
-    db.execute_batch(&set).map_err(|e| plain_error(&copy, &e))?;
+    db.execute_batch(&set).map_err(|e| plain_error(&workload.database, &e))?;
     drop(db);
     session.import(&copy)
+}
+
+/// Keeps the user's statements to the copy: an attached file would be the user's own.
+pub(crate) fn confine(mut db: Connection) -> Result<Connection, TuneError> {
+    const ATTACH: c_int = ffi::SQLITE_ATTACH;
+    let judge = |context: AuthContext<'_>| match context.action {
+        // Temporary and in-memory databases; VACUUM attaches one, too.
+        AuthAction::Attach { filename: "" | ":memory:" } => Authorization::Allow,
+        AuthAction::Attach { .. } | AuthAction::Unknown { code: ATTACH, .. } => Authorization::Deny,
+        _ => Authorization::Allow,
+    };
+    let message = |e: rusqlite::Error| TuneError::Sql { context: "setting an authorizer".into(), message: e.to_string() };
+    db.authorizer(Some(judge)).map_err(message)?;
+    Ok(db)
 }
 
 /// Runs the statements and measures each.
@@ -90,20 +218,28 @@ pub(crate) fn measure(
     rounds: &mut Rounds,
     progress: &mut dyn Progress,
 ) -> Result<(), TuneError> {
-    let text = std::fs::read_to_string(&workload.sql).map_err(|e| TuneError::file(&workload.sql, &e))?;
+    let text = workload.statements()?;
     let mut batch = Batch::new(db, &text);
     let mut done: Vec<(Kind, Nanos)> = Vec::new();
     let mut transaction = (Nanos(0), false);
     loop {
         let n = done.len();
-        let fail =
-            |e: rusqlite::Error| session.sql_error(&format!("{}, statement {}", workload.sql.display(), n + 1), &e);
-        if n.is_multiple_of(256) {
-            progress.advance(&format!("{label}: statement {n}"), 0.0)?;
-        }
+        let fail = |e: rusqlite::Error| {
+            let context = format!("{}, statement {}", workload.sql.display(), n + 1);
+            match e.sqlite_error_code() {
+                Some(ErrorCode::AuthorizationForStatementDenied) => TuneError::Sql {
+                    context,
+                    message: "ATTACH and VACUUM INTO would leave the copy of your database, and are not run".into(),
+                },
+                _ => session.sql_error(&context, &e),
+            }
+        };
+        let stage = format!("{label}: statement {}", n - n % 256);
+        progress.advance(&stage, 0.0)?;
+        session.forget_cached();
         let started = session.vfs().now();
         let Some(mut statement) = batch.next().map_err(fail)? else { break };
-        let kind = execute(&mut statement).map_err(fail)?;
+        let kind = execute(&mut statement, fail, &mut || Ok(progress.advance(&stage, 0.0)?))?;
         drop(statement);
         let time = session.vfs().now().since(started);
         if kind == Kind::Read {
@@ -119,7 +255,7 @@ pub(crate) fn measure(
         done.push((kind, time));
     }
     if done.is_empty() {
-        return Err(TuneError::Options(format!("{}: no SQL statement in it", workload.sql.display())));
+        return Err(workload.no_statement());
     }
     for round in done.chunks(done.len().div_ceil(ROUNDS)) {
         push_rates(round, rounds);
@@ -128,14 +264,24 @@ pub(crate) fn measure(
 }
 
 /// Steps a statement to its end.
-fn execute(statement: &mut Statement<'_>) -> rusqlite::Result<Kind> {
+fn execute(
+    statement: &mut Statement<'_>,
+    fail: impl Fn(rusqlite::Error) -> TuneError,
+    told: &mut dyn FnMut() -> Result<(), TuneError>,
+) -> Result<Kind, TuneError> {
     let kind = match (statement.readonly(), statement.column_count()) {
         (true, 0) => Kind::Other,
         (true, _) => Kind::Read,
         (false, _) => Kind::Write,
     };
-    let mut rows = statement.query([])?;
-    while rows.next()?.is_some() {}
+    let mut rows = statement.query([]).map_err(&fail)?;
+    let mut count = 0_u64;
+    while rows.next().map_err(&fail)?.is_some() {
+        count += 1;
+        if count.is_multiple_of(ROWS_BETWEEN_PROGRESS) {
+            told()?;
+        }
+    }
     Ok(kind)
 }
 

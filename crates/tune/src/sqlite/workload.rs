@@ -68,8 +68,19 @@ impl KeyValueWorkload {
         if self.inserts_per_round == 0 && self.selects_per_round == 0 {
             return fail("a round needs inserts or SELECTs");
         }
-        let keys = u64::from(self.rows) + u64::from(self.rounds) * u64::from(self.inserts_per_round);
-        if keys > 1 << 31 { fail("more than 2,147,483,648 keys; use fewer rows or rounds") } else { Ok(()) }
+        check_page_cache(self.page_cache)?;
+        if self.keys() > 1 << 31 { fail("more than 2,147,483,648 keys; use fewer rows or rounds") } else { Ok(()) }
+    }
+
+    /// Keys that are in the table at the end.
+    fn keys(&self) -> u64 {
+        u64::from(self.rows) + u64::from(self.rounds) * u64::from(self.inserts_per_round)
+    }
+
+    /// Bytes of the database at most: random inserts leave leaves two thirds full, half at worst.
+    pub(crate) fn database_bytes_max(&self) -> ByteSize {
+        const ROW_OVERHEAD_BYTES: u64 = 12;
+        ByteSize(ByteSize::mib(2).0 + 2 * self.keys() * (VALUE_BYTES as u64 + ROW_OVERHEAD_BYTES))
     }
 
     pub(crate) fn describe(&self, seed: u64) -> WorkloadDescription {
@@ -86,6 +97,14 @@ impl KeyValueWorkload {
             seed,
         }
     }
+}
+
+/// SQLite counts its cache in KiB, with 31 bits.
+pub(crate) fn check_page_cache(size: ByteSize) -> Result<(), TuneError> {
+    if size < ByteSize::gib(2048) {
+        return Ok(());
+    }
+    Err(TuneError::Options(format!("a page cache of {size} is more than SQLite can have; use less than 2 TiB")))
 }
 
 /// The keys in the order in which they are inserted, and the values; the same for every run of one seed.
@@ -155,6 +174,8 @@ mod tests {
         assert!(KeyValueWorkload { rows: 0, ..KeyValueWorkload::QUICK }.check().is_err());
         let idle = KeyValueWorkload { inserts_per_round: 0, selects_per_round: 0, ..KeyValueWorkload::QUICK };
         assert!(idle.check().is_err());
+        let vast = KeyValueWorkload { page_cache: ByteSize::gib(4096), ..KeyValueWorkload::QUICK };
+        assert!(vast.check().unwrap_err().to_string().contains("page cache of 4 TiB"));
         assert!(KeyValueWorkload::FULL.check().is_ok());
     }
 }
