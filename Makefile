@@ -1,0 +1,56 @@
+# flashwise: what can be done here. `make` alone lists it.
+
+CARGO ?= cargo
+TARGET_DIR = $(or $(CARGO_TARGET_DIR),target)
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-full bench docs install lint fmt
+
+help: ## List the targets
+	@echo 'flashwise: fit your database to the SSD it runs on'
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo '  make run ARGS="--rows 50000"       more options: flashwise fit sqlite --help'
+	@echo '  make install PREFIX=$$HOME/.local   with man pages and completions'
+
+run: ## Build, then fit SQLite to a simulated drive; the report goes to flashwise-report/
+	@scripts/c-compiler
+	$(CARGO) build --release --locked --package flashwise-cli
+	@echo
+	@'$(TARGET_DIR)/release/flashwise' fit sqlite $(ARGS)
+
+test: ## Format, lints, examples and every test; installs a C compiler if there is none
+	@scripts/c-compiler
+	@scripts/lint
+	@scripts/examples
+	@scripts/tests $(CARGO) test --workspace --locked --no-fail-fast
+
+test-full: ## All of test, optimised and with eight times the random cases; benches once; the book
+	@scripts/c-compiler
+	@scripts/lint
+	@scripts/examples
+	@scripts/book
+	$(CARGO) bench --workspace --locked --bench '*' -- --test
+	@PROPTEST_CASES=$(or $(PROPTEST_CASES),2048) scripts/tests \
+		$(CARGO) test --workspace --locked --no-fail-fast --release -- --include-ignored
+
+bench: ## How fast the simulator and the learner are (about a minute after the build)
+	@scripts/c-compiler
+	$(CARGO) bench --locked --package flashwise-benches
+
+docs: ## The book in target/book, the libraries' pages in target/doc; installs mdbook if there is none
+	@scripts/c-compiler
+	@scripts/book
+	$(CARGO) doc --workspace --locked --no-deps
+	@echo "docs: target/book/index.html and $(TARGET_DIR)/doc/flashwise_block/index.html"
+
+install: ## Install the program, where cargo does or in PREFIX
+	@scripts/c-compiler
+	@CARGO='$(CARGO)' PREFIX='$(PREFIX)' scripts/install
+
+lint: ## Format and lints only
+	@scripts/lint
+
+fmt: ## Format the code
+	$(CARGO) fmt --all
