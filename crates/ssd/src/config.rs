@@ -6,7 +6,6 @@
 use flashwise_block::ByteSize;
 use serde::{Deserialize, Serialize};
 
-use crate::controller::collection::EMPTIED_MAX;
 use crate::error::SsdError;
 use crate::{LOGICAL_PAGE_BYTES, Preset};
 
@@ -143,6 +142,10 @@ pub struct FlashConfig {
 
 /// Largest drive: 4 TiB, whose page map and its inverse take 8 GiB of address space.
 const LOGICAL_PAGES_MAX: u64 = (4 << 40) / LOGICAL_PAGE_BYTES;
+
+/// Superblocks that garbage collection of a unit has emptied and not yet erased, at most, because their last data is in
+/// a superpage that is not full yet.
+pub(crate) const EMPTIED_MAX: usize = 2;
 
 /// Superblocks of a unit, beside the free ones, that may hold nothing valid at a time: the one that the host fills, the
 /// one that garbage collection fills, and emptied victims.

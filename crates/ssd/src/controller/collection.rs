@@ -11,12 +11,10 @@
 //! is not full yet waits for the next victim to fill it; the superpage is padded when [`EMPTIED_MAX`] victims wait or no
 //! other victim is left. Where they have many, padding one row costs less than holding a superblock back. When no superblock is free for moved data, moving waits for the next erase.
 
+use crate::config::EMPTIED_MAX;
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, Owner};
 use crate::ftl::Relocation;
-
-/// Emptied victims that wait for their last superpage to fill up; [`crate::config`] sets room aside for them.
-pub(crate) const EMPTIED_MAX: usize = 2;
 
 /// From so many rows on, a victim waits for no other: half a row of padding is less than 1 % of what it frees.
 const MANY_ROWS: u32 = 128;
