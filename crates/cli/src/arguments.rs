@@ -75,19 +75,19 @@ pub struct FitSqlite {
     #[arg(long, value_enum, default_value_t = Scale::Quick, conflicts_with_all = ["db", "sql"])]
     pub scale: Scale,
     /// Rows to load before the rounds
-    #[arg(long)]
+    #[arg(long, value_name = "N", conflicts_with = "db")]
     pub rows: Option<u32>,
     /// Measured rounds
-    #[arg(long)]
+    #[arg(long, value_name = "N", conflicts_with = "db")]
     pub rounds: Option<u32>,
     /// Inserts a round
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "db")]
     pub inserts: Option<u32>,
     /// SELECTs a round
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "db")]
     pub selects: Option<u32>,
     /// Inserts a transaction
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "db")]
     pub inserts_per_transaction: Option<u32>,
     /// SQLite's page cache, such as 2m
     #[arg(long, value_name = "SIZE")]

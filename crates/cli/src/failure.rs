@@ -32,6 +32,11 @@ impl Failure {
         Self { message: message.into(), code: USAGE }
     }
 
+    /// Something that could lose data.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: REFUSED }
+    }
+
     /// Anything else that went wrong.
     pub fn error(message: impl ToString) -> Self {
         Self { message: message.to_string(), code: ERROR }
@@ -39,7 +44,10 @@ impl Failure {
 
     /// A file that could not be read or written.
     pub fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
-        Self::error(format!("{}: {error}", path.display()))
+        // Behind it come the number and, for a file that was to be made beside it, that one's name.
+        let words = error.to_string();
+        let words = words.split(" (os error").next().unwrap_or_default();
+        Self::error(format!("{}: {words}", path.display()))
     }
 }
 
@@ -64,7 +72,10 @@ impl From<BlockError> for Failure {
 
 impl From<SqliteError> for Failure {
     fn from(error: SqliteError) -> Self {
-        Self::error(error)
+        match error {
+            SqliteError::Exists(_) => Self::refused(error.to_string()),
+            _ => Self::error(error),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod failure;
+mod files;
 mod output;
 mod progress;
 mod verbs;
@@ -11,10 +12,11 @@ mod verbs;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use arguments::{Arguments, Verb};
 use failure::Failure;
-use output::Output;
+use output::{Format, Output};
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -28,18 +30,33 @@ fn main() -> ExitCode {
     }
 }
 
-/// What clap has to say: help and versions are no failures.
+/// What clap has to say: help and versions are no failures; of the rest, one line.
 fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        return if error.print().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        let _ = error.print();
+        return ExitCode::SUCCESS;
     }
-    if output::asks_for_json(std::env::args_os()) {
-        let first = error.to_string();
-        let message = first.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        return Output::new(output::Format::Json).fail(&Failure::usage(message));
+    let format = match output::asks_for_json(std::env::args_os()) {
+        true => Format::Json,
+        false => Format::Text,
+    };
+    let lacks_command = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if lacks_command && format == Format::Text {
+        let _ = error.print();
+        return ExitCode::from(failure::USAGE);
     }
-    let _ = error.print();
-    ExitCode::from(failure::USAGE)
+    let message = if lacks_command { "a command is missing; see --help".into() } else { one_line(&error.to_string()) };
+    Output::new(format).fail(&Failure::usage(message))
+}
+
+/// What is wrong and what to do, without the rest of clap's page.
+fn one_line(page: &str) -> String {
+    let (what, rest) = page.split_once("\n\nUsage: ").unwrap_or((page, ""));
+    let what = what.split("\n\nFor more information").next().unwrap_or_default().trim_start_matches("error: ");
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let message = what.split("\n\n").map(words).collect::<Vec<_>>().join("; ");
+    let verb: Vec<_> = rest.split_whitespace().take_while(|word| !word.starts_with(['-', '<', '['])).collect();
+    if verb.is_empty() { message } else { format!("{message}; see '{} --help'", verb.join(" ")) }
 }
 
 fn run(arguments: Arguments, output: &Output) -> Result<ExitCode, Failure> {
@@ -49,6 +66,6 @@ fn run(arguments: Arguments, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Audit(options) => verbs::audit::run(&options, output),
         Verb::Sqlite(action) => verbs::sqlite::run(&action, output),
         Verb::Device(action) => verbs::device::run(&action, output),
-        Verb::Generate(what) => verbs::generate::run(&what),
+        Verb::Generate(what) => verbs::generate::run(&what, output),
     }
 }

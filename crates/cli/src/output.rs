@@ -1,7 +1,7 @@
 //! Where results and failures go.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -20,6 +20,7 @@ pub enum Format {
 }
 
 /// Stdout, in the form that was asked for.
+#[derive(Clone, Copy, Debug)]
 pub struct Output {
     format: Format,
 }
@@ -58,18 +59,20 @@ impl Output {
             Format::Text => text(self.style()),
         };
         let end = if result.ends_with('\n') { "" } else { "\n" };
-        match write!(std::io::stdout().lock(), "{result}{end}") {
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::error(error)),
+        let mut stdout = std::io::stdout().lock();
+        match write!(stdout, "{result}{end}").and_then(|()| stdout.flush()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::error(format!("stdout: {error}"))),
             _ => Ok(()),
         }
     }
 
     /// Tells a failure and gives its exit code.
     pub fn fail(&self, failure: &Failure) -> ExitCode {
+        let message = failure.message.trim().replace('\n', " ");
         if self.is_json() {
-            let _ = writeln!(std::io::stdout(), "{}", flashwise_report::error_document(&failure.message, failure.code));
+            let _ = write!(std::io::stdout(), "{}", flashwise_report::error_document(&message, failure.code));
         }
-        let _ = writeln!(std::io::stderr(), "flashwise: {}", failure.message);
+        let _ = writeln!(std::io::stderr(), "flashwise: {message}");
         ExitCode::from(failure.code)
     }
 }

@@ -1,4 +1,4 @@
-//! Learns what a drive hides, from outside, through a [`BlockDevice`](flashwise_block::BlockDevice) alone.
+//! Learns what a drive hides, from outside, through a [`BlockDevice`] alone.
 //!
 //! ```text
 //!   probe ──▶ samples ──▶ medians with intervals ──▶ estimate ──▶ the same on resampled data ──▶ verdict
@@ -23,7 +23,9 @@
 //! Athanassoulis, DaMoN 2021.
 //!
 //! # Limits
-//! Periods up to 256 KiB, of pages up to 32 KiB; write units up to 256 KiB; stripes up to 512 KiB, powers of two; concurrency up to 256.
+//! Periods up to 256 KiB, of pages up to 32 KiB; write units up to 256 KiB; stripes up to 512 KiB, powers of two;
+//! concurrency up to 256. On a drive whose write buffer survives a power cut, durable writes show neither write unit nor
+//! stripe, and what was written before can blur the chunk.
 
 pub mod concurrency;
 pub mod location;
@@ -57,7 +59,7 @@ pub struct LearnOptions {
 /// How many samples are taken: intervals narrow with their number, and so does the drive's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Some 13 GiB written and 5 GiB read; for simulated drives.
+    /// Some 13 GiB written and 6 GiB read; for simulated drives.
     Thorough,
     /// Some 2 GiB written and 1.4 GiB read; for real drives.
     Quick,

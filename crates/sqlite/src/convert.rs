@@ -52,14 +52,18 @@ pub struct FileInfo {
     /// Version of the header; `None` in a plain file.
     pub version: Option<u32>,
     /// Chunk, from the header.
+    #[serde(rename = "chunk_bytes")]
     pub chunk: Option<ByteSize>,
     /// Hot location within a chunk, from the header.
+    #[serde(rename = "offset_bytes")]
     pub offset: Option<ByteSize>,
     /// Page size that the header was written for.
+    #[serde(rename = "layout_page_size_bytes")]
     pub layout_page_size: Option<ByteSize>,
     /// Whether the header matches its checksum; `None` in a plain file.
     pub header_checksum_ok: Option<bool>,
     /// Page size that SQLite's own header tells; `None` in an empty or damaged database.
+    #[serde(rename = "page_size_bytes")]
     pub page_size: Option<ByteSize>,
     /// Pages that the file holds.
     pub pages: Option<u64>,

@@ -1,4 +1,4 @@
-//! A drive that fails at its n-th request, for every n; and power cuts.
+//! A drive that fails at its n-th request, for every n. Power cuts are tried in `src/vfs.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -57,7 +57,10 @@ pub enum TuneError {
 impl TuneError {
     /// A file error with its path.
     pub(crate) fn file(path: impl Into<PathBuf>, error: &std::io::Error) -> Self {
-        Self::File { path: path.into(), message: error.to_string() }
+        // Behind it come the number and, for a file that was to be made there, that one's name.
+        let words = error.to_string();
+        let message = words.split(" (os error").next().unwrap_or_default().to_owned();
+        Self::File { path: path.into(), message }
     }
 
     /// Whether the user interrupted.

@@ -40,6 +40,6 @@ impl Check for StartWritesOnStripes {
 
     fn remedy(&self) -> String {
         let stripe = ByteSize(self.stripe);
-        format!("let write-aligned-stripes start the log's page images, and runs of pages, at multiples of {stripe}")
+        format!("start the log's page images, and runs of pages, at multiples of {stripe}")
     }
 }

@@ -38,9 +38,6 @@ impl Check for TouchFewPages {
     }
 
     fn remedy(&self) -> String {
-        format!(
-            "let contain-write-in-flash-page start a write at the next multiple of {} where it would straddle one",
-            ByteSize(self.page)
-        )
+        format!("start a write at the next multiple of {} where it would straddle one", ByteSize(self.page))
     }
 }

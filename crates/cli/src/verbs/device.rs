@@ -38,8 +38,8 @@ pub fn run(action: &DeviceAction, output: &Output) -> Result<ExitCode, Failure> 
     match action {
         DeviceAction::List => list(output)?,
         DeviceAction::Show { preset } => {
-            let found = Preset::find(preset).map_err(usage)?;
-            let device = DeviceConfig::preset(preset).map_err(Failure::error)?;
+            let found = Preset::find(preset.trim_start_matches("sim:")).map_err(usage)?;
+            let device = DeviceConfig::preset(found.name).map_err(Failure::error)?;
             let document = document(Some(found.name), &device);
             output.print(&document, |_| found.toml.to_owned())?;
         }

@@ -9,6 +9,7 @@ use flashwise_tune::sqlite::{FitOptions, KeyValueWorkload, UserWorkload, Workloa
 use super::read_profile;
 use crate::arguments::{FitDatabase, FitSqlite, Scale};
 use crate::failure::Failure;
+use crate::files::check_new;
 use crate::output::Output;
 use crate::progress::Bar;
 
@@ -19,6 +20,9 @@ pub fn run(database: FitDatabase, output: &Output) -> Result<ExitCode, Failure> 
     let target = Target::parse(options.target_option.as_ref().unwrap_or(&options.target))?;
     let profile = options.profile.as_deref().map(read_profile).transpose()?;
     check_writable(&options.report)?;
+    for path in [&options.save_database, &options.save_trace].into_iter().flatten() {
+        check_new(path)?;
+    }
     let fit_options = FitOptions {
         target,
         workload,
@@ -28,7 +32,12 @@ pub fn run(database: FitDatabase, output: &Output) -> Result<ExitCode, Failure> 
         save_trace: options.save_trace,
     };
     let comparison = fit(&fit_options, &mut Bar::new())?;
-    let files = write_report(&options.report, &comparison)?;
+    let files = write_report(&options.report, &comparison).inspect_err(|_| {
+        // All that was asked for, or nothing.
+        for path in [&fit_options.save_database, &fit_options.save_trace].into_iter().flatten() {
+            let _ = std::fs::remove_file(path);
+        }
+    })?;
     output.print(&comparison, |style| {
         format!(
             "{}\nReport: {}, {}\n",
@@ -47,7 +56,9 @@ fn workload(options: &FitSqlite) -> Result<Workload, Failure> {
     };
     if let (Some(database), Some(sql)) = (&options.db, &options.sql) {
         let page_cache = options.page_cache.unwrap_or(base.page_cache);
-        return Ok(Workload::User(UserWorkload { database: database.clone(), sql: sql.clone(), page_cache }));
+        let workload = UserWorkload { database: database.clone(), sql: sql.clone(), page_cache };
+        workload.check()?;
+        return Ok(Workload::User(workload));
     }
     let workload = KeyValueWorkload {
         rows: options.rows.unwrap_or(base.rows),

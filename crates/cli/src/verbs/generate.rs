@@ -1,23 +1,69 @@
 //! `flashwise generate`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
+use serde::Serialize;
 
 use crate::arguments::{Arguments, Generated};
 use crate::failure::Failure;
+use crate::output::Output;
+
+/// What `-o json` gives of completions.
+#[derive(Serialize)]
+struct Completions {
+    schema: &'static str,
+    schema_version: u32,
+    shell: String,
+    script: String,
+}
+
+/// What `-o json` gives of man pages.
+#[derive(Serialize)]
+struct ManPages {
+    schema: &'static str,
+    schema_version: u32,
+    files: Vec<String>,
+}
 
 /// Writes completions or man pages.
-pub fn run(what: &Generated) -> Result<ExitCode, Failure> {
-    let mut command = Arguments::command();
+pub fn run(what: &Generated, output: &Output) -> Result<ExitCode, Failure> {
     match what {
         Generated::Completions { shell } => {
-            clap_complete::generate(*shell, &mut command, "flashwise", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Arguments::command(), "flashwise", &mut script);
+            let script = String::from_utf8(script).map_err(Failure::error)?;
+            let shell = shell.to_string();
+            let document = Completions { schema: "flashwise.completions", schema_version: 1, shell, script };
+            output.print(&document, |_| document.script.clone())?;
         }
         Generated::Man { directory } => {
-            std::fs::create_dir_all(directory).map_err(|e| Failure::file(directory, &e))?;
-            clap_mangen::generate_to(command, directory).map_err(|e| Failure::file(directory, &e))?;
+            let files = man_pages(directory).map_err(|e| Failure::file(directory, &e))?;
+            let text = format!("{}: {} man pages\n", directory.display(), files.len());
+            output.print(&ManPages { schema: "flashwise.man-pages", schema_version: 1, files }, |_| text)?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a page for each verb; their names, sorted.
+fn man_pages(directory: &Path) -> std::io::Result<Vec<String>> {
+    std::fs::create_dir_all(directory)?;
+    let mut command = Arguments::command().disable_help_subcommand(true);
+    command.build();
+    let mut files = Vec::new();
+    write_man_pages(&command, directory, &mut files)?;
+    files.sort();
+    Ok(files)
+}
+
+fn write_man_pages(command: &clap::Command, directory: &Path, files: &mut Vec<String>) -> std::io::Result<()> {
+    let page = clap_mangen::Man::new(command.clone());
+    let name = page.get_filename();
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    std::fs::write(directory.join(&name), text)?;
+    files.push(name);
+    command.get_subcommands().try_for_each(|verb| write_man_pages(verb, directory, files))
 }

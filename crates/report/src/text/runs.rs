@@ -74,7 +74,12 @@ pub(crate) const FOOTNOTE: &str = "Below each rate stands the 95 % interval of i
 fn rate_row(c: &Comparison, name: &'static str, metric: &str, rate: impl Fn(&RunMeasurement) -> Rate) -> RunRow {
     let cells = runs(c).map(|run| {
         let Rate { per_s, low, high } = rate(run);
-        let interval = Some(format!("{}…{}", significant(low), significant(high)));
+        let interval = match low < high {
+            true => format!("{}…{}", significant(low), significant(high)),
+            // Resampling one round gives that round: there is nothing to take an interval from.
+            false => "one round".to_owned(),
+        };
+        let interval = Some(interval);
         RunCell { value: significant(per_s), interval }
     });
     let quotient = quotient(rate(&c.before).per_s, rate(&c.after).per_s);

@@ -8,7 +8,7 @@
 //! Each parallel unit collects by itself, in the background, while the host's commands go on; a die's reads go before
 //! its programs and erases. A victim is erased only when all that was valid in it is on flash elsewhere, so that a
 //! power cut loses nothing. Where superblocks have few rows, an emptied victim whose last data is in a GC superpage that
-//! is not full yet waits for the next victim to fill it; the superpage is padded when [`EMPTIED_MAX`] victims wait or no
+//! is not full yet waits for the next victim to fill it; the superpage is padded when `EMPTIED_MAX` victims wait or no
 //! other victim is left. Where they have many, padding one row costs less than holding a superblock back. When no superblock is free for moved data, moving waits for the next erase.
 
 use crate::config::EMPTIED_MAX;

@@ -8,8 +8,8 @@
 //!   trim    forgets whole logical pages
 //! ```
 //!
-//! - [`read`]: reads; - [`write`]: the write buffer, writes and trims; - [`flush`]: flushes and forced writes;
-//! - [`collection`]: garbage collection; - [`in_place`]: media without erase.
+//! Reads are in [`mod@read`]; the write buffer, writes and trims in [`mod@write`]; flushes and forced writes in
+//! [`flush`]; garbage collection in [`collection`]; media without erase in [`in_place`].
 
 pub mod collection;
 pub mod flush;

@@ -1,6 +1,6 @@
 //! Channels, dies and planes: what takes time in a drive.
 //!
-//! A [`FlashOp`] is one command to one die; it spans the die's planes. A die does one command at a time. A channel
+//! A `FlashOp` is one command to one die; it spans the die's planes. A die does one command at a time. A channel
 //! moves the data of one die at a time, while its other dies sense, program or erase:
 //!
 //! ```text

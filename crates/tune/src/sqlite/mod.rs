@@ -77,7 +77,8 @@ pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparis
         }
         Workload::User(workload) => (workload.page_size()?, workload.describe(options.seed)),
     };
-    for path in [&options.save_database, &options.save_trace].into_iter().flatten().filter(|path| path.exists()) {
+    let mut new_files = [&options.save_database, &options.save_trace].into_iter().flatten();
+    if let Some(path) = new_files.find(|path| path.exists()) {
         return Err(TuneError::Refused(format!("{}: exists; existing files are never written to", path.display())));
     }
     let profile = match &options.profile {

@@ -13,7 +13,9 @@ pub(crate) fn notes(c: &Comparison) -> Vec<String> {
     if c.applied.is_empty() {
         notes.push("Nothing was applied: default, before and after are one and the same run.".into());
     }
-    notes.extend(published(c));
+    if c.workload.rows > 0 {
+        notes.extend(published(c));
+    }
     notes.extend(page_size(c));
     notes.push(clock(c));
     if c.before.select_latency.count > 0 && c.before.select_latency.p99_ns == 0 {

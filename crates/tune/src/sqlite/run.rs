@@ -178,7 +178,9 @@ fn measure(
         let stage = format!("{}: inserts", config.label);
         insert_round(session, db, workload, keys, rounds, &mut |part| progress.advance(&stage, share(0.5 * part)))?;
         let stage = format!("{}: SELECTs", config.label);
-        select_round(session, db, workload, keys, rounds, &mut |part| progress.advance(&stage, share(0.5 + 0.5 * part)))?;
+        select_round(session, db, workload, keys, rounds, &mut |part| {
+            progress.advance(&stage, share(0.5 + 0.5 * part))
+        })?;
     }
     Ok(())
 }

@@ -89,7 +89,7 @@ impl UserWorkload {
     }
 
     fn no_statement(&self) -> TuneError {
-        TuneError::Options(format!("{}: no SQL statement in it", self.sql.display()))
+        TuneError::Sql { context: self.sql.display().to_string(), message: "no SQL statement in it".into() }
     }
 }
 
@@ -106,6 +106,8 @@ struct Source {
 impl Source {
     fn open(path: &Path) -> Result<Self, TuneError> {
         let failed = |e| plain_error(path, &e);
+        // The WAL or journal is beside the file itself, not beside a link to it.
+        let path = &path.canonicalize().map_err(|e| TuneError::file(path, &e))?;
         if has_own_wal(path).map_err(|e| TuneError::file(path, &e))? {
             return Self::copy(path);
         }
@@ -158,10 +160,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn scratch() -> Result<TempDir, TuneError> {
-    tempfile::Builder::new()
-        .prefix("flashwise-")
-        .tempdir()
-        .map_err(|e| TuneError::file(std::env::temp_dir(), &e))
+    tempfile::Builder::new().prefix("flashwise-").tempdir().map_err(|e| TuneError::file(std::env::temp_dir(), &e))
 }
 
 fn open_plain(path: &Path, flags: OpenFlags) -> Result<Connection, TuneError> {
@@ -204,7 +203,8 @@ pub(crate) fn confine(mut db: Connection) -> Result<Connection, TuneError> {
         AuthAction::Attach { .. } | AuthAction::Unknown { code: ATTACH, .. } => Authorization::Deny,
         _ => Authorization::Allow,
     };
-    let message = |e: rusqlite::Error| TuneError::Sql { context: "setting an authorizer".into(), message: e.to_string() };
+    let message =
+        |e: rusqlite::Error| TuneError::Sql { context: "setting an authorizer".into(), message: e.to_string() };
     db.authorizer(Some(judge)).map_err(message)?;
     Ok(db)
 }

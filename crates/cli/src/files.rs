@@ -1,0 +1,127 @@
+//! Files that the user asked for by name: complete or not there, and never in the place of something else.
+
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::{NamedTempFile, TempPath};
+
+use crate::failure::{Failure, INTERRUPTED};
+use crate::output::Output;
+
+/// How flashwise knows again what it wrote itself.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A profile, TOML.
+    Profile,
+    /// A page with curves.
+    Page,
+}
+
+/// A file to be written at the end of long work; known from the start to be writable.
+#[derive(Debug)]
+pub struct Wanted {
+    path: PathBuf,
+    /// A pipe or a terminal is written to as it is; a file is replaced as a whole.
+    is_stream: bool,
+}
+
+impl Wanted {
+    /// Checks that the file can be written, and that nothing but an earlier one of its kind is lost by that.
+    pub fn prepare(path: &Path, kind: Kind) -> Result<Self, Failure> {
+        let failed = |e: std::io::Error| Failure::file(path, &e);
+        let existing = match fs::metadata(path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            other => Some(other.map_err(failed)?),
+        };
+        match existing.map(|metadata| metadata.file_type()) {
+            Some(file) if file.is_dir() => return Err(failed(ErrorKind::IsADirectory.into())),
+            Some(device) if device.is_block_device() => {
+                return Err(Failure::refused(format!("{}: a raw device is never written to", path.display())));
+            }
+            Some(file) if file.is_file() => kind.check_replaceable(path)?,
+            Some(_) => return Ok(Self { path: path.to_owned(), is_stream: true }),
+            None => {}
+        }
+        // Behind a link, the file that it means is replaced.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let wanted = Self { path, is_stream: false };
+        drop(wanted.stage("")?);
+        Ok(wanted)
+    }
+
+    /// Writes the file.
+    pub fn write(&self, text: &str) -> Result<(), Failure> {
+        let failed = |e: std::io::Error| Failure::file(&self.path, &e);
+        if self.is_stream {
+            return fs::OpenOptions::new()
+                .write(true)
+                .open(&self.path)
+                .and_then(|mut stream| stream.write_all(text.as_bytes()))
+                .map_err(failed);
+        }
+        self.stage(text)?.persist(&self.path).map(drop).map_err(|e| failed(e.error))
+    }
+
+    /// The text under another name beside the file.
+    fn stage(&self, text: &str) -> Result<NamedTempFile, Failure> {
+        let write = || {
+            let mut builder = tempfile::Builder::new();
+            let mut file = builder
+                .prefix(".flashwise-")
+                .permissions(fs::Permissions::from_mode(0o666))
+                .tempfile_in(parent(&self.path))?;
+            file.write_all(text.as_bytes())?;
+            file.as_file().sync_all()?;
+            Ok(file)
+        };
+        write().map_err(|e| Failure::file(&self.path, &e))
+    }
+}
+
+impl Kind {
+    fn check_replaceable(self, path: &Path) -> Result<(), Failure> {
+        let (mark, what) = match self {
+            Self::Profile => ("schema = \"flashwise.profile\"", "profile"),
+            Self::Page => ("Written by flashwise", "page"),
+        };
+        let bytes = fs::read(path).map_err(|e| Failure::file(path, &e))?;
+        if bytes.is_empty() || bytes.windows(mark.len()).any(|window| window == mark.as_bytes()) {
+            return Ok(());
+        }
+        Err(Failure::refused(format!("{}: exists and is no {what} of flashwise; it is not replaced", path.display())))
+    }
+}
+
+/// Checks that a new file can be created, and leaves nothing behind.
+pub fn check_new(path: &Path) -> Result<(), Failure> {
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(Failure::refused(format!("{}: exists; existing files are never written to", path.display())));
+    }
+    tempfile::tempfile_in(parent(path)).map(drop).map_err(|e| Failure::file(path, &e))
+}
+
+/// Lets `write` make a new file under another name and gives it its own when it is complete; Ctrl-C meanwhile leaves
+/// nothing behind.
+pub fn create<T>(path: &Path, output: Output, write: impl FnOnce(&Path) -> Result<T, Failure>) -> Result<T, Failure> {
+    check_new(path)?;
+    let failed = |e: std::io::Error| Failure::file(path, &e);
+    let directory = tempfile::Builder::new().prefix(".flashwise-").tempdir_in(parent(path)).map_err(failed)?;
+    let unfinished = directory.path().to_owned();
+    // Without a handler Ctrl-C still ends the program; only the cleaning up is then left to the user.
+    let _ = ctrlc::set_handler(move || {
+        let _ = fs::remove_dir_all(&unfinished);
+        output.fail(&Failure { message: "interrupted".into(), code: INTERRUPTED });
+        std::process::exit(INTERRUPTED.into());
+    });
+    let file = directory.path().join("new");
+    let written = write(&file)?;
+    let file = TempPath::try_from_path(file).map_err(failed)?;
+    file.persist_noclobber(path).map_err(|e| failed(e.error))?;
+    Ok(written)
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}

@@ -1,0 +1,83 @@
+//! Small workloads, learned profiles and looks at directories, for the tests of `fit`.
+
+#![allow(dead_code, reason = "each test file uses its share")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+use flashwise_block::{ByteSize, Silent};
+use flashwise_profile::DeviceProfile;
+use flashwise_tune::sqlite::{FitOptions, KeyValueWorkload, Workload, fit, learn_target};
+use flashwise_tune::{Comparison, DEFAULT_TARGET, Target};
+
+/// Runs in a moment, and does not fit into its page cache.
+pub const SMALL: KeyValueWorkload = KeyValueWorkload {
+    rows: 10_000,
+    rounds: 4,
+    inserts_per_round: 400,
+    selects_per_round: 400,
+    inserts_per_transaction: 500,
+    page_cache: ByteSize::kib(128),
+};
+
+/// Just enough to go through every stage.
+pub const TINY: KeyValueWorkload = KeyValueWorkload {
+    rows: 300,
+    rounds: 2,
+    inserts_per_round: 20,
+    selects_per_round: 70,
+    inserts_per_transaction: 10,
+    page_cache: ByteSize::kib(16),
+};
+
+pub fn target(name: &str) -> Target {
+    Target::parse(name).unwrap()
+}
+
+/// The default drive's profile, learned once a test program.
+pub fn samsung() -> DeviceProfile {
+    static PROFILE: OnceLock<DeviceProfile> = OnceLock::new();
+    PROFILE.get_or_init(|| learn_target(&target(DEFAULT_TARGET), 1, None, &mut Silent).unwrap()).clone()
+}
+
+/// A fit to the default drive, whose profile is known.
+pub fn options(workload: Workload) -> FitOptions {
+    FitOptions {
+        target: target(DEFAULT_TARGET),
+        workload,
+        seed: 1,
+        profile: Some(samsung()),
+        save_database: None,
+        save_trace: None,
+    }
+}
+
+/// A comparison without what differs from run to run: SQLite's own CPU time.
+pub fn run(options: &FitOptions) -> Comparison {
+    let mut comparison = fit(options, &mut Silent).unwrap();
+    for run in [&mut comparison.default_page_size, &mut comparison.before, &mut comparison.after] {
+        run.cpu_time_ns = 0;
+    }
+    comparison
+}
+
+/// Every file of a directory with its bytes and the time of its last change. Of a WAL's index, which is the memory that
+/// its readers share, only that it is there.
+pub fn contents(directory: &Path) -> BTreeMap<String, (Vec<u8>, SystemTime)> {
+    let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
+    entries
+        .map(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            if name.ends_with("-shm") {
+                return (name, (Vec::new(), SystemTime::UNIX_EPOCH));
+            }
+            (name, (std::fs::read(entry.path()).unwrap(), entry.metadata().unwrap().modified().unwrap()))
+        })
+        .collect()
+}
+
+pub fn is_empty(directory: &Path) -> bool {
+    std::fs::read_dir(directory).unwrap().next().is_none()
+}
