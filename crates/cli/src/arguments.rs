@@ -21,7 +21,7 @@ pub struct Arguments {
     #[command(subcommand)]
     pub verb: Verb,
     /// Form of the result on stdout
-    #[arg(short, long, global = true, value_enum, default_value_t = Format::Text, alias = "output-format")]
+    #[arg(short, long, global = true, value_enum, default_value_t = Format::Text, alias = "output-format", display_order = 100)]
     pub output: Format,
 }
 

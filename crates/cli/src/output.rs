@@ -61,7 +61,7 @@ impl Output {
         let end = if result.ends_with('\n') { "" } else { "\n" };
         let mut stdout = std::io::stdout().lock();
         match write!(stdout, "{result}{end}").and_then(|()| stdout.flush()) {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::error(format!("stdout: {error}"))),
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::file("stdout".as_ref(), &error)),
             _ => Ok(()),
         }
     }

@@ -5,6 +5,7 @@
 mod support;
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use flashwise_audit::{Finding, Rule};
 use flashwise_block::{BlockError, Progress, Silent};
@@ -16,6 +17,12 @@ use support::{SMALL, TINY, is_empty, options, run, samsung, target};
 
 fn small() -> FitOptions {
     options(Workload::KeyValue(SMALL))
+}
+
+/// The small workload on the default drive, run once.
+fn fitted() -> &'static Comparison {
+    static FITTED: OnceLock<Comparison> = OnceLock::new();
+    FITTED.get_or_init(|| run(&small()))
 }
 
 fn tiny_in(directory: &Path) -> FitOptions {
@@ -42,7 +49,7 @@ impl Progress for StopAt {
 
 #[test]
 fn on_a_drive_with_hot_locations_of_its_own_selects_gain_by_the_published_margin() {
-    let c = run(&small());
+    let c = fitted();
     let ratio = c.after.select_per_s / c.before.select_per_s;
     assert!((1.2..2.0).contains(&ratio), "SELECT/s after ÷ before = {ratio}");
     let applied: Vec<_> = c.applied.iter().map(|a| a.name.as_str()).collect();
@@ -55,7 +62,7 @@ fn on_a_drive_with_hot_locations_of_its_own_selects_gain_by_the_published_margin
 
 #[test]
 fn reads_off_hot_locations_fall_from_all_of_them_to_those_of_the_headers() {
-    let c = run(&small());
+    let c = fitted();
     let rule = Rule::ReadChunksAtHotLocations;
     let (before, after) = (finding(&c.findings, rule), finding(&c.findings_after, rule));
     assert_eq!(before.violations, before.requests, "{before:?}");
@@ -67,7 +74,7 @@ fn reads_off_hot_locations_fall_from_all_of_them_to_those_of_the_headers() {
 
 #[test]
 fn every_finding_with_violations_shows_one_and_says_what_would_help() {
-    let c = run(&small());
+    let c = fitted();
     assert!(c.findings.iter().any(|f| f.violations > 0));
     for f in c.findings.iter().chain(&c.findings_after) {
         assert!(f.violations <= f.requests, "{f:?}");
@@ -78,7 +85,7 @@ fn every_finding_with_violations_shows_one_and_says_what_would_help() {
 
 #[test]
 fn what_is_measured_adds_up() {
-    let c = run(&small());
+    let c = fitted();
     for run in [&c.default_page_size, &c.before, &c.after] {
         let flash = run.flash_bytes_programmed.unwrap();
         let amplification = flash as f64 / run.host_bytes_written as f64;
@@ -123,8 +130,8 @@ fn more_inserts_a_transaction_are_fewer_commits_and_more_inserts_a_second() {
 
 #[test]
 fn one_seed_is_one_result_to_the_bit_and_another_seed_is_another() {
-    let first = run(&small());
-    assert!(first == run(&small()));
+    let first = fitted();
+    assert!(*first == run(&small()));
     let other = run(&FitOptions { seed: 2, ..small() });
     assert!(first.before.select_latency != other.before.select_latency);
 }
@@ -136,7 +143,7 @@ fn a_configuration_file_is_a_drive_like_the_preset_that_it_copies() {
     std::fs::write(&path, Preset::find("samsung-960-evo").unwrap().toml).unwrap();
     let name = format!("sim:{}", path.display());
     let mine = run(&FitOptions { target: target(&name), profile: None, ..small() });
-    let preset = run(&FitOptions { profile: None, ..small() });
+    let preset = fitted();
     assert_eq!(mine.target, name);
     assert!(mine.before == preset.before && mine.after == preset.after && mine.findings == preset.findings);
 }

@@ -41,7 +41,7 @@ const WORK: &str = "
     INSERT INTO sale (customer, item, amount) VALUES (2, 6, 3);
     COMMIT;
     SELECT name, length(photo) FROM customer ORDER BY id;
-    UPDATE customer SET photo = randomblob(3000) WHERE id % 50 = 0;
+    UPDATE customer SET photo = zeroblob(3000) WHERE id % 50 = 0;
     SELECT * FROM sold;;
     DELETE FROM customer WHERE id = 299;
     SELECT count(*) FROM stock WHERE amount < 1000;
@@ -133,7 +133,7 @@ fn reads_and_writes_are_told_apart_and_the_page_size_of_the_file_is_the_default_
         assert!(run.select_per_s > 0.0 && run.insert_per_s > 0.0, "{run:?}");
     }
     assert!(c.workload.summary.contains("work.sql") && c.workload.summary.contains("shop.db"));
-    assert!(c == run(&shop.options()) || WORK.contains("randomblob"));
+    assert!(c == run(&shop.options()), "the same statements are the same work");
 }
 
 #[test]
@@ -211,12 +211,13 @@ fn an_sql_error_names_the_file_the_statement_and_what_sqlite_says() {
             "SELECT 1;\n\nINSERT INTO customer VALUES (1, 'twice', NULL);",
             "work.sql, statement 2: UNIQUE constraint failed",
         ),
+        ("SELECT broken FROM log;\nSELECT 2;", "work.sql, statement 1: no such column: broken"),
         ("SELECT ?1;", "work.sql, statement 1: "),
         (".tables", "work.sql, statement 1: near \".\": syntax error"),
         ("SELECT 1; SELECT 'unfinished", "work.sql, statement 2: unrecognized token"),
     ] {
         let error = Shop::new(sql).error().to_string();
-        assert!(error.contains(words) && error.lines().count() == 1, "{sql}: {error}");
+        assert!(error.contains(words) && error.len() < 250 && error.lines().count() == 1, "{sql}: {error}");
     }
 }
 

@@ -78,7 +78,7 @@ impl Session {
         let is_below = error.sqlite_error_code().is_some_and(|code| codes.contains(&code));
         let words = self.vfs.last_error().filter(|_| is_below);
         let below = words.map(|words| format!(" ({words})")).unwrap_or_default();
-        TuneError::Sql { context: format!("{}: {context}", self.label), message: format!("{error}{below}") }
+        TuneError::Sql { context: format!("{}: {context}", self.label), message: format!("{}{below}", words_of(error)) }
     }
 
     /// On a real file system, lets the operating system forget what it has cached of the database, so that the next
@@ -114,6 +114,14 @@ impl Session {
         db.query_row(sql, [], |row| row.get::<_, i64>(0))
             .map(i64::unsigned_abs)
             .map_err(|e| self.sql_error("PRAGMA page_count", &e))
+    }
+}
+
+/// What SQLite itself says, without the statements that rusqlite adds.
+pub(crate) fn words_of(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        other => other.to_string(),
     }
 }
 

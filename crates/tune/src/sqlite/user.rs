@@ -10,7 +10,7 @@ use rusqlite::{Batch, Connection, ErrorCode, OpenFlags, Statement, ffi};
 use tempfile::TempDir;
 
 use super::run::Rounds;
-use super::session::Session;
+use super::session::{Session, words_of};
 use super::workload::check_page_cache;
 use crate::{TuneError, WorkloadDescription};
 
@@ -175,7 +175,7 @@ fn plain_error(path: &Path, error: &rusqlite::Error) -> TuneError {
             "has a flashwise layout, so that plain SQLite cannot read it; give it as flashwise sqlite export writes it"
                 .to_owned()
         }
-        _ => error.to_string(),
+        _ => words_of(error),
     };
     TuneError::Sql { context: path.display().to_string(), message }
 }
