@@ -137,6 +137,7 @@ fn bad_input_gets_one_line_that_says_what_and_where_and_the_right_exit_code() {
         (&["fit", "sqlite", "--report", "a.db"], 1, "a.db"),
         (&["fit", "sqlite", "--rows", "0"], 2, "rows"),
         (&["fit", "sqlite", "--save-database", "a.db"], 5, "a.db: exists"),
+        (&["fit", "sqlite", "--save-database", "x", "--save-trace", "x"], 2, "name the same file"),
         (&["fit", "sqlite", "--db", "none.db", "--sql", "bad.sql"], 1, "none.db"),
         (&["fit", "sqlite", "--db", "a.db", "--sql", "bad.sql"], 1, "statement 2"),
         (&["fit", "sqlite", "--db", "broken.toml", "--sql", "bad.sql"], 1, "broken.toml"),

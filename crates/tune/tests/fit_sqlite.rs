@@ -269,3 +269,13 @@ fn a_workload_that_cannot_be_is_an_error_of_the_options() {
         assert!(matches!(error, TuneError::Options(_)), "{workload:?}: {error}");
     }
 }
+
+#[test]
+fn a_trace_that_cannot_be_saved_leaves_no_saved_database_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let saved = directory.path().join("saved.db");
+    let trace = directory.path().join("missing/trace.csv");
+    let failing = FitOptions { save_database: Some(saved.clone()), save_trace: Some(trace), ..small() };
+    assert!(fit(&failing, &mut Silent).is_err());
+    assert!(!saved.exists());
+}

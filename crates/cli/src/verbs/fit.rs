@@ -23,6 +23,9 @@ pub fn run(database: FitDatabase, output: &Output) -> Result<ExitCode, Failure> 
     for path in [&options.save_database, &options.save_trace].into_iter().flatten() {
         check_new(path)?;
     }
+    if options.save_database.is_some() && options.save_database == options.save_trace {
+        return Err(Failure::usage("--save-database and --save-trace name the same file"));
+    }
     let fit_options = FitOptions {
         target,
         workload,

@@ -88,16 +88,23 @@ pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparis
     let plan = plan::plan(&profile, page_now);
     let runs = Runs::measure(options, &plan, page_now, progress)?;
     if let Some(path) = &options.save_trace {
-        save_trace(path, &runs.before().trace)?;
+        let saved = save_trace(path, &runs.before().trace);
+        if let (Err(_), Some(database)) = (&saved, &options.save_database) {
+            // It was new at the start: nothing of a fit that fails stays behind.
+            let _ = std::fs::remove_file(database);
+        }
+        saved?;
     }
     Ok(runs.compare(options, profile, plan, description))
 }
 
-/// Writes a trace into a new file.
+/// Writes a trace into a new file, wholly or not at all.
 fn save_trace(path: &Path, trace: &IoTrace) -> Result<(), TuneError> {
     let file = std::fs::File::create_new(path).map_err(|e| TuneError::file(path, &e))?;
-    flashwise_trace::write_csv(trace, std::io::BufWriter::new(file))
-        .map_err(|e| TuneError::File { path: path.to_owned(), message: e.to_string() })
+    flashwise_trace::write_csv(trace, std::io::BufWriter::new(file)).map_err(|e| {
+        let _ = std::fs::remove_file(path);
+        TuneError::File { path: path.to_owned(), message: e.to_string() }
+    })
 }
 
 /// The measured runs; `before` and `after` are absent where nothing is applied.
