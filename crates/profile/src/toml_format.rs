@@ -34,10 +34,8 @@ impl DeviceProfile {
     /// # Errors
     /// When the text is no profile, or one of another version.
     pub fn from_toml(text: &str, path: &str) -> Result<Self, ProfileError> {
-        let malformed = |e: toml::de::Error| ProfileError::Malformed {
-            path: path.to_owned(),
-            reason: e.to_string().trim().replace('\n', " "),
-        };
+        let malformed =
+            |e: toml::de::Error| ProfileError::Malformed { path: path.to_owned(), reason: one_line(text, &e) };
         let profile: Self = toml::from_str(text).map_err(malformed)?;
         if profile.schema != SCHEMA || profile.schema_version != SCHEMA_VERSION {
             let (schema, version) = (profile.schema, profile.schema_version);
@@ -53,4 +51,11 @@ impl DeviceProfile {
     pub fn to_toml(&self) -> Result<String, ProfileError> {
         Ok(toml::to_string(self)?)
     }
+}
+
+/// The parser's message in one line, with the line number.
+fn one_line(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().trim().replace('\n', " ");
+    let line = error.span().and_then(|span| text.get(..span.start)).map(|before| 1 + before.matches('\n').count());
+    line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"))
 }

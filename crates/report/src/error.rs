@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// A file or a directory could not be written.
-    #[error("{path}: the report cannot be written: {reason}")]
+    #[error("{}: the report cannot be written: {}", path.display(), words(reason))]
     Write {
         /// The file or the directory.
         path: PathBuf,
@@ -24,4 +24,9 @@ impl ReportError {
         let path = path.to_owned();
         move |reason| Self::Write { path, reason }
     }
+}
+
+/// What the system says; behind it come the number and the name of a temporary file, which nobody asked for.
+fn words(reason: &std::io::Error) -> String {
+    reason.to_string().split(" (os error").next().unwrap_or_default().to_owned()
 }
