@@ -1,5 +1,5 @@
 //! A drive in memory for tests: dead simple, in virtual time, with faults on demand.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test file uses its share")]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
