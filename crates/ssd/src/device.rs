@@ -7,15 +7,14 @@ use flashwise_block::{
     Request,
 };
 
-use crate::LOGICAL_PAGE_BYTES;
 use crate::config::{DeviceConfig, Mapping};
 use crate::controller::collection::UnitCollector;
 use crate::controller::read::RowRead;
-use crate::controller::write::WriteBuffer;
-use crate::controller::{Active, ByteRange};
+use crate::controller::write::{ParkedPage, WriteBuffer};
+use crate::controller::{Active, ByteRange, PageSize};
 use crate::error::SsdError;
 use crate::event::{Event, EventQueue};
-use crate::flash::{Finished, FlashArray, Owner, Timing};
+use crate::flash::{Finished, FlashAddress, FlashArray, Owner, Timing};
 use crate::ftl::{Ftl, Location};
 use crate::host::HostInterface;
 use crate::list::{Fifo, Slab};
@@ -27,6 +26,7 @@ use crate::payload::Payload;
 /// without take the same time and leave no bytes behind.
 pub struct SimulatedSsd {
     pub(crate) config: DeviceConfig,
+    pub(crate) page: PageSize,
     info: DeviceInfo,
     pub(crate) now_ns: u64,
     pub(crate) events: EventQueue,
@@ -41,6 +41,9 @@ pub struct SimulatedSsd {
     outstanding: usize,
 
     pub(crate) buffer: WriteBuffer,
+    /// Pages that wait for room in their unit, unit by unit.
+    pub(crate) parked: Vec<Fifo>,
+    pub(crate) parked_pages: Slab<ParkedPage>,
     pub(crate) collectors: Vec<UnitCollector>,
     pub(crate) ftl: Ftl,
     pub(crate) flash: FlashArray,
@@ -64,7 +67,7 @@ impl SimulatedSsd {
         config.check(&config.name)?;
         let ftl = match config.ftl.mapping {
             Mapping::Page => Ftl::new(&config),
-            Mapping::InPlace => Ftl::idle(),
+            Mapping::InPlace => Ftl::idle(&config),
         };
         let info = DeviceInfo {
             name: config.name.clone(),
@@ -74,7 +77,9 @@ impl SimulatedSsd {
             queue_depth: config.host.queue_depth,
             clock: Clock::Virtual,
         };
+        let page = PageSize::new(config.ftl.logical_page_bytes);
         Ok(Self {
+            page,
             info,
             now_ns: 0,
             events: EventQueue::default(),
@@ -85,13 +90,15 @@ impl SimulatedSsd {
             completed: VecDeque::new(),
             outstanding: 0,
             buffer: WriteBuffer {
-                capacity_pages: config.controller.write_buffer_bytes / LOGICAL_PAGE_BYTES,
+                capacity_pages: config.controller.write_buffer_bytes / page.bytes(),
                 used_pages: 0,
                 waiting: Fifo::default(),
             },
+            parked: vec![Fifo::default(); ftl.geometry.units as usize],
+            parked_pages: Slab::default(),
             collectors: vec![UnitCollector::default(); ftl.geometry.units as usize],
             flash: FlashArray::new(config.flash.channels, config.ways(), Timing::new(&config.flash, seed)),
-            payload: Payload::default(),
+            payload: Payload::new(page.bytes()),
             counters: DeviceCounters::default(),
             flash_counters: FlashCounters::default(),
             row_reads: Vec::new(),
@@ -122,8 +129,10 @@ impl SimulatedSsd {
         self.ftl.check()?;
         let superpages = self.ftl.host_superpages().iter();
         let buffered: u64 = superpages.map(|&superpage| u64::from(self.ftl.superpages[superpage].filled)).sum();
-        if buffered != self.buffer.used_pages {
-            return Err(format!("the write buffer counts {} pages and holds {buffered}", self.buffer.used_pages));
+        let parked = self.parked_pages.taken() as u64;
+        if buffered + parked != self.buffer.used_pages {
+            let (used, held) = (self.buffer.used_pages, buffered + parked);
+            return Err(format!("the write buffer counts {used} pages and holds {held}"));
         }
         let known = self.in_drive as usize + self.host_queue.len() + self.completed.len();
         if known != self.outstanding {
@@ -151,17 +160,14 @@ impl SimulatedSsd {
         if self.is_in_place() { Some(logical_page) } else { self.ftl.trim(logical_page) }
     }
 
-    /// The die that a slot is on, and the row that is sensed with it.
-    pub(crate) fn die_and_row(&self, slot: u32) -> (u32, u32) {
-        if self.is_in_place() {
-            return (self.die_in_place(slot), slot);
-        }
-        (self.ftl.geometry.die_of(slot), slot / self.ftl.geometry.slots)
+    /// Where a slot is, with everything that is sensed by one command with it.
+    pub(crate) fn address_of(&self, slot: u32) -> FlashAddress {
+        if self.is_in_place() { self.address_in_place(slot) } else { self.ftl.geometry.address_of(slot) }
     }
 
     /// The bytes that an active request names.
     pub(crate) fn range_of(&self, request: u32) -> Option<ByteRange> {
-        self.active[request].request.as_ref().map(ByteRange::of)
+        self.active[request].request.as_ref().map(|request| ByteRange::of(request, self.page))
     }
 
     /// Takes requests from the host's queue for as long as the drive's queue has a place.

@@ -50,6 +50,3 @@ pub use config::DeviceConfig;
 pub use device::SimulatedSsd;
 pub use error::SsdError;
 pub use preset::{PRESETS, Preset};
-
-/// Bytes of a logical page, the unit that the FTL maps.
-pub const LOGICAL_PAGE_BYTES: u64 = 4096;

@@ -24,6 +24,11 @@ impl<T: Default> Slab<T> {
         })
     }
 
+    /// Slots in use.
+    pub(crate) fn taken(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
     /// Gives a slot back.
     pub(crate) fn give_back(&mut self, index: u32) {
         debug_assert!(!self.free.contains(&index), "slot {index} is given back twice");

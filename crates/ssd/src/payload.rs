@@ -5,18 +5,19 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::LOGICAL_PAGE_BYTES;
-
-type Page = Box<[u8; LOGICAL_PAGE_BYTES as usize]>;
-
 /// Contents of physical slots; a slot without an entry holds zeros.
-#[derive(Default)]
 pub(crate) struct Payload {
+    page_bytes: usize,
     /// Looked up by key only, never iterated: a hash map's order cannot reach a result.
-    pages: FxHashMap<u32, Page>,
+    pages: FxHashMap<u32, Box<[u8]>>,
 }
 
 impl Payload {
+    /// Nothing but zeros, in slots of `page_bytes`.
+    pub(crate) fn new(page_bytes: u64) -> Self {
+        Self { page_bytes: page_bytes as usize, pages: FxHashMap::default() }
+    }
+
     /// Copies `from..` of a slot into `into`.
     pub(crate) fn read(&self, slot: u32, from: usize, into: &mut [u8]) {
         match self.pages.get(&slot) {
@@ -27,8 +28,15 @@ impl Payload {
 
     /// Stores `bytes` at `from` in a slot.
     pub(crate) fn write(&mut self, slot: u32, from: usize, bytes: &[u8]) {
-        let page = self.pages.entry(slot).or_insert_with(|| Box::new([0; LOGICAL_PAGE_BYTES as usize]));
+        let page = self.pages.entry(slot).or_insert_with(|| vec![0; self.page_bytes].into());
         page[from..from + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Fills `from..to` of a slot with zeros.
+    pub(crate) fn zero(&mut self, slot: u32, from: usize, to: usize) {
+        if let Some(page) = self.pages.get_mut(&slot) {
+            page[from..to].fill(0);
+        }
     }
 
     /// What `old` held is in `new` from now on.

@@ -5,7 +5,7 @@
 mod support;
 
 use flashwise_block::{BlockDevice, ByteSize, Request};
-use flashwise_ssd::config::Interface;
+use flashwise_ssd::config::{Interface, Placement, StaticOrder};
 use flashwise_ssd::{DeviceConfig, Preset, SimulatedSsd};
 use proptest::prelude::*;
 
@@ -14,13 +14,20 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
     let groups = (1_u32..=4, 1_u32..=3, 1_u32..=3, 1_u32..=2);
     let shape = (1_u32..=3, 9_u32..=24, 1_u32..=12, prop::sample::select(vec![4096_u64, 8192, 16384]));
     let rest = (2_u32..=4, 0.2_f64..1.01, any::<bool>(), any::<bool>(), 1_u32..=32, 0_u64..=4, 1_u64..=3);
-    (groups, shape, rest).prop_map(|(groups, shape, (keep, fill, plp, sata, depth, buffer, stripe))| {
+    let placement =
+        prop::sample::select(vec![Placement::Stripe, Placement::Static, Placement::RoundRobin, Placement::LeastLoaded]);
+    let ftl = (placement, prop::sample::select(StaticOrder::all()), any::<bool>(), 0_u32..3);
+    (groups, shape, rest, ftl).prop_map(|(groups, shape, (keep, fill, plp, sata, depth, buffer, stripe), ftl)| {
         let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
         let flash = &mut config.flash;
         (flash.channels, flash.chips_per_channel, flash.dies_per_chip) = (groups.0 * groups.1, groups.2, groups.3);
         (flash.planes_per_die, flash.blocks_per_plane, flash.pages_per_block) = (shape.0, shape.1, shape.2);
         flash.page_bytes = shape.3;
         (config.ftl.superpage_channels, config.ftl.superpage_ways) = (groups.0, groups.2);
+        (config.ftl.placement, config.ftl.static_order) = (ftl.0, ftl.1);
+        config.ftl.superpage_planes = ftl.2.then_some(1);
+        config.ftl.logical_page_bytes = (4096 << ftl.3).min(shape.3);
+        let page = config.ftl.logical_page_bytes;
         config.ftl.stripe_bytes = stripe * config.superpage_bytes();
         config.ftl.gc_free_superblocks = keep;
         config.host.max_transfer_bytes = 128 << 10;
@@ -30,7 +37,7 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
         let open = config.raw_bytes() / u64::from(shape.1 * shape.2);
         config.controller.write_buffer_bytes = (128 << 10) + 2 * open + buffer * 65536;
         let usable = config.raw_bytes() as f64 * f64::from(shape.1 - keep - 4) / f64::from(shape.1);
-        config.capacity_bytes = ((usable * fill) as u64 / 4096 * 4096).max(4096);
+        config.capacity_bytes = ((usable * fill) as u64 / page * page).max(page);
         config
     })
 }

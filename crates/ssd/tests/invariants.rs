@@ -6,6 +6,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Nanos, Operation, Request, execute};
+use flashwise_ssd::config::Placement;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
 use support::tiny;
@@ -19,9 +20,22 @@ fn small_drives() -> Vec<DeviceConfig> {
     vec![
         tiny("samsung-960-evo", ByteSize::mib(7), 13, 4),
         tiny("toshiba-xg5", ByteSize::mib(7), 13, 4),
+        plane_by_plane(Placement::Static),
+        plane_by_plane(Placement::LeastLoaded),
         tiny("micron-m500", ByteSize(3 << 20), 12, 8),
         xpoint,
     ]
+}
+
+/// A drive whose planes program by themselves, one logical page of 16 KiB at a time.
+fn plane_by_plane(placement: Placement) -> DeviceConfig {
+    let mut config = tiny("samsung-960-evo", ByteSize::mib(7), 13, 4);
+    config.ftl.placement = placement;
+    config.ftl.superpage_planes = Some(1);
+    config.ftl.logical_page_bytes = config.flash.page_bytes;
+    config.controller.write_buffer_bytes = ByteSize::kib(64).bytes();
+    config.check("plane by plane").unwrap();
+    config
 }
 
 #[derive(Clone, Debug)]

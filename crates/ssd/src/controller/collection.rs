@@ -97,7 +97,7 @@ impl SimulatedSsd {
         let geometry = self.ftl.geometry;
         self.bytes_of_die.fill(0);
         for slot in self.ftl.valid_slots(collection.victim, collection.row) {
-            self.bytes_of_die[geometry.die_index(slot) as usize] += crate::LOGICAL_PAGE_BYTES as u32;
+            self.bytes_of_die[geometry.die_index(slot) as usize] += self.page.bytes() as u32;
         }
         let mut reads = 0;
         for n in 0..geometry.dies_per_unit {
@@ -105,8 +105,8 @@ impl SimulatedSsd {
             if bytes > 0 {
                 self.flash_counters.bytes_read.0 += u64::from(bytes);
                 reads += 1;
-                let (die, owner) = (geometry.die_in_unit(unit, n), Owner::Gc { unit });
-                let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, die, bytes));
+                let (at, owner) = (geometry.address(collection.victim, collection.row, n), Owner::Gc { unit });
+                let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
                 self.flash.issue(op, self.now_ns, &mut self.events);
             }
         }
@@ -186,7 +186,7 @@ impl SimulatedSsd {
             collector.erasing.push(Erasing { block, ops_left: geometry.dies_per_unit });
             for n in 0..geometry.dies_per_unit {
                 let owner = Owner::Erase { unit, block };
-                let op = FlashOp::new(FlashOpKind::Erase, owner, geometry.die_in_unit(unit, n), 0);
+                let op = FlashOp::new(FlashOpKind::Erase, owner, geometry.address(block, 0, n), 0);
                 let op = self.flash.prepare(op);
                 self.flash.issue(op, self.now_ns, &mut self.events);
             }
@@ -209,6 +209,7 @@ impl SimulatedSsd {
             self.move_row(unit);
         }
         self.collect_if_needed(unit);
+        self.place_parked(unit);
         self.admit_writes();
     }
 }

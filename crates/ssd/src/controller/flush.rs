@@ -32,8 +32,8 @@ impl SimulatedSsd {
         }
     }
 
-    /// All of a write is in the buffer: it completes, or waits for the flash if it is forced.
-    pub(crate) fn write_admitted(&mut self, request: u32) {
+    /// All of a write is in the buffer and placed: it completes, or waits for the flash if it is forced.
+    pub(crate) fn write_placed(&mut self, request: u32) {
         let mut touched = std::mem::take(&mut self.active[request].touched);
         for (superpage, generation) in touched.drain(..) {
             let record = &self.ftl.superpages[superpage];

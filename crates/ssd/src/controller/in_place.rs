@@ -4,10 +4,9 @@
 //! the other, directly in their place; where it covers a granule only in part, the page is read first. There is no
 //! volatile buffer: a write completes when the medium has it, and a flush has nothing to wait for.
 
-use crate::LOGICAL_PAGE_BYTES;
 use crate::controller::PageSpan;
 use crate::device::SimulatedSsd;
-use crate::flash::{FlashOp, FlashOpKind, Owner};
+use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
 
 /// Granules that a span touches, and whether it covers all of them wholly.
 fn granules(span: PageSpan, granule: usize) -> (u32, bool) {
@@ -16,10 +15,12 @@ fn granules(span: PageSpan, granule: usize) -> (u32, bool) {
 }
 
 impl SimulatedSsd {
-    /// Die and row of a logical page that has its place for ever.
-    pub(crate) fn die_in_place(&self, logical_page: u32) -> u32 {
+    /// The place of a logical page that keeps it for ever; what stands for its block is the page itself, because no
+    /// two pages are sensed together.
+    pub(crate) fn address_in_place(&self, logical_page: u32) -> FlashAddress {
         let (channels, ways) = (self.config.flash.channels, self.config.ways());
-        logical_page % channels * ways + logical_page / channels % ways
+        let die = logical_page % channels * ways + logical_page / channels % ways;
+        FlashAddress { die, plane: 0, planes: 1, row: 0, block: logical_page }
     }
 
     /// Takes a write's data and, where granules are covered in part only, reads their pages.
@@ -56,11 +57,11 @@ impl SimulatedSsd {
         for span in range.spans() {
             let (steps, _) = granules(span, granule as usize);
             let bytes = steps * granule as u32;
-            debug_assert!(u64::from(bytes) <= LOGICAL_PAGE_BYTES);
+            debug_assert!(u64::from(bytes) <= self.page.bytes());
             self.flash_counters.bytes_programmed.0 += u64::from(bytes);
             self.flash_counters.padding_bytes.0 += u64::from(bytes) - span.len() as u64;
-            let die = self.die_in_place(span.logical_page);
-            let mut op = FlashOp::new(FlashOpKind::Program, Owner::InPlace { request }, die, bytes);
+            let at = self.address_in_place(span.logical_page);
+            let mut op = FlashOp::new(FlashOpKind::Program, Owner::InPlace { request }, at, bytes);
             op.array_steps = steps;
             let op = self.flash.prepare(op);
             self.flash.issue(op, self.now_ns, &mut self.events);
@@ -70,11 +71,15 @@ impl SimulatedSsd {
 
 #[cfg(test)]
 mod tests {
+    use flashwise_block::{ByteSize, Request};
+
     use super::*;
+    use crate::controller::{ByteRange, PageSize};
 
     #[test]
     fn granules_are_counted_as_touched_and_known_as_covered() {
-        let span = |from, to| PageSpan { logical_page: 0, from, to, in_buffer: 0 };
+        let range = |from, to| ByteRange::of(&Request::write(ByteSize(from), ByteSize(to - from)), PageSize::new(4096));
+        let span = |from, to| range(from, to).span(0);
         assert_eq!(granules(span(0, 1024), 1024), (1, true));
         assert_eq!(granules(span(0, 512), 1024), (1, false));
         assert_eq!(granules(span(512, 2560), 1024), (3, false));

@@ -19,7 +19,6 @@ pub mod write;
 
 use flashwise_block::{Nanos, Request};
 
-use crate::LOGICAL_PAGE_BYTES;
 use crate::list::{Fifo, Linked, NONE};
 
 /// A request that the drive has taken.
@@ -33,8 +32,8 @@ pub(crate) struct Active {
     pub(crate) finish_ns: u64,
     /// Flash commands that the firmware has not issued yet.
     pub(crate) to_dispatch: Fifo,
-    /// Logical pages of a write that are placed.
-    pub(crate) placed: u32,
+    /// Logical pages of a write that are in the write buffer.
+    pub(crate) taken: u32,
     /// Superpages that a forced write's pages are in, with their generation.
     pub(crate) touched: Vec<(u32, u64)>,
     next: u32,
@@ -51,9 +50,27 @@ impl Active {
     pub(crate) fn start(&mut self, request: Request, submitted_at: Nanos) {
         self.request = Some(request);
         self.submitted_at = submitted_at;
-        (self.pending, self.finish_ns, self.placed, self.next) = (0, 0, 0, NONE);
+        (self.pending, self.finish_ns, self.taken, self.next) = (0, 0, 0, NONE);
         self.to_dispatch = Fifo::default();
         self.touched.clear();
+    }
+}
+
+/// The length of a logical page, a power of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageSize {
+    shift: u32,
+}
+
+impl PageSize {
+    /// `bytes` must be a power of two.
+    pub(crate) fn new(bytes: u64) -> Self {
+        debug_assert!(bytes.is_power_of_two());
+        Self { shift: bytes.trailing_zeros() }
+    }
+
+    pub(crate) fn bytes(self) -> u64 {
+        1 << self.shift
     }
 }
 
@@ -67,12 +84,13 @@ pub(crate) struct PageSpan {
     pub(crate) to: usize,
     /// Where the span starts in the request's buffer.
     pub(crate) in_buffer: usize,
+    page: PageSize,
 }
 
 impl PageSpan {
     /// Whether the whole logical page is meant.
     pub(crate) fn is_whole(&self) -> bool {
-        self.from == 0 && self.to == LOGICAL_PAGE_BYTES as usize
+        self.from == 0 && self.to as u64 == self.page.bytes()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -83,32 +101,35 @@ impl PageSpan {
 /// The range of bytes that a request names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByteRange {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
+    start: u64,
+    end: u64,
+    page: PageSize,
 }
 
 impl ByteRange {
-    pub(crate) fn of(request: &Request) -> Self {
+    pub(crate) fn of(request: &Request, page: PageSize) -> Self {
         let start = request.offset.bytes();
-        Self { start, end: start + request.length.bytes() }
+        Self { start, end: start + request.length.bytes(), page }
     }
 
     /// Logical pages touched.
     pub(crate) fn pages(self) -> u32 {
-        (self.end.div_ceil(LOGICAL_PAGE_BYTES) - self.start / LOGICAL_PAGE_BYTES) as u32
+        let shift = self.page.shift;
+        (((self.end + self.page.bytes() - 1) >> shift) - (self.start >> shift)) as u32
     }
 
     /// The `n`th logical page touched.
     pub(crate) fn span(self, n: u32) -> PageSpan {
-        let page = self.start / LOGICAL_PAGE_BYTES + u64::from(n);
-        let page_start = page * LOGICAL_PAGE_BYTES;
+        let page = (self.start >> self.page.shift) + u64::from(n);
+        let page_start = page << self.page.shift;
         let from = self.start.max(page_start);
-        let to = self.end.min(page_start + LOGICAL_PAGE_BYTES);
+        let to = self.end.min(page_start + self.page.bytes());
         PageSpan {
             logical_page: page as u32,
             from: (from - page_start) as usize,
             to: (to - page_start) as usize,
             in_buffer: (from - self.start) as usize,
+            page: self.page,
         }
     }
 
@@ -124,8 +145,9 @@ mod tests {
 
     #[test]
     fn a_range_is_split_at_logical_pages() {
-        let spans: Vec<_> = ByteRange { start: 3_584, end: 8_704 }.spans().collect();
-        let span = |logical_page, from, to, in_buffer| PageSpan { logical_page, from, to, in_buffer };
+        let page = PageSize::new(4096);
+        let spans: Vec<_> = ByteRange { start: 3_584, end: 8_704, page }.spans().collect();
+        let span = |logical_page, from, to, in_buffer| PageSpan { logical_page, from, to, in_buffer, page };
         assert_eq!(spans, [span(0, 3_584, 4_096, 0), span(1, 0, 4_096, 512), span(2, 0, 512, 4_608)]);
         assert!(spans[1].is_whole() && !spans[0].is_whole());
     }

@@ -7,15 +7,14 @@
 use crate::controller::{ByteRange, PageSpan};
 use crate::device::SimulatedSsd;
 use crate::event::Event;
-use crate::flash::{Finished, FlashOp, FlashOpKind, Owner};
+use crate::flash::{Finished, FlashAddress, FlashOp, FlashOpKind, Owner};
 use crate::ftl::Location;
 
 /// A flash command of the request that is being taken apart.
 #[derive(Clone, Copy)]
 pub(crate) struct RowRead {
     op: u32,
-    die: u32,
-    row: u32,
+    at: FlashAddress,
 }
 
 impl SimulatedSsd {
@@ -50,17 +49,17 @@ impl SimulatedSsd {
 
     /// Adds a slot to the command that senses its row, or prepares that command.
     fn read_slot(&mut self, request: u32, slot: u32, span: PageSpan) {
-        let (die, row) = self.die_and_row(slot);
+        let at = self.address_of(slot);
         let unit = self.config.flash.transfer_unit_bytes as usize;
         let bytes = (span.to.next_multiple_of(unit) - span.from / unit * unit) as u32;
         self.flash_counters.bytes_read.0 += u64::from(bytes);
         let recent = self.row_reads.iter().rev().take(2 * self.config.flash.channels as usize);
-        if let Some(read) = recent.copied().find(|read| read.die == die && read.row == row) {
+        if let Some(read) = recent.copied().find(|read| read.at == at) {
             self.flash.prepared()[read.op].transfer_bytes += bytes;
             return;
         }
-        let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, Owner::Read { request }, die, bytes));
-        self.row_reads.push(RowRead { op, die, row });
+        let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, Owner::Read { request }, at, bytes));
+        self.row_reads.push(RowRead { op, at });
     }
 
     /// Copies the data of a read that carries a buffer.

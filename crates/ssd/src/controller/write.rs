@@ -1,14 +1,35 @@
 //! Writes and trims: the write buffer, and what the FTL makes of it.
 //!
 //! A write completes when all of it is in the write buffer; a forced write when it is on flash. The buffer is counted
-//! in logical pages: a page takes room from its placement to the end of its superpage's program command. Writes that
-//! find no room wait in the order of arrival.
+//! in logical pages: a page takes room from its admission to the end of its superpage's program command. Writes that
+//! find no room wait in the order of arrival. A page that is bound to a unit without a free superblock is parked: it
+//! holds its room in the buffer and does not keep others, bound for other units, from theirs.
 
 use crate::controller::{ByteRange, PageSpan};
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, Owner};
 use crate::ftl::{Location, Placement, Stream};
-use crate::list::Fifo;
+use crate::list::{Fifo, Linked};
+
+/// A page in the write buffer whose unit has no room for it yet.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ParkedPage {
+    request: u32,
+    n: u32,
+    next: u32,
+}
+
+impl ParkedPage {
+    fn set(&mut self, request: u32, n: u32) {
+        (self.request, self.n) = (request, n);
+    }
+}
+
+impl Linked for ParkedPage {
+    fn next(&mut self) -> &mut u32 {
+        &mut self.next
+    }
+}
 
 /// How full the write buffer is.
 pub(crate) struct WriteBuffer {
@@ -37,11 +58,11 @@ impl SimulatedSsd {
 
     /// Reads a whole logical page of which only a part is written.
     pub(crate) fn read_for_fill(&mut self, request: u32, slot: u32) {
-        let bytes = crate::LOGICAL_PAGE_BYTES as u32;
-        let (die, _) = self.die_and_row(slot);
+        let bytes = self.page.bytes() as u32;
+        let at = self.address_of(slot);
         self.flash_counters.bytes_read.0 += u64::from(bytes);
         self.active[request].pending += 1;
-        let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, Owner::Fill { request }, die, bytes));
+        let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, Owner::Fill { request }, at, bytes));
         self.flash.issue(op, self.now_ns, &mut self.events);
     }
 
@@ -58,34 +79,82 @@ impl SimulatedSsd {
                 return;
             }
             self.buffer.waiting.pop(&mut self.active);
-            self.write_admitted(request);
+            self.all_pages_taken(request);
         }
     }
 
-    /// Places the pages of a write; `false` when it has to wait for room with the rest.
+    /// Takes the pages of a write into the buffer and places them; `false` when it has to wait with the rest.
     fn admit(&mut self, request: u32) -> bool {
         let Some(range) = self.range_of(request) else { return true };
         let pages = range.pages();
-        while self.active[request].placed < pages {
-            let n = self.active[request].placed;
-            let span = range.span(n);
-            let has_room = self.buffer.used_pages < self.buffer.capacity_pages;
-            let old = self.ftl.slot_of(span.logical_page);
-            let Some(placement) = self.ftl.place(span.logical_page, has_room) else {
+        while self.active[request].taken < pages {
+            let n = self.active[request].taken;
+            if !self.take_page(request, range.span(n), (n, pages)) {
                 return false;
-            };
-            self.active[request].placed += 1;
-            self.ftl.placed_in_write(n, pages);
-            self.store(request, span, old, placement);
-            self.remember_for_fua(request, placement.superpage);
-            if placement.new_slot {
-                self.buffer.used_pages += 1;
             }
-            if placement.full {
-                self.program_superpage(placement.superpage);
-            }
+            self.active[request].taken += 1;
         }
         true
+    }
+
+    /// Takes one page of a write into the buffer; `false` when it has to wait for room.
+    fn take_page(&mut self, request: u32, span: PageSpan, nth: (u32, u32)) -> bool {
+        let old = self.ftl.slot_of(span.logical_page);
+        if let Some(placement) = self.ftl.overwrite_in_buffer(span.logical_page, nth) {
+            self.store(request, span, old, placement);
+            self.remember_for_fua(request, placement.superpage);
+            return true;
+        }
+        if self.buffer.used_pages >= self.buffer.capacity_pages {
+            return false;
+        }
+        if let Some(placement) = self.ftl.place(span.logical_page, nth, self.flash.commands_of_die()) {
+            self.buffer.used_pages += 1;
+            self.page_placed(request, span, old, placement);
+            return true;
+        }
+        let Some(unit) = self.ftl.bound_unit(span.logical_page) else { return false };
+        self.buffer.used_pages += 1;
+        self.active[request].pending += 1;
+        let page = self.parked_pages.take();
+        self.parked_pages[page].set(request, nth.0);
+        self.parked[unit as usize].push(&mut self.parked_pages, page);
+        true
+    }
+
+    /// A page has its slot: its content goes there, and a superpage that it fills is programmed.
+    fn page_placed(&mut self, request: u32, span: PageSpan, old: Option<u32>, placement: Placement) {
+        self.store(request, span, old, placement);
+        self.remember_for_fua(request, placement.superpage);
+        if placement.full {
+            self.program_superpage(placement.superpage);
+        }
+    }
+
+    /// A unit has room again: the pages that waited for it are placed in the order in which they came.
+    pub(crate) fn place_parked(&mut self, unit: u32) {
+        while let Some(page) = self.parked[unit as usize].peek() {
+            let ParkedPage { request, n, .. } = self.parked_pages[page];
+            let Some(range) = self.range_of(request) else { return };
+            let span = range.span(n);
+            let nth = (n, range.pages());
+            let old = self.ftl.slot_of(span.logical_page);
+            let Some(placement) = self.ftl.place(span.logical_page, nth, self.flash.commands_of_die()) else { return };
+            self.parked[unit as usize].pop(&mut self.parked_pages);
+            self.parked_pages.give_back(page);
+            self.page_placed(request, span, old, placement);
+            self.active[request].pending -= 1;
+            if self.active[request].pending == 0 && self.active[request].taken == nth.1 {
+                self.write_placed(request);
+            }
+        }
+    }
+
+    /// All of a write is in the buffer; what has its place may complete.
+    fn all_pages_taken(&mut self, request: u32) {
+        if self.active[request].pending == 0 {
+            self.write_placed(request);
+        }
     }
 
     /// Brings a page's content to its new slot.
@@ -113,8 +182,9 @@ impl SimulatedSsd {
         self.ftl.close_superpage(superpage);
         let record = &self.ftl.superpages[superpage];
         let (unit, stream, filled) = (record.unit, record.stream, u64::from(record.filled));
+        let (block, row) = (record.block, record.row);
         let geometry = self.ftl.geometry;
-        let page = crate::LOGICAL_PAGE_BYTES;
+        let page = self.page.bytes();
         let padding = (u64::from(geometry.slots) - filled) * page;
         self.flash_counters.bytes_programmed.0 += u64::from(geometry.slots) * page;
         self.flash_counters.padding_bytes.0 += padding;
@@ -122,9 +192,9 @@ impl SimulatedSsd {
             self.flash_counters.gc_bytes_moved.0 += filled * page;
         }
         for n in 0..geometry.dies_per_unit {
-            let die = geometry.die_in_unit(unit, n);
+            let at = geometry.address(block, row, n);
             let (owner, bytes) = (Owner::Superpage { superpage }, geometry.program_bytes_per_die);
-            let op = self.flash.prepare(FlashOp::new(FlashOpKind::Program, owner, die, bytes));
+            let op = self.flash.prepare(FlashOp::new(FlashOpKind::Program, owner, at, bytes));
             self.flash.issue(op, self.now_ns, &mut self.events);
         }
         self.collect_if_needed(unit);
@@ -174,10 +244,9 @@ impl SimulatedSsd {
 
     /// A trim of a part of a page keeps the page but its bytes read as zeros.
     fn zero_partial_pages(&mut self, range: ByteRange) {
-        const ZEROS: [u8; crate::LOGICAL_PAGE_BYTES as usize] = [0; crate::LOGICAL_PAGE_BYTES as usize];
         for span in range.spans().filter(|span| !span.is_whole()) {
             if let Some(slot) = self.slot_of(span.logical_page) {
-                self.payload.write(slot, span.from, &ZEROS[..span.len()]);
+                self.payload.zero(slot, span.from, span.to);
             }
         }
     }

@@ -77,12 +77,27 @@ pub(crate) enum Owner {
     },
 }
 
+/// The planes of one die that a command names, and the page or block in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FlashAddress {
+    /// The die, counted over the drive; die `d` is on channel `d / ways`.
+    pub(crate) die: u32,
+    /// The first plane.
+    pub(crate) plane: u8,
+    /// How many planes, from the first one on.
+    pub(crate) planes: u8,
+    /// The page in its block.
+    pub(crate) row: u16,
+    /// The superblock, counted over the drive.
+    pub(crate) block: u32,
+}
+
 /// One command to one die.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlashOp {
     pub(crate) kind: FlashOpKind,
     pub(crate) owner: Owner,
-    pub(crate) die: u32,
+    pub(crate) at: FlashAddress,
     /// Bytes over the channel.
     pub(crate) transfer_bytes: u32,
     /// Array operations one after the other: 1, or granules of a write in place.
@@ -93,8 +108,8 @@ pub(crate) struct FlashOp {
 
 impl FlashOp {
     /// A command that nobody has issued yet.
-    pub(crate) fn new(kind: FlashOpKind, owner: Owner, die: u32, transfer_bytes: u32) -> Self {
-        Self { kind, owner, die, transfer_bytes, array_steps: 1, next: NONE }
+    pub(crate) fn new(kind: FlashOpKind, owner: Owner, at: FlashAddress, transfer_bytes: u32) -> Self {
+        Self { kind, owner, at, transfer_bytes, array_steps: 1, next: NONE }
     }
 }
 
@@ -132,6 +147,8 @@ pub(crate) struct FlashArray {
     dies: Vec<Die>,
     channels: Vec<Channel>,
     dies_per_channel: u32,
+    /// Commands that wait or run on each die.
+    commands_of_die: Vec<u32>,
     timing: Timing,
 }
 
@@ -145,6 +162,7 @@ impl FlashArray {
             dies: vec![die; (channels * ways) as usize],
             channels: vec![channel; channels as usize],
             dies_per_channel: ways,
+            commands_of_die: vec![0; (channels * ways) as usize],
             timing,
         }
     }
@@ -163,15 +181,21 @@ impl FlashArray {
 
     /// The channel of a prepared command.
     pub(crate) fn channel_of(&self, op: u32) -> u32 {
-        self.ops[op].die / self.dies_per_channel
+        self.ops[op].at.die / self.dies_per_channel
+    }
+
+    /// How many commands wait or run on each die.
+    pub(crate) fn commands_of_die(&self) -> &[u32] {
+        &self.commands_of_die
     }
 
     /// Issues a prepared command.
     pub(crate) fn issue(&mut self, op: u32, now_ns: u64, events: &mut EventQueue) {
-        let FlashOp { die, kind, .. } = self.ops[op];
+        let FlashOp { at: FlashAddress { die, .. }, kind, .. } = self.ops[op];
         let waiting = &mut self.dies[die as usize];
         let list = if kind == FlashOpKind::Read { &mut waiting.reads } else { &mut waiting.writes };
         list.push(&mut self.ops, op);
+        self.commands_of_die[die as usize] += 1;
         self.start_die(die, now_ns, events);
     }
 
@@ -190,7 +214,7 @@ impl FlashArray {
     /// A channel's transfer is over.
     pub(crate) fn transfer_done(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) -> Option<Finished> {
         let op = std::mem::replace(&mut self.channels[channel as usize].current, NONE);
-        let FlashOp { kind, die, array_steps, .. } = self.ops[op];
+        let FlashOp { kind, at: FlashAddress { die, .. }, array_steps, .. } = self.ops[op];
         let finished = if kind == FlashOpKind::Read {
             Some(self.finish(op, now_ns, events))
         } else {
@@ -204,8 +228,9 @@ impl FlashArray {
     fn finish(&mut self, op: u32, now_ns: u64, events: &mut EventQueue) -> Finished {
         let done = self.ops[op];
         self.ops.give_back(op);
-        self.dies[done.die as usize].current = NONE;
-        self.start_die(done.die, now_ns, events);
+        self.dies[done.at.die as usize].current = NONE;
+        self.commands_of_die[done.at.die as usize] -= 1;
+        self.start_die(done.at.die, now_ns, events);
         Finished { op: done, transfer_ns: self.timing.transfer_ns(done.transfer_bytes) }
     }
 
@@ -250,7 +275,8 @@ mod tests {
         let mut flash = FlashArray::new(1, 2, timing);
         let mut events = EventQueue::default();
         for &(kind, die, bytes) in ops {
-            let op = flash.prepare(FlashOp::new(kind, Owner::None, die, bytes));
+            let at = FlashAddress { die, planes: 1, ..FlashAddress::default() };
+            let op = flash.prepare(FlashOp::new(kind, Owner::None, at, bytes));
             flash.issue(op, 0, &mut events);
         }
         let mut ends = Vec::new();
@@ -260,7 +286,7 @@ mod tests {
                 Event::TransferDone { channel } => flash.transfer_done(channel, now, &mut events),
                 other => panic!("{other:?}"),
             };
-            ends.extend(finished.map(|f| (f.op.die, now)));
+            ends.extend(finished.map(|f| (f.op.at.die, now)));
         }
         ends
     }

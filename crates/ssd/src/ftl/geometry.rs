@@ -1,7 +1,7 @@
 //! Parallel units, superblocks, superpages and slots: how the FTL counts the flash.
 //!
 //! ```text
-//!   parallel unit   some dies (ways) of each channel in a group; programs and erases as one
+//!   parallel unit   some planes of some dies (ways) of each channel in a group; programs and erases as one
 //!     superblock    the same block of all its planes; erased as one
 //!       superpage   the same page of all its planes; programmed as one (row of a superblock)
 //!         slot      room for one logical page
@@ -12,8 +12,8 @@
 //! Inside a superpage the pages are filled one after the other: channel by channel, then way by way, then plane by
 //! plane.
 
-use crate::LOGICAL_PAGE_BYTES;
 use crate::config::DeviceConfig;
+use crate::flash::FlashAddress;
 
 /// The counts that turn a slot number into a place in the flash.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,10 @@ pub(crate) struct Geometry {
     channels_per_unit: u32,
     /// Dies of a channel.
     ways: u32,
+    /// Units that share the same dies, on other planes.
+    plane_groups: u32,
+    /// Planes of a die that belong to one unit.
+    pub(crate) planes_per_unit: u32,
     /// Dies of a unit.
     pub(crate) dies_per_unit: u32,
     /// Superblocks of a unit.
@@ -43,21 +47,25 @@ pub(crate) struct Geometry {
 impl Geometry {
     pub(crate) fn new(config: &DeviceConfig) -> Self {
         let flash = &config.flash;
-        let slots_per_page = (flash.page_bytes / LOGICAL_PAGE_BYTES) as u32;
+        let slots_per_page = (flash.page_bytes / config.ftl.logical_page_bytes) as u32;
+        let planes_per_unit = config.superpage_planes();
+        let plane_groups = flash.planes_per_die / planes_per_unit;
         let channels_per_unit = config.ftl.superpage_channels;
         let (ways, dies_per_unit) = (config.ways(), channels_per_unit * config.ftl.superpage_ways);
-        let units_per_group = ways / config.ftl.superpage_ways;
+        let units_per_group = ways / config.ftl.superpage_ways * plane_groups;
         Self {
             units: flash.channels / channels_per_unit * units_per_group,
             units_per_group,
             channels_per_unit,
             ways,
+            plane_groups,
+            planes_per_unit,
             dies_per_unit,
             superblocks: flash.blocks_per_plane,
             rows: flash.pages_per_block,
-            slots: dies_per_unit * flash.planes_per_die * slots_per_page,
+            slots: dies_per_unit * planes_per_unit * slots_per_page,
             slots_per_page,
-            program_bytes_per_die: flash.planes_per_die * flash.page_bytes as u32,
+            program_bytes_per_die: planes_per_unit * flash.page_bytes as u32,
         }
     }
 
@@ -68,6 +76,8 @@ impl Geometry {
             units_per_group: 1,
             channels_per_unit: 1,
             ways: 1,
+            plane_groups: 1,
+            planes_per_unit: 1,
             dies_per_unit: 1,
             superblocks: 1,
             rows: 1,
@@ -103,10 +113,10 @@ impl Geometry {
         (superpage / self.rows, superpage % self.rows)
     }
 
-    /// Die of a slot.
-    pub(crate) fn die_of(&self, slot: u32) -> u32 {
-        let unit = slot / self.slots_per_superblock() / self.superblocks;
-        self.die_in_unit(unit, self.die_index(slot))
+    /// Where a slot is.
+    pub(crate) fn address_of(&self, slot: u32) -> FlashAddress {
+        let (block, row) = self.block_and_row(slot);
+        self.address(block, row, self.die_index(slot))
     }
 
     /// Which of its unit's dies a slot is on.
@@ -119,6 +129,18 @@ impl Geometry {
         let (group, unit_in_group) = (unit / self.units_per_group, unit % self.units_per_group);
         let channel = group * self.channels_per_unit + n % self.channels_per_unit;
         let ways_per_unit = self.dies_per_unit / self.channels_per_unit;
-        channel * self.ways + unit_in_group * ways_per_unit + n / self.channels_per_unit
+        channel * self.ways + unit_in_group / self.plane_groups * ways_per_unit + n / self.channels_per_unit
+    }
+
+    /// The first of a unit's planes.
+    pub(crate) fn first_plane(&self, unit: u32) -> u32 {
+        unit % self.plane_groups * self.planes_per_unit
+    }
+
+    /// The planes that a command to a unit's `n`th die names, in a row of a superblock (counted over the drive).
+    pub(crate) fn address(&self, block: u32, row: u32, n: u32) -> FlashAddress {
+        let unit = block / self.superblocks;
+        let (plane, planes) = (self.first_plane(unit) as u8, self.planes_per_unit as u8);
+        FlashAddress { die: self.die_in_unit(unit, n), plane, planes, row: row as u16, block }
     }
 }

@@ -1,39 +1,24 @@
 //! The flash translation layer: where data goes, where it is, what becomes free.
 //!
-//! A write is cut into pieces of `stripe_bytes` from its start. Each piece goes to the next *group* of channels, round
-//! robin; inside the group the unit (some of its dies) follows from the logical address, superpage by superpage:
-//!
-//! ```text
-//!   unit = group(round robin by piece) · units of a group + (logical page ÷ slots of a superpage) mod units of a group
-//! ```
-//!
-//! So a piece is spread over the dies of its group without conflict, and successive pieces go to different channels.
-//! With one channel a group, a piece of 64 KiB lies on one channel: a read that starts in the middle of it is served
-//! by that channel and the next one. With all channels in one group, a piece lies on all of them.
-//!
-//! Inside a unit, data fills the open superpage in the order of arrival. A superpage is programmed when it is full, or
-//! padded when a flush or a forced write cannot wait. When the unit that is due has no room, the piece goes to the next
-//! group that has some.
-//!
-//! Source of the parts: page-mapped FTL with static (way) and dynamic (channel) allocation as surveyed in Tavakkol et
-//! al., "Performance Evaluation of Dynamic Page Allocation Strategies in SSDs", ACM TOMPECS 1(2), 2016. The
-//! combination is chosen because it shows what Kakaraparthy et al. (PVLDB 13(4), 2019) measured: chunks, hot locations,
-//! and their loss through chunk-sized writes off alignment.
+//! A placement policy ([`placement`]) names the parallel unit that a written page goes to. Inside the unit, data fills
+//! the open superpage in the order of arrival. A superpage is programmed when it is full, or padded when a flush or a
+//! forced write cannot wait.
 
 pub(crate) mod gc;
 pub(crate) mod geometry;
 pub(crate) mod mapping;
+pub(crate) mod placement;
 pub(crate) mod superblock;
 
 use std::collections::VecDeque;
 
 use crate::config::{DeviceConfig, GcPolicy};
 use crate::list::{NONE, Slab};
-use crate::{LOGICAL_PAGE_BYTES, ftl::superblock::BlockState};
 use gc::{Greedy, VictimPolicy};
 use geometry::Geometry;
 use mapping::Mapping;
-use superblock::Superblocks;
+use placement::{AnyPlacement, PlacementPolicy};
+use superblock::{BlockState, Superblocks};
 
 /// Free superblocks that only garbage collection may open, so that it can always finish.
 const GC_RESERVE: usize = 1;
@@ -133,9 +118,7 @@ pub(crate) struct Ftl {
     generation: u64,
     /// Superpages with host data that are not on flash yet, in no order.
     host_superpages: Vec<u32>,
-    /// The group that the present or next piece goes to.
-    group: u32,
-    stripe_slots: u32,
+    placement: AnyPlacement,
     gc_free_superblocks: usize,
 }
 
@@ -147,16 +130,16 @@ impl Ftl {
         let policy = match config.ftl.gc_policy {
             GcPolicy::Greedy => Box::new(Greedy::new(units, superblocks, geometry.slots_per_superblock())),
         };
-        let logical_pages = config.capacity_bytes / LOGICAL_PAGE_BYTES;
-        let stripe_slots = (config.ftl.stripe_bytes / LOGICAL_PAGE_BYTES) as u32;
-        Self::with(geometry, logical_pages, policy, stripe_slots, config.ftl.gc_free_superblocks as usize)
+        let logical_pages = config.capacity_bytes / config.ftl.logical_page_bytes;
+        let placement = AnyPlacement::new(config, &geometry);
+        Self::with(geometry, logical_pages, policy, placement, config.ftl.gc_free_superblocks as usize)
     }
 
     fn with(
         geometry: Geometry,
         logical_pages: u64,
         policy: Box<dyn VictimPolicy + Send>,
-        stripe_slots: u32,
+        placement: AnyPlacement,
         gc_free_superblocks: usize,
     ) -> Self {
         let Geometry { units, superblocks, .. } = geometry;
@@ -169,17 +152,16 @@ impl Ftl {
             units: (0..units).map(unit).collect(),
             superpages: Slab::default(),
             generation: 0,
-            group: 0,
             host_superpages: Vec::new(),
-            stripe_slots,
+            placement,
             gc_free_superblocks,
         }
     }
 
     /// Stands in for an FTL where the medium is written in place.
-    pub(crate) fn idle() -> Self {
+    pub(crate) fn idle(config: &DeviceConfig) -> Self {
         let geometry = Geometry::trivial();
-        Self::with(geometry, 0, Box::new(Greedy::new(1, 1, 1)), 1, 0)
+        Self::with(geometry, 0, Box::new(Greedy::new(1, 1, 1)), AnyPlacement::new(config, &geometry), 0)
     }
 
     /// Where a logical page is.
@@ -189,32 +171,33 @@ impl Ftl {
         if row < self.superblocks[block].programmed_rows { Location::Flash(slot) } else { Location::Buffer(slot) }
     }
 
-    /// The `n`th page of a write of `pages` is placed: where a piece ends, the next one goes to the next group.
-    pub(crate) fn placed_in_write(&mut self, n: u32, pages: u32) {
-        if n + 1 == pages || (n + 1).is_multiple_of(self.stripe_slots) {
-            self.group = (self.group + 1) % self.geometry.groups();
-        }
-    }
-
-    /// Finds the host's page a slot; `None` when no unit has room or `may_grow` is not given and a new slot would be
-    /// needed.
-    pub(crate) fn place(&mut self, logical_page: u32, may_grow: bool) -> Option<Placement> {
-        if let Some(placement) = self.overwrite_in_buffer(logical_page) {
-            return Some(placement);
-        }
-        if !may_grow {
-            return None;
-        }
-        let in_group = logical_page / self.geometry.slots % self.geometry.units_per_group;
-        let groups = self.geometry.groups();
-        let unit = (0..groups)
-            .map(|n| (self.group + n) % groups * self.geometry.units_per_group + in_group)
-            .find(|&unit| self.has_room(unit))?;
+    /// Finds the host's page a slot; `None` when no unit that may take it has room. `n` is its place in a write of
+    /// `pages` pages, `commands_of_die` the work that each die has.
+    pub(crate) fn place(
+        &mut self,
+        logical_page: u32,
+        (n, pages): (u32, u32),
+        commands_of_die: &[u32],
+    ) -> Option<Placement> {
+        let mut attempt = 0;
+        let unit = loop {
+            let unit = self.placement.unit(logical_page, attempt, commands_of_die)?;
+            if self.has_room(unit) {
+                break unit;
+            }
+            attempt += 1;
+        };
+        self.placement.placed(unit, n, pages);
         self.append(unit, Stream::Host, logical_page)
     }
 
-    /// A page that is in a superpage which is still open needs no new slot.
-    fn overwrite_in_buffer(&self, logical_page: u32) -> Option<Placement> {
+    /// The one unit that a logical page is bound to; `None` where any unit may take it.
+    pub(crate) fn bound_unit(&self, logical_page: u32) -> Option<u32> {
+        self.placement.bound_unit(logical_page)
+    }
+
+    /// Overwrites a page that is in a superpage which is still open; it needs no new slot.
+    pub(crate) fn overwrite_in_buffer(&mut self, logical_page: u32, (n, pages): (u32, u32)) -> Option<Placement> {
         let slot = self.mapping.slot_of(logical_page)?;
         let (block, row) = self.geometry.block_and_row(slot);
         let superpage = self.units[(block / self.geometry.superblocks) as usize].host.superpage;
@@ -222,7 +205,11 @@ impl Ftl {
             return None;
         }
         let open = &self.superpages[superpage];
-        (open.block == block && open.row == row).then_some(Placement { slot, superpage, new_slot: false, full: false })
+        if open.block != block || open.row != row {
+            return None;
+        }
+        self.placement.overwritten(n, pages);
+        Some(Placement { slot, superpage, new_slot: false, full: false })
     }
 
     fn has_room(&self, unit: u32) -> bool {

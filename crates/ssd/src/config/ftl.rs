@@ -1,0 +1,227 @@
+//! The flash translation layer's side of a configuration.
+
+use std::fmt;
+
+use flashwise_block::ByteSize;
+use serde::{Deserialize, Serialize};
+
+use super::DeviceConfig;
+use super::check::Checker;
+use crate::error::SsdError;
+
+/// How logical pages find their place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mapping {
+    /// Log-structured page mapping: a write goes to a clean page, the old one becomes invalid.
+    Page,
+    /// Each logical page has its place for ever; for media without erase.
+    InPlace,
+}
+
+/// Which parallel unit a written page goes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// A write is cut into pieces of `stripe_bytes`; each piece goes to the next group of channels, and inside the
+    /// group to the unit that follows from the logical address.
+    #[default]
+    Stripe,
+    /// The unit follows from the logical address alone, in the order of `static_order`.
+    Static,
+    /// Each page goes to the next unit, whatever its address: channels first, then ways, then planes.
+    RoundRobin,
+    /// Each page goes to the channel, and on it to the die, with the least work waiting.
+    LeastLoaded,
+}
+
+/// A level of parallelism.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// C: channels.
+    Channel,
+    /// W: ways, the chips of a channel.
+    Way,
+    /// D: dies of a chip.
+    Die,
+    /// P: planes of a die.
+    Plane,
+}
+
+/// In which order successive logical pages go over the levels of parallelism; the first level changes fastest.
+///
+/// Written as four letters, such as `CWDP`. Source: Tavakkol et al., ACM TOMPECS 1(2), 2016, which compares all 24.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct StaticOrder(pub [Level; 4]);
+
+impl Default for StaticOrder {
+    fn default() -> Self {
+        Self([Level::Channel, Level::Way, Level::Die, Level::Plane])
+    }
+}
+
+impl Level {
+    /// All levels with their letters.
+    pub const ALL: [(char, Self); 4] = [('C', Self::Channel), ('W', Self::Way), ('D', Self::Die), ('P', Self::Plane)];
+
+    fn letter(self) -> char {
+        Self::ALL[self as usize].0
+    }
+}
+
+impl StaticOrder {
+    /// All 24 orders.
+    pub fn all() -> Vec<Self> {
+        let levels = Level::ALL.map(|(_, level)| level);
+        let mut orders = Vec::with_capacity(24);
+        for n in 0..256_usize {
+            let order = [n >> 6, (n >> 4) & 3, (n >> 2) & 3, n & 3].map(|i| levels[i]);
+            if levels.iter().all(|level| order.contains(level)) {
+                orders.push(Self(order));
+            }
+        }
+        orders
+    }
+}
+
+impl fmt::Display for StaticOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|level| write!(f, "{}", level.letter()))
+    }
+}
+
+impl From<StaticOrder> for String {
+    fn from(order: StaticOrder) -> Self {
+        order.to_string()
+    }
+}
+
+impl TryFrom<String> for StaticOrder {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let found = Self::all().into_iter().find(|order| order.to_string() == text);
+        found.ok_or_else(|| format!("static_order = {text:?}: it is the letters C, W, D and P in some order, as CWDP"))
+    }
+}
+
+/// Which superblock garbage collection takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GcPolicy {
+    /// The sealed superblock with the fewest valid pages.
+    #[default]
+    Greedy,
+}
+
+/// The flash translation layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FtlConfig {
+    /// How logical pages find their place.
+    pub mapping: Mapping,
+    /// Bytes of a logical page, the unit that the FTL maps; a power of two.
+    #[serde(default = "default_logical_page_bytes")]
+    pub logical_page_bytes: u64,
+    /// Which parallel unit a written page goes to.
+    #[serde(default)]
+    pub placement: Placement,
+    /// The order of levels for `placement = "static"`.
+    #[serde(default)]
+    pub static_order: StaticOrder,
+    /// For `placement = "stripe"`: a write is cut into pieces of this length from its start.
+    pub stripe_bytes: u64,
+    /// Channels that program one superpage together; the channels form groups of this size.
+    #[serde(default = "one")]
+    pub superpage_channels: u32,
+    /// Dies on each of these channels that program one superpage together.
+    #[serde(default = "one")]
+    pub superpage_ways: u32,
+    /// Planes of each of these dies that program one superpage together; by default all of them.
+    #[serde(default)]
+    pub superpage_planes: Option<u32>,
+    /// Which superblock garbage collection takes.
+    #[serde(default)]
+    pub gc_policy: GcPolicy,
+    /// Garbage collection starts in a parallel unit when it has fewer free superblocks than this.
+    pub gc_free_superblocks: u32,
+}
+
+fn default_logical_page_bytes() -> u64 {
+    4096
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Superblocks that garbage collection of a unit has emptied and not yet erased, at most, because their last data is in
+/// a superpage that is not full yet.
+pub(crate) const EMPTIED_MAX: usize = 2;
+
+/// Superblocks of a unit, beside the free ones, that may hold nothing valid at a time: the one that the host fills, the
+/// one that garbage collection fills, and emptied victims.
+const NOT_HOLDING_DATA: u32 = 2 + EMPTIED_MAX as u32;
+
+impl FtlConfig {
+    pub(super) fn check(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let page = self.logical_page_bytes;
+        let possible = page.is_power_of_two() && (512..=1 << 20).contains(&page);
+        checker.require("ftl.logical_page_bytes", page, possible, "it is a power of two between 512 and 1 MiB")?;
+        let (channels, together) = (config.flash.channels, self.superpage_channels);
+        let reason = format!("the {channels} channels must split into groups of this size");
+        checker.require("ftl.superpage_channels", together, divides(together, channels), reason)?;
+        let (ways, together) = (config.ways(), self.superpage_ways);
+        let reason = format!("the {ways} dies of a channel must split into groups of this size");
+        checker.require("ftl.superpage_ways", together, divides(together, ways), reason)?;
+        let (planes, together) = (config.flash.planes_per_die, config.superpage_planes());
+        let reason = format!("the {planes} planes of a die must split into groups of this size");
+        checker.require("ftl.superpage_planes", together, divides(together, planes), reason)?;
+        let alone = self.superpage_channels == 1 && self.superpage_ways == 1;
+        let reason = "it needs superpages of one die (superpage_channels = 1, superpage_ways = 1)";
+        checker.require("ftl.placement", "static", alone || self.placement != Placement::Static, reason)
+    }
+
+    pub(super) fn check_page_mapping(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let page = config.flash.page_bytes;
+        checker.multiple("flash.page_bytes", page, self.logical_page_bytes)?;
+        let superpage = config.superpage_bytes();
+        let superblock = superpage * u64::from(config.flash.pages_per_block);
+        let (stripe, keep) = (self.stripe_bytes, self.gc_free_superblocks);
+        let reason = format!("it must be a multiple of the superpage's {}", ByteSize(superpage));
+        let possible = stripe > 0 && stripe.is_multiple_of(superpage);
+        checker.require("ftl.stripe_bytes", stripe, possible || self.placement != Placement::Stripe, reason)?;
+        let blocks = config.flash.blocks_per_plane;
+        let reason = format!("it must be at least 2 and leave room in the {blocks} blocks of a plane");
+        let leaves_room = keep.saturating_add(NOT_HOLDING_DATA) < blocks;
+        checker.require("ftl.gc_free_superblocks", keep, keep >= 2 && leaves_room, reason)?;
+        let usable = config.units() * superblock * u64::from(blocks - keep - NOT_HOLDING_DATA);
+        let raw = config.raw_bytes();
+        let reason = format!(
+            "the flash has {}, of which garbage collection needs {}; at most {usable} bytes can be offered",
+            ByteSize(raw),
+            ByteSize(raw - usable)
+        );
+        checker.require("capacity_bytes", config.capacity_bytes, config.capacity_bytes <= usable, reason)
+    }
+}
+
+fn divides(part: u32, whole: u32) -> bool {
+    part > 0 && whole.is_multiple_of(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_24_static_orders_and_each_is_read_back_from_its_letters() {
+        let orders = StaticOrder::all();
+        assert_eq!(orders.len(), 24);
+        for order in orders {
+            assert_eq!(StaticOrder::try_from(order.to_string()), Ok(order));
+        }
+        assert!(StaticOrder::try_from("CWDD".to_owned()).is_err());
+    }
+}

@@ -1,0 +1,178 @@
+//! What a drive is built of, as one TOML file.
+//!
+//! Every key carries its unit in its name. Unknown keys, missing keys and impossible values are refused with the key,
+//! the value and what would be right.
+
+mod check;
+mod controller;
+mod flash;
+mod ftl;
+mod host;
+
+use flashwise_block::ByteSize;
+use serde::{Deserialize, Serialize};
+
+use crate::Preset;
+use crate::error::SsdError;
+use check::Checker;
+
+pub use controller::ControllerConfig;
+pub use flash::FlashConfig;
+pub(crate) use ftl::EMPTIED_MAX;
+pub use ftl::{FtlConfig, GcPolicy, Level, Mapping, Placement, StaticOrder};
+pub use host::{HostConfig, Interface};
+
+/// A whole drive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceConfig {
+    /// Model, for people.
+    pub name: String,
+    /// Bytes that the host can address.
+    pub capacity_bytes: u64,
+    /// Host interface.
+    pub host: HostConfig,
+    /// Controller.
+    pub controller: ControllerConfig,
+    /// Flash translation layer.
+    pub ftl: FtlConfig,
+    /// Medium.
+    pub flash: FlashConfig,
+}
+
+impl DeviceConfig {
+    /// One of the presets.
+    ///
+    /// # Errors
+    /// When there is no preset of that name.
+    pub fn preset(name: &str) -> Result<Self, SsdError> {
+        let preset = Preset::find(name)?;
+        Self::from_toml(preset.toml, &format!("preset {name}"))
+    }
+
+    /// Reads and checks a configuration; `path` is for messages.
+    ///
+    /// # Errors
+    /// When the text does not parse or describes no possible drive.
+    pub fn from_toml(text: &str, path: &str) -> Result<Self, SsdError> {
+        let config: Self = toml::from_str(text).map_err(|e| syntax_error(text, path, &e))?;
+        config.check(path)?;
+        Ok(config)
+    }
+
+    /// Dies on one channel.
+    pub fn ways(&self) -> u32 {
+        self.flash.chips_per_channel * self.flash.dies_per_chip
+    }
+
+    /// Planes of a die that program one superpage together.
+    pub fn superpage_planes(&self) -> u32 {
+        self.ftl.superpage_planes.unwrap_or(self.flash.planes_per_die)
+    }
+
+    /// Parallel units: what programs and erases as one.
+    pub fn units(&self) -> u64 {
+        let groups = u64::from(self.flash.channels / self.ftl.superpage_channels);
+        groups
+            * u64::from(self.ways() / self.ftl.superpage_ways)
+            * u64::from(self.flash.planes_per_die / self.superpage_planes())
+    }
+
+    /// Raw bytes of the medium; saturates where a configuration that was not checked has more than fit 64 bits.
+    pub fn raw_bytes(&self) -> u64 {
+        self.flash.raw_bytes().unwrap_or(u64::MAX)
+    }
+
+    /// Bytes of a superpage: what is programmed in one go.
+    pub fn superpage_bytes(&self) -> u64 {
+        let dies = u64::from(self.ftl.superpage_channels) * u64::from(self.ftl.superpage_ways);
+        dies * u64::from(self.superpage_planes()) * self.flash.page_bytes
+    }
+
+    /// Over-provisioning: (raw − addressable) ÷ addressable.
+    pub fn over_provisioning(&self) -> f64 {
+        self.raw_bytes() as f64 / self.capacity_bytes as f64 - 1.0
+    }
+
+    /// Refuses what describes no possible drive.
+    ///
+    /// # Errors
+    /// With the first impossible key.
+    pub fn check(&self, path: &str) -> Result<(), SsdError> {
+        let checker = Checker { path };
+        let page = self.ftl.logical_page_bytes;
+        self.flash.check(page, &checker)?;
+        self.ftl.check(self, &checker)?;
+        self.host.check(page, &checker)?;
+        self.controller.check(&checker)?;
+        self.check_size(&checker)?;
+        match self.ftl.mapping {
+            Mapping::Page => {
+                self.ftl.check_page_mapping(self, &checker)?;
+                self.controller.check_buffer(self, &checker)
+            }
+            Mapping::InPlace => self.check_in_place(&checker),
+        }
+    }
+
+    fn check_size(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
+        checker.multiple("flash.page_bytes", self.flash.page_bytes, self.ftl.logical_page_bytes)?;
+        checker.multiple("capacity_bytes", self.capacity_bytes, self.ftl.logical_page_bytes)?;
+        let pages = self.flash.raw_bytes().map(|bytes| bytes / self.ftl.logical_page_bytes);
+        let fits = pages.is_some_and(|pages| pages <= LOGICAL_PAGES_MAX);
+        let reason = format!("the flash has more than 2^30 logical pages of {}", ByteSize(self.ftl.logical_page_bytes));
+        checker.require("flash.blocks_per_plane", self.flash.blocks_per_plane, fits, reason)
+    }
+
+    fn check_in_place(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let fits = self.capacity_bytes <= self.raw_bytes();
+        let reason = format!("the medium has only {}", ByteSize(self.raw_bytes()));
+        checker.require("capacity_bytes", self.capacity_bytes, fits, reason)?;
+        let page = self.flash.page_bytes;
+        let reason = "a medium that is written in place is simulated with pages of one logical page";
+        checker.require("flash.page_bytes", page, page == self.ftl.logical_page_bytes, reason)
+    }
+}
+
+/// Most logical pages: 2³⁰, 4 TiB of pages of 4 KiB, whose page map and its inverse take 8 GiB of address space.
+const LOGICAL_PAGES_MAX: u64 = 1 << 30;
+
+/// The parser's message in one line, with the line number.
+fn syntax_error(text: &str, path: &str, error: &toml::de::Error) -> SsdError {
+    let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+    let message = error.message().trim().replace('\n', " ");
+    let reason = line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"));
+    SsdError::Syntax { path: path.to_owned(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn broken(change: impl FnOnce(&mut DeviceConfig)) -> String {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        change(&mut config);
+        config.check("mine.toml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_impossible_value_is_told_with_file_key_value_and_reason() {
+        assert_eq!(
+            broken(|c| c.flash.pages_per_block = 0),
+            "mine.toml: flash.pages_per_block = 0: a block needs at least one page"
+        );
+        assert!(broken(|c| c.capacity_bytes = c.raw_bytes()).contains("garbage collection needs"));
+        assert!(broken(|c| c.ftl.superpage_channels = 3).contains("groups of this size"));
+        assert!(broken(|c| c.flash.array_time_jitter = f64::NAN).contains("between 0 and 0.5"));
+        assert!(broken(|c| c.controller.write_buffer_bytes = 4096).contains("at least"));
+        assert!(broken(|c| (c.host.interface, c.host.queue_depth) = (Interface::Sata, 64)).contains("at most 32"));
+        assert!(broken(|c| c.flash.blocks_per_plane = 1 << 24).contains("2^30 logical pages"));
+    }
+
+    #[test]
+    fn an_unknown_key_is_told_with_its_line() {
+        let text = Preset::find("samsung-960-evo").unwrap().toml.replace("read_ns", "raed_ns");
+        let error = DeviceConfig::from_toml(&text, "mine.toml").unwrap_err().to_string();
+        assert!(error.starts_with("mine.toml: line ") && error.contains("raed_ns"), "{error}");
+    }
+}

@@ -1,0 +1,93 @@
+//! Placement: which parallel unit the host's next page goes to.
+//!
+//! One type a policy, chosen by `ftl.placement`. A policy names the unit that is due and, where the address does not
+//! bind it, the ones to try when that unit has no room.
+
+mod least_loaded;
+mod round_robin;
+mod static_order;
+mod stripe;
+
+use super::geometry::Geometry;
+use crate::config::{DeviceConfig, Placement};
+use least_loaded::LeastLoaded;
+use round_robin::RoundRobin;
+use static_order::Static;
+use stripe::Stripe;
+
+/// Names the unit for the host's next page.
+pub(crate) trait PlacementPolicy {
+    /// The `attempt`th choice for a logical page; `None` when there are no more choices. `commands_of_die` counts the
+    /// commands that wait or run on each die.
+    fn unit(&self, logical_page: u32, attempt: u32, commands_of_die: &[u32]) -> Option<u32>;
+
+    /// The `n`th page of a write of `pages` pages was placed in `unit`.
+    fn placed(&mut self, unit: u32, n: u32, pages: u32);
+
+    /// The `n`th page of a write of `pages` pages took the place of one that was still in an open superpage.
+    fn overwritten(&mut self, n: u32, pages: u32) {
+        let _ = (n, pages);
+    }
+
+    /// The one unit that a logical page is bound to; `None` where any unit may take it.
+    fn bound_unit(&self, logical_page: u32) -> Option<u32> {
+        let _ = logical_page;
+        None
+    }
+}
+
+/// The policies, behind one type so that placing a page needs no indirect call.
+pub(crate) enum AnyPlacement {
+    /// See [`Stripe`].
+    Stripe(Stripe),
+    /// See [`Static`].
+    Static(Static),
+    /// See [`RoundRobin`].
+    RoundRobin(RoundRobin),
+    /// See [`LeastLoaded`].
+    LeastLoaded(LeastLoaded),
+}
+
+impl AnyPlacement {
+    /// The policy that a configuration names.
+    pub(crate) fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
+        match config.ftl.placement {
+            Placement::Stripe => Self::Stripe(Stripe::new(config, geometry)),
+            Placement::Static => Self::Static(Static::new(config)),
+            Placement::RoundRobin => Self::RoundRobin(RoundRobin::new(geometry)),
+            Placement::LeastLoaded => Self::LeastLoaded(LeastLoaded::new(geometry)),
+        }
+    }
+}
+
+macro_rules! each {
+    ($self:expr, $policy:ident => $call:expr) => {
+        match $self {
+            AnyPlacement::Stripe($policy) => $call,
+            AnyPlacement::Static($policy) => $call,
+            AnyPlacement::RoundRobin($policy) => $call,
+            AnyPlacement::LeastLoaded($policy) => $call,
+        }
+    };
+}
+
+impl PlacementPolicy for AnyPlacement {
+    #[inline]
+    fn unit(&self, logical_page: u32, attempt: u32, commands_of_die: &[u32]) -> Option<u32> {
+        each!(self, policy => policy.unit(logical_page, attempt, commands_of_die))
+    }
+
+    #[inline]
+    fn placed(&mut self, unit: u32, n: u32, pages: u32) {
+        each!(self, policy => policy.placed(unit, n, pages))
+    }
+
+    #[inline]
+    fn overwritten(&mut self, n: u32, pages: u32) {
+        each!(self, policy => policy.overwritten(n, pages))
+    }
+
+    fn bound_unit(&self, logical_page: u32) -> Option<u32> {
+        each!(self, policy => policy.bound_unit(logical_page))
+    }
+}

@@ -1,0 +1,60 @@
+//! Round robin: each superpage's worth of pages goes to the next unit, whatever its address; channels change fastest.
+//!
+//! Source: the dynamic allocation of Tavakkol et al., ACM TOMPECS 1(2), 2016, in its simplest form.
+
+use super::PlacementPolicy;
+use crate::ftl::geometry::Geometry;
+
+/// One unit after the other, channel by channel.
+pub(crate) struct RoundRobin {
+    /// Pages placed, modulo a whole round.
+    turn: u32,
+    units: u32,
+    groups: u32,
+    units_per_group: u32,
+    slots: u32,
+}
+
+impl RoundRobin {
+    pub(crate) fn new(geometry: &Geometry) -> Self {
+        let Geometry { units, units_per_group, slots, .. } = *geometry;
+        Self { turn: 0, units, groups: geometry.groups(), units_per_group, slots }
+    }
+}
+
+impl PlacementPolicy for RoundRobin {
+    #[inline]
+    fn unit(&self, _: u32, attempt: u32, _: &[u32]) -> Option<u32> {
+        if attempt == self.units {
+            return None;
+        }
+        let turn = (self.turn / self.slots + attempt) % self.units;
+        Some(turn % self.groups * self.units_per_group + turn / self.groups)
+    }
+
+    #[inline]
+    fn placed(&mut self, _: u32, _: u32, _: u32) {
+        self.turn += 1;
+        if self.turn == self.units * self.slots {
+            self.turn = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_change_first_and_a_superpage_is_filled_before_the_next_unit_is_due() {
+        let mut policy = RoundRobin { turn: 0, units: 4, groups: 2, units_per_group: 2, slots: 2 };
+        let mut order = Vec::new();
+        for _ in 0..10 {
+            let unit = policy.unit(0, 0, &[]).unwrap();
+            policy.placed(unit, 0, 1);
+            order.push(unit);
+        }
+        assert_eq!(order, [0, 0, 2, 2, 1, 1, 3, 3, 0, 0]);
+        assert_eq!((policy.unit(0, 3, &[]), policy.unit(0, 4, &[])), (Some(0), None));
+    }
+}
