@@ -6,7 +6,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Nanos, Operation, Request, execute};
-use flashwise_ssd::config::Placement;
+use flashwise_ssd::config::{Mapping, Placement};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
 use support::tiny;
@@ -22,6 +22,8 @@ fn small_drives() -> Vec<DeviceConfig> {
         tiny("toshiba-xg5", ByteSize::mib(7), 13, 4),
         plane_by_plane(Placement::Static),
         plane_by_plane(Placement::LeastLoaded),
+        mapping_blocks(Mapping::Block),
+        mapping_blocks(Mapping::Fast),
         tiny("micron-m500", ByteSize(3 << 20), 12, 8),
         xpoint,
     ]
@@ -35,6 +37,14 @@ fn plane_by_plane(placement: Placement) -> DeviceConfig {
     config.ftl.logical_page_bytes = config.flash.page_bytes;
     config.controller.write_buffer_bytes = ByteSize::kib(64).bytes();
     config.check("plane by plane").unwrap();
+    config
+}
+
+/// The same with an FTL that maps blocks.
+fn mapping_blocks(mapping: Mapping) -> DeviceConfig {
+    let mut config = plane_by_plane(Placement::Static);
+    config.ftl.mapping = mapping;
+    config.check("mapping blocks").unwrap();
     config
 }
 

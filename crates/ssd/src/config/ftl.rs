@@ -17,6 +17,10 @@ pub enum Mapping {
     Page,
     /// Each logical page has its place for ever; for media without erase.
     InPlace,
+    /// Block mapping with replacement blocks.
+    Block,
+    /// FAST: block mapping with log blocks that all logical blocks of a unit share.
+    Fast,
 }
 
 /// Which parallel unit a written page goes to.
@@ -141,6 +145,12 @@ pub struct FtlConfig {
     /// Planes of each of these dies that program one superpage together; by default all of them.
     #[serde(default)]
     pub superpage_planes: Option<u32>,
+    /// For `mapping = "block"`: logical blocks of a unit that may lie in two places at a time.
+    #[serde(default = "one")]
+    pub replacement_blocks: u32,
+    /// For `mapping = "fast"`: random log blocks of a unit, beside the sequential one.
+    #[serde(default = "one")]
+    pub log_blocks: u32,
     /// Which superblock garbage collection takes.
     #[serde(default)]
     pub gc_policy: GcPolicy,
@@ -181,6 +191,37 @@ impl FtlConfig {
         let alone = self.superpage_channels == 1 && self.superpage_ways == 1;
         let reason = "it needs superpages of one die (superpage_channels = 1, superpage_ways = 1)";
         checker.require("ftl.placement", "static", alone || self.placement != Placement::Static, reason)
+    }
+
+    /// Blocks of a unit that a block-mapping FTL needs beside the data blocks: those that hold a second copy, and one
+    /// clean block for a merge.
+    fn spare_blocks(&self) -> u32 {
+        match self.mapping {
+            Mapping::Block => self.replacement_blocks.saturating_add(1),
+            _ => self.log_blocks.saturating_add(2),
+        }
+    }
+
+    pub(super) fn check_block_mapping(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let (superpage, page) = (config.superpage_bytes(), self.logical_page_bytes);
+        let reason = format!(
+            "block mapping writes logical pages one by one, but a superpage has {}: set superpage_planes = 1 and \
+             logical_page_bytes = flash.page_bytes",
+            ByteSize(superpage)
+        );
+        checker.require("ftl.logical_page_bytes", page, superpage == page, reason)?;
+        let (key, count) = match self.mapping {
+            Mapping::Block => ("ftl.replacement_blocks", self.replacement_blocks),
+            _ => ("ftl.log_blocks", self.log_blocks),
+        };
+        checker.count(key, count, 1 << 16, "a unit needs at least one")?;
+        let (blocks, spare) = (config.flash.blocks_per_plane, self.spare_blocks());
+        let reason = format!("it leaves no data block of the {blocks} blocks of a plane");
+        checker.require(key, count, spare < blocks, reason)?;
+        let block = page * u64::from(config.flash.pages_per_block);
+        let usable = config.units() * u64::from(blocks - spare) * block;
+        let reason = format!("each unit needs {spare} spare blocks; at most {usable} bytes can be offered");
+        checker.require("capacity_bytes", config.capacity_bytes, config.capacity_bytes <= usable, reason)
     }
 
     pub(super) fn check_page_mapping(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {

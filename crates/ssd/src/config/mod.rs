@@ -112,6 +112,7 @@ impl DeviceConfig {
                 self.controller.check_buffer(self, &checker)
             }
             Mapping::InPlace => self.check_in_place(&checker),
+            Mapping::Block | Mapping::Fast => self.ftl.check_block_mapping(self, &checker),
         }
     }
 

@@ -9,8 +9,10 @@
 //! ```
 //!
 //! Reads are in [`mod@read`]; the write buffer, writes and trims in [`mod@write`]; flushes and forced writes in
-//! [`flush`]; garbage collection in [`collection`]; media without erase in [`in_place`].
+//! [`flush`]; garbage collection in [`collection`]; media without erase in [`in_place`]; FTLs that map blocks in
+//! [`block_mapped`].
 
+pub mod block_mapped;
 pub mod collection;
 pub mod flush;
 pub mod in_place;

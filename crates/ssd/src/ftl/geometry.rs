@@ -87,6 +87,12 @@ impl Geometry {
         }
     }
 
+    /// Units of one plane and blocks of pages that hold one slot each.
+    #[cfg(test)]
+    pub(crate) fn pages(units: u32, superblocks: u32, rows: u32) -> Self {
+        Self { units, units_per_group: units, superblocks, rows, ..Self::trivial() }
+    }
+
     /// Channel groups.
     pub(crate) fn groups(&self) -> u32 {
         self.units / self.units_per_group

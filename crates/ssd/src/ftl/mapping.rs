@@ -25,6 +25,11 @@ impl Mapping {
         self.slot_of[logical_page as usize].checked_sub(1)
     }
 
+    /// The same for a page that may lie behind the drive.
+    pub(crate) fn get(&self, logical_page: u32) -> Option<u32> {
+        self.slot_of.get(logical_page as usize)?.checked_sub(1)
+    }
+
     /// The logical page that a slot validly holds.
     pub(crate) fn page_in(&self, slot: u32) -> Option<u32> {
         self.page_in[slot as usize].checked_sub(1)

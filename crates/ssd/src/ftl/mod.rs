@@ -4,6 +4,7 @@
 //! the open superpage in the order of arrival. A superpage is programmed when it is full, or padded when a flush or a
 //! forced write cannot wait.
 
+pub(crate) mod blocks;
 pub(crate) mod gc;
 pub(crate) mod geometry;
 pub(crate) mod mapping;
@@ -158,10 +159,12 @@ impl Ftl {
         }
     }
 
-    /// Stands in for an FTL where the medium is written in place.
-    pub(crate) fn idle(config: &DeviceConfig) -> Self {
-        let geometry = Geometry::trivial();
-        Self::with(geometry, 0, Box::new(Greedy::new(1, 1, 1)), AnyPlacement::new(config, &geometry), 0)
+    /// Stands in where something else maps the logical pages.
+    pub(crate) fn idle(config: &DeviceConfig, geometry: Geometry) -> Self {
+        let mut ftl =
+            Self::with(Geometry::trivial(), 0, Box::new(Greedy::new(1, 1, 1)), AnyPlacement::new(config, &geometry), 0);
+        ftl.geometry = geometry;
+        ftl
     }
 
     /// Where a logical page is.
