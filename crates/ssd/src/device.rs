@@ -10,6 +10,7 @@ use flashwise_block::{
 use crate::config::{DeviceConfig, Mapping};
 use crate::controller::collection::UnitCollector;
 use crate::controller::read::RowRead;
+use crate::controller::translate::Translator;
 use crate::controller::write::{ParkedPage, WriteBuffer};
 use crate::controller::{Active, ByteRange, PageSize};
 use crate::error::SsdError;
@@ -17,6 +18,7 @@ use crate::event::{Event, EventQueue};
 use crate::flash::{Finished, FlashAddress, FlashArray, Owner, Timing};
 use crate::ftl::blocks::{BlockFtl, BlockSpace, Fast, Replacement, Step};
 use crate::ftl::geometry::Geometry;
+use crate::ftl::mapping_cache::MappingCache;
 use crate::ftl::{Ftl, Location};
 use crate::host::HostInterface;
 use crate::list::{Fifo, Slab};
@@ -48,6 +50,8 @@ pub struct SimulatedSsd {
     pub(crate) parked_pages: Slab<ParkedPage>,
     pub(crate) collectors: Vec<UnitCollector>,
     pub(crate) ftl: Ftl,
+    /// The look-up of a page map that does not fit controller memory.
+    pub(crate) translator: Option<Translator>,
     /// The FTL where it maps blocks.
     pub(crate) blocks: Option<Box<dyn BlockFtl + Send>>,
     pub(crate) flash: FlashArray,
@@ -61,6 +65,16 @@ pub struct SimulatedSsd {
     pub(crate) scratch_superpages: Vec<u32>,
     pub(crate) bytes_of_die: Vec<u32>,
     pub(crate) scratch_steps: Vec<Step>,
+}
+
+/// The look-up of a drive whose page map lies on flash.
+fn translator(config: &DeviceConfig) -> Option<Translator> {
+    let cache = config.ftl.mapping_cache.as_ref()?;
+    let (pages, entries) = (config.logical_pages() as u32, cache.entries_per_page(config) as u32);
+    let capacity = cache.capacity_entries() as u32;
+    let load_bytes = cache.load_bytes.unwrap_or(config.ftl.logical_page_bytes as u32);
+    let cache = MappingCache::new(pages, entries, capacity, cache.stored_at_start, cache.deferred_write_back);
+    Some(Translator::new(cache, pages, load_bytes))
 }
 
 /// The FTL of a drive that maps blocks.
@@ -122,6 +136,7 @@ impl SimulatedSsd {
             scratch_superpages: Vec::new(),
             bytes_of_die: vec![0; ftl.geometry.dies_per_unit as usize],
             scratch_steps: Vec::new(),
+            translator: translator(&config),
             ftl,
             blocks,
             config,
@@ -131,6 +146,12 @@ impl SimulatedSsd {
     /// What the drive is built of.
     pub fn config(&self) -> &DeviceConfig {
         &self.config
+    }
+
+    /// How often an entry of the page map was found in controller memory, and how often not; `None` where all of it is
+    /// there.
+    pub fn mapping_cache_hits_and_misses(&self) -> Option<(u64, u64)> {
+        self.translator.as_ref().map(|translator| (translator.counters().hits, translator.counters().misses))
     }
 
     /// Smallest and largest number of P/E cycles of any superblock.
@@ -226,6 +247,19 @@ impl SimulatedSsd {
     /// A command has its first effect.
     fn start(&mut self, request: u32) {
         let Some(operation) = self.active[request].request.as_ref().map(|r| r.operation) else { return };
+        let is_mapped = matches!(operation, Operation::Read | Operation::Write | Operation::Trim);
+        if !is_mapped || self.translate(request) {
+            self.start_translated(request, operation);
+        }
+    }
+
+    /// All entries of the page map that a request needs are there.
+    pub(crate) fn translated(&mut self, request: u32) {
+        let Some(operation) = self.active[request].request.as_ref().map(|r| r.operation) else { return };
+        self.start_translated(request, operation);
+    }
+
+    fn start_translated(&mut self, request: u32, operation: Operation) {
         match (operation, self.config.ftl.mapping) {
             (Operation::Read, _) => self.start_read(request),
             (Operation::Write, Mapping::Page | Mapping::Block | Mapping::Fast) => self.start_write(request),
@@ -301,6 +335,7 @@ impl SimulatedSsd {
             }
             Owner::InPlace { request } => self.one_less_pending(request),
             Owner::Superpage { superpage } => self.program_op_finished(superpage),
+            owner @ (Owner::MapLoad { .. } | Owner::MapUpdate { .. }) => self.translation_page_read(owner),
             Owner::Gc { unit } => self.collection_read_finished(unit),
             Owner::Erase { unit, block } => self.erase_finished(unit, block),
         }

@@ -8,6 +8,7 @@ pub(crate) mod blocks;
 pub(crate) mod gc;
 pub(crate) mod geometry;
 pub(crate) mod mapping;
+pub(crate) mod mapping_cache;
 pub(crate) mod placement;
 pub(crate) mod superblock;
 
@@ -104,8 +105,8 @@ pub(crate) enum Relocation {
     NotValid,
     /// No superblock is free.
     NoRoom,
-    /// It is there now.
-    Moved(Placement),
+    /// It is there now; with its logical page.
+    Moved(Placement, u32),
 }
 
 /// The page-mapping FTL of a drive.
@@ -131,7 +132,7 @@ impl Ftl {
         let policy = match config.ftl.gc_policy {
             GcPolicy::Greedy => Box::new(Greedy::new(units, superblocks, geometry.slots_per_superblock())),
         };
-        let logical_pages = config.capacity_bytes / config.ftl.logical_page_bytes;
+        let logical_pages = config.logical_pages() + u64::from(config.translation_pages());
         let placement = AnyPlacement::new(config, &geometry);
         Self::with(geometry, logical_pages, policy, placement, config.ftl.gc_free_superblocks as usize)
     }
@@ -224,7 +225,10 @@ impl Ftl {
     pub(crate) fn relocate(&mut self, from: u32) -> Relocation {
         let Some(logical_page) = self.mapping.page_in(from) else { return Relocation::NotValid };
         let unit = self.geometry.block_and_row(from).0 / self.geometry.superblocks;
-        self.append(unit, Stream::Gc, logical_page).map_or(Relocation::NoRoom, Relocation::Moved)
+        match self.append(unit, Stream::Gc, logical_page) {
+            Some(placement) => Relocation::Moved(placement, logical_page),
+            None => Relocation::NoRoom,
+        }
     }
 
     /// Puts a logical page into the next slot of a unit's stream.
