@@ -189,6 +189,14 @@ impl SimulatedSsd {
         Ok(())
     }
 
+    /// Whether no logical page has a place yet.
+    pub(crate) fn is_unmapped(&self) -> bool {
+        match &self.blocks {
+            Some(blocks) => blocks.space().is_empty(),
+            None => self.ftl.is_empty(),
+        }
+    }
+
     fn is_in_place(&self) -> bool {
         self.config.ftl.mapping == Mapping::InPlace
     }

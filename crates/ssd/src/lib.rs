@@ -44,7 +44,9 @@ pub mod ftl;
 pub mod host;
 mod list;
 mod payload;
+mod precondition;
 mod preset;
+pub mod theory;
 
 pub use config::DeviceConfig;
 pub use device::SimulatedSsd;

@@ -51,6 +51,11 @@ impl Translator {
         Self { cache, first_page, load_bytes, waiting: Slab::default(), waiting_for, unplaced: Vec::new() }
     }
 
+    /// The drive has been filled: every translation page is on flash.
+    pub(crate) fn all_stored(&mut self) {
+        self.cache.all_stored();
+    }
+
     /// How often an entry was found in memory, and how often not.
     pub(crate) fn counters(&self) -> Counters {
         self.cache.counters

@@ -93,6 +93,11 @@ impl Geometry {
         Self { units, units_per_group: units, superblocks, rows, ..Self::trivial() }
     }
 
+    /// Dies of the drive.
+    pub(crate) fn dies(&self) -> u32 {
+        self.units / self.plane_groups * self.dies_per_unit
+    }
+
     /// Channel groups.
     pub(crate) fn groups(&self) -> u32 {
         self.units / self.units_per_group

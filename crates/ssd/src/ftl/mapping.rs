@@ -44,6 +44,23 @@ impl Mapping {
         old
     }
 
+    /// Maps successive logical pages that nobody has written to successive clean slots.
+    pub(crate) fn map_run(&mut self, first_page: u32, first_slot: u32, count: u32) {
+        let (page, slot) = (first_page as usize, first_slot as usize);
+        for (n, entry) in self.slot_of[page..page + count as usize].iter_mut().enumerate() {
+            debug_assert_eq!(*entry, 0, "logical page {} is mapped", page + n);
+            *entry = first_slot + n as u32 + 1;
+        }
+        for (n, entry) in self.page_in[slot..slot + count as usize].iter_mut().enumerate() {
+            *entry = first_page + n as u32 + 1;
+        }
+    }
+
+    /// Whether nobody has written anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slot_of.iter().all(|&entry| entry == 0)
+    }
+
     /// Forgets a logical page; gives the slot that became invalid.
     pub(crate) fn unmap(&mut self, logical_page: u32) -> Option<u32> {
         let slot = self.slot_of(logical_page)?;

@@ -97,6 +97,11 @@ impl MappingCache {
         }
     }
 
+    /// The drive has been filled: every translation page is on flash.
+    pub(crate) fn all_stored(&mut self) {
+        self.pages.iter_mut().for_each(|page| page.stored = true);
+    }
+
     /// Translation pages of the drive.
     pub(crate) fn translation_pages(&self) -> u32 {
         self.pages.len() as u32

@@ -10,6 +10,7 @@ pub(crate) mod geometry;
 pub(crate) mod mapping;
 pub(crate) mod mapping_cache;
 pub(crate) mod placement;
+pub(crate) mod prefill;
 pub(crate) mod superblock;
 
 use std::collections::VecDeque;
@@ -72,6 +73,13 @@ struct Unit {
     free: VecDeque<u32>,
     host: WritePoint,
     gc: WritePoint,
+}
+
+impl Unit {
+    /// The free superblock that is due to be written.
+    fn take_free(&mut self) -> Option<u32> {
+        self.free.pop_front()
+    }
 }
 
 /// Where a logical page is.
@@ -253,6 +261,11 @@ impl Ftl {
         Some(slot)
     }
 
+    /// Whether nobody has written anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.mapping.is_empty()
+    }
+
     /// The slot that holds a page now; `None` when nobody wrote it.
     pub(crate) fn slot_of(&self, logical_page: u32) -> Option<u32> {
         self.mapping.slot_of(logical_page)
@@ -352,6 +365,11 @@ impl Ftl {
                 self.superpages[moved].position = position;
             }
         }
+        self.row_programmed(block, row);
+    }
+
+    /// A row is on flash; with the last one the superblock is sealed.
+    fn row_programmed(&mut self, block: u32, row: u32) {
         let state = &mut self.superblocks[block];
         debug_assert_eq!(state.programmed_rows, row, "the pages of a block are programmed in order");
         state.programmed_rows = row + 1;
@@ -365,6 +383,11 @@ impl Ftl {
     /// Whether a unit has fewer free superblocks than garbage collection keeps, those `soon_free` included.
     pub(crate) fn wants_collection(&self, unit: u32, soon_free: usize) -> bool {
         self.units[unit as usize].free.len() + soon_free < self.gc_free_superblocks
+    }
+
+    /// Free superblocks of a unit once garbage collection keeps up: it starts when one more is taken.
+    fn free_in_steady_state(&self) -> u32 {
+        (self.gc_free_superblocks as u32).saturating_sub(1)
     }
 
     /// The superblock to collect next; `None` when collecting the best one would free nothing.

@@ -84,6 +84,10 @@ impl BlockSpace {
         (block * self.pages + offset) * self.units + unit
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.mapping.is_empty()
+    }
+
     pub(crate) fn slot_of(&self, logical_page: u32) -> Option<u32> {
         self.mapping.slot_of(logical_page)
     }
