@@ -13,11 +13,13 @@
 pub(crate) struct Mapping {
     slot_of: Vec<u32>,
     page_in: Vec<u32>,
+    /// Logical pages that have a slot.
+    mapped: u32,
 }
 
 impl Mapping {
     pub(crate) fn new(logical_pages: u64, slots: u64) -> Self {
-        Self { slot_of: vec![0; logical_pages as usize], page_in: vec![0; slots as usize] }
+        Self { slot_of: vec![0; logical_pages as usize], page_in: vec![0; slots as usize], mapped: 0 }
     }
 
     /// The slot that holds a logical page.
@@ -41,12 +43,14 @@ impl Mapping {
         let old = self.unmap(logical_page);
         self.slot_of[logical_page as usize] = slot + 1;
         self.page_in[slot as usize] = logical_page + 1;
+        self.mapped += 1;
         old
     }
 
     /// Maps successive logical pages that nobody has written to successive clean slots.
     pub(crate) fn map_run(&mut self, first_page: u32, first_slot: u32, count: u32) {
         let (page, slot) = (first_page as usize, first_slot as usize);
+        self.mapped += count;
         for (n, entry) in self.slot_of[page..page + count as usize].iter_mut().enumerate() {
             debug_assert_eq!(*entry, 0, "logical page {} is mapped", page + n);
             *entry = first_slot + n as u32 + 1;
@@ -56,9 +60,9 @@ impl Mapping {
         }
     }
 
-    /// Whether nobody has written anything.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.slot_of.iter().all(|&entry| entry == 0)
+    /// Logical pages that have a slot.
+    pub(crate) fn mapped(&self) -> u32 {
+        self.mapped
     }
 
     /// Forgets a logical page; gives the slot that became invalid.
@@ -66,6 +70,7 @@ impl Mapping {
         let slot = self.slot_of(logical_page)?;
         self.slot_of[logical_page as usize] = 0;
         self.page_in[slot as usize] = 0;
+        self.mapped -= 1;
         Some(slot)
     }
 
@@ -73,6 +78,9 @@ impl Mapping {
     pub(crate) fn check(&self) -> Result<(), String> {
         let mapped = self.slot_of.iter().filter(|&&slot| slot != 0).count();
         let valid = self.page_in.iter().filter(|&&page| page != 0).count();
+        if mapped != self.mapped as usize {
+            return Err(format!("{mapped} logical pages are mapped, but {} are counted", self.mapped));
+        }
         if mapped != valid {
             return Err(format!("{mapped} logical pages are mapped, but {valid} slots are valid"));
         }

@@ -263,7 +263,7 @@ impl Ftl {
 
     /// Whether nobody has written anything.
     pub(crate) fn is_empty(&self) -> bool {
-        self.mapping.is_empty()
+        self.mapping.mapped() == 0
     }
 
     /// The slot that holds a page now; `None` when nobody wrote it.

@@ -346,18 +346,15 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// From one moment to the next: exact for constant rates and a level above that changes linearly.
+    /// From one moment to the next: exact for constant rates and a level above that changes exponentially.
     fn relax(&self, n: usize, kappa: f64, empty_places: f64, last: f64) -> f64 {
         let (from, to) = (&self.moments[n - 1], &self.moments[n]);
         let arriving = empty_places * ((1.0 - to.survival) / (1.0 - from.survival)).ln();
         let leaving = arriving + kappa * (to.age - from.age);
-        if leaving <= 0.0 {
-            return last;
-        }
-        let stay = (-leaving).exp();
-        let average = -(-leaving).exp_m1() / leaving;
-        let target = arriving / leaving;
-        stay * last + target * ((average - stay) * self.above[n - 1] + (1.0 - average) * self.above[n])
+        let (above, above_now) = (self.above[n - 1].max(1e-300), self.above[n].max(1e-300));
+        let change = leaving + (above_now / above).ln();
+        let average = if change.abs() < 1e-9 { 1.0 } else { -(-change).exp_m1() / change };
+        (-leaving).exp() * last + arriving * above_now * average
     }
 
     /// Time spent in the level, in all and at each moment.

@@ -85,7 +85,7 @@ impl BlockSpace {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.mapping.is_empty()
+        self.mapping.mapped() == 0
     }
 
     pub(crate) fn slot_of(&self, logical_page: u32) -> Option<u32> {
