@@ -37,16 +37,25 @@ pub fn render_profile(profile: &DeviceProfile, style: Style) -> String {
 }
 
 /// What an audit found.
-pub fn render_findings(findings: &[Finding], style: Style) -> String {
+pub fn render_findings(findings: &[Finding], profile: &DeviceProfile, style: Style) -> String {
     let mut screen = Screen::new(style);
     screen.heading("What the audit found");
     finding_list(&mut screen, findings, None);
+    unjudged(&mut screen, profile);
     screen.finish()
 }
 
 /// Everything that one `fit` found out.
 pub fn render_comparison(comparison: &Comparison, style: Style) -> String {
     comparison::render(comparison, style)
+}
+
+/// The rules that the profile leaves open.
+fn unjudged(screen: &mut Screen, profile: &DeviceProfile) {
+    if let Some(open) = findings::unjudged_sentence(profile) {
+        screen.gap();
+        screen.paragraph(&open);
+    }
 }
 
 fn parameter_table(screen: &mut Screen, profile: &DeviceProfile) {
