@@ -27,6 +27,16 @@ pub enum BlockError {
         /// `errno`, 0 where there is none.
         errno: i32,
     },
+    /// The medium cannot give the data back.
+    #[error("{operation:?} of {length} at byte {}: more wrong bits than the drive's error correction restores", offset.0)]
+    Uncorrectable {
+        /// What was asked.
+        operation: Operation,
+        /// Where.
+        offset: ByteSize,
+        /// How much.
+        length: ByteSize,
+    },
     /// flashwise refuses for safety's sake.
     #[error("{0}")]
     Refused(String),

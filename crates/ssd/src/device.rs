@@ -15,7 +15,7 @@ use crate::controller::write::{ParkedPage, WriteBuffer};
 use crate::controller::{Active, ByteRange, PageSize};
 use crate::error::SsdError;
 use crate::event::{Event, EventQueue};
-use crate::flash::{Finished, FlashAddress, FlashArray, Owner, Timing};
+use crate::flash::{Finished, FlashAddress, FlashArray, Owner, Statistics};
 use crate::ftl::blocks::{BlockFtl, BlockSpace, Fast, Replacement, Step};
 use crate::ftl::geometry::Geometry;
 use crate::ftl::mapping_cache::MappingCache;
@@ -128,7 +128,7 @@ impl SimulatedSsd {
             parked: vec![Fifo::default(); ftl.geometry.units as usize],
             parked_pages: Slab::default(),
             collectors: vec![UnitCollector::default(); ftl.geometry.units as usize],
-            flash: FlashArray::new(config.flash.channels, config.ways(), Timing::new(&config.flash, seed)),
+            flash: FlashArray::new(&config, seed),
             payload: Payload::new(page.bytes()),
             counters: DeviceCounters::default(),
             flash_counters: FlashCounters::default(),
@@ -163,6 +163,12 @@ impl SimulatedSsd {
             Some(blocks) => span(blocks.space().erase_counts()),
             None => span(self.ftl.superblocks.blocks.iter().map(|block| block.erase_count)),
         }
+    }
+
+    /// What the flash has done since the drive is new: times of channels and dies, counts and waits by class of command,
+    /// retries, suspensions, energy.
+    pub fn flash_statistics(&self) -> &Statistics {
+        self.flash.statistics()
     }
 
     /// Checks the invariants of the whole drive; takes time proportional to its size.
@@ -282,7 +288,7 @@ impl SimulatedSsd {
     pub(crate) fn complete(&mut self, request: u32) {
         let active = &mut self.active[request];
         let Some(done) = active.request.take() else { return };
-        let submitted_at = active.submitted_at;
+        let (submitted_at, failed) = (active.submitted_at, active.failed);
         self.active.give_back(request);
         let counters = &mut self.counters;
         match done.operation {
@@ -302,7 +308,7 @@ impl SimulatedSsd {
             operation: done.operation,
             submitted_at,
             completed_at: Nanos(self.now_ns),
-            result: Ok(()),
+            result: if failed { Err(uncorrectable(&done)) } else { Ok(()) },
             buffer: done.buffer,
         });
         self.in_drive -= 1;
@@ -316,6 +322,7 @@ impl SimulatedSsd {
             Event::Completed { request } => return self.complete(request),
             Event::ArrayDone { die } => self.flash.array_done(die, self.now_ns, &mut self.events),
             Event::TransferDone { channel } => self.flash.transfer_done(channel, self.now_ns, &mut self.events),
+            Event::Decoded { op } => Some(self.flash.decoded(op, self.now_ns)),
         };
         if let Some(finished) = finished {
             self.flash_op_finished(&finished);
@@ -332,6 +339,9 @@ impl SimulatedSsd {
     }
 
     fn flash_op_finished(&mut self, finished: &Finished) {
+        if let (true, Owner::Read { request } | Owner::Fill { request }) = (finished.failed, finished.op.owner) {
+            self.active[request].failed = true;
+        }
         match finished.op.owner {
             Owner::None => {}
             Owner::Read { request } => self.read_op_finished(request, finished),
@@ -355,8 +365,15 @@ impl SimulatedSsd {
         debug_assert!(time_ns >= self.now_ns, "time never runs back");
         self.now_ns = time_ns;
         self.handle(event);
+        self.flash.settle(self.now_ns, &mut self.events);
         true
     }
+}
+
+#[cold]
+fn uncorrectable(request: &Request) -> BlockError {
+    let Request { operation, offset, length, .. } = *request;
+    BlockError::Uncorrectable { operation, offset, length }
 }
 
 impl BlockDevice for SimulatedSsd {

@@ -4,10 +4,12 @@
 //! the value and what would be right.
 
 mod check;
+mod commands;
 mod controller;
 mod flash;
 mod ftl;
 mod host;
+mod reliability;
 
 use flashwise_block::ByteSize;
 use serde::{Deserialize, Serialize};
@@ -16,11 +18,13 @@ use crate::Preset;
 use crate::error::SsdError;
 use check::Checker;
 
+pub use commands::{CommandScope, CommandTimes, EnergyConfig, Scheduling, Suspend, SuspensionConfig};
 pub use controller::ControllerConfig;
-pub use flash::FlashConfig;
+pub use flash::{CellType, FlashConfig, PageOrder};
 pub(crate) use ftl::EMPTIED_MAX;
 pub use ftl::{FtlConfig, GcPolicy, Level, Mapping, MappingCacheConfig, Placement, StaticOrder};
 pub use host::{HostConfig, Interface};
+pub use reliability::ReliabilityConfig;
 
 /// A whole drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -144,7 +148,9 @@ impl DeviceConfig {
         checker.require("capacity_bytes", self.capacity_bytes, fits, reason)?;
         let page = self.flash.page_bytes;
         let reason = "a medium that is written in place is simulated with pages of one logical page";
-        checker.require("flash.page_bytes", page, page == self.ftl.logical_page_bytes, reason)
+        checker.require("flash.page_bytes", page, page == self.ftl.logical_page_bytes, reason)?;
+        let reason = "wear is counted by erase, and a medium that is written in place has none";
+        checker.require("flash.reliability", "present", self.flash.reliability.is_none(), reason)
     }
 }
 

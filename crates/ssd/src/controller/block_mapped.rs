@@ -5,7 +5,7 @@
 
 use crate::controller::PageSpan;
 use crate::device::SimulatedSsd;
-use crate::flash::{FlashOp, FlashOpKind, Owner};
+use crate::flash::{FlashOp, FlashOpKind, OpClass, Owner};
 use crate::ftl::blocks::Step;
 
 impl SimulatedSsd {
@@ -60,25 +60,32 @@ impl SimulatedSsd {
                 self.flash_counters.gc_bytes_moved.0 += page;
                 self.flash_counters.bytes_programmed.0 += page;
                 self.payload.relocate(from, to);
-                self.issue_at(FlashOpKind::Read, Owner::None, from, page as u32);
-                self.issue_at(FlashOpKind::Program, Owner::None, to, page as u32);
+                self.issue_at(FlashOpKind::Read, Owner::None, OpClass::GcRead, from, page as u32);
+                self.issue_at(FlashOpKind::Program, Owner::None, OpClass::GcProgram, to, page as u32);
             }
             Step::Program { slot } => {
                 self.flash_counters.bytes_programmed.0 += page;
                 self.active[request].pending += 1;
-                self.issue_at(FlashOpKind::Program, Owner::InPlace { request }, slot, page as u32);
+                self.issue_at(
+                    FlashOpKind::Program,
+                    Owner::InPlace { request },
+                    OpClass::HostProgram,
+                    slot,
+                    page as u32,
+                );
             }
             Step::Erase { block } => {
                 self.flash_counters.erases += 1;
                 self.flash_counters.gc_runs += 1;
                 let first = self.ftl.geometry.first_slot(block, 0);
-                self.issue_at(FlashOpKind::Erase, Owner::None, first, 0);
+                self.issue_at(FlashOpKind::Erase, Owner::None, OpClass::Erase, first, 0);
             }
         }
     }
 
-    fn issue_at(&mut self, kind: FlashOpKind, owner: Owner, slot: u32, bytes: u32) {
-        let op = self.flash.prepare(FlashOp::new(kind, owner, self.ftl.geometry.address_of(slot), bytes));
+    fn issue_at(&mut self, kind: FlashOpKind, owner: Owner, class: OpClass, slot: u32, bytes: u32) {
+        let op = FlashOp::new(kind, owner, self.ftl.geometry.address_of(slot), bytes).of_class(class);
+        let op = self.flash.prepare(op);
         self.flash.issue(op, self.now_ns, &mut self.events);
     }
 }

@@ -37,6 +37,8 @@ pub(crate) struct Active {
     pub(crate) to_dispatch: Fifo,
     /// Logical pages of a write that are in the write buffer.
     pub(crate) taken: u32,
+    /// A flash read for it could not be corrected.
+    pub(crate) failed: bool,
     /// Superpages that a forced write's pages are in, with their generation.
     pub(crate) touched: Vec<(u32, u64)>,
     next: u32,
@@ -54,6 +56,7 @@ impl Active {
         self.request = Some(request);
         self.submitted_at = submitted_at;
         (self.pending, self.finish_ns, self.taken, self.next) = (0, 0, 0, NONE);
+        self.failed = false;
         self.to_dispatch = Fifo::default();
         self.touched.clear();
     }

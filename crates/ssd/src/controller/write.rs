@@ -7,7 +7,7 @@
 
 use crate::controller::{ByteRange, PageSpan};
 use crate::device::SimulatedSsd;
-use crate::flash::{FlashOp, FlashOpKind, Owner};
+use crate::flash::{FlashOp, FlashOpKind, OpClass, Owner};
 use crate::ftl::{Location, Placement, Stream};
 use crate::list::{Fifo, Linked};
 
@@ -188,13 +188,18 @@ impl SimulatedSsd {
         let padding = (u64::from(geometry.slots) - filled) * page;
         self.flash_counters.bytes_programmed.0 += u64::from(geometry.slots) * page;
         self.flash_counters.padding_bytes.0 += padding;
+        let class = match stream {
+            Stream::Host => OpClass::HostProgram,
+            Stream::Gc => OpClass::GcProgram,
+        };
         if stream == Stream::Gc {
             self.flash_counters.gc_bytes_moved.0 += filled * page;
         }
         for n in 0..geometry.dies_per_unit {
             let at = geometry.address(block, row, n);
             let (owner, bytes) = (Owner::Superpage { superpage }, geometry.program_bytes_per_die);
-            let op = self.flash.prepare(FlashOp::new(FlashOpKind::Program, owner, at, bytes));
+            let op = FlashOp::new(FlashOpKind::Program, owner, at, bytes).of_class(class);
+            let op = self.flash.prepare(op);
             self.flash.issue(op, self.now_ns, &mut self.events);
         }
         self.collect_if_needed(unit);
