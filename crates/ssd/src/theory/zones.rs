@@ -118,6 +118,13 @@ struct Moment {
     counts: Binomial,
 }
 
+impl Moment {
+    /// Rate at which the logarithm of the share of invalid pages grows.
+    fn arriving(&self) -> f64 {
+        self.hazard * self.survival / (1.0 - self.survival)
+    }
+}
+
 impl Model<'_> {
     fn rates(&self) -> impl Iterator<Item = f64> + '_ {
         self.zones.iter().map(|zone| zone.traffic / zone.size)
@@ -238,29 +245,29 @@ impl Model<'_> {
     /// The emptiest of `d` drawn; see the uniform case.
     ///
     /// A block with `i` valid pages is taken at a rate `kappa(i)`. Levels are solved from the top; in each, `kappa` is
-    /// the rate that takes as many as the policy does.
+    /// the rate that takes as many as the policy does. It changes at which ages blocks are in the level and so, a
+    /// little, how fast they lose pages, which is found by iteration.
     fn random_greedy(&self, streams: &[Stream], d: f64) -> Collected {
         let mut collected = Collected::new(self.zones.len(), self.b);
         let turnover: f64 = streams.iter().map(|stream| stream.rate).sum();
-        let mut walks: Vec<Walk<'_>> =
-            streams.iter().map(|s| Walk::new(s, self.moments(s, 0.0, f64::INFINITY), self.b)).collect();
-        let (mut above, mut above_power, mut guess) = (0.0_f64, 0.0, turnover);
-        for i in (1..=self.b as usize).rev() {
-            walks.iter_mut().for_each(|walk| walk.enter(i));
-            let time = |kappa: f64| walks.iter().map(|walk| walk.level(kappa, |_, _| ())).sum::<f64>();
-            let excess = |kappa: f64| {
-                let time = time(kappa);
-                kappa * time - turnover * ((above + time).powf(d) - above_power)
-            };
-            let kappa = rate_of(excess, guess);
+        let mut walks: Vec<Walk> = streams.iter().map(|s| Walk::new(s, self.moments(s, 0.0, f64::INFINITY))).collect();
+        let (mut above, mut kappa) = (0.0, turnover);
+        for i in (1..=self.b).rev() {
+            walks.iter_mut().for_each(|walk| walk.enter(i as usize, self.b));
+            for _ in 0..40 {
+                let last = kappa;
+                kappa = taking_rate(&walks, above, d, turnover, last);
+                walks.iter_mut().for_each(|walk| walk.fill(kappa));
+                if (kappa - last).abs() <= 1e-12 * kappa {
+                    break;
+                }
+            }
             let mut share = 0.0;
             for walk in &mut walks {
-                share += walk.level(kappa, |at, time| collected.take(kappa * time, i, &at.mix));
-                walk.advance(kappa);
+                share += walk.leave(kappa, |time, mix| collected.take(kappa * time, i as usize, mix));
             }
-            collected.valid[i] = share;
+            collected.valid[i as usize] = share;
             above += share;
-            (above_power, guess) = (above.powf(d), kappa);
         }
         collected.victims[0] = (turnover - collected.victims[1..].iter().sum::<f64>()).max(0.0);
         collected.with_empty_blocks()
@@ -291,10 +298,12 @@ fn kept(time: &[f64], mut room: f64) -> Vec<f64> {
     kept
 }
 
-/// The positive rate at which an increasing function vanishes, near a guess.
-fn rate_of(excess: impl Fn(f64) -> f64, guess: f64) -> f64 {
-    let (mut low, mut high) = (0.0, guess.max(1e-300));
-    while excess(high) < 0.0 && high < 1e300 {
+/// The rate at which random greedy takes a block of the present level, when it loses pages at the rates found last.
+fn taking_rate(walks: &[Walk], above: f64, d: f64, turnover: f64, guess: f64) -> f64 {
+    let share = |kappa: f64| walks.iter().map(|walk| walk.inflow / (kappa + walk.losing)).sum::<f64>();
+    let excess = |kappa: f64| kappa * share(kappa) - turnover * ((above + share(kappa)).powf(d) - above.powf(d));
+    let (mut low, mut high) = (0.0, guess.max(f64::MIN_POSITIVE));
+    while excess(high) < 0.0 && high < 1e100 {
         (low, high) = (high, high * 4.0);
     }
     numeric::root(low, high, excess)
@@ -303,78 +312,116 @@ fn rate_of(excess: impl Fn(f64) -> f64, guess: f64) -> f64 {
 /// Blocks of a stream on their way down the levels, under random greedy.
 ///
 /// The share of blocks not yet taken, among those that have `i` valid pages at an age, relaxes to that of the level
-/// above as blocks arrive from there: `v'(i) = (b-i) · hazard · S/(1-S) · (v(i+1) - v(i)) - kappa(i) · v(i)`.
-struct Walk<'a> {
-    stream: &'a Stream,
+/// above as blocks arrive from there: `v'(i) = (b-i) · hazard · S/(1-S) · (v(i+1) - v(i)) - kappa(i) · v(i)`. This
+/// gives its course; its height is such that as many blocks leave the level as enter it.
+struct Walk {
     moments: Vec<Moment>,
-    b: usize,
-    /// The level, and the moments at which a block can be there.
+    /// The level, and the valid pages that a block in it has lost.
     level: usize,
+    lost: f64,
+    /// Blocks that enter the level, a rate.
+    inflow: f64,
+    /// Rate at which a block in the level loses a page.
+    losing: f64,
+    /// The moments at which a block can be in the level.
     start: usize,
     end: usize,
-    /// The share not yet taken in the level above, for each moment.
+    /// For each moment, the share not yet taken, in the level above and in this one.
     above: Vec<f64>,
+    here: Vec<f64>,
+    /// Rate at which the logarithm of the share in the level above changes.
+    above_slope: Vec<f64>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(stream: &'a Stream, moments: Vec<Moment>, b: u32) -> Self {
-        let above = vec![1.0; moments.len()];
-        Self { stream, moments, b: b as usize, level: b as usize, start: 0, end: 0, above }
+impl Walk {
+    fn new(stream: &Stream, moments: Vec<Moment>) -> Self {
+        let (above, here) = (vec![1.0; moments.len()], vec![1.0; moments.len()]);
+        let (inflow, above_slope) = (stream.rate, vec![0.0; moments.len()]);
+        Self { moments, level: 0, lost: 0.0, inflow, losing: 0.0, start: 0, end: 0, above, here, above_slope }
     }
 
     /// Goes to a level, which must be the next lower one.
-    fn enter(&mut self, level: usize) {
-        self.level = level;
-        let can_be_there = |at: &Moment| at.counts.probability(level) > 0.0;
+    fn enter(&mut self, level: usize, b: u32) {
+        let can_be_there = |at: &&Moment| at.counts.probability(level) > 0.0;
         self.start += self.moments[self.start..].iter().take_while(|at| !can_be_there(at)).count();
-        self.end = self.start + self.moments[self.start..].iter().take_while(|at| can_be_there(at)).count();
+        self.end = self.start + self.moments[self.start..].iter().take_while(can_be_there).count();
+        (self.level, self.lost) = (level, f64::from(b) - level as f64);
+        let untaken: f64 = self.times().map(|(at, time)| time * at.hazard).sum();
+        self.losing = level as f64 * untaken / self.times().map(|(_, time)| time).sum::<f64>();
     }
 
-    /// The share not yet taken at each moment in the level, when blocks are taken at the rate `kappa`.
-    fn untaken(&self, kappa: f64) -> impl Iterator<Item = f64> + '_ {
-        let empty_places = (self.b - self.level) as f64;
-        let mut last = None;
-        (self.start..self.end).map(move |n| {
-            let at = &self.moments[n];
-            let share = match last {
-                None if empty_places == 0.0 => (-kappa * at.age).exp(),
-                None => self.above[n],
-                Some(last) => self.relax(n, kappa, empty_places, last),
-            };
-            last = Some(share);
-            share
-        })
+    /// The moments in the level with the time that blocks spend there, but for a factor.
+    fn times(&self) -> impl Iterator<Item = (&Moment, f64)> {
+        let moments = self.moments[self.start..self.end].iter().zip(&self.here[self.start..self.end]);
+        moments.map(|(at, untaken)| (at, at.weight * at.counts.probability(self.level) * untaken))
     }
 
-    /// From one moment to the next: exact for constant rates and a level above that changes exponentially.
-    fn relax(&self, n: usize, kappa: f64, empty_places: f64, last: f64) -> f64 {
-        let (from, to) = (&self.moments[n - 1], &self.moments[n]);
-        let arriving = empty_places * ((1.0 - to.survival) / (1.0 - from.survival)).ln();
-        let leaving = arriving + kappa * (to.age - from.age);
-        let (above, above_now) = (self.above[n - 1].max(1e-300), self.above[n].max(1e-300));
-        let change = leaving + (above_now / above).ln();
-        let average = if change.abs() < 1e-9 { 1.0 } else { -(-change).exp_m1() / change };
-        (-leaving).exp() * last + arriving * above_now * average
-    }
-
-    /// Time spent in the level, in all and at each moment.
-    fn level(&self, kappa: f64, mut visit: impl FnMut(&Moment, f64)) -> f64 {
-        let mut sum = 0.0;
-        for (at, untaken) in self.moments[self.start..self.end].iter().zip(self.untaken(kappa)) {
-            let time = self.stream.rate * at.weight * at.counts.probability(self.level) * untaken;
-            visit(at, time);
-            sum += time;
+    /// Follows the level when blocks are taken at a rate.
+    fn fill(&mut self, kappa: f64) {
+        for n in self.start..self.end {
+            let age = self.moments[n].age;
+            self.here[n] = if n == self.start {
+                // Shortly after sealing, shares fall linearly.
+                ((self.lost * self.above[n].ln() - kappa * age) / (self.lost + 1.0)).exp()
+            } else {
+                self.relax(n, kappa)
+            }
+            .max(1e-300);
         }
-        sum
+        let (mut time, mut lost) = (0.0, 0.0);
+        for (at, spent) in self.times() {
+            time += spent;
+            lost += spent * at.hazard * self.level as f64;
+        }
+        self.losing = lost / time;
     }
 
-    /// Makes this level the one above.
-    fn advance(&mut self, kappa: f64) {
-        let untaken: Vec<f64> = self.untaken(kappa).collect();
-        self.above[self.start..self.end].copy_from_slice(&untaken);
-        let last = untaken.last().copied().unwrap_or(0.0);
-        self.above[self.end..].fill(last);
+    /// From one moment to the next.
+    ///
+    /// Integrates `v(i+1) · e^(-kappa · (time to go)) · d(1-S)^(b-i)` over `ln(1-S)`, the logarithm of the integrand
+    /// taken as quadratic between the two moments; the quadratic part is small.
+    fn relax(&self, n: usize, kappa: f64) -> f64 {
+        let (from, to) = (&self.moments[n - 1], &self.moments[n]);
+        let step = ((1.0 - to.survival) / (1.0 - from.survival)).ln();
+        let leaving = self.lost * step + kappa * (to.age - from.age);
+        let slope = |n: usize| (self.above_slope[n] + kappa) / self.moments[n].arriving();
+        let linear = leaving + (self.above[n] / self.above[n - 1]).ln();
+        let quadratic = (step * (slope(n - 1) - slope(n)) / 2.0).clamp(-1.0, 1.0);
+        (-leaving).exp() * self.here[n - 1] + self.lost * step * self.above[n] * exponential_average(linear, quadratic)
     }
+
+    /// Goes on to the next lower level; tells the time spent at each moment with the mix of zones then, gives the sum.
+    fn leave(&mut self, kappa: f64, mut visit: impl FnMut(f64, &[f64])) -> f64 {
+        let share = self.inflow / (kappa + self.losing);
+        let factor = share / self.times().map(|(_, time)| time).sum::<f64>();
+        self.times().for_each(|(at, time)| visit(factor * time, &at.mix));
+        let last = self.here[self.start..self.end].last().copied().unwrap_or(1e-300);
+        self.here[self.end..].fill(last);
+        for n in self.start..self.end {
+            let arriving = self.lost * self.moments[n].arriving();
+            self.above_slope[n] = arriving * (self.above[n] / self.here[n] - 1.0) - kappa;
+        }
+        self.above_slope[self.end..].fill(0.0);
+        self.inflow = share * self.losing;
+        self.above.clone_from(&self.here);
+        share
+    }
+}
+
+/// The integral of `e^(-linear · w) · (1 + quadratic · w · (1 - w))` over `w` from 0 to 1.
+fn exponential_average(linear: f64, quadratic: f64) -> f64 {
+    if linear.abs() < 0.5 {
+        // The power series of the two integrals.
+        let (mut average, mut bend, mut term) = (0.0, 0.0, 1.0);
+        for n in (0_u32..12).map(f64::from) {
+            average += term / (n + 1.0);
+            bend += term / ((n + 2.0) * (n + 3.0));
+            term *= -linear / (n + 1.0);
+        }
+        return average + quadratic * bend;
+    }
+    let average = -(-linear).exp_m1() / linear;
+    average + quadratic * ((1.0 + (-linear).exp()) / linear - 2.0 * average / linear) / linear
 }
 
 #[cfg(test)]
@@ -382,13 +429,16 @@ mod tests {
     use super::*;
     #[test]
     fn dbg() {
-        let zones=[Zone{size:0.5,traffic:0.5},Zone{size:0.5,traffic:0.5}];
-        let (rho,b)=(0.875,8);
-        let m=Model{rho,b,policy:Policy::Random,zones:&zones,frontier:Frontier::Single};
-        let g=6.125*b as f64/2.0;
-        let c=m.collect(&[g,g]);
+        let zones = [Zone { size: 0.5, traffic: 0.5 }, Zone { size: 0.5, traffic: 0.5 }];
+        let (rho, b) = (0.875, 8);
+        let m = Model { rho, b, policy: Policy::RandomGreedy { d: 8 }, zones: &zones, frontier: Frontier::Single };
+        let u = super::super::mean_field(rho, b, m.policy).unwrap();
+        let g = (u.write_amplification - 1.0) * rho * b as f64 / 2.0;
+        let c = m.collect(&[g, g]);
+        let t = u.write_amplification * rho;
         println!("{:?} {:?}", c.moved, g);
-        let u=super::super::mean_field(rho,b,Policy::Random).unwrap();
-        for i in 0..=b as usize { println!("{i} {} {} {} {}", c.valid[i], u.valid_counts[i], c.victims[i]/7.0, u.victim_counts[i]); }
+        for i in 0..=b as usize {
+            println!("{i} {} {} {} {}", c.valid[i], u.valid_counts[i], c.victims[i] / t, u.victim_counts[i]);
+        }
     }
 }
