@@ -1,6 +1,6 @@
 //! The drive as a [`BlockDevice`]: its parts, its clock, and the loop that runs its events.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use flashwise_block::{
     BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, FlashCounters, Nanos, Operation,
@@ -14,7 +14,7 @@ use crate::controller::write::{ParkedPage, WriteBuffer};
 use crate::controller::{Active, ByteRange, PageSize};
 use crate::error::SsdError;
 use crate::event::{Event, EventQueue};
-use crate::flash::{Finished, FlashAddress, FlashArray, Owner, Timing};
+use crate::flash::{Finished, FlashAddress, FlashArray, FlashOpKind, Owner, Timing};
 use crate::ftl::{Ftl, Location};
 use crate::host::HostInterface;
 use crate::list::{Fifo, Slab};
@@ -118,6 +118,27 @@ impl SimulatedSsd {
     pub fn erase_counts(&self) -> (u32, u32) {
         let counts = self.ftl.superblocks.blocks.iter().map(|block| block.erase_count);
         (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0))
+    }
+
+    /// How many superblocks have gone through how many P/E cycles; empty for media that need no erase.
+    pub fn erase_histogram(&self) -> BTreeMap<u32, u64> {
+        let mut histogram = BTreeMap::new();
+        if !self.is_in_place() {
+            let counts = self.ftl.superblocks.blocks.iter().map(|block| block.erase_count);
+            counts.for_each(|count| *histogram.entry(count).or_default() += 1);
+        }
+        histogram
+    }
+
+    /// Logical pages that are mapped, and the sum of what the superblocks count as valid: the same number.
+    pub fn mapped_and_valid_pages(&self) -> (u64, u64) {
+        let valid = self.ftl.superblocks.blocks.iter().map(|block| u64::from(block.valid)).sum();
+        (self.ftl.mapped_pages(), valid)
+    }
+
+    /// Bytes of host data that are in the write buffer and not on flash, counted in whole logical pages.
+    pub fn buffered_bytes(&self) -> u64 {
+        self.buffer.used_pages * self.page.bytes()
     }
 
     /// Checks the invariants of the whole drive; takes time proportional to its size.
@@ -242,6 +263,7 @@ impl SimulatedSsd {
     }
 
     fn flash_op_finished(&mut self, finished: &Finished) {
+        self.count_command(finished);
         match finished.op.owner {
             Owner::None => {}
             Owner::Read { request } => self.read_op_finished(request, finished),
@@ -257,6 +279,36 @@ impl SimulatedSsd {
             Owner::Superpage { superpage } => self.program_op_finished(superpage),
             Owner::Gc { unit } => self.collection_read_finished(unit),
             Owner::Erase { unit, block } => self.erase_finished(unit, block),
+        }
+    }
+
+    /// Counts a flash command that has ended, page by page.
+    fn count_command(&mut self, finished: &Finished) {
+        let (counters, planes) = (&mut self.flash_counters, u64::from(finished.op.at.planes));
+        match finished.op.kind {
+            FlashOpKind::Read => counters.pages_read += planes,
+            FlashOpKind::Program => counters.pages_programmed += planes,
+            FlashOpKind::Erase => counters.blocks_erased += planes,
+        }
+    }
+
+    /// Waits for the next completion, but not beyond `deadline`; `None` when the clock has come to the deadline first.
+    ///
+    /// What completes exactly at the deadline is given back before the clock stops there.
+    ///
+    /// # Errors
+    /// Never; it has the form of [`BlockDevice::wait`].
+    pub fn wait_until(&mut self, deadline: Nanos) -> Result<Option<Completion>, BlockError> {
+        loop {
+            if let Some(completion) = self.completed.pop_front() {
+                self.outstanding -= 1;
+                return Ok(Some(completion));
+            }
+            if self.events.next_time().is_none_or(|time_ns| time_ns > deadline.0) {
+                self.now_ns = self.now_ns.max(deadline.0);
+                return Ok(None);
+            }
+            self.step();
         }
     }
 

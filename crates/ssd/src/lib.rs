@@ -44,7 +44,9 @@ pub mod ftl;
 pub mod host;
 mod list;
 mod payload;
+pub mod precondition;
 mod preset;
+pub mod simulation;
 
 pub use config::DeviceConfig;
 pub use device::SimulatedSsd;

@@ -13,11 +13,13 @@
 pub(crate) struct Mapping {
     slot_of: Vec<u32>,
     page_in: Vec<u32>,
+    /// Logical pages that are mapped.
+    mapped: u64,
 }
 
 impl Mapping {
     pub(crate) fn new(logical_pages: u64, slots: u64) -> Self {
-        Self { slot_of: vec![0; logical_pages as usize], page_in: vec![0; slots as usize] }
+        Self { slot_of: vec![0; logical_pages as usize], page_in: vec![0; slots as usize], mapped: 0 }
     }
 
     /// The slot that holds a logical page.
@@ -34,6 +36,7 @@ impl Mapping {
     pub(crate) fn map(&mut self, logical_page: u32, slot: u32) -> Option<u32> {
         debug_assert_eq!(self.page_in[slot as usize], 0, "slot {slot} is not clean");
         let old = self.unmap(logical_page);
+        self.mapped += 1;
         self.slot_of[logical_page as usize] = slot + 1;
         self.page_in[slot as usize] = logical_page + 1;
         old
@@ -44,13 +47,22 @@ impl Mapping {
         let slot = self.slot_of(logical_page)?;
         self.slot_of[logical_page as usize] = 0;
         self.page_in[slot as usize] = 0;
+        self.mapped -= 1;
         Some(slot)
+    }
+
+    /// How many logical pages are mapped.
+    pub(crate) fn mapped_pages(&self) -> u64 {
+        self.mapped
     }
 
     /// Checks that each map is the other's inverse.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mapped = self.slot_of.iter().filter(|&&slot| slot != 0).count();
         let valid = self.page_in.iter().filter(|&&page| page != 0).count();
+        if mapped as u64 != self.mapped {
+            return Err(format!("{mapped} logical pages are mapped, but {} are counted", self.mapped));
+        }
         if mapped != valid {
             return Err(format!("{mapped} logical pages are mapped, but {valid} slots are valid"));
         }
