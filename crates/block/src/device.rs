@@ -59,6 +59,8 @@ pub struct FlashCounters {
     pub padding_bytes: ByteSize,
     /// Of those, bytes that garbage collection moved.
     pub gc_bytes_moved: ByteSize,
+    /// Of those, bytes of the page map that were written back.
+    pub mapping_bytes: ByteSize,
     /// Garbage collections of one superblock each.
     pub gc_runs: u64,
     /// Erased superblocks.
@@ -106,6 +108,7 @@ impl FlashCounters {
             bytes_programmed: self.bytes_programmed - earlier.bytes_programmed,
             padding_bytes: self.padding_bytes - earlier.padding_bytes,
             gc_bytes_moved: self.gc_bytes_moved - earlier.gc_bytes_moved,
+            mapping_bytes: self.mapping_bytes - earlier.mapping_bytes,
             gc_runs: self.gc_runs - earlier.gc_runs,
             erases: self.erases - earlier.erases,
             bytes_read: self.bytes_read - earlier.bytes_read,

@@ -134,7 +134,7 @@ fn a_full_drive_reads_from_its_flash() {
     };
     let (empty, full) = (run("empty"), run("fill"));
     assert_eq!((&empty["unwritten_pages_read"], &full["unwritten_pages_read"]), (&2000.into(), &0.into()));
-    assert_eq!(full["precondition"]["host_bytes_written"], 67_108_864);
+    assert_eq!(full["precondition"]["bytes_laid_out"], 67_108_864);
 }
 
 #[test]

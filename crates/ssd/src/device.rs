@@ -10,11 +10,15 @@ use flashwise_block::{
 use crate::config::{DeviceConfig, Mapping};
 use crate::controller::collection::UnitCollector;
 use crate::controller::read::RowRead;
+use crate::controller::translate::Translator;
 use crate::controller::write::{ParkedPage, WriteBuffer};
 use crate::controller::{Active, ByteRange, PageSize};
 use crate::error::SsdError;
 use crate::event::{Event, EventQueue};
 use crate::flash::{Finished, FlashAddress, FlashArray, FlashOpKind, Owner, Timing};
+use crate::ftl::blocks::{BlockFtl, BlockSpace, Fast, Replacement, Step};
+use crate::ftl::geometry::Geometry;
+use crate::ftl::mapping_cache::MappingCache;
 use crate::ftl::{Ftl, Location};
 use crate::host::HostInterface;
 use crate::list::{Fifo, Slab};
@@ -46,6 +50,10 @@ pub struct SimulatedSsd {
     pub(crate) parked_pages: Slab<ParkedPage>,
     pub(crate) collectors: Vec<UnitCollector>,
     pub(crate) ftl: Ftl,
+    /// The look-up of a page map that does not fit controller memory.
+    pub(crate) translator: Option<Translator>,
+    /// The FTL where it maps blocks.
+    pub(crate) blocks: Option<Box<dyn BlockFtl + Send>>,
     pub(crate) flash: FlashArray,
     pub(crate) payload: Payload,
 
@@ -56,6 +64,27 @@ pub struct SimulatedSsd {
     pub(crate) row_reads: Vec<RowRead>,
     pub(crate) scratch_superpages: Vec<u32>,
     pub(crate) bytes_of_die: Vec<u32>,
+    pub(crate) scratch_steps: Vec<Step>,
+}
+
+/// The look-up of a drive whose page map lies on flash.
+fn translator(config: &DeviceConfig) -> Option<Translator> {
+    let cache = config.ftl.mapping_cache.as_ref()?;
+    let (pages, entries) = (config.logical_pages() as u32, cache.entries_per_page(config) as u32);
+    let capacity = cache.capacity_entries() as u32;
+    let load_bytes = cache.load_bytes.unwrap_or(config.ftl.logical_page_bytes as u32);
+    let cache = MappingCache::new(pages, entries, capacity, cache.stored_at_start, cache.deferred_write_back);
+    Some(Translator::new(cache, pages, load_bytes))
+}
+
+/// The FTL of a drive that maps blocks.
+fn block_ftl(config: &DeviceConfig, geometry: &Geometry) -> Option<Box<dyn BlockFtl + Send>> {
+    let space = || BlockSpace::new(geometry, config.capacity_bytes / config.ftl.logical_page_bytes);
+    match config.ftl.mapping {
+        Mapping::Page | Mapping::InPlace => None,
+        Mapping::Block => Some(Box::new(Replacement::new(space(), config.ftl.replacement_blocks))),
+        Mapping::Fast => Some(Box::new(Fast::new(space(), config.ftl.log_blocks))),
+    }
 }
 
 impl SimulatedSsd {
@@ -67,8 +96,10 @@ impl SimulatedSsd {
         config.check(&config.name)?;
         let ftl = match config.ftl.mapping {
             Mapping::Page => Ftl::new(&config),
-            Mapping::InPlace => Ftl::idle(&config),
+            Mapping::InPlace => Ftl::idle(&config, Geometry::trivial()),
+            Mapping::Block | Mapping::Fast => Ftl::idle(&config, Geometry::new(&config)),
         };
+        let blocks = block_ftl(&config, &ftl.geometry);
         let info = DeviceInfo {
             name: config.name.clone(),
             capacity: ByteSize(config.capacity_bytes),
@@ -104,7 +135,10 @@ impl SimulatedSsd {
             row_reads: Vec::new(),
             scratch_superpages: Vec::new(),
             bytes_of_die: vec![0; ftl.geometry.dies_per_unit as usize],
+            scratch_steps: Vec::new(),
+            translator: translator(&config),
             ftl,
+            blocks,
             config,
         })
     }
@@ -114,18 +148,31 @@ impl SimulatedSsd {
         &self.config
     }
 
+    /// How often an entry of the page map was found in controller memory, and how often not; `None` where all of it is
+    /// there.
+    pub fn mapping_cache_hits_and_misses(&self) -> Option<(u64, u64)> {
+        self.translator.as_ref().map(|translator| (translator.counters().hits, translator.counters().misses))
+    }
+
     /// Smallest and largest number of P/E cycles of any superblock.
     pub fn erase_counts(&self) -> (u32, u32) {
-        let counts = self.ftl.superblocks.blocks.iter().map(|block| block.erase_count);
-        (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0))
+        fn span(counts: impl Iterator<Item = u32> + Clone) -> (u32, u32) {
+            (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0))
+        }
+        match &self.blocks {
+            Some(blocks) => span(blocks.space().erase_counts()),
+            None => span(self.ftl.superblocks.blocks.iter().map(|block| block.erase_count)),
+        }
     }
 
     /// How many superblocks have gone through how many P/E cycles; empty for media that need no erase.
     pub fn erase_histogram(&self) -> BTreeMap<u32, u64> {
         let mut histogram = BTreeMap::new();
-        if !self.is_in_place() {
-            let counts = self.ftl.superblocks.blocks.iter().map(|block| block.erase_count);
-            counts.for_each(|count| *histogram.entry(count).or_default() += 1);
+        let mut count = |erases: u32| *histogram.entry(erases).or_default() += 1;
+        match &self.blocks {
+            _ if self.is_in_place() => {}
+            Some(blocks) => blocks.space().erase_counts().for_each(&mut count),
+            None => self.ftl.superblocks.blocks.iter().for_each(|block| count(block.erase_count)),
         }
         histogram
     }
@@ -147,7 +194,10 @@ impl SimulatedSsd {
     /// Says which one is broken: each logical page maps to one valid slot and back; valid counts are those of the map;
     /// what the write buffer counts is what is not on flash.
     pub fn check_invariants(&self) -> Result<(), String> {
-        self.ftl.check()?;
+        match &self.blocks {
+            Some(blocks) => blocks.space().check()?,
+            None => self.ftl.check()?,
+        }
         let superpages = self.ftl.host_superpages().iter();
         let buffered: u64 = superpages.map(|&superpage| u64::from(self.ftl.superpages[superpage].filled)).sum();
         let parked = self.parked_pages.taken() as u64;
@@ -162,23 +212,43 @@ impl SimulatedSsd {
         Ok(())
     }
 
+    /// Whether no logical page has a place yet.
+    pub(crate) fn is_unmapped(&self) -> bool {
+        match &self.blocks {
+            Some(blocks) => blocks.space().is_empty(),
+            None => self.ftl.is_empty(),
+        }
+    }
+
     fn is_in_place(&self) -> bool {
         self.config.ftl.mapping == Mapping::InPlace
     }
 
     /// Where a logical page is.
     pub(crate) fn locate(&self, logical_page: u32) -> Location {
-        if self.is_in_place() { Location::Flash(logical_page) } else { self.ftl.locate(logical_page) }
+        match self.config.ftl.mapping {
+            Mapping::Page => self.ftl.locate(logical_page),
+            _ => self.slot_of(logical_page).map_or(Location::Nowhere, Location::Flash),
+        }
     }
 
     /// The slot whose bytes are a logical page's.
     pub(crate) fn slot_of(&self, logical_page: u32) -> Option<u32> {
-        if self.is_in_place() { Some(logical_page) } else { self.ftl.slot_of(logical_page) }
+        match &self.blocks {
+            Some(blocks) => blocks.space().slot_of(logical_page),
+            None if self.is_in_place() => Some(logical_page),
+            None => self.ftl.slot_of(logical_page),
+        }
     }
 
     /// Forgets a logical page; gives the slot whose bytes go with it.
     pub(crate) fn forget(&mut self, logical_page: u32) -> Option<u32> {
-        if self.is_in_place() { Some(logical_page) } else { self.ftl.trim(logical_page) }
+        let in_place = self.is_in_place();
+        match &mut self.blocks {
+            Some(blocks) => blocks.space_mut().trim(logical_page),
+            None if in_place => Some(logical_page),
+            None => self.ftl.trim(logical_page),
+        }
     }
 
     /// Where a slot is, with everything that is sensed by one command with it.
@@ -208,13 +278,26 @@ impl SimulatedSsd {
     /// A command has its first effect.
     fn start(&mut self, request: u32) {
         let Some(operation) = self.active[request].request.as_ref().map(|r| r.operation) else { return };
+        let is_mapped = matches!(operation, Operation::Read | Operation::Write | Operation::Trim);
+        if !is_mapped || self.translate(request) {
+            self.start_translated(request, operation);
+        }
+    }
+
+    /// All entries of the page map that a request needs are there.
+    pub(crate) fn translated(&mut self, request: u32) {
+        let Some(operation) = self.active[request].request.as_ref().map(|r| r.operation) else { return };
+        self.start_translated(request, operation);
+    }
+
+    fn start_translated(&mut self, request: u32, operation: Operation) {
         match (operation, self.config.ftl.mapping) {
             (Operation::Read, _) => self.start_read(request),
-            (Operation::Write, Mapping::Page) => self.start_write(request),
+            (Operation::Write, Mapping::Page | Mapping::Block | Mapping::Fast) => self.start_write(request),
             (Operation::Write, Mapping::InPlace) => self.start_write_in_place(request),
             (Operation::Trim, _) => self.trim(request),
             (Operation::Flush, Mapping::Page) => self.start_flush(request),
-            (Operation::Flush, Mapping::InPlace) => self.complete(request),
+            (Operation::Flush, _) => self.complete(request),
         }
     }
 
@@ -262,6 +345,15 @@ impl SimulatedSsd {
         }
     }
 
+    /// A write whose partial pages are filled up goes to the part of the controller that its FTL needs.
+    pub(crate) fn write_filled(&mut self, request: u32) {
+        match self.config.ftl.mapping {
+            Mapping::Page => self.enqueue_write(request),
+            Mapping::InPlace => self.program_in_place(request),
+            Mapping::Block | Mapping::Fast => self.write_block_mapped(request),
+        }
+    }
+
     fn flash_op_finished(&mut self, finished: &Finished) {
         self.count_command(finished);
         match finished.op.owner {
@@ -269,14 +361,13 @@ impl SimulatedSsd {
             Owner::Read { request } => self.read_op_finished(request, finished),
             Owner::Fill { request } => {
                 self.active[request].pending -= 1;
-                match (self.active[request].pending, self.config.ftl.mapping) {
-                    (0, Mapping::Page) => self.enqueue_write(request),
-                    (0, Mapping::InPlace) => self.program_in_place(request),
-                    _ => {}
+                if self.active[request].pending == 0 {
+                    self.write_filled(request);
                 }
             }
             Owner::InPlace { request } => self.one_less_pending(request),
             Owner::Superpage { superpage } => self.program_op_finished(superpage),
+            owner @ (Owner::MapLoad { .. } | Owner::MapUpdate { .. }) => self.translation_page_read(owner),
             Owner::Gc { unit } => self.collection_read_finished(unit),
             Owner::Erase { unit, block } => self.erase_finished(unit, block),
         }

@@ -44,9 +44,10 @@ pub mod ftl;
 pub mod host;
 mod list;
 mod payload;
-pub mod precondition;
+mod precondition;
 mod preset;
 pub mod simulation;
+pub mod theory;
 
 pub use config::DeviceConfig;
 pub use device::SimulatedSsd;

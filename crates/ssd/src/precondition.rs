@@ -1,202 +1,90 @@
-//! What is on a drive before it is measured.
-//!
-//! An empty drive answers reads without touching its flash and never collects garbage; what is measured on it says
-//! nothing about the drive in use. SNIA's Solid State Storage Performance Test Specification (version 2.0.2, section 3)
-//! therefore purges a drive, writes it sequentially, and writes it at random until its figures no longer change. The
-//! same is done here, through the drive's own front door and in its own time:
-//!
-//! | name | what is done | cost |
-//! |---|---|---|
-//! | `empty` | nothing | none |
-//! | `fill` | every logical page written once, in order | one write of the capacity |
-//! | `steady` | `fill`, then random overwrites of logical pages until write amplification settles | several writes of the capacity |
-//! | `analytic` | the steady state is computed and laid out at once | one pass over the map |
+//! States that a drive can be put into at once, before anything is measured on it.
 
-use flashwise_block::{BlockDevice, BlockError, ByteSize, DeviceCounters, Nanos, Progress, Request};
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
-use serde::{Deserialize, Serialize};
+use flashwise_block::{BlockDevice, DeviceCounters};
 
 use crate::SimulatedSsd;
-use crate::config::Mapping;
-use crate::simulation::SimulationError;
+use crate::config::{GcPolicy, Mapping};
+use crate::error::SsdError;
+use crate::theory::{self, Policy};
 
-/// Requests in flight while the drive is prepared.
-const DEPTH: usize = 32;
-/// Largest request of the sequential fill, bytes.
-const FILL_BYTES: u64 = 1 << 20;
-/// Write amplification has settled when two successive windows differ by less than this share.
-const SETTLED: f64 = 0.02;
-/// Random overwrites stop here even if write amplification has not settled: so many windows of half a capacity.
-const MOST_WINDOWS: u32 = 20;
-/// Requests between two calls of the progress listener.
-const PROGRESS_EVERY: u64 = 1 << 14;
-/// Set apart from the seeds of the workload's flows.
-const STREAM: u64 = 0x7072_6563_6f6e_6431;
-
-/// What is on the drive before the workload starts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Precondition {
-    /// Nothing: no logical page has ever been written.
-    #[default]
-    Empty,
-    /// Every logical page, written once in order.
-    Fill,
-    /// Filled, and overwritten at random until write amplification no longer changes.
-    Steady,
-    /// The same steady state, computed instead of simulated.
-    Analytic,
-}
-
-/// What was done to a drive before the workload.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Preconditioned {
-    /// What was asked for.
-    pub state: Precondition,
-    /// Bytes that were written for it.
-    pub host_bytes_written: u64,
-    /// How long that took the drive, ns of its own time.
-    pub elapsed_ns: u64,
-    /// Whether write amplification has settled; `null` where it was not waited for.
-    pub is_settled: Option<bool>,
-    /// Write amplification over each window of half a capacity of random overwrites.
-    pub write_amplification: Vec<f64>,
-}
-
-/// Brings a drive into a state.
-///
-/// # Errors
-/// When `progress` wants to stop, or the state cannot be had on this drive.
-pub fn precondition(
-    drive: &mut SimulatedSsd,
-    state: Precondition,
-    seed: u64,
-    progress: &mut dyn Progress,
-) -> Result<Preconditioned, SimulationError> {
-    let (start, before) = (drive.now(), drive.counters());
-    let mut done = Preconditioned { state, ..Preconditioned::default() };
-    match state {
-        Precondition::Empty => return Ok(done),
-        Precondition::Fill => fill(drive, progress)?,
-        Precondition::Steady => {
-            fill(drive, progress)?;
-            if drive.config().ftl.mapping == Mapping::Page {
-                overwrite(drive, seed, &mut done, progress)?;
+impl SimulatedSsd {
+    /// Fills the drive as one sequential write of all logical pages would, in no time and without counting it. Pages
+    /// carry no payload: they read as zeros.
+    ///
+    /// # Errors
+    /// When something was written before.
+    pub fn fill_at_once(&mut self) -> Result<(), SsdError> {
+        self.require_empty("fill")?;
+        let pages = self.config().logical_pages() as u32 + self.config().translation_pages();
+        match self.config().ftl.mapping {
+            Mapping::Page => self.ftl.fill_in_order(pages),
+            Mapping::InPlace => {}
+            Mapping::Block | Mapping::Fast => {
+                let mut steps = Vec::new();
+                let Some(blocks) = &mut self.blocks else { return Ok(()) };
+                (0..pages).for_each(|page| {
+                    steps.clear();
+                    blocks.write(page, &mut steps);
+                });
             }
         }
-        Precondition::Analytic => {
-            let reason = "analytic preconditioning is not built for this drive; take steady, which simulates it";
-            return Err(SimulationError::Precondition(reason.to_owned()));
+        if let Some(translator) = &mut self.translator {
+            translator.all_stored();
         }
+        Ok(())
     }
-    done.host_bytes_written = drive.counters().since(&before).host_bytes_written.0;
-    done.elapsed_ns = drive.now().since(start).0;
-    Ok(done)
-}
 
-/// Writes every logical page once, in order.
-fn fill(drive: &mut SimulatedSsd, progress: &mut dyn Progress) -> Result<(), BlockError> {
-    let (capacity, block) = (drive.info().capacity.0, drive.info().logical_block.0);
-    let step = FILL_BYTES.min(drive.info().max_transfer.0);
-    let requests = capacity.div_ceil(step);
-    for n in 0..requests {
-        let (offset, left) = (n * step, capacity - n * step);
-        let length = step.min(left - left % block);
-        submit(drive, offset, length)?;
-        if n.is_multiple_of(PROGRESS_EVERY / 64) {
-            progress.advance("filling the drive", n as f64 / requests as f64)?;
-        }
-    }
-    drain(drive)
-}
-
-/// Overwrites logical pages at random until write amplification settles.
-fn overwrite(
-    drive: &mut SimulatedSsd,
-    seed: u64,
-    done: &mut Preconditioned,
-    progress: &mut dyn Progress,
-) -> Result<(), BlockError> {
-    let page = drive.config().ftl.logical_page_bytes;
-    let pages = drive.info().capacity.0 / page;
-    let (window, mut random) = ((pages / 2).max(1), Pcg64Mcg::seed_from_u64(seed ^ STREAM));
-    for n in 0..MOST_WINDOWS {
-        let before = drive.counters();
-        for i in 0..window {
-            submit(drive, random.random_range(0..pages) * page, page)?;
-            if i.is_multiple_of(PROGRESS_EVERY) {
-                let part = (f64::from(n) + i as f64 / window as f64) / f64::from(MOST_WINDOWS);
-                progress.advance("overwriting the drive until it is steady", part)?;
+    /// Puts the drive into the state that a long overwrite with uniformly random logical pages would leave, by the mean
+    /// field of its garbage collection ([`theory::mean_field`]), in no time and without counting it. `seed` draws which
+    /// logical pages are where. Gives the write amplification that the theory promises.
+    ///
+    /// # Errors
+    /// When something was written before, when no theory covers the drive's garbage collection, or when the drive
+    /// leaves garbage collection no room.
+    pub fn enter_steady_state(&mut self, seed: u64) -> Result<f64, SsdError> {
+        self.require_empty("steady state")?;
+        let policy = self.theory_policy()?;
+        let pages = self.config().logical_pages() as u32 + self.config().translation_pages();
+        let slots = self.ftl.geometry.slots_per_superblock();
+        let (mut amplification, mut weight) = (0.0, 0.0);
+        let mut failure = None;
+        let laid_out = self.ftl.lay_out(pages, seed, &mut |sealed, valid| {
+            let fill = valid as f64 / (f64::from(sealed) * f64::from(slots));
+            match theory::valid_count_distribution(fill, slots, policy) {
+                Ok(distribution) => {
+                    amplification += distribution.write_amplification * valid as f64;
+                    weight += valid as f64;
+                    distribution.counts(sealed, valid)
+                }
+                Err(error) => {
+                    failure = Some(error.to_string());
+                    None
+                }
             }
+        });
+        if !laid_out {
+            let reason = failure.unwrap_or_else(|| "the sealed superblocks have no room for all logical pages".into());
+            return Err(SsdError::Precondition { state: "steady state", reason });
         }
-        done.write_amplification.push(amplification(drive, &before));
-        if is_settled(&done.write_amplification) {
-            break;
+        if let Some(translator) = &mut self.translator {
+            translator.all_stored();
+        }
+        Ok(amplification / weight)
+    }
+
+    fn theory_policy(&self) -> Result<Policy, SsdError> {
+        let fail = |reason: &str| Err(SsdError::Precondition { state: "steady state", reason: reason.to_owned() });
+        match (self.config().ftl.mapping, self.config().ftl.gc_policy) {
+            (Mapping::Page, GcPolicy::Greedy) => Ok(Policy::Greedy),
+            _ => fail("there is a theory of page mapping alone; simulate it instead"),
         }
     }
-    done.is_settled = Some(is_settled(&done.write_amplification));
-    drain(drive)
-}
 
-fn amplification(drive: &SimulatedSsd, before: &DeviceCounters) -> f64 {
-    drive.counters().since(before).write_amplification().unwrap_or(1.0)
-}
-
-/// Whether the last two windows agree.
-fn is_settled(windows: &[f64]) -> bool {
-    matches!(windows, [.., a, b] if (b - a).abs() < SETTLED * a)
-}
-
-fn submit(drive: &mut SimulatedSsd, offset: u64, length: u64) -> Result<(), BlockError> {
-    drive.submit(Request::write(ByteSize(offset), ByteSize(length)))?;
-    if drive.outstanding() >= DEPTH {
-        drive.wait()?;
-    }
-    Ok(())
-}
-
-fn drain(drive: &mut SimulatedSsd) -> Result<(), BlockError> {
-    while drive.wait()?.is_some() {}
-    drive.pause(Nanos(0))
-}
-
-#[cfg(test)]
-mod tests {
-    use flashwise_block::Silent;
-
-    use super::*;
-    use crate::simulation::tests::small_drive;
-
-    #[test]
-    fn an_empty_drive_stays_as_it_came() {
-        let mut drive = small_drive();
-        let done = precondition(&mut drive, Precondition::Empty, 1, &mut Silent).unwrap();
-        assert_eq!((done.host_bytes_written, drive.counters().host_writes), (0, 0));
-    }
-
-    #[test]
-    fn a_filled_drive_holds_every_logical_page_once() {
-        let mut drive = small_drive();
-        let done = precondition(&mut drive, Precondition::Fill, 1, &mut Silent).unwrap();
-        let capacity = drive.info().capacity.0;
-        assert_eq!(done.host_bytes_written, capacity);
-        assert_eq!(drive.mapped_and_valid_pages().0, capacity / 4096);
-        assert_eq!((drive.outstanding(), done.is_settled), (0, None));
-    }
-
-    #[test]
-    fn a_steady_drive_collects_garbage_at_a_pace_that_no_longer_changes() {
-        let mut drive = small_drive();
-        let done = precondition(&mut drive, Precondition::Steady, 1, &mut Silent).unwrap();
-        assert_eq!(done.is_settled, Some(true), "{:?}", done.write_amplification);
-        assert!(done.write_amplification.last().is_some_and(|&wa| wa > 1.2), "{:?}", done.write_amplification);
-        drive.check_invariants().unwrap();
-    }
-
-    #[test]
-    fn what_is_not_built_is_refused_with_the_way_out() {
-        let error = precondition(&mut small_drive(), Precondition::Analytic, 1, &mut Silent).unwrap_err();
-        assert!(error.to_string().contains("take steady"), "{error}");
+    fn require_empty(&self, state: &'static str) -> Result<(), SsdError> {
+        let untouched = self.counters() == DeviceCounters { flash: self.counters().flash, ..DeviceCounters::default() };
+        if untouched && self.outstanding() == 0 && self.is_unmapped() {
+            return Ok(());
+        }
+        Err(SsdError::Precondition { state, reason: "the drive has been written already".into() })
     }
 }

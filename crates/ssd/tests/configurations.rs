@@ -5,7 +5,7 @@
 mod support;
 
 use flashwise_block::{BlockDevice, ByteSize, Request};
-use flashwise_ssd::config::{Interface, Placement, StaticOrder};
+use flashwise_ssd::config::{Interface, Mapping, MappingCacheConfig, Placement, StaticOrder};
 use flashwise_ssd::{DeviceConfig, Preset, SimulatedSsd};
 use proptest::prelude::*;
 
@@ -17,29 +17,46 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
     let placement =
         prop::sample::select(vec![Placement::Stripe, Placement::Static, Placement::RoundRobin, Placement::LeastLoaded]);
     let ftl = (placement, prop::sample::select(StaticOrder::all()), any::<bool>(), 0_u32..3);
-    (groups, shape, rest, ftl).prop_map(|(groups, shape, (keep, fill, plp, sata, depth, buffer, stripe), ftl)| {
-        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
-        let flash = &mut config.flash;
-        (flash.channels, flash.chips_per_channel, flash.dies_per_chip) = (groups.0 * groups.1, groups.2, groups.3);
-        (flash.planes_per_die, flash.blocks_per_plane, flash.pages_per_block) = (shape.0, shape.1, shape.2);
-        flash.page_bytes = shape.3;
-        (config.ftl.superpage_channels, config.ftl.superpage_ways) = (groups.0, groups.2);
-        (config.ftl.placement, config.ftl.static_order) = (ftl.0, ftl.1);
-        config.ftl.superpage_planes = ftl.2.then_some(1);
-        config.ftl.logical_page_bytes = (4096 << ftl.3).min(shape.3);
-        let page = config.ftl.logical_page_bytes;
-        config.ftl.stripe_bytes = stripe * config.superpage_bytes();
-        config.ftl.gc_free_superblocks = keep;
-        config.host.max_transfer_bytes = 128 << 10;
-        config.host.queue_depth = depth;
-        config.host.interface = if sata { Interface::Sata } else { Interface::Nvme };
-        config.controller.power_loss_protection = plp;
-        let open = config.raw_bytes() / u64::from(shape.1 * shape.2);
-        config.controller.write_buffer_bytes = (128 << 10) + 2 * open + buffer * 65536;
-        let usable = config.raw_bytes() as f64 * f64::from(shape.1 - keep - 4) / f64::from(shape.1);
-        config.capacity_bytes = ((usable * fill) as u64 / page * page).max(page);
-        config
-    })
+    let mapping = (prop::sample::select(vec![Mapping::Page, Mapping::Page, Mapping::Block, Mapping::Fast]), 0_u64..300);
+    (groups, shape, rest, ftl, mapping).prop_map(
+        |(groups, shape, (keep, fill, plp, sata, depth, buffer, stripe), ftl, (mapping, entries))| {
+            let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+            let flash = &mut config.flash;
+            (flash.channels, flash.chips_per_channel, flash.dies_per_chip) = (groups.0 * groups.1, groups.2, groups.3);
+            (flash.planes_per_die, flash.blocks_per_plane, flash.pages_per_block) = (shape.0, shape.1, shape.2);
+            flash.page_bytes = shape.3;
+            (config.ftl.superpage_channels, config.ftl.superpage_ways) = (groups.0, groups.2);
+            (config.ftl.placement, config.ftl.static_order) = (ftl.0, ftl.1);
+            config.ftl.superpage_planes = ftl.2.then_some(1);
+            config.ftl.logical_page_bytes = (4096 << ftl.3).min(shape.3);
+            config.ftl.mapping = mapping;
+            if mapping != Mapping::Page {
+                (config.ftl.superpage_channels, config.ftl.superpage_ways) = (1, 1);
+                (config.ftl.superpage_planes, config.ftl.logical_page_bytes) = (Some(1), shape.3);
+            } else if entries > 0 && entries < 150 {
+                config.ftl.mapping_cache = Some(MappingCacheConfig {
+                    capacity_bytes: entries * 8,
+                    cached_entry_bytes: 8,
+                    stored_entry_bytes: 64,
+                    load_bytes: None,
+                    stored_at_start: entries % 2 == 0,
+                    deferred_write_back: entries % 3 == 0,
+                });
+            }
+            let page = config.ftl.logical_page_bytes;
+            config.ftl.stripe_bytes = stripe * config.superpage_bytes();
+            config.ftl.gc_free_superblocks = keep;
+            config.host.max_transfer_bytes = 128 << 10;
+            config.host.queue_depth = depth;
+            config.host.interface = if sata { Interface::Sata } else { Interface::Nvme };
+            config.controller.power_loss_protection = plp;
+            let open = config.raw_bytes() / u64::from(shape.1 * shape.2);
+            config.controller.write_buffer_bytes = (128 << 10) + 2 * open + buffer * 65536;
+            let usable = config.raw_bytes() as f64 * f64::from(shape.1 - keep - 4) / f64::from(shape.1);
+            config.capacity_bytes = ((usable * fill) as u64 / page * page).max(page);
+            config
+        },
+    )
 }
 
 /// Writes a drive twice over in an order that no layout likes, with flushes and forced writes between.

@@ -6,7 +6,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Nanos, Operation, Request, execute};
-use flashwise_ssd::config::Placement;
+use flashwise_ssd::config::{Mapping, MappingCacheConfig, Placement};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
 use support::tiny;
@@ -22,6 +22,10 @@ fn small_drives() -> Vec<DeviceConfig> {
         tiny("toshiba-xg5", ByteSize::mib(7), 13, 4),
         plane_by_plane(Placement::Static),
         plane_by_plane(Placement::LeastLoaded),
+        caching_the_map(Placement::Stripe),
+        caching_the_map(Placement::Static),
+        mapping_blocks(Mapping::Block),
+        mapping_blocks(Mapping::Fast),
         tiny("micron-m500", ByteSize(3 << 20), 12, 8),
         xpoint,
     ]
@@ -35,6 +39,33 @@ fn plane_by_plane(placement: Placement) -> DeviceConfig {
     config.ftl.logical_page_bytes = config.flash.page_bytes;
     config.controller.write_buffer_bytes = ByteSize::kib(64).bytes();
     config.check("plane by plane").unwrap();
+    config
+}
+
+/// A drive that holds a hundred entries of its page map in memory and the rest on flash.
+fn caching_the_map(placement: Placement) -> DeviceConfig {
+    let mut config = if placement == Placement::Stripe {
+        tiny("samsung-960-evo", ByteSize::mib(7), 13, 4)
+    } else {
+        plane_by_plane(placement)
+    };
+    config.ftl.mapping_cache = Some(MappingCacheConfig {
+        capacity_bytes: 800,
+        cached_entry_bytes: 8,
+        stored_entry_bytes: 64,
+        load_bytes: None,
+        stored_at_start: false,
+        deferred_write_back: false,
+    });
+    config.check("caching the map").unwrap();
+    config
+}
+
+/// The same with an FTL that maps blocks.
+fn mapping_blocks(mapping: Mapping) -> DeviceConfig {
+    let mut config = plane_by_plane(Placement::Static);
+    config.ftl.mapping = mapping;
+    config.check("mapping blocks").unwrap();
     config
 }
 
@@ -67,8 +98,9 @@ struct Pair {
     model: BTreeMap<u64, u8>,
     /// What each read in flight must give, by tag.
     expected: BTreeMap<u64, Vec<u8>>,
-    /// Sectors of the writes and trims in flight; a request that touches one waits.
-    busy: Vec<(u64, u64)>,
+    /// Sectors of the requests in flight, and whether they change them. A drive may do requests in any order, so a
+    /// request waits for those that touch the same sectors, unless both are reads.
+    busy: Vec<(u64, u64, bool)>,
     tag: u64,
     last_completion: Nanos,
 }
@@ -78,7 +110,9 @@ impl Pair {
         let capacity = self.drive.info().capacity.bytes() / SECTOR;
         let sector = step.sector % capacity;
         let sectors = step.sectors.min(capacity - sector);
-        let overlaps = self.busy.iter().any(|&(from, to)| sector < to && from < sector + sectors);
+        let overlaps = self.busy.iter().any(|&(from, to, changes)| {
+            sector < to && from < sector + sectors && (changes || step.operation != Operation::Read)
+        });
         if overlaps || !step.together || step.operation == Operation::Flush {
             self.drain();
         }
@@ -104,9 +138,7 @@ impl Pair {
             }
             Operation::Flush => Request::flush(),
         };
-        if step.operation != Operation::Read {
-            self.busy.push((sector, sector + sectors));
-        }
+        self.busy.push((sector, sector + sectors, step.operation != Operation::Read));
         self.drive.submit(request.tagged(self.tag)).unwrap();
     }
 

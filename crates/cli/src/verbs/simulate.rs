@@ -7,7 +7,7 @@ use flashwise_block::ByteSize;
 use flashwise_report::{
     ReportFiles, check_writable, render_simulation, simulation_page, time_series_table, write_simulation_report,
 };
-use flashwise_ssd::precondition::Precondition;
+use flashwise_ssd::simulation::Precondition;
 use flashwise_ssd::simulation::{Simulation, SimulationOptions, simulate};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use flashwise_trace::workload::{

@@ -39,10 +39,11 @@ pub fn render_profile(profile: &DeviceProfile, style: Style) -> String {
 }
 
 /// What an audit found.
-pub fn render_findings(findings: &[Finding], style: Style) -> String {
+pub fn render_findings(findings: &[Finding], profile: &DeviceProfile, style: Style) -> String {
     let mut screen = Screen::new(style);
     screen.heading("What the audit found");
     finding_list(&mut screen, findings, None);
+    unjudged(&mut screen, profile);
     screen.finish()
 }
 
@@ -54,6 +55,14 @@ pub fn render_comparison(comparison: &Comparison, style: Style) -> String {
 /// What a workload on a simulated drive gave.
 pub fn render_simulation(simulation: &Simulation, style: Style) -> String {
     simulation::render(simulation, style)
+}
+
+/// The rules that the profile leaves open.
+fn unjudged(screen: &mut Screen, profile: &DeviceProfile) {
+    if let Some(open) = findings::unjudged_sentence(profile) {
+        screen.gap();
+        screen.paragraph(&open);
+    }
 }
 
 fn parameter_table(screen: &mut Screen, profile: &DeviceProfile) {

@@ -24,7 +24,7 @@ fn a_profile_is_a_table() {
 
 #[test]
 fn findings_are_a_list() {
-    insta::assert_snapshot!(render_findings(&sample::samsung().findings, Style::default()));
+    insta::assert_snapshot!(render_findings(&sample::samsung().findings, &sample::samsung().profile, Style::default()));
 }
 
 #[test]

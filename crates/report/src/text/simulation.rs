@@ -1,7 +1,7 @@
 //! What is said of a simulation: sentences and rows.
 
-use flashwise_ssd::precondition::{Precondition, Preconditioned};
 use flashwise_ssd::simulation::{FlowResult, Responses, Simulation};
+use flashwise_ssd::simulation::{Precondition, Preconditioned};
 
 use super::numbers::{bytes, grouped, significant, time, two_decimals};
 
@@ -72,9 +72,14 @@ fn precondition_words(done: &Preconditioned) -> String {
     };
     match done.state {
         Precondition::Empty => "The drive was empty.".to_owned(),
-        Precondition::Fill => format!("The drive was full: {written} written in order."),
-        Precondition::Steady => format!("The drive was full, {written} were written{settled}."),
-        Precondition::Analytic => "The drive was full, laid out in its computed steady state.".to_owned(),
+        Precondition::Fill => "The drive was full: every logical page written once, in order.".to_owned(),
+        Precondition::Steady => format!("The drive was full, {written} were written at random{settled}."),
+        Precondition::Analytic => {
+            let promise = done.write_amplification.first().map_or_else(String::new, |wa| {
+                format!("; theory promises a write amplification of {} for random writes", two_decimals(*wa))
+            });
+            format!("The drive was in its computed steady state{promise}.")
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use check::Checker;
 pub use controller::ControllerConfig;
 pub use flash::FlashConfig;
 pub(crate) use ftl::EMPTIED_MAX;
-pub use ftl::{FtlConfig, GcPolicy, Level, Mapping, Placement, StaticOrder};
+pub use ftl::{FtlConfig, GcPolicy, Level, Mapping, MappingCacheConfig, Placement, StaticOrder};
 pub use host::{HostConfig, Interface};
 
 /// A whole drive.
@@ -58,6 +58,19 @@ impl DeviceConfig {
         let config: Self = toml::from_str(text).map_err(|e| syntax_error(text, path, &e))?;
         config.check(path)?;
         Ok(config)
+    }
+
+    /// Logical pages that the host can address.
+    pub fn logical_pages(&self) -> u64 {
+        self.capacity_bytes / self.ftl.logical_page_bytes
+    }
+
+    /// Translation pages that hold the page map on flash; 0 where all of it is in controller memory.
+    pub fn translation_pages(&self) -> u32 {
+        self.ftl
+            .mapping_cache
+            .as_ref()
+            .map_or(0, |cache| self.logical_pages().div_ceil(cache.entries_per_page(self)) as u32)
     }
 
     /// Dies on one channel.
@@ -112,6 +125,7 @@ impl DeviceConfig {
                 self.controller.check_buffer(self, &checker)
             }
             Mapping::InPlace => self.check_in_place(&checker),
+            Mapping::Block | Mapping::Fast => self.ftl.check_block_mapping(self, &checker),
         }
     }
 

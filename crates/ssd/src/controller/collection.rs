@@ -131,7 +131,8 @@ impl SimulatedSsd {
             let from = first + collection.slot;
             match self.ftl.relocate(from) {
                 Relocation::NotValid => {}
-                Relocation::Moved(placement) => {
+                Relocation::Moved(placement, logical_page) => {
+                    self.mapping_moved(logical_page);
                     self.payload.relocate(from, placement.slot);
                     let generation = self.ftl.superpages[placement.superpage].generation;
                     self.collectors[unit as usize].filled_generation = generation;
@@ -210,6 +211,7 @@ impl SimulatedSsd {
         }
         self.collect_if_needed(unit);
         self.place_parked(unit);
+        self.place_waiting_translation_pages();
         self.admit_writes();
     }
 }

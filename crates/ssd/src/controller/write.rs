@@ -52,7 +52,7 @@ impl SimulatedSsd {
             }
         }
         if self.active[request].pending == 0 {
-            self.enqueue_write(request);
+            self.write_filled(request);
         }
     }
 

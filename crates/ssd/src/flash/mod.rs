@@ -63,6 +63,16 @@ pub(crate) enum Owner {
         /// Its record.
         superpage: u32,
     },
+    /// A translation page that requests wait for.
+    MapLoad {
+        /// The translation page.
+        page: u32,
+    },
+    /// A translation page that is about to be changed.
+    MapUpdate {
+        /// The translation page.
+        page: u32,
+    },
     /// Garbage collection of a parallel unit, which reads a victim.
     Gc {
         /// The unit.

@@ -87,6 +87,17 @@ impl Geometry {
         }
     }
 
+    /// Units of one plane and blocks of pages that hold one slot each.
+    #[cfg(test)]
+    pub(crate) fn pages(units: u32, superblocks: u32, rows: u32) -> Self {
+        Self { units, units_per_group: units, superblocks, rows, ..Self::trivial() }
+    }
+
+    /// Dies of the drive.
+    pub(crate) fn dies(&self) -> u32 {
+        self.units / self.plane_groups * self.dies_per_unit
+    }
+
     /// Channel groups.
     pub(crate) fn groups(&self) -> u32 {
         self.units / self.units_per_group

@@ -13,8 +13,8 @@
 pub(crate) struct Mapping {
     slot_of: Vec<u32>,
     page_in: Vec<u32>,
-    /// Logical pages that are mapped.
-    mapped: u64,
+    /// Logical pages that have a slot.
+    mapped: u32,
 }
 
 impl Mapping {
@@ -27,6 +27,11 @@ impl Mapping {
         self.slot_of[logical_page as usize].checked_sub(1)
     }
 
+    /// The same for a page that may lie behind the drive.
+    pub(crate) fn get(&self, logical_page: u32) -> Option<u32> {
+        self.slot_of.get(logical_page as usize)?.checked_sub(1)
+    }
+
     /// The logical page that a slot validly holds.
     pub(crate) fn page_in(&self, slot: u32) -> Option<u32> {
         self.page_in[slot as usize].checked_sub(1)
@@ -36,10 +41,28 @@ impl Mapping {
     pub(crate) fn map(&mut self, logical_page: u32, slot: u32) -> Option<u32> {
         debug_assert_eq!(self.page_in[slot as usize], 0, "slot {slot} is not clean");
         let old = self.unmap(logical_page);
-        self.mapped += 1;
         self.slot_of[logical_page as usize] = slot + 1;
         self.page_in[slot as usize] = logical_page + 1;
+        self.mapped += 1;
         old
+    }
+
+    /// Maps successive logical pages that nobody has written to successive clean slots.
+    pub(crate) fn map_run(&mut self, first_page: u32, first_slot: u32, count: u32) {
+        let (page, slot) = (first_page as usize, first_slot as usize);
+        self.mapped += count;
+        for (n, entry) in self.slot_of[page..page + count as usize].iter_mut().enumerate() {
+            debug_assert_eq!(*entry, 0, "logical page {} is mapped", page + n);
+            *entry = first_slot + n as u32 + 1;
+        }
+        for (n, entry) in self.page_in[slot..slot + count as usize].iter_mut().enumerate() {
+            *entry = first_page + n as u32 + 1;
+        }
+    }
+
+    /// Logical pages that have a slot.
+    pub(crate) fn mapped(&self) -> u32 {
+        self.mapped
     }
 
     /// Forgets a logical page; gives the slot that became invalid.
@@ -51,16 +74,11 @@ impl Mapping {
         Some(slot)
     }
 
-    /// How many logical pages are mapped.
-    pub(crate) fn mapped_pages(&self) -> u64 {
-        self.mapped
-    }
-
     /// Checks that each map is the other's inverse.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mapped = self.slot_of.iter().filter(|&&slot| slot != 0).count();
         let valid = self.page_in.iter().filter(|&&page| page != 0).count();
-        if mapped as u64 != self.mapped {
+        if mapped != self.mapped as usize {
             return Err(format!("{mapped} logical pages are mapped, but {} are counted", self.mapped));
         }
         if mapped != valid {

@@ -4,10 +4,13 @@
 //! the open superpage in the order of arrival. A superpage is programmed when it is full, or padded when a flush or a
 //! forced write cannot wait.
 
+pub(crate) mod blocks;
 pub(crate) mod gc;
 pub(crate) mod geometry;
 pub(crate) mod mapping;
+pub(crate) mod mapping_cache;
 pub(crate) mod placement;
+pub(crate) mod prefill;
 pub(crate) mod superblock;
 
 use std::collections::VecDeque;
@@ -72,6 +75,13 @@ struct Unit {
     gc: WritePoint,
 }
 
+impl Unit {
+    /// The free superblock that is due to be written.
+    fn take_free(&mut self) -> Option<u32> {
+        self.free.pop_front()
+    }
+}
+
 /// Where a logical page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
@@ -103,8 +113,8 @@ pub(crate) enum Relocation {
     NotValid,
     /// No superblock is free.
     NoRoom,
-    /// It is there now.
-    Moved(Placement),
+    /// It is there now; with its logical page.
+    Moved(Placement, u32),
 }
 
 /// The page-mapping FTL of a drive.
@@ -130,7 +140,7 @@ impl Ftl {
         let policy = match config.ftl.gc_policy {
             GcPolicy::Greedy => Box::new(Greedy::new(units, superblocks, geometry.slots_per_superblock())),
         };
-        let logical_pages = config.capacity_bytes / config.ftl.logical_page_bytes;
+        let logical_pages = config.logical_pages() + u64::from(config.translation_pages());
         let placement = AnyPlacement::new(config, &geometry);
         Self::with(geometry, logical_pages, policy, placement, config.ftl.gc_free_superblocks as usize)
     }
@@ -158,10 +168,12 @@ impl Ftl {
         }
     }
 
-    /// Stands in for an FTL where the medium is written in place.
-    pub(crate) fn idle(config: &DeviceConfig) -> Self {
-        let geometry = Geometry::trivial();
-        Self::with(geometry, 0, Box::new(Greedy::new(1, 1, 1)), AnyPlacement::new(config, &geometry), 0)
+    /// Stands in where something else maps the logical pages.
+    pub(crate) fn idle(config: &DeviceConfig, geometry: Geometry) -> Self {
+        let mut ftl =
+            Self::with(Geometry::trivial(), 0, Box::new(Greedy::new(1, 1, 1)), AnyPlacement::new(config, &geometry), 0);
+        ftl.geometry = geometry;
+        ftl
     }
 
     /// Where a logical page is.
@@ -221,7 +233,10 @@ impl Ftl {
     pub(crate) fn relocate(&mut self, from: u32) -> Relocation {
         let Some(logical_page) = self.mapping.page_in(from) else { return Relocation::NotValid };
         let unit = self.geometry.block_and_row(from).0 / self.geometry.superblocks;
-        self.append(unit, Stream::Gc, logical_page).map_or(Relocation::NoRoom, Relocation::Moved)
+        match self.append(unit, Stream::Gc, logical_page) {
+            Some(placement) => Relocation::Moved(placement, logical_page),
+            None => Relocation::NoRoom,
+        }
     }
 
     /// Puts a logical page into the next slot of a unit's stream.
@@ -244,6 +259,11 @@ impl Ftl {
         let slot = self.mapping.unmap(logical_page)?;
         self.lose_valid_page(slot);
         Some(slot)
+    }
+
+    /// Whether nobody has written anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.mapping.mapped() == 0
     }
 
     /// The slot that holds a page now; `None` when nobody wrote it.
@@ -345,6 +365,11 @@ impl Ftl {
                 self.superpages[moved].position = position;
             }
         }
+        self.row_programmed(block, row);
+    }
+
+    /// A row is on flash; with the last one the superblock is sealed.
+    fn row_programmed(&mut self, block: u32, row: u32) {
         let state = &mut self.superblocks[block];
         debug_assert_eq!(state.programmed_rows, row, "the pages of a block are programmed in order");
         state.programmed_rows = row + 1;
@@ -358,6 +383,11 @@ impl Ftl {
     /// Whether a unit has fewer free superblocks than garbage collection keeps, those `soon_free` included.
     pub(crate) fn wants_collection(&self, unit: u32, soon_free: usize) -> bool {
         self.units[unit as usize].free.len() + soon_free < self.gc_free_superblocks
+    }
+
+    /// Free superblocks of a unit once garbage collection keeps up: it starts when one more is taken.
+    fn free_in_steady_state(&self) -> u32 {
+        (self.gc_free_superblocks as u32).saturating_sub(1)
     }
 
     /// The superblock to collect next; `None` when collecting the best one would free nothing.
@@ -390,7 +420,7 @@ impl Ftl {
 
     /// How many logical pages are mapped.
     pub(crate) fn mapped_pages(&self) -> u64 {
-        self.mapping.mapped_pages()
+        u64::from(self.mapping.mapped())
     }
 
     /// Checks what must hold between any two events.

@@ -6,9 +6,8 @@
 use flashwise_trace::workload::{Priority, Workload};
 use serde::{Deserialize, Serialize};
 
-use super::Invariant;
+use super::{Invariant, Preconditioned};
 use crate::DeviceConfig;
-use crate::precondition::Preconditioned;
 
 /// `schema` of a result.
 pub const SIMULATION_SCHEMA: &str = "flashwise.simulation";

@@ -159,7 +159,7 @@ impl<'a> Driver<'a> {
         let FlowRequest { operation, offset, length, fua, .. } = request;
         let tag = length.0 << FLOW_BITS | index as u64;
         let refused = |reason| SimulationError::Request { flow: flow.name.clone(), reason };
-        self.drive.submit(Request { tag, operation, offset, length, fua, buffer: None }).map_err(refused)?;
+        self.drive.submit(Request { tag, operation, offset, length, fua, ..Request::flush() }).map_err(refused)?;
         flow.record.submitted(self.drive.now().0);
         Ok(())
     }

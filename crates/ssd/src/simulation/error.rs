@@ -3,6 +3,8 @@
 use flashwise_block::BlockError;
 use flashwise_trace::workload::WorkloadError;
 
+use crate::SsdError;
+
 /// Why a simulation gives no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SimulationError {
@@ -30,9 +32,9 @@ pub enum SimulationError {
         /// How many there may be.
         most: usize,
     },
-    /// What was asked for cannot be done with this drive.
-    #[error("{0}")]
-    Precondition(String),
+    /// The drive cannot be put into the state that was asked for.
+    #[error(transparent)]
+    Precondition(#[from] SsdError),
     /// The simulator contradicts itself; its figures are not to be trusted.
     #[error("the simulation broke an invariant, its figures are withheld: {name}: {detail}; please report it")]
     Invariant {

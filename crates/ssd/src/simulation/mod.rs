@@ -48,6 +48,7 @@ mod document;
 mod driver;
 mod error;
 pub mod invariants;
+mod precondition;
 mod process;
 mod recorder;
 mod result;
@@ -59,6 +60,7 @@ pub use document::{
 };
 pub use error::SimulationError;
 pub use invariants::Invariant;
+pub use precondition::{Precondition, Preconditioned, precondition};
 
 use std::path::Path;
 use std::time::Instant;
@@ -67,7 +69,6 @@ use flashwise_block::{BlockDevice, Nanos, Progress};
 use flashwise_trace::workload::Workload;
 
 use crate::SimulatedSsd;
-use crate::precondition::{Precondition, precondition};
 use driver::Driver;
 
 /// How a simulation is run.

@@ -67,7 +67,7 @@ impl ResponseRecord {
 pub(super) struct FlowRecord {
     reads: ResponseRecord,
     writes: ResponseRecord,
-    /// Trims and flushes.
+    /// Trims, flushes, and whatever else moves no bytes.
     others: ResponseRecord,
     trims: u64,
     start_ns: u64,
@@ -107,7 +107,7 @@ impl FlowRecord {
         match operation {
             Operation::Read => self.reads.add(length, response_ns),
             Operation::Write => self.writes.add(length, response_ns),
-            Operation::Trim | Operation::Flush => {
+            _ => {
                 self.trims += u64::from(operation == Operation::Trim);
                 self.others.add(ByteSize(0), response_ns);
             }

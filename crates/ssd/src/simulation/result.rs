@@ -7,9 +7,8 @@ use flashwise_trace::workload::Workload;
 
 use super::document::*;
 use super::recorder::{EndedFlow, Record, ResponseRecord};
-use super::{SimulationError, invariants, process};
+use super::{Preconditioned, SimulationError, invariants, process};
 use crate::SimulatedSsd;
-use crate::precondition::Preconditioned;
 
 /// Where a distribution is told, percent.
 const DISTRIBUTION: [f64; 32] = [
