@@ -1,6 +1,6 @@
 //! The drive as a [`BlockDevice`]: its parts, its clock, and the loop that runs its events.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use flashwise_block::{
     BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, FlashCounters, Nanos, Operation,
@@ -15,7 +15,7 @@ use crate::controller::write::{ParkedPage, WriteBuffer};
 use crate::controller::{Active, ByteRange, PageSize};
 use crate::error::SsdError;
 use crate::event::{Event, EventQueue};
-use crate::flash::{Finished, FlashAddress, FlashArray, Owner, Statistics};
+use crate::flash::{Finished, FlashAddress, FlashArray, FlashOpKind, Owner, Statistics};
 use crate::ftl::blocks::{BlockFtl, BlockSpace, Fast, Replacement, Step};
 use crate::ftl::geometry::Geometry;
 use crate::ftl::mapping_cache::MappingCache;
@@ -169,6 +169,29 @@ impl SimulatedSsd {
     /// retries, suspensions, energy.
     pub fn flash_statistics(&self) -> &Statistics {
         self.flash.statistics()
+    }
+
+    /// How many superblocks have gone through how many P/E cycles; empty for media that need no erase.
+    pub fn erase_histogram(&self) -> BTreeMap<u32, u64> {
+        let mut histogram = BTreeMap::new();
+        let mut count = |erases: u32| *histogram.entry(erases).or_default() += 1;
+        match &self.blocks {
+            _ if self.is_in_place() => {}
+            Some(blocks) => blocks.space().erase_counts().for_each(&mut count),
+            None => self.ftl.superblocks.blocks.iter().for_each(|block| count(block.erase_count)),
+        }
+        histogram
+    }
+
+    /// Logical pages that are mapped, and the sum of what the superblocks count as valid: the same number.
+    pub fn mapped_and_valid_pages(&self) -> (u64, u64) {
+        let valid = self.ftl.superblocks.blocks.iter().map(|block| u64::from(block.valid)).sum();
+        (self.ftl.mapped_pages(), valid)
+    }
+
+    /// Bytes of host data that are in the write buffer and not on flash, counted in whole logical pages.
+    pub fn buffered_bytes(&self) -> u64 {
+        self.buffer.used_pages * self.page.bytes()
     }
 
     /// Checks the invariants of the whole drive; takes time proportional to its size.
@@ -342,6 +365,7 @@ impl SimulatedSsd {
         if let (true, Owner::Read { request } | Owner::Fill { request }) = (finished.failed, finished.op.owner) {
             self.active[request].failed = true;
         }
+        self.count_command(finished);
         match finished.op.owner {
             Owner::None => {}
             Owner::Read { request } => self.read_op_finished(request, finished),
@@ -356,6 +380,36 @@ impl SimulatedSsd {
             owner @ (Owner::MapLoad { .. } | Owner::MapUpdate { .. }) => self.translation_page_read(owner),
             Owner::Gc { unit } => self.collection_read_finished(unit),
             Owner::Erase { unit, block } => self.erase_finished(unit, block),
+        }
+    }
+
+    /// Counts a flash command that has ended, page by page.
+    fn count_command(&mut self, finished: &Finished) {
+        let (counters, planes) = (&mut self.flash_counters, u64::from(finished.op.at.planes));
+        match finished.op.kind {
+            FlashOpKind::Read => counters.pages_read += planes,
+            FlashOpKind::Program => counters.pages_programmed += planes,
+            FlashOpKind::Erase => counters.blocks_erased += planes,
+        }
+    }
+
+    /// Waits for the next completion, but not beyond `deadline`; `None` when the clock has come to the deadline first.
+    ///
+    /// What completes exactly at the deadline is given back before the clock stops there.
+    ///
+    /// # Errors
+    /// Never; it has the form of [`BlockDevice::wait`].
+    pub fn wait_until(&mut self, deadline: Nanos) -> Result<Option<Completion>, BlockError> {
+        loop {
+            if let Some(completion) = self.completed.pop_front() {
+                self.outstanding -= 1;
+                return Ok(Some(completion));
+            }
+            if self.events.next_time().is_none_or(|time_ns| time_ns > deadline.0) {
+                self.now_ns = self.now_ns.max(deadline.0);
+                return Ok(None);
+            }
+            self.step();
         }
     }
 

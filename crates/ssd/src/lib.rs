@@ -46,6 +46,7 @@ mod list;
 mod payload;
 mod precondition;
 mod preset;
+pub mod simulation;
 pub mod theory;
 
 pub use config::DeviceConfig;

@@ -2,9 +2,11 @@
 
 mod comparison;
 mod layout;
+mod simulation;
 
 use flashwise_audit::Finding;
 use flashwise_profile::{DeviceProfile, Verdict};
+use flashwise_ssd::simulation::Simulation;
 use flashwise_tune::Comparison;
 
 use crate::text::{findings, parameters};
@@ -48,6 +50,11 @@ pub fn render_findings(findings: &[Finding], profile: &DeviceProfile, style: Sty
 /// Everything that one `fit` found out.
 pub fn render_comparison(comparison: &Comparison, style: Style) -> String {
     comparison::render(comparison, style)
+}
+
+/// What a workload on a simulated drive gave.
+pub fn render_simulation(simulation: &Simulation, style: Style) -> String {
+    simulation::render(simulation, style)
 }
 
 /// The rules that the profile leaves open.

@@ -101,6 +101,7 @@ impl SimulatedSsd {
     fn take_page(&mut self, request: u32, span: PageSpan, nth: (u32, u32)) -> bool {
         let old = self.ftl.slot_of(span.logical_page);
         if let Some(placement) = self.ftl.overwrite_in_buffer(span.logical_page, nth) {
+            self.flash_counters.absorbed_bytes.0 += span.len() as u64;
             self.store(request, span, old, placement);
             self.remember_for_fua(request, placement.superpage);
             return true;

@@ -418,6 +418,11 @@ impl Ftl {
         self.units[unit as usize].free.push_back(block);
     }
 
+    /// How many logical pages are mapped.
+    pub(crate) fn mapped_pages(&self) -> u64 {
+        u64::from(self.mapping.mapped())
+    }
+
     /// Checks what must hold between any two events.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.mapping.check()?;
