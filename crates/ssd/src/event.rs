@@ -15,6 +15,8 @@ pub(crate) enum Event {
     Dispatch { request: u32 },
     /// The last byte of a read has crossed the link.
     Completed { request: u32 },
+    /// A page that leaves the write cache has been read from DRAM.
+    WriteBack { entry: u32 },
     /// A die's array has sensed, programmed or erased.
     ArrayDone { die: u32 },
     /// A channel's transfer has ended.
