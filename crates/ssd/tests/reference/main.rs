@@ -57,7 +57,7 @@ fn zones((traffic, size): (f64, f64)) -> [Zone; 2] {
 
 #[test]
 fn dump() {
-        return;
+    return;
     for rho in [0.5, 0.7, 0.8, 0.875, 0.9, 0.93] {
         for (p, t) in [
             (GREEDY, theory::Policy::Greedy),
