@@ -46,6 +46,12 @@ pub struct DeviceCounters {
     pub flushes: u64,
     /// Completed trims.
     pub trims: u64,
+    /// Completed writes of zeros.
+    #[serde(default)]
+    pub zero_writes: u64,
+    /// Bytes of completed writes of zeros; they are not among the bytes written, because none crossed the link.
+    #[serde(default)]
+    pub bytes_zeroed: ByteSize,
     /// The flash side; `None` where the device does not tell.
     pub flash: Option<FlashCounters>,
 }
@@ -83,6 +89,8 @@ impl DeviceCounters {
             host_bytes_written: self.host_bytes_written - earlier.host_bytes_written,
             flushes: self.flushes - earlier.flushes,
             trims: self.trims - earlier.trims,
+            zero_writes: self.zero_writes - earlier.zero_writes,
+            bytes_zeroed: self.bytes_zeroed - earlier.bytes_zeroed,
             flash: self.flash.map(|now| now.since(&earlier.flash.unwrap_or_default())),
         }
     }

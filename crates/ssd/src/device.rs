@@ -9,9 +9,13 @@ use flashwise_block::{
 
 use crate::config::{DeviceConfig, Mapping};
 use crate::controller::collection::UnitCollector;
+use crate::controller::dram::Dram;
 use crate::controller::read::RowRead;
+use crate::controller::read_ahead::ReadAhead;
+use crate::controller::read_cache::{ReadCache, ReadCacheCounters};
 use crate::controller::translate::Translator;
 use crate::controller::write::{ParkedPage, WriteBuffer};
+use crate::controller::write_cache::{WriteCache, WriteCacheCounters};
 use crate::controller::{Active, ByteRange, PageSize};
 use crate::error::SsdError;
 use crate::event::{Event, EventQueue};
@@ -19,8 +23,9 @@ use crate::flash::{Finished, FlashAddress, FlashArray, Owner, Statistics};
 use crate::ftl::blocks::{BlockFtl, BlockSpace, Fast, Replacement, Step};
 use crate::ftl::geometry::Geometry;
 use crate::ftl::mapping_cache::MappingCache;
+use crate::ftl::sectors::Sectors;
 use crate::ftl::{Ftl, Location};
-use crate::host::HostInterface;
+use crate::host::{HostInterface, StageTimes, SubmissionQueues};
 use crate::list::{Fifo, Slab};
 use crate::payload::Payload;
 
@@ -39,17 +44,22 @@ pub struct SimulatedSsd {
     pub(crate) active: Slab<Active>,
     /// Requests that the drive has taken and not answered.
     in_drive: u32,
-    /// Requests that wait for a place in the drive's queue.
-    host_queue: VecDeque<u32>,
+    /// Requests that wait for a place in the drive.
+    queues: SubmissionQueues,
     completed: VecDeque<Completion>,
     outstanding: usize,
 
+    pub(crate) dram: Dram,
+    pub(crate) write_cache: Option<Box<WriteCache>>,
+    pub(crate) read_cache: Option<Box<ReadCache>>,
+    pub(crate) ahead: Option<Box<ReadAhead>>,
     pub(crate) buffer: WriteBuffer,
-    /// Pages that wait for room in their unit, unit by unit.
+    /// Pages that wait for room in their unit, unit by unit; in the last list, those that any unit may take.
     pub(crate) parked: Vec<Fifo>,
     pub(crate) parked_pages: Slab<ParkedPage>,
     pub(crate) collectors: Vec<UnitCollector>,
     pub(crate) ftl: Ftl,
+    pub(crate) sectors: Sectors,
     /// The look-up of a page map that does not fit controller memory.
     pub(crate) translator: Option<Translator>,
     /// The FTL where it maps blocks.
@@ -58,6 +68,7 @@ pub struct SimulatedSsd {
     pub(crate) payload: Payload,
 
     counters: DeviceCounters,
+    stage_times: [StageTimes; 2],
     pub(crate) flash_counters: FlashCounters,
 
     // Scratch space, kept so that no request allocates.
@@ -117,20 +128,27 @@ impl SimulatedSsd {
             host: HostInterface::new(&config.host),
             active: Slab::default(),
             in_drive: 0,
-            host_queue: VecDeque::new(),
+            queues: SubmissionQueues::new(&config.host),
             completed: VecDeque::new(),
             outstanding: 0,
+            dram: Dram::new(&config.controller),
+            write_cache: WriteCache::new(&config),
+            read_cache: ReadCache::new(&config),
+            ahead: ReadAhead::new(&config),
+            sectors: Sectors::new(&config),
             buffer: WriteBuffer {
-                capacity_pages: config.controller.write_buffer_bytes / page.bytes(),
-                used_pages: 0,
+                capacity_bytes: config.controller.write_buffer_bytes / page.bytes() * page.bytes(),
+                used_bytes: 0,
+                parked_bytes: 0,
                 waiting: Fifo::default(),
             },
-            parked: vec![Fifo::default(); ftl.geometry.units as usize],
+            parked: vec![Fifo::default(); ftl.geometry.units as usize + 1],
             parked_pages: Slab::default(),
             collectors: vec![UnitCollector::default(); ftl.geometry.units as usize],
             flash: FlashArray::new(&config, seed),
             payload: Payload::new(page.bytes()),
             counters: DeviceCounters::default(),
+            stage_times: [StageTimes::default(); 2],
             flash_counters: FlashCounters::default(),
             row_reads: Vec::new(),
             scratch_superpages: Vec::new(),
@@ -152,6 +170,21 @@ impl SimulatedSsd {
     /// there.
     pub fn mapping_cache_hits_and_misses(&self) -> Option<(u64, u64)> {
         self.translator.as_ref().map(|translator| (translator.counters().hits, translator.counters().misses))
+    }
+
+    /// What the write cache did; `None` where there is none.
+    pub fn write_cache_counters(&self) -> Option<WriteCacheCounters> {
+        self.write_cache.as_ref().map(|cache| cache.counters)
+    }
+
+    /// What the read cache and read-ahead did; `None` where there is no read cache.
+    pub fn read_cache_counters(&self) -> Option<ReadCacheCounters> {
+        self.read_cache.as_ref().map(|cache| cache.counters)
+    }
+
+    /// How long completed reads, and completed writes (of bytes and of zeros), spent in each stage.
+    pub fn stage_times(&self) -> (StageTimes, StageTimes) {
+        (self.stage_times[0], self.stage_times[1])
     }
 
     /// Smallest and largest number of P/E cycles of any superblock.
@@ -189,9 +222,10 @@ impl SimulatedSsd {
         (self.ftl.mapped_pages(), valid)
     }
 
-    /// Bytes of host data that are in the write buffer and not on flash, counted in whole logical pages.
+    /// Bytes of host data that are in the write cache or the write buffer and not on flash, at most.
     pub fn buffered_bytes(&self) -> u64 {
-        self.buffer.used_pages * self.page.bytes()
+        let cached = self.write_cache.as_ref().map_or(0, |cache| cache.held_pages());
+        self.buffer.used_bytes + u64::from(cached) * self.page.bytes()
     }
 
     /// Checks the invariants of the whole drive; takes time proportional to its size.
@@ -205,13 +239,15 @@ impl SimulatedSsd {
             None => self.ftl.check()?,
         }
         let superpages = self.ftl.host_superpages().iter();
-        let buffered: u64 = superpages.map(|&superpage| u64::from(self.ftl.superpages[superpage].filled)).sum();
-        let parked = self.parked_pages.taken() as u64;
-        if buffered + parked != self.buffer.used_pages {
-            let (used, held) = (self.buffer.used_pages, buffered + parked);
-            return Err(format!("the write buffer counts {used} pages and holds {held}"));
+        let buffered: u64 = superpages.map(|&superpage| u64::from(self.ftl.superpages[superpage].held_bytes)).sum();
+        let leaving = self.write_cache.as_ref().map_or(0, |cache| cache.leaving_bytes);
+        let (used, held) = (self.buffer.used_bytes, buffered + self.buffer.parked_bytes + leaving);
+        if used != held {
+            return Err(format!("the write buffer counts {used} bytes and holds {held}"));
         }
-        let known = self.in_drive as usize + self.host_queue.len() + self.completed.len();
+        self.write_cache.as_ref().map_or(Ok(()), |cache| cache.check())?;
+        self.read_cache.as_ref().map_or(Ok(()), |cache| cache.check())?;
+        let known = self.in_drive as usize + self.queues.waiting() + self.completed.len();
         if known != self.outstanding {
             return Err(format!("{} requests are outstanding, {known} are known", self.outstanding));
         }
@@ -270,8 +306,9 @@ impl SimulatedSsd {
     /// Takes requests from the host's queue for as long as the drive's queue has a place.
     fn take_commands(&mut self) {
         while self.in_drive < self.config.host.queue_depth {
-            let Some(request) = self.host_queue.pop_front() else { return };
+            let Some(request) = self.queues.pop(&mut self.active) else { return };
             self.in_drive += 1;
+            self.active[request].taken_ns = self.now_ns;
             let ready_ns = self.host.take_command(self.now_ns);
             let ready_ns = match &self.active[request].request {
                 Some(r) if r.operation == Operation::Write => self.host.receive(ready_ns, r.length.bytes()),
@@ -284,7 +321,8 @@ impl SimulatedSsd {
     /// A command has its first effect.
     fn start(&mut self, request: u32) {
         let Some(operation) = self.active[request].request.as_ref().map(|r| r.operation) else { return };
-        let is_mapped = matches!(operation, Operation::Read | Operation::Write | Operation::Trim);
+        self.active[request].ready_ns = self.now_ns;
+        let is_mapped = operation != Operation::Flush;
         if !is_mapped || self.translate(request) {
             self.start_translated(request, operation);
         }
@@ -299,11 +337,24 @@ impl SimulatedSsd {
     fn start_translated(&mut self, request: u32, operation: Operation) {
         match (operation, self.config.ftl.mapping) {
             (Operation::Read, _) => self.start_read(request),
-            (Operation::Write, Mapping::Page | Mapping::Block | Mapping::Fast) => self.start_write(request),
-            (Operation::Write, Mapping::InPlace) => self.start_write_in_place(request),
+            (Operation::Write | Operation::WriteZeroes, Mapping::Page | Mapping::Block | Mapping::Fast) => {
+                self.start_write(request)
+            }
+            (Operation::Write | Operation::WriteZeroes, Mapping::InPlace) => self.start_write_in_place(request),
             (Operation::Trim, _) => self.trim(request),
             (Operation::Flush, Mapping::Page) => self.start_flush(request),
-            (Operation::Flush, _) => self.complete(request),
+            (Operation::Flush, _) => self.finish(request),
+        }
+    }
+
+    /// All is done for a request that is no read: the host is told, once the DRAM and the link have done their part.
+    pub(crate) fn finish(&mut self, request: u32) {
+        let ready_ns = self.active[request].finish_ns.max(self.now_ns);
+        let posted_ns = self.host.post_completion(ready_ns);
+        if posted_ns > self.now_ns {
+            self.events.schedule(posted_ns, Event::Completed { request });
+        } else {
+            self.complete(request);
         }
     }
 
@@ -311,8 +362,14 @@ impl SimulatedSsd {
     pub(crate) fn complete(&mut self, request: u32) {
         let active = &mut self.active[request];
         let Some(done) = active.request.take() else { return };
-        let (submitted_at, failed) = (active.submitted_at, active.failed);
+        let Active { submitted_at, taken_ns, queue, failed, .. } = *active;
+        match done.operation {
+            Operation::Read => self.stage_times[0].add(active, self.now_ns),
+            operation if operation.writes() => self.stage_times[1].add(active, self.now_ns),
+            _ => {}
+        }
         self.active.give_back(request);
+        self.queues.answered(queue);
         let counters = &mut self.counters;
         match done.operation {
             Operation::Read => {
@@ -324,12 +381,17 @@ impl SimulatedSsd {
                     (counters.host_writes + 1, counters.host_bytes_written + done.length)
             }
             Operation::Trim => counters.trims += 1,
+            Operation::WriteZeroes => {
+                (counters.zero_writes, counters.bytes_zeroed) =
+                    (counters.zero_writes + 1, counters.bytes_zeroed + done.length)
+            }
             Operation::Flush => counters.flushes += 1,
         }
         self.completed.push_back(Completion {
             tag: done.tag,
             operation: done.operation,
             submitted_at,
+            started_at: Nanos(taken_ns),
             completed_at: Nanos(self.now_ns),
             result: if failed { Err(uncorrectable(&done)) } else { Ok(()) },
             buffer: done.buffer,
@@ -343,6 +405,7 @@ impl SimulatedSsd {
             Event::Command { request } => return self.start(request),
             Event::Dispatch { request } => return self.dispatch(request),
             Event::Completed { request } => return self.complete(request),
+            Event::WriteBack { entry } => return self.fill_cached(entry),
             Event::ArrayDone { die } => self.flash.array_done(die, self.now_ns, &mut self.events),
             Event::TransferDone { channel } => self.flash.transfer_done(channel, self.now_ns, &mut self.events),
             Event::Decoded { op } => Some(self.flash.decoded(op, self.now_ns)),
@@ -374,6 +437,8 @@ impl SimulatedSsd {
                     self.write_filled(request);
                 }
             }
+            Owner::CacheFill { entry } => self.place_cached(entry),
+            Owner::ReadAhead { load } => self.load_finished(load, finished.transfer_ns),
             Owner::InPlace { request } => self.one_less_pending(request),
             Owner::Superpage { superpage } => self.program_op_finished(superpage),
             owner @ (Owner::MapLoad { .. } | Owner::MapUpdate { .. }) => self.translation_page_read(owner),
@@ -431,9 +496,10 @@ impl BlockDevice for SimulatedSsd {
     fn submit(&mut self, request: Request) -> Result<(), BlockError> {
         self.info.check(&request)?;
         let index = self.active.take();
+        let queue = request.queue;
         self.active[index].start(request, Nanos(self.now_ns));
         self.outstanding += 1;
-        self.host_queue.push_back(index);
+        self.queues.push(&mut self.active, index, queue);
         self.take_commands();
         Ok(())
     }

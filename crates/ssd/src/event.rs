@@ -60,6 +60,8 @@ events! {
     TransferDone { channel } = 4,
     /// The data of a flash read is corrected.
     Decoded { op } = 5,
+    /// A page that leaves the write cache has been read from DRAM.
+    WriteBack { entry } = 6,
 }
 
 /// Kinds of events with a lane of their own: those with the codes below this.

@@ -29,6 +29,11 @@ impl<T: Default> Slab<T> {
         self.slots.len() - self.free.len()
     }
 
+    /// Slots, in use or not.
+    pub(crate) fn slots(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
     /// Gives a slot back.
     pub(crate) fn give_back(&mut self, index: u32) {
         debug_assert!(!self.free.contains(&index), "slot {index} is given back twice");

@@ -28,6 +28,7 @@ impl SimulatedSsd {
                 });
             }
         }
+        self.sectors.fill(pages);
         if let Some(translator) = &mut self.translator {
             translator.all_stored();
         }
@@ -66,6 +67,7 @@ impl SimulatedSsd {
             let reason = failure.unwrap_or_else(|| "the sealed superblocks have no room for all logical pages".into());
             return Err(SsdError::Precondition { state: "steady state", reason });
         }
+        self.sectors.fill(pages);
         if let Some(translator) = &mut self.translator {
             translator.all_stored();
         }

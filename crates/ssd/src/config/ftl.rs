@@ -119,6 +119,19 @@ pub enum GcPolicy {
     Greedy,
 }
 
+/// What happens when a write covers a logical page in part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartialPages {
+    /// The page is read first, so that all of it is written again.
+    #[default]
+    Fill,
+    /// The FTL remembers which sixteenths of a page (at least 512 bytes each) hold data. The page is read first only
+    /// when the write leaves some of them uncovered, and only what is written crosses the channel and takes room in the
+    /// write buffer.
+    Sectors,
+}
+
 /// A page map that lies on flash, with the part in use cached in controller memory (DFTL).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -205,6 +218,9 @@ pub struct FtlConfig {
     /// For `mapping = "fast"`: random log blocks of a unit, beside the sequential one.
     #[serde(default = "one")]
     pub log_blocks: u32,
+    /// What happens when a write covers a logical page in part.
+    #[serde(default)]
+    pub partial_pages: PartialPages,
     /// Which superblock garbage collection takes.
     #[serde(default)]
     pub gc_policy: GcPolicy,
@@ -255,6 +271,9 @@ impl FtlConfig {
             let reason = "only a page map is cached; mapping = \"page\" has one";
             checker.require("ftl.mapping_cache", "present", self.mapping == Mapping::Page, reason)?;
         }
+        let reason = "only page mapping remembers the parts of a page (mapping = \"page\")";
+        let possible = self.partial_pages == PartialPages::Fill || self.mapping == Mapping::Page;
+        checker.require("ftl.partial_pages", "sectors", possible, reason)?;
         let alone = self.superpage_channels == 1 && self.superpage_ways == 1;
         let reason = "it needs superpages of one die (superpage_channels = 1, superpage_ways = 1)";
         checker.require("ftl.placement", "static", alone || self.placement != Placement::Static, reason)

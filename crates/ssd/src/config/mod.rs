@@ -19,11 +19,14 @@ use crate::error::SsdError;
 use check::Checker;
 
 pub use commands::{CommandScope, CommandTimes, EnergyConfig, Scheduling, Suspend, SuspensionConfig};
-pub use controller::ControllerConfig;
+pub use controller::{
+    CacheFlush, CachePolicy, ControllerConfig, ReadAheadConfig, ReadCacheConfig, UnwrittenReads, WriteCacheConfig,
+    WritePolicy,
+};
 pub use flash::{CellType, FlashConfig, PageOrder};
 pub(crate) use ftl::EMPTIED_MAX;
-pub use ftl::{FtlConfig, GcPolicy, Level, Mapping, MappingCacheConfig, Placement, StaticOrder};
-pub use host::{HostConfig, Interface};
+pub use ftl::{FtlConfig, GcPolicy, Level, Mapping, MappingCacheConfig, PartialPages, Placement, StaticOrder};
+pub use host::{Arbitration, ArbitrationWeights, DataTransfer, HostConfig, Interface, QueuePriority};
 pub use reliability::ReliabilityConfig;
 
 /// A whole drive.
@@ -121,7 +124,7 @@ impl DeviceConfig {
         self.flash.check(page, &checker)?;
         self.ftl.check(self, &checker)?;
         self.host.check(page, &checker)?;
-        self.controller.check(&checker)?;
+        self.controller.check(self, &checker)?;
         self.check_size(&checker)?;
         match self.ftl.mapping {
             Mapping::Page => {

@@ -12,11 +12,14 @@ impl SimulatedSsd {
     /// Writes every page of a request; partial pages are read already.
     pub(crate) fn write_block_mapped(&mut self, request: u32) {
         let Some(range) = self.range_of(request) else { return };
-        let buffer = self.active[request].request.as_mut().and_then(|r| r.buffer.take());
         let mut steps = std::mem::take(&mut self.scratch_steps);
         // One more than the pages, so that nothing completes the request before the last page is on its way.
         self.active[request].pending = 1;
         for span in range.spans() {
+            self.forget_read(span.logical_page);
+            if self.is_settled_zeros(request, span) {
+                continue;
+            }
             let mut old = self.slot_of(span.logical_page);
             steps.clear();
             let Some(ftl) = &mut self.blocks else { break };
@@ -26,28 +29,25 @@ impl SimulatedSsd {
                 match step {
                     // A merge may move the old version before the new one is written.
                     Step::Copy { from, to } if old == Some(from) => old = Some(to),
-                    Step::Program { slot } => self.store_at(slot, span, old, buffer.as_deref()),
+                    Step::Program { slot } => self.store_at(request, slot, span, old),
                     _ => {}
                 }
             }
         }
         self.scratch_steps = steps;
-        if let Some(r) = self.active[request].request.as_mut() {
-            r.buffer = buffer;
-        }
         self.one_less_pending(request);
     }
 
     /// Brings a page's content to its new slot: the old version, and over it what the host wrote.
-    fn store_at(&mut self, slot: u32, span: PageSpan, old: Option<u32>, buffer: Option<&[u8]>) {
+    fn store_at(&mut self, request: u32, slot: u32, span: PageSpan, old: Option<u32>) {
         self.payload.discard(slot);
         match old {
             Some(old) if span.is_whole() => self.payload.discard(old),
             Some(old) => self.payload.relocate(old, slot),
             None => {}
         }
-        if let Some(buffer) = buffer {
-            self.payload.write(slot, span.from, &buffer[span.in_buffer..span.in_buffer + span.len()]);
+        if let Some(r) = &self.active[request].request {
+            self.payload.store(slot, span, r);
         }
     }
 
@@ -66,6 +66,7 @@ impl SimulatedSsd {
             Step::Program { slot } => {
                 self.flash_counters.bytes_programmed.0 += page;
                 self.active[request].pending += 1;
+                self.active[request].flash_begins(self.now_ns);
                 self.issue_at(
                     FlashOpKind::Program,
                     Owner::InPlace { request },

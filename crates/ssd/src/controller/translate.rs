@@ -159,7 +159,7 @@ impl SimulatedSsd {
         };
         translator.cache.updated(page);
         if placement.new_slot {
-            self.buffer.used_pages += 1;
+            self.take_buffer_room(placement.superpage, self.page.bytes() as u32);
             self.flash_counters.mapping_bytes.0 += self.page.bytes();
         }
         if placement.full {

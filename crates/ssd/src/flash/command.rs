@@ -69,6 +69,16 @@ pub(crate) enum Owner {
         /// The writing request.
         request: u32,
     },
+    /// The read that fills up a partial logical page on its way from the write cache.
+    CacheFill {
+        /// The page's entry there.
+        entry: u32,
+    },
+    /// Reading ahead.
+    ReadAhead {
+        /// The command's record.
+        load: u32,
+    },
     /// A write in place.
     InPlace {
         /// The writing request.

@@ -11,6 +11,7 @@ pub(crate) mod mapping;
 pub(crate) mod mapping_cache;
 pub(crate) mod placement;
 pub(crate) mod prefill;
+pub(crate) mod sectors;
 pub(crate) mod superblock;
 
 use std::collections::VecDeque;
@@ -46,6 +47,8 @@ pub(crate) struct Superpage {
     pub(crate) row: u32,
     /// Slots in use.
     pub(crate) filled: u32,
+    /// Room that its pages take in the write buffer, bytes.
+    pub(crate) held_bytes: u32,
     /// Program commands that have not ended; zero also before they are issued.
     pub(crate) programs_left: u32,
     /// Handed to the flash: nothing may change in it any more.
@@ -305,6 +308,7 @@ impl Ftl {
         (record.live, record.issued, record.stream) = (true, false, stream);
         (record.unit, record.block, record.row) = (unit, block, row);
         (record.filled, record.programs_left, record.generation) = (0, 0, self.generation);
+        record.held_bytes = 0;
         if stream == Stream::Host {
             record.position = self.host_superpages.len() as u32;
             self.host_superpages.push(superpage);

@@ -17,7 +17,7 @@
 //! | uniform | FIFO at any `b`, greedy at large `b` | [`write_amplification_fifo`], [`write_amplification_greedy`] |
 //! | uniform | any policy at any `b` | [`mean_field`] |
 //! | zones, blocks mixed | FIFO at any `b` | [`write_amplification_fifo_zones`] |
-//! | zones, blocks mixed | any policy at any `b` | [`mean_field_zones`] |
+//! | zones, blocks mixed, one frontier | any policy at any `b` | [`mean_field_zones`] |
 //! | zones, each in its own blocks | large `b` | [`write_amplification_separated`] |
 //!
 //! # Sources
@@ -26,7 +26,7 @@
 //! - B. Van Houdt, "A Mean Field Model for a Class of Garbage Collection Algorithms in Flash-based Solid State
 //!   Drives", SIGMETRICS 2013: the mean field, `d`-choices (here [`Policy::RandomGreedy`]).
 //! - B. Van Houdt, "On the Necessity of Hot and Cold Data Identification to Reduce the Write Amplification in
-//!   Flash-based SSDs", Performance Evaluation 82, 2014: single and double write frontier ([`Frontier`]).
+//!   Flash-based SSDs", Performance Evaluation 82, 2014: hot and cold data, single and double write frontier.
 //! - Y. Li, P. Lee, J. Lui, "Stochastic Modeling of Large-Scale Solid-State Storage Systems", SIGMETRICS 2013:
 //!   `d`-choices found independently.
 //! - X.-Y. Hu et al., "Write Amplification Analysis in Flash-Based Solid State Drives", SYSTOR 2009: windowed greedy.
@@ -82,15 +82,6 @@ pub enum Policy {
         /// Share of the sealed blocks that counts as the oldest, from 0 (FIFO) to 1 (greedy).
         share: f64,
     },
-}
-
-/// Where garbage collection puts the pages that it saves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Frontier {
-    /// Into the block that the host writes to.
-    Single,
-    /// Into a block of its own.
-    Double,
 }
 
 /// A part of the logical pages that is written uniformly.

@@ -79,7 +79,7 @@ impl Binomial {
     }
 }
 
-/// A positive fixed point of a map, by Anderson's acceleration; `None` when it does not settle.
+/// A positive fixed point of a map up to an absolute error, by Anderson's acceleration; `None` when it does not settle.
 ///
 /// Each step extrapolates from the last few so that the change, if the map were linear, would vanish. Source: H. Walker,
 /// P. Ni, "Anderson Acceleration for Fixed-Point Iterations", SIAM J. Numerical Analysis 49(4), 2011.
@@ -91,11 +91,10 @@ pub(super) fn fixed_point(start: Vec<f64>, tolerance: f64, map: impl Fn(&[f64]) 
     let mut last: Option<(Vec<f64>, Vec<f64>)> = None;
     for _ in 0..300 {
         let change = difference(&map(&at), &at);
-        let size: f64 = at.iter().sum();
-        if !size.is_finite() {
+        if !change.iter().all(|change| change.is_finite()) {
             return None;
         }
-        if change.iter().all(|c| c.abs() <= tolerance * size) {
+        if change.iter().all(|c| c.abs() <= tolerance) {
             return Some(at);
         }
         if let Some((last_at, last_change)) = last {
