@@ -42,6 +42,7 @@ mod event;
 pub mod flash;
 pub mod ftl;
 pub mod host;
+pub mod import;
 mod list;
 mod payload;
 mod precondition;
