@@ -27,6 +27,9 @@ pub enum BlockError {
         /// `errno`, 0 where there is none.
         errno: i32,
     },
+    /// The drive serves reads only.
+    #[error("the drive is read-only: it has no spare blocks left")]
+    ReadOnly,
     /// flashwise refuses for safety's sake.
     #[error("{0}")]
     Refused(String),

@@ -1,6 +1,6 @@
 //! The drive as a [`BlockDevice`]: its parts, its clock, and the loop that runs its events.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use flashwise_block::{
     BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, FlashCounters, Nanos, Operation,
@@ -45,6 +45,10 @@ pub struct SimulatedSsd {
     pub(crate) parked: Vec<Fifo>,
     pub(crate) parked_pages: Slab<ParkedPage>,
     pub(crate) collectors: Vec<UnitCollector>,
+    /// Flash commands of the host that wait until their unit is clean, unit by unit.
+    pub(crate) held: Vec<Fifo>,
+    /// The drive has run out of spare superblocks.
+    pub(crate) read_only: bool,
     pub(crate) ftl: Ftl,
     pub(crate) flash: FlashArray,
     pub(crate) payload: Payload,
@@ -66,7 +70,7 @@ impl SimulatedSsd {
     pub fn new(config: DeviceConfig, seed: u64) -> Result<Self, SsdError> {
         config.check(&config.name)?;
         let ftl = match config.ftl.mapping {
-            Mapping::Page => Ftl::new(&config),
+            Mapping::Page => Ftl::new(&config, seed),
             Mapping::InPlace => Ftl::idle(&config),
         };
         let info = DeviceInfo {
@@ -93,10 +97,14 @@ impl SimulatedSsd {
                 capacity_pages: config.controller.write_buffer_bytes / page.bytes(),
                 used_pages: 0,
                 waiting: Fifo::default(),
+                is_admitting: false,
+                has_changed: false,
             },
             parked: vec![Fifo::default(); ftl.geometry.units as usize],
             parked_pages: Slab::default(),
             collectors: vec![UnitCollector::default(); ftl.geometry.units as usize],
+            held: vec![Fifo::default(); ftl.geometry.units as usize],
+            read_only: false,
             flash: FlashArray::new(config.flash.channels, config.ways(), Timing::new(&config.flash, seed)),
             payload: Payload::new(page.bytes()),
             counters: DeviceCounters::default(),
@@ -120,6 +128,15 @@ impl SimulatedSsd {
         (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0))
     }
 
+    /// How many superblocks were erased how often, from the least to the most worn; bad ones are among them.
+    pub fn erase_histogram(&self) -> BTreeMap<u32, u64> {
+        let mut histogram = BTreeMap::new();
+        for block in &self.ftl.superblocks.blocks {
+            *histogram.entry(block.erase_count).or_default() += 1;
+        }
+        histogram
+    }
+
     /// Checks the invariants of the whole drive; takes time proportional to its size.
     ///
     /// # Errors
@@ -128,7 +145,7 @@ impl SimulatedSsd {
     pub fn check_invariants(&self) -> Result<(), String> {
         self.ftl.check()?;
         let superpages = self.ftl.host_superpages().iter();
-        let buffered: u64 = superpages.map(|&superpage| u64::from(self.ftl.superpages[superpage].filled)).sum();
+        let buffered: u64 = superpages.map(|&superpage| u64::from(self.ftl.superpages[superpage].host_pages())).sum();
         let parked = self.parked_pages.taken() as u64;
         if buffered + parked != self.buffer.used_pages {
             let (used, held) = (self.buffer.used_pages, buffered + parked);
@@ -201,10 +218,11 @@ impl SimulatedSsd {
     pub(crate) fn complete(&mut self, request: u32) {
         let active = &mut self.active[request];
         let Some(done) = active.request.take() else { return };
-        let submitted_at = active.submitted_at;
+        let (submitted_at, is_refused) = (active.submitted_at, active.is_refused);
         self.active.give_back(request);
         let counters = &mut self.counters;
         match done.operation {
+            _ if is_refused => {}
             Operation::Read => {
                 (counters.host_reads, counters.host_bytes_read) =
                     (counters.host_reads + 1, counters.host_bytes_read + done.length)
@@ -221,7 +239,7 @@ impl SimulatedSsd {
             operation: done.operation,
             submitted_at,
             completed_at: Nanos(self.now_ns),
-            result: Ok(()),
+            result: if is_refused { Err(BlockError::ReadOnly) } else { Ok(()) },
             buffer: done.buffer,
         });
         self.in_drive -= 1;
@@ -254,9 +272,9 @@ impl SimulatedSsd {
                 }
             }
             Owner::InPlace { request } => self.one_less_pending(request),
-            Owner::Superpage { superpage } => self.program_op_finished(superpage),
-            Owner::Gc { unit } => self.collection_read_finished(unit),
-            Owner::Erase { unit, block } => self.erase_finished(unit, block),
+            Owner::Superpage { superpage } => self.program_op_finished(superpage, finished.failed),
+            Owner::Gc { unit } => self.collection_read_finished(unit, finished.op.at),
+            Owner::Erase { unit, block } => self.erase_finished(unit, block, finished.failed),
         }
     }
 

@@ -7,6 +7,7 @@ mod check;
 mod controller;
 mod flash;
 mod ftl;
+mod gc;
 mod host;
 
 use flashwise_block::ByteSize;
@@ -18,8 +19,11 @@ use check::Checker;
 
 pub use controller::ControllerConfig;
 pub use flash::FlashConfig;
-pub(crate) use ftl::EMPTIED_MAX;
-pub use ftl::{FtlConfig, GcPolicy, Level, Mapping, Placement, StaticOrder};
+pub use ftl::{FtlConfig, Level, Mapping, Placement, StaticOrder};
+pub(crate) use gc::EMPTIED_MAX;
+pub use gc::{
+    BadBlocksConfig, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, StaticWearLevelling, WearLevellingConfig,
+};
 pub use host::{HostConfig, Interface};
 
 /// A whole drive.
@@ -103,6 +107,7 @@ impl DeviceConfig {
         let page = self.ftl.logical_page_bytes;
         self.flash.check(page, &checker)?;
         self.ftl.check(self, &checker)?;
+        self.check_reclaiming(&checker)?;
         self.host.check(page, &checker)?;
         self.controller.check(&checker)?;
         self.check_size(&checker)?;

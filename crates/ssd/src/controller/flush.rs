@@ -11,6 +11,7 @@ impl SimulatedSsd {
             let mut superpages = std::mem::take(&mut self.scratch_superpages);
             superpages.clear();
             superpages.extend_from_slice(self.ftl.host_superpages());
+            superpages.retain(|&superpage| self.flush_waits_for(superpage));
             superpages.iter().for_each(|&superpage| self.wait_for_superpage(request, superpage));
             self.scratch_superpages = superpages;
         }

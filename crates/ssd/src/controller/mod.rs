@@ -9,12 +9,15 @@
 //! ```
 //!
 //! Reads are in [`mod@read`]; the write buffer, writes and trims in [`mod@write`]; flushes and forced writes in
-//! [`flush`]; garbage collection in [`collection`]; media without erase in [`in_place`].
+//! [`flush`]; garbage collection in [`collection`], with the host waiting for it in [`hold`]; bad superblocks in
+//! [`mod@retirement`]; media without erase in [`in_place`].
 
 pub mod collection;
 pub mod flush;
+pub mod hold;
 pub mod in_place;
 pub mod read;
+pub mod retirement;
 pub mod write;
 
 use flashwise_block::{Nanos, Request};
@@ -34,6 +37,8 @@ pub(crate) struct Active {
     pub(crate) to_dispatch: Fifo,
     /// Logical pages of a write that are in the write buffer.
     pub(crate) taken: u32,
+    /// It is answered with an error, because the drive is read-only.
+    pub(crate) is_refused: bool,
     /// Superpages that a forced write's pages are in, with their generation.
     pub(crate) touched: Vec<(u32, u64)>,
     next: u32,
@@ -51,6 +56,7 @@ impl Active {
         self.request = Some(request);
         self.submitted_at = submitted_at;
         (self.pending, self.finish_ns, self.taken, self.next) = (0, 0, 0, NONE);
+        self.is_refused = false;
         self.to_dispatch = Fifo::default();
         self.touched.clear();
     }

@@ -8,7 +8,7 @@
 use crate::controller::{ByteRange, PageSpan};
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, Owner};
-use crate::ftl::{Location, Placement, Stream};
+use crate::ftl::{Cause, Location, Placement, Stream};
 use crate::list::{Fifo, Linked};
 
 /// A page in the write buffer whose unit has no room for it yet.
@@ -20,6 +20,11 @@ pub(crate) struct ParkedPage {
 }
 
 impl ParkedPage {
+    /// The request that wrote it.
+    pub(crate) fn request(&self) -> u32 {
+        self.request
+    }
+
     fn set(&mut self, request: u32, n: u32) {
         (self.request, self.n) = (request, n);
     }
@@ -37,6 +42,10 @@ pub(crate) struct WriteBuffer {
     pub(crate) used_pages: u64,
     /// Writes that wait for room.
     pub(crate) waiting: Fifo,
+    /// Writes are being let in.
+    pub(crate) is_admitting: bool,
+    /// There may be more room than when the first waiting write was last tried.
+    pub(crate) has_changed: bool,
 }
 
 impl SimulatedSsd {
@@ -63,24 +72,36 @@ impl SimulatedSsd {
         self.flash_counters.bytes_read.0 += u64::from(bytes);
         self.active[request].pending += 1;
         let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, Owner::Fill { request }, at, bytes));
-        self.flash.issue(op, self.now_ns, &mut self.events);
+        self.issue_host_read(op);
     }
 
     /// A write waits for room in the buffer, behind those that came before.
     pub(crate) fn enqueue_write(&mut self, request: u32) {
+        if self.is_read_only() {
+            return self.refuse(request);
+        }
         self.buffer.waiting.push(&mut self.active, request);
         self.admit_writes();
     }
 
-    /// Lets waiting writes into the buffer for as long as there is room.
+    /// Lets waiting writes into the buffer for as long as there is room. Placing a page may make room for others; they
+    /// are let in here then, not in the midst of that page.
     pub(crate) fn admit_writes(&mut self) {
-        while let Some(request) = self.buffer.waiting.peek() {
-            if !self.admit(request) {
-                return;
-            }
-            self.buffer.waiting.pop(&mut self.active);
-            self.all_pages_taken(request);
+        self.buffer.has_changed = true;
+        if self.buffer.is_admitting {
+            return;
         }
+        self.buffer.is_admitting = true;
+        while let Some(request) = self.buffer.waiting.peek() {
+            self.buffer.has_changed = false;
+            if self.admit(request) {
+                self.buffer.waiting.pop(&mut self.active);
+                self.all_pages_taken(request);
+            } else if !self.buffer.has_changed {
+                break;
+            }
+        }
+        self.buffer.is_admitting = false;
     }
 
     /// Takes the pages of a write into the buffer and places them; `false` when it has to wait with the rest.
@@ -108,6 +129,7 @@ impl SimulatedSsd {
         if self.buffer.used_pages >= self.buffer.capacity_pages {
             return false;
         }
+        self.clean_before_write(span.logical_page);
         if let Some(placement) = self.ftl.place(span.logical_page, nth, self.flash.commands_of_die()) {
             self.buffer.used_pages += 1;
             self.page_placed(request, span, old, placement);
@@ -138,6 +160,7 @@ impl SimulatedSsd {
             let Some(range) = self.range_of(request) else { return };
             let span = range.span(n);
             let nth = (n, range.pages());
+            self.clean_before_write(span.logical_page);
             let old = self.ftl.slot_of(span.logical_page);
             let Some(placement) = self.ftl.place(span.logical_page, nth, self.flash.commands_of_die()) else { return };
             self.parked[unit as usize].pop(&mut self.parked_pages);
@@ -181,45 +204,74 @@ impl SimulatedSsd {
     pub(crate) fn program_superpage(&mut self, superpage: u32) {
         self.ftl.close_superpage(superpage);
         let record = &self.ftl.superpages[superpage];
-        let (unit, stream, filled) = (record.unit, record.stream, u64::from(record.filled));
-        let (block, row) = (record.block, record.row);
+        let (unit, block, row, stream) = (record.unit, record.block, record.row, record.stream);
+        let (filled, moved) = (record.filled, record.moved);
         let geometry = self.ftl.geometry;
-        let page = self.page.bytes();
-        let padding = (u64::from(geometry.slots) - filled) * page;
-        self.flash_counters.bytes_programmed.0 += u64::from(geometry.slots) * page;
-        self.flash_counters.padding_bytes.0 += padding;
-        if stream == Stream::Gc {
-            self.flash_counters.gc_bytes_moved.0 += filled * page;
-        }
+        self.count_programmed(filled, moved);
+        let copies_back = self.config.ftl.gc.copy_back && moved.iter().sum::<u32>() == filled;
+        let bytes = if copies_back { 0 } else { geometry.program_bytes_per_die };
         for n in 0..geometry.dies_per_unit {
-            let at = geometry.address(block, row, n);
-            let (owner, bytes) = (Owner::Superpage { superpage }, geometry.program_bytes_per_die);
-            let op = self.flash.prepare(FlashOp::new(FlashOpKind::Program, owner, at, bytes));
-            self.flash.issue(op, self.now_ns, &mut self.events);
+            let (at, owner) = (geometry.address(block, row, n), Owner::Superpage { superpage });
+            let op = FlashOp::new(FlashOpKind::Program, owner, at, bytes);
+            if stream == Stream::Host {
+                let op = self.flash.prepare(op);
+                self.flash.issue(op, self.now_ns, &mut self.events);
+            } else {
+                self.issue_collecting(unit, op);
+            }
         }
         self.collect_if_needed(unit);
     }
 
+    /// Counts a programmed superpage with so many slots filled, and those of them that were moved by cause.
+    fn count_programmed(&mut self, filled: u32, moved: [u32; Cause::COUNT]) {
+        let page = self.page.bytes();
+        let slots = self.ftl.geometry.slots;
+        let counters = &mut self.flash_counters;
+        counters.bytes_programmed.0 += u64::from(slots) * page;
+        counters.padding_bytes.0 += u64::from(slots - filled) * page;
+        let bytes = |cause: Cause| u64::from(moved[cause as usize]) * page;
+        counters.gc_bytes_moved.0 += bytes(Cause::Gc);
+        counters.gc_pages_moved += u64::from(moved[Cause::Gc as usize]);
+        counters.wear_levelling_bytes_moved.0 += bytes(Cause::WearLevelling);
+        counters.retirement_bytes_moved.0 += bytes(Cause::Retirement);
+    }
+
     /// One of a superpage's program commands has ended.
-    pub(crate) fn program_op_finished(&mut self, superpage: u32) {
+    pub(crate) fn program_op_finished(&mut self, superpage: u32, failed: bool) {
         let record = &mut self.ftl.superpages[superpage];
         record.programs_left -= 1;
+        record.has_failed |= failed;
         if record.programs_left > 0 {
             return;
         }
-        let (unit, stream, filled, generation) = (record.unit, record.stream, record.filled, record.generation);
-        let mut waiters = std::mem::take(&mut record.waiters);
-        self.ftl.superpage_programmed(superpage);
-        waiters.drain(..).for_each(|request| self.one_less_pending(request));
-        self.ftl.superpages[superpage].waiters = waiters;
-        match stream {
-            Stream::Host => {
-                self.buffer.used_pages -= u64::from(filled);
-                self.admit_writes();
-            }
-            Stream::Gc => self.moved_data_is_on_flash(unit, generation),
+        let (unit, stream, generation) = (record.unit, record.stream, record.generation);
+        let (has_failed, has_moved_data) = (record.has_failed, record.moved_pages() > 0);
+        self.ftl.row_programmed(superpage);
+        if has_failed {
+            self.program_failed(unit, superpage);
+        } else {
+            self.superpage_saved(superpage);
+        }
+        if has_moved_data {
+            self.moved_data_is_on_flash(unit, stream, generation);
         }
         self.collect_if_needed(unit);
+        self.release_if_clean(unit);
+    }
+
+    /// What a superpage holds is on flash, there or elsewhere.
+    pub(crate) fn superpage_saved(&mut self, superpage: u32) {
+        let record = &mut self.ftl.superpages[superpage];
+        let (stream, host_pages) = (record.stream, record.host_pages());
+        let mut waiters = std::mem::take(&mut record.waiters);
+        self.ftl.release_superpage(superpage);
+        waiters.drain(..).for_each(|request| self.one_less_pending(request));
+        self.ftl.superpages[superpage].waiters = waiters;
+        if stream == Stream::Host {
+            self.buffer.used_pages -= u64::from(host_pages);
+            self.admit_writes();
+        }
     }
 
     /// Something that a write or a flush waited for has happened.
@@ -232,6 +284,9 @@ impl SimulatedSsd {
 
     /// Forgets the logical pages that a trim covers wholly.
     pub(crate) fn trim(&mut self, request: u32) {
+        if self.is_read_only() {
+            return self.refuse(request);
+        }
         let Some(range) = self.range_of(request) else { return };
         for span in range.spans().filter(PageSpan::is_whole) {
             if let Some(slot) = self.forget(span.logical_page) {

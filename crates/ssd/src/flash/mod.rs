@@ -13,7 +13,8 @@
 //!
 //! While a die waits for its channel it stays taken, because its page register holds the data. Reads go before
 //! programs and erases, on the die and on the channel; within each class the order is that of arrival, which keeps
-//! the pages of a block programmed in order.
+//! the pages of a block programmed in order. Commands that *yield* wait behind both. A command without bytes to transfer,
+//! a copy-back, needs no channel.
 //!
 //! Source: the die, plane and channel model of Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008,
 //! section 2, with ONFI's split of a command into array time and transfer time.
@@ -102,6 +103,8 @@ pub(crate) struct FlashOp {
     pub(crate) transfer_bytes: u32,
     /// Array operations one after the other: 1, or granules of a write in place.
     pub(crate) array_steps: u32,
+    /// Lets every other command that waits for its die go first.
+    pub(crate) yields: bool,
     /// Next in the list that this command waits in.
     next: u32,
 }
@@ -109,7 +112,7 @@ pub(crate) struct FlashOp {
 impl FlashOp {
     /// A command that nobody has issued yet.
     pub(crate) fn new(kind: FlashOpKind, owner: Owner, at: FlashAddress, transfer_bytes: u32) -> Self {
-        Self { kind, owner, at, transfer_bytes, array_steps: 1, next: NONE }
+        Self { kind, owner, at, transfer_bytes, array_steps: 1, yields: false, next: NONE }
     }
 }
 
@@ -124,6 +127,8 @@ struct Die {
     current: u32,
     reads: Fifo,
     writes: Fifo,
+    /// Commands that let all others go first.
+    yielding: Fifo,
 }
 
 #[derive(Clone, Copy)]
@@ -139,6 +144,8 @@ pub(crate) struct Finished {
     pub(crate) op: FlashOp,
     /// How long its data was on the channel, ns.
     pub(crate) transfer_ns: u64,
+    /// The array could not program or erase.
+    pub(crate) failed: bool,
 }
 
 /// All dies and channels of a drive.
@@ -155,7 +162,7 @@ pub(crate) struct FlashArray {
 impl FlashArray {
     /// An idle array; die `d` is on channel `d / ways`.
     pub(crate) fn new(channels: u32, ways: u32, timing: Timing) -> Self {
-        let die = Die { current: NONE, reads: Fifo::default(), writes: Fifo::default() };
+        let die = Die { current: NONE, reads: Fifo::default(), writes: Fifo::default(), yielding: Fifo::default() };
         let channel = Channel { current: NONE, from_dies: Fifo::default(), to_dies: Fifo::default() };
         Self {
             ops: Slab::default(),
@@ -191,18 +198,30 @@ impl FlashArray {
 
     /// Issues a prepared command.
     pub(crate) fn issue(&mut self, op: u32, now_ns: u64, events: &mut EventQueue) {
-        let FlashOp { at: FlashAddress { die, .. }, kind, .. } = self.ops[op];
+        let FlashOp { at: FlashAddress { die, .. }, kind, yields, .. } = self.ops[op];
         let waiting = &mut self.dies[die as usize];
-        let list = if kind == FlashOpKind::Read { &mut waiting.reads } else { &mut waiting.writes };
+        let list = match kind {
+            _ if yields => &mut waiting.yielding,
+            FlashOpKind::Read => &mut waiting.reads,
+            FlashOpKind::Program | FlashOpKind::Erase => &mut waiting.writes,
+        };
         list.push(&mut self.ops, op);
         self.commands_of_die[die as usize] += 1;
         self.start_die(die, now_ns, events);
     }
 
+    /// Lets the commands that wait for a die and let others go first wait with its programs and erases.
+    pub(crate) fn stop_yielding(&mut self, die: u32) {
+        let waiting = &mut self.dies[die as usize];
+        while let Some(op) = waiting.yielding.pop(&mut self.ops) {
+            waiting.writes.push(&mut self.ops, op);
+        }
+    }
+
     /// The array part of a die's command is over.
     pub(crate) fn array_done(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) -> Option<Finished> {
         let op = self.dies[die as usize].current;
-        if self.ops[op].kind == FlashOpKind::Read {
+        if self.ops[op].kind == FlashOpKind::Read && self.ops[op].transfer_bytes > 0 {
             let channel = die / self.dies_per_channel;
             self.channels[channel as usize].from_dies.push(&mut self.ops, op);
             self.start_channel(channel, now_ns, events);
@@ -231,7 +250,7 @@ impl FlashArray {
         self.dies[done.at.die as usize].current = NONE;
         self.commands_of_die[done.at.die as usize] -= 1;
         self.start_die(done.at.die, now_ns, events);
-        Finished { op: done, transfer_ns: self.timing.transfer_ns(done.transfer_bytes) }
+        Finished { op: done, transfer_ns: self.timing.transfer_ns(done.transfer_bytes), failed: false }
     }
 
     fn start_die(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) {
@@ -239,11 +258,16 @@ impl FlashArray {
         if state.current != NONE {
             return;
         }
-        let Some(op) = state.reads.pop(&mut self.ops).or_else(|| state.writes.pop(&mut self.ops)) else { return };
+        let first = state.reads.pop(&mut self.ops).or_else(|| state.writes.pop(&mut self.ops));
+        let Some(op) = first.or_else(|| state.yielding.pop(&mut self.ops)) else { return };
         state.current = op;
         match self.ops[op].kind {
             FlashOpKind::Read => events.schedule(now_ns + self.timing.sense_ns(), Event::ArrayDone { die }),
             FlashOpKind::Erase => events.schedule(now_ns + self.timing.erase_ns(), Event::ArrayDone { die }),
+            FlashOpKind::Program if self.ops[op].transfer_bytes == 0 => {
+                let program_ns = self.timing.program_ns(self.ops[op].array_steps);
+                events.schedule(now_ns + program_ns, Event::ArrayDone { die });
+            }
             FlashOpKind::Program => {
                 let channel = die / self.dies_per_channel;
                 self.channels[channel as usize].to_dies.push(&mut self.ops, op);
