@@ -58,6 +58,10 @@ pub struct SimulatedSsd {
     pub(crate) parked: Vec<Fifo>,
     pub(crate) parked_pages: Slab<ParkedPage>,
     pub(crate) collectors: Vec<UnitCollector>,
+    /// Flash commands of the host that wait until their unit is clean, unit by unit.
+    pub(crate) held: Vec<Fifo>,
+    /// The drive has run out of spare superblocks.
+    pub(crate) read_only: bool,
     pub(crate) ftl: Ftl,
     pub(crate) sectors: Sectors,
     /// The look-up of a page map that does not fit controller memory.
@@ -106,7 +110,7 @@ impl SimulatedSsd {
     pub fn new(config: DeviceConfig, seed: u64) -> Result<Self, SsdError> {
         config.check(&config.name)?;
         let ftl = match config.ftl.mapping {
-            Mapping::Page => Ftl::new(&config),
+            Mapping::Page => Ftl::new(&config, seed),
             Mapping::InPlace => Ftl::idle(&config, Geometry::trivial()),
             Mapping::Block | Mapping::Fast => Ftl::idle(&config, Geometry::new(&config)),
         };
@@ -141,10 +145,14 @@ impl SimulatedSsd {
                 used_bytes: 0,
                 parked_bytes: 0,
                 waiting: Fifo::default(),
+                is_admitting: false,
+                has_changed: false,
             },
             parked: vec![Fifo::default(); ftl.geometry.units as usize + 1],
             parked_pages: Slab::default(),
             collectors: vec![UnitCollector::default(); ftl.geometry.units as usize],
+            held: vec![Fifo::default(); ftl.geometry.units as usize],
+            read_only: false,
             flash: FlashArray::new(&config, seed),
             payload: Payload::new(page.bytes()),
             counters: DeviceCounters::default(),
@@ -362,7 +370,7 @@ impl SimulatedSsd {
     pub(crate) fn complete(&mut self, request: u32) {
         let active = &mut self.active[request];
         let Some(done) = active.request.take() else { return };
-        let Active { submitted_at, taken_ns, queue, failed, .. } = *active;
+        let Active { submitted_at, taken_ns, queue, failed, is_refused, .. } = *active;
         match done.operation {
             Operation::Read => self.stage_times[0].add(active, self.now_ns),
             operation if operation.writes() => self.stage_times[1].add(active, self.now_ns),
@@ -372,6 +380,7 @@ impl SimulatedSsd {
         self.queues.answered(queue);
         let counters = &mut self.counters;
         match done.operation {
+            _ if is_refused => {}
             Operation::Read => {
                 (counters.host_reads, counters.host_bytes_read) =
                     (counters.host_reads + 1, counters.host_bytes_read + done.length)
@@ -393,7 +402,11 @@ impl SimulatedSsd {
             submitted_at,
             started_at: Nanos(taken_ns),
             completed_at: Nanos(self.now_ns),
-            result: if failed { Err(uncorrectable(&done)) } else { Ok(()) },
+            result: match (failed, is_refused) {
+                (true, _) => Err(uncorrectable(&done)),
+                (_, true) => Err(BlockError::ReadOnly),
+                _ => Ok(()),
+            },
             buffer: done.buffer,
         });
         self.in_drive -= 1;
@@ -441,10 +454,10 @@ impl SimulatedSsd {
             Owner::CacheFill { entry } => self.place_cached(entry),
             Owner::ReadAhead { load } => self.load_finished(load, finished.transfer_ns),
             Owner::InPlace { request } => self.one_less_pending(request),
-            Owner::Superpage { superpage } => self.program_op_finished(superpage),
+            Owner::Superpage { superpage } => self.program_op_finished(superpage, finished.failed),
             owner @ (Owner::MapLoad { .. } | Owner::MapUpdate { .. }) => self.translation_page_read(owner),
-            Owner::Gc { unit } => self.collection_read_finished(unit),
-            Owner::Erase { unit, block } => self.erase_finished(unit, block),
+            Owner::Gc { unit } => self.collection_read_finished(unit, finished.op.at),
+            Owner::Erase { unit, block } => self.erase_finished(unit, block, finished.failed),
         }
     }
 

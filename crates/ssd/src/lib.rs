@@ -19,7 +19,7 @@
 //! # Limits
 //! - one FTL at a time: page mapping in memory, or in place for media that need no erase;
 //! - at most 4 TiB of flash;
-//! - one host queue; GC is greedy.
+//! - one host queue.
 //!
 //! # Example
 //! ```

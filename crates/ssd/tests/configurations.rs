@@ -45,7 +45,7 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
             }
             let page = config.ftl.logical_page_bytes;
             config.ftl.stripe_bytes = stripe * config.superpage_bytes();
-            config.ftl.gc_free_superblocks = keep;
+            config.ftl.gc.free_superblocks = Some(keep);
             config.host.max_transfer_bytes = 128 << 10;
             config.host.queue_depth = depth;
             config.host.interface = if sata { Interface::Sata } else { Interface::Nvme };

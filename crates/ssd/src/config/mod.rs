@@ -8,6 +8,7 @@ mod commands;
 mod controller;
 mod flash;
 mod ftl;
+mod gc;
 mod host;
 mod reliability;
 
@@ -24,8 +25,11 @@ pub use controller::{
     WritePolicy,
 };
 pub use flash::{CellType, FlashConfig, PageOrder};
-pub(crate) use ftl::EMPTIED_MAX;
-pub use ftl::{FtlConfig, GcPolicy, Level, Mapping, MappingCacheConfig, PartialPages, Placement, StaticOrder};
+pub use ftl::{FtlConfig, Level, Mapping, MappingCacheConfig, PartialPages, Placement, StaticOrder};
+pub(crate) use gc::EMPTIED_MAX;
+pub use gc::{
+    BadBlocksConfig, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, StaticWearLevelling, WearLevellingConfig,
+};
 pub use host::{Arbitration, ArbitrationWeights, DataTransfer, HostConfig, Interface, QueuePriority};
 pub use reliability::ReliabilityConfig;
 
@@ -123,6 +127,7 @@ impl DeviceConfig {
         let page = self.ftl.logical_page_bytes;
         self.flash.check(page, &checker)?;
         self.ftl.check(self, &checker)?;
+        self.check_reclaiming(&checker)?;
         self.host.check(page, &checker)?;
         self.controller.check(self, &checker)?;
         self.check_size(&checker)?;

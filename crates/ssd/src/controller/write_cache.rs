@@ -473,6 +473,13 @@ impl SimulatedSsd {
         cache.release(entry);
     }
 
+    /// A page on its way from the cache will find no room any more: those who wait for it are refused.
+    pub(crate) fn lose_cached(&mut self, entry: u32) {
+        let Some(cache) = &self.write_cache else { return };
+        cache.entries[entry].waiters.iter().for_each(|&request| self.active[request].is_refused = true);
+        self.release_cached(entry, None);
+    }
+
     /// A page that a forced write or a flush waited for has its place.
     fn cached_page_placed(&mut self, request: u32) {
         self.active[request].pending -= 1;

@@ -98,6 +98,12 @@ impl Geometry {
         self.units / self.plane_groups * self.dies_per_unit
     }
 
+    /// The units that share a unit's dies, itself among them.
+    pub(crate) fn siblings(&self, unit: u32) -> std::ops::Range<u32> {
+        let first = unit - unit % self.plane_groups;
+        first..first + self.plane_groups
+    }
+
     /// Channel groups.
     pub(crate) fn groups(&self) -> u32 {
         self.units / self.units_per_group
