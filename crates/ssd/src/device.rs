@@ -37,6 +37,8 @@ pub struct SimulatedSsd {
     in_drive: u32,
     /// Requests that wait for a place in the drive's queue.
     host_queue: VecDeque<u32>,
+    /// First logical pages of the last requests that the drive has taken, for [`Ftl::expect`].
+    expected: [u32; 2],
     completed: VecDeque<Completion>,
     outstanding: usize,
 
@@ -87,6 +89,7 @@ impl SimulatedSsd {
             active: Slab::default(),
             in_drive: 0,
             host_queue: VecDeque::new(),
+            expected: [0; 2],
             completed: VecDeque::new(),
             outstanding: 0,
             buffer: WriteBuffer {
@@ -182,6 +185,11 @@ impl SimulatedSsd {
             let Some(request) = self.host_queue.pop_front() else { return };
             self.in_drive += 1;
             let ready_ns = self.host.take_command(self.now_ns);
+            if let Some(range) = self.range_of(request) {
+                let [before, last] = self.expected;
+                self.expected = [last, range.first_page()];
+                self.ftl.expect(range.first_page(), before);
+            }
             let ready_ns = match &self.active[request].request {
                 Some(r) if r.operation == Operation::Write => self.host.receive(ready_ns, r.length.bytes()),
                 _ => ready_ns,

@@ -171,6 +171,13 @@ impl Ftl {
         if row < self.superblocks[block].programmed_rows { Location::Flash(slot) } else { Location::Buffer(slot) }
     }
 
+    /// Says that a request for a logical page is on its way, and `before`, one that was told so some requests ago.
+    #[inline]
+    pub(crate) fn expect(&self, logical_page: u32, before: u32) {
+        self.mapping.prefetch(logical_page);
+        self.mapping.prefetch_slot(before);
+    }
+
     /// Finds the host's page a slot; `None` when no unit that may take it has room. `n` is its place in a write of
     /// `pages` pages, `commands_of_die` the work that each die has.
     pub(crate) fn place(
@@ -375,7 +382,10 @@ impl Ftl {
     /// The slots of a superblock's row that are valid.
     pub(crate) fn valid_slots(&self, block: u32, row: u32) -> impl Iterator<Item = u32> {
         let first = self.geometry.first_slot(block, row);
-        (first..first + self.geometry.slots).filter(|&slot| self.mapping.page_in(slot).is_some())
+        (first..first + self.geometry.slots).filter(|&slot| {
+            let logical_page = self.mapping.page_in(slot);
+            logical_page.inspect(|&page| self.mapping.prefetch(page)).is_some()
+        })
     }
 
     /// A collected superblock is erased.
