@@ -8,6 +8,7 @@ pub(crate) mod gc;
 pub(crate) mod geometry;
 pub(crate) mod mapping;
 pub(crate) mod placement;
+pub(crate) mod reciprocal;
 pub(crate) mod superblock;
 
 use std::collections::VecDeque;
@@ -207,7 +208,7 @@ impl Ftl {
     pub(crate) fn overwrite_in_buffer(&mut self, logical_page: u32, (n, pages): (u32, u32)) -> Option<Placement> {
         let slot = self.mapping.slot_of(logical_page)?;
         let (block, row) = self.geometry.block_and_row(slot);
-        let superpage = self.units[(block / self.geometry.superblocks) as usize].host.superpage;
+        let superpage = self.units[self.geometry.unit_of(block) as usize].host.superpage;
         if superpage == NONE {
             return None;
         }
@@ -227,7 +228,7 @@ impl Ftl {
     /// Moves a page of a victim.
     pub(crate) fn relocate(&mut self, from: u32) -> Relocation {
         let Some(logical_page) = self.mapping.page_in(from) else { return Relocation::NotValid };
-        let unit = self.geometry.block_and_row(from).0 / self.geometry.superblocks;
+        let unit = self.geometry.unit_of(self.geometry.block_and_row(from).0);
         self.append(unit, Stream::Gc, logical_page).map_or(Relocation::NoRoom, Relocation::Moved)
     }
 
@@ -394,7 +395,7 @@ impl Ftl {
         debug_assert_eq!((state.state, state.valid), (BlockState::Victim, 0), "nothing valid is ever erased");
         state.state = BlockState::Free;
         state.erase_count += 1;
-        let unit = block / self.geometry.superblocks;
+        let unit = self.geometry.unit_of(block);
         self.units[unit as usize].free.push_back(block);
     }
 
