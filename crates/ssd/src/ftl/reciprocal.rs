@@ -20,7 +20,7 @@ impl Divisor {
     /// `n` divided by it.
     #[inline]
     pub(crate) fn quotient(self, n: u32) -> u32 {
-        ((u128::from(n) + 1) * u128::from(self.multiplier) >> 64) as u32
+        (((u128::from(n) + 1) * u128::from(self.multiplier)) >> 64) as u32
     }
 
     /// `n` divided by it, and what is left.
