@@ -46,6 +46,8 @@ pub struct SimulatedSsd {
     in_drive: u32,
     /// Requests that wait for a place in the drive.
     queues: SubmissionQueues,
+    /// First logical pages of the last requests that the drive has taken, for [`Ftl::expect`].
+    expected: [u32; 2],
     completed: VecDeque<Completion>,
     outstanding: usize,
 
@@ -133,6 +135,7 @@ impl SimulatedSsd {
             active: Slab::default(),
             in_drive: 0,
             queues: SubmissionQueues::new(&config.host),
+            expected: [0; 2],
             completed: VecDeque::new(),
             outstanding: 0,
             dram: Dram::new(&config.controller),
@@ -318,6 +321,11 @@ impl SimulatedSsd {
             self.in_drive += 1;
             self.active[request].taken_ns = self.now_ns;
             let ready_ns = self.host.take_command(self.now_ns);
+            if let Some(range) = self.range_of(request) {
+                let [before, last] = self.expected;
+                self.expected = [last, range.first_page()];
+                self.ftl.expect(range.first_page(), before);
+            }
             let ready_ns = match &self.active[request].request {
                 Some(r) if r.operation == Operation::Write => self.host.receive(ready_ns, r.length.bytes()),
                 _ => ready_ns,

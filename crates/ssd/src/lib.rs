@@ -43,6 +43,7 @@ pub mod flash;
 pub mod ftl;
 pub mod host;
 mod list;
+mod memory;
 mod payload;
 mod precondition;
 mod preset;

@@ -198,6 +198,38 @@ mod tests {
     }
 
     #[test]
+    fn rules_of_the_flash_that_exclude_each_other_are_refused() {
+        assert!(broken(|c| c.flash.interleave = false).contains("by themselves"));
+        assert!(broken(|c| c.flash.read_ns_by_page_type = vec![1, 2]).contains("each of the 0 bits"));
+        let on = |c: &mut DeviceConfig| c.flash.suspension.suspend = Suspend::ProgramErase;
+        let fcfs = |c: &mut DeviceConfig| (on(c), c.flash.scheduling = Scheduling::Fcfs).1;
+        assert!(broken(fcfs).contains("tells reads apart"));
+        assert!(broken(|c| (on(c), c.flash.command_scope = CommandScope::Chip).1).contains("command_scope"));
+        let codeword = ReliabilityConfig { correctable_bits: 4096, ..ReliabilityConfig::default() };
+        assert!(broken(|c| c.flash.reliability = Some(codeword)).contains("half of its codeword"));
+        let mut xpoint = DeviceConfig::preset("intel-optane-905p").unwrap();
+        xpoint.flash.reliability = Some(ReliabilityConfig::default());
+        assert!(xpoint.check("mine.toml").unwrap_err().to_string().contains("written in place"));
+    }
+
+    #[test]
+    fn all_keys_of_the_flash_are_read_back_as_they_were_written() {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        let flash = &mut config.flash;
+        (flash.command_scope, flash.interleave, flash.scheduling) =
+            (CommandScope::Chip, false, Scheduling::PreemptibleGc);
+        (flash.cell, flash.page_order) = (Some(CellType::Tlc), PageOrder::Shadow);
+        flash.program_ns_by_page_type = vec![500_000, 700_000, 900_000];
+        flash.command.read_ns = 290;
+        flash.reliability = Some(ReliabilityConfig { pe_cycles_limit: Some(3_000), ..ReliabilityConfig::default() });
+        let text = toml::to_string(&config).unwrap();
+        assert_eq!(DeviceConfig::from_toml(&text, "written").unwrap(), config);
+        let short = format!("{}\n[flash.reliability]\n", Preset::find("samsung-960-evo").unwrap().toml);
+        let default = DeviceConfig::from_toml(&short, "short").unwrap().flash.reliability;
+        assert_eq!(default, Some(ReliabilityConfig::default()), "an empty table turns the model on");
+    }
+
+    #[test]
     fn an_unknown_key_is_told_with_its_line() {
         let text = Preset::find("samsung-960-evo").unwrap().toml.replace("read_ns", "raed_ns");
         let error = DeviceConfig::from_toml(&text, "mine.toml").unwrap_err().to_string();

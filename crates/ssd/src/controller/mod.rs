@@ -142,6 +142,11 @@ impl ByteRange {
         Self { start, end: start + request.length.bytes(), page }
     }
 
+    /// The first logical page touched.
+    pub(crate) fn first_page(self) -> u32 {
+        (self.start >> self.page.shift) as u32
+    }
+
     /// Logical pages touched.
     pub(crate) fn pages(self) -> u32 {
         let shift = self.page.shift;

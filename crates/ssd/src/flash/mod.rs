@@ -1,6 +1,6 @@
 //! Channels, dies and planes: what takes time in a drive.
 //!
-//! A [`FlashOp`] is one command to one die, for one or several of the die's planes. A die does one command at a time. A
+//! A `FlashOp` is one command to one die, for one or several of the die's planes. A die does one command at a time. A
 //! channel moves the command cycles and the data of one die at a time, while its other dies sense, program or erase:
 //!
 //! ```text

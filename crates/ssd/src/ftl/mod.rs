@@ -13,6 +13,7 @@ mod min_tree;
 pub(crate) mod placement;
 pub(crate) mod prefill;
 mod reclaim;
+pub(crate) mod reciprocal;
 pub(crate) mod sectors;
 pub(crate) mod superblock;
 pub(crate) mod wear;
@@ -205,6 +206,13 @@ impl Ftl {
         if row < self.superblocks[block].programmed_rows { Location::Flash(slot) } else { Location::Buffer(slot) }
     }
 
+    /// Says that a request for a logical page is on its way, and `before`, one that was told so some requests ago.
+    #[inline]
+    pub(crate) fn expect(&self, logical_page: u32, before: u32) {
+        self.mapping.prefetch(logical_page);
+        self.mapping.prefetch_slot(before);
+    }
+
     /// Finds the host's page a slot; `None` when no unit that may take it has room. `n` is its place in a write of
     /// `pages` pages, `commands_of_die` the work that each die has.
     pub(crate) fn place(
@@ -240,7 +248,7 @@ impl Ftl {
     pub(crate) fn overwrite_in_buffer(&mut self, logical_page: u32, (n, pages): (u32, u32)) -> Option<Placement> {
         let slot = self.mapping.slot_of(logical_page)?;
         let (block, row) = self.geometry.block_and_row(slot);
-        let unit = block / self.geometry.superblocks;
+        let unit = self.geometry.unit_of(block);
         let superpage = self.units[unit as usize].points[Stream::Host as usize].superpage;
         if superpage == NONE {
             return None;
@@ -260,7 +268,7 @@ impl Ftl {
     /// Moves a page of a victim.
     pub(crate) fn relocate(&mut self, from: u32, cause: Cause) -> Relocation {
         let Some(logical_page) = self.mapping.page_in(from) else { return Relocation::NotValid };
-        let unit = self.geometry.block_and_row(from).0 / self.geometry.superblocks;
+        let unit = self.geometry.unit_of(self.geometry.block_and_row(from).0);
         let stream = self.stream_of(cause);
         match self.append(unit, stream, logical_page, Some(cause)) {
             Some(placement) => Relocation::Moved(placement, logical_page),
@@ -413,7 +421,10 @@ impl Ftl {
     /// The slots of a superblock's row that are valid.
     pub(crate) fn valid_slots(&self, block: u32, row: u32) -> impl Iterator<Item = u32> {
         let first = self.geometry.first_slot(block, row);
-        (first..first + self.geometry.slots).filter(|&slot| self.mapping.page_in(slot).is_some())
+        (first..first + self.geometry.slots).filter(|&slot| {
+            let logical_page = self.mapping.page_in(slot);
+            logical_page.inspect(|&page| self.mapping.prefetch(page)).is_some()
+        })
     }
 
     /// How many logical pages are mapped.
