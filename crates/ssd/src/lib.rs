@@ -44,6 +44,7 @@ pub mod ftl;
 pub mod host;
 mod list;
 mod payload;
+mod power;
 mod precondition;
 mod preset;
 mod recency;

@@ -106,8 +106,9 @@ impl SimulatedSsd {
         self.admit_writes();
     }
 
-    /// Lets waiting writes into the buffer for as long as there is room.
+    /// Lets waiting writes into the buffer for as long as there is room; behind what the cache has to write back.
     pub(crate) fn admit_writes(&mut self) {
+        self.write_back_queued();
         while let Some(request) = self.buffer.waiting.peek() {
             if !self.admit(request) {
                 return;
@@ -301,13 +302,16 @@ impl SimulatedSsd {
         }
         let (unit, stream, held_bytes, generation) = (record.unit, record.stream, record.held_bytes, record.generation);
         let mut waiters = std::mem::take(&mut record.waiters);
+        let (block, row) = (record.block, record.row);
         self.ftl.superpage_programmed(superpage);
+        if self.durable.is_some() {
+            self.row_is_durable(block, row);
+        }
         waiters.drain(..).for_each(|request| self.one_less_pending(request));
         self.ftl.superpages[superpage].waiters = waiters;
         match stream {
             Stream::Host => {
                 self.buffer.used_bytes -= u64::from(held_bytes);
-                self.write_back_queued();
                 self.admit_writes();
             }
             Stream::Gc => self.moved_data_is_on_flash(unit, generation),
@@ -330,11 +334,15 @@ impl SimulatedSsd {
             self.deallocate(span.logical_page);
         }
         self.zero_partial_pages(range);
+        if self.write_cache.is_some() {
+            self.admit_writes();
+        }
         self.finish(request);
     }
 
     /// Forgets a logical page, wherever it is.
-    fn deallocate(&mut self, logical_page: u32) {
+    pub(crate) fn deallocate(&mut self, logical_page: u32) {
+        self.trim_is_durable(logical_page);
         self.drop_cached(logical_page);
         self.forget_read(logical_page);
         self.sectors.forget(logical_page);
@@ -371,6 +379,7 @@ impl SimulatedSsd {
             if let Some(slot) = self.slot_of(span.logical_page) {
                 self.payload.zero(slot, span.from, span.to);
             }
+            self.zeros_are_durable(span);
         }
     }
 }
