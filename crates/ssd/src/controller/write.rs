@@ -373,8 +373,9 @@ impl SimulatedSsd {
     /// A trim of a part of a page keeps the page but its bytes read as zeros.
     fn zero_partial_pages(&mut self, range: ByteRange) {
         for span in range.spans().filter(|span| !span.is_whole()) {
-            if let Some(cache) = &mut self.write_cache {
-                cache.zero(span);
+            // What the cache holds is all of the page; its older version on flash stays as it is.
+            if self.write_cache.as_mut().is_some_and(|cache| cache.zero(span)) {
+                continue;
             }
             if let Some(slot) = self.slot_of(span.logical_page) {
                 self.payload.zero(slot, span.from, span.to);

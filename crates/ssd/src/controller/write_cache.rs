@@ -197,11 +197,11 @@ impl WriteCache {
         true
     }
 
-    /// Makes a part of a page zeros, if the page is in the cache.
-    pub(crate) fn zero(&mut self, span: PageSpan) {
-        if let Some(entry) = self.entry_of(span.logical_page) {
-            self.contents.zero(entry, span.from, span.to);
-        }
+    /// Makes a part of a page zeros; `false` when the page is not in the cache.
+    pub(crate) fn zero(&mut self, span: PageSpan) -> bool {
+        let Some(entry) = self.entry_of(span.logical_page) else { return false };
+        self.contents.zero(entry, span.from, span.to);
+        true
     }
 
     fn insert(&mut self, logical_page: u32, nth: (u32, u32), covered: u16) -> u32 {
