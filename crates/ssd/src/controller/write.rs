@@ -113,7 +113,7 @@ impl SimulatedSsd {
         self.admit_writes();
     }
 
-    /// Lets waiting writes into the buffer for as long as there is room. Placing a page may make room for others; they
+    /// Lets waiting writes into the buffer for as long as there is room, behind what the cache has to write back. Placing a page may make room for others; they
     /// are let in here then, not in the midst of that page.
     pub(crate) fn admit_writes(&mut self) {
         self.buffer.has_changed = true;
@@ -121,6 +121,7 @@ impl SimulatedSsd {
             return;
         }
         self.buffer.is_admitting = true;
+        self.write_back_queued();
         while let Some(request) = self.buffer.waiting.peek() {
             self.buffer.has_changed = false;
             if self.admit(request) {
@@ -335,10 +336,14 @@ impl SimulatedSsd {
         }
         let (unit, stream, generation) = (record.unit, record.stream, record.generation);
         let (has_failed, has_moved_data) = (record.has_failed, record.moved_pages() > 0);
+        let (block, row) = (record.block, record.row);
         self.ftl.row_programmed(superpage);
         if has_failed {
             self.program_failed(unit, superpage);
         } else {
+            if self.durable.is_some() {
+                self.row_is_durable(block, row);
+            }
             self.superpage_saved(superpage);
         }
         if has_moved_data {
@@ -358,7 +363,6 @@ impl SimulatedSsd {
         self.ftl.superpages[superpage].waiters = waiters;
         if stream == Stream::Host {
             self.buffer.used_bytes -= u64::from(held_bytes);
-            self.write_back_queued();
             self.admit_writes();
         }
     }
@@ -381,11 +385,15 @@ impl SimulatedSsd {
             self.deallocate(span.logical_page);
         }
         self.zero_partial_pages(range);
+        if self.write_cache.is_some() {
+            self.admit_writes();
+        }
         self.finish(request);
     }
 
     /// Forgets a logical page, wherever it is.
-    fn deallocate(&mut self, logical_page: u32) {
+    pub(crate) fn deallocate(&mut self, logical_page: u32) {
+        self.trim_is_durable(logical_page);
         self.drop_cached(logical_page);
         self.forget_read(logical_page);
         self.sectors.forget(logical_page);
@@ -416,12 +424,14 @@ impl SimulatedSsd {
     /// A trim of a part of a page keeps the page but its bytes read as zeros.
     fn zero_partial_pages(&mut self, range: ByteRange) {
         for span in range.spans().filter(|span| !span.is_whole()) {
-            if let Some(cache) = &mut self.write_cache {
-                cache.zero(span);
+            // What the cache holds is all of the page; its older version on flash stays as it is.
+            if self.write_cache.as_mut().is_some_and(|cache| cache.zero(span)) {
+                continue;
             }
             if let Some(slot) = self.slot_of(span.logical_page) {
                 self.payload.zero(slot, span.from, span.to);
             }
+            self.zeros_are_durable(span);
         }
     }
 }

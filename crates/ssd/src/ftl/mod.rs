@@ -12,8 +12,8 @@ pub(crate) mod mapping_cache;
 mod min_tree;
 pub(crate) mod placement;
 pub(crate) mod prefill;
-mod reclaim;
 pub(crate) mod reciprocal;
+mod reclaim;
 pub(crate) mod sectors;
 pub(crate) mod superblock;
 pub(crate) mod wear;
@@ -310,6 +310,11 @@ impl Ftl {
     /// The slot that holds a page now; `None` when nobody wrote it.
     pub(crate) fn slot_of(&self, logical_page: u32) -> Option<u32> {
         self.mapping.slot_of(logical_page)
+    }
+
+    /// The logical page that a slot validly holds.
+    pub(crate) fn page_in(&self, slot: u32) -> Option<u32> {
+        self.mapping.page_in(slot)
     }
 
     fn lose_valid_page(&mut self, slot: u32) {
