@@ -19,7 +19,7 @@ use crate::controller::write_cache::{WriteCache, WriteCacheCounters};
 use crate::controller::{Active, ByteRange, PageSize};
 use crate::error::SsdError;
 use crate::event::{Event, EventQueue};
-use crate::flash::{Finished, FlashAddress, FlashArray, FlashOpKind, Owner, Statistics};
+use crate::flash::{Finished, FlashAddress, FlashArray, Owner, Statistics};
 use crate::ftl::blocks::{BlockFtl, BlockSpace, Fast, Replacement, Step};
 use crate::ftl::geometry::Geometry;
 use crate::ftl::mapping_cache::MappingCache;
@@ -453,7 +453,6 @@ impl SimulatedSsd {
         if let (true, Owner::Read { request } | Owner::Fill { request }) = (finished.failed, finished.op.owner) {
             self.active[request].failed = true;
         }
-        self.count_command(finished);
         match finished.op.owner {
             Owner::None => {}
             Owner::Read { request } => self.read_op_finished(request, finished),
@@ -470,16 +469,6 @@ impl SimulatedSsd {
             owner @ (Owner::MapLoad { .. } | Owner::MapUpdate { .. }) => self.translation_page_read(owner),
             Owner::Gc { unit } => self.collection_read_finished(unit, finished.op.at),
             Owner::Erase { unit, block } => self.erase_finished(unit, block, finished.failed),
-        }
-    }
-
-    /// Counts a flash command that has ended, page by page.
-    fn count_command(&mut self, finished: &Finished) {
-        let (counters, planes) = (&mut self.flash_counters, u64::from(finished.op.at.planes));
-        match finished.op.kind {
-            FlashOpKind::Read => counters.pages_read += planes,
-            FlashOpKind::Program => counters.pages_programmed += planes,
-            FlashOpKind::Erase => counters.blocks_erased += planes,
         }
     }
 
