@@ -30,7 +30,7 @@ impl Bed {
         let mut config = DeviceConfig::preset("samsung-960-evo").expect("the preset exists");
         config.flash.blocks_per_plane = 60;
         config.flash.pages_per_block = 256;
-        config.ftl.gc_free_superblocks = 3;
+        config.ftl.gc.free_superblocks = Some(3);
         config.capacity_bytes = ByteSize::gib(6).bytes();
         let drive = SimulatedSsd::new(config, 1).expect("the drive is possible");
         let pages = drive.info().capacity.bytes() / REQUEST.bytes();

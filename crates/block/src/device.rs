@@ -65,8 +65,24 @@ pub struct FlashCounters {
     pub padding_bytes: ByteSize,
     /// Of those, bytes that garbage collection moved.
     pub gc_bytes_moved: ByteSize,
-    /// Of those, bytes of the page map that were written back.
+    /// Logical pages that garbage collection moved.
+    #[serde(default)]
+    pub gc_pages_moved: u64,
+    /// Of the bytes programmed, those that wear levelling moved.
+    #[serde(default)]
+    pub wear_levelling_bytes_moved: ByteSize,
+    /// Of the bytes programmed, those that were moved out of superblocks that are retired.
+    #[serde(default)]
+    pub retirement_bytes_moved: ByteSize,
+    /// Of the bytes programmed, those that hold parts of the mapping.
+    #[serde(default)]
     pub mapping_bytes: ByteSize,
+    /// Superblocks that wear levelling emptied.
+    #[serde(default)]
+    pub wear_levelling_runs: u64,
+    /// Superblocks that were retired because they failed or were worn out.
+    #[serde(default)]
+    pub retired_superblocks: u64,
     /// Garbage collections of one superblock each.
     pub gc_runs: u64,
     /// Erased superblocks.
@@ -110,7 +126,12 @@ impl FlashCounters {
             bytes_programmed: self.bytes_programmed - earlier.bytes_programmed,
             padding_bytes: self.padding_bytes - earlier.padding_bytes,
             gc_bytes_moved: self.gc_bytes_moved - earlier.gc_bytes_moved,
+            gc_pages_moved: self.gc_pages_moved - earlier.gc_pages_moved,
+            wear_levelling_bytes_moved: self.wear_levelling_bytes_moved - earlier.wear_levelling_bytes_moved,
+            retirement_bytes_moved: self.retirement_bytes_moved - earlier.retirement_bytes_moved,
             mapping_bytes: self.mapping_bytes - earlier.mapping_bytes,
+            wear_levelling_runs: self.wear_levelling_runs - earlier.wear_levelling_runs,
+            retired_superblocks: self.retired_superblocks - earlier.retired_superblocks,
             gc_runs: self.gc_runs - earlier.gc_runs,
             erases: self.erases - earlier.erases,
             bytes_read: self.bytes_read - earlier.bytes_read,

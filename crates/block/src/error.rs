@@ -37,6 +37,9 @@ pub enum BlockError {
         /// How much.
         length: ByteSize,
     },
+    /// The drive serves reads only.
+    #[error("the drive is read-only: it has no spare blocks left")]
+    ReadOnly,
     /// flashwise refuses for safety's sake.
     #[error("{0}")]
     Refused(String),

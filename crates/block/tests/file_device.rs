@@ -132,9 +132,7 @@ fn a_write_of_zeros_leaves_zeros_and_nothing_else_changed() {
     execute(&mut device, Request::write_zeroes(BLOCK, BLOCK).with_fua()).unwrap();
     let read = Request::read(ByteSize(0), BLOCK * 3).with_buffer(IoBuffer::zeroed(3 * 4096));
     let bytes = execute(&mut device, read).unwrap().buffer.unwrap();
-    assert!(
-        bytes[..4096] == *stamped(0) && bytes[4096..8192].iter().all(|&b| b == 0) && bytes[8192..] == *stamped(2)
-    );
+    assert!(bytes[..4096] == *stamped(0) && bytes[4096..8192].iter().all(|&b| b == 0) && bytes[8192..] == *stamped(2));
     assert_eq!((device.counters().zero_writes, device.counters().bytes_zeroed), (1, BLOCK));
 }
 

@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut config = DeviceConfig::preset("samsung-960-evo")?;
     config.flash.blocks_per_plane = 60;
     config.flash.pages_per_block = 256;
-    config.ftl.gc_free_superblocks = 3;
+    config.ftl.gc.free_superblocks = Some(3);
     config.capacity_bytes = ByteSize::gib(6).bytes();
     let mut drive = SimulatedSsd::new(config, 1)?;
     let pages = drive.info().capacity.bytes() / 4096;

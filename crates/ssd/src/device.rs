@@ -28,6 +28,7 @@ use crate::ftl::{Ftl, Location};
 use crate::host::{HostInterface, StageTimes, SubmissionQueues};
 use crate::list::{Fifo, Slab};
 use crate::payload::Payload;
+use crate::power::DurableState;
 
 /// A simulated drive in virtual time.
 ///
@@ -46,6 +47,8 @@ pub struct SimulatedSsd {
     in_drive: u32,
     /// Requests that wait for a place in the drive.
     queues: SubmissionQueues,
+    /// First logical pages of the last requests that the drive has taken, for [`Ftl::expect`].
+    expected: [u32; 2],
     completed: VecDeque<Completion>,
     outstanding: usize,
 
@@ -58,6 +61,10 @@ pub struct SimulatedSsd {
     pub(crate) parked: Vec<Fifo>,
     pub(crate) parked_pages: Slab<ParkedPage>,
     pub(crate) collectors: Vec<UnitCollector>,
+    /// Flash commands of the host that wait until their unit is clean, unit by unit.
+    pub(crate) held: Vec<Fifo>,
+    /// The drive has run out of spare superblocks.
+    pub(crate) read_only: bool,
     pub(crate) ftl: Ftl,
     pub(crate) sectors: Sectors,
     /// The look-up of a page map that does not fit controller memory.
@@ -66,6 +73,8 @@ pub struct SimulatedSsd {
     pub(crate) blocks: Option<Box<dyn BlockFtl + Send>>,
     pub(crate) flash: FlashArray,
     pub(crate) payload: Payload,
+    /// What a power cut would leave, where that is asked for.
+    pub(crate) durable: Option<Box<DurableState>>,
 
     counters: DeviceCounters,
     stage_times: [StageTimes; 2],
@@ -106,7 +115,7 @@ impl SimulatedSsd {
     pub fn new(config: DeviceConfig, seed: u64) -> Result<Self, SsdError> {
         config.check(&config.name)?;
         let ftl = match config.ftl.mapping {
-            Mapping::Page => Ftl::new(&config),
+            Mapping::Page => Ftl::new(&config, seed),
             Mapping::InPlace => Ftl::idle(&config, Geometry::trivial()),
             Mapping::Block | Mapping::Fast => Ftl::idle(&config, Geometry::new(&config)),
         };
@@ -129,6 +138,7 @@ impl SimulatedSsd {
             active: Slab::default(),
             in_drive: 0,
             queues: SubmissionQueues::new(&config.host),
+            expected: [0; 2],
             completed: VecDeque::new(),
             outstanding: 0,
             dram: Dram::new(&config.controller),
@@ -141,12 +151,17 @@ impl SimulatedSsd {
                 used_bytes: 0,
                 parked_bytes: 0,
                 waiting: Fifo::default(),
+                is_admitting: false,
+                has_changed: false,
             },
             parked: vec![Fifo::default(); ftl.geometry.units as usize + 1],
             parked_pages: Slab::default(),
             collectors: vec![UnitCollector::default(); ftl.geometry.units as usize],
+            held: vec![Fifo::default(); ftl.geometry.units as usize],
+            read_only: false,
             flash: FlashArray::new(&config, seed),
             payload: Payload::new(page.bytes()),
+            durable: None,
             counters: DeviceCounters::default(),
             stage_times: [StageTimes::default(); 2],
             flash_counters: FlashCounters::default(),
@@ -310,6 +325,11 @@ impl SimulatedSsd {
             self.in_drive += 1;
             self.active[request].taken_ns = self.now_ns;
             let ready_ns = self.host.take_command(self.now_ns);
+            if let Some(range) = self.range_of(request) {
+                let [before, last] = self.expected;
+                self.expected = [last, range.first_page()];
+                self.ftl.expect(range.first_page(), before);
+            }
             let ready_ns = match &self.active[request].request {
                 Some(r) if r.operation == Operation::Write => self.host.receive(ready_ns, r.length.bytes()),
                 _ => ready_ns,
@@ -362,7 +382,7 @@ impl SimulatedSsd {
     pub(crate) fn complete(&mut self, request: u32) {
         let active = &mut self.active[request];
         let Some(done) = active.request.take() else { return };
-        let Active { submitted_at, taken_ns, queue, failed, .. } = *active;
+        let Active { submitted_at, taken_ns, queue, failed, is_refused, .. } = *active;
         match done.operation {
             Operation::Read => self.stage_times[0].add(active, self.now_ns),
             operation if operation.writes() => self.stage_times[1].add(active, self.now_ns),
@@ -372,6 +392,7 @@ impl SimulatedSsd {
         self.queues.answered(queue);
         let counters = &mut self.counters;
         match done.operation {
+            _ if is_refused => {}
             Operation::Read => {
                 (counters.host_reads, counters.host_bytes_read) =
                     (counters.host_reads + 1, counters.host_bytes_read + done.length)
@@ -393,7 +414,11 @@ impl SimulatedSsd {
             submitted_at,
             started_at: Nanos(taken_ns),
             completed_at: Nanos(self.now_ns),
-            result: if failed { Err(uncorrectable(&done)) } else { Ok(()) },
+            result: match (failed, is_refused) {
+                (true, _) => Err(uncorrectable(&done)),
+                (_, true) => Err(BlockError::ReadOnly),
+                _ => Ok(()),
+            },
             buffer: done.buffer,
         });
         self.in_drive -= 1;
@@ -405,7 +430,7 @@ impl SimulatedSsd {
             Event::Command { request } => return self.start(request),
             Event::Dispatch { request } => return self.dispatch(request),
             Event::Completed { request } => return self.complete(request),
-            Event::WriteBack { entry } => return self.fill_cached(entry),
+            Event::WriteBack { entry } => return self.cached_page_read(entry),
             Event::ArrayDone { die } => self.flash.array_done(die, self.now_ns, &mut self.events),
             Event::TransferDone { channel } => self.flash.transfer_done(channel, self.now_ns, &mut self.events),
             Event::Decoded { op } => Some(self.flash.decoded(op, self.now_ns)),
@@ -437,13 +462,13 @@ impl SimulatedSsd {
                     self.write_filled(request);
                 }
             }
-            Owner::CacheFill { entry } => self.place_cached(entry),
+            Owner::CacheFill { entry } => self.cached_page_filled(entry),
             Owner::ReadAhead { load } => self.load_finished(load, finished.transfer_ns),
             Owner::InPlace { request } => self.one_less_pending(request),
-            Owner::Superpage { superpage } => self.program_op_finished(superpage),
+            Owner::Superpage { superpage } => self.program_op_finished(superpage, finished.failed),
             owner @ (Owner::MapLoad { .. } | Owner::MapUpdate { .. }) => self.translation_page_read(owner),
-            Owner::Gc { unit } => self.collection_read_finished(unit),
-            Owner::Erase { unit, block } => self.erase_finished(unit, block),
+            Owner::Gc { unit } => self.collection_read_finished(unit, finished.op.at),
+            Owner::Erase { unit, block } => self.erase_finished(unit, block, finished.failed),
         }
     }
 
@@ -465,6 +490,22 @@ impl SimulatedSsd {
             }
             self.step();
         }
+    }
+
+    /// Whether no request is outstanding.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.outstanding == 0
+    }
+
+    /// Forgets every outstanding request: those that wait at once, those under way when they end. None of them is
+    /// counted or answered.
+    pub(crate) fn drop_requests(&mut self) {
+        let (counters, stage_times) = (self.counters, self.stage_times);
+        self.queues.clear(&mut self.active);
+        while self.in_drive > 0 && self.step() {}
+        self.completed.clear();
+        self.outstanding = 0;
+        (self.counters, self.stage_times) = (counters, stage_times);
     }
 
     /// Lets the next event happen; `false` when there is none.

@@ -76,7 +76,7 @@ impl SimulatedSsd {
 
     fn theory_policy(&self) -> Result<Policy, SsdError> {
         let fail = |reason: &str| Err(SsdError::Precondition { state: "steady state", reason: reason.to_owned() });
-        match (self.config().ftl.mapping, self.config().ftl.gc_policy) {
+        match (self.config().ftl.mapping, self.config().ftl.gc.policy) {
             (Mapping::Page, GcPolicy::Greedy) => Ok(Policy::Greedy),
             _ => fail("there is a theory of page mapping alone; simulate it instead"),
         }

@@ -5,7 +5,10 @@
 mod support;
 
 use flashwise_block::{BlockDevice, ByteSize, Request};
-use flashwise_ssd::config::{Interface, Mapping, MappingCacheConfig, Placement, StaticOrder};
+use flashwise_ssd::config::{
+    CacheFlush, CachePolicy, Interface, Mapping, MappingCacheConfig, PartialPages, Placement, ReadAheadConfig,
+    ReadCacheConfig, StaticOrder, WriteCacheConfig, WritePolicy,
+};
 use flashwise_ssd::{DeviceConfig, Preset, SimulatedSsd};
 use proptest::prelude::*;
 
@@ -45,7 +48,7 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
             }
             let page = config.ftl.logical_page_bytes;
             config.ftl.stripe_bytes = stripe * config.superpage_bytes();
-            config.ftl.gc_free_superblocks = keep;
+            config.ftl.gc.free_superblocks = Some(keep);
             config.host.max_transfer_bytes = 128 << 10;
             config.host.queue_depth = depth;
             config.host.interface = if sata { Interface::Sata } else { Interface::Nvme };
@@ -59,6 +62,47 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
     )
 }
 
+/// A small drive with any of the caches, and several queues.
+fn small_config_with_caches() -> impl Strategy<Value = DeviceConfig> {
+    let flush = prop::sample::select(vec![CacheFlush::WhenFull, CacheFlush::Watermark, CacheFlush::Immediate]);
+    let write = prop::option::of((1_u64..200, flush, 0.0_f64..=1.0, 0.0_f64..=1.0, any::<bool>()));
+    let read = prop::option::of((1_u64..200, prop::option::of((1_u32..64, 1_u32..=8, 2_u32..5))));
+    let rest = (any::<bool>(), any::<bool>(), any::<bool>(), 1_u32..6, prop::option::of(1_u32..16));
+    (small_config(), write, read, rest).prop_map(|(mut config, write, read, rest)| {
+        let page = config.ftl.logical_page_bytes;
+        let lru = |is_lru| if is_lru { CachePolicy::Lru } else { CachePolicy::Fifo };
+        let (sectors, through, dram, queues, each) = rest;
+        if config.ftl.mapping == Mapping::Page {
+            config.controller.write_cache = write.map(|(pages, flush, high, low, is_lru)| WriteCacheConfig {
+                bytes: pages * page,
+                policy: lru(is_lru),
+                flush,
+                high_watermark: high,
+                low_watermark: low * high,
+                hot_window_ns: (flush == CacheFlush::Immediate && is_lru).then_some(1_000_000),
+            });
+            config.ftl.partial_pages = if sectors { PartialPages::Sectors } else { PartialPages::Fill };
+        }
+        if through && config.controller.write_cache.is_none() {
+            config.controller.write_policy = WritePolicy::Through;
+        }
+        if let Some((pages, ahead)) = read {
+            config.controller.read_cache = Some(ReadCacheConfig { bytes: pages * page, policy: lru(dram) });
+            config.controller.read_ahead = ahead
+                .filter(|&(ahead, _, _)| 2 * u64::from(ahead) <= pages)
+                .map(|(pages, streams, trigger)| ReadAheadConfig { pages, streams, trigger });
+        }
+        if dram {
+            (config.controller.dram_ns_per_access, config.controller.dram_bytes_per_s) = (26, 200_000_000);
+        }
+        if config.host.interface == Interface::Nvme {
+            config.host.submission_queues = queues;
+            config.host.commands_per_queue = each.filter(|&each| each <= config.host.queue_depth);
+        }
+        config
+    })
+}
+
 /// Writes a drive twice over in an order that no layout likes, with flushes and forced writes between.
 fn overwrite(drive: &mut SimulatedSsd) -> u64 {
     let (capacity, transfer) = (drive.info().capacity.bytes(), drive.info().max_transfer.bytes());
@@ -68,7 +112,9 @@ fn overwrite(drive: &mut SimulatedSsd) -> u64 {
         let length = (4096 << (n % 6)).min(transfer).min(capacity);
         at = (at + 7 * 4096 * n) % (capacity - length + 4096) / 4096 * 4096;
         let request = Request::write(ByteSize(at), ByteSize(length));
-        drive.submit(if n.is_multiple_of(5) { request.with_fua() } else { request }).unwrap();
+        let request = if n.is_multiple_of(7) { Request::read(ByteSize(at), ByteSize(length)) } else { request };
+        let request = if n.is_multiple_of(5) { request.with_fua() } else { request };
+        drive.submit(request.on_queue(n as u16)).unwrap();
         if n.is_multiple_of(11) {
             drive.submit(Request::flush()).unwrap();
         }
@@ -88,7 +134,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn a_drive_is_refused_in_words_or_works_until_it_has_collected_garbage(config in small_config()) {
+    fn a_drive_is_refused_in_words_or_works_until_it_has_collected_garbage(config in small_config_with_caches()) {
         match config.check("random.toml") {
             Err(error) => {
                 let text = error.to_string();

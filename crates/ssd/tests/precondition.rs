@@ -16,7 +16,7 @@ fn drive(placement: Placement) -> DeviceConfig {
     config.flash.page_bytes = 8192;
     config.flash.array_time_jitter = 0.0;
     config.ftl.placement = placement;
-    config.ftl.gc_free_superblocks = 3;
+    config.ftl.gc.free_superblocks = Some(3);
     config.host.max_transfer_bytes = 1 << 20;
     config.capacity_bytes = (config.raw_bytes() as f64 * 0.82) as u64 / 65536 * 65536;
     config.check("drive").unwrap();

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DeviceConfig;
 use super::check::Checker;
+use super::gc::{BadBlocksConfig, GcConfig, WearLevellingConfig};
 use crate::error::SsdError;
 
 /// How logical pages find their place.
@@ -108,15 +109,6 @@ impl TryFrom<String> for StaticOrder {
         let found = Self::all().into_iter().find(|order| order.to_string() == text);
         found.ok_or_else(|| format!("static_order = {text:?}: it is the letters C, W, D and P in some order, as CWDP"))
     }
-}
-
-/// Which superblock garbage collection takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GcPolicy {
-    /// The sealed superblock with the fewest valid pages.
-    #[default]
-    Greedy,
 }
 
 /// What happens when a write covers a logical page in part.
@@ -221,11 +213,15 @@ pub struct FtlConfig {
     /// What happens when a write covers a logical page in part.
     #[serde(default)]
     pub partial_pages: PartialPages,
-    /// Which superblock garbage collection takes.
+    /// Garbage collection.
     #[serde(default)]
-    pub gc_policy: GcPolicy,
-    /// Garbage collection starts in a parallel unit when it has fewer free superblocks than this.
-    pub gc_free_superblocks: u32,
+    pub gc: GcConfig,
+    /// Wear levelling.
+    #[serde(default)]
+    pub wear_levelling: WearLevellingConfig,
+    /// Superblocks that cannot be used.
+    #[serde(default)]
+    pub bad_blocks: BadBlocksConfig,
 }
 
 fn default_logical_page_bytes() -> u64 {
@@ -243,14 +239,6 @@ fn eight() -> u32 {
 fn one() -> u32 {
     1
 }
-
-/// Superblocks that garbage collection of a unit has emptied and not yet erased, at most, because their last data is in
-/// a superpage that is not full yet.
-pub(crate) const EMPTIED_MAX: usize = 2;
-
-/// Superblocks of a unit, beside the free ones, that may hold nothing valid at a time: the one that the host fills, the
-/// one that garbage collection fills, and emptied victims.
-const NOT_HOLDING_DATA: u32 = 2 + EMPTIED_MAX as u32;
 
 impl FtlConfig {
     pub(super) fn check(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
@@ -315,15 +303,13 @@ impl FtlConfig {
         checker.multiple("flash.page_bytes", page, self.logical_page_bytes)?;
         let superpage = config.superpage_bytes();
         let superblock = superpage * u64::from(config.flash.pages_per_block);
-        let (stripe, keep) = (self.stripe_bytes, self.gc_free_superblocks);
+        let stripe = self.stripe_bytes;
         let reason = format!("it must be a multiple of the superpage's {}", ByteSize(superpage));
         let possible = stripe > 0 && stripe.is_multiple_of(superpage);
         checker.require("ftl.stripe_bytes", stripe, possible || self.placement != Placement::Stripe, reason)?;
-        let blocks = config.flash.blocks_per_plane;
-        let reason = format!("it must be at least 2 and leave room in the {blocks} blocks of a plane");
-        let leaves_room = keep.saturating_add(NOT_HOLDING_DATA) < blocks;
-        checker.require("ftl.gc_free_superblocks", keep, keep >= 2 && leaves_room, reason)?;
-        let usable = config.units() * superblock * u64::from(blocks - keep - NOT_HOLDING_DATA);
+        config.check_gc_room(checker)?;
+        let free_for_data = u64::from(config.flash.blocks_per_plane) - config.superblocks_kept();
+        let usable = config.units() * superblock * free_for_data;
         let raw = config.raw_bytes();
         let reason = format!(
             "the flash has {}, of which garbage collection needs {}; at most {usable} bytes can be offered",

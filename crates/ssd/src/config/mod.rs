@@ -8,6 +8,7 @@ mod commands;
 mod controller;
 mod flash;
 mod ftl;
+mod gc;
 mod host;
 mod reliability;
 
@@ -24,8 +25,11 @@ pub use controller::{
     WritePolicy,
 };
 pub use flash::{CellType, FlashConfig, PageOrder};
-pub(crate) use ftl::EMPTIED_MAX;
-pub use ftl::{FtlConfig, GcPolicy, Level, Mapping, MappingCacheConfig, PartialPages, Placement, StaticOrder};
+pub use ftl::{FtlConfig, Level, Mapping, MappingCacheConfig, PartialPages, Placement, StaticOrder};
+pub(crate) use gc::EMPTIED_MAX;
+pub use gc::{
+    BadBlocksConfig, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, StaticWearLevelling, WearLevellingConfig,
+};
 pub use host::{Arbitration, ArbitrationWeights, DataTransfer, HostConfig, Interface, QueuePriority};
 pub use reliability::ReliabilityConfig;
 
@@ -123,6 +127,7 @@ impl DeviceConfig {
         let page = self.ftl.logical_page_bytes;
         self.flash.check(page, &checker)?;
         self.ftl.check(self, &checker)?;
+        self.check_reclaiming(&checker)?;
         self.host.check(page, &checker)?;
         self.controller.check(self, &checker)?;
         self.check_size(&checker)?;
@@ -190,6 +195,93 @@ mod tests {
         assert!(broken(|c| c.controller.write_buffer_bytes = 4096).contains("at least"));
         assert!(broken(|c| (c.host.interface, c.host.queue_depth) = (Interface::Sata, 64)).contains("at most 32"));
         assert!(broken(|c| c.flash.blocks_per_plane = 1 << 24).contains("2^30 logical pages"));
+    }
+
+    #[test]
+    fn rules_of_the_flash_that_exclude_each_other_are_refused() {
+        assert!(broken(|c| c.flash.interleave = false).contains("by themselves"));
+        assert!(broken(|c| c.flash.read_ns_by_page_type = vec![1, 2]).contains("each of the 0 bits"));
+        let on = |c: &mut DeviceConfig| c.flash.suspension.suspend = Suspend::ProgramErase;
+        let fcfs = |c: &mut DeviceConfig| (on(c), c.flash.scheduling = Scheduling::Fcfs).1;
+        assert!(broken(fcfs).contains("tells reads apart"));
+        assert!(broken(|c| (on(c), c.flash.command_scope = CommandScope::Chip).1).contains("command_scope"));
+        let codeword = ReliabilityConfig { correctable_bits: 4096, ..ReliabilityConfig::default() };
+        assert!(broken(|c| c.flash.reliability = Some(codeword)).contains("half of its codeword"));
+        let mut xpoint = DeviceConfig::preset("intel-optane-905p").unwrap();
+        xpoint.flash.reliability = Some(ReliabilityConfig::default());
+        assert!(xpoint.check("mine.toml").unwrap_err().to_string().contains("written in place"));
+    }
+
+    #[test]
+    fn all_keys_of_the_flash_are_read_back_as_they_were_written() {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        let flash = &mut config.flash;
+        (flash.command_scope, flash.interleave, flash.scheduling) =
+            (CommandScope::Chip, false, Scheduling::PreemptibleGc);
+        (flash.cell, flash.page_order) = (Some(CellType::Tlc), PageOrder::Shadow);
+        flash.program_ns_by_page_type = vec![500_000, 700_000, 900_000];
+        flash.command.read_ns = 290;
+        flash.reliability = Some(ReliabilityConfig { pe_cycles_limit: Some(3_000), ..ReliabilityConfig::default() });
+        let text = toml::to_string(&config).unwrap();
+        assert_eq!(DeviceConfig::from_toml(&text, "written").unwrap(), config);
+        let short = format!("{}\n[flash.reliability]\n", Preset::find("samsung-960-evo").unwrap().toml);
+        let default = DeviceConfig::from_toml(&short, "short").unwrap().flash.reliability;
+        assert_eq!(default, Some(ReliabilityConfig::default()), "an empty table turns the model on");
+    }
+
+    #[test]
+    fn a_link_is_given_in_exactly_one_way_that_fits_its_interface() {
+        assert!(broken(|c| c.host.link_bytes_per_s = None).contains("exactly one of the ways"));
+        assert!(broken(|c| c.host.sata_gigabits_per_s = Some(6.0)).contains("exactly one of the ways"));
+        let pcie = |generation, lanes| {
+            move |c: &mut DeviceConfig| {
+                let host = &mut c.host;
+                (host.link_bytes_per_s, host.pcie_generation, host.pcie_lanes) = (None, generation, lanes);
+            }
+        };
+        assert!(broken(pcie(Some(3), None)).contains("host.pcie_lanes"));
+        assert!(broken(pcie(None, Some(4))).contains("host.pcie_generation"));
+        assert!(broken(pcie(Some(7), Some(4))).contains("1 to 6"));
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        pcie(Some(3), Some(4))(&mut config);
+        config.check("mine.toml").unwrap();
+    }
+
+    #[test]
+    fn caches_that_cannot_work_are_refused() {
+        use crate::config::{CacheFlush, CachePolicy, ReadAheadConfig, WriteCacheConfig, WritePolicy};
+        let cache = |change: fn(&mut WriteCacheConfig)| {
+            let (policy, flush, hot_window_ns) = (CachePolicy::Lru, CacheFlush::WhenFull, None);
+            let (bytes, high_watermark, low_watermark) = (1 << 20, 0.8, 0.5);
+            let mut cache = WriteCacheConfig { bytes, policy, flush, high_watermark, low_watermark, hot_window_ns };
+            change(&mut cache);
+            Some(cache)
+        };
+        assert!(broken(|c| c.controller.write_cache = cache(|w| w.bytes = 4095)).contains("multiple of 4096"));
+        assert!(broken(|c| c.controller.write_cache = cache(|w| w.low_watermark = 0.9)).contains("low_watermark"));
+        assert!(broken(|c| c.controller.write_cache = cache(|w| w.hot_window_ns = Some(5))).contains("immediate"));
+        let through = |c: &mut DeviceConfig| {
+            (c.controller.write_cache, c.controller.write_policy) = (cache(|_| {}), WritePolicy::Through);
+        };
+        assert!(broken(through).contains("writes back"));
+        let ahead = Some(ReadAheadConfig { pages: 8, streams: 1, trigger: 2 });
+        assert!(broken(|c| c.controller.read_ahead = ahead).contains("read cache"));
+    }
+
+    #[test]
+    fn caches_and_queues_are_read_from_a_file_with_their_defaults() {
+        let text = Preset::find("samsung-960-evo").unwrap().toml;
+        let more = "[host]\nsubmission_queues = 3\nqueue_priorities = [\"urgent\", \"low\"]\n\
+                    arbitration = \"weighted-round-robin\"\narbitration_weights = { high = 4, medium = 2, low = 1 }\n";
+        let caches = "[controller.write_cache]\nbytes = 1048576\n[controller.read_cache]\nbytes = 1048576\n\
+                      [controller.read_ahead]\npages = 16\n";
+        let text = format!("{}\n{caches}", text.replace("[host]\n", more));
+        let config = DeviceConfig::from_toml(&text, "mine.toml").unwrap();
+        assert_eq!(config.host.queue_priorities, [QueuePriority::Urgent, QueuePriority::Low]);
+        let ahead = config.controller.read_ahead.as_ref().unwrap();
+        assert_eq!((ahead.pages, ahead.streams, ahead.trigger), (16, 4, 2));
+        let again = DeviceConfig::from_toml(&toml::to_string(&config).unwrap(), "again.toml").unwrap();
+        assert_eq!(again, config);
     }
 
     #[test]

@@ -1,36 +1,69 @@
 //! Garbage collection: read what is valid in a superblock, program it elsewhere, erase.
 //!
 //! ```text
-//!   victim ─▶ row by row: read valid pages ─▶ fill the unit's GC superpage ─▶ program when full
+//!   victim ─▶ some rows at a time: read valid pages ─▶ fill a superpage of the unit ─▶ program when full
 //!          └─▶ emptied: waits until the last of its data is on flash ─▶ erase ─▶ free
 //! ```
 //!
-//! Each parallel unit collects by itself, in the background, while the host's commands go on; a die's reads go before
-//! its programs and erases. A victim is erased only when all that was valid in it is on flash elsewhere, so that a
-//! power cut loses nothing. Where superblocks have few rows, an emptied victim whose last data is in a GC superpage that
-//! is not full yet waits for the next victim to fill it; the superpage is padded when `EMPTIED_MAX` victims wait or no
-//! other victim is left. Where they have many, padding one row costs less than holding a superblock back. When no superblock is free for moved data, moving waits for the next erase.
+//! Each parallel unit collects by itself; a die's reads go before its programs and erases. *In the background* a unit
+//! collects as soon as it is low on free superblocks, while the host's commands go on; a *preemptible* collection lets
+//! them go first. *In the foreground* it collects when the host's next command comes to its dies, and that one waits
+//! ([`hold`](super::hold)).
+//!
+//! A victim is erased only when all that was valid in it is on flash elsewhere, so that a power cut loses nothing. Where
+//! superblocks have few rows, an emptied victim whose last data is in a superpage that is not full yet waits for the
+//! next victim to fill it; the superpage is padded when `EMPTIED_MAX` victims wait or no other victim is left. Where they
+//! have many, padding one row costs less than holding a superblock back. When no superblock is free for moved data,
+//! moving waits for the next erase.
+//!
+//! Wear levelling and retirement ([`mod@super::retirement`]) empty superblocks in the same way.
 
-use crate::config::EMPTIED_MAX;
+use crate::config::{EMPTIED_MAX, GcMode};
 use crate::device::SimulatedSsd;
-use crate::flash::{FlashOp, FlashOpKind, Owner};
-use crate::ftl::Relocation;
+use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
+use crate::ftl::{Cause, Relocation, Stream};
 
 /// From so many rows on, a victim waits for no other: half a row of padding is less than 1 % of what it frees.
 const MANY_ROWS: u32 = 128;
 
-/// A victim that is being emptied.
+/// A row of a victim that is being read or moved.
 #[derive(Clone, Copy, Debug)]
+struct Row {
+    row: u32,
+    /// The slot that is moved next.
+    slot: u32,
+    /// Reads that have not ended; without any, the row waits for a free superblock.
+    reads_left: u32,
+}
+
+/// A victim that is being emptied.
+#[derive(Clone, Debug, Default)]
 struct Collection {
     victim: u32,
-    /// The row that is being read or moved.
-    row: u32,
-    /// The slot of the row that is moved next.
-    slot: u32,
-    /// Reads of the row that have not ended.
-    reads_left: u32,
-    /// The row is read, but no superblock is free to move it to.
-    stalled: bool,
+    cause: Option<Cause>,
+    /// The row that is read next.
+    next_row: u32,
+    /// Rows being read or moved.
+    rows: Vec<Row>,
+    /// What it frees is more than a row: padding one at its end is no loss.
+    frees_a_row: bool,
+}
+
+impl Collection {
+    fn cause(&self) -> Cause {
+        self.cause.unwrap_or(Cause::Gc)
+    }
+}
+
+/// A victim without valid pages.
+#[derive(Clone, Copy, Debug)]
+struct Emptied {
+    block: u32,
+    /// Where its last data went.
+    stream: Stream,
+    /// The generation of the superpage that its last data is in.
+    generation: u64,
+    is_retired: bool,
 }
 
 /// A superblock that is being erased.
@@ -38,65 +71,157 @@ struct Collection {
 struct Erasing {
     block: u32,
     ops_left: u32,
+    has_failed: bool,
 }
 
 /// Garbage collection of one unit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnitCollector {
-    present: Option<Collection>,
-    /// Victims without valid pages, with the generation of the superpage that their last data is in.
-    emptied: Vec<(u32, u64)>,
+    /// Victims under way, in the order in which they were taken.
+    present: Vec<Collection>,
+    /// Lists of rows that former victims have left.
+    spare_rows: Vec<Vec<Row>>,
+    emptied: Vec<Emptied>,
     erasing: Vec<Erasing>,
-    /// Generation of the last superpage that moved data went to.
-    filled_generation: u64,
-    /// Generation of the last such superpage that is on flash; they are programmed in order.
-    programmed_generation: u64,
+    /// Generation of the last superpage that moved data went to, by [`Stream`].
+    filled_generation: [u64; Stream::COUNT],
+    /// Generation of the last such superpage that is on flash; those of one stream are programmed in order.
+    programmed_generation: [u64; Stream::COUNT],
+    /// Superblocks that are retired and wait for being emptied.
+    pub(super) failing: Vec<u32>,
+    /// Superpages in them whose content is in the write buffer only.
+    pub(super) unsaved: Vec<u32>,
+}
+
+impl UnitCollector {
+    /// Whether nothing is under way that could free a superblock.
+    pub(super) fn is_idle(&self) -> bool {
+        self.present.is_empty() && self.erasing.is_empty() && self.emptied.is_empty()
+    }
+
+    /// Whether a victim cannot go on and nothing is under way that could help it.
+    pub(super) fn is_stuck(&self) -> bool {
+        let is_stalled = |victim: &Collection| victim.rows.iter().any(|row| row.reads_left == 0);
+        self.erasing.is_empty() && self.emptied.is_empty() && self.present.iter().all(is_stalled)
+    }
 }
 
 impl SimulatedSsd {
-    /// Starts a collection where free superblocks run low.
+    /// Starts collections where free superblocks run low.
     pub(crate) fn collect_if_needed(&mut self, unit: u32) {
+        if self.config.ftl.gc.preemptible {
+            self.promote_if_hard(unit);
+        }
+        self.empty_failing_superblocks(unit);
+        if self.is_read_only() {
+            // Nothing comes any more that could fill the superpage which emptied victims wait for.
+            let is_busy = !self.collectors[unit as usize].present.is_empty();
+            if !is_busy && self.waiting_for_open_superpage(unit) > 0 {
+                self.pad_moved(unit, self.ftl.stream_of(Cause::Gc));
+            }
+            return;
+        }
+        let in_background = self.config.ftl.gc.mode == GcMode::Background;
+        while (in_background || self.ftl.is_held(unit)) && self.collect_one(unit) {}
+    }
+
+    /// Starts one collection if it is needed; gives whether another one may be.
+    fn collect_one(&mut self, unit: u32) -> bool {
         let waiting = self.waiting_for_open_superpage(unit);
         let collector = &self.collectors[unit as usize];
-        let soon_free = collector.erasing.len() + collector.emptied.len() - waiting;
-        if collector.present.is_some() || !self.ftl.wants_collection(unit, soon_free) {
-            return;
+        let (victims, most) = (collector.present.len(), self.config.ftl.gc.concurrent_victims as usize);
+        let soon_free = victims + collector.erasing.len() + collector.emptied.len() - waiting;
+        if victims >= most || !self.ftl.wants_collection(unit, soon_free) {
+            return false;
+        }
+        // Beside others, a victim needs a superblock of its own to go to.
+        if victims > 0 && self.ftl.free_superblocks(unit) as usize <= victims {
+            return false;
         }
         match self.ftl.take_victim(unit) {
             Some(victim) => {
                 self.flash_counters.gc_runs += 1;
-                self.read_next_row(unit, Collection { victim, row: 0, slot: 0, reads_left: 0, stalled: false });
+                self.empty(unit, victim, Cause::Gc);
+                most > 1
             }
-            None if waiting > 0 => self.pad_moved(unit),
-            None => {}
+            None => {
+                if victims == 0 && waiting > 0 {
+                    self.pad_moved(unit, self.ftl.stream_of(Cause::Gc));
+                }
+                false
+            }
         }
     }
 
-    /// Emptied victims whose last data is in the GC superpage that is still being filled.
-    fn waiting_for_open_superpage(&self, unit: u32) -> usize {
-        let Some(superpage) = self.ftl.open_gc_superpage(unit) else { return 0 };
-        let open = self.ftl.superpages[superpage].generation;
-        self.collectors[unit as usize].emptied.iter().filter(|&&(_, generation)| generation == open).count()
+    /// Moves cold data to a worn superblock when the superblocks of a unit are too far apart.
+    fn level_wear_if_needed(&mut self, unit: u32) {
+        let is_free = self.collectors[unit as usize].present.is_empty() && self.ftl.free_superblocks(unit) > 1;
+        if !is_free || self.is_read_only() {
+            return;
+        }
+        if let Some(victim) = self.ftl.take_cold_victim(unit) {
+            self.flash_counters.wear_levelling_runs += 1;
+            self.empty(unit, victim, Cause::WearLevelling);
+        }
     }
 
-    /// Reads the next row that holds something valid, or ends the victim.
-    fn read_next_row(&mut self, unit: u32, mut collection: Collection) {
-        while collection.row < self.ftl.geometry.rows {
-            collection.reads_left = self.issue_row_reads(unit, collection);
-            if collection.reads_left > 0 {
-                self.collectors[unit as usize].present = Some(collection);
+    /// Begins to empty a victim.
+    pub(super) fn empty(&mut self, unit: u32, victim: u32, cause: Cause) {
+        let geometry = self.ftl.geometry;
+        let invalid = geometry.slots_per_superblock() - self.ftl.superblocks[victim].valid;
+        let collector = &mut self.collectors[unit as usize];
+        let rows = collector.spare_rows.pop().unwrap_or_default();
+        let frees_a_row = invalid >= geometry.slots;
+        collector.present.push(Collection { victim, cause: Some(cause), next_row: 0, rows, frees_a_row });
+        self.read_victim_ahead(unit, victim);
+    }
+
+    /// Emptied victims whose last data is in a superpage that is still being filled.
+    fn waiting_for_open_superpage(&self, unit: u32) -> usize {
+        let waits = |emptied: &&Emptied| {
+            let open = self.ftl.open_superpage_of(unit, emptied.stream);
+            open.is_some_and(|superpage| self.ftl.superpages[superpage].generation == emptied.generation)
+        };
+        self.collectors[unit as usize].emptied.iter().filter(waits).count()
+    }
+
+    fn victim(&mut self, unit: u32, victim: u32) -> Option<&mut Collection> {
+        self.collectors[unit as usize].present.iter_mut().find(|c| c.victim == victim)
+    }
+
+    /// Reads the next rows that hold something valid, or ends the victim.
+    fn read_victim_ahead(&mut self, unit: u32, victim: u32) {
+        let most = self.config.ftl.gc.reads_in_flight as usize;
+        let rows = self.ftl.geometry.rows;
+        loop {
+            let Some(collection) = self.victim(unit, victim) else { return };
+            let row = collection.next_row;
+            if row == rows || collection.rows.len() >= most {
+                if collection.rows.is_empty() {
+                    self.victim_emptied(unit, victim);
+                }
                 return;
             }
-            collection.row += 1;
+            collection.next_row += 1;
+            let is_buffered = row >= self.ftl.superblocks[victim].programmed_rows;
+            let reads_left = if is_buffered { 0 } else { self.issue_row_reads(unit, victim, row) };
+            if reads_left == 0 && !is_buffered {
+                continue;
+            }
+            if let Some(collection) = self.victim(unit, victim) {
+                collection.rows.push(Row { row, slot: 0, reads_left });
+            }
+            if is_buffered && !self.move_row(unit, victim, row) {
+                return;
+            }
         }
-        self.victim_emptied(unit, collection.victim);
     }
 
     /// Reads the valid pages of a row; gives the number of flash commands.
-    fn issue_row_reads(&mut self, unit: u32, collection: Collection) -> u32 {
+    fn issue_row_reads(&mut self, unit: u32, victim: u32, row: u32) -> u32 {
         let geometry = self.ftl.geometry;
         self.bytes_of_die.fill(0);
-        for slot in self.ftl.valid_slots(collection.victim, collection.row) {
+        for slot in self.ftl.valid_slots(victim, row) {
             self.bytes_of_die[geometry.die_index(slot) as usize] += self.page.bytes() as u32;
         }
         let mut reads = 0;
@@ -105,113 +230,178 @@ impl SimulatedSsd {
             if bytes > 0 {
                 self.flash_counters.bytes_read.0 += u64::from(bytes);
                 reads += 1;
-                let (at, owner) = (geometry.address(collection.victim, collection.row, n), Owner::Gc { unit });
-                let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
-                self.flash.issue(op, self.now_ns, &mut self.events);
+                let (at, owner) = (geometry.address(victim, row, n), Owner::Gc { unit });
+                let transfer = if self.config.ftl.gc.copy_back { 0 } else { bytes };
+                self.issue_collecting(unit, FlashOp::new(FlashOpKind::Read, owner, at, transfer));
             }
         }
         reads
     }
 
-    /// One read of a row has ended; with the last one the row is moved.
-    pub(crate) fn collection_read_finished(&mut self, unit: u32) {
-        let Some(collection) = &mut self.collectors[unit as usize].present else { return };
-        collection.reads_left -= 1;
-        if collection.reads_left == 0 {
-            self.move_row(unit);
+    /// Issues a flash command of a collection.
+    pub(crate) fn issue_collecting(&mut self, unit: u32, mut op: FlashOp) {
+        op.yields = self.config.ftl.gc.preemptible && !self.is_hard(unit);
+        let op = self.flash.prepare(op);
+        self.flash.issue(op, self.now_ns, &mut self.events);
+    }
+
+    /// Whether a preemptible collection gives way no longer.
+    fn is_hard(&self, unit: u32) -> bool {
+        self.ftl.free_superblocks(unit) <= self.config.ftl.gc.hard_free_superblocks
+    }
+
+    /// Lets collection's waiting commands give way no longer where too few superblocks are free.
+    fn promote_if_hard(&mut self, unit: u32) {
+        if self.is_hard(unit) {
+            let geometry = self.ftl.geometry;
+            (0..geometry.dies_per_unit).for_each(|n| self.flash.stop_yielding(geometry.die_in_unit(unit, n)));
         }
     }
 
-    /// Moves what is still valid in the row that was read, as far as there is room, and goes on with the next row.
-    fn move_row(&mut self, unit: u32) {
-        let Some(mut collection) = self.collectors[unit as usize].present else { return };
+    /// One read of a row has ended; with the last one the row is moved.
+    pub(crate) fn collection_read_finished(&mut self, unit: u32, at: FlashAddress) {
+        let (victim, row) = (at.block, u32::from(at.row));
+        let Some(collection) = self.victim(unit, victim) else { return };
+        let Some(reading) = collection.rows.iter_mut().find(|r| r.row == row) else { return };
+        reading.reads_left -= 1;
+        if reading.reads_left == 0 && self.move_row(unit, victim, row) {
+            self.read_victim_ahead(unit, victim);
+        }
+    }
+
+    /// Moves what is still valid in a row that was read, as far as there is room; gives whether all of it.
+    fn move_row(&mut self, unit: u32, victim: u32, row: u32) -> bool {
+        let Some(collection) = self.victim(unit, victim) else { return false };
+        let cause = collection.cause();
+        let Some(at) = collection.rows.iter().position(|r| r.row == row) else { return false };
+        let first_slot = collection.rows[at].slot;
         let geometry = self.ftl.geometry;
-        let first = geometry.first_slot(collection.victim, collection.row);
-        while collection.slot < geometry.slots {
-            let from = first + collection.slot;
-            match self.ftl.relocate(from) {
+        let stream = self.ftl.stream_of(cause);
+        for slot in first_slot..geometry.slots {
+            let from = geometry.first_slot(victim, row) + slot;
+            match self.ftl.relocate(from, cause) {
                 Relocation::NotValid => {}
                 Relocation::Moved(placement, logical_page) => {
                     self.mapping_moved(logical_page);
                     self.payload.relocate(from, placement.slot);
                     let generation = self.ftl.superpages[placement.superpage].generation;
-                    self.collectors[unit as usize].filled_generation = generation;
+                    self.collectors[unit as usize].filled_generation[stream as usize] = generation;
                     if placement.full {
                         self.program_superpage(placement.superpage);
                     }
                 }
                 Relocation::NoRoom => {
-                    collection.stalled = true;
-                    self.collectors[unit as usize].present = Some(collection);
-                    return;
+                    if let Some(reading) = self.victim(unit, victim).and_then(|c| c.rows.get_mut(at)) {
+                        reading.slot = slot;
+                    }
+                    self.give_up_if_stuck(unit);
+                    return false;
                 }
             }
-            collection.slot += 1;
         }
-        (collection.row, collection.slot) = (collection.row + 1, 0);
-        self.read_next_row(unit, collection);
+        if let Some(collection) = self.victim(unit, victim) {
+            collection.rows.remove(at);
+        }
+        true
+    }
+
+    /// Goes on with the rows that wait for a free superblock.
+    fn resume_stalled(&mut self, unit: u32) {
+        let is_stalled = |row: &&Row| row.reads_left == 0;
+        let present = &self.collectors[unit as usize].present;
+        let next = |c: &Collection| c.rows.iter().find(is_stalled).map(|row| (c.victim, row.row));
+        let mut stalled = present.iter().find_map(next);
+        while let Some((victim, row)) = stalled {
+            if !self.move_row(unit, victim, row) {
+                return;
+            }
+            self.read_victim_ahead(unit, victim);
+            stalled = self.collectors[unit as usize].present.iter().find_map(next);
+        }
     }
 
     fn victim_emptied(&mut self, unit: u32, victim: u32) {
         let collector = &mut self.collectors[unit as usize];
-        collector.present = None;
-        collector.emptied.push((victim, collector.filled_generation));
+        let Some(at) = collector.present.iter().position(|c| c.victim == victim) else { return };
+        let mut ended = collector.present.remove(at);
+        ended.rows.clear();
+        let stream = self.ftl.stream_of(ended.cause());
+        let is_retired = self.ftl.superblocks[victim].is_failing;
+        self.ftl.victim_emptied(victim);
+        let generation = collector.filled_generation[stream as usize];
+        collector.emptied.push(Emptied { block: victim, stream, generation, is_retired });
+        let pads = is_retired || stream == Stream::Cold;
+        let many_rows = self.ftl.geometry.rows >= MANY_ROWS && ended.frees_a_row;
+        collector.spare_rows.push(ended.rows);
         self.erase_emptied(unit);
-        let may_wait = if self.ftl.geometry.rows >= MANY_ROWS { 1 } else { EMPTIED_MAX };
+        let may_wait = if many_rows || pads { 1 } else { EMPTIED_MAX };
         if self.waiting_for_open_superpage(unit) >= may_wait {
-            self.pad_moved(unit);
+            self.pad_moved(unit, stream);
         }
         self.collect_if_needed(unit);
     }
 
-    /// Programs the GC superpage that is being filled as it is.
-    fn pad_moved(&mut self, unit: u32) {
-        if let Some(superpage) = self.ftl.open_gc_superpage(unit) {
+    /// Programs the superpage that moved data is filling as it is.
+    fn pad_moved(&mut self, unit: u32, stream: Stream) {
+        if let Some(superpage) = self.ftl.open_superpage_of(unit, stream) {
             self.program_superpage(superpage);
         }
     }
 
     /// A superpage of moved data is on flash.
-    pub(crate) fn moved_data_is_on_flash(&mut self, unit: u32, generation: u64) {
-        self.collectors[unit as usize].programmed_generation = generation;
+    pub(crate) fn moved_data_is_on_flash(&mut self, unit: u32, stream: Stream, generation: u64) {
+        self.collectors[unit as usize].programmed_generation[stream as usize] = generation;
         self.erase_emptied(unit);
     }
 
-    /// Erases the victims whose data is all on flash elsewhere.
+    /// Erases the victims whose data is all on flash elsewhere, or sets them aside if they are retired.
     fn erase_emptied(&mut self, unit: u32) {
         let geometry = self.ftl.geometry;
-        let collector = &mut self.collectors[unit as usize];
-        let programmed = collector.programmed_generation;
-        while let Some(at) = collector.emptied.iter().position(|&(_, generation)| generation <= programmed) {
-            let (block, _) = collector.emptied.remove(at);
-            collector.erasing.push(Erasing { block, ops_left: geometry.dies_per_unit });
+        loop {
+            let collector = &mut self.collectors[unit as usize];
+            let programmed = collector.programmed_generation;
+            let is_done = |emptied: &Emptied| emptied.generation <= programmed[emptied.stream as usize];
+            let Some(at) = collector.emptied.iter().position(is_done) else { return };
+            let Emptied { block, is_retired, .. } = collector.emptied.remove(at);
+            if is_retired {
+                self.retirement_finished(unit, block);
+                continue;
+            }
+            collector.erasing.push(Erasing { block, ops_left: geometry.dies_per_unit, has_failed: false });
             for n in 0..geometry.dies_per_unit {
-                let owner = Owner::Erase { unit, block };
-                let op = FlashOp::new(FlashOpKind::Erase, owner, geometry.address(block, 0, n), 0);
-                let op = self.flash.prepare(op);
-                self.flash.issue(op, self.now_ns, &mut self.events);
+                let (owner, at) = (Owner::Erase { unit, block }, geometry.address(block, 0, n));
+                self.issue_collecting(unit, FlashOp::new(FlashOpKind::Erase, owner, at, 0));
             }
         }
     }
 
-    /// One die has erased its part of a superblock.
-    pub(crate) fn erase_finished(&mut self, unit: u32, block: u32) {
+    /// One die has erased its part of a superblock, or failed to.
+    pub(crate) fn erase_finished(&mut self, unit: u32, block: u32, failed: bool) {
         let collector = &mut self.collectors[unit as usize];
         let Some(at) = collector.erasing.iter().position(|erasing| erasing.block == block) else { return };
-        collector.erasing[at].ops_left -= 1;
-        if collector.erasing[at].ops_left > 0 {
+        let erasing = &mut collector.erasing[at];
+        erasing.ops_left -= 1;
+        erasing.has_failed |= failed;
+        if erasing.ops_left > 0 {
             return;
         }
-        collector.erasing.remove(at);
-        let stalled = collector.present.as_mut().is_some_and(|c| std::mem::take(&mut c.stalled));
-        self.ftl.superblock_erased(block);
+        let failed = collector.erasing.remove(at).has_failed;
         self.flash_counters.erases += 1;
-        if stalled {
-            self.move_row(unit);
+        if !self.ftl.superblock_erased(block, failed) {
+            self.superblock_lost(unit);
         }
+        self.space_changed(unit);
+    }
+
+    /// A superblock has become free, or will not: goes on with all that may have waited for it.
+    pub(super) fn space_changed(&mut self, unit: u32) {
+        self.resume_stalled(unit);
+        self.level_wear_if_needed(unit);
         self.collect_if_needed(unit);
+        self.release_if_clean(unit);
         self.place_parked(unit);
         self.place_waiting_translation_pages();
         self.admit_writes();
+        self.give_up_if_stuck(unit);
     }
 }

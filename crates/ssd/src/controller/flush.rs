@@ -26,6 +26,7 @@ impl SimulatedSsd {
         let mut superpages = std::mem::take(&mut self.scratch_superpages);
         superpages.clear();
         superpages.extend_from_slice(self.ftl.host_superpages());
+        superpages.retain(|&superpage| self.flush_waits_for(superpage));
         superpages.iter().for_each(|&superpage| self.wait_for_superpage(request, superpage));
         self.scratch_superpages = superpages;
         if self.active[request].pending == 0 {

@@ -10,17 +10,20 @@
 //!
 //! Reads are in [`mod@read`], what they leave behind and what is read ahead in [`read_cache`] and [`read_ahead`]; the
 //! write cache in [`write_cache`]; the write buffer, writes and trims in [`mod@write`]; flushes and forced writes in
-//! [`flush`]; garbage collection in [`collection`]; media without erase in [`in_place`]; FTLs that map blocks in
+//! [`flush`]; garbage collection in [`collection`], with the host waiting for it in [`hold`]; bad superblocks in
+//! [`mod@retirement`]; media without erase in [`in_place`]; FTLs that map blocks in
 //! [`block_mapped`]; the look-up of a page map that does not fit memory in [`translate`].
 
 pub mod block_mapped;
 pub mod collection;
 pub(crate) mod dram;
 pub mod flush;
+pub mod hold;
 pub mod in_place;
 pub mod read;
 pub mod read_ahead;
 pub mod read_cache;
+pub mod retirement;
 pub mod translate;
 pub mod write;
 pub mod write_cache;
@@ -50,6 +53,8 @@ pub(crate) struct Active {
     pub(crate) taken: u32,
     /// A flash read for it could not be corrected.
     pub(crate) failed: bool,
+    /// It is answered with an error, because the drive is read-only.
+    pub(crate) is_refused: bool,
     /// Superpages that a forced write's pages are in, with their generation.
     pub(crate) touched: Vec<(u32, u64)>,
     next: u32,
@@ -69,6 +74,7 @@ impl Active {
         self.submitted_at = submitted_at;
         (self.pending, self.finish_ns, self.taken, self.next) = (0, 0, 0, NONE);
         self.failed = false;
+        self.is_refused = false;
         self.to_dispatch = Fifo::default();
         self.touched.clear();
         self.flash_ns = None;
@@ -134,6 +140,11 @@ impl ByteRange {
     pub(crate) fn of(request: &Request, page: PageSize) -> Self {
         let start = request.offset.bytes();
         Self { start, end: start + request.length.bytes(), page }
+    }
+
+    /// The first logical page touched.
+    pub(crate) fn first_page(self) -> u32 {
+        (self.start >> self.page.shift) as u32
     }
 
     /// Logical pages touched.

@@ -170,7 +170,7 @@ impl SimulatedSsd {
                 return;
             }
             self.active[request].to_dispatch.pop(self.flash.prepared());
-            self.flash.issue(op, self.now_ns, &mut self.events);
+            self.issue_host_read(op);
         }
     }
 

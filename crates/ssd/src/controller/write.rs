@@ -12,19 +12,19 @@ use flashwise_block::Operation;
 use crate::controller::{ByteRange, PageSpan};
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, OpClass, Owner};
-use crate::ftl::{Location, Placement, Stream};
+use crate::ftl::{Cause, Location, Placement, Stream};
 use crate::list::{Fifo, Linked, NONE};
 
 /// A page in the write buffer whose unit has no room for it yet.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ParkedPage {
-    what: Parked,
+    pub(crate) what: Parked,
     next: u32,
 }
 
 /// Which page that is.
 #[derive(Clone, Copy)]
-enum Parked {
+pub(crate) enum Parked {
     /// The `n`th page of a write, which takes so many bytes of the buffer.
     Written { request: u32, n: u32, charge: u32 },
     /// A page that leaves the write cache, and counts its room itself.
@@ -51,6 +51,10 @@ pub(crate) struct WriteBuffer {
     pub(crate) parked_bytes: u64,
     /// Writes that wait for room.
     pub(crate) waiting: Fifo,
+    /// Writes are being let in.
+    pub(crate) is_admitting: bool,
+    /// There may be more room than when the first waiting write was last tried.
+    pub(crate) has_changed: bool,
 }
 
 impl WriteBuffer {
@@ -97,24 +101,37 @@ impl SimulatedSsd {
         self.flash_counters.bytes_read.0 += u64::from(bytes);
         self.active[request].pending += 1;
         let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, Owner::Fill { request }, at, bytes));
-        self.flash.issue(op, self.now_ns, &mut self.events);
+        self.issue_host_read(op);
     }
 
     /// A write waits for room in the buffer, behind those that came before.
     pub(crate) fn enqueue_write(&mut self, request: u32) {
+        if self.is_read_only() {
+            return self.refuse(request);
+        }
         self.buffer.waiting.push(&mut self.active, request);
         self.admit_writes();
     }
 
-    /// Lets waiting writes into the buffer for as long as there is room.
+    /// Lets waiting writes into the buffer for as long as there is room, behind what the cache has to write back. Placing a page may make room for others; they
+    /// are let in here then, not in the midst of that page.
     pub(crate) fn admit_writes(&mut self) {
-        while let Some(request) = self.buffer.waiting.peek() {
-            if !self.admit(request) {
-                return;
-            }
-            self.buffer.waiting.pop(&mut self.active);
-            self.all_pages_taken(request);
+        self.buffer.has_changed = true;
+        if self.buffer.is_admitting {
+            return;
         }
+        self.buffer.is_admitting = true;
+        self.write_back_queued();
+        while let Some(request) = self.buffer.waiting.peek() {
+            self.buffer.has_changed = false;
+            if self.admit(request) {
+                self.buffer.waiting.pop(&mut self.active);
+                self.all_pages_taken(request);
+            } else if !self.buffer.has_changed {
+                break;
+            }
+        }
+        self.buffer.is_admitting = false;
     }
 
     /// Takes the pages of a write into the buffer and places them; `false` when it has to wait with the rest.
@@ -164,6 +181,7 @@ impl SimulatedSsd {
             return false;
         }
         let charge = self.sectors.written_bytes(touched);
+        self.clean_before_write(span.logical_page);
         if let Some(placement) = self.ftl.place(span.logical_page, nth, self.flash.commands_of_die()) {
             self.take_buffer_room(placement.superpage, charge);
             self.page_placed(request, span, old, placement);
@@ -267,58 +285,86 @@ impl SimulatedSsd {
     pub(crate) fn program_superpage(&mut self, superpage: u32) {
         self.ftl.close_superpage(superpage);
         let record = &self.ftl.superpages[superpage];
-        let (unit, stream, filled) = (record.unit, record.stream, u64::from(record.filled));
-        let (block, row, held_bytes) = (record.block, record.row, record.held_bytes);
+        let (unit, block, row, stream) = (record.unit, record.block, record.row, record.stream);
+        let (filled, moved, held_bytes) = (record.filled, record.moved, record.held_bytes);
         let geometry = self.ftl.geometry;
-        let page = self.page.bytes();
-        let padding = (u64::from(geometry.slots) - filled) * page;
-        self.flash_counters.bytes_programmed.0 += u64::from(geometry.slots) * page;
-        self.flash_counters.padding_bytes.0 += padding;
-        let class = match stream {
-            Stream::Host => OpClass::HostProgram,
-            Stream::Gc => OpClass::GcProgram,
-        };
-        if stream == Stream::Gc {
-            self.flash_counters.gc_bytes_moved.0 += filled * page;
-        }
+        self.count_programmed(filled, moved);
+        let all_moved = moved.iter().sum::<u32>() == filled;
         let bytes = match stream {
+            _ if all_moved && self.config.ftl.gc.copy_back => 0,
             // The die gets what was written, and no padding.
-            Stream::Host if self.sectors.are_known() && geometry.dies_per_unit == 1 => {
+            Stream::Host if !all_moved && self.sectors.are_known() && geometry.dies_per_unit == 1 => {
                 held_bytes.min(geometry.program_bytes_per_die)
             }
             _ => geometry.program_bytes_per_die,
         };
+        let class = if all_moved { OpClass::GcProgram } else { OpClass::HostProgram };
         for n in 0..geometry.dies_per_unit {
-            let at = geometry.address(block, row, n);
             let owner = Owner::Superpage { superpage };
-            let op = FlashOp::new(FlashOpKind::Program, owner, at, bytes).of_class(class);
-            let op = self.flash.prepare(op);
-            self.flash.issue(op, self.now_ns, &mut self.events);
+            let op = FlashOp::new(FlashOpKind::Program, owner, geometry.address(block, row, n), bytes).of_class(class);
+            if stream == Stream::Host {
+                let op = self.flash.prepare(op);
+                self.flash.issue(op, self.now_ns, &mut self.events);
+            } else {
+                self.issue_collecting(unit, op);
+            }
         }
         self.collect_if_needed(unit);
     }
 
+    /// Counts a programmed superpage with so many slots filled, and those of them that were moved by cause.
+    fn count_programmed(&mut self, filled: u32, moved: [u32; Cause::COUNT]) {
+        let page = self.page.bytes();
+        let slots = self.ftl.geometry.slots;
+        let counters = &mut self.flash_counters;
+        counters.bytes_programmed.0 += u64::from(slots) * page;
+        counters.padding_bytes.0 += u64::from(slots - filled) * page;
+        let bytes = |cause: Cause| u64::from(moved[cause as usize]) * page;
+        counters.gc_bytes_moved.0 += bytes(Cause::Gc);
+        counters.gc_pages_moved += u64::from(moved[Cause::Gc as usize]);
+        counters.wear_levelling_bytes_moved.0 += bytes(Cause::WearLevelling);
+        counters.retirement_bytes_moved.0 += bytes(Cause::Retirement);
+    }
+
     /// One of a superpage's program commands has ended.
-    pub(crate) fn program_op_finished(&mut self, superpage: u32) {
+    pub(crate) fn program_op_finished(&mut self, superpage: u32, failed: bool) {
         let record = &mut self.ftl.superpages[superpage];
         record.programs_left -= 1;
+        record.has_failed |= failed;
         if record.programs_left > 0 {
             return;
         }
-        let (unit, stream, held_bytes, generation) = (record.unit, record.stream, record.held_bytes, record.generation);
-        let mut waiters = std::mem::take(&mut record.waiters);
-        self.ftl.superpage_programmed(superpage);
-        waiters.drain(..).for_each(|request| self.one_less_pending(request));
-        self.ftl.superpages[superpage].waiters = waiters;
-        match stream {
-            Stream::Host => {
-                self.buffer.used_bytes -= u64::from(held_bytes);
-                self.write_back_queued();
-                self.admit_writes();
+        let (unit, stream, generation) = (record.unit, record.stream, record.generation);
+        let (has_failed, has_moved_data) = (record.has_failed, record.moved_pages() > 0);
+        let (block, row) = (record.block, record.row);
+        self.ftl.row_programmed(superpage);
+        if has_failed {
+            self.program_failed(unit, superpage);
+        } else {
+            if self.durable.is_some() {
+                self.row_is_durable(block, row);
             }
-            Stream::Gc => self.moved_data_is_on_flash(unit, generation),
+            self.superpage_saved(superpage);
+        }
+        if has_moved_data {
+            self.moved_data_is_on_flash(unit, stream, generation);
         }
         self.collect_if_needed(unit);
+        self.release_if_clean(unit);
+    }
+
+    /// What a superpage holds is on flash, there or elsewhere.
+    pub(crate) fn superpage_saved(&mut self, superpage: u32) {
+        let record = &mut self.ftl.superpages[superpage];
+        let (stream, held_bytes) = (record.stream, record.held_bytes);
+        let mut waiters = std::mem::take(&mut record.waiters);
+        self.ftl.release_superpage(superpage);
+        waiters.drain(..).for_each(|request| self.one_less_pending(request));
+        self.ftl.superpages[superpage].waiters = waiters;
+        if stream == Stream::Host {
+            self.buffer.used_bytes -= u64::from(held_bytes);
+            self.admit_writes();
+        }
     }
 
     /// Something that a write or a flush waited for has happened.
@@ -331,16 +377,23 @@ impl SimulatedSsd {
 
     /// Forgets the logical pages that a trim covers wholly.
     pub(crate) fn trim(&mut self, request: u32) {
+        if self.is_read_only() {
+            return self.refuse(request);
+        }
         let Some(range) = self.range_of(request) else { return };
         for span in range.spans().filter(PageSpan::is_whole) {
             self.deallocate(span.logical_page);
         }
         self.zero_partial_pages(range);
+        if self.write_cache.is_some() {
+            self.admit_writes();
+        }
         self.finish(request);
     }
 
     /// Forgets a logical page, wherever it is.
-    fn deallocate(&mut self, logical_page: u32) {
+    pub(crate) fn deallocate(&mut self, logical_page: u32) {
+        self.trim_is_durable(logical_page);
         self.drop_cached(logical_page);
         self.forget_read(logical_page);
         self.sectors.forget(logical_page);
@@ -371,12 +424,14 @@ impl SimulatedSsd {
     /// A trim of a part of a page keeps the page but its bytes read as zeros.
     fn zero_partial_pages(&mut self, range: ByteRange) {
         for span in range.spans().filter(|span| !span.is_whole()) {
-            if let Some(cache) = &mut self.write_cache {
-                cache.zero(span);
+            // What the cache holds is all of the page; its older version on flash stays as it is.
+            if self.write_cache.as_mut().is_some_and(|cache| cache.zero(span)) {
+                continue;
             }
             if let Some(slot) = self.slot_of(span.logical_page) {
                 self.payload.zero(slot, span.from, span.to);
             }
+            self.zeros_are_durable(span);
         }
     }
 }

@@ -167,6 +167,8 @@ pub(crate) struct FlashOp {
     pub(super) beside: u32,
     pub(crate) kind: FlashOpKind,
     pub(crate) class: OpClass,
+    /// Lets every other command that waits for its die or chip go first.
+    pub(crate) yields: bool,
     /// The data cannot be corrected, or the page or block cannot be written or erased any more.
     pub(super) failed: bool,
 }
@@ -191,6 +193,7 @@ impl FlashOp {
             beside: NONE,
             kind,
             class: owner.class(kind),
+            yields: false,
             failed: false,
         }
     }

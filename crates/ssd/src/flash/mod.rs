@@ -1,6 +1,6 @@
 //! Channels, dies and planes: what takes time in a drive.
 //!
-//! A [`FlashOp`] is one command to one die, for one or several of the die's planes. A die does one command at a time. A
+//! A `FlashOp` is one command to one die, for one or several of the die's planes. A die does one command at a time. A
 //! channel moves the command cycles and the data of one die at a time, while its other dies sense, program or erase:
 //!
 //! ```text
@@ -53,7 +53,7 @@ use channel::Channel;
 use chip::Chip;
 use die::{Die, Phase};
 use reliability::Reliability;
-use scheduler::{Ranked, Ranks};
+use scheduler::{Ranked, Ranks, YIELDING};
 use timing::Timing;
 
 /// All dies and channels of a drive.
@@ -154,7 +154,8 @@ impl FlashArray {
     pub(crate) fn issue(&mut self, op: u32, now_ns: u64, events: &mut EventQueue) {
         let issued = &mut self.ops[op];
         issued.issued_ns = now_ns;
-        let (die, rank) = (issued.at.die, self.ranks.on_die(issued.class));
+        let die = issued.at.die;
+        let rank = if issued.yields { YIELDING } else { self.ranks.on_die(issued.class) };
         self.commands_of_die[die as usize] += 1;
         if self.rules.chips_take_commands {
             return self.issue_to_chip(die, rank, op);
@@ -165,6 +166,12 @@ impl FlashArray {
         }
         self.queues[die as usize].push(&mut self.ops, rank, op);
         self.die_may_take(die, now_ns, events);
+    }
+
+    /// Commands that wait for a die, or its chip, and let others go first take their places among them.
+    pub(crate) fn stop_yielding(&mut self, die: u32) {
+        let queue = if self.rules.chips_take_commands { die / self.dies_per_chip } else { die };
+        self.queues[queue as usize].stop_yielding(&mut self.ops, &self.ranks);
     }
 
     /// The array part of a die's command is over; gives a command that has ended with it.

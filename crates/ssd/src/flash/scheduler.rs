@@ -23,6 +23,9 @@ use crate::list::{Fifo, Slab};
 
 const CLASSES: usize = OpClass::ALL.len();
 
+/// The rank of commands that let all others go first.
+pub(super) const YIELDING: usize = CLASSES;
+
 /// The rank of each class, in the order of [`OpClass::ALL`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ranks {
@@ -69,7 +72,7 @@ impl Ranks {
 pub(super) struct Ranked {
     /// One bit for each rank that holds a command.
     waiting: u8,
-    lists: [Fifo; CLASSES],
+    lists: [Fifo; YIELDING + 1],
 }
 
 impl Ranked {
@@ -107,6 +110,13 @@ impl Ranked {
             self.waiting &= !(1 << rank);
         }
         op
+    }
+
+    /// Puts the commands that let all others go first into their classes' ranks.
+    pub(super) fn stop_yielding(&mut self, ops: &mut Slab<FlashOp>, ranks: &Ranks) {
+        while let Some(op) = self.pop_of(1 << YIELDING, ops) {
+            self.push(ops, ranks.on_die(ops[op].class), op);
+        }
     }
 
     /// Takes commands out of their ranks, in the order in which they would go, for as long as `wanted` wants more.

@@ -9,6 +9,8 @@
 //!                          = 0                       invalid, or clean behind the write pointer
 //! ```
 
+use crate::memory::prefetch;
+
 /// The page map and its inverse.
 pub(crate) struct Mapping {
     slot_of: Vec<u32>,
@@ -35,6 +37,20 @@ impl Mapping {
     /// The logical page that a slot validly holds.
     pub(crate) fn page_in(&self, slot: u32) -> Option<u32> {
         self.page_in[slot as usize].checked_sub(1)
+    }
+
+    /// Says that a logical page's entry will be needed soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, logical_page: u32) {
+        prefetch(&self.slot_of, logical_page as usize);
+    }
+
+    /// Says that what the slot of a logical page holds will be needed soon.
+    #[inline]
+    pub(crate) fn prefetch_slot(&self, logical_page: u32) {
+        if let Some(&entry) = self.slot_of.get(logical_page as usize) {
+            prefetch(&self.page_in, entry.wrapping_sub(1) as usize);
+        }
     }
 
     /// Maps a logical page to a clean slot; gives the slot that became invalid.

@@ -9,32 +9,59 @@ pub(crate) mod gc;
 pub(crate) mod geometry;
 pub(crate) mod mapping;
 pub(crate) mod mapping_cache;
+mod min_tree;
 pub(crate) mod placement;
 pub(crate) mod prefill;
+pub(crate) mod reciprocal;
+mod reclaim;
 pub(crate) mod sectors;
 pub(crate) mod superblock;
+pub(crate) mod wear;
 
-use std::collections::VecDeque;
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
 
-use crate::config::{DeviceConfig, GcPolicy};
+use crate::config::DeviceConfig;
 use crate::list::{NONE, Slab};
-use gc::{Greedy, VictimPolicy};
+use gc::AnyPolicy;
 use geometry::Geometry;
 use mapping::Mapping;
 use placement::{AnyPlacement, PlacementPolicy};
+pub(crate) use reclaim::Retirement;
+use reclaim::{Reclaiming, Unit};
 use superblock::{BlockState, Superblocks};
 
-/// Free superblocks that only garbage collection may open, so that it can always finish.
-const GC_RESERVE: usize = 1;
-
-/// Whose data a superpage holds.
+/// Which open superblock of a unit data goes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stream {
-    /// Written by the host.
+    /// What the host writes and, where it has none of its own, what is moved.
     #[default]
     Host,
-    /// Moved by garbage collection.
+    /// What garbage collection moves.
     Gc,
+    /// What wear levelling moves.
+    Cold,
+}
+
+impl Stream {
+    /// How many there are.
+    pub(crate) const COUNT: usize = 3;
+}
+
+/// Why a page is moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// To gain space.
+    Gc,
+    /// So that a superblock that is hardly worn is used again.
+    WearLevelling,
+    /// Because its superblock is retired.
+    Retirement,
+}
+
+impl Cause {
+    /// How many there are.
+    pub(crate) const COUNT: usize = 3;
 }
 
 /// A superpage between its first slot and the end of its program command.
@@ -49,6 +76,12 @@ pub(crate) struct Superpage {
     pub(crate) filled: u32,
     /// Room that its pages take in the write buffer, bytes.
     pub(crate) held_bytes: u32,
+    /// Of those, slots filled by moving, by [`Cause`].
+    pub(crate) moved: [u32; Cause::COUNT],
+    /// The host has written to it.
+    pub(crate) has_host_data: bool,
+    /// One of its program commands failed.
+    pub(crate) has_failed: bool,
     /// Program commands that have not ended; zero also before they are issued.
     pub(crate) programs_left: u32,
     /// Handed to the flash: nothing may change in it any more.
@@ -61,29 +94,21 @@ pub(crate) struct Superpage {
     pub(crate) waiters: Vec<u32>,
 }
 
+impl Superpage {
+    /// Slots that were filled by moving.
+    pub(crate) fn moved_pages(&self) -> u32 {
+        self.moved.iter().sum()
+    }
+}
+
 /// Where one stream of a unit writes.
 #[derive(Clone, Copy)]
-struct WritePoint {
+pub(crate) struct WritePoint {
     block: u32,
     superpage: u32,
 }
 
 const CLOSED: WritePoint = WritePoint { block: NONE, superpage: NONE };
-
-/// A parallel unit.
-struct Unit {
-    /// Erased superblocks, first erased first used.
-    free: VecDeque<u32>,
-    host: WritePoint,
-    gc: WritePoint,
-}
-
-impl Unit {
-    /// The free superblock that is due to be written.
-    fn take_free(&mut self) -> Option<u32> {
-        self.free.pop_front()
-    }
-}
 
 /// Where a logical page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,61 +145,56 @@ pub(crate) enum Relocation {
     Moved(Placement, u32),
 }
 
+/// Makes the FTL's chance another than that of the flash, which has the same seed.
+const CHANCE: u64 = 0x6c62_272e_07bb_0142;
+
 /// The page-mapping FTL of a drive.
 pub(crate) struct Ftl {
     pub(crate) geometry: Geometry,
     mapping: Mapping,
     pub(crate) superblocks: Superblocks,
-    policy: Box<dyn VictimPolicy + Send>,
+    policy: AnyPolicy,
     units: Vec<Unit>,
+    reclaiming: Reclaiming,
+    /// Logical pages that the host has written.
+    clock: u64,
+    random: Pcg64Mcg,
     pub(crate) superpages: Slab<Superpage>,
     generation: u64,
     /// Superpages with host data that are not on flash yet, in no order.
     host_superpages: Vec<u32>,
     placement: AnyPlacement,
-    gc_free_superblocks: usize,
 }
 
 impl Ftl {
-    /// An empty drive.
-    pub(crate) fn new(config: &DeviceConfig) -> Self {
-        let geometry = Geometry::new(config);
-        let Geometry { units, superblocks, .. } = geometry;
-        let policy = match config.ftl.gc_policy {
-            GcPolicy::Greedy => Box::new(Greedy::new(units, superblocks, geometry.slots_per_superblock())),
-        };
+    /// An empty drive; `seed` drives what is left to chance.
+    pub(crate) fn new(config: &DeviceConfig, seed: u64) -> Self {
         let logical_pages = config.logical_pages() + u64::from(config.translation_pages());
-        let placement = AnyPlacement::new(config, &geometry);
-        Self::with(geometry, logical_pages, policy, placement, config.ftl.gc_free_superblocks as usize)
+        Self::with(Geometry::new(config), logical_pages, config, seed)
     }
 
-    fn with(
-        geometry: Geometry,
-        logical_pages: u64,
-        policy: Box<dyn VictimPolicy + Send>,
-        placement: AnyPlacement,
-        gc_free_superblocks: usize,
-    ) -> Self {
-        let Geometry { units, superblocks, .. } = geometry;
-        let unit = |u: u32| Unit { free: (u * superblocks..(u + 1) * superblocks).collect(), host: CLOSED, gc: CLOSED };
-        Self {
+    fn with(geometry: Geometry, logical_pages: u64, config: &DeviceConfig, seed: u64) -> Self {
+        let mut ftl = Self {
             geometry,
             mapping: Mapping::new(logical_pages, geometry.total_slots()),
             superblocks: Superblocks::new(&geometry),
-            policy,
-            units: (0..units).map(unit).collect(),
+            policy: AnyPolicy::new(config, &geometry),
+            units: (0..geometry.units).map(|_| Unit::new(config, &geometry)).collect(),
+            reclaiming: Reclaiming::new(config, &geometry, logical_pages),
+            clock: 0,
+            random: Pcg64Mcg::seed_from_u64(seed ^ CHANCE),
             superpages: Slab::default(),
             generation: 0,
             host_superpages: Vec::new(),
-            placement,
-            gc_free_superblocks,
-        }
+            placement: AnyPlacement::new(config, &geometry),
+        };
+        ftl.provide_superblocks(config);
+        ftl
     }
 
     /// Stands in where something else maps the logical pages.
     pub(crate) fn idle(config: &DeviceConfig, geometry: Geometry) -> Self {
-        let mut ftl =
-            Self::with(Geometry::trivial(), 0, Box::new(Greedy::new(1, 1, 1)), AnyPlacement::new(config, &geometry), 0);
+        let mut ftl = Self::with(Geometry::trivial(), 0, config, 0);
         ftl.geometry = geometry;
         ftl
     }
@@ -184,6 +204,13 @@ impl Ftl {
         let Some(slot) = self.mapping.slot_of(logical_page) else { return Location::Nowhere };
         let (block, row) = self.geometry.block_and_row(slot);
         if row < self.superblocks[block].programmed_rows { Location::Flash(slot) } else { Location::Buffer(slot) }
+    }
+
+    /// Says that a request for a logical page is on its way, and `before`, one that was told so some requests ago.
+    #[inline]
+    pub(crate) fn expect(&self, logical_page: u32, before: u32) {
+        self.mapping.prefetch(logical_page);
+        self.mapping.prefetch_slot(before);
     }
 
     /// Finds the host's page a slot; `None` when no unit that may take it has room. `n` is its place in a write of
@@ -203,7 +230,13 @@ impl Ftl {
             attempt += 1;
         };
         self.placement.placed(unit, n, pages);
-        self.append(unit, Stream::Host, logical_page)
+        self.clock += 1;
+        self.append(unit, Stream::Host, logical_page, None)
+    }
+
+    /// The unit that is due for a logical page.
+    pub(crate) fn due_unit(&self, logical_page: u32, commands_of_die: &[u32]) -> Option<u32> {
+        self.placement.unit(logical_page, 0, commands_of_die)
     }
 
     /// The one unit that a logical page is bound to; `None` where any unit may take it.
@@ -215,38 +248,43 @@ impl Ftl {
     pub(crate) fn overwrite_in_buffer(&mut self, logical_page: u32, (n, pages): (u32, u32)) -> Option<Placement> {
         let slot = self.mapping.slot_of(logical_page)?;
         let (block, row) = self.geometry.block_and_row(slot);
-        let superpage = self.units[(block / self.geometry.superblocks) as usize].host.superpage;
+        let unit = self.geometry.unit_of(block);
+        let superpage = self.units[unit as usize].points[Stream::Host as usize].superpage;
         if superpage == NONE {
             return None;
         }
-        let open = &self.superpages[superpage];
+        let open = &mut self.superpages[superpage];
         if open.block != block || open.row != row {
             return None;
         }
+        if !open.has_host_data && !self.has_room(unit) {
+            return None;
+        }
+        self.superpages[superpage].has_host_data = true;
         self.placement.overwritten(n, pages);
         Some(Placement { slot, superpage, new_slot: false, full: false })
     }
 
-    fn has_room(&self, unit: u32) -> bool {
-        let state = &self.units[unit as usize];
-        state.host.superpage != NONE || state.host.block != NONE || state.free.len() > GC_RESERVE
-    }
-
     /// Moves a page of a victim.
-    pub(crate) fn relocate(&mut self, from: u32) -> Relocation {
+    pub(crate) fn relocate(&mut self, from: u32, cause: Cause) -> Relocation {
         let Some(logical_page) = self.mapping.page_in(from) else { return Relocation::NotValid };
-        let unit = self.geometry.block_and_row(from).0 / self.geometry.superblocks;
-        match self.append(unit, Stream::Gc, logical_page) {
+        let unit = self.geometry.unit_of(self.geometry.block_and_row(from).0);
+        let stream = self.stream_of(cause);
+        match self.append(unit, stream, logical_page, Some(cause)) {
             Some(placement) => Relocation::Moved(placement, logical_page),
             None => Relocation::NoRoom,
         }
     }
 
-    /// Puts a logical page into the next slot of a unit's stream.
-    fn append(&mut self, unit: u32, stream: Stream, logical_page: u32) -> Option<Placement> {
-        let superpage = self.open_superpage(unit, stream)?;
+    /// Puts a logical page into the next slot of a unit's stream; `moved` tells why, if not because the host writes it.
+    fn append(&mut self, unit: u32, stream: Stream, logical_page: u32, moved: Option<Cause>) -> Option<Placement> {
+        let superpage = self.open_superpage(unit, stream, moved.is_none())?;
         let slots = self.geometry.slots;
         let open = &mut self.superpages[superpage];
+        match moved {
+            Some(cause) => open.moved[cause as usize] += 1,
+            None => open.has_host_data = true,
+        }
         let slot = self.geometry.first_slot(open.block, open.row) + open.filled;
         open.filled += 1;
         let (block, full) = (open.block, open.filled == slots);
@@ -274,31 +312,32 @@ impl Ftl {
         self.mapping.slot_of(logical_page)
     }
 
+    /// The logical page that a slot validly holds.
+    pub(crate) fn page_in(&self, slot: u32) -> Option<u32> {
+        self.mapping.page_in(slot)
+    }
+
     fn lose_valid_page(&mut self, slot: u32) {
         let (block, _) = self.geometry.block_and_row(slot);
         let state = &mut self.superblocks[block];
         state.valid -= 1;
         if state.state == BlockState::Sealed {
             let valid = state.valid;
-            self.policy.invalidated(block, valid);
+            self.lost_sealed_page(block, valid);
         }
     }
 
     fn point(&mut self, unit: u32, stream: Stream) -> &mut WritePoint {
-        let unit = &mut self.units[unit as usize];
-        match stream {
-            Stream::Host => &mut unit.host,
-            Stream::Gc => &mut unit.gc,
-        }
+        &mut self.units[unit as usize].points[stream as usize]
     }
 
     /// The superpage that a stream fills, opened if need be.
-    fn open_superpage(&mut self, unit: u32, stream: Stream) -> Option<u32> {
+    fn open_superpage(&mut self, unit: u32, stream: Stream, for_host: bool) -> Option<u32> {
         let point = *self.point(unit, stream);
         if point.superpage != NONE {
             return Some(point.superpage);
         }
-        let block = if point.block == NONE { self.open_superblock(unit, stream)? } else { point.block };
+        let block = if point.block == NONE { self.open_superblock(unit, stream, for_host)? } else { point.block };
         let row = self.superblocks[block].allocated_rows;
         self.superblocks[block].allocated_rows += 1;
         let superpage = self.superpages.take();
@@ -309,6 +348,7 @@ impl Ftl {
         (record.unit, record.block, record.row) = (unit, block, row);
         (record.filled, record.programs_left, record.generation) = (0, 0, self.generation);
         record.held_bytes = 0;
+        (record.moved, record.has_host_data, record.has_failed) = ([0; Cause::COUNT], false, false);
         if stream == Stream::Host {
             record.position = self.host_superpages.len() as u32;
             self.host_superpages.push(superpage);
@@ -317,12 +357,8 @@ impl Ftl {
         Some(superpage)
     }
 
-    fn open_superblock(&mut self, unit: u32, stream: Stream) -> Option<u32> {
-        let free = &mut self.units[unit as usize].free;
-        if stream == Stream::Host && free.len() <= GC_RESERVE {
-            return None;
-        }
-        let block = free.pop_front()?;
+    fn open_superblock(&mut self, unit: u32, stream: Stream, for_host: bool) -> Option<u32> {
+        let block = self.take_free(unit, stream, for_host)?;
         let state = &mut self.superblocks[block];
         debug_assert_eq!((state.state, state.valid), (BlockState::Free, 0));
         (state.state, state.allocated_rows, state.programmed_rows) = (BlockState::Open, 0, 0);
@@ -330,13 +366,13 @@ impl Ftl {
         Some(block)
     }
 
-    /// The superpage that garbage collection of a unit has begun to fill.
-    pub(crate) fn open_gc_superpage(&self, unit: u32) -> Option<u32> {
-        let superpage = self.units[unit as usize].gc.superpage;
+    /// The superpage that a stream of a unit has begun to fill.
+    pub(crate) fn open_superpage_of(&self, unit: u32, stream: Stream) -> Option<u32> {
+        let superpage = self.units[unit as usize].points[stream as usize].superpage;
         (superpage != NONE).then_some(superpage)
     }
 
-    /// Every superpage with host data that is not on flash yet, being filled or being programmed.
+    /// Every superpage that host data may go to and that is not on flash yet, being filled or being programmed.
     pub(crate) fn host_superpages(&self) -> &[u32] {
         &self.host_superpages
     }
@@ -357,11 +393,27 @@ impl Ftl {
         }
     }
 
-    /// A superpage is on flash; gives its record back. A superblock whose last row this was can be collected.
-    pub(crate) fn superpage_programmed(&mut self, superpage: u32) {
+    /// The program commands of a superpage have ended. A superblock whose last row this was can be collected.
+    pub(crate) fn row_programmed(&mut self, superpage: u32) {
+        let Superpage { block, row, stream, .. } = self.superpages[superpage];
+        self.row_is_on_flash(block, row, stream);
+    }
+
+    /// A row of a stream's superblock is on flash; with the last one the superblock is sealed.
+    fn row_is_on_flash(&mut self, block: u32, row: u32, stream: Stream) {
+        let state = &mut self.superblocks[block];
+        debug_assert_eq!(state.programmed_rows, row, "the pages of a block are programmed in order");
+        state.programmed_rows = row + 1;
+        if state.programmed_rows == self.geometry.rows && state.state == BlockState::Open {
+            self.seal(block, stream);
+        }
+    }
+
+    /// What a superpage holds is on flash, there or elsewhere; gives its record back.
+    pub(crate) fn release_superpage(&mut self, superpage: u32) {
         let record = &mut self.superpages[superpage];
         record.live = false;
-        let (block, row, stream, position) = (record.block, record.row, record.stream, record.position);
+        let (stream, position) = (record.stream, record.position);
         self.superpages.give_back(superpage);
         if stream == Stream::Host {
             self.host_superpages.swap_remove(position as usize);
@@ -369,57 +421,15 @@ impl Ftl {
                 self.superpages[moved].position = position;
             }
         }
-        self.row_programmed(block, row);
-    }
-
-    /// A row is on flash; with the last one the superblock is sealed.
-    fn row_programmed(&mut self, block: u32, row: u32) {
-        let state = &mut self.superblocks[block];
-        debug_assert_eq!(state.programmed_rows, row, "the pages of a block are programmed in order");
-        state.programmed_rows = row + 1;
-        if state.programmed_rows == self.geometry.rows {
-            state.state = BlockState::Sealed;
-            let valid = state.valid;
-            self.policy.sealed(block, valid);
-        }
-    }
-
-    /// Whether a unit has fewer free superblocks than garbage collection keeps, those `soon_free` included.
-    pub(crate) fn wants_collection(&self, unit: u32, soon_free: usize) -> bool {
-        self.units[unit as usize].free.len() + soon_free < self.gc_free_superblocks
-    }
-
-    /// Free superblocks of a unit once garbage collection keeps up: it starts when one more is taken.
-    fn free_in_steady_state(&self) -> u32 {
-        (self.gc_free_superblocks as u32).saturating_sub(1)
-    }
-
-    /// The superblock to collect next; `None` when collecting the best one would free nothing.
-    pub(crate) fn take_victim(&mut self, unit: u32) -> Option<u32> {
-        let block = self.policy.take_victim(unit)?;
-        let valid = self.superblocks[block].valid;
-        if valid == self.geometry.slots_per_superblock() {
-            self.policy.sealed(block, valid);
-            return None;
-        }
-        self.superblocks[block].state = BlockState::Victim;
-        Some(block)
     }
 
     /// The slots of a superblock's row that are valid.
     pub(crate) fn valid_slots(&self, block: u32, row: u32) -> impl Iterator<Item = u32> {
         let first = self.geometry.first_slot(block, row);
-        (first..first + self.geometry.slots).filter(|&slot| self.mapping.page_in(slot).is_some())
-    }
-
-    /// A collected superblock is erased.
-    pub(crate) fn superblock_erased(&mut self, block: u32) {
-        let state = &mut self.superblocks[block];
-        debug_assert_eq!((state.state, state.valid), (BlockState::Victim, 0), "nothing valid is ever erased");
-        state.state = BlockState::Free;
-        state.erase_count += 1;
-        let unit = block / self.geometry.superblocks;
-        self.units[unit as usize].free.push_back(block);
+        (first..first + self.geometry.slots).filter(|&slot| {
+            let logical_page = self.mapping.page_in(slot);
+            logical_page.inspect(|&page| self.mapping.prefetch(page)).is_some()
+        })
     }
 
     /// How many logical pages are mapped.
@@ -438,10 +448,10 @@ impl Ftl {
             if valid != state.valid {
                 return Err(format!("superblock {block} counts {} valid pages and holds {valid}", state.valid));
             }
-            if state.state == BlockState::Free && valid != 0 {
-                return Err(format!("superblock {block} is free and holds {valid} valid pages"));
+            if matches!(state.state, BlockState::Free | BlockState::Bad) && valid != 0 {
+                return Err(format!("superblock {block} is {:?} and holds {valid} valid pages", state.state));
             }
         }
-        Ok(())
+        self.check_units()
     }
 }

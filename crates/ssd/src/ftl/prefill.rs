@@ -43,7 +43,7 @@ impl Ftl {
             let slot = self.geometry.first_slot(block, row);
             self.mapping.map_run(first, slot, count);
             self.superblocks[block].valid += count;
-            self.row_programmed(block, row);
+            self.row_is_on_flash(block, row, Stream::Host);
             first += count;
         }
     }
@@ -62,7 +62,7 @@ impl Ftl {
     /// The next row of the superblock that the host fills in a unit.
     fn take_row(&mut self, unit: u32) -> Option<(u32, u32)> {
         let open = self.point(unit, Stream::Host).block;
-        let block = if open == NONE { self.open_superblock(unit, Stream::Host)? } else { open };
+        let block = if open == NONE { self.open_superblock(unit, Stream::Host, true)? } else { open };
         let row = self.superblocks[block].allocated_rows;
         self.superblocks[block].allocated_rows += 1;
         if row + 1 == self.geometry.rows {
@@ -117,7 +117,7 @@ impl Ftl {
     fn fill_open(&mut self, unit: u32, stream: Stream, page: u32) -> Option<u32> {
         let half = self.geometry.rows / 2;
         let block = match self.point(unit, stream).block {
-            NONE if half > 0 => self.open_superblock(unit, stream)?,
+            NONE if half > 0 => self.open_superblock(unit, stream, false)?,
             block => block,
         };
         if block == NONE || self.superblocks[block].valid == half * self.geometry.slots {
@@ -148,7 +148,7 @@ impl Ftl {
     /// Seals the present superblock and goes on with the next one of a unit.
     fn next_block(&mut self, unit: u32, cursor: &mut Cursor) {
         self.seal_laid_out(cursor);
-        let Some(block) = self.units[unit as usize].take_free() else { return };
+        let Some(block) = self.take_free(unit, Stream::Host, false) else { return };
         let valid = cursor.counts[cursor.at];
         (cursor.block, cursor.slot, cursor.needed) = (block, 0, valid);
         cursor.at += 1;
@@ -160,7 +160,7 @@ impl Ftl {
     fn seal_laid_out(&mut self, cursor: &mut Cursor) {
         let block = std::mem::replace(&mut cursor.block, NONE);
         if block != NONE {
-            self.row_programmed(block, self.geometry.rows - 1);
+            self.row_is_on_flash(block, self.geometry.rows - 1, Stream::Host);
         }
     }
 

@@ -1,4 +1,10 @@
 //! State of every superblock: how much of it is valid, how far it is programmed, how often it was erased.
+//!
+//! ```text
+//!   Free ─▶ Open ─▶ Sealed ─▶ Victim ─▶ erased ─▶ Free
+//!            └────────┴▶ Failing ─▶ Victim ─▶ Bad       a program failed, or it is retired by hand
+//!                                    Victim ─▶ Bad       its erase failed, or it is worn out
+//! ```
 
 use super::geometry::Geometry;
 
@@ -11,14 +17,20 @@ pub(crate) enum BlockState {
     Open,
     /// Fully written; garbage collection may take it.
     Sealed,
-    /// Being collected.
+    /// Nothing more is written to it; it waits until what is valid in it can be moved.
+    Failing,
+    /// Being emptied.
     Victim,
+    /// Not usable any more, or never was.
+    Bad,
 }
 
 /// One superblock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Superblock {
     pub(crate) state: BlockState,
+    /// When it is emptied it is not used again.
+    pub(crate) is_failing: bool,
     /// Valid logical pages in it.
     pub(crate) valid: u32,
     /// Rows whose program command has ended; the rows behind are still in the write buffer.
@@ -29,6 +41,20 @@ pub(crate) struct Superblock {
     pub(crate) erase_count: u32,
 }
 
+impl Superblock {
+    /// One that was never written.
+    pub(crate) fn clean() -> Self {
+        Self {
+            state: BlockState::Free,
+            is_failing: false,
+            valid: 0,
+            programmed_rows: 0,
+            allocated_rows: 0,
+            erase_count: 0,
+        }
+    }
+}
+
 /// All superblocks of a drive.
 pub(crate) struct Superblocks {
     pub(crate) blocks: Vec<Superblock>,
@@ -36,9 +62,7 @@ pub(crate) struct Superblocks {
 
 impl Superblocks {
     pub(crate) fn new(geometry: &Geometry) -> Self {
-        let clean =
-            Superblock { state: BlockState::Free, valid: 0, programmed_rows: 0, allocated_rows: 0, erase_count: 0 };
-        Self { blocks: vec![clean; (geometry.units * geometry.superblocks) as usize] }
+        Self { blocks: vec![Superblock::clean(); (geometry.units * geometry.superblocks) as usize] }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::DeviceConfig;
 pub(crate) fn small_config() -> DeviceConfig {
     let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
     (config.flash.blocks_per_plane, config.flash.pages_per_block) = (20, 16);
-    config.ftl.gc_free_superblocks = 2;
+    config.ftl.gc.free_superblocks = Some(2);
     config.capacity_bytes = ByteSize::mib(96).bytes();
     config
 }

@@ -200,7 +200,6 @@ mod tests {
             let zones = two_zones(skew);
             let (fifo, separated) =
                 (write_amplification_fifo_zones(0.875, &zones), write_amplification_separated(0.875, &zones));
-            println!("{skew:?} {fifo} {greedy} {separated} {optimal}");
             assert!((fifo / greedy - 1.0).abs() < 0.01, "{skew:?}: {fifo} for {greedy}");
             assert!((separated / optimal - 1.0).abs() < 0.01, "{skew:?}: {separated} for {optimal}");
         }

@@ -79,22 +79,23 @@ impl Binomial {
     }
 }
 
-/// A positive fixed point of a map up to an absolute error, by Anderson's acceleration; `None` when it does not settle.
+/// A positive point from which nothing changes, up to an error of each component; `None` when none is reached.
 ///
-/// Each step extrapolates from the last few so that the change, if the map were linear, would vanish. Source: H. Walker,
-/// P. Ni, "Anderson Acceleration for Fixed-Point Iterations", SIAM J. Numerical Analysis 49(4), 2011.
-pub(super) fn fixed_point(start: Vec<f64>, tolerance: f64, map: impl Fn(&[f64]) -> Vec<f64>) -> Option<Vec<f64>> {
+/// By Anderson's acceleration: each step extrapolates from the last few so that the change, if it were linear, would
+/// vanish. Source: H. Walker, P. Ni, "Anderson Acceleration for Fixed-Point Iterations", SIAM J. Numerical Analysis
+/// 49(4), 2011.
+pub(super) fn fixed_point(start: Vec<f64>, tolerance: f64, change: impl Fn(&[f64]) -> Vec<f64>) -> Option<Vec<f64>> {
     let depth = start.len().min(5);
     let mut at = start;
     // Differences of successive points and of their changes.
     let mut history: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
     let mut last: Option<(Vec<f64>, Vec<f64>)> = None;
-    for _ in 0..300 {
-        let change = difference(&map(&at), &at);
+    for _ in 0..100 {
+        let change = change(&at);
         if !change.iter().all(|change| change.is_finite()) {
             return None;
         }
-        if change.iter().all(|c| c.abs() <= tolerance) {
+        if change.iter().all(|change| change.abs() <= tolerance) {
             return Some(at);
         }
         if let Some((last_at, last_change)) = last {
@@ -124,7 +125,7 @@ fn extrapolate(at: &[f64], change: &[f64], history: &[(Vec<f64>, Vec<f64>)]) -> 
         change[n] - known
     };
     // Far from the solution a step may overshoot; the quantities are positive.
-    (0..at.len()).map(|n| (at[n] + step(n)).clamp(at[n] / 4.0, at[n] * 4.0)).collect()
+    (0..at.len()).map(|n| (at[n] + step(n)).clamp(at[n] / 4.0, (4.0 * at[n]).max(at[n] + change[n]))).collect()
 }
 
 /// The combination of the history's changes that comes nearest to `change`.
@@ -180,9 +181,9 @@ mod tests {
 
     #[test]
     fn a_slow_fixed_point_is_reached() {
-        let map = |x: &[f64]| vec![0.99 * x[0] + 0.01 * (2.0 - 0.5 * x[1]), 0.9 * x[1] + 0.1 * x[0].sqrt()];
-        let found = fixed_point(vec![1.0, 1.0], 1e-13, map).unwrap();
+        let change = |x: &[f64]| vec![0.01 * (2.0 - 0.5 * x[1] - x[0]), 0.1 * (x[0].sqrt() - x[1])];
+        let found = fixed_point(vec![1.0, 1.0], 1e-13, change).unwrap();
         assert!((found[0] + 0.5 * found[1] - 2.0).abs() < 1e-9 && (found[1] * found[1] - found[0]).abs() < 1e-9);
-        assert_eq!(fixed_point(vec![1.0], 1e-9, |x| vec![x[0] + 1.0]), None);
+        assert_eq!(fixed_point(vec![1.0], 1e-9, |_| vec![1.0]), None);
     }
 }

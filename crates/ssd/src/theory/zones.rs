@@ -24,7 +24,8 @@
 //! With a *double frontier*, where moved pages have blocks of their own, the results hold for FIFO and random only.
 //! Under a policy that looks at valid counts, a block of moved pages then inherits the mix of the one or two victims
 //! that it was filled from, so that hot and cold part from generation to generation, which pages drawn independently
-//! cannot show. Write amplification is lower then: by a sixth for greedy with 90 % on 10 %, by more for random greedy.
+//! cannot show. Write amplification is lower then: simulated, by a seventh for greedy with 90 % on 10 %, by a third for
+//! random greedy with `d = 10`.
 
 use super::closed_form::fifo_age_zones;
 use super::numeric::{self, Binomial};
@@ -43,18 +44,20 @@ pub struct ZonedSteadyState {
 ///
 /// # Errors
 /// When the fill is not between 0 and 1, the block or the policy is degenerate, or the zones are not shares; also when
-/// the iteration does not settle, as it may with zones that are hardly ever written.
+/// no accurate answer is found, as with random greedy among dozens when overwrite rates differ by more than some
+/// hundreds, or with zones that are hardly ever written.
 pub fn mean_field_zones(rho: f64, b: u32, policy: Policy, zones: &[Zone]) -> Result<ZonedSteadyState, TheoryError> {
     check(rho, b, policy)?;
     check_zones(zones)?;
     let model = Model { rho, b, policy, zones };
-    let host = rho * f64::from(b);
-    let moved = numeric::fixed_point(model.moved_by_fifo(), 1e-11 * host, |moved| model.collect(moved).moved)
-        .ok_or(TheoryError::NotConverged)?;
+    let moved = model.moved()?;
     let Collected { valid, victims, .. } = model.collect(&moved);
-    let turnover = rho + moved.iter().sum::<f64>() / f64::from(b);
+    let (host, turnover) = (rho * f64::from(b), rho + moved.iter().sum::<f64>() / f64::from(b));
     let victim_counts = victims.iter().map(|rate| rate / turnover).collect();
     let all = SteadyState { write_amplification: turnover / rho, valid_counts: valid, victim_counts };
+    if (all.mean_valid() / host - 1.0).abs() > 1e-3 {
+        return Err(TheoryError::NotConverged);
+    }
     let by_zone = zones.iter().zip(&moved).map(|(zone, moved)| 1.0 + moved / (host * zone.traffic)).collect();
     Ok(ZonedSteadyState { all, write_amplification: by_zone })
 }
@@ -130,6 +133,25 @@ impl Model<'_> {
         self.zones.iter().map(|zone| zone.traffic / zone.size)
     }
 
+    /// The rates at which pages of each zone are moved in the steady state.
+    ///
+    /// When they are fed back, what comes out differs by the overwrites of the valid pages that are missing or too
+    /// many. Divided by the overwrite rate, and by the pages of the zone, it is an error that means the same in a cold
+    /// zone as in a hot one.
+    fn moved(&self) -> Result<Vec<f64>, TheoryError> {
+        let pages: Vec<f64> = self.zones.iter().map(|zone| zone.size * self.rho * f64::from(self.b)).collect();
+        let rates =
+            |shares: &[f64]| -> Vec<f64> { shares.iter().zip(&pages).map(|(share, pages)| share * pages).collect() };
+        let start: Vec<f64> = self.moved_by_fifo().iter().zip(&pages).map(|(moved, pages)| moved / pages).collect();
+        let turnover = self.written(&rates(&start)).turnover;
+        let change = |shares: &[f64]| {
+            let collected = self.collect(&rates(shares)).moved;
+            let change = |(n, rate): (usize, f64)| (collected[n] / pages[n] - shares[n]) * (1.0 + turnover / rate);
+            self.rates().enumerate().map(change).collect()
+        };
+        numeric::fixed_point(start, 1e-7, change).map(|shares| rates(&shares)).ok_or(TheoryError::NotConverged)
+    }
+
     /// Where the search begins: what FIFO moves.
     fn moved_by_fifo(&self) -> Vec<f64> {
         let age = fifo_age_zones(self.rho, self.zones);
@@ -168,8 +190,9 @@ impl Model<'_> {
 
     /// Moments from one age to another, or to where hardly a page is valid: Gauss's points in steps that are small
     /// against what changes, which is the distribution of counts (its width is `1 / (2 · sqrt(b))` in
-    /// `asin(sqrt(survival))`) and the mix of zones.
-    fn moments(&self, written: &Written, from: f64, to: f64) -> Vec<Moment> {
+    /// `asin(sqrt(survival))`), the mix of zones and, where blocks are taken on the way, what is left of them: steps
+    /// above `finest` are small against the age.
+    fn moments(&self, written: &Written, from: f64, to: f64, finest: f64) -> Vec<Moment> {
         /// Gauss–Legendre, five points on (0, 1).
         const POINTS: [(f64, f64); 5] = [
             (0.046_910_077_030_668, 0.118_463_442_528_094_5),
@@ -185,7 +208,7 @@ impl Model<'_> {
             if here.survival * f64::from(self.b) < 1e-13 {
                 break;
             }
-            let step = self.step(&here).min(to - age);
+            let step = self.step(&here).min(finest.max(age / 3.0)).min(to - age);
             moments.extend(POINTS.map(|(at, weight)| self.moment(written, age + at * step, weight * step)));
             age += step;
         }
@@ -196,7 +219,7 @@ impl Model<'_> {
         // Zones that still count in the hazard.
         let alive = self.rates().zip(&here.mix).filter(|(rate, mix)| rate * *mix > 1e-13 * here.hazard);
         let by_mix = 1.0 / alive.map(|(rate, _)| rate).fold(0.0, f64::max);
-        let width = 0.5 / f64::from(self.b).sqrt();
+        let width = 0.5 / f64::from(self.b.max(8)).sqrt();
         let angle = here.survival.min(1.0).sqrt().asin();
         let lost = here.survival - (angle - width).max(0.0).sin().powi(2);
         by_mix.min(lost / (here.hazard * here.survival))
@@ -210,10 +233,11 @@ impl Model<'_> {
         let mut collected = Collected::new(self.zones.len(), self.b);
         let turnover = written.turnover;
         let entry_age = (1.0 - share) / turnover;
-        let window = if share > 0.0 { self.moments(written, entry_age, f64::INFINITY) } else { Vec::new() };
+        let window =
+            if share > 0.0 { self.moments(written, entry_age, f64::INFINITY, f64::INFINITY) } else { Vec::new() };
         let unchosen = self.times(turnover, &window);
         let kept = kept(&unchosen, share);
-        collected.valid = self.times(turnover, &self.moments(written, 0.0, entry_age));
+        collected.valid = self.times(turnover, &self.moments(written, 0.0, entry_age, f64::INFINITY));
         for (valid, (kept, unchosen)) in collected.valid.iter_mut().zip(kept.iter().zip(&unchosen)) {
             *valid += kept * unchosen;
         }
@@ -250,7 +274,7 @@ impl Model<'_> {
     fn random_greedy(&self, written: &Written, d: f64) -> Collected {
         let mut collected = Collected::new(self.zones.len(), self.b);
         let turnover = written.turnover;
-        let mut walk = Walk::new(turnover, self.moments(written, 0.0, f64::INFINITY));
+        let mut walk = Walk::new(turnover, self.moments(written, 0.0, f64::INFINITY, 0.5 / turnover));
         let (mut above, mut kappa) = (0.0, turnover);
         for i in (1..=self.b).rev() {
             walk.enter(i as usize, self.b);
@@ -463,7 +487,7 @@ mod tests {
         let three = [(0.1, 0.6), (0.3, 0.3), (0.6, 0.1)].map(|(size, traffic)| Zone { size, traffic });
         for (rho, b) in [(0.2, 16), (0.875, 64), (0.95, 32)] {
             for policy in POLICIES {
-                for zones in [&three[..], &two_zones((0.9, 0.1)), &two_zones((0.999, 0.5))] {
+                for zones in [&three[..], &two_zones((0.9, 0.1)), &two_zones((0.95, 0.05))] {
                     let state = mean_field_zones(rho, b, policy, zones).unwrap();
                     let case = format!("{rho} {b} {policy:?} {zones:?}: {state:?}");
                     for counts in [&state.all.valid_counts, &state.all.victim_counts] {
@@ -487,8 +511,7 @@ mod tests {
                 let zones = two_zones(skew);
                 assert!(near(wa(rho, b, Policy::Fifo, &zones), write_amplification_fifo_zones(rho, &zones), 1e-8));
                 let random = wa(rho, b, Policy::Random, &zones);
-                println!("{skew:?} {rho} {b} {random} {}", random*(1.0-rho));
-                //assert!(near(random, write_amplification_random(rho), 1e-3), "{skew:?} {rho} {b}: {random}");
+                assert!(near(random, write_amplification_random(rho), 1e-3), "{skew:?} {rho} {b}: {random}");
             }
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! What is decided here and elsewhere often is not said:
 //! - room is made first, then the page is written; until then its old copy is valid, and moved if it is in the victim;
-//! - free blocks are used in the order of their erasure;
+//! - free blocks are used in the order of their erasure, the lowest number first on a new drive;
 //! - a block becomes a candidate when its last page is written; a block that is being filled is never a victim;
 //! - with two frontiers, a new host block is opened only when `free_threshold` blocks are free, and victims are
 //!   collected until they are; with one, a block is opened, and if then fewer are free, one victim is moved into it
@@ -207,6 +207,11 @@ impl Reference {
         assert_ne!(self.policy, Policy::TwoRegions, "the regions have a frontier each");
         self.single_frontier = true;
         self
+    }
+
+    /// Whether the host and garbage collection write to the same block.
+    pub fn has_single_frontier(&self) -> bool {
+        self.single_frontier
     }
 
     /// The host writes a page.

@@ -17,7 +17,7 @@ pub fn tiny(preset: &str, capacity: ByteSize, blocks: u32, pages: u32) -> Device
     let mut config = DeviceConfig::preset(preset).unwrap();
     config.flash.blocks_per_plane = blocks;
     config.flash.pages_per_block = pages;
-    config.ftl.gc_free_superblocks = 2;
+    config.ftl.gc.free_superblocks = Some(2);
     config.host.max_transfer_bytes = ByteSize::kib(256).bytes();
     config.controller.write_buffer_bytes = ByteSize::mib(2).bytes();
     config.capacity_bytes = capacity.bytes();

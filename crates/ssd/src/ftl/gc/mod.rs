@@ -1,21 +1,158 @@
 //! Garbage collection: which superblock is emptied and erased next.
 //!
-//! The policy sees superblocks being sealed, losing valid pages and being taken; it names the next victim of a unit
-//! without a scan. The collection itself, reading valid pages, programming them elsewhere and erasing, is in
-//! [`crate::controller::collection`].
+//! ```text
+//!   sealed ─▶ invalidated … ─▶ take_victim          by garbage collection
+//!                          └─▶ removed              by wear levelling, or because it is retired
+//! ```
+//!
+//! A policy sees superblocks being sealed, losing valid pages and being taken; it names the next victim of a unit
+//! without a scan over superblocks. One type a policy, chosen by `ftl.gc.policy`. The collection itself, reading valid
+//! pages, programming them elsewhere and erasing, is in [`crate::controller::collection`].
 
+mod cost_benefit;
+mod count_lists;
+mod disksim_greedy;
+mod fifo;
 mod greedy;
+#[cfg(test)]
+mod naive;
+mod order;
+mod random;
+mod random_greedy;
+mod sealed_set;
+mod two_r;
+mod wear_aware;
+mod windowed_greedy;
 
-pub(crate) use greedy::Greedy;
+use rand_pcg::Pcg64Mcg;
+
+use super::geometry::Geometry;
+use super::superblock::Superblocks;
+use super::wear::UnitWear;
+use crate::config::{DeviceConfig, GcPolicy};
+use cost_benefit::CostBenefit;
+use disksim_greedy::DisksimGreedy;
+use fifo::OldestFirst;
+use greedy::Greedy;
+use random::Random;
+use random_greedy::RandomGreedy;
+use two_r::TwoR;
+use wear_aware::WearAware;
+use windowed_greedy::WindowedGreedy;
+
+/// How many superblocks and pages a policy has to do with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Parallel units.
+    pub(crate) units: u32,
+    /// Superblocks of a unit; those of unit `u` are numbered from `u · superblocks` on.
+    pub(crate) superblocks: u32,
+    /// Logical pages of a superblock.
+    pub(crate) pages: u32,
+}
+
+/// Whose data a superblock was sealed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Written by the host, perhaps among others.
+    Host,
+    /// Moved, all of it.
+    Moved,
+}
+
+/// What else a policy may look at for its choice.
+pub(crate) struct Context<'a> {
+    /// All superblocks, for their valid pages and P/E cycles.
+    pub(crate) superblocks: &'a Superblocks,
+    /// The wear of the unit.
+    pub(crate) wear: &'a UnitWear,
+    /// Logical pages that the host has written so far.
+    pub(crate) clock: u64,
+    /// The drive's own source of chance.
+    pub(crate) random: &'a mut Pcg64Mcg,
+}
+
+/// A choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) block: u32,
+    /// The coldest data of the unit shall move to a worn superblock, as this one is.
+    pub(crate) migrates: bool,
+}
+
+impl From<u32> for Choice {
+    fn from(block: u32) -> Self {
+        Self { block, migrates: false }
+    }
+}
 
 /// Chooses victims.
 pub(crate) trait VictimPolicy {
     /// A superblock was fully written.
-    fn sealed(&mut self, block: u32, valid: u32);
+    fn sealed(&mut self, block: u32, valid: u32, origin: Origin, clock: u64);
 
-    /// A sealed superblock lost one valid page and has `valid` left.
-    fn invalidated(&mut self, block: u32, valid: u32);
+    /// A sealed superblock lost one valid page and has `valid` left; `clock` counts the logical pages that the host
+    /// has written so far.
+    fn invalidated(&mut self, block: u32, valid: u32, clock: u64);
 
-    /// The next victim of a unit; it is no longer a candidate.
-    fn take_victim(&mut self, unit: u32) -> Option<u32>;
+    /// A sealed superblock is no candidate any more, although the policy did not choose it.
+    fn removed(&mut self, block: u32);
+
+    /// The next victim of a unit; it is no longer a candidate. It is asked only while a sealed superblock of the unit
+    /// has something to gain. A policy that does not go by valid pages may name one that has not.
+    fn take_victim(&mut self, unit: u32, context: &mut Context<'_>) -> Option<Choice>;
+}
+
+macro_rules! policies {
+    ($($name:ident($type:ty) = $new:expr;)*) => {
+        /// The policies, behind one type so that the loss of a valid page needs no indirect call.
+        pub(crate) enum AnyPolicy {
+            $(#[doc = concat!("See [`", stringify!($type), "`].")] $name($type),)*
+        }
+
+        impl AnyPolicy {
+            /// The policy that a configuration names.
+            pub(crate) fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
+                let shape = Shape {
+                    units: geometry.units,
+                    superblocks: geometry.superblocks,
+                    pages: geometry.slots_per_superblock(),
+                };
+                match config.ftl.gc.policy {
+                    $(GcPolicy::$name => Self::$name($new(config, shape)),)*
+                }
+            }
+        }
+
+        impl VictimPolicy for AnyPolicy {
+            fn sealed(&mut self, block: u32, valid: u32, origin: Origin, clock: u64) {
+                match self { $(Self::$name(policy) => policy.sealed(block, valid, origin, clock),)* }
+            }
+
+            #[inline]
+            fn invalidated(&mut self, block: u32, valid: u32, clock: u64) {
+                match self { $(Self::$name(policy) => policy.invalidated(block, valid, clock),)* }
+            }
+
+            fn removed(&mut self, block: u32) {
+                match self { $(Self::$name(policy) => policy.removed(block),)* }
+            }
+
+            fn take_victim(&mut self, unit: u32, context: &mut Context<'_>) -> Option<Choice> {
+                match self { $(Self::$name(policy) => policy.take_victim(unit, context),)* }
+            }
+        }
+    };
+}
+
+policies! {
+    Greedy(Greedy) = |_, shape| Greedy::new(shape);
+    DisksimGreedy(DisksimGreedy) = |_, shape| DisksimGreedy::new(shape);
+    WearAware(WearAware) = |config: &DeviceConfig, shape| WearAware::new(&config.ftl.gc, shape);
+    CostBenefit(CostBenefit) = |_, shape| CostBenefit::new(shape);
+    RandomGreedy(RandomGreedy) = |config: &DeviceConfig, shape| RandomGreedy::new(config.ftl.gc.choices, shape);
+    Random(Random) = |_, shape| Random::new(shape);
+    Fifo(OldestFirst) = |_, shape| OldestFirst::new(shape);
+    WindowedGreedy(WindowedGreedy) = |config: &DeviceConfig, shape| WindowedGreedy::new(config.ftl.gc.window_share, shape);
+    TwoR(TwoR) = |_, shape| TwoR::new(shape);
 }

@@ -1,0 +1,269 @@
+//! How space is reclaimed: the tables `[ftl.gc]`, `[ftl.wear_levelling]` and `[ftl.bad_blocks]`.
+
+use serde::{Deserialize, Serialize};
+
+use super::DeviceConfig;
+use super::check::Checker;
+use super::ftl::Mapping;
+use crate::error::SsdError;
+
+/// Which superblock garbage collection takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GcPolicy {
+    /// The sealed superblock with the fewest valid pages; among equals, the one that came to that count first.
+    #[default]
+    Greedy,
+    /// Greedy as DiskSim's SSD model chooses: among equals, the one with the highest number.
+    DisksimGreedy,
+    /// Greedy as in DiskSim's SSD model, which spares the superblocks that have less life left than the average; see
+    /// `lifetime_erasures`, `skip_ratio` and `migration_ratio`.
+    WearAware,
+    /// The one with the largest (1 − u) ÷ 2u × age, u being its share of valid pages and age the time since it last
+    /// lost one (Kawaguchi et al., USENIX 1995).
+    CostBenefit,
+    /// The emptiest of `choices` drawn at random (Van Houdt, SIGMETRICS 2013; MQSim's RGA).
+    RandomGreedy,
+    /// Any, with equal probability.
+    Random,
+    /// The one that was sealed first.
+    Fifo,
+    /// The emptiest among those of the unit that were sealed first, `window_share` of it (Hu et al., SYSTOR 2009).
+    WindowedGreedy,
+    /// Greedy in two regions, of data that the host wrote and of data that was moved; one region is collected until
+    /// a superblock is gained (2R of SSD-iq, PVLDB 18(11), 2025, in its greedy form).
+    TwoR,
+}
+
+impl GcPolicy {
+    /// All policies.
+    pub const ALL: [Self; 9] = [
+        Self::Greedy,
+        Self::DisksimGreedy,
+        Self::WearAware,
+        Self::CostBenefit,
+        Self::RandomGreedy,
+        Self::Random,
+        Self::Fifo,
+        Self::WindowedGreedy,
+        Self::TwoR,
+    ];
+}
+
+/// When a unit that is low on free superblocks collects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GcMode {
+    /// As soon as it is low, while the host's commands go on.
+    #[default]
+    Background,
+    /// When the next command of the host comes to one of its dies, which waits until no unit on these dies is low
+    /// any more (DiskSim's SSD model with cleaning in the foreground).
+    Foreground,
+}
+
+/// Garbage collection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GcConfig {
+    /// Which superblock is taken.
+    pub policy: GcPolicy,
+    /// Collection starts in a parallel unit when it has fewer free superblocks than this; 4 where neither this nor
+    /// `free_share` is given. MQSim's `GC_Exec_Threshold` t is `free_superblocks` = max(10, ⌊t × blocks of a plane⌋).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_superblocks: Option<u32>,
+    /// The same as a share of the unit's superblocks: collection starts when ⌊`free_share` × blocks of a plane⌋ or
+    /// fewer are free, DiskSim's rule for its minimum free blocks percentage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_share: Option<f64>,
+    /// When a unit that is low collects.
+    pub mode: GcMode,
+    /// Collection's commands let the host's go first on their die, until `hard_free_superblocks` or fewer are free.
+    pub preemptible: bool,
+    /// Free superblocks of a unit at which a preemptible collection gives way no longer.
+    pub hard_free_superblocks: u32,
+    /// Victims of a unit that are emptied at the same time, at most (MQSim: 10).
+    pub concurrent_victims: u32,
+    /// Rows of a victim that are read at the same time, at most; each is programmed as it comes in.
+    pub reads_in_flight: u32,
+    /// A moved page stays in its plane and does not cross the channel. It needs superpages of one logical page.
+    pub copy_back: bool,
+    /// Moved data goes to an open superblock of its own, not to that which the host fills.
+    pub separate_open_block: bool,
+    /// For `policy = "random-greedy"`: superblocks drawn for a choice (MQSim: ⌊log₂ of the blocks of a plane⌋).
+    pub choices: u32,
+    /// For `policy = "windowed-greedy"`: share of the unit's superblocks that is looked at, oldest first.
+    pub window_share: f64,
+    /// For `policy = "wear-aware"`: erasures that a superblock is made for (DiskSim's SSD model: 50).
+    pub lifetime_erasures: u32,
+    /// For `policy = "wear-aware"`: a candidate with less life left than this share of the unit's average may be passed
+    /// over (DiskSim's SSD model: 0.80).
+    pub skip_ratio: f64,
+    /// For `policy = "wear-aware"`: when a victim has less life left than this share of the unit's average, the coldest
+    /// data of the unit moves to the most worn free superblock. None without it, as in DiskSim's SSD model, where it
+    /// must be compiled in and is 0.85.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub migration_ratio: Option<f64>,
+}
+
+impl Default for GcConfig {
+    fn default() -> Self {
+        Self {
+            policy: GcPolicy::Greedy,
+            free_superblocks: None,
+            free_share: None,
+            mode: GcMode::Background,
+            preemptible: false,
+            hard_free_superblocks: 1,
+            concurrent_victims: 1,
+            reads_in_flight: 1,
+            copy_back: false,
+            separate_open_block: true,
+            choices: 8,
+            window_share: 0.25,
+            lifetime_erasures: 50,
+            skip_ratio: 0.80,
+            migration_ratio: None,
+        }
+    }
+}
+
+/// Which free superblock is written next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DynamicWearLevelling {
+    /// The one that became free first.
+    #[default]
+    Fifo,
+    /// The one that was erased least often; among equals, the one that became free first.
+    LeastErased,
+}
+
+/// Whether data that never changes is moved so that its superblock wears as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StaticWearLevelling {
+    /// It stays.
+    #[default]
+    None,
+    /// When the most and the least erased superblock of a unit are more than `threshold` erasures apart, the data in
+    /// the latter moves to the most worn free superblock.
+    Threshold,
+}
+
+/// Wear levelling.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WearLevellingConfig {
+    /// Which free superblock is written next.
+    pub dynamic: DynamicWearLevelling,
+    /// Whether cold data is moved.
+    #[serde(rename = "static")]
+    pub static_: StaticWearLevelling,
+    /// For `static = "threshold"`: erasures that the most and the least worn superblock of a unit may be apart
+    /// (MQSim: 100).
+    pub threshold: u32,
+}
+
+impl Default for WearLevellingConfig {
+    fn default() -> Self {
+        Self { dynamic: DynamicWearLevelling::Fifo, static_: StaticWearLevelling::None, threshold: 100 }
+    }
+}
+
+/// Superblocks that cannot be used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BadBlocksConfig {
+    /// Share of each unit's superblocks that is bad from the factory, rounded up to whole ones.
+    pub initial_share: f64,
+    /// A superblock is retired after this many P/E cycles; without it, none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erasures_max: Option<u32>,
+}
+
+/// Superblocks that garbage collection of a unit has emptied and not yet erased, at most, because their last data is in
+/// a superpage that is not full yet.
+pub(crate) const EMPTIED_MAX: usize = 2;
+
+/// Superblocks of a unit, beside the free ones, that may hold nothing valid at a time: the one that the host fills, the
+/// one that garbage collection fills, and emptied victims.
+const NOT_HOLDING_DATA: u32 = 2 + EMPTIED_MAX as u32;
+
+impl DeviceConfig {
+    /// Collection starts in a unit that has fewer free superblocks than this.
+    pub fn gc_threshold(&self) -> u32 {
+        let blocks = self.flash.blocks_per_plane;
+        match self.ftl.gc.free_share {
+            Some(share) => ((share * f64::from(blocks)) as u32).saturating_add(1),
+            None => self.ftl.gc.free_superblocks.unwrap_or(4),
+        }
+    }
+
+    /// Superblocks of a unit that are bad from the factory.
+    pub fn factory_bad_superblocks(&self) -> u32 {
+        (self.ftl.bad_blocks.initial_share * f64::from(self.flash.blocks_per_plane)).ceil() as u32
+    }
+
+    /// Whether cold data is ever moved to worn superblocks.
+    pub(crate) fn moves_cold_data(&self) -> bool {
+        let gc = &self.ftl.gc;
+        let migrates = gc.policy == GcPolicy::WearAware && gc.migration_ratio.is_some();
+        migrates || self.ftl.wear_levelling.static_ != StaticWearLevelling::None
+    }
+
+    /// Superblocks of a unit that the host's data cannot have: free ones, open ones, victims under way, bad ones.
+    pub(crate) fn superblocks_kept(&self) -> u64 {
+        let open_for_cold_data = u64::from(self.moves_cold_data());
+        let more_victims = u64::from(self.ftl.gc.concurrent_victims.saturating_sub(1));
+        let (bad, keep) = (self.factory_bad_superblocks(), self.gc_threshold());
+        u64::from(keep) + u64::from(NOT_HOLDING_DATA) + open_for_cold_data + more_victims + u64::from(bad)
+    }
+
+    /// Free superblocks of a unit without which a host's write could never be followed by a collection.
+    fn gc_threshold_min(&self) -> u32 {
+        let one_page = self.superpage_bytes() == self.ftl.logical_page_bytes;
+        if self.ftl.gc.separate_open_block || one_page { 2 } else { 3 }
+    }
+
+    pub(super) fn check_reclaiming(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let (gc, bad) = (&self.ftl.gc, &self.ftl.bad_blocks);
+        checker.share("ftl.bad_blocks.initial_share", bad.initial_share, 0.0, 0.9)?;
+        let limit = bad.erasures_max.unwrap_or(u32::MAX);
+        checker.require("ftl.bad_blocks.erasures_max", limit, limit >= 1, "it is at least 1")?;
+        checker.share("ftl.gc.free_share", gc.free_share.unwrap_or(0.0), 0.0, 0.95)?;
+        let both = gc.free_share.is_some() && gc.free_superblocks.is_some();
+        let reason = "ftl.gc.free_share says the same; give one of the two";
+        checker.require("ftl.gc.free_superblocks", gc.free_superblocks.unwrap_or(0), !both, reason)?;
+        checker.count("ftl.gc.concurrent_victims", gc.concurrent_victims, 64, "it is between 1 and 64")?;
+        checker.count("ftl.gc.reads_in_flight", gc.reads_in_flight, 64, "it is between 1 and 64")?;
+        checker.count("ftl.gc.choices", gc.choices, 1 << 10, "it is between 1 and 1024")?;
+        checker.share("ftl.gc.window_share", gc.window_share, 0.0, 1.0)?;
+        checker.count("ftl.gc.lifetime_erasures", gc.lifetime_erasures, 1 << 30, "it is between 1 and 2^30")?;
+        checker.share("ftl.gc.skip_ratio", gc.skip_ratio, 0.0, 1.0)?;
+        checker.share("ftl.gc.migration_ratio", gc.migration_ratio.unwrap_or(0.0), 0.0, 1.0)
+    }
+
+    /// Checks what garbage collection needs so that it can always go on.
+    pub(super) fn check_gc_room(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let gc = &self.ftl.gc;
+        debug_assert_eq!(self.ftl.mapping, Mapping::Page);
+        let blocks = u64::from(self.flash.blocks_per_plane);
+        let (keep, least) = (self.gc_threshold(), self.gc_threshold_min());
+        let (key, value) = match gc.free_share {
+            Some(share) => ("ftl.gc.free_share", share.to_string()),
+            None => ("ftl.gc.free_superblocks", keep.to_string()),
+        };
+        let reason =
+            format!("it must keep at least {least} superblocks free and leave room in the {blocks} of a plane");
+        let kept = self.superblocks_kept();
+        checker.require(key, value, keep >= least && kept < blocks, reason)?;
+        let one_page = self.superpage_bytes() == self.ftl.logical_page_bytes;
+        let reason = "it needs superpages of one logical page: superpage_channels = superpage_ways = superpage_planes = 1 \
+                      and logical_page_bytes = flash.page_bytes";
+        checker.require("ftl.gc.copy_back", gc.copy_back, one_page || !gc.copy_back, reason)?;
+        let hard = gc.hard_free_superblocks;
+        let reason = format!("it is below the {keep} free superblocks at which collection starts");
+        checker.require("ftl.gc.hard_free_superblocks", hard, hard < keep || !gc.preemptible, reason)
+    }
+}

@@ -1,0 +1,94 @@
+//! Garbage collection in the foreground: the host waits for units that are low on free superblocks.
+//!
+//! ```text
+//!   a host's command comes to a die ─▶ is a unit on it low? ─ no ─▶ served
+//!                                            │ yes
+//!                                            ▼
+//!                     all units on the die are held, those that are low collect until none is ─▶ served
+//! ```
+//!
+//! A read waits here with its flash command, a written page waits in the write buffer for its place. Commands that were
+//! issued before, and programs of pages that were placed before, go on. Nothing is collected while the host asks for
+//! nothing.
+//!
+//! Source: Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008, as the SSD add-on to DiskSim 4.0 does
+//! it with cleaning in the foreground: before each page operation of an element, a read or a write.
+
+use crate::config::{GcMode, Mapping};
+use crate::device::SimulatedSsd;
+use crate::ftl::Stream;
+use crate::list::Fifo;
+
+impl SimulatedSsd {
+    fn collects_in_foreground(&self) -> bool {
+        self.config.ftl.gc.mode == GcMode::Foreground && self.config.ftl.mapping == Mapping::Page
+    }
+
+    /// Issues the flash command of a host's read, now or when its die is clean.
+    pub(crate) fn issue_host_read(&mut self, op: u32) {
+        if self.collects_in_foreground() {
+            let unit = self.flash.prepared()[op].at.block / self.ftl.geometry.superblocks;
+            if self.must_clean_first(unit) {
+                self.held[unit as usize].push(self.flash.prepared(), op);
+                return;
+            }
+        }
+        self.flash.issue(op, self.now_ns, &mut self.events);
+    }
+
+    /// Lets the unit that is due for a written page collect first, if it has to.
+    pub(crate) fn clean_before_write(&mut self, logical_page: u32) {
+        if !self.collects_in_foreground() {
+            return;
+        }
+        // A page that finds room in a superpage that is being filled is an operation of its own none the less.
+        if let Some(unit) = self.ftl.due_unit(logical_page, self.flash.commands_of_die()) {
+            self.must_clean_first(unit);
+        }
+    }
+
+    /// Whether the host has to wait for a unit; starts what it has to wait for.
+    fn must_clean_first(&mut self, unit: u32) -> bool {
+        if self.ftl.is_held(unit) {
+            return true;
+        }
+        let siblings = self.ftl.geometry.siblings(unit);
+        if self.is_read_only() || !siblings.clone().any(|s| self.ftl.wants_collection(s, 0)) {
+            return false;
+        }
+        siblings.clone().for_each(|s| self.ftl.hold(s, true));
+        siblings.clone().for_each(|s| self.collect_if_needed(s));
+        if siblings.clone().all(|s| self.is_clean(s)) {
+            siblings.for_each(|s| self.ftl.hold(s, false));
+            return false;
+        }
+        true
+    }
+
+    /// Whether a unit is not low, or nothing can be done about it.
+    fn is_clean(&self, unit: u32) -> bool {
+        !self.ftl.wants_collection(unit, 0) || self.collectors[unit as usize].is_idle() || self.is_read_only()
+    }
+
+    /// Lets the host go on with the units on a unit's dies if all of them are clean.
+    pub(super) fn release_if_clean(&mut self, unit: u32) {
+        let siblings = self.ftl.geometry.siblings(unit);
+        if !self.ftl.is_held(unit) || !siblings.clone().all(|s| self.is_clean(s)) {
+            return;
+        }
+        siblings.clone().for_each(|s| self.ftl.hold(s, false));
+        for sibling in siblings {
+            let mut held: Fifo = std::mem::take(&mut self.held[sibling as usize]);
+            while let Some(op) = held.pop(self.flash.prepared()) {
+                self.flash.issue(op, self.now_ns, &mut self.events);
+            }
+            self.place_parked(sibling);
+        }
+    }
+
+    /// Whether a superpage holds something of the host's that a flush has to wait for.
+    pub(crate) fn flush_waits_for(&self, superpage: u32) -> bool {
+        let record = &self.ftl.superpages[superpage];
+        record.stream == Stream::Host && record.has_host_data
+    }
+}

@@ -1,0 +1,367 @@
+//! Superblocks on their way from full to free: sealing, victims, wear, retirement, and what the host may take.
+//!
+//! ```text
+//!   free ──▶ host, gc, cold write points ──▶ sealed ──▶ victim ──▶ erased ──▶ free
+//!    │                                                     │
+//!    └─ the last ones only for what is moved               └─▶ bad, when it fails or is worn out
+//! ```
+//!
+//! That a collection can always finish rests on two counts. Before a victim is taken beside others, there is a free
+//! superblock for each of them; and the host may take a free superblock only while one for each victim under way, and
+//! one in any case, stays behind. Where the host and collection fill the same superblock, padding on behalf of a flush
+//! may cost a row of it, so one more stays behind.
+
+use rand::RngExt;
+
+use super::gc::{Choice, Context, Origin, VictimPolicy};
+use super::geometry::Geometry;
+use super::superblock::BlockState;
+use super::wear::{ColdBlocks, FreeBlocks, UnitWear};
+use super::{CLOSED, Cause, Ftl, Stream, WritePoint};
+use crate::config::{DeviceConfig, StaticWearLevelling};
+use crate::list::NONE;
+
+/// A parallel unit.
+pub(super) struct Unit {
+    pub(super) free: FreeBlocks,
+    /// Where each [`Stream`] writes.
+    pub(super) points: [WritePoint; Stream::COUNT],
+    wear: UnitWear,
+    /// Sealed superblocks by wear; only where cold data is ever moved.
+    cold: Option<ColdBlocks>,
+    sealed: u32,
+    /// Of those, superblocks without an invalid page.
+    sealed_full: u32,
+    /// Victims under way.
+    victims: u32,
+    /// Superblocks that are bad or about to be.
+    bad: u32,
+    /// The host has to wait until the units on its dies are clean.
+    is_held: bool,
+    /// The victim policy asked for cold data to be moved.
+    migrates: bool,
+}
+
+impl Unit {
+    pub(super) fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
+        let (superblocks, cold) = (geometry.superblocks, config.moves_cold_data());
+        Self {
+            free: FreeBlocks::new(superblocks, config.ftl.wear_levelling.dynamic, cold),
+            points: [CLOSED; Stream::COUNT],
+            wear: UnitWear::new(superblocks),
+            cold: cold.then(|| ColdBlocks::new(superblocks)),
+            sealed: 0,
+            sealed_full: 0,
+            victims: 0,
+            bad: 0,
+            is_held: false,
+            migrates: false,
+        }
+    }
+}
+
+/// What the configuration says of reclaiming.
+pub(super) struct Reclaiming {
+    /// A unit with fewer free superblocks is low.
+    threshold: u32,
+    /// Free superblocks that the host leaves to collection while no victim is under way.
+    reserve: u32,
+    /// Moved data goes to the superblock that the host fills.
+    shares_open_block: bool,
+    /// Erasures that the superblocks of a unit may be apart; `None` without static wear levelling.
+    wear_apart_max: Option<u32>,
+    erasures_max: u32,
+    /// Bad superblocks that a unit can bear.
+    bad_max: u32,
+}
+
+impl Reclaiming {
+    pub(super) fn new(config: &DeviceConfig, geometry: &Geometry, logical_pages: u64) -> Self {
+        let shares_open_block = !config.ftl.gc.separate_open_block;
+        let levelling = &config.ftl.wear_levelling;
+        let is_static = levelling.static_ == StaticWearLevelling::Threshold;
+        let kept = config.superblocks_kept() - u64::from(config.factory_bad_superblocks());
+        let pages = u64::from(geometry.units) * u64::from(geometry.slots_per_superblock());
+        let needed = logical_pages.div_ceil(pages) + kept;
+        Self {
+            threshold: config.gc_threshold(),
+            reserve: 1 + u32::from(shares_open_block && geometry.slots > 1),
+            shares_open_block,
+            wear_apart_max: is_static.then_some(levelling.threshold),
+            erasures_max: config.ftl.bad_blocks.erasures_max.unwrap_or(u32::MAX),
+            bad_max: u64::from(geometry.superblocks).saturating_sub(needed) as u32,
+        }
+    }
+}
+
+/// What has to be done with a superblock that is retired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retirement {
+    /// Nothing.
+    Done,
+    /// What is valid in it moves; the superpage that was being filled in it, if any, is not programmed.
+    Empty {
+        /// The superpage, as an index of its record.
+        open_superpage: Option<u32>,
+    },
+}
+
+impl Ftl {
+    /// Gives every unit its free superblocks, but for those that are bad from the factory.
+    pub(super) fn provide_superblocks(&mut self, config: &DeviceConfig) {
+        let bad = config.factory_bad_superblocks();
+        let superblocks = self.geometry.superblocks;
+        for unit in 0..self.geometry.units {
+            for index in 0..superblocks {
+                // Each of those left is bad with the probability that makes their number come out.
+                let still_bad = bad - self.units[unit as usize].bad;
+                let is_bad = still_bad > 0 && self.random.random_range(0..superblocks - index) < still_bad;
+                if is_bad {
+                    self.superblocks[unit * superblocks + index].state = BlockState::Bad;
+                    self.units[unit as usize].bad += 1;
+                } else {
+                    self.units[unit as usize].free.insert(index, 0);
+                }
+            }
+        }
+    }
+
+    /// Where what is moved for a reason goes.
+    pub(crate) fn stream_of(&self, cause: Cause) -> Stream {
+        match cause {
+            Cause::WearLevelling => Stream::Cold,
+            _ if self.reclaiming.shares_open_block => Stream::Host,
+            _ => Stream::Gc,
+        }
+    }
+
+    /// Free superblocks that the host leaves to collection.
+    fn reserve(&self, unit: u32) -> u32 {
+        let more = self.units[unit as usize].victims.saturating_sub(1);
+        self.reclaiming.reserve + more
+    }
+
+    /// Whether the host may write to a unit.
+    pub(super) fn has_room(&self, unit: u32) -> bool {
+        let state = &self.units[unit as usize];
+        let point = state.points[Stream::Host as usize];
+        let is_open = point.superpage != NONE || point.block != NONE;
+        let (free, reserve) = (state.free.len(), self.reserve(unit));
+        let may_fill = is_open && (!self.reclaiming.shares_open_block || free >= reserve);
+        (may_fill || free > reserve) && !state.is_held
+    }
+
+    /// Takes the free superblock that a stream writes next.
+    pub(super) fn take_free(&mut self, unit: u32, stream: Stream, for_host: bool) -> Option<u32> {
+        if for_host && self.units[unit as usize].free.len() <= self.reserve(unit) {
+            return None;
+        }
+        let free = &mut self.units[unit as usize].free;
+        let index = if stream == Stream::Cold { free.take_most_worn() } else { free.take() }?;
+        Some(unit * self.geometry.superblocks + index)
+    }
+
+    /// Free superblocks of a unit.
+    pub(crate) fn free_superblocks(&self, unit: u32) -> u32 {
+        self.units[unit as usize].free.len()
+    }
+
+    /// Whether a unit has fewer free superblocks than garbage collection keeps, those `soon_free` included.
+    pub(crate) fn wants_collection(&self, unit: u32, soon_free: usize) -> bool {
+        (self.free_superblocks(unit) as usize + soon_free) < self.reclaiming.threshold as usize
+    }
+
+    /// Free superblocks of a unit once garbage collection keeps up: it starts when one more is taken.
+    pub(super) fn free_in_steady_state(&self) -> u32 {
+        self.reclaiming.threshold.saturating_sub(1)
+    }
+
+    /// Makes the host wait for a unit, or no longer.
+    pub(crate) fn hold(&mut self, unit: u32, held: bool) {
+        self.units[unit as usize].is_held = held;
+    }
+
+    /// Whether the host waits for a unit.
+    pub(crate) fn is_held(&self, unit: u32) -> bool {
+        self.units[unit as usize].is_held
+    }
+
+    /// A superblock is fully written.
+    pub(super) fn seal(&mut self, block: u32, stream: Stream) {
+        let (unit, index) = (block / self.geometry.superblocks, block % self.geometry.superblocks);
+        let state = &mut self.superblocks[block];
+        state.state = BlockState::Sealed;
+        let (valid, erase_count) = (state.valid, state.erase_count);
+        let origin = if stream == Stream::Host { Origin::Host } else { Origin::Moved };
+        let unit = &mut self.units[unit as usize];
+        unit.sealed += 1;
+        unit.sealed_full += u32::from(valid == self.geometry.slots_per_superblock());
+        if let Some(cold) = &mut unit.cold {
+            cold.insert(index, erase_count);
+        }
+        self.policy.sealed(block, valid, origin, self.clock);
+    }
+
+    /// A sealed superblock has lost a valid page and has `valid` left.
+    #[inline]
+    pub(super) fn lost_sealed_page(&mut self, block: u32, valid: u32) {
+        if valid + 1 == self.geometry.slots_per_superblock() {
+            self.units[(block / self.geometry.superblocks) as usize].sealed_full -= 1;
+        }
+        self.policy.invalidated(block, valid, self.clock);
+    }
+
+    /// A superblock is not sealed any more.
+    fn unseal(&mut self, block: u32, into: BlockState) {
+        let (unit, index) = (block / self.geometry.superblocks, block % self.geometry.superblocks);
+        let state = &mut self.superblocks[block];
+        state.state = into;
+        let is_full = state.valid == self.geometry.slots_per_superblock();
+        let unit = &mut self.units[unit as usize];
+        unit.sealed -= 1;
+        unit.sealed_full -= u32::from(is_full);
+        if let Some(cold) = &mut unit.cold {
+            cold.remove(index);
+        }
+    }
+
+    /// The superblock to collect next; `None` when no sealed one has an invalid page.
+    pub(crate) fn take_victim(&mut self, unit: u32) -> Option<u32> {
+        let state = &self.units[unit as usize];
+        if state.sealed == state.sealed_full {
+            return None;
+        }
+        let (superblocks, wear, clock) = (&self.superblocks, &state.wear, self.clock);
+        let mut context = Context { superblocks, wear, clock, random: &mut self.random };
+        let Choice { block, migrates } = self.policy.take_victim(unit, &mut context)?;
+        self.unseal(block, BlockState::Victim);
+        let state = &mut self.units[unit as usize];
+        state.victims += 1;
+        state.migrates |= migrates;
+        Some(block)
+    }
+
+    /// The superblock whose data wear levelling moves now; `None` when the unit is level enough.
+    pub(crate) fn take_cold_victim(&mut self, unit: u32) -> Option<u32> {
+        let state = &mut self.units[unit as usize];
+        let (index, erase_count) = state.cold.as_ref()?.coldest()?;
+        let apart = state.wear.most - erase_count;
+        let is_due = self.reclaiming.wear_apart_max.is_some_and(|most| apart > most);
+        if !std::mem::take(&mut state.migrates) && !is_due {
+            return None;
+        }
+        let block = unit * self.geometry.superblocks + index;
+        self.policy.removed(block);
+        self.unseal(block, BlockState::Victim);
+        self.units[unit as usize].victims += 1;
+        Some(block)
+    }
+
+    /// Nothing valid is left in a victim.
+    pub(crate) fn victim_emptied(&mut self, block: u32) {
+        debug_assert_eq!((self.superblocks[block].state, self.superblocks[block].valid), (BlockState::Victim, 0));
+        self.units[(block / self.geometry.superblocks) as usize].victims -= 1;
+    }
+
+    /// A victim is erased, or its erase has failed; gives whether it can be used again.
+    pub(crate) fn superblock_erased(&mut self, block: u32, failed: bool) -> bool {
+        let (unit, index) = (block / self.geometry.superblocks, block % self.geometry.superblocks);
+        let state = &mut self.superblocks[block];
+        debug_assert_eq!((state.state, state.valid), (BlockState::Victim, 0), "nothing valid is ever erased");
+        state.erase_count += 1;
+        let unit = &mut self.units[unit as usize];
+        unit.wear.erased(state.erase_count);
+        if failed || state.is_failing || state.erase_count >= self.reclaiming.erasures_max {
+            unit.bad += u32::from(!state.is_failing);
+            state.state = BlockState::Bad;
+            return false;
+        }
+        state.state = BlockState::Free;
+        unit.free.insert(index, state.erase_count);
+        true
+    }
+
+    /// A superblock is not to be used any more.
+    pub(crate) fn retire(&mut self, block: u32) -> Retirement {
+        let (unit, index) = (block / self.geometry.superblocks, block % self.geometry.superblocks);
+        let state = &mut self.superblocks[block];
+        if state.state == BlockState::Bad || state.is_failing {
+            return Retirement::Done;
+        }
+        state.is_failing = true;
+        self.units[unit as usize].bad += 1;
+        match state.state {
+            BlockState::Open => {
+                state.state = BlockState::Failing;
+                Retirement::Empty { open_superpage: self.leave_open_superblock(unit, block) }
+            }
+            BlockState::Sealed => {
+                self.policy.removed(block);
+                self.unseal(block, BlockState::Failing);
+                Retirement::Empty { open_superpage: None }
+            }
+            BlockState::Free => {
+                state.state = BlockState::Bad;
+                self.units[unit as usize].free.remove(index);
+                Retirement::Done
+            }
+            BlockState::Victim | BlockState::Failing | BlockState::Bad => Retirement::Done,
+        }
+    }
+
+    /// Lets no stream write to a superblock any more; gives the superpage that was being filled there.
+    fn leave_open_superblock(&mut self, unit: u32, block: u32) -> Option<u32> {
+        let points = &mut self.units[unit as usize].points;
+        let of_block = |point: &&mut WritePoint| point.block == block;
+        let point = points.iter_mut().find(of_block)?;
+        let superpage = std::mem::replace(point, CLOSED).superpage;
+        if superpage == NONE {
+            return None;
+        }
+        // Its row was never handed to the flash: what it holds counts as being in the write buffer.
+        self.superblocks[block].allocated_rows -= 1;
+        self.superpages[superpage].issued = true;
+        Some(superpage)
+    }
+
+    /// Starts emptying a superblock that is retired; `false` while its last program commands run or no superblock is
+    /// free for what it holds.
+    pub(crate) fn take_failing_victim(&mut self, block: u32) -> bool {
+        let unit = block / self.geometry.superblocks;
+        let state = &self.superblocks[block];
+        let is_quiet = state.programmed_rows == state.allocated_rows;
+        let has_room = self.units[unit as usize].free.len() > self.units[unit as usize].victims;
+        if is_quiet && (has_room || state.valid == 0) {
+            self.superblocks[block].state = BlockState::Victim;
+            self.units[unit as usize].victims += 1;
+            return true;
+        }
+        false
+    }
+
+    /// A retired superblock is emptied.
+    pub(crate) fn superblock_retired(&mut self, block: u32) {
+        debug_assert!(self.superblocks[block].is_failing);
+        self.superblocks[block].state = BlockState::Bad;
+    }
+
+    /// Whether a unit has more bad superblocks than it can bear.
+    pub(crate) fn has_no_spares(&self, unit: u32) -> bool {
+        self.units[unit as usize].bad > self.reclaiming.bad_max
+    }
+
+    /// Checks the counts of every unit.
+    pub(super) fn check_units(&self) -> Result<(), String> {
+        let superblocks = self.geometry.superblocks as usize;
+        for (n, (unit, blocks)) in self.units.iter().zip(self.superblocks.blocks.chunks(superblocks)).enumerate() {
+            let count = |state| blocks.iter().filter(|block| block.state == state).count();
+            let bad = blocks.iter().filter(|block| block.state == BlockState::Bad || block.is_failing).count();
+            let counted = [unit.free.len(), unit.sealed, unit.bad].map(|n| n as usize);
+            let held = [count(BlockState::Free), count(BlockState::Sealed), bad];
+            if counted != held {
+                return Err(format!("unit {n} counts {counted:?} free, sealed and bad superblocks and has {held:?}"));
+            }
+        }
+        Ok(())
+    }
+}
