@@ -46,6 +46,12 @@ pub struct DeviceCounters {
     pub flushes: u64,
     /// Completed trims.
     pub trims: u64,
+    /// Completed writes of zeros.
+    #[serde(default)]
+    pub zero_writes: u64,
+    /// Bytes of completed writes of zeros; they are not among the bytes written, because none crossed the link.
+    #[serde(default)]
+    pub bytes_zeroed: ByteSize,
     /// The flash side; `None` where the device does not tell.
     pub flash: Option<FlashCounters>,
 }
@@ -83,6 +89,14 @@ pub struct FlashCounters {
     pub erases: u64,
     /// Bytes sensed from flash for host reads, fills of partial pages and garbage collection.
     pub bytes_read: ByteSize,
+    /// Bytes of host writes that replaced data still in the write buffer; the flash never saw what they replaced.
+    pub absorbed_bytes: ByteSize,
+    /// Flash pages sensed by commands that have ended; a command that names several planes senses one in each.
+    pub pages_read: u64,
+    /// Flash pages programmed by commands that have ended, plane by plane.
+    pub pages_programmed: u64,
+    /// Flash blocks erased by commands that have ended, plane by plane.
+    pub blocks_erased: u64,
     /// Logical pages that the host read although nobody had written them.
     pub unwritten_pages_read: u64,
 }
@@ -97,6 +111,8 @@ impl DeviceCounters {
             host_bytes_written: self.host_bytes_written - earlier.host_bytes_written,
             flushes: self.flushes - earlier.flushes,
             trims: self.trims - earlier.trims,
+            zero_writes: self.zero_writes - earlier.zero_writes,
+            bytes_zeroed: self.bytes_zeroed - earlier.bytes_zeroed,
             flash: self.flash.map(|now| now.since(&earlier.flash.unwrap_or_default())),
         }
     }
@@ -125,6 +141,10 @@ impl FlashCounters {
             gc_runs: self.gc_runs - earlier.gc_runs,
             erases: self.erases - earlier.erases,
             bytes_read: self.bytes_read - earlier.bytes_read,
+            absorbed_bytes: self.absorbed_bytes - earlier.absorbed_bytes,
+            pages_read: self.pages_read - earlier.pages_read,
+            pages_programmed: self.pages_programmed - earlier.pages_programmed,
+            blocks_erased: self.blocks_erased - earlier.blocks_erased,
             unwritten_pages_read: self.unwritten_pages_read - earlier.unwritten_pages_read,
         }
     }

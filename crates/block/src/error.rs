@@ -27,6 +27,16 @@ pub enum BlockError {
         /// `errno`, 0 where there is none.
         errno: i32,
     },
+    /// The medium cannot give the data back.
+    #[error("{operation:?} of {length} at byte {}: more wrong bits than the drive's error correction restores", offset.0)]
+    Uncorrectable {
+        /// What was asked.
+        operation: Operation,
+        /// Where.
+        offset: ByteSize,
+        /// How much.
+        length: ByteSize,
+    },
     /// The drive serves reads only.
     #[error("the drive is read-only: it has no spare blocks left")]
     ReadOnly,

@@ -14,8 +14,18 @@ pub enum Operation {
     Write,
     /// Tell the drive that the bytes are no longer needed (deallocate, discard). They read as zeros afterwards.
     Trim,
+    /// Make the bytes zeros without sending any (NVMe's Write Zeroes); durable like a write.
+    #[serde(rename = "write_zeroes")]
+    WriteZeroes,
     /// Make every write that completed before this request durable.
     Flush,
+}
+
+impl Operation {
+    /// Whether it changes bytes and is durable only after a flush or with FUA.
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::WriteZeroes)
+    }
 }
 
 /// One command to a drive.
@@ -33,8 +43,10 @@ pub struct Request {
     pub offset: ByteSize,
     /// How many bytes.
     pub length: ByteSize,
-    /// Force unit access: a write completes only when it is durable.
+    /// Force unit access: a write, of bytes or of zeros, completes only when it is durable.
     pub fua: bool,
+    /// The submission queue that the host puts it in; a device with fewer queues takes this modulo their number.
+    pub queue: u16,
     /// Payload; if present, of exactly `length` bytes.
     pub buffer: Option<IoBuffer>,
 }
@@ -55,18 +67,29 @@ impl Request {
         Self::new(Operation::Trim, offset, length)
     }
 
+    /// A write of zeros, which carries no payload.
+    pub fn write_zeroes(offset: ByteSize, length: ByteSize) -> Self {
+        Self::new(Operation::WriteZeroes, offset, length)
+    }
+
     /// A flush.
     pub fn flush() -> Self {
         Self::new(Operation::Flush, ByteSize(0), ByteSize(0))
     }
 
     fn new(operation: Operation, offset: ByteSize, length: ByteSize) -> Self {
-        Self { tag: 0, operation, offset, length, fua: false, buffer: None }
+        Self { tag: 0, operation, offset, length, fua: false, queue: 0, buffer: None }
     }
 
     /// The same request with the caller's mark.
     pub fn tagged(mut self, tag: u64) -> Self {
         self.tag = tag;
+        self
+    }
+
+    /// The same request in another submission queue.
+    pub fn on_queue(mut self, queue: u16) -> Self {
+        self.queue = queue;
         self
     }
 
@@ -98,6 +121,8 @@ pub struct Completion {
     pub operation: Operation,
     /// When it was submitted, on the device's clock.
     pub submitted_at: Nanos,
+    /// When the device took it from its queue, on the device's clock; until then it waited, from then on it was served.
+    pub started_at: Nanos,
     /// When it completed, on the device's clock.
     pub completed_at: Nanos,
     /// Whether the device did it.
@@ -110,5 +135,15 @@ impl Completion {
     /// Time from submission to completion.
     pub fn latency(&self) -> Nanos {
         self.completed_at.since(self.submitted_at)
+    }
+
+    /// Time from submission until the device took it.
+    pub fn waiting(&self) -> Nanos {
+        self.started_at.since(self.submitted_at)
+    }
+
+    /// Time from when the device took it to completion.
+    pub fn service(&self) -> Nanos {
+        self.completed_at.since(self.started_at)
     }
 }

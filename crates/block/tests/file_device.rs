@@ -124,6 +124,19 @@ fn a_write_without_a_payload_does_not_compress() {
 }
 
 #[test]
+fn a_write_of_zeros_leaves_zeros_and_nothing_else_changed() {
+    let Some((mut device, _directory)) = device() else { return };
+    for block in 0..3 {
+        execute(&mut device, Request::write(BLOCK * block, BLOCK).with_buffer(stamped(block))).unwrap();
+    }
+    execute(&mut device, Request::write_zeroes(BLOCK, BLOCK).with_fua()).unwrap();
+    let read = Request::read(ByteSize(0), BLOCK * 3).with_buffer(IoBuffer::zeroed(3 * 4096));
+    let bytes = execute(&mut device, read).unwrap().buffer.unwrap();
+    assert!(bytes[..4096] == *stamped(0) && bytes[4096..8192].iter().all(|&b| b == 0) && bytes[8192..] == *stamped(2));
+    assert_eq!((device.counters().zero_writes, device.counters().bytes_zeroed), (1, BLOCK));
+}
+
+#[test]
 fn fua_writes_flushes_and_trims_complete_and_trimmed_bytes_are_zeros() {
     let Some((mut device, _directory)) = device() else { return };
     execute(&mut device, Request::write(ByteSize(0), BLOCK).with_buffer(stamped(7)).with_fua()).unwrap();

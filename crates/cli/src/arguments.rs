@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use flashwise_block::ByteSize;
+use flashwise_block::{ByteSize, Nanos};
 use flashwise_tune::DEFAULT_TARGET;
 
 use crate::output::Format;
@@ -35,6 +35,8 @@ pub enum Verb {
     Learn(LearnArguments),
     /// Hold a trace of requests against what was learned about a drive
     Audit(AuditArguments),
+    /// Run a workload or a trace on a simulated drive
+    Simulate(Box<SimulateArguments>),
     /// Database files that the flashwise VFS laid out
     #[command(subcommand)]
     Sqlite(SqliteAction),
@@ -146,6 +148,122 @@ pub struct AuditArguments {
     /// The drive's profile, from `flashwise learn --profile`
     #[arg(long, value_name = "FILE")]
     pub profile: PathBuf,
+}
+
+/// How a trace is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TraceForm {
+    /// MQSim ASCII: time in ns, device, sector, sectors, 1 for a read
+    Mqsim,
+    /// DiskSim ASCII: time in ms, device, sector, sectors, flags
+    Disksim,
+    /// flashwise's own CSV
+    Csv,
+}
+
+/// What fio calls a job's `rw`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Rw {
+    /// Sequential reads
+    Read,
+    /// Sequential writes
+    Write,
+    /// Random reads
+    Randread,
+    /// Random writes
+    Randwrite,
+    /// Sequential reads and writes
+    Rw,
+    /// Random reads and writes
+    Randrw,
+}
+
+/// What is on the drive before the workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PreconditionName {
+    /// Nothing
+    Empty,
+    /// Every logical page, written once in order
+    Fill,
+    /// Filled, then overwritten at random until write amplification settles
+    Steady,
+    /// The same steady state, computed instead of simulated
+    Analytic,
+}
+
+/// Options of `simulate`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A workload is one of three: a TOML file (docs/formats/workload.md), a trace that is replayed, or fio's options.
+
+  flashwise simulate samsung-960-evo mix.toml
+  flashwise simulate mine.toml tpcc.trace --precondition fill
+  flashwise simulate samsung-960-evo --rw randread --bs 4k --iodepth 32 --runtime 1s")]
+pub struct SimulateArguments {
+    /// A preset, sim:PRESET, or a TOML file
+    #[arg(required_unless_present = "workload_schema")]
+    pub device: Option<String>,
+    /// A workload (.toml) or a trace (MQSim .trace, DiskSim, flashwise .csv; gzip or not)
+    #[arg(required_unless_present_any = ["workload_schema", "rw"])]
+    pub workload: Option<PathBuf>,
+    /// How the trace is written; by default its name tells (.trace, .csv)
+    #[arg(long, value_enum, requires = "workload")]
+    pub format: Option<TraceForm>,
+    /// Wrap a trace around a drive that is too small for it
+    #[arg(long, requires = "workload")]
+    pub fold: bool,
+    /// As fio's option: what is read and written
+    #[arg(long, value_enum, conflicts_with = "workload", help_heading = "A workload like fio's")]
+    pub rw: Option<Rw>,
+    /// As fio's option: size of a request
+    #[arg(long, value_name = "SIZE", default_value = "4k", requires = "rw", help_heading = "A workload like fio's")]
+    pub bs: ByteSize,
+    /// As fio's option: requests in flight
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "rw", help_heading = "A workload like fio's")]
+    pub iodepth: u32,
+    /// As fio's option: bytes of the drive that are touched, from its start; without --runtime also how many are moved
+    #[arg(long, value_name = "SIZE", requires = "rw", help_heading = "A workload like fio's")]
+    pub size: Option<ByteSize>,
+    /// As fio's option: how long, on the drive's clock; the same as --duration
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "rw",
+        conflicts_with = "duration",
+        help_heading = "A workload like fio's"
+    )]
+    pub runtime: Option<Nanos>,
+    /// As fio's option: percent of reads with --rw rw and randrw
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(requires = "rw", help_heading = "A workload like fio's")]
+    pub rwmixread: u8,
+    /// What is on the drive before
+    #[arg(long, value_enum, default_value_t = PreconditionName::Empty)]
+    pub precondition: PreconditionName,
+    /// Most requests of each flow
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub requests: Option<u64>,
+    /// Longest time of each flow, on the drive's clock, such as 10s
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<Nanos>,
+    /// Seed of every random choice; by default the workload's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub seed: Option<u64>,
+    /// Length of an interval of the time series, such as 10ms; by default 200 to 400 intervals
+    #[arg(long, value_name = "TIME")]
+    pub interval: Option<Nanos>,
+    /// Write a page with plots: a directory for report.html and report.json, or a file NAME.html
+    #[arg(long, value_name = "DIR|HTML")]
+    pub report: Option<PathBuf>,
+    /// Write the time series as CSV, an interval a line
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write the time series as Parquet, an interval a row
+    #[arg(long, value_name = "FILE")]
+    pub parquet: Option<PathBuf>,
+    /// Print the JSON Schema of a workload, and nothing else
+    #[arg(long, conflicts_with_all = ["device", "workload", "rw"])]
+    pub workload_schema: bool,
 }
 
 /// What can be done with a database file.

@@ -2,6 +2,7 @@
 
 use flashwise_block::BlockError;
 use flashwise_sqlite::SqliteError;
+use flashwise_ssd::simulation::SimulationError;
 use flashwise_tune::TuneError;
 
 /// Exit code: error.
@@ -67,6 +68,17 @@ impl From<TuneError> for Failure {
 impl From<BlockError> for Failure {
     fn from(error: BlockError) -> Self {
         TuneError::from(error).into()
+    }
+}
+
+impl From<SimulationError> for Failure {
+    fn from(error: SimulationError) -> Self {
+        let code = match &error {
+            error if error.is_interrupt() => INTERRUPTED,
+            SimulationError::Interval { .. } | SimulationError::Precondition(_) => USAGE,
+            _ => ERROR,
+        };
+        Self { message: error.to_string(), code }
     }
 }
 

@@ -17,6 +17,10 @@ pub enum Kind {
     Profile,
     /// A page with curves.
     Page,
+    /// A table as CSV, whose first column has this name.
+    Csv(&'static str),
+    /// A table as Parquet.
+    Parquet,
 }
 
 /// A file to be written at the end of long work; known from the start to be writable.
@@ -47,32 +51,33 @@ impl Wanted {
         // Behind a link, the file that it means is replaced.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let wanted = Self { path, is_stream: false };
-        drop(wanted.stage("")?);
+        drop(wanted.stage(b"")?);
         Ok(wanted)
     }
 
     /// Writes the file.
-    pub fn write(&self, text: &str) -> Result<(), Failure> {
+    pub fn write(&self, content: impl AsRef<[u8]>) -> Result<(), Failure> {
+        let content = content.as_ref();
         let failed = |e: std::io::Error| Failure::file(&self.path, &e);
         if self.is_stream {
             return fs::OpenOptions::new()
                 .write(true)
                 .open(&self.path)
-                .and_then(|mut stream| stream.write_all(text.as_bytes()))
+                .and_then(|mut stream| stream.write_all(content))
                 .map_err(failed);
         }
-        self.stage(text)?.persist(&self.path).map(drop).map_err(|e| failed(e.error))
+        self.stage(content)?.persist(&self.path).map(drop).map_err(|e| failed(e.error))
     }
 
-    /// The text under another name beside the file.
-    fn stage(&self, text: &str) -> Result<NamedTempFile, Failure> {
+    /// The content under another name beside the file.
+    fn stage(&self, content: &[u8]) -> Result<NamedTempFile, Failure> {
         let write = || {
             let mut builder = tempfile::Builder::new();
             let mut file = builder
                 .prefix(".flashwise-")
                 .permissions(fs::Permissions::from_mode(0o666))
                 .tempfile_in(parent(&self.path))?;
-            file.write_all(text.as_bytes())?;
+            file.write_all(content)?;
             file.as_file().sync_all()?;
             Ok(file)
         };
@@ -85,9 +90,15 @@ impl Kind {
         let (mark, what) = match self {
             Self::Profile => ("schema = \"flashwise.profile\"", "profile"),
             Self::Page => ("Written by flashwise", "page"),
+            Self::Csv(first) => (first, "table"),
+            Self::Parquet => ("flashwise", "table"),
         };
         let bytes = fs::read(path).map_err(|e| Failure::file(path, &e))?;
-        if bytes.is_empty() || bytes.windows(mark.len()).any(|window| window == mark.as_bytes()) {
+        let has_mark = match self {
+            Self::Csv(_) => bytes.starts_with(mark.as_bytes()),
+            _ => bytes.windows(mark.len()).any(|window| window == mark.as_bytes()),
+        };
+        if bytes.is_empty() || has_mark {
             return Ok(());
         }
         Err(Failure::refused(format!("{}: exists and is no {what} of flashwise; it is not replaced", path.display())))

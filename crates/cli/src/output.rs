@@ -52,6 +52,16 @@ impl Output {
         Style { color, width: columns.unwrap_or(80).clamp(60, 200) }
     }
 
+    /// Prints a JSON Schema: as it is, or inside a document of our own where one is asked for.
+    pub fn print_json_schema(&self, json_schema: &serde_json::Value) -> Result<(), Failure> {
+        let document = serde_json::json!({
+            "schema": "flashwise.json-schema",
+            "schema_version": 1,
+            "json_schema": json_schema,
+        });
+        self.print(&document, |_| format!("{json_schema:#}"))
+    }
+
     /// Prints the result.
     pub fn print(&self, document: &impl Serialize, text: impl FnOnce(Style) -> String) -> Result<(), Failure> {
         let result = match self.format {

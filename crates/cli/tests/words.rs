@@ -15,6 +15,7 @@ fn each_verb_has_a_help_page() {
         &["fit", "sqlite"],
         &["learn"],
         &["audit"],
+        &["simulate"],
         &["sqlite"],
         &["sqlite", "import"],
         &["device"],

@@ -13,6 +13,9 @@ pub enum ReportError {
         /// What the operating system says.
         reason: std::io::Error,
     },
+    /// A table has no form in CSV or Parquet.
+    #[error("the table cannot be written: {0}")]
+    Table(String),
     /// A value has no form in JSON.
     #[error("the report cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),

@@ -7,10 +7,11 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use flashwise_ssd::simulation::Simulation;
 use flashwise_tune::Comparison;
 use tempfile::{NamedTempFile, TempPath};
 
-use crate::{ReportError, comparison_page, to_json};
+use crate::{ReportError, comparison_page, simulation_page, to_json};
 
 /// Name of the page within the report's directory.
 pub const HTML_FILE: &str = "report.html";
@@ -31,11 +32,22 @@ pub struct ReportFiles {
 /// # Errors
 /// When a file cannot be written; then `dir` is as it was before, and gone if it was not there.
 pub fn write_report(dir: &Path, comparison: &Comparison) -> Result<ReportFiles, ReportError> {
-    let (page, document) = (comparison_page(comparison), to_json(comparison)?);
+    write_files(dir, &comparison_page(comparison), &to_json(comparison)?)
+}
+
+/// The same for a simulation.
+///
+/// # Errors
+/// As [`write_report`].
+pub fn write_simulation_report(dir: &Path, simulation: &Simulation) -> Result<ReportFiles, ReportError> {
+    write_files(dir, &simulation_page(simulation), &to_json(simulation)?)
+}
+
+fn write_files(dir: &Path, page: &str, document: &str) -> Result<ReportFiles, ReportError> {
     let created = CreatedDirs::create(dir)?;
     let files = ReportFiles { html: dir.join(HTML_FILE), json: dir.join(JSON_FILE) };
-    let html = staged(dir, &files.html, &page)?;
-    let json = staged(dir, &files.json, &document)?;
+    let html = staged(dir, &files.html, page)?;
+    let json = staged(dir, &files.json, document)?;
     let html = Placed::place(html, &files.html)?;
     let json = Placed::place(json, &files.json)?;
     html.keep();

@@ -4,9 +4,11 @@
 //!                        ┌─▶ terminal   text of a given width, with or without colours
 //!   DeviceProfile ──┐    │
 //!   Findings ───────┼─▶ text (words and numbers, said once) ─┼─▶ html   one self-contained file, plots by svg
-//!   Comparison ─────┘    │
+//!   Comparison ─────┤    │
+//!   Simulation ─────┘    │
 //!                        └─▶ json       the values as they are
 //!                            files      report.html and report.json, both or neither
+//!   Simulation, SweepTable ─▶ table ─▶ csv, parquet
 //! ```
 //!
 //! A page has no script, no font and no picture from elsewhere; it can be mailed and printed. A figure is never shown
@@ -20,6 +22,7 @@ mod files;
 mod html;
 mod json;
 mod svg;
+mod table;
 mod terminal;
 mod text;
 
@@ -27,7 +30,8 @@ mod text;
 mod sample;
 
 pub use error::ReportError;
-pub use files::{HTML_FILE, JSON_FILE, ReportFiles, check_writable, write_report};
-pub use html::{comparison_page, profile_page};
+pub use files::{HTML_FILE, JSON_FILE, ReportFiles, check_writable, write_report, write_simulation_report};
+pub use html::{comparison_page, profile_page, simulation_page};
 pub use json::{ERROR_SCHEMA, ERROR_SCHEMA_VERSION, error_document, to_json};
-pub use terminal::{Style, render_comparison, render_findings, render_profile};
+pub use table::{Column, Table, Values, time_series_table};
+pub use terminal::{Style, render_comparison, render_findings, render_profile, render_simulation};

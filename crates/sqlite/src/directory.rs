@@ -190,6 +190,10 @@ fn count(counters: &mut DeviceCounters, operation: Operation, length: ByteSize) 
         }
         Operation::Flush => counters.flushes += 1,
         Operation::Trim => counters.trims += 1,
+        Operation::WriteZeroes => {
+            counters.zero_writes += 1;
+            counters.bytes_zeroed += length;
+        }
     }
 }
 

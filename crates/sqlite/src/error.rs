@@ -137,7 +137,7 @@ impl Failure {
         let code = match (operation, error) {
             (_, BlockError::Os { errno: NO_SPACE, .. }) => sqlite::SQLITE_FULL,
             (Operation::Read, _) => sqlite::SQLITE_IOERR_READ,
-            (Operation::Write, _) => sqlite::SQLITE_IOERR_WRITE,
+            (Operation::Write | Operation::WriteZeroes, _) => sqlite::SQLITE_IOERR_WRITE,
             (Operation::Flush, _) => sqlite::SQLITE_IOERR_FSYNC,
             (Operation::Trim, _) => sqlite::SQLITE_IOERR_TRUNCATE,
         };

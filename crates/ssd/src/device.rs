@@ -9,14 +9,23 @@ use flashwise_block::{
 
 use crate::config::{DeviceConfig, Mapping};
 use crate::controller::collection::UnitCollector;
+use crate::controller::dram::Dram;
 use crate::controller::read::RowRead;
+use crate::controller::read_ahead::ReadAhead;
+use crate::controller::read_cache::{ReadCache, ReadCacheCounters};
+use crate::controller::translate::Translator;
 use crate::controller::write::{ParkedPage, WriteBuffer};
+use crate::controller::write_cache::{WriteCache, WriteCacheCounters};
 use crate::controller::{Active, ByteRange, PageSize};
 use crate::error::SsdError;
 use crate::event::{Event, EventQueue};
-use crate::flash::{Finished, FlashAddress, FlashArray, Owner, Timing};
+use crate::flash::{Finished, FlashAddress, FlashArray, FlashOpKind, Owner, Statistics};
+use crate::ftl::blocks::{BlockFtl, BlockSpace, Fast, Replacement, Step};
+use crate::ftl::geometry::Geometry;
+use crate::ftl::mapping_cache::MappingCache;
+use crate::ftl::sectors::Sectors;
 use crate::ftl::{Ftl, Location};
-use crate::host::HostInterface;
+use crate::host::{HostInterface, StageTimes, SubmissionQueues};
 use crate::list::{Fifo, Slab};
 use crate::payload::Payload;
 
@@ -35,13 +44,19 @@ pub struct SimulatedSsd {
     pub(crate) active: Slab<Active>,
     /// Requests that the drive has taken and not answered.
     in_drive: u32,
-    /// Requests that wait for a place in the drive's queue.
-    host_queue: VecDeque<u32>,
+    /// Requests that wait for a place in the drive.
+    queues: SubmissionQueues,
+    /// First logical pages of the last requests that the drive has taken, for [`Ftl::expect`].
+    expected: [u32; 2],
     completed: VecDeque<Completion>,
     outstanding: usize,
 
+    pub(crate) dram: Dram,
+    pub(crate) write_cache: Option<Box<WriteCache>>,
+    pub(crate) read_cache: Option<Box<ReadCache>>,
+    pub(crate) ahead: Option<Box<ReadAhead>>,
     pub(crate) buffer: WriteBuffer,
-    /// Pages that wait for room in their unit, unit by unit.
+    /// Pages that wait for room in their unit, unit by unit; in the last list, those that any unit may take.
     pub(crate) parked: Vec<Fifo>,
     pub(crate) parked_pages: Slab<ParkedPage>,
     pub(crate) collectors: Vec<UnitCollector>,
@@ -50,16 +65,43 @@ pub struct SimulatedSsd {
     /// The drive has run out of spare superblocks.
     pub(crate) read_only: bool,
     pub(crate) ftl: Ftl,
+    pub(crate) sectors: Sectors,
+    /// The look-up of a page map that does not fit controller memory.
+    pub(crate) translator: Option<Translator>,
+    /// The FTL where it maps blocks.
+    pub(crate) blocks: Option<Box<dyn BlockFtl + Send>>,
     pub(crate) flash: FlashArray,
     pub(crate) payload: Payload,
 
     counters: DeviceCounters,
+    stage_times: [StageTimes; 2],
     pub(crate) flash_counters: FlashCounters,
 
     // Scratch space, kept so that no request allocates.
     pub(crate) row_reads: Vec<RowRead>,
     pub(crate) scratch_superpages: Vec<u32>,
     pub(crate) bytes_of_die: Vec<u32>,
+    pub(crate) scratch_steps: Vec<Step>,
+}
+
+/// The look-up of a drive whose page map lies on flash.
+fn translator(config: &DeviceConfig) -> Option<Translator> {
+    let cache = config.ftl.mapping_cache.as_ref()?;
+    let (pages, entries) = (config.logical_pages() as u32, cache.entries_per_page(config) as u32);
+    let capacity = cache.capacity_entries() as u32;
+    let load_bytes = cache.load_bytes.unwrap_or(config.ftl.logical_page_bytes as u32);
+    let cache = MappingCache::new(pages, entries, capacity, cache.stored_at_start, cache.deferred_write_back);
+    Some(Translator::new(cache, pages, load_bytes))
+}
+
+/// The FTL of a drive that maps blocks.
+fn block_ftl(config: &DeviceConfig, geometry: &Geometry) -> Option<Box<dyn BlockFtl + Send>> {
+    let space = || BlockSpace::new(geometry, config.capacity_bytes / config.ftl.logical_page_bytes);
+    match config.ftl.mapping {
+        Mapping::Page | Mapping::InPlace => None,
+        Mapping::Block => Some(Box::new(Replacement::new(space(), config.ftl.replacement_blocks))),
+        Mapping::Fast => Some(Box::new(Fast::new(space(), config.ftl.log_blocks))),
+    }
 }
 
 impl SimulatedSsd {
@@ -71,8 +113,10 @@ impl SimulatedSsd {
         config.check(&config.name)?;
         let ftl = match config.ftl.mapping {
             Mapping::Page => Ftl::new(&config, seed),
-            Mapping::InPlace => Ftl::idle(&config),
+            Mapping::InPlace => Ftl::idle(&config, Geometry::trivial()),
+            Mapping::Block | Mapping::Fast => Ftl::idle(&config, Geometry::new(&config)),
         };
+        let blocks = block_ftl(&config, &ftl.geometry);
         let info = DeviceInfo {
             name: config.name.clone(),
             capacity: ByteSize(config.capacity_bytes),
@@ -90,29 +134,40 @@ impl SimulatedSsd {
             host: HostInterface::new(&config.host),
             active: Slab::default(),
             in_drive: 0,
-            host_queue: VecDeque::new(),
+            queues: SubmissionQueues::new(&config.host),
+            expected: [0; 2],
             completed: VecDeque::new(),
             outstanding: 0,
+            dram: Dram::new(&config.controller),
+            write_cache: WriteCache::new(&config),
+            read_cache: ReadCache::new(&config),
+            ahead: ReadAhead::new(&config),
+            sectors: Sectors::new(&config),
             buffer: WriteBuffer {
-                capacity_pages: config.controller.write_buffer_bytes / page.bytes(),
-                used_pages: 0,
+                capacity_bytes: config.controller.write_buffer_bytes / page.bytes() * page.bytes(),
+                used_bytes: 0,
+                parked_bytes: 0,
                 waiting: Fifo::default(),
                 is_admitting: false,
                 has_changed: false,
             },
-            parked: vec![Fifo::default(); ftl.geometry.units as usize],
+            parked: vec![Fifo::default(); ftl.geometry.units as usize + 1],
             parked_pages: Slab::default(),
             collectors: vec![UnitCollector::default(); ftl.geometry.units as usize],
             held: vec![Fifo::default(); ftl.geometry.units as usize],
             read_only: false,
-            flash: FlashArray::new(config.flash.channels, config.ways(), Timing::new(&config.flash, seed)),
+            flash: FlashArray::new(&config, seed),
             payload: Payload::new(page.bytes()),
             counters: DeviceCounters::default(),
+            stage_times: [StageTimes::default(); 2],
             flash_counters: FlashCounters::default(),
             row_reads: Vec::new(),
             scratch_superpages: Vec::new(),
             bytes_of_die: vec![0; ftl.geometry.dies_per_unit as usize],
+            scratch_steps: Vec::new(),
+            translator: translator(&config),
             ftl,
+            blocks,
             config,
         })
     }
@@ -122,19 +177,66 @@ impl SimulatedSsd {
         &self.config
     }
 
-    /// Smallest and largest number of P/E cycles of any superblock.
-    pub fn erase_counts(&self) -> (u32, u32) {
-        let counts = self.ftl.superblocks.blocks.iter().map(|block| block.erase_count);
-        (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0))
+    /// How often an entry of the page map was found in controller memory, and how often not; `None` where all of it is
+    /// there.
+    pub fn mapping_cache_hits_and_misses(&self) -> Option<(u64, u64)> {
+        self.translator.as_ref().map(|translator| (translator.counters().hits, translator.counters().misses))
     }
 
-    /// How many superblocks were erased how often, from the least to the most worn; bad ones are among them.
+    /// What the write cache did; `None` where there is none.
+    pub fn write_cache_counters(&self) -> Option<WriteCacheCounters> {
+        self.write_cache.as_ref().map(|cache| cache.counters)
+    }
+
+    /// What the read cache and read-ahead did; `None` where there is no read cache.
+    pub fn read_cache_counters(&self) -> Option<ReadCacheCounters> {
+        self.read_cache.as_ref().map(|cache| cache.counters)
+    }
+
+    /// How long completed reads, and completed writes (of bytes and of zeros), spent in each stage.
+    pub fn stage_times(&self) -> (StageTimes, StageTimes) {
+        (self.stage_times[0], self.stage_times[1])
+    }
+
+    /// Smallest and largest number of P/E cycles of any superblock.
+    pub fn erase_counts(&self) -> (u32, u32) {
+        fn span(counts: impl Iterator<Item = u32> + Clone) -> (u32, u32) {
+            (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0))
+        }
+        match &self.blocks {
+            Some(blocks) => span(blocks.space().erase_counts()),
+            None => span(self.ftl.superblocks.blocks.iter().map(|block| block.erase_count)),
+        }
+    }
+
+    /// What the flash has done since the drive is new: times of channels and dies, counts and waits by class of command,
+    /// retries, suspensions, energy.
+    pub fn flash_statistics(&self) -> &Statistics {
+        self.flash.statistics()
+    }
+
+    /// How many superblocks have gone through how many P/E cycles; empty for media that need no erase.
     pub fn erase_histogram(&self) -> BTreeMap<u32, u64> {
         let mut histogram = BTreeMap::new();
-        for block in &self.ftl.superblocks.blocks {
-            *histogram.entry(block.erase_count).or_default() += 1;
+        let mut count = |erases: u32| *histogram.entry(erases).or_default() += 1;
+        match &self.blocks {
+            _ if self.is_in_place() => {}
+            Some(blocks) => blocks.space().erase_counts().for_each(&mut count),
+            None => self.ftl.superblocks.blocks.iter().for_each(|block| count(block.erase_count)),
         }
         histogram
+    }
+
+    /// Logical pages that are mapped, and the sum of what the superblocks count as valid: the same number.
+    pub fn mapped_and_valid_pages(&self) -> (u64, u64) {
+        let valid = self.ftl.superblocks.blocks.iter().map(|block| u64::from(block.valid)).sum();
+        (self.ftl.mapped_pages(), valid)
+    }
+
+    /// Bytes of host data that are in the write cache or the write buffer and not on flash, at most.
+    pub fn buffered_bytes(&self) -> u64 {
+        let cached = self.write_cache.as_ref().map_or(0, |cache| cache.held_pages());
+        self.buffer.used_bytes + u64::from(cached) * self.page.bytes()
     }
 
     /// Checks the invariants of the whole drive; takes time proportional to its size.
@@ -143,19 +245,32 @@ impl SimulatedSsd {
     /// Says which one is broken: each logical page maps to one valid slot and back; valid counts are those of the map;
     /// what the write buffer counts is what is not on flash.
     pub fn check_invariants(&self) -> Result<(), String> {
-        self.ftl.check()?;
-        let superpages = self.ftl.host_superpages().iter();
-        let buffered: u64 = superpages.map(|&superpage| u64::from(self.ftl.superpages[superpage].host_pages())).sum();
-        let parked = self.parked_pages.taken() as u64;
-        if buffered + parked != self.buffer.used_pages {
-            let (used, held) = (self.buffer.used_pages, buffered + parked);
-            return Err(format!("the write buffer counts {used} pages and holds {held}"));
+        match &self.blocks {
+            Some(blocks) => blocks.space().check()?,
+            None => self.ftl.check()?,
         }
-        let known = self.in_drive as usize + self.host_queue.len() + self.completed.len();
+        let superpages = self.ftl.host_superpages().iter();
+        let buffered: u64 = superpages.map(|&superpage| u64::from(self.ftl.superpages[superpage].held_bytes)).sum();
+        let leaving = self.write_cache.as_ref().map_or(0, |cache| cache.leaving_bytes);
+        let (used, held) = (self.buffer.used_bytes, buffered + self.buffer.parked_bytes + leaving);
+        if used != held {
+            return Err(format!("the write buffer counts {used} bytes and holds {held}"));
+        }
+        self.write_cache.as_ref().map_or(Ok(()), |cache| cache.check())?;
+        self.read_cache.as_ref().map_or(Ok(()), |cache| cache.check())?;
+        let known = self.in_drive as usize + self.queues.waiting() + self.completed.len();
         if known != self.outstanding {
             return Err(format!("{} requests are outstanding, {known} are known", self.outstanding));
         }
         Ok(())
+    }
+
+    /// Whether no logical page has a place yet.
+    pub(crate) fn is_unmapped(&self) -> bool {
+        match &self.blocks {
+            Some(blocks) => blocks.space().is_empty(),
+            None => self.ftl.is_empty(),
+        }
     }
 
     fn is_in_place(&self) -> bool {
@@ -164,17 +279,29 @@ impl SimulatedSsd {
 
     /// Where a logical page is.
     pub(crate) fn locate(&self, logical_page: u32) -> Location {
-        if self.is_in_place() { Location::Flash(logical_page) } else { self.ftl.locate(logical_page) }
+        match self.config.ftl.mapping {
+            Mapping::Page => self.ftl.locate(logical_page),
+            _ => self.slot_of(logical_page).map_or(Location::Nowhere, Location::Flash),
+        }
     }
 
     /// The slot whose bytes are a logical page's.
     pub(crate) fn slot_of(&self, logical_page: u32) -> Option<u32> {
-        if self.is_in_place() { Some(logical_page) } else { self.ftl.slot_of(logical_page) }
+        match &self.blocks {
+            Some(blocks) => blocks.space().slot_of(logical_page),
+            None if self.is_in_place() => Some(logical_page),
+            None => self.ftl.slot_of(logical_page),
+        }
     }
 
     /// Forgets a logical page; gives the slot whose bytes go with it.
     pub(crate) fn forget(&mut self, logical_page: u32) -> Option<u32> {
-        if self.is_in_place() { Some(logical_page) } else { self.ftl.trim(logical_page) }
+        let in_place = self.is_in_place();
+        match &mut self.blocks {
+            Some(blocks) => blocks.space_mut().trim(logical_page),
+            None if in_place => Some(logical_page),
+            None => self.ftl.trim(logical_page),
+        }
     }
 
     /// Where a slot is, with everything that is sensed by one command with it.
@@ -190,9 +317,15 @@ impl SimulatedSsd {
     /// Takes requests from the host's queue for as long as the drive's queue has a place.
     fn take_commands(&mut self) {
         while self.in_drive < self.config.host.queue_depth {
-            let Some(request) = self.host_queue.pop_front() else { return };
+            let Some(request) = self.queues.pop(&mut self.active) else { return };
             self.in_drive += 1;
+            self.active[request].taken_ns = self.now_ns;
             let ready_ns = self.host.take_command(self.now_ns);
+            if let Some(range) = self.range_of(request) {
+                let [before, last] = self.expected;
+                self.expected = [last, range.first_page()];
+                self.ftl.expect(range.first_page(), before);
+            }
             let ready_ns = match &self.active[request].request {
                 Some(r) if r.operation == Operation::Write => self.host.receive(ready_ns, r.length.bytes()),
                 _ => ready_ns,
@@ -204,13 +337,40 @@ impl SimulatedSsd {
     /// A command has its first effect.
     fn start(&mut self, request: u32) {
         let Some(operation) = self.active[request].request.as_ref().map(|r| r.operation) else { return };
+        self.active[request].ready_ns = self.now_ns;
+        let is_mapped = operation != Operation::Flush;
+        if !is_mapped || self.translate(request) {
+            self.start_translated(request, operation);
+        }
+    }
+
+    /// All entries of the page map that a request needs are there.
+    pub(crate) fn translated(&mut self, request: u32) {
+        let Some(operation) = self.active[request].request.as_ref().map(|r| r.operation) else { return };
+        self.start_translated(request, operation);
+    }
+
+    fn start_translated(&mut self, request: u32, operation: Operation) {
         match (operation, self.config.ftl.mapping) {
             (Operation::Read, _) => self.start_read(request),
-            (Operation::Write, Mapping::Page) => self.start_write(request),
-            (Operation::Write, Mapping::InPlace) => self.start_write_in_place(request),
+            (Operation::Write | Operation::WriteZeroes, Mapping::Page | Mapping::Block | Mapping::Fast) => {
+                self.start_write(request)
+            }
+            (Operation::Write | Operation::WriteZeroes, Mapping::InPlace) => self.start_write_in_place(request),
             (Operation::Trim, _) => self.trim(request),
             (Operation::Flush, Mapping::Page) => self.start_flush(request),
-            (Operation::Flush, Mapping::InPlace) => self.complete(request),
+            (Operation::Flush, _) => self.finish(request),
+        }
+    }
+
+    /// All is done for a request that is no read: the host is told, once the DRAM and the link have done their part.
+    pub(crate) fn finish(&mut self, request: u32) {
+        let ready_ns = self.active[request].finish_ns.max(self.now_ns);
+        let posted_ns = self.host.post_completion(ready_ns);
+        if posted_ns > self.now_ns {
+            self.events.schedule(posted_ns, Event::Completed { request });
+        } else {
+            self.complete(request);
         }
     }
 
@@ -218,8 +378,14 @@ impl SimulatedSsd {
     pub(crate) fn complete(&mut self, request: u32) {
         let active = &mut self.active[request];
         let Some(done) = active.request.take() else { return };
-        let (submitted_at, is_refused) = (active.submitted_at, active.is_refused);
+        let Active { submitted_at, taken_ns, queue, failed, is_refused, .. } = *active;
+        match done.operation {
+            Operation::Read => self.stage_times[0].add(active, self.now_ns),
+            operation if operation.writes() => self.stage_times[1].add(active, self.now_ns),
+            _ => {}
+        }
         self.active.give_back(request);
+        self.queues.answered(queue);
         let counters = &mut self.counters;
         match done.operation {
             _ if is_refused => {}
@@ -232,14 +398,23 @@ impl SimulatedSsd {
                     (counters.host_writes + 1, counters.host_bytes_written + done.length)
             }
             Operation::Trim => counters.trims += 1,
+            Operation::WriteZeroes => {
+                (counters.zero_writes, counters.bytes_zeroed) =
+                    (counters.zero_writes + 1, counters.bytes_zeroed + done.length)
+            }
             Operation::Flush => counters.flushes += 1,
         }
         self.completed.push_back(Completion {
             tag: done.tag,
             operation: done.operation,
             submitted_at,
+            started_at: Nanos(taken_ns),
             completed_at: Nanos(self.now_ns),
-            result: if is_refused { Err(BlockError::ReadOnly) } else { Ok(()) },
+            result: match (failed, is_refused) {
+                (true, _) => Err(uncorrectable(&done)),
+                (_, true) => Err(BlockError::ReadOnly),
+                _ => Ok(()),
+            },
             buffer: done.buffer,
         });
         self.in_drive -= 1;
@@ -251,30 +426,76 @@ impl SimulatedSsd {
             Event::Command { request } => return self.start(request),
             Event::Dispatch { request } => return self.dispatch(request),
             Event::Completed { request } => return self.complete(request),
+            Event::WriteBack { entry } => return self.fill_cached(entry),
             Event::ArrayDone { die } => self.flash.array_done(die, self.now_ns, &mut self.events),
             Event::TransferDone { channel } => self.flash.transfer_done(channel, self.now_ns, &mut self.events),
+            Event::Decoded { op } => Some(self.flash.decoded(op, self.now_ns)),
         };
         if let Some(finished) = finished {
             self.flash_op_finished(&finished);
         }
     }
 
+    /// A write whose partial pages are filled up goes to the part of the controller that its FTL needs.
+    pub(crate) fn write_filled(&mut self, request: u32) {
+        match self.config.ftl.mapping {
+            Mapping::Page => self.enqueue_write(request),
+            Mapping::InPlace => self.program_in_place(request),
+            Mapping::Block | Mapping::Fast => self.write_block_mapped(request),
+        }
+    }
+
     fn flash_op_finished(&mut self, finished: &Finished) {
+        if let (true, Owner::Read { request } | Owner::Fill { request }) = (finished.failed, finished.op.owner) {
+            self.active[request].failed = true;
+        }
+        self.count_command(finished);
         match finished.op.owner {
             Owner::None => {}
             Owner::Read { request } => self.read_op_finished(request, finished),
             Owner::Fill { request } => {
                 self.active[request].pending -= 1;
-                match (self.active[request].pending, self.config.ftl.mapping) {
-                    (0, Mapping::Page) => self.enqueue_write(request),
-                    (0, Mapping::InPlace) => self.program_in_place(request),
-                    _ => {}
+                if self.active[request].pending == 0 {
+                    self.write_filled(request);
                 }
             }
+            Owner::CacheFill { entry } => self.place_cached(entry),
+            Owner::ReadAhead { load } => self.load_finished(load, finished.transfer_ns),
             Owner::InPlace { request } => self.one_less_pending(request),
             Owner::Superpage { superpage } => self.program_op_finished(superpage, finished.failed),
+            owner @ (Owner::MapLoad { .. } | Owner::MapUpdate { .. }) => self.translation_page_read(owner),
             Owner::Gc { unit } => self.collection_read_finished(unit, finished.op.at),
             Owner::Erase { unit, block } => self.erase_finished(unit, block, finished.failed),
+        }
+    }
+
+    /// Counts a flash command that has ended, page by page.
+    fn count_command(&mut self, finished: &Finished) {
+        let (counters, planes) = (&mut self.flash_counters, u64::from(finished.op.at.planes));
+        match finished.op.kind {
+            FlashOpKind::Read => counters.pages_read += planes,
+            FlashOpKind::Program => counters.pages_programmed += planes,
+            FlashOpKind::Erase => counters.blocks_erased += planes,
+        }
+    }
+
+    /// Waits for the next completion, but not beyond `deadline`; `None` when the clock has come to the deadline first.
+    ///
+    /// What completes exactly at the deadline is given back before the clock stops there.
+    ///
+    /// # Errors
+    /// Never; it has the form of [`BlockDevice::wait`].
+    pub fn wait_until(&mut self, deadline: Nanos) -> Result<Option<Completion>, BlockError> {
+        loop {
+            if let Some(completion) = self.completed.pop_front() {
+                self.outstanding -= 1;
+                return Ok(Some(completion));
+            }
+            if self.events.next_time().is_none_or(|time_ns| time_ns > deadline.0) {
+                self.now_ns = self.now_ns.max(deadline.0);
+                return Ok(None);
+            }
+            self.step();
         }
     }
 
@@ -284,8 +505,15 @@ impl SimulatedSsd {
         debug_assert!(time_ns >= self.now_ns, "time never runs back");
         self.now_ns = time_ns;
         self.handle(event);
+        self.flash.settle(self.now_ns, &mut self.events);
         true
     }
+}
+
+#[cold]
+fn uncorrectable(request: &Request) -> BlockError {
+    let Request { operation, offset, length, .. } = *request;
+    BlockError::Uncorrectable { operation, offset, length }
 }
 
 impl BlockDevice for SimulatedSsd {
@@ -300,9 +528,10 @@ impl BlockDevice for SimulatedSsd {
     fn submit(&mut self, request: Request) -> Result<(), BlockError> {
         self.info.check(&request)?;
         let index = self.active.take();
+        let queue = request.queue;
         self.active[index].start(request, Nanos(self.now_ns));
         self.outstanding += 1;
-        self.host_queue.push_back(index);
+        self.queues.push(&mut self.active, index, queue);
         self.take_commands();
         Ok(())
     }

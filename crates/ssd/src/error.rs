@@ -19,6 +19,14 @@ pub enum SsdError {
         /// The parser's words, with line and column.
         reason: String,
     },
+    /// A drive cannot be put into a state.
+    #[error("{state}: {reason}")]
+    Precondition {
+        /// The state.
+        state: &'static str,
+        /// Why not.
+        reason: String,
+    },
     /// A value makes no sense, alone or beside the others.
     #[error("{path}: {key} = {value}: {reason}")]
     Impossible {

@@ -43,10 +43,18 @@ pub mod flash;
 pub mod ftl;
 pub mod host;
 mod list;
+mod memory;
 mod payload;
+mod precondition;
 mod preset;
+mod recency;
+pub mod simulation;
+pub mod theory;
 
 pub use config::DeviceConfig;
+pub use controller::read_cache::ReadCacheCounters;
+pub use controller::write_cache::WriteCacheCounters;
 pub use device::SimulatedSsd;
 pub use error::SsdError;
+pub use host::StageTimes;
 pub use preset::{PRESETS, Preset};

@@ -29,6 +29,11 @@ impl<T: Default> Slab<T> {
         self.slots.len() - self.free.len()
     }
 
+    /// Slots, in use or not.
+    pub(crate) fn slots(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
     /// Gives a slot back.
     pub(crate) fn give_back(&mut self, index: u32) {
         debug_assert!(!self.free.contains(&index), "slot {index} is given back twice");
@@ -89,6 +94,32 @@ impl Fifo {
         Some(index)
     }
 
+    /// Takes the slots for which `wanted` says `true` out of the middle, in their order, until it says `None`.
+    pub(crate) fn extract<T: Linked + Default>(
+        &mut self,
+        slab: &mut Slab<T>,
+        mut wanted: impl FnMut(&T) -> Option<bool>,
+        into: &mut Vec<u32>,
+    ) {
+        let (mut at, old) = (self.head, std::mem::take(self));
+        while at != NONE {
+            let next = *slab[at].next();
+            match wanted(&slab[at]) {
+                Some(true) => into.push(at),
+                Some(false) => self.push(slab, at),
+                None => break,
+            }
+            at = next;
+        }
+        if at != NONE {
+            match self.tail {
+                NONE => self.head = at,
+                tail => *slab[tail].next() = at,
+            }
+            self.tail = old.tail;
+        }
+    }
+
     /// The first slot.
     pub(crate) fn peek(&self) -> Option<u32> {
         (self.head != NONE).then_some(self.head)
@@ -106,6 +137,25 @@ mod tests {
         fn next(&mut self) -> &mut u32 {
             &mut self.0
         }
+    }
+
+    #[test]
+    fn slots_are_taken_out_of_the_middle_and_the_others_keep_their_order() {
+        let mut slab = Slab::<Node>::default();
+        let mut fifo = Fifo::default();
+        for _ in 0..6 {
+            let index = slab.take();
+            fifo.push(&mut slab, index);
+        }
+        let (mut seen, mut taken) = (0, Vec::new());
+        let wanted = |_: &Node| {
+            seen += 1;
+            (seen < 5).then_some(seen % 2 == 1)
+        };
+        fifo.extract(&mut slab, wanted, &mut taken);
+        assert_eq!(taken, [0, 2]);
+        fifo.push(&mut slab, 0);
+        assert_eq!(std::iter::from_fn(|| fifo.pop(&mut slab)).collect::<Vec<_>>(), [1, 3, 4, 5, 0]);
     }
 
     #[test]

@@ -3,7 +3,10 @@
 //! Content is keyed by *physical* position, so that reading data back goes through the mapping as on a real drive: a
 //! mistake in the FTL shows as wrong bytes. Requests without payload store nothing and cost nothing here.
 
+use flashwise_block::{Operation, Request};
 use rustc_hash::FxHashMap;
+
+use crate::controller::PageSpan;
 
 /// Contents of physical slots; a slot without an entry holds zeros.
 pub(crate) struct Payload {
@@ -30,6 +33,38 @@ impl Payload {
     pub(crate) fn write(&mut self, slot: u32, from: usize, bytes: &[u8]) {
         let page = self.pages.entry(slot).or_insert_with(|| vec![0; self.page_bytes].into());
         page[from..from + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Brings what a write says of a page to a slot.
+    pub(crate) fn store(&mut self, slot: u32, span: PageSpan, request: &Request) {
+        match (&request.buffer, request.operation) {
+            (_, Operation::WriteZeroes) => self.zero(slot, span.from, span.to),
+            (Some(buffer), _) => {
+                self.write(slot, span.from, &buffer[span.in_buffer..span.in_buffer + span.len()]);
+            }
+            (None, _) if span.is_whole() => self.discard(slot),
+            (None, _) => {}
+        }
+    }
+
+    /// A slot's whole content, if it has any.
+    pub(crate) fn copy_of(&self, slot: u32) -> Option<Box<[u8]>> {
+        self.pages.get(&slot).cloned()
+    }
+
+    /// Takes a slot's whole content out.
+    pub(crate) fn take(&mut self, slot: u32) -> Option<Box<[u8]>> {
+        if self.pages.is_empty() { None } else { self.pages.remove(&slot) }
+    }
+
+    /// Puts a whole content into a slot; none means zeros.
+    pub(crate) fn put(&mut self, slot: u32, content: Option<Box<[u8]>>) {
+        match content {
+            Some(content) => {
+                self.pages.insert(slot, content);
+            }
+            None => self.discard(slot),
+        }
     }
 
     /// Fills `from..to` of a slot with zeros.

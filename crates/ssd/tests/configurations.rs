@@ -6,8 +6,8 @@ mod support;
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Operation, Request};
 use flashwise_ssd::config::{
-    BadBlocksConfig, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, Interface, Placement, StaticOrder,
-    StaticWearLevelling, WearLevellingConfig,
+    BadBlocksConfig, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, Interface, Mapping, MappingCacheConfig,
+    Placement, StaticOrder, StaticWearLevelling, WearLevellingConfig,
 };
 use flashwise_ssd::{DeviceConfig, Preset, SimulatedSsd};
 use proptest::prelude::*;
@@ -55,8 +55,9 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
     let placement =
         prop::sample::select(vec![Placement::Stripe, Placement::Static, Placement::RoundRobin, Placement::LeastLoaded]);
     let ftl = (placement, prop::sample::select(StaticOrder::all()), any::<bool>(), 0_u32..3);
-    let reclaiming = (gc(), wear());
-    (groups, shape, rest, ftl, reclaiming).prop_map(|(groups, shape, rest, ftl, (gc, (levelling, bad)))| {
+    let mapping = (prop::sample::select(vec![Mapping::Page, Mapping::Page, Mapping::Block, Mapping::Fast]), 0_u64..300);
+    let reclaiming = (gc(), wear(), mapping);
+    (groups, shape, rest, ftl, reclaiming).prop_map(|(groups, shape, rest, ftl, (gc, (levelling, bad), mapping))| {
         let (fill, plp, sata, depth, buffer, stripe) = rest;
         let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
         let flash = &mut config.flash;
@@ -67,6 +68,7 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
         (config.ftl.placement, config.ftl.static_order) = (ftl.0, ftl.1);
         config.ftl.superpage_planes = ftl.2.then_some(1);
         config.ftl.logical_page_bytes = (4096 << ftl.3).min(shape.3);
+        choose_mapping(&mut config, mapping);
         let page = config.ftl.logical_page_bytes;
         config.ftl.stripe_bytes = stripe * config.superpage_bytes();
         (config.ftl.gc, config.ftl.wear_levelling, config.ftl.bad_blocks) = (gc, levelling, bad);
@@ -86,6 +88,24 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
         config.capacity_bytes = ((usable * fill) as u64 / page * page).max(page);
         config
     })
+}
+
+/// Sets a mapping with all that it needs; `entries` below 150 stand for a page map that is cached.
+fn choose_mapping(config: &mut DeviceConfig, (mapping, entries): (Mapping, u64)) {
+    config.ftl.mapping = mapping;
+    if mapping != Mapping::Page {
+        (config.ftl.superpage_channels, config.ftl.superpage_ways) = (1, 1);
+        (config.ftl.superpage_planes, config.ftl.logical_page_bytes) = (Some(1), config.flash.page_bytes);
+    } else if entries > 0 && entries < 150 {
+        config.ftl.mapping_cache = Some(MappingCacheConfig {
+            capacity_bytes: entries * 8,
+            cached_entry_bytes: 8,
+            stored_entry_bytes: 64,
+            load_bytes: None,
+            stored_at_start: entries % 2 == 0,
+            deferred_write_back: entries % 3 == 0,
+        });
+    }
 }
 
 /// Superblocks of a unit that are not for the host's data: free, open or waiting, under way, and bad ones.

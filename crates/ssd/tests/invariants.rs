@@ -6,7 +6,10 @@ mod support;
 use std::collections::BTreeMap;
 
 use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Nanos, Operation, Request, execute};
-use flashwise_ssd::config::Placement;
+use flashwise_ssd::config::{
+    CacheFlush, CachePolicy, DataTransfer, Mapping, MappingCacheConfig, PartialPages, Placement, ReadAheadConfig,
+    ReadCacheConfig, WriteCacheConfig, WritePolicy,
+};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
 use support::tiny;
@@ -22,6 +25,18 @@ fn small_drives() -> Vec<DeviceConfig> {
         tiny("toshiba-xg5", ByteSize::mib(7), 13, 4),
         plane_by_plane(Placement::Static),
         plane_by_plane(Placement::LeastLoaded),
+        caching_the_map(Placement::Stripe),
+        caching_the_map(Placement::Static),
+        mapping_blocks(Mapping::Block),
+        mapping_blocks(Mapping::Fast),
+        with_write_cache(tiny("samsung-960-evo", ByteSize::mib(7), 13, 4), CacheFlush::WhenFull),
+        with_write_cache(tiny("toshiba-xg5", ByteSize::mib(7), 13, 4), CacheFlush::Watermark),
+        with_write_cache(knowing_sectors(plane_by_plane(Placement::Static)), CacheFlush::Immediate),
+        with_write_cache(caching_the_map(Placement::Static), CacheFlush::WhenFull),
+        with_write_cache(knowing_sectors(plane_by_plane(Placement::RoundRobin)), CacheFlush::Watermark),
+        writing_through(knowing_sectors(plane_by_plane(Placement::LeastLoaded))),
+        reading_ahead(tiny("toshiba-xg5", ByteSize::mib(7), 13, 4)),
+        reading_ahead(with_write_cache(plane_by_plane(Placement::Static), CacheFlush::WhenFull)),
         tiny("micron-m500", ByteSize(3 << 20), 12, 8),
         xpoint,
     ]
@@ -35,6 +50,72 @@ fn plane_by_plane(placement: Placement) -> DeviceConfig {
     config.ftl.logical_page_bytes = config.flash.page_bytes;
     config.controller.write_buffer_bytes = ByteSize::kib(64).bytes();
     config.check("plane by plane").unwrap();
+    config
+}
+
+/// The drive with a write cache of 40 pages and DRAM that takes its time.
+fn with_write_cache(mut config: DeviceConfig, flush: CacheFlush) -> DeviceConfig {
+    config.controller.write_cache = Some(WriteCacheConfig {
+        bytes: 40 * config.ftl.logical_page_bytes,
+        policy: if flush == CacheFlush::Watermark { CachePolicy::Fifo } else { CachePolicy::Lru },
+        flush,
+        high_watermark: 0.7,
+        low_watermark: 0.2,
+        hot_window_ns: (flush == CacheFlush::Immediate).then_some(2_000_000),
+    });
+    (config.controller.dram_ns_per_access, config.controller.dram_bytes_per_s) = (26, 200_000_000);
+    config.check("write cache").unwrap();
+    config
+}
+
+/// The drive, remembering which parts of a page hold data.
+fn knowing_sectors(mut config: DeviceConfig) -> DeviceConfig {
+    config.ftl.partial_pages = PartialPages::Sectors;
+    config
+}
+
+/// The drive, whose writes complete when they are on flash.
+fn writing_through(mut config: DeviceConfig) -> DeviceConfig {
+    config.controller.write_policy = WritePolicy::Through;
+    config.host.data_transfer = DataTransfer::StoreAndForward;
+    config.check("writing through").unwrap();
+    config
+}
+
+/// The drive with a read cache of 64 pages, reading 16 pages ahead.
+fn reading_ahead(mut config: DeviceConfig) -> DeviceConfig {
+    config.controller.read_cache =
+        Some(ReadCacheConfig { bytes: 64 * config.ftl.logical_page_bytes, policy: CachePolicy::Lru });
+    config.controller.read_ahead = Some(ReadAheadConfig { pages: 16, streams: 2, trigger: 2 });
+    config.host.data_transfer = DataTransfer::WholeRequest;
+    config.check("reading ahead").unwrap();
+    config
+}
+
+/// A drive that holds a hundred entries of its page map in memory and the rest on flash.
+fn caching_the_map(placement: Placement) -> DeviceConfig {
+    let mut config = if placement == Placement::Stripe {
+        tiny("samsung-960-evo", ByteSize::mib(7), 13, 4)
+    } else {
+        plane_by_plane(placement)
+    };
+    config.ftl.mapping_cache = Some(MappingCacheConfig {
+        capacity_bytes: 800,
+        cached_entry_bytes: 8,
+        stored_entry_bytes: 64,
+        load_bytes: None,
+        stored_at_start: false,
+        deferred_write_back: false,
+    });
+    config.check("caching the map").unwrap();
+    config
+}
+
+/// The same with an FTL that maps blocks.
+fn mapping_blocks(mapping: Mapping) -> DeviceConfig {
+    let mut config = plane_by_plane(Placement::Static);
+    config.ftl.mapping = mapping;
+    config.check("mapping blocks").unwrap();
     config
 }
 
@@ -54,6 +135,7 @@ fn step() -> impl Strategy<Value = Step> {
         5 => Just(Operation::Write),
         3 => Just(Operation::Read),
         1 => Just(Operation::Trim),
+        1 => Just(Operation::WriteZeroes),
         1 => Just(Operation::Flush),
     ];
     (operation, any::<bool>(), 0_u64..4096, 1_u64..300, any::<u8>(), any::<bool>()).prop_map(
@@ -67,8 +149,9 @@ struct Pair {
     model: BTreeMap<u64, u8>,
     /// What each read in flight must give, by tag.
     expected: BTreeMap<u64, Vec<u8>>,
-    /// Sectors of the writes and trims in flight; a request that touches one waits.
-    busy: Vec<(u64, u64)>,
+    /// Sectors of the requests in flight, and whether they change them. A drive may do requests in any order, so a
+    /// request waits for those that touch the same sectors, unless both are reads.
+    busy: Vec<(u64, u64, bool)>,
     tag: u64,
     last_completion: Nanos,
 }
@@ -78,7 +161,9 @@ impl Pair {
         let capacity = self.drive.info().capacity.bytes() / SECTOR;
         let sector = step.sector % capacity;
         let sectors = step.sectors.min(capacity - sector);
-        let overlaps = self.busy.iter().any(|&(from, to)| sector < to && from < sector + sectors);
+        let overlaps = self.busy.iter().any(|&(from, to, changes)| {
+            sector < to && from < sector + sectors && (changes || step.operation != Operation::Read)
+        });
         if overlaps || !step.together || step.operation == Operation::Flush {
             self.drain();
         }
@@ -102,11 +187,14 @@ impl Pair {
                 self.expected.insert(self.tag, bytes);
                 Request::read(offset, length).with_buffer(IoBuffer::zeroed(length.bytes() as usize))
             }
+            Operation::WriteZeroes => {
+                self.remember(sector, sectors, None);
+                let request = Request::write_zeroes(offset, length);
+                if step.fua { request.with_fua() } else { request }
+            }
             Operation::Flush => Request::flush(),
         };
-        if step.operation != Operation::Read {
-            self.busy.push((sector, sector + sectors));
-        }
+        self.busy.push((sector, sector + sectors, step.operation != Operation::Read));
         self.drive.submit(request.tagged(self.tag)).unwrap();
     }
 

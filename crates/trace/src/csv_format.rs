@@ -42,6 +42,10 @@ impl From<csv::Error> for TraceError {
         match error.into_kind() {
             csv::ErrorKind::Io(io) => Self::Io(io),
             csv::ErrorKind::Deserialize { err, .. } => Self::Malformed { line, reason: err.to_string() },
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                Self::Malformed { line, reason: format!("it has {len} fields, the header {expected_len}") }
+            }
+            csv::ErrorKind::Utf8 { err, .. } => Self::Malformed { line, reason: err.to_string() },
             other => Self::Malformed { line, reason: format!("{other:?}") },
         }
     }
@@ -72,19 +76,69 @@ pub fn write_csv(trace: &IoTrace, out: impl Write) -> Result<(), TraceError> {
 /// # Errors
 /// At the first line that does not parse, with its number, or when the reader fails.
 pub fn read_csv(input: impl Read) -> Result<IoTrace, TraceError> {
-    let mut records = Vec::new();
-    for row in csv::Reader::from_reader(input).deserialize() {
-        let row: Row = row?;
-        records.push(IoRecord {
+    let records = CsvRecords::new(csv::Reader::from_reader(input))?.collect::<Result<_, _>>()?;
+    Ok(IoTrace { records })
+}
+
+/// The records of a trace, one line at a time.
+#[derive(Debug)]
+pub(crate) struct CsvRecords<R> {
+    reader: csv::Reader<R>,
+    header: csv::StringRecord,
+    /// The line that was read last.
+    row: csv::StringRecord,
+}
+
+impl<R: Read> CsvRecords<R> {
+    /// Each line is a record: quotes are nothing special, so that no record is longer than a line.
+    pub(crate) fn unquoted(input: R) -> Result<Self, TraceError> {
+        Self::new(csv::ReaderBuilder::new().quoting(false).from_reader(input))
+    }
+
+    fn new(mut reader: csv::Reader<R>) -> Result<Self, TraceError> {
+        let header = reader.headers()?.clone();
+        Ok(Self { reader, header, row: csv::StringRecord::new() })
+    }
+
+    /// Number of the line that was read last, the header being 1.
+    pub(crate) fn line(&self) -> u64 {
+        self.row.position().map_or_else(|| self.reader.position().line(), csv::Position::line)
+    }
+
+    /// The error with the column's name and the value, where one value is to blame.
+    fn named(&self, error: csv::Error) -> TraceError {
+        let told = match error.kind() {
+            csv::ErrorKind::Deserialize { err, .. } => err.field().and_then(|field| {
+                let field = usize::try_from(field).ok()?;
+                Some(format!("{} is '{}': {}", self.header.get(field)?, self.row.get(field)?, err.kind()))
+            }),
+            _ => None,
+        };
+        told.map_or_else(|| error.into(), |reason| TraceError::Malformed { line: self.line(), reason })
+    }
+
+    fn read(&mut self) -> Result<Option<IoRecord>, TraceError> {
+        if !self.reader.read_record(&mut self.row)? {
+            return Ok(None);
+        }
+        let row: Row = self.row.deserialize(Some(&self.header)).map_err(|error| self.named(error))?;
+        Ok(Some(IoRecord {
             at: Nanos(row.at_ns),
             operation: row.operation,
             role: row.role,
             offset: ByteSize(row.offset_bytes),
             length: ByteSize(row.length_bytes),
             latency: Nanos(row.latency_ns),
-        });
+        }))
     }
-    Ok(IoTrace { records })
+}
+
+impl<R: Read> Iterator for CsvRecords<R> {
+    type Item = Result<IoRecord, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 //! An [`IoTrace`] is captured by the SQLite VFS and read by `flashwise audit`. It can be saved as CSV, one line a
 //! request, and read back.
 //!
-//! What it is not yet: a reader of other tools' formats.
+//! A [`workload`] is what a simulation or a benchmark asks of a drive: synthetic requests, or a recorded trace, of
+//! flashwise, MQSim or DiskSim, replayed.
 
 mod csv_format;
+pub mod workload;
 
 pub use csv_format::{TraceError, read_csv, write_csv};
 

@@ -122,6 +122,35 @@ fn what_the_file_says_of_itself_survives() {
 }
 
 #[test]
+fn a_database_that_has_the_page_size_already_is_told_of_hot_locations_alone() {
+    let shop = Shop::new(WORK);
+    Connection::open(shop.path("shop.db")).unwrap().execute_batch("PRAGMA page_size = 65536; VACUUM").unwrap();
+    let c = run(&shop.options());
+    let applied: Vec<_> = c.applied.iter().map(|applied| applied.name.as_str()).collect();
+    assert_eq!(applied, ["use-hot-locations"]);
+    assert_eq!(c.default_page_size, c.before, "one and the same run");
+}
+
+#[test]
+fn a_database_in_wal_mode_is_told_to_be_measured_with_a_rollback_journal() {
+    let shop = Shop::new("SELECT 1;");
+    assert!(!run(&shop.options()).workload.summary.contains("write-ahead log"));
+    Connection::open(shop.path("shop.db")).unwrap().execute_batch("PRAGMA journal_mode = WAL").unwrap();
+    assert!(run(&shop.options()).workload.summary.contains("uses a write-ahead log"));
+}
+
+#[test]
+fn nothing_is_measured_when_a_result_could_not_be_saved() {
+    let shop = Shop::new("SELECT 1;");
+    std::os::unix::fs::symlink(shop.path("nowhere"), shop.path("dangling.db")).unwrap();
+    for (path, word) in [("dangling.db", "exists"), ("none/saved.db", "there is no directory")] {
+        let error = fit(&FitOptions { save_database: Some(shop.path(path)), ..shop.options() }, &mut Silent);
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(path) && error.contains(word), "{error}");
+    }
+}
+
+#[test]
 fn reads_and_writes_are_told_apart_and_the_page_size_of_the_file_is_the_default_run() {
     let shop = Shop::new(WORK);
     let c = run(&shop.options());

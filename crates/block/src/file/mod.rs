@@ -107,7 +107,9 @@ pub struct FileDevice {
 struct InFlight {
     request: Request,
     submitted_at: Nanos,
-    /// Where a read without a buffer of its own goes.
+    /// When the engine got it.
+    started_at: Nanos,
+    /// Where a read without a buffer of its own goes, or the zeros of a write of zeros.
     sink: Option<IoBuffer>,
 }
 
@@ -199,7 +201,8 @@ impl FileDevice {
     fn dispatch(&mut self) -> bool {
         let mut any = false;
         while let Some(&slot) = self.free.last() {
-            let Some(flight) = self.host_queue.pop_front() else { break };
+            let Some(mut flight) = self.host_queue.pop_front() else { break };
+            flight.started_at = self.now();
             self.free.pop();
             let job = Self::job(self.slots[slot].insert(flight), &mut self.pool, &mut self.noise);
             // SAFETY: the job points into the slot's own buffer or sink, which nobody touches and nothing drops until
@@ -233,6 +236,11 @@ impl FileDevice {
                 };
                 Job::Write { start, length, offset, durable: request.fua }
             }
+            Operation::WriteZeroes => {
+                let zeros = sink.insert(pool.take(length as usize));
+                zeros.fill(0);
+                Job::Write { start: zeros.as_ptr(), length, offset, durable: request.fua }
+            }
             Operation::Trim => Job::Punch { offset, length: request.length.0 },
             Operation::Flush => Job::Sync,
         }
@@ -249,7 +257,7 @@ impl FileDevice {
 
     /// Turns what the engine says of a slot into a completion, and frees the slot.
     fn finish(&mut self, Done { slot, result, at }: Done) {
-        let Some(InFlight { request, submitted_at, sink }) = self.slots[slot].take() else {
+        let Some(InFlight { request, submitted_at, started_at, sink }) = self.slots[slot].take() else {
             debug_assert!(false, "slot {slot} is done twice");
             return;
         };
@@ -258,7 +266,7 @@ impl FileDevice {
             self.pool.give_back(sink);
         }
         let mut result = self.outcome(&request, result);
-        let durable = request.operation == Operation::Flush || request.operation == Operation::Write && request.fua;
+        let durable = request.operation == Operation::Flush || request.operation.writes() && request.fua;
         match (&result, &self.failed_flush) {
             (Ok(()), Some(earlier)) if durable => result = Err(earlier.clone()),
             (Err(error), None) if durable => self.failed_flush = Some(after_failed_flush(error)),
@@ -271,6 +279,7 @@ impl FileDevice {
             tag: request.tag,
             operation: request.operation,
             submitted_at,
+            started_at,
             completed_at: self.nanos_at(at),
             result,
             buffer: request.buffer,
@@ -284,6 +293,7 @@ impl FileDevice {
                 Operation::Read => "read",
                 Operation::Write => "write",
                 Operation::Trim => "trim",
+                Operation::WriteZeroes => "write of zeros",
                 Operation::Flush => return format!("flush of the scratch file in {}", self.info.name),
             };
             format!(
@@ -291,7 +301,7 @@ impl FileDevice {
                 request.length, request.offset.0, self.info.name
             )
         };
-        let moves_bytes = matches!(request.operation, Operation::Read | Operation::Write);
+        let moves_bytes = request.operation == Operation::Read || request.operation.writes();
         if result >= 0 && (!moves_bytes || result as u64 == request.length.0) {
             return Ok(());
         }
@@ -338,6 +348,10 @@ fn count(counters: &mut DeviceCounters, request: &Request) {
             counters.host_bytes_written += request.length;
         }
         Operation::Trim => counters.trims += 1,
+        Operation::WriteZeroes => {
+            counters.zero_writes += 1;
+            counters.bytes_zeroed += request.length;
+        }
         Operation::Flush => counters.flushes += 1,
     }
 }
@@ -361,7 +375,7 @@ impl BlockDevice for FileDevice {
             self.noise.get_or_insert_with(|| Noise::new(MAX_TRANSFER));
         }
         let submitted_at = self.now();
-        self.host_queue.push_back(InFlight { request, submitted_at, sink: None });
+        self.host_queue.push_back(InFlight { request, submitted_at, started_at: submitted_at, sink: None });
         self.turn(Patience::Now)
     }
 

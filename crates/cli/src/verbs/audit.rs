@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use flashwise_audit::{Finding, audit};
+use flashwise_audit::{Finding, Rule, audit, unjudged};
 use flashwise_report::render_findings;
 use flashwise_trace::read_csv;
 use serde::Serialize;
@@ -20,6 +20,14 @@ struct Document<'a> {
     trace: String,
     target: &'a str,
     findings: &'a [Finding],
+    /// The rules that the profile does not allow to be judged.
+    unjudged: Vec<Unjudged>,
+}
+
+#[derive(Serialize)]
+struct Unjudged {
+    rule: Rule,
+    reason: String,
 }
 
 /// Holds a trace against a profile.
@@ -35,8 +43,9 @@ pub fn run(options: &AuditArguments, output: &Output) -> Result<ExitCode, Failur
         trace: options.trace.display().to_string(),
         target: &profile.device.target,
         findings: &findings,
+        unjudged: unjudged(&profile).into_iter().map(|(rule, reason)| Unjudged { rule, reason }).collect(),
     };
-    output.print(&document, |style| render_findings(&findings, style))?;
+    output.print(&document, |style| render_findings(&findings, &profile, style))?;
     let violated = findings.iter().any(|finding| finding.violations > 0);
     Ok(if violated { ExitCode::from(VIOLATIONS) } else { ExitCode::SUCCESS })
 }

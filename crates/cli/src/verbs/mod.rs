@@ -5,13 +5,31 @@ pub mod device;
 pub mod fit;
 pub mod generate;
 pub mod learn;
+pub mod simulate;
 pub mod sqlite;
 
 use std::path::Path;
 
 use flashwise_profile::DeviceProfile;
+use flashwise_ssd::{DeviceConfig, SsdError};
 
 use crate::failure::Failure;
+
+/// A simulated drive's configuration: a preset, with or without `sim:` before it, or a TOML file.
+fn read_device(name: &str) -> Result<DeviceConfig, Failure> {
+    let name = name.strip_prefix("sim:").unwrap_or(name);
+    if !name.ends_with(".toml") && !name.contains('/') {
+        return Ok(DeviceConfig::preset(name)?);
+    }
+    let text = std::fs::read_to_string(name).map_err(|e| Failure::file(name.as_ref(), &e))?;
+    Ok(DeviceConfig::from_toml(&text, name)?)
+}
+
+impl From<SsdError> for Failure {
+    fn from(error: SsdError) -> Self {
+        flashwise_tune::TuneError::from(error).into()
+    }
+}
 
 /// Reads a profile.
 fn read_profile(path: &Path) -> Result<DeviceProfile, Failure> {

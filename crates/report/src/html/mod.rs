@@ -3,15 +3,22 @@
 mod comparison;
 mod plots;
 mod shell;
+mod simulation;
 mod tables;
 
 use flashwise_profile::DeviceProfile;
+use flashwise_ssd::simulation::Simulation;
 use flashwise_tune::Comparison;
 use maud::html;
 
 /// The page of one `fit`: the result first, then how it came about.
 pub fn comparison_page(comparison: &Comparison) -> String {
     comparison::page(comparison)
+}
+
+/// The page of one simulation: the figures, then how they came about over time.
+pub fn simulation_page(simulation: &Simulation) -> String {
+    simulation::page(simulation)
 }
 
 /// The page of one drive.

@@ -19,6 +19,7 @@ fn pages() -> Vec<String> {
         comparison_page(&optane),
         profile_page(&samsung.profile),
         profile_page(&optane.profile),
+        simulation_page(&sample::simulation()),
     ]
 }
 
@@ -46,6 +47,13 @@ fn every_page_is_well_formed_and_needs_nothing_from_elsewhere() {
 #[test]
 fn the_page_of_a_fit_says_the_result_first() {
     insta::assert_snapshot!(words(&comparison_page(&sample::samsung())));
+}
+
+#[test]
+fn the_page_of_a_simulation_has_its_figures_and_all_its_plots() {
+    let page = simulation_page(&sample::simulation());
+    insta::assert_snapshot!(words(&page));
+    assert_eq!(page.matches("<svg").count(), 1 + 4 + 1);
 }
 
 #[test]

@@ -12,6 +12,8 @@ const RIGHT: f64 = WIDTH - 14.0;
 const BOTTOM: f64 = HEIGHT - 40.0;
 /// Height of one row of the marks' labels above the plot.
 const MARK_ROW: f64 = 15.0;
+/// A line of more points than this is drawn without a dot for each.
+const MOST_DOTS: usize = 100;
 /// About the width of one letter of a label.
 const LETTER: f64 = 6.3;
 
@@ -161,7 +163,7 @@ impl LineChart {
                 polyline.line points=(line.join(" ")) {}
                 @for p in &series.points {
                     @let (x, y) = (at(self.px(p.x)), at(self.py(p.y, top)));
-                    circle.dot cx=(x) cy=(y) r="2.5" {}
+                    @if series.points.len() <= MOST_DOTS { circle.dot cx=(x) cy=(y) r="2.5" {} }
                     circle.touch cx=(x) cy=(y) r="9" { title { (p.words) } }
                 }
             }

@@ -3,8 +3,8 @@
 use flashwise_tune::Comparison;
 
 use super::layout::{Align, Ink, Screen, Text};
-use super::{Style, finding_list, parameter_table};
-use crate::text::{findings, gains, parameters, runs};
+use super::{Style, finding_list, parameter_table, unjudged};
+use crate::text::{gains, parameters, runs};
 
 pub(super) fn render(c: &Comparison, style: Style) -> String {
     let mut screen = Screen::new(style);
@@ -34,10 +34,7 @@ fn opening(screen: &mut Screen, c: &Comparison) {
 fn audit(screen: &mut Screen, c: &Comparison) {
     let after = (!c.applied.is_empty()).then_some(c.findings_after.as_slice());
     finding_list(screen, &c.findings, after);
-    if let Some(open) = findings::unjudged_sentence(&c.profile) {
-        screen.gap();
-        screen.paragraph(&open);
-    }
+    unjudged(screen, &c.profile);
 }
 
 fn applied(screen: &mut Screen, c: &Comparison) {

@@ -121,6 +121,12 @@ impl Screen {
         self.columns(&[3, 9], details.into_iter().map(row).collect());
     }
 
+    /// Names and values, the names `width` columns wide.
+    pub(super) fn pairs(&mut self, width: u16, pairs: Vec<(&'static str, String)>) {
+        let row = |(name, value)| vec![Text::new(name, Ink::Faint), Text::plain(value)];
+        self.columns(&[width], pairs.into_iter().map(row).collect());
+    }
+
     /// A table with a header.
     pub(super) fn table(&mut self, header: &[&str], align: &[Align], rows: Vec<Vec<Text>>) {
         let mut table = self.new_table(RULED, rows);

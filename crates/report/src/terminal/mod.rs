@@ -2,9 +2,11 @@
 
 mod comparison;
 mod layout;
+mod simulation;
 
 use flashwise_audit::Finding;
 use flashwise_profile::{DeviceProfile, Verdict};
+use flashwise_ssd::simulation::Simulation;
 use flashwise_tune::Comparison;
 
 use crate::text::{findings, parameters};
@@ -37,16 +39,30 @@ pub fn render_profile(profile: &DeviceProfile, style: Style) -> String {
 }
 
 /// What an audit found.
-pub fn render_findings(findings: &[Finding], style: Style) -> String {
+pub fn render_findings(findings: &[Finding], profile: &DeviceProfile, style: Style) -> String {
     let mut screen = Screen::new(style);
     screen.heading("What the audit found");
     finding_list(&mut screen, findings, None);
+    unjudged(&mut screen, profile);
     screen.finish()
 }
 
 /// Everything that one `fit` found out.
 pub fn render_comparison(comparison: &Comparison, style: Style) -> String {
     comparison::render(comparison, style)
+}
+
+/// What a workload on a simulated drive gave.
+pub fn render_simulation(simulation: &Simulation, style: Style) -> String {
+    simulation::render(simulation, style)
+}
+
+/// The rules that the profile leaves open.
+fn unjudged(screen: &mut Screen, profile: &DeviceProfile) {
+    if let Some(open) = findings::unjudged_sentence(profile) {
+        screen.gap();
+        screen.paragraph(&open);
+    }
 }
 
 fn parameter_table(screen: &mut Screen, profile: &DeviceProfile) {

@@ -24,12 +24,20 @@ fn a_profile_is_a_table() {
 
 #[test]
 fn findings_are_a_list() {
-    insta::assert_snapshot!(render_findings(&sample::samsung().findings, Style::default()));
+    insta::assert_snapshot!(render_findings(&sample::samsung().findings, &sample::samsung().profile, Style::default()));
+}
+
+#[test]
+fn a_simulation_is_told_with_its_flows_and_its_write_amplification() {
+    insta::assert_snapshot!(render_simulation(&sample::simulation(), plain(80)));
 }
 
 #[test]
 fn nothing_is_wider_than_the_terminal_and_no_line_ends_in_a_space() {
     for width in [60, 72, 80, 100, 200] {
+        for line in render_simulation(&sample::simulation(), plain(width)).lines() {
+            assert!(line.chars().count() <= usize::from(width), "{width} columns: {line}");
+        }
         for comparison in [sample::samsung(), sample::optane()] {
             for line in render_comparison(&comparison, plain(width)).lines() {
                 assert!(line.chars().count() <= usize::from(width), "{width} columns: {line}");

@@ -36,6 +36,7 @@ pub(crate) fn example(example: &Example) -> String {
         Operation::Read => "read",
         Operation::Write => "write",
         Operation::Trim => "trim",
+        Operation::WriteZeroes => "write of zeros,",
         Operation::Flush => "flush",
     };
     let whose = match example.role {

@@ -5,4 +5,5 @@ pub(crate) mod gains;
 pub(crate) mod numbers;
 pub(crate) mod parameters;
 pub(crate) mod runs;
+pub(crate) mod simulation;
 pub(crate) mod words;

@@ -160,6 +160,12 @@ impl BlockDevice for TestDrive {
                     control.trim(range);
                     self.counters.trims += 1;
                 }
+                (Operation::WriteZeroes, _) => {
+                    control.current[range].fill(0);
+                    control.pending.push((offset.0, vec![0; length.0 as usize]));
+                    self.counters.zero_writes += 1;
+                    self.counters.bytes_zeroed += length;
+                }
                 (Operation::Flush, _) => {
                     for (at, bytes) in std::mem::take(&mut control.pending) {
                         control.durable[at as usize..at as usize + bytes.len()].copy_from_slice(&bytes);
@@ -171,7 +177,15 @@ impl BlockDevice for TestDrive {
         }
         let completed_at = Nanos(self.now.0 + 10_000 + length.0);
         let buffer = request.buffer;
-        self.queue.push_back(Completion { tag, operation, submitted_at: self.now, completed_at, result, buffer });
+        self.queue.push_back(Completion {
+            tag,
+            operation,
+            submitted_at: self.now,
+            started_at: self.now,
+            completed_at,
+            result,
+            buffer,
+        });
         Ok(())
     }
 

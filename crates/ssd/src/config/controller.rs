@@ -2,25 +2,212 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::DeviceConfig;
 use super::check::Checker;
+use super::{DeviceConfig, Mapping};
 use crate::error::SsdError;
+
+/// When a write completes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WritePolicy {
+    /// When the controller has its data.
+    #[default]
+    Back,
+    /// When the flash has its data.
+    Through,
+}
+
+/// What a read of pages that nobody has written costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnwrittenReads {
+    /// Nothing: the map says that they are zeros.
+    #[default]
+    Zeros,
+    /// A flash read at the place where the page would be, had the drive been filled in order.
+    Flash,
+}
+
+/// Which page leaves a cache first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CachePolicy {
+    /// The one that was not used for longest.
+    #[default]
+    Lru,
+    /// The one that came first.
+    Fifo,
+}
+
+/// When the write cache writes dirty pages back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheFlush {
+    /// One by one, to make room for others.
+    #[default]
+    WhenFull,
+    /// From `high_watermark` of the cache down to `low_watermark`.
+    Watermark,
+    /// At once.
+    Immediate,
+}
+
+/// A write-back cache of logical pages in controller memory, in front of the write buffer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WriteCacheConfig {
+    /// Controller memory for dirty pages, bytes; what is on its way to flash is in `controller.write_buffer_bytes`.
+    pub bytes: u64,
+    /// Which dirty page is written back first. Default: lru.
+    #[serde(default)]
+    pub policy: CachePolicy,
+    /// When dirty pages are written back. Default: when-full.
+    #[serde(default)]
+    pub flush: CacheFlush,
+    /// Share of dirty pages at which writing back begins, for `flush = "watermark"`. Default: 0.8.
+    #[serde(default = "default_high_watermark")]
+    pub high_watermark: f64,
+    /// Share of dirty pages at which writing back ends, for `flush = "watermark"`. Default: 0.5.
+    #[serde(default = "default_low_watermark")]
+    pub low_watermark: f64,
+    /// For `flush = "immediate"`: a page that is written a second time within a window of this length is hot and stays
+    /// until its room is needed, ns; windows follow one another. Default: every page is written back at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hot_window_ns: Option<u64>,
+}
+
+fn default_high_watermark() -> f64 {
+    0.8
+}
+
+fn default_low_watermark() -> f64 {
+    0.5
+}
+
+/// A cache of logical pages that were read from flash.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadCacheConfig {
+    /// Controller memory for pages that were read, bytes.
+    pub bytes: u64,
+    /// Which page makes room for others. Default: lru.
+    #[serde(default)]
+    pub policy: CachePolicy,
+}
+
+/// Detection of sequential streams, and reading ahead of them into the read cache.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadAheadConfig {
+    /// Logical pages that are read ahead of a stream.
+    pub pages: u32,
+    /// Streams that are followed at once, 1 to 64. Default: 4.
+    #[serde(default = "default_streams")]
+    pub streams: u32,
+    /// Reads, each starting where the one before ended, that make a stream, 2 to 100. Default: 2.
+    #[serde(default = "default_trigger")]
+    pub trigger: u32,
+}
+
+fn default_streams() -> u32 {
+    4
+}
+
+fn default_trigger() -> u32 {
+    2
+}
 
 /// The controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerConfig {
-    /// DRAM that holds written data until the flash has it; 0 only for media that are written in place.
+    /// DRAM that holds written data on its way to flash; 0 only for media that are written in place.
     pub write_buffer_bytes: u64,
-    /// Whether the write buffer survives a power cut; then a flush costs nothing.
+    /// Whether the write buffer and the write cache survive a power cut; then a flush costs nothing.
     pub power_loss_protection: bool,
     /// From issuing the flash commands for one run of pages on a channel to issuing the next run's, ns.
     pub dispatch_ns: u64,
+    /// When a write completes. Default: back.
+    #[serde(default)]
+    pub write_policy: WritePolicy,
+    /// What a read of pages that nobody has written costs. Default: zeros.
+    #[serde(default)]
+    pub unwritten_reads: UnwrittenReads,
+    /// Time of one access to the controller's DRAM beside that of its bytes, ns. The DRAM does one access at a time.
+    /// Default: 0.
+    #[serde(default)]
+    pub dram_ns_per_access: u64,
+    /// Bytes a second from and to the controller's DRAM; 0 (the default) takes no time.
+    #[serde(default)]
+    pub dram_bytes_per_s: u64,
+    /// Write-back cache; by default there is only the write buffer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_cache: Option<WriteCacheConfig>,
+    /// Read cache; by default none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_cache: Option<ReadCacheConfig>,
+    /// Read-ahead; by default none. It needs a read cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_ahead: Option<ReadAheadConfig>,
+}
+
+impl WriteCacheConfig {
+    fn check(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
+        check_cache_bytes("controller.write_cache.bytes", self.bytes, config, checker)?;
+        checker.share("controller.write_cache.high_watermark", self.high_watermark, 0.0, 1.0)?;
+        let reason = "it lies between 0 and high_watermark";
+        let below = (0.0..=self.high_watermark).contains(&self.low_watermark);
+        checker.require("controller.write_cache.low_watermark", self.low_watermark, below, reason)?;
+        if let Some(window) = self.hot_window_ns {
+            let possible = self.flush == CacheFlush::Immediate && window > 0;
+            let reason = "it is positive, and needs flush = \"immediate\"";
+            checker.require("controller.write_cache.hot_window_ns", window, possible, reason)?;
+        }
+        let page_mapped = config.ftl.mapping == Mapping::Page;
+        checker.require("controller.write_cache", "present", page_mapped, "it needs ftl.mapping = \"page\"")?;
+        let back = config.controller.write_policy == WritePolicy::Back;
+        checker.require("controller.write_policy", "through", back, "a write cache writes back")
+    }
+}
+
+impl ReadAheadConfig {
+    fn check(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let bytes = config.controller.read_cache.as_ref().map_or(0, |cache| cache.bytes);
+        let room = bytes / config.ftl.logical_page_bytes;
+        let reason = "it is at least 1, and the read cache (controller.read_cache) must hold twice as many";
+        let possible = self.pages >= 1 && 2 * u64::from(self.pages) <= room;
+        checker.require("controller.read_ahead.pages", self.pages, possible, reason)?;
+        checker.count("controller.read_ahead.streams", self.streams, 64, "1 to 64 streams are followed")?;
+        let possible = (2..=100).contains(&self.trigger);
+        checker.require("controller.read_ahead.trigger", self.trigger, possible, "2 to 100 reads make a stream")
+    }
+}
+
+fn check_cache_bytes(
+    key: &'static str,
+    bytes: u64,
+    config: &DeviceConfig,
+    checker: &Checker<'_>,
+) -> Result<(), SsdError> {
+    checker.multiple(key, bytes, config.ftl.logical_page_bytes)?;
+    let possible = bytes <= 1 << 40;
+    checker.require(key, bytes, possible, "no controller has more than 1 TiB of memory")
 }
 
 impl ControllerConfig {
-    pub(super) fn check(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
-        checker.time("controller.dispatch_ns", self.dispatch_ns)
+    pub(super) fn check(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
+        checker.time("controller.dispatch_ns", self.dispatch_ns)?;
+        checker.time("controller.dram_ns_per_access", self.dram_ns_per_access)?;
+        if self.dram_bytes_per_s > 0 {
+            checker.rate("controller.dram_bytes_per_s", self.dram_bytes_per_s)?;
+        }
+        if let Some(cache) = &self.write_cache {
+            cache.check(config, checker)?;
+        }
+        if let Some(cache) = &self.read_cache {
+            check_cache_bytes("controller.read_cache.bytes", cache.bytes, config, checker)?;
+        }
+        self.read_ahead.as_ref().map_or(Ok(()), |ahead| ahead.check(config, checker))
     }
 
     /// Whether the buffer can hold what stands in superpages that are not full: all but one page of each.

@@ -3,7 +3,42 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
+use super::commands::{CommandScope, CommandTimes, EnergyConfig, Scheduling, SuspensionConfig};
+use super::reliability::ReliabilityConfig;
 use crate::error::SsdError;
+
+/// How many bits a cell holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CellType {
+    /// One.
+    Slc,
+    /// Two.
+    Mlc,
+    /// Three.
+    Tlc,
+    /// Four.
+    Qlc,
+}
+
+impl CellType {
+    /// Bits in a cell, which is the number of page types.
+    pub fn bits(self) -> u32 {
+        self as u32 + 1
+    }
+}
+
+/// Which page of a block is of which type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PageOrder {
+    /// Page number modulo bits a cell: LSB, MSB, LSB, MSB …, or LSB, CSB, MSB, LSB ….
+    #[default]
+    InTurn,
+    /// For three bits, six LSB pages, two CSB pages, then pairs of LSB, CSB and MSB pages, as MQSim has it; otherwise
+    /// as in turn.
+    Shadow,
+}
 
 /// The medium and the buses to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,6 +72,48 @@ pub struct FlashConfig {
     pub erase_ns: u64,
     /// Sensing and programming vary uniformly by ± this share of their time.
     pub array_time_jitter: f64,
+    /// What takes one command at a time; default: a die.
+    #[serde(default)]
+    pub command_scope: CommandScope,
+    /// Whether waiting commands of one kind to other planes of the die, for the same page offset, are done together:
+    /// one array time, data one after the other; default: no. A superpage that spans planes is one command anyway.
+    #[serde(default)]
+    pub multi_plane: bool,
+    /// Whether a chip takes commands for all its dies at once with `command_scope = "chip"`; default: yes. Dies that
+    /// take commands by themselves always work at the same time.
+    #[serde(default = "yes")]
+    pub interleave: bool,
+    /// Which waiting command goes first; default: reads.
+    #[serde(default)]
+    pub scheduling: Scheduling,
+    /// Bits a cell; by default the single times hold for all pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<CellType>,
+    /// Which page is of which type.
+    #[serde(default)]
+    pub page_order: PageOrder,
+    /// Sensing a page of each type, LSB first, ns, instead of `read_ns`; one for each bit of `cell`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read_ns_by_page_type: Vec<u64>,
+    /// Programming a page of each type, LSB first, ns, instead of `program_ns`; one for each bit of `cell`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub program_ns_by_page_type: Vec<u64>,
+    /// Command and address cycles on the channel.
+    #[serde(default)]
+    pub command: CommandTimes,
+    /// Interruption of programs and erases by reads.
+    #[serde(default)]
+    pub suspension: SuspensionConfig,
+    /// Energy of operations.
+    #[serde(default)]
+    pub energy: EnergyConfig,
+    /// Wear, bit errors and retention; by default there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reliability: Option<ReliabilityConfig>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl FlashConfig {
@@ -62,7 +139,26 @@ impl FlashConfig {
             let reason = format!("it is a power of two between 512 and the logical page's {logical_page_bytes}");
             checker.require(key, unit, possible, reason)?;
         }
-        Ok(())
+        self.check_commands(checker)
+    }
+
+    fn check_commands(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let chip = self.command_scope == CommandScope::Chip;
+        let reason = "with command_scope = \"die\" the dies of a chip take their commands by themselves";
+        checker.require("flash.interleave", self.interleave, self.interleave || chip, reason)?;
+        let bits = self.cell.map_or(0, CellType::bits) as usize;
+        for (key, times_ns) in [
+            ("flash.read_ns_by_page_type", &self.read_ns_by_page_type),
+            ("flash.program_ns_by_page_type", &self.program_ns_by_page_type),
+        ] {
+            let reason = format!("it has one time for each of the {bits} bits of flash.cell, or is absent");
+            checker.require(key, format!("{times_ns:?}"), times_ns.is_empty() || times_ns.len() == bits, reason)?;
+            times_ns.iter().try_for_each(|&time_ns| checker.time(key, time_ns))?;
+        }
+        self.command.check(checker)?;
+        self.suspension.check(self.command_scope, self.scheduling, checker)?;
+        self.energy.check(checker)?;
+        self.reliability.map_or(Ok(()), |reliability| reliability.check(checker))
     }
 
     /// Raw bytes; `None` where they do not fit 64 bits.

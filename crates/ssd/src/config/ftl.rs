@@ -18,6 +18,10 @@ pub enum Mapping {
     Page,
     /// Each logical page has its place for ever; for media without erase.
     InPlace,
+    /// Block mapping with replacement blocks.
+    Block,
+    /// FAST: block mapping with log blocks that all logical blocks of a unit share.
+    Fast,
 }
 
 /// Which parallel unit a written page goes to.
@@ -107,6 +111,70 @@ impl TryFrom<String> for StaticOrder {
     }
 }
 
+/// What happens when a write covers a logical page in part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartialPages {
+    /// The page is read first, so that all of it is written again.
+    #[default]
+    Fill,
+    /// The FTL remembers which sixteenths of a page (at least 512 bytes each) hold data. The page is read first only
+    /// when the write leaves some of them uncovered, and only what is written crosses the channel and takes room in the
+    /// write buffer.
+    Sectors,
+}
+
+/// A page map that lies on flash, with the part in use cached in controller memory (DFTL).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MappingCacheConfig {
+    /// Controller memory for the cached entries, bytes.
+    pub capacity_bytes: u64,
+    /// Controller memory that one cached entry takes, bytes; default 8 (logical and physical page number).
+    #[serde(default = "eight")]
+    pub cached_entry_bytes: u32,
+    /// What one entry takes in a translation page on flash, bytes; default 4. A translation page has the length of a
+    /// logical page.
+    #[serde(default = "four")]
+    pub stored_entry_bytes: u32,
+    /// What a look-up moves over the channel, bytes; by default the whole translation page.
+    #[serde(default)]
+    pub load_bytes: Option<u32>,
+    /// Whether the drive comes with its translation pages on flash; default no: a part of the map that nobody has
+    /// changed needs no read.
+    #[serde(default)]
+    pub stored_at_start: bool,
+    /// Whether a translation page that is written back stays in controller memory, to be programmed when the drive is
+    /// idle for long; then it needs no further read, and it is not programmed while the simulation runs. Default no.
+    #[serde(default)]
+    pub deferred_write_back: bool,
+}
+
+impl MappingCacheConfig {
+    /// Entries in controller memory.
+    pub fn capacity_entries(&self) -> u64 {
+        self.capacity_bytes / u64::from(self.cached_entry_bytes.max(1))
+    }
+
+    /// Entries in a translation page.
+    pub fn entries_per_page(&self, config: &DeviceConfig) -> u64 {
+        (config.ftl.logical_page_bytes / u64::from(self.stored_entry_bytes.max(1))).max(1)
+    }
+
+    fn check(&self, logical_page_bytes: u64, checker: &Checker<'_>) -> Result<(), SsdError> {
+        const ENTRY: &str = "an entry takes 1 to 64 bytes";
+        checker.count("ftl.mapping_cache.cached_entry_bytes", self.cached_entry_bytes, 64, ENTRY)?;
+        checker.count("ftl.mapping_cache.stored_entry_bytes", self.stored_entry_bytes, 64, ENTRY)?;
+        let (capacity, entries) = (self.capacity_bytes, self.capacity_entries());
+        let possible = entries > 0 && u32::try_from(entries).is_ok();
+        checker.require("ftl.mapping_cache.capacity_bytes", capacity, possible, "it holds 1 to 2^32 entries")?;
+        let load = self.load_bytes.map_or(logical_page_bytes, u64::from);
+        let possible = (1..=logical_page_bytes).contains(&load);
+        let reason = format!("a translation page has {logical_page_bytes} bytes");
+        checker.require("ftl.mapping_cache.load_bytes", load, possible, reason)
+    }
+}
+
 /// The flash translation layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -133,6 +201,18 @@ pub struct FtlConfig {
     /// Planes of each of these dies that program one superpage together; by default all of them.
     #[serde(default)]
     pub superpage_planes: Option<u32>,
+    /// For `mapping = "page"`: the page map lies on flash and is cached; by default all of it is in controller memory.
+    #[serde(default)]
+    pub mapping_cache: Option<MappingCacheConfig>,
+    /// For `mapping = "block"`: logical blocks of a unit that may lie in two places at a time.
+    #[serde(default = "one")]
+    pub replacement_blocks: u32,
+    /// For `mapping = "fast"`: random log blocks of a unit, beside the sequential one.
+    #[serde(default = "one")]
+    pub log_blocks: u32,
+    /// What happens when a write covers a logical page in part.
+    #[serde(default)]
+    pub partial_pages: PartialPages,
     /// Garbage collection.
     #[serde(default)]
     pub gc: GcConfig,
@@ -146,6 +226,14 @@ pub struct FtlConfig {
 
 fn default_logical_page_bytes() -> u64 {
     4096
+}
+
+fn four() -> u32 {
+    4
+}
+
+fn eight() -> u32 {
+    8
 }
 
 fn one() -> u32 {
@@ -166,9 +254,48 @@ impl FtlConfig {
         let (planes, together) = (config.flash.planes_per_die, config.superpage_planes());
         let reason = format!("the {planes} planes of a die must split into groups of this size");
         checker.require("ftl.superpage_planes", together, divides(together, planes), reason)?;
+        if let Some(cache) = &self.mapping_cache {
+            cache.check(page, checker)?;
+            let reason = "only a page map is cached; mapping = \"page\" has one";
+            checker.require("ftl.mapping_cache", "present", self.mapping == Mapping::Page, reason)?;
+        }
+        let reason = "only page mapping remembers the parts of a page (mapping = \"page\")";
+        let possible = self.partial_pages == PartialPages::Fill || self.mapping == Mapping::Page;
+        checker.require("ftl.partial_pages", "sectors", possible, reason)?;
         let alone = self.superpage_channels == 1 && self.superpage_ways == 1;
         let reason = "it needs superpages of one die (superpage_channels = 1, superpage_ways = 1)";
         checker.require("ftl.placement", "static", alone || self.placement != Placement::Static, reason)
+    }
+
+    /// Blocks of a unit that a block-mapping FTL needs beside the data blocks: those that hold a second copy, and one
+    /// clean block for a merge.
+    fn spare_blocks(&self) -> u32 {
+        match self.mapping {
+            Mapping::Block => self.replacement_blocks.saturating_add(1),
+            _ => self.log_blocks.saturating_add(2),
+        }
+    }
+
+    pub(super) fn check_block_mapping(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let (superpage, page) = (config.superpage_bytes(), self.logical_page_bytes);
+        let reason = format!(
+            "block mapping writes logical pages one by one, but a superpage has {}: set superpage_planes = 1 and \
+             logical_page_bytes = flash.page_bytes",
+            ByteSize(superpage)
+        );
+        checker.require("ftl.logical_page_bytes", page, superpage == page, reason)?;
+        let (key, count) = match self.mapping {
+            Mapping::Block => ("ftl.replacement_blocks", self.replacement_blocks),
+            _ => ("ftl.log_blocks", self.log_blocks),
+        };
+        checker.count(key, count, 1 << 16, "a unit needs at least one")?;
+        let (blocks, spare) = (config.flash.blocks_per_plane, self.spare_blocks());
+        let reason = format!("it leaves no data block of the {blocks} blocks of a plane");
+        checker.require(key, count, spare < blocks, reason)?;
+        let block = page * u64::from(config.flash.pages_per_block);
+        let usable = config.units() * u64::from(blocks - spare) * block;
+        let reason = format!("each unit needs {spare} spare blocks; at most {usable} bytes can be offered");
+        checker.require("capacity_bytes", config.capacity_bytes, config.capacity_bytes <= usable, reason)
     }
 
     pub(super) fn check_page_mapping(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
@@ -189,7 +316,8 @@ impl FtlConfig {
             ByteSize(raw),
             ByteSize(raw - usable)
         );
-        checker.require("capacity_bytes", config.capacity_bytes, config.capacity_bytes <= usable, reason)
+        let needed = config.capacity_bytes + u64::from(config.translation_pages()) * self.logical_page_bytes;
+        checker.require("capacity_bytes", config.capacity_bytes, needed <= usable, reason)
     }
 }
 

@@ -15,16 +15,118 @@ pub enum Interface {
     Sata,
 }
 
+/// From which submission queue the next command is taken. Source: NVM Express base specification 1.4, section 4.13.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arbitration {
+    /// All queues in turn, `arbitration_burst` commands at a time.
+    #[default]
+    RoundRobin,
+    /// Urgent queues first; the others share by the weights of their classes.
+    WeightedRoundRobin,
+}
+
+/// The priority class of a submission queue under weighted round robin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueuePriority {
+    /// Strictly before all others.
+    Urgent,
+    /// Weight `arbitration_weights.high`.
+    High,
+    /// Weight `arbitration_weights.medium`.
+    #[default]
+    Medium,
+    /// Weight `arbitration_weights.low`.
+    Low,
+}
+
+/// Commands that each class may have executed in one round of arbitration, 1 to 256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArbitrationWeights {
+    /// Of the high class.
+    pub high: u32,
+    /// Of the medium class.
+    pub medium: u32,
+    /// Of the low class.
+    pub low: u32,
+}
+
+impl Default for ArbitrationWeights {
+    /// What the standard's fields, which count from zero, mean after a reset.
+    fn default() -> Self {
+        Self { high: 1, medium: 1, low: 1 }
+    }
+}
+
+/// When the data of a read goes over the link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataTransfer {
+    /// While it is still coming in from the flash.
+    #[default]
+    CutThrough,
+    /// Each flash command's data after it has left the flash.
+    StoreAndForward,
+    /// All of the request in one go, after the last of it has left the flash.
+    WholeRequest,
+}
+
 /// The host interface.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostConfig {
     /// Protocol.
     pub interface: Interface,
-    /// Commands that the drive takes at once.
+    /// Commands that the drive takes at once, over all queues.
     pub queue_depth: u32,
-    /// Payload bytes a second over the link, each direction.
-    pub link_bytes_per_s: u64,
+    /// Submission queues of the host; SATA has one.
+    #[serde(default = "one")]
+    pub submission_queues: u32,
+    /// Commands of one queue that the drive takes at once; by default `queue_depth`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands_per_queue: Option<u32>,
+    /// From which queue the next command is taken.
+    #[serde(default)]
+    pub arbitration: Arbitration,
+    /// Commands taken from a queue before it is another one's turn, 0 for no limit. Default: 1.
+    #[serde(default = "one")]
+    pub arbitration_burst: u32,
+    /// What each class may take in a round of weighted round robin.
+    #[serde(default)]
+    pub arbitration_weights: ArbitrationWeights,
+    /// Class of each queue under weighted round robin; queues that are not listed are medium.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queue_priorities: Vec<QueuePriority>,
+    /// Payload bytes a second over the link, each direction; one of the three ways to give the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_bytes_per_s: Option<u64>,
+    /// Generation of PCI Express, 1 to 6, with `pcie_lanes`; another way to give the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pcie_generation: Option<u32>,
+    /// Lanes of PCI Express.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pcie_lanes: Option<u32>,
+    /// Payload of one PCIe packet, 128 to 4096 bytes. Default: 256, which most hosts agree on.
+    #[serde(default = "default_pcie_max_payload_bytes")]
+    pub pcie_max_payload_bytes: u64,
+    /// Line rate of SATA, 1.5, 3 or 6 Gb/s; the third way to give the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sata_gigabits_per_s: Option<f64>,
+    /// When the data of a read goes over the link.
+    #[serde(default)]
+    pub data_transfer: DataTransfer,
+    /// Time that fetching a command (doorbell, submission entry) holds the link to the drive, ns. Default: 0.
+    #[serde(default)]
+    pub command_fetch_ns: u64,
+    /// From a write command's first effect to its data starting over the link (the drive's request for it), ns.
+    /// Default: 0.
+    #[serde(default)]
+    pub data_request_ns: u64,
+    /// Time that posting a completion holds the link to the host, ns. Default: 0.
+    #[serde(default)]
+    pub completion_ns: u64,
     /// From a command's arrival to its first effect inside the drive, ns.
     pub command_latency_ns: u64,
     /// Time that the firmware is busy with one command, ns; its inverse limits IOPS.
@@ -35,13 +137,28 @@ pub struct HostConfig {
     pub max_transfer_bytes: u64,
 }
 
+fn one() -> u32 {
+    1
+}
+
+fn default_pcie_max_payload_bytes() -> u64 {
+    256
+}
+
+/// Line rates of SATA that there are, Gb/s.
+const SATA_RATES: [f64; 3] = [1.5, 3.0, 6.0];
+
 impl HostConfig {
     pub(super) fn check(&self, logical_page_bytes: u64, checker: &Checker<'_>) -> Result<(), SsdError> {
         checker.count("host.queue_depth", self.queue_depth, 65_536, "a queue holds 1 to 65536 commands")?;
         let reason = "SATA's native command queuing holds at most 32 commands";
         let fits = self.interface != Interface::Sata || self.queue_depth <= 32;
         checker.require("host.queue_depth", self.queue_depth, fits, reason)?;
-        checker.rate("host.link_bytes_per_s", self.link_bytes_per_s)?;
+        self.check_queues(checker)?;
+        self.check_link(checker)?;
+        checker.time("host.command_fetch_ns", self.command_fetch_ns)?;
+        checker.time("host.data_request_ns", self.data_request_ns)?;
+        checker.time("host.completion_ns", self.completion_ns)?;
         checker.time("host.command_latency_ns", self.command_latency_ns)?;
         checker.time("host.command_issue_ns", self.command_issue_ns)?;
         let block = self.logical_block_bytes;
@@ -51,5 +168,61 @@ impl HostConfig {
         let transfer = self.max_transfer_bytes;
         checker.multiple("host.max_transfer_bytes", transfer, block)?;
         checker.require("host.max_transfer_bytes", transfer, transfer <= 1 << 26, "a request has at most 64 MiB")
+    }
+
+    fn check_queues(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let queues = self.submission_queues;
+        checker.count("host.submission_queues", queues, 65_535, "a host has 1 to 65535 submission queues")?;
+        let reason = "SATA has one queue";
+        checker.require("host.submission_queues", queues, self.interface != Interface::Sata || queues == 1, reason)?;
+        let each = self.commands_per_queue.unwrap_or(self.queue_depth);
+        checker.count("host.commands_per_queue", each, self.queue_depth, "it is 1 to queue_depth")?;
+        let burst = self.arbitration_burst;
+        let possible = burst == 0 || (burst.is_power_of_two() && burst <= 64);
+        let reason = "it is a power of two up to 64, or 0 for no limit";
+        checker.require("host.arbitration_burst", burst, possible, reason)?;
+        let weights = self.arbitration_weights;
+        for (key, weight) in [
+            ("host.arbitration_weights.high", weights.high),
+            ("host.arbitration_weights.medium", weights.medium),
+            ("host.arbitration_weights.low", weights.low),
+        ] {
+            checker.count(key, weight, 256, "a weight is 1 to 256")?;
+        }
+        let listed = self.queue_priorities.len();
+        let reason = format!("there are only {queues} submission queues");
+        checker.require("host.queue_priorities", listed, listed <= queues as usize, reason)
+    }
+
+    fn check_link(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let pcie = self.pcie_generation.is_some() || self.pcie_lanes.is_some();
+        let given = [self.link_bytes_per_s.is_some(), pcie, self.sata_gigabits_per_s.is_some()];
+        let ways = given.iter().filter(|&&given| given).count();
+        let reason = "the link is given in exactly one of the ways: link_bytes_per_s, pcie_generation with pcie_lanes, \
+                      or sata_gigabits_per_s";
+        checker.require("host.link_bytes_per_s", format!("{ways} ways"), ways == 1, reason)?;
+        if pcie {
+            self.check_pcie(checker)?;
+        }
+        if let Some(rate) = self.sata_gigabits_per_s {
+            let reason = "SATA runs at 1.5, 3 or 6 Gb/s, and needs interface = \"sata\"";
+            let possible = SATA_RATES.contains(&rate) && self.interface == Interface::Sata;
+            checker.require("host.sata_gigabits_per_s", rate, possible, reason)?;
+        }
+        checker.rate("host.link_bytes_per_s", crate::host::link_bytes_per_s(self))
+    }
+
+    fn check_pcie(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let generation = self.pcie_generation.unwrap_or(0);
+        checker.count("host.pcie_generation", generation, 6, "the generations of PCI Express are 1 to 6")?;
+        let nvme = self.interface == Interface::Nvme;
+        checker.require("host.pcie_generation", generation, nvme, "it needs interface = \"nvme\"")?;
+        let lanes = self.pcie_lanes.unwrap_or(0);
+        let possible = lanes.is_power_of_two() && lanes <= 16;
+        checker.require("host.pcie_lanes", lanes, possible, "a link has 1, 2, 4, 8 or 16 lanes")?;
+        let payload = self.pcie_max_payload_bytes;
+        let possible = payload.is_power_of_two() && (128..=4096).contains(&payload);
+        let reason = "it is a power of two between 128 and 4096";
+        checker.require("host.pcie_max_payload_bytes", payload, possible, reason)
     }
 }

@@ -4,11 +4,13 @@
 //! the value and what would be right.
 
 mod check;
+mod commands;
 mod controller;
 mod flash;
 mod ftl;
 mod gc;
 mod host;
+mod reliability;
 
 use flashwise_block::ByteSize;
 use serde::{Deserialize, Serialize};
@@ -17,14 +19,19 @@ use crate::Preset;
 use crate::error::SsdError;
 use check::Checker;
 
-pub use controller::ControllerConfig;
-pub use flash::FlashConfig;
-pub use ftl::{FtlConfig, Level, Mapping, Placement, StaticOrder};
+pub use commands::{CommandScope, CommandTimes, EnergyConfig, Scheduling, Suspend, SuspensionConfig};
+pub use controller::{
+    CacheFlush, CachePolicy, ControllerConfig, ReadAheadConfig, ReadCacheConfig, UnwrittenReads, WriteCacheConfig,
+    WritePolicy,
+};
+pub use flash::{CellType, FlashConfig, PageOrder};
+pub use ftl::{FtlConfig, Level, Mapping, MappingCacheConfig, PartialPages, Placement, StaticOrder};
 pub(crate) use gc::EMPTIED_MAX;
 pub use gc::{
     BadBlocksConfig, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, StaticWearLevelling, WearLevellingConfig,
 };
-pub use host::{HostConfig, Interface};
+pub use host::{Arbitration, ArbitrationWeights, DataTransfer, HostConfig, Interface, QueuePriority};
+pub use reliability::ReliabilityConfig;
 
 /// A whole drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,6 +69,19 @@ impl DeviceConfig {
         let config: Self = toml::from_str(text).map_err(|e| syntax_error(text, path, &e))?;
         config.check(path)?;
         Ok(config)
+    }
+
+    /// Logical pages that the host can address.
+    pub fn logical_pages(&self) -> u64 {
+        self.capacity_bytes / self.ftl.logical_page_bytes
+    }
+
+    /// Translation pages that hold the page map on flash; 0 where all of it is in controller memory.
+    pub fn translation_pages(&self) -> u32 {
+        self.ftl
+            .mapping_cache
+            .as_ref()
+            .map_or(0, |cache| self.logical_pages().div_ceil(cache.entries_per_page(self)) as u32)
     }
 
     /// Dies on one channel.
@@ -109,7 +129,7 @@ impl DeviceConfig {
         self.ftl.check(self, &checker)?;
         self.check_reclaiming(&checker)?;
         self.host.check(page, &checker)?;
-        self.controller.check(&checker)?;
+        self.controller.check(self, &checker)?;
         self.check_size(&checker)?;
         match self.ftl.mapping {
             Mapping::Page => {
@@ -117,6 +137,7 @@ impl DeviceConfig {
                 self.controller.check_buffer(self, &checker)
             }
             Mapping::InPlace => self.check_in_place(&checker),
+            Mapping::Block | Mapping::Fast => self.ftl.check_block_mapping(self, &checker),
         }
     }
 
@@ -135,7 +156,9 @@ impl DeviceConfig {
         checker.require("capacity_bytes", self.capacity_bytes, fits, reason)?;
         let page = self.flash.page_bytes;
         let reason = "a medium that is written in place is simulated with pages of one logical page";
-        checker.require("flash.page_bytes", page, page == self.ftl.logical_page_bytes, reason)
+        checker.require("flash.page_bytes", page, page == self.ftl.logical_page_bytes, reason)?;
+        let reason = "wear is counted by erase, and a medium that is written in place has none";
+        checker.require("flash.reliability", "present", self.flash.reliability.is_none(), reason)
     }
 }
 
@@ -172,6 +195,38 @@ mod tests {
         assert!(broken(|c| c.controller.write_buffer_bytes = 4096).contains("at least"));
         assert!(broken(|c| (c.host.interface, c.host.queue_depth) = (Interface::Sata, 64)).contains("at most 32"));
         assert!(broken(|c| c.flash.blocks_per_plane = 1 << 24).contains("2^30 logical pages"));
+    }
+
+    #[test]
+    fn rules_of_the_flash_that_exclude_each_other_are_refused() {
+        assert!(broken(|c| c.flash.interleave = false).contains("by themselves"));
+        assert!(broken(|c| c.flash.read_ns_by_page_type = vec![1, 2]).contains("each of the 0 bits"));
+        let on = |c: &mut DeviceConfig| c.flash.suspension.suspend = Suspend::ProgramErase;
+        let fcfs = |c: &mut DeviceConfig| (on(c), c.flash.scheduling = Scheduling::Fcfs).1;
+        assert!(broken(fcfs).contains("tells reads apart"));
+        assert!(broken(|c| (on(c), c.flash.command_scope = CommandScope::Chip).1).contains("command_scope"));
+        let codeword = ReliabilityConfig { correctable_bits: 4096, ..ReliabilityConfig::default() };
+        assert!(broken(|c| c.flash.reliability = Some(codeword)).contains("half of its codeword"));
+        let mut xpoint = DeviceConfig::preset("intel-optane-905p").unwrap();
+        xpoint.flash.reliability = Some(ReliabilityConfig::default());
+        assert!(xpoint.check("mine.toml").unwrap_err().to_string().contains("written in place"));
+    }
+
+    #[test]
+    fn all_keys_of_the_flash_are_read_back_as_they_were_written() {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        let flash = &mut config.flash;
+        (flash.command_scope, flash.interleave, flash.scheduling) =
+            (CommandScope::Chip, false, Scheduling::PreemptibleGc);
+        (flash.cell, flash.page_order) = (Some(CellType::Tlc), PageOrder::Shadow);
+        flash.program_ns_by_page_type = vec![500_000, 700_000, 900_000];
+        flash.command.read_ns = 290;
+        flash.reliability = Some(ReliabilityConfig { pe_cycles_limit: Some(3_000), ..ReliabilityConfig::default() });
+        let text = toml::to_string(&config).unwrap();
+        assert_eq!(DeviceConfig::from_toml(&text, "written").unwrap(), config);
+        let short = format!("{}\n[flash.reliability]\n", Preset::find("samsung-960-evo").unwrap().toml);
+        let default = DeviceConfig::from_toml(&short, "short").unwrap().flash.reliability;
+        assert_eq!(default, Some(ReliabilityConfig::default()), "an empty table turns the model on");
     }
 
     #[test]

@@ -174,7 +174,7 @@ impl SimulatedSsd {
         let rows = collector.spare_rows.pop().unwrap_or_default();
         let frees_a_row = invalid >= geometry.slots;
         collector.present.push(Collection { victim, cause: Some(cause), next_row: 0, rows, frees_a_row });
-        self.read_ahead(unit, victim);
+        self.read_victim_ahead(unit, victim);
     }
 
     /// Emptied victims whose last data is in a superpage that is still being filled.
@@ -191,7 +191,7 @@ impl SimulatedSsd {
     }
 
     /// Reads the next rows that hold something valid, or ends the victim.
-    fn read_ahead(&mut self, unit: u32, victim: u32) {
+    fn read_victim_ahead(&mut self, unit: u32, victim: u32) {
         let most = self.config.ftl.gc.reads_in_flight as usize;
         let rows = self.ftl.geometry.rows;
         loop {
@@ -271,7 +271,7 @@ impl SimulatedSsd {
         reading.reads_left -= 1;
         if reading.reads_left == 0 {
             if self.move_row(unit, victim, row) {
-                self.read_ahead(unit, victim);
+                self.read_victim_ahead(unit, victim);
             }
             self.give_up_if_stuck(unit);
         }
@@ -289,7 +289,8 @@ impl SimulatedSsd {
             let from = geometry.first_slot(victim, row) + slot;
             match self.ftl.relocate(from, cause) {
                 Relocation::NotValid => {}
-                Relocation::Moved(placement) => {
+                Relocation::Moved(placement, logical_page) => {
+                    self.mapping_moved(logical_page);
                     self.payload.relocate(from, placement.slot);
                     let generation = self.ftl.superpages[placement.superpage].generation;
                     self.collectors[unit as usize].filled_generation[stream as usize] = generation;
@@ -321,7 +322,7 @@ impl SimulatedSsd {
             if !self.move_row(unit, victim, row) {
                 return;
             }
-            self.read_ahead(unit, victim);
+            self.read_victim_ahead(unit, victim);
             stalled = self.collectors[unit as usize].present.iter().find_map(next);
         }
     }
@@ -406,6 +407,7 @@ impl SimulatedSsd {
         self.collect_if_needed(unit);
         self.release_if_clean(unit);
         self.place_parked(unit);
+        self.place_waiting_translation_pages();
         self.admit_writes();
         self.give_up_if_stuck(unit);
     }

@@ -1,29 +1,49 @@
 //! Flushes and forced writes: what must be on flash before the answer.
 //!
-//! With power-loss protection the write buffer is as good as flash, and neither costs anything.
+//! A flush first drives out what is in the write cache, then programs what is in the write buffer. With power-loss
+//! protection both are as good as flash, and neither a flush nor a forced write costs anything.
 
+use crate::config::WritePolicy;
 use crate::device::SimulatedSsd;
 
 impl SimulatedSsd {
-    /// A flush covers everything that is in the write buffer now.
+    /// A flush covers everything that is in the write cache and the write buffer now.
     pub(crate) fn start_flush(&mut self, request: u32) {
-        if !self.config.controller.power_loss_protection {
-            let mut superpages = std::mem::take(&mut self.scratch_superpages);
-            superpages.clear();
-            superpages.extend_from_slice(self.ftl.host_superpages());
-            superpages.retain(|&superpage| self.flush_waits_for(superpage));
-            superpages.iter().for_each(|&superpage| self.wait_for_superpage(request, superpage));
-            self.scratch_superpages = superpages;
+        if self.config.controller.power_loss_protection {
+            return self.finish(request);
         }
+        // One more, so that nothing goes on before every page of the cache is counted.
+        self.active[request].pending = 1;
+        self.flush_cache(request);
+        self.active[request].pending -= 1;
         if self.active[request].pending == 0 {
-            self.complete(request);
+            self.flush_buffer(request);
         }
+    }
+
+    /// What was in the write cache is in the buffer; now what is in the buffer goes to flash.
+    pub(crate) fn flush_buffer(&mut self, request: u32) {
+        let mut superpages = std::mem::take(&mut self.scratch_superpages);
+        superpages.clear();
+        superpages.extend_from_slice(self.ftl.host_superpages());
+        superpages.retain(|&superpage| self.flush_waits_for(superpage));
+        superpages.iter().for_each(|&superpage| self.wait_for_superpage(request, superpage));
+        self.scratch_superpages = superpages;
+        if self.active[request].pending == 0 {
+            self.finish(request);
+        }
+    }
+
+    /// Whether a write completes only when it is on flash.
+    pub(crate) fn is_forced(&self, request: u32) -> bool {
+        let controller = &self.config.controller;
+        let asked = || self.active[request].request.as_ref().is_some_and(|r| r.fua);
+        controller.write_policy == WritePolicy::Through || (!controller.power_loss_protection && asked())
     }
 
     /// Notes which superpage a forced write's page is in.
     pub(crate) fn remember_for_fua(&mut self, request: u32, superpage: u32) {
-        let is_forced = self.active[request].request.as_ref().is_some_and(|r| r.fua);
-        if !is_forced || self.config.controller.power_loss_protection {
+        if !self.is_forced(request) {
             return;
         }
         let entry = (superpage, self.ftl.superpages[superpage].generation);
@@ -44,7 +64,7 @@ impl SimulatedSsd {
         }
         self.active[request].touched = touched;
         if self.active[request].pending == 0 {
-            self.complete(request);
+            self.finish(request);
         }
     }
 

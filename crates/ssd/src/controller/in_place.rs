@@ -27,22 +27,18 @@ impl SimulatedSsd {
     pub(crate) fn start_write_in_place(&mut self, request: u32) {
         let Some(range) = self.range_of(request) else { return };
         let granule = self.config.flash.write_granule_bytes as usize;
-        let buffer = self.active[request].request.as_mut().and_then(|r| r.buffer.take());
+        let page_bytes = self.page.bytes() as u32;
         for span in range.spans() {
-            match &buffer {
-                Some(buffer) => {
-                    let bytes = &buffer[span.in_buffer..span.in_buffer + span.len()];
-                    self.payload.write(span.logical_page, span.from, bytes);
-                }
-                None if span.is_whole() => self.payload.discard(span.logical_page),
-                None => {}
+            self.forget_read(span.logical_page);
+            if self.is_settled_zeros(request, span) {
+                continue;
+            }
+            if let Some(r) = &self.active[request].request {
+                self.payload.store(span.logical_page, span, r);
             }
             if !granules(span, granule).1 {
-                self.read_for_fill(request, span.logical_page);
+                self.read_for_fill(request, span.logical_page, page_bytes);
             }
-        }
-        if let Some(r) = self.active[request].request.as_mut() {
-            r.buffer = buffer;
         }
         if self.active[request].pending == 0 {
             self.program_in_place(request);
@@ -53,8 +49,13 @@ impl SimulatedSsd {
     pub(crate) fn program_in_place(&mut self, request: u32) {
         let Some(range) = self.range_of(request) else { return };
         let granule = self.config.flash.write_granule_bytes;
-        self.active[request].pending = range.pages();
+        // One more than the pages, so that nothing completes the request before the last page is on its way.
+        self.active[request].pending = 1;
         for span in range.spans() {
+            if self.writes_zeroes(request) && span.is_whole() {
+                continue;
+            }
+            self.active[request].pending += 1;
             let (steps, _) = granules(span, granule as usize);
             let bytes = steps * granule as u32;
             debug_assert!(u64::from(bytes) <= self.page.bytes());
@@ -64,8 +65,10 @@ impl SimulatedSsd {
             let mut op = FlashOp::new(FlashOpKind::Program, Owner::InPlace { request }, at, bytes);
             op.array_steps = steps;
             let op = self.flash.prepare(op);
+            self.active[request].flash_begins(self.now_ns);
             self.flash.issue(op, self.now_ns, &mut self.events);
         }
+        self.one_less_pending(request);
     }
 }
 

@@ -2,23 +2,31 @@
 //!
 //! ```text
 //!   read    locate every logical page → one flash command for each (die, row) → dispatched run by run → link
-//!   write   link → (fill up partial pages) → write buffer → placed by the FTL → completes
+//!   write   link → (fill up partial pages) → (write cache) → write buffer → placed by the FTL → completes
 //!                                                └─ full superpages are programmed behind the host's back
 //!   flush   pads and programs what is open, completes when all of it is on flash
 //!   trim    forgets whole logical pages
 //! ```
 //!
-//! Reads are in [`mod@read`]; the write buffer, writes and trims in [`mod@write`]; flushes and forced writes in
+//! Reads are in [`mod@read`], what they leave behind and what is read ahead in [`read_cache`] and [`read_ahead`]; the
+//! write cache in [`write_cache`]; the write buffer, writes and trims in [`mod@write`]; flushes and forced writes in
 //! [`flush`]; garbage collection in [`collection`], with the host waiting for it in [`hold`]; bad superblocks in
-//! [`mod@retirement`]; media without erase in [`in_place`].
+//! [`mod@retirement`]; media without erase in [`in_place`]; FTLs that map blocks in
+//! [`block_mapped`]; the look-up of a page map that does not fit memory in [`translate`].
 
+pub mod block_mapped;
 pub mod collection;
+pub(crate) mod dram;
 pub mod flush;
 pub mod hold;
 pub mod in_place;
 pub mod read;
+pub mod read_ahead;
+pub mod read_cache;
 pub mod retirement;
+pub mod translate;
 pub mod write;
+pub mod write_cache;
 
 use flashwise_block::{Nanos, Request};
 
@@ -29,14 +37,22 @@ use crate::list::{Fifo, Linked, NONE};
 pub(crate) struct Active {
     pub(crate) request: Option<Request>,
     pub(crate) submitted_at: Nanos,
+    /// The submission queue that it came from.
+    pub(crate) queue: u16,
+    /// When the drive took it, when it had its first effect, and when the flash began to work for it.
+    pub(crate) taken_ns: u64,
+    pub(crate) ready_ns: u64,
+    pub(crate) flash_ns: Option<u64>,
     /// Flash commands, or superpages, that it waits for.
     pub(crate) pending: u32,
-    /// When the last byte of a read will be with the host, as far as known.
+    /// When the last byte of a read will be with the host, or a write's data in DRAM, as far as known.
     pub(crate) finish_ns: u64,
     /// Flash commands that the firmware has not issued yet.
     pub(crate) to_dispatch: Fifo,
     /// Logical pages of a write that are in the write buffer.
     pub(crate) taken: u32,
+    /// A flash read for it could not be corrected.
+    pub(crate) failed: bool,
     /// It is answered with an error, because the drive is read-only.
     pub(crate) is_refused: bool,
     /// Superpages that a forced write's pages are in, with their generation.
@@ -53,12 +69,20 @@ impl Linked for Active {
 impl Active {
     /// Takes a request into a slot that another one has left.
     pub(crate) fn start(&mut self, request: Request, submitted_at: Nanos) {
+        self.queue = request.queue;
         self.request = Some(request);
         self.submitted_at = submitted_at;
         (self.pending, self.finish_ns, self.taken, self.next) = (0, 0, 0, NONE);
+        self.failed = false;
         self.is_refused = false;
         self.to_dispatch = Fifo::default();
         self.touched.clear();
+        self.flash_ns = None;
+    }
+
+    /// The flash begins to work for the request.
+    pub(crate) fn flash_begins(&mut self, now_ns: u64) {
+        self.flash_ns.get_or_insert(now_ns);
     }
 }
 
@@ -116,6 +140,11 @@ impl ByteRange {
     pub(crate) fn of(request: &Request, page: PageSize) -> Self {
         let start = request.offset.bytes();
         Self { start, end: start + request.length.bytes(), page }
+    }
+
+    /// The first logical page touched.
+    pub(crate) fn first_page(self) -> u32 {
+        (self.start >> self.page.shift) as u32
     }
 
     /// Logical pages touched.

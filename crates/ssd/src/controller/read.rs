@@ -1,14 +1,32 @@
-//! Reads: from the write buffer where the data still is, from flash otherwise.
+//! Reads: from the write cache or the write buffer where the data still is, from the read cache, from flash otherwise.
 //!
 //! All pages of one row on one die are sensed by one command (a multi-plane read), and what is asked of them goes over
 //! the channel in multiples of the transfer unit. The firmware issues the commands of one run, that is of successive
 //! commands to one channel, together, and the next run `dispatch_ns` later.
 
-use crate::controller::{ByteRange, PageSpan};
+use crate::config::{DataTransfer, UnwrittenReads};
+use crate::controller::read_cache::Found;
+use crate::controller::{Active, ByteRange, PageSpan};
 use crate::device::SimulatedSsd;
 use crate::event::Event;
 use crate::flash::{Finished, FlashAddress, FlashOp, FlashOpKind, Owner};
 use crate::ftl::Location;
+
+/// What of a read needs no flash.
+#[derive(Default)]
+struct AtOnce {
+    /// Bytes that are there at once.
+    bytes: u64,
+    /// Of those, bytes that are in DRAM; the others are zeros.
+    dram_bytes: u64,
+}
+
+impl AtOnce {
+    fn add_dram(&mut self, span: PageSpan) {
+        self.bytes += span.len() as u64;
+        self.dram_bytes += span.len() as u64;
+    }
+}
 
 /// A flash command of the request that is being taken apart.
 #[derive(Clone, Copy)]
@@ -21,35 +39,95 @@ impl SimulatedSsd {
     /// Takes a read apart and issues its first flash commands.
     pub(crate) fn start_read(&mut self, request: u32) {
         let Some(range) = self.range_of(request) else { return };
-        let mut buffered_bytes = 0;
+        let mut at_once = AtOnce::default();
         self.row_reads.clear();
         for span in range.spans() {
-            match self.locate(span.logical_page) {
-                Location::Nowhere => {
-                    self.flash_counters.unwritten_pages_read += 1;
-                    buffered_bytes += span.len() as u64;
-                }
-                Location::Buffer(_) => buffered_bytes += span.len() as u64,
-                Location::Flash(slot) => self.read_slot(request, slot, span),
-            }
+            self.read_page(request, span, &mut at_once);
         }
         self.fill_buffer(request, range);
         let ops = self.row_reads.len() as u32;
-        let finish_ns = if buffered_bytes > 0 { self.host.send(self.now_ns, 0, buffered_bytes) } else { self.now_ns };
+        let dram_ns = self.dram.access(self.now_ns, at_once.dram_bytes);
+        let finish_ns = match self.config.host.data_transfer {
+            DataTransfer::WholeRequest => dram_ns,
+            _ if at_once.bytes > 0 => self.host.send(dram_ns, 0, at_once.bytes),
+            _ => self.now_ns,
+        };
         let active = &mut self.active[request];
-        (active.pending, active.finish_ns) = (ops, finish_ns);
+        active.pending += ops;
+        active.finish_ns = finish_ns;
         for read in &self.row_reads {
             active.to_dispatch.push(self.flash.prepared(), read.op);
         }
-        match ops {
-            0 => self.events.schedule(finish_ns, Event::Completed { request }),
+        match (active.pending, ops) {
+            (0, _) => self.read_ends(request),
+            (_, 0) => {}
             _ => self.dispatch(request),
+        }
+        if self.ahead.is_some() {
+            self.read_ahead(range);
         }
     }
 
-    /// Adds a slot to the command that senses its row, or prepares that command.
-    fn read_slot(&mut self, request: u32, slot: u32, span: PageSpan) {
-        let at = self.address_of(slot);
+    /// Finds the bytes of one page: in a cache, in the write buffer, or on flash.
+    #[inline]
+    fn read_page(&mut self, request: u32, span: PageSpan, at_once: &mut AtOnce) {
+        let from_flash = match self.caches_reads() {
+            true => self.read_page_from_caches(request, span, at_once),
+            false => Some(span),
+        };
+        let Some(span) = from_flash else { return };
+        match self.locate(span.logical_page) {
+            Location::Nowhere => {
+                self.flash_counters.unwritten_pages_read += 1;
+                match self.config.controller.unwritten_reads {
+                    UnwrittenReads::Zeros => at_once.bytes += span.len() as u64,
+                    UnwrittenReads::Flash => self.read_at(request, self.nominal_address(span.logical_page), span),
+                }
+            }
+            Location::Buffer(_) => at_once.add_dram(span),
+            Location::Flash(slot) => self.read_at(request, self.address_of(slot), span),
+        }
+    }
+
+    fn caches_reads(&self) -> bool {
+        self.write_cache.is_some() || self.read_cache.is_some()
+    }
+
+    /// Serves a page from the caches; gives what of it has to come from elsewhere.
+    fn read_page_from_caches(&mut self, request: u32, span: PageSpan, at_once: &mut AtOnce) -> Option<PageSpan> {
+        let wanted = self.sectors.touched(span);
+        let location = self.locate(span.logical_page);
+        if let Some(cache) = &mut self.write_cache
+            && let Some(covered) = cache.covered(span.logical_page)
+        {
+            let missing = if matches!(location, Location::Flash(_)) { wanted & !covered } else { 0 };
+            let Some((from, to)) = self.sectors.extent(missing) else {
+                cache.counters.read_hits += 1;
+                at_once.add_dram(span);
+                return None;
+            };
+            let rest = PageSpan { from: from.max(span.from), to: to.min(span.to), ..span };
+            let dram_bytes = (span.len() - rest.len()) as u64;
+            (at_once.bytes, at_once.dram_bytes) = (at_once.bytes + dram_bytes, at_once.dram_bytes + dram_bytes);
+            return Some(rest);
+        }
+        let (Some(cache), Location::Flash(_)) = (&mut self.read_cache, location) else { return Some(span) };
+        match cache.look_up(span.logical_page, wanted) {
+            Found::There => at_once.add_dram(span),
+            Found::Loading(load) => self.wait_for_load(request, load, span.len() as u64),
+            Found::Absent => return Some(span),
+        }
+        None
+    }
+
+    /// Whether a page is on flash and nowhere newer.
+    pub(crate) fn is_on_flash(&self, logical_page: u32) -> bool {
+        let is_cached = self.write_cache.as_ref().is_some_and(|cache| cache.covered(logical_page).is_some());
+        !is_cached && matches!(self.locate(logical_page), Location::Flash(_))
+    }
+
+    /// Adds a part of a page to the command that senses its row, or prepares that command.
+    fn read_at(&mut self, request: u32, at: FlashAddress, span: PageSpan) {
         let unit = self.config.flash.transfer_unit_bytes as usize;
         let bytes = (span.to.next_multiple_of(unit) - span.from / unit * unit) as u32;
         self.flash_counters.bytes_read.0 += u64::from(bytes);
@@ -67,6 +145,9 @@ impl SimulatedSsd {
         let Some(mut buffer) = self.active[request].request.as_mut().and_then(|r| r.buffer.take()) else { return };
         for span in range.spans() {
             let part = &mut buffer[span.in_buffer..span.in_buffer + span.len()];
+            if self.write_cache.as_ref().is_some_and(|cache| cache.read(span, part)) {
+                continue;
+            }
             match self.slot_of(span.logical_page) {
                 Some(slot) => self.payload.read(slot, span.from, part),
                 None => part.fill(0),
@@ -80,6 +161,7 @@ impl SimulatedSsd {
     /// Issues the next run of a read's flash commands.
     pub(crate) fn dispatch(&mut self, request: u32) {
         let mut run_channel = None;
+        self.active[request].flash_begins(self.now_ns);
         while let Some(op) = self.active[request].to_dispatch.peek() {
             let channel = self.flash.channel_of(op);
             if *run_channel.get_or_insert(channel) != channel {
@@ -94,13 +176,34 @@ impl SimulatedSsd {
 
     /// One flash command of a read has ended: its data goes over the link.
     pub(crate) fn read_op_finished(&mut self, request: u32, finished: &Finished) {
-        let bytes = u64::from(finished.op.transfer_bytes);
-        let sent_ns = self.host.send(self.now_ns, finished.transfer_ns, bytes);
+        self.read_part_arrived(request, finished.transfer_ns, u64::from(finished.op.transfer_bytes));
+    }
+
+    /// A part of what a read asks for has come in from the flash, over `transfer_ns` until now.
+    pub(crate) fn read_part_arrived(&mut self, request: u32, transfer_ns: u64, bytes: u64) {
+        let sent_ns = match self.config.host.data_transfer {
+            DataTransfer::CutThrough => self.host.send(self.now_ns, transfer_ns, bytes),
+            DataTransfer::StoreAndForward => self.host.send(self.now_ns, 0, bytes),
+            DataTransfer::WholeRequest => self.now_ns,
+        };
         let active = &mut self.active[request];
         active.finish_ns = active.finish_ns.max(sent_ns);
         active.pending -= 1;
         if active.pending == 0 {
-            self.events.schedule(active.finish_ns, Event::Completed { request });
+            self.read_ends(request);
         }
+    }
+
+    /// All of a read's data has left the flash.
+    fn read_ends(&mut self, request: u32) {
+        self.keep_read_pages(request);
+        let Active { finish_ns, request: Some(r), .. } = &self.active[request] else { return };
+        let (ready_ns, bytes) = (*finish_ns, r.length.bytes());
+        let sent_ns = match self.config.host.data_transfer {
+            DataTransfer::WholeRequest => self.host.send(ready_ns, 0, bytes),
+            _ => ready_ns,
+        };
+        let posted_ns = self.host.post_completion(sent_ns);
+        self.events.schedule(posted_ns, Event::Completed { request });
     }
 }

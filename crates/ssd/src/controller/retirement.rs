@@ -19,6 +19,7 @@
 //! [`BlockError::ReadOnly`]: flashwise_block::BlockError::ReadOnly
 
 use crate::config::Mapping;
+use crate::controller::write::Parked;
 use crate::device::SimulatedSsd;
 use crate::ftl::{Cause, Retirement};
 
@@ -98,19 +99,28 @@ impl SimulatedSsd {
     fn refuse_waiting_writes(&mut self) {
         for unit in 0..self.parked.len() {
             while let Some(page) = self.parked[unit].pop(&mut self.parked_pages) {
-                let request = self.parked_pages[page].request();
+                let what = self.parked_pages[page].what;
                 self.parked_pages.give_back(page);
-                self.buffer.used_pages -= 1;
-                self.active[request].is_refused = true;
-                self.active[request].pending -= 1;
-                let is_placed = self.range_of(request).is_none_or(|r| self.active[request].taken == r.pages());
-                if self.active[request].pending == 0 && is_placed {
-                    self.complete(request);
+                match what {
+                    Parked::Written { request, charge, .. } => self.refuse_parked(request, charge),
+                    Parked::Cached { entry } => self.lose_cached(entry),
                 }
             }
         }
         while let Some(request) = self.buffer.waiting.pop(&mut self.active) {
             self.refuse(request);
+        }
+    }
+
+    /// A page of a write that waited for room in its unit will have none; it held `charge` bytes of the buffer.
+    fn refuse_parked(&mut self, request: u32, charge: u32) {
+        self.buffer.used_bytes -= u64::from(charge);
+        self.buffer.parked_bytes -= u64::from(charge);
+        self.active[request].is_refused = true;
+        self.active[request].pending -= 1;
+        let is_placed = self.range_of(request).is_none_or(|r| self.active[request].taken == r.pages());
+        if self.active[request].pending == 0 && is_placed {
+            self.complete(request);
         }
     }
 

@@ -1,32 +1,39 @@
 //! Writes and trims: the write buffer, and what the FTL makes of it.
 //!
-//! A write completes when all of it is in the write buffer; a forced write when it is on flash. The buffer is counted
-//! in logical pages: a page takes room from its admission to the end of its superpage's program command. Writes that
-//! find no room wait in the order of arrival. A page that is bound to a unit without a free superblock is parked: it
+//! A write completes when all of it is in the write buffer, or in the write cache in front of it ([`super::write_cache`]);
+//! a forced write, and with `write_policy = "through"` every write, when it is on flash. A page takes room in the buffer
+//! from its admission, or from its leaving the cache, to the end of its superpage's program command: all of its length,
+//! or where the FTL remembers the parts of pages that hold data (`ftl.partial_pages`), the parts that were written.
+//! Writes that find no room wait in the order of arrival. A page that is bound to a unit without a free superblock is parked: it
 //! holds its room in the buffer and does not keep others, bound for other units, from theirs.
+
+use flashwise_block::Operation;
 
 use crate::controller::{ByteRange, PageSpan};
 use crate::device::SimulatedSsd;
-use crate::flash::{FlashOp, FlashOpKind, Owner};
+use crate::flash::{FlashOp, FlashOpKind, OpClass, Owner};
 use crate::ftl::{Cause, Location, Placement, Stream};
-use crate::list::{Fifo, Linked};
+use crate::list::{Fifo, Linked, NONE};
 
 /// A page in the write buffer whose unit has no room for it yet.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ParkedPage {
-    request: u32,
-    n: u32,
+    pub(crate) what: Parked,
     next: u32,
 }
 
-impl ParkedPage {
-    /// The request that wrote it.
-    pub(crate) fn request(&self) -> u32 {
-        self.request
-    }
+/// Which page that is.
+#[derive(Clone, Copy)]
+pub(crate) enum Parked {
+    /// The `n`th page of a write, which takes so many bytes of the buffer.
+    Written { request: u32, n: u32, charge: u32 },
+    /// A page that leaves the write cache, and counts its room itself.
+    Cached { entry: u32 },
+}
 
-    fn set(&mut self, request: u32, n: u32) {
-        (self.request, self.n) = (request, n);
+impl Default for Parked {
+    fn default() -> Self {
+        Self::Cached { entry: NONE }
     }
 }
 
@@ -38,14 +45,23 @@ impl Linked for ParkedPage {
 
 /// How full the write buffer is.
 pub(crate) struct WriteBuffer {
-    pub(crate) capacity_pages: u64,
-    pub(crate) used_pages: u64,
+    pub(crate) capacity_bytes: u64,
+    pub(crate) used_bytes: u64,
+    /// Of those, bytes of pages of writes that are parked.
+    pub(crate) parked_bytes: u64,
     /// Writes that wait for room.
     pub(crate) waiting: Fifo,
     /// Writes are being let in.
     pub(crate) is_admitting: bool,
     /// There may be more room than when the first waiting write was last tried.
     pub(crate) has_changed: bool,
+}
+
+impl WriteBuffer {
+    /// Whether it takes no further page.
+    pub(crate) fn is_full(&self) -> bool {
+        self.used_bytes >= self.capacity_bytes
+    }
 }
 
 impl SimulatedSsd {
@@ -56,18 +72,31 @@ impl SimulatedSsd {
         let ends = [range.span(0), range.span(last)];
         let partial = if last == 0 { &ends[..1] } else { &ends[..] };
         for span in partial.iter().filter(|span| !span.is_whole()) {
-            if let Location::Flash(slot) = self.locate(span.logical_page) {
-                self.read_for_fill(request, slot);
+            if let Some((slot, bytes)) = self.missing_on_flash(*span) {
+                self.read_for_fill(request, slot, bytes);
             }
         }
         if self.active[request].pending == 0 {
-            self.enqueue_write(request);
+            self.write_filled(request);
         }
     }
 
-    /// Reads a whole logical page of which only a part is written.
-    pub(crate) fn read_for_fill(&mut self, request: u32, slot: u32) {
-        let bytes = self.page.bytes() as u32;
+    /// What has to be read of a page, and where, before a part of it can be written.
+    fn missing_on_flash(&self, span: PageSpan) -> Option<(u32, u32)> {
+        if let Some(cache) = &self.write_cache
+            && (self.sectors.are_known() || cache.covered(span.logical_page).is_some())
+        {
+            // A page in the cache is full, or filled up when it leaves.
+            return None;
+        }
+        let Location::Flash(slot) = self.locate(span.logical_page) else { return None };
+        let missing = self.sectors.missing_bytes(span.logical_page, self.sectors.covered(span));
+        (missing > 0).then_some((slot, missing))
+    }
+
+    /// Reads of a logical page of which only a part is written what is missing.
+    pub(crate) fn read_for_fill(&mut self, request: u32, slot: u32, bytes: u32) {
+        self.active[request].flash_begins(self.now_ns);
         let at = self.address_of(slot);
         self.flash_counters.bytes_read.0 += u64::from(bytes);
         self.active[request].pending += 1;
@@ -108,45 +137,86 @@ impl SimulatedSsd {
     fn admit(&mut self, request: u32) -> bool {
         let Some(range) = self.range_of(request) else { return true };
         let pages = range.pages();
+        let mut bytes = 0;
         while self.active[request].taken < pages {
             let n = self.active[request].taken;
-            if !self.take_page(request, range.span(n), (n, pages)) {
-                return false;
+            let span = range.span(n);
+            if !self.take_page(request, span, (n, pages)) {
+                break;
             }
             self.active[request].taken += 1;
+            bytes += span.len() as u64;
         }
-        true
+        if self.writes_zeroes(request) {
+            bytes = 0;
+        }
+        let active = &mut self.active[request];
+        active.finish_ns = active.finish_ns.max(self.dram.access(self.now_ns, bytes));
+        if self.write_cache.is_some() {
+            self.end_cache_admission();
+        }
+        self.active[request].taken == pages
     }
 
-    /// Takes one page of a write into the buffer; `false` when it has to wait for room.
+    /// Takes one page of a write into the cache or the buffer; `false` when it has to wait for room.
     fn take_page(&mut self, request: u32, span: PageSpan, nth: (u32, u32)) -> bool {
+        self.forget_read(span.logical_page);
+        if self.is_settled_zeros(request, span) {
+            return true;
+        }
+        if self.write_cache.is_some() {
+            return self.cache_page(request, span, nth);
+        }
+        let touched = self.sectors.touched(span);
         let old = self.ftl.slot_of(span.logical_page);
         if let Some(placement) = self.ftl.overwrite_in_buffer(span.logical_page, nth) {
+            self.flash_counters.absorbed_bytes.0 += span.len() as u64;
             self.store(request, span, old, placement);
+            self.sectors.write(span.logical_page, touched);
             self.remember_for_fua(request, placement.superpage);
             return true;
         }
-        if self.buffer.used_pages >= self.buffer.capacity_pages {
+        if self.buffer.is_full() {
             return false;
         }
+        let charge = self.sectors.written_bytes(touched);
         self.clean_before_write(span.logical_page);
         if let Some(placement) = self.ftl.place(span.logical_page, nth, self.flash.commands_of_die()) {
-            self.buffer.used_pages += 1;
+            self.take_buffer_room(placement.superpage, charge);
             self.page_placed(request, span, old, placement);
             return true;
         }
         let Some(unit) = self.ftl.bound_unit(span.logical_page) else { return false };
-        self.buffer.used_pages += 1;
+        self.buffer.used_bytes += u64::from(charge);
+        self.buffer.parked_bytes += u64::from(charge);
         self.active[request].pending += 1;
-        let page = self.parked_pages.take();
-        self.parked_pages[page].set(request, nth.0);
-        self.parked[unit as usize].push(&mut self.parked_pages, page);
+        self.park(Parked::Written { request, n: nth.0, charge }, Some(unit));
         true
+    }
+
+    /// Parks a page that leaves the write cache, at the unit that it is bound to.
+    pub(crate) fn park_cached(&mut self, entry: u32, unit: Option<u32>) {
+        self.park(Parked::Cached { entry }, unit);
+    }
+
+    /// Parks a page at the unit that it is bound to, or behind all units where any will do.
+    fn park(&mut self, what: Parked, unit: Option<u32>) {
+        let page = self.parked_pages.take();
+        self.parked_pages[page].what = what;
+        let list = unit.map_or(self.parked.len() - 1, |unit| unit as usize);
+        self.parked[list].push(&mut self.parked_pages, page);
+    }
+
+    /// A page in a superpage takes room in the write buffer.
+    pub(crate) fn take_buffer_room(&mut self, superpage: u32, bytes: u32) {
+        self.buffer.used_bytes += u64::from(bytes);
+        self.ftl.superpages[superpage].held_bytes += bytes;
     }
 
     /// A page has its slot: its content goes there, and a superpage that it fills is programmed.
     fn page_placed(&mut self, request: u32, span: PageSpan, old: Option<u32>, placement: Placement) {
         self.store(request, span, old, placement);
+        self.sectors.write(span.logical_page, self.sectors.touched(span));
         self.remember_for_fua(request, placement.superpage);
         if placement.full {
             self.program_superpage(placement.superpage);
@@ -155,22 +225,38 @@ impl SimulatedSsd {
 
     /// A unit has room again: the pages that waited for it are placed in the order in which they came.
     pub(crate) fn place_parked(&mut self, unit: u32) {
-        while let Some(page) = self.parked[unit as usize].peek() {
-            let ParkedPage { request, n, .. } = self.parked_pages[page];
-            let Some(range) = self.range_of(request) else { return };
-            let span = range.span(n);
-            let nth = (n, range.pages());
-            self.clean_before_write(span.logical_page);
-            let old = self.ftl.slot_of(span.logical_page);
-            let Some(placement) = self.ftl.place(span.logical_page, nth, self.flash.commands_of_die()) else { return };
-            self.parked[unit as usize].pop(&mut self.parked_pages);
-            self.parked_pages.give_back(page);
-            self.page_placed(request, span, old, placement);
-            self.active[request].pending -= 1;
-            if self.active[request].pending == 0 && self.active[request].taken == nth.1 {
-                self.write_placed(request);
+        for list in [unit as usize, self.parked.len() - 1] {
+            while let Some(page) = self.parked[list].peek() {
+                let placed = match self.parked_pages[page].what {
+                    Parked::Written { request, n, charge } => self.place_parked_page(request, n, charge),
+                    Parked::Cached { entry } => self.try_to_place_cached(entry),
+                };
+                if !placed {
+                    break;
+                }
+                self.parked[list].pop(&mut self.parked_pages);
+                self.parked_pages.give_back(page);
             }
         }
+    }
+
+    /// Places a parked page of a write; `false` when its unit has no room.
+    fn place_parked_page(&mut self, request: u32, n: u32, charge: u32) -> bool {
+        let Some(range) = self.range_of(request) else { return true };
+        let span = range.span(n);
+        let nth = (n, range.pages());
+        let old = self.ftl.slot_of(span.logical_page);
+        let Some(placement) = self.ftl.place(span.logical_page, nth, self.flash.commands_of_die()) else {
+            return false;
+        };
+        self.buffer.parked_bytes -= u64::from(charge);
+        self.ftl.superpages[placement.superpage].held_bytes += charge;
+        self.page_placed(request, span, old, placement);
+        self.active[request].pending -= 1;
+        if self.active[request].pending == 0 && self.active[request].taken == nth.1 {
+            self.write_placed(request);
+        }
+        true
     }
 
     /// All of a write is in the buffer; what has its place may complete.
@@ -182,7 +268,6 @@ impl SimulatedSsd {
 
     /// Brings a page's content to its new slot.
     fn store(&mut self, request: u32, span: PageSpan, old: Option<u32>, placement: Placement) {
-        let buffer = self.active[request].request.as_ref().and_then(|r| r.buffer.as_ref());
         if let Some(old) = old.filter(|_| placement.new_slot) {
             if span.is_whole() {
                 self.payload.discard(old);
@@ -190,13 +275,8 @@ impl SimulatedSsd {
                 self.payload.relocate(old, placement.slot);
             }
         }
-        match buffer {
-            Some(buffer) => {
-                let bytes = &buffer[span.in_buffer..span.in_buffer + span.len()];
-                self.payload.write(placement.slot, span.from, bytes);
-            }
-            None if span.is_whole() => self.payload.discard(placement.slot),
-            None => {}
+        if let Some(r) = &self.active[request].request {
+            self.payload.store(placement.slot, span, r);
         }
     }
 
@@ -205,14 +285,22 @@ impl SimulatedSsd {
         self.ftl.close_superpage(superpage);
         let record = &self.ftl.superpages[superpage];
         let (unit, block, row, stream) = (record.unit, record.block, record.row, record.stream);
-        let (filled, moved) = (record.filled, record.moved);
+        let (filled, moved, held_bytes) = (record.filled, record.moved, record.held_bytes);
         let geometry = self.ftl.geometry;
         self.count_programmed(filled, moved);
-        let copies_back = self.config.ftl.gc.copy_back && moved.iter().sum::<u32>() == filled;
-        let bytes = if copies_back { 0 } else { geometry.program_bytes_per_die };
+        let all_moved = moved.iter().sum::<u32>() == filled;
+        let bytes = match stream {
+            _ if all_moved && self.config.ftl.gc.copy_back => 0,
+            // The die gets what was written, and no padding.
+            Stream::Host if !all_moved && self.sectors.are_known() && geometry.dies_per_unit == 1 => {
+                held_bytes.min(geometry.program_bytes_per_die)
+            }
+            _ => geometry.program_bytes_per_die,
+        };
+        let class = if all_moved { OpClass::GcProgram } else { OpClass::HostProgram };
         for n in 0..geometry.dies_per_unit {
-            let (at, owner) = (geometry.address(block, row, n), Owner::Superpage { superpage });
-            let op = FlashOp::new(FlashOpKind::Program, owner, at, bytes);
+            let owner = Owner::Superpage { superpage };
+            let op = FlashOp::new(FlashOpKind::Program, owner, geometry.address(block, row, n), bytes).of_class(class);
             if stream == Stream::Host {
                 let op = self.flash.prepare(op);
                 self.flash.issue(op, self.now_ns, &mut self.events);
@@ -265,13 +353,14 @@ impl SimulatedSsd {
     /// What a superpage holds is on flash, there or elsewhere.
     pub(crate) fn superpage_saved(&mut self, superpage: u32) {
         let record = &mut self.ftl.superpages[superpage];
-        let (stream, host_pages) = (record.stream, record.host_pages());
+        let (stream, held_bytes) = (record.stream, record.held_bytes);
         let mut waiters = std::mem::take(&mut record.waiters);
         self.ftl.release_superpage(superpage);
         waiters.drain(..).for_each(|request| self.one_less_pending(request));
         self.ftl.superpages[superpage].waiters = waiters;
         if stream == Stream::Host {
-            self.buffer.used_pages -= u64::from(host_pages);
+            self.buffer.used_bytes -= u64::from(held_bytes);
+            self.write_back_queued();
             self.admit_writes();
         }
     }
@@ -280,7 +369,7 @@ impl SimulatedSsd {
     pub(crate) fn one_less_pending(&mut self, request: u32) {
         self.active[request].pending -= 1;
         if self.active[request].pending == 0 {
-            self.complete(request);
+            self.finish(request);
         }
     }
 
@@ -291,17 +380,47 @@ impl SimulatedSsd {
         }
         let Some(range) = self.range_of(request) else { return };
         for span in range.spans().filter(PageSpan::is_whole) {
-            if let Some(slot) = self.forget(span.logical_page) {
-                self.payload.discard(slot);
-            }
+            self.deallocate(span.logical_page);
         }
         self.zero_partial_pages(range);
-        self.complete(request);
+        self.finish(request);
+    }
+
+    /// Forgets a logical page, wherever it is.
+    fn deallocate(&mut self, logical_page: u32) {
+        self.drop_cached(logical_page);
+        self.forget_read(logical_page);
+        self.sectors.forget(logical_page);
+        if let Some(slot) = self.forget(logical_page) {
+            self.payload.discard(slot);
+        }
+    }
+
+    /// Whether a request writes zeros.
+    pub(crate) fn writes_zeroes(&self, request: u32) -> bool {
+        self.active[request].request.as_ref().is_some_and(|r| r.operation == Operation::WriteZeroes)
+    }
+
+    /// Does what a write of zeros does to a page where nothing needs to be written: a page that it covers wholly is
+    /// forgotten, and one that nobody has written is zeros already. `false` where the page has to be written.
+    pub(crate) fn is_settled_zeros(&mut self, request: u32, span: PageSpan) -> bool {
+        if !self.writes_zeroes(request) {
+            return false;
+        }
+        if span.is_whole() {
+            self.deallocate(span.logical_page);
+            return true;
+        }
+        let is_cached = self.write_cache.as_ref().is_some_and(|cache| cache.covered(span.logical_page).is_some());
+        !is_cached && self.slot_of(span.logical_page).is_none()
     }
 
     /// A trim of a part of a page keeps the page but its bytes read as zeros.
     fn zero_partial_pages(&mut self, range: ByteRange) {
         for span in range.spans().filter(|span| !span.is_whole()) {
+            if let Some(cache) = &mut self.write_cache {
+                cache.zero(span);
+            }
             if let Some(slot) = self.slot_of(span.logical_page) {
                 self.payload.zero(slot, span.from, span.to);
             }

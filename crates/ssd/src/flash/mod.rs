@@ -1,176 +1,125 @@
 //! Channels, dies and planes: what takes time in a drive.
 //!
-//! A `FlashOp` is one command to one die; it spans the die's planes. A die does one command at a time. A channel
-//! moves the data of one die at a time, while its other dies sense, program or erase:
+//! A `FlashOp` is one command to one die, for one or several of the die's planes. A die does one command at a time. A
+//! channel moves the command cycles and the data of one die at a time, while its other dies sense, program or erase:
 //!
 //! ```text
-//!   read      die: ── sense ──┐               ┌─ free
-//!             channel:        └─ (wait) ─ data ┘
-//!   program   die: ┌───────────────────┬─ program ── free
-//!             channel: ─ (wait) ─ data ┘
-//!   erase     die: ── erase ── free
+//!   read      die:     ┌─ (command) ─┬── sense ──┐               ┌─ free
+//!             channel: └─ (wait) ────┘           └─ (wait) ─ data ┘
+//!   program   die:     ┌─────────────────────────┬─ program ── free
+//!             channel: └─ (wait) ─ command, data ┘
+//!   erase     die:     ┌─ (command) ─┬── erase ── free
+//!             channel: └─ (wait) ────┘
 //! ```
 //!
-//! While a die waits for its channel it stays taken, because its page register holds the data. Reads go before
-//! programs and erases, on the die and on the channel; within each class the order is that of arrival, which keeps
-//! the pages of a block programmed in order. Commands that *yield* wait behind both. A command without bytes to transfer,
-//! a copy-back, needs no channel.
+//! While a die waits for its channel it stays taken, because its page register holds the data. Data that leaves a die
+//! goes before what goes to one. Where command cycles take no time, which is the default, reads and erases need no
+//! channel to start.
+//!
+//! A command goes through the files of this folder in this order:
+//!
+//! ```text
+//!   command      what it says                       scheduler    which one goes first
+//!   die, chip    who takes it, and when             multi_plane  which others go with it
+//!   suspension   what it interrupts                 channel      its way in and out
+//!   timing       how long the array takes           reliability  whether it succeeds
+//!   statistics   what is kept of it
+//! ```
 //!
 //! Source: the die, plane and channel model of Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008,
-//! section 2, with ONFI's split of a command into array time and transfer time.
+//! section 2, with ONFI's split of a command into command, array and transfer time.
 
+mod channel;
+mod chip;
+mod command;
+mod die;
+mod multi_plane;
+mod reliability;
+mod scheduler;
+mod statistics;
+mod suspension;
+#[cfg(test)]
+mod tests;
 mod timing;
 
-pub(crate) use timing::Timing;
+pub use command::OpClass;
+pub(crate) use command::{Finished, FlashAddress, FlashOp, FlashOpKind, Owner};
+pub use statistics::{ChannelStatistics, ClassStatistics, DieStatistics, Statistics};
 
+use crate::config::{CommandScope, DeviceConfig, SuspensionConfig};
 use crate::event::{Event, EventQueue};
-use crate::list::{Fifo, Linked, NONE, Slab};
-
-/// What a die is told to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum FlashOpKind {
-    /// Sense a page, then move `transfer_bytes` out.
-    #[default]
-    Read,
-    /// Move `transfer_bytes` in, then program a page.
-    Program,
-    /// Erase a block.
-    Erase,
-}
-
-/// Who waits for a flash command.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Owner {
-    /// A host read.
-    #[default]
-    None,
-    /// A host read.
-    Read {
-        /// Its request.
-        request: u32,
-    },
-    /// The read that fills up a partial logical page before it is written.
-    Fill {
-        /// The writing request.
-        request: u32,
-    },
-    /// A write in place.
-    InPlace {
-        /// The writing request.
-        request: u32,
-    },
-    /// A superpage being programmed.
-    Superpage {
-        /// Its record.
-        superpage: u32,
-    },
-    /// Garbage collection of a parallel unit, which reads a victim.
-    Gc {
-        /// The unit.
-        unit: u32,
-    },
-    /// The erasure of a superblock.
-    Erase {
-        /// Its unit.
-        unit: u32,
-        /// The superblock.
-        block: u32,
-    },
-}
-
-/// The planes of one die that a command names, and the page or block in them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FlashAddress {
-    /// The die, counted over the drive; die `d` is on channel `d / ways`.
-    pub(crate) die: u32,
-    /// The first plane.
-    pub(crate) plane: u8,
-    /// How many planes, from the first one on.
-    pub(crate) planes: u8,
-    /// The page in its block.
-    pub(crate) row: u16,
-    /// The superblock, counted over the drive.
-    pub(crate) block: u32,
-}
-
-/// One command to one die.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FlashOp {
-    pub(crate) kind: FlashOpKind,
-    pub(crate) owner: Owner,
-    pub(crate) at: FlashAddress,
-    /// Bytes over the channel.
-    pub(crate) transfer_bytes: u32,
-    /// Array operations one after the other: 1, or granules of a write in place.
-    pub(crate) array_steps: u32,
-    /// Lets every other command that waits for its die go first.
-    pub(crate) yields: bool,
-    /// Next in the list that this command waits in.
-    next: u32,
-}
-
-impl FlashOp {
-    /// A command that nobody has issued yet.
-    pub(crate) fn new(kind: FlashOpKind, owner: Owner, at: FlashAddress, transfer_bytes: u32) -> Self {
-        Self { kind, owner, at, transfer_bytes, array_steps: 1, yields: false, next: NONE }
-    }
-}
-
-impl Linked for FlashOp {
-    fn next(&mut self) -> &mut u32 {
-        &mut self.next
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Die {
-    current: u32,
-    reads: Fifo,
-    writes: Fifo,
-    /// Commands that let all others go first.
-    yielding: Fifo,
-}
-
-#[derive(Clone, Copy)]
-struct Channel {
-    current: u32,
-    from_dies: Fifo,
-    to_dies: Fifo,
-}
-
-/// A finished command.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Finished {
-    pub(crate) op: FlashOp,
-    /// How long its data was on the channel, ns.
-    pub(crate) transfer_ns: u64,
-    /// The array could not program or erase.
-    pub(crate) failed: bool,
-}
+use crate::list::{NONE, Slab};
+use channel::Channel;
+use chip::Chip;
+use die::{Die, Phase};
+use reliability::Reliability;
+use scheduler::{Ranked, Ranks, YIELDING};
+use timing::Timing;
 
 /// All dies and channels of a drive.
 pub(crate) struct FlashArray {
     ops: Slab<FlashOp>,
     dies: Vec<Die>,
+    /// What waits for each die, or with `command_scope = "chip"` for each chip.
+    queues: Vec<Ranked>,
     channels: Vec<Channel>,
-    dies_per_channel: u32,
+    /// Empty unless chips take the commands.
+    chips: Vec<Chip>,
+    dies_per_chip: u32,
+    chips_per_channel: u32,
     /// Commands that wait or run on each die.
     commands_of_die: Vec<u32>,
+    ranks: Ranks,
+    rules: Rules,
+    suspension: SuspensionConfig,
     timing: Timing,
+    reliability: Option<Box<Reliability>>,
+    statistics: Statistics,
+    /// Dies, or with `command_scope = "chip"` channels, that take their next command when the present event is over.
+    unsettled: Vec<u32>,
+    /// Scratch space of [`multi_plane`] and [`chip`].
+    gathered: Vec<u32>,
+}
+
+/// How commands are formed.
+#[derive(Clone, Copy)]
+struct Rules {
+    chips_take_commands: bool,
+    multi_plane: bool,
+    interleave: bool,
+    all_planes: u32,
 }
 
 impl FlashArray {
-    /// An idle array; die `d` is on channel `d / ways`.
-    pub(crate) fn new(channels: u32, ways: u32, timing: Timing) -> Self {
-        let die = Die { current: NONE, reads: Fifo::default(), writes: Fifo::default(), yielding: Fifo::default() };
-        let channel = Channel { current: NONE, from_dies: Fifo::default(), to_dies: Fifo::default() };
+    /// An idle array; die `d` is on channel `d / ways`. `seed` drives jitter and errors.
+    pub(crate) fn new(config: &DeviceConfig, seed: u64) -> Self {
+        let flash = &config.flash;
+        let (channels, ways) = (flash.channels, config.ways());
+        let dies = (channels * ways) as usize;
+        let rules = Rules {
+            chips_take_commands: flash.command_scope == CommandScope::Chip,
+            multi_plane: flash.multi_plane,
+            interleave: flash.interleave,
+            all_planes: (1 << flash.planes_per_die) - 1,
+        };
+        let chips = if rules.chips_take_commands { (channels * flash.chips_per_channel) as usize } else { 0 };
         Self {
             ops: Slab::default(),
-            dies: vec![die; (channels * ways) as usize],
-            channels: vec![channel; channels as usize],
-            dies_per_channel: ways,
-            commands_of_die: vec![0; (channels * ways) as usize],
-            timing,
+            dies: (0..dies as u32).map(|die| Die::idle(die / ways)).collect(),
+            queues: vec![Ranked::default(); if chips > 0 { chips } else { dies }],
+            channels: vec![Channel::default(); channels as usize],
+            chips: vec![Chip::default(); chips],
+            dies_per_chip: flash.dies_per_chip,
+            chips_per_channel: flash.chips_per_channel,
+            commands_of_die: vec![0; dies],
+            ranks: Ranks::new(flash.scheduling),
+            rules,
+            suspension: flash.suspension,
+            timing: Timing::new(flash, seed),
+            reliability: Reliability::new(config, seed).map(Box::new),
+            statistics: Statistics::new(channels as usize, dies, flash.energy),
+            unsettled: Vec::new(),
+            gathered: Vec::new(),
         }
     }
 
@@ -188,7 +137,7 @@ impl FlashArray {
 
     /// The channel of a prepared command.
     pub(crate) fn channel_of(&self, op: u32) -> u32 {
-        self.ops[op].at.die / self.dies_per_channel
+        self.dies[self.ops[op].at.die as usize].channel
     }
 
     /// How many commands wait or run on each die.
@@ -196,147 +145,110 @@ impl FlashArray {
         &self.commands_of_die
     }
 
+    /// What the flash has done.
+    pub(crate) fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
     /// Issues a prepared command.
     pub(crate) fn issue(&mut self, op: u32, now_ns: u64, events: &mut EventQueue) {
-        let FlashOp { at: FlashAddress { die, .. }, kind, yields, .. } = self.ops[op];
-        let waiting = &mut self.dies[die as usize];
-        let list = match kind {
-            _ if yields => &mut waiting.yielding,
-            FlashOpKind::Read => &mut waiting.reads,
-            FlashOpKind::Program | FlashOpKind::Erase => &mut waiting.writes,
-        };
-        list.push(&mut self.ops, op);
+        let issued = &mut self.ops[op];
+        issued.issued_ns = now_ns;
+        let die = issued.at.die;
+        let rank = if issued.yields { YIELDING } else { self.ranks.on_die(issued.class) };
         self.commands_of_die[die as usize] += 1;
-        self.start_die(die, now_ns, events);
-    }
-
-    /// Lets the commands that wait for a die and let others go first wait with its programs and erases.
-    pub(crate) fn stop_yielding(&mut self, die: u32) {
-        let waiting = &mut self.dies[die as usize];
-        while let Some(op) = waiting.yielding.pop(&mut self.ops) {
-            waiting.writes.push(&mut self.ops, op);
+        if self.rules.chips_take_commands {
+            return self.issue_to_chip(die, rank, op);
         }
+        if self.dies[die as usize].is_free() && !self.rules.multi_plane {
+            debug_assert!(self.queues[die as usize].is_empty());
+            return self.begin(die, op, now_ns, events);
+        }
+        self.queues[die as usize].push(&mut self.ops, rank, op);
+        self.die_may_take(die, now_ns, events);
     }
 
-    /// The array part of a die's command is over.
+    /// Commands that wait for a die, or its chip, and let others go first take their places among them.
+    pub(crate) fn stop_yielding(&mut self, die: u32) {
+        let queue = if self.rules.chips_take_commands { die / self.dies_per_chip } else { die };
+        self.queues[queue as usize].stop_yielding(&mut self.ops, &self.ranks);
+    }
+
+    /// The array part of a die's command is over; gives a command that has ended with it.
+    ///
+    /// The end of an operation that was suspended may still be in the event queue. An event counts only if it comes at
+    /// the time at which the die's array operation ends.
     pub(crate) fn array_done(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) -> Option<Finished> {
-        let op = self.dies[die as usize].current;
-        if self.ops[op].kind == FlashOpKind::Read && self.ops[op].transfer_bytes > 0 {
-            let channel = die / self.dies_per_channel;
-            self.channels[channel as usize].from_dies.push(&mut self.ops, op);
-            self.start_channel(channel, now_ns, events);
+        let state = &self.dies[die as usize];
+        if state.phase != Phase::Array || state.array_end_ns != now_ns {
             return None;
         }
-        Some(self.finish(op, now_ns, events))
+        let (op, channel) = (state.current, state.channel);
+        if self.ops[op].kind == FlashOpKind::Read {
+            self.data_is_ready(die, channel, op, now_ns, events);
+            return None;
+        }
+        let beside = self.ops[op].beside;
+        if beside != NONE {
+            // What was done together ends together; each command's owner is told by an event of its own.
+            self.dies[die as usize].current = beside;
+            events.schedule(now_ns, Event::ArrayDone { die });
+            return Some(self.ended(op, now_ns));
+        }
+        let finished = self.ended(op, now_ns);
+        self.die_is_free(die, now_ns, events);
+        Some(finished)
     }
 
-    /// A channel's transfer is over.
+    /// A channel's transfer is over; gives a command that has ended with it.
     pub(crate) fn transfer_done(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) -> Option<Finished> {
         let op = std::mem::replace(&mut self.channels[channel as usize].current, NONE);
-        let FlashOp { kind, at: FlashAddress { die, .. }, array_steps, .. } = self.ops[op];
-        let finished = if kind == FlashOpKind::Read {
-            Some(self.finish(op, now_ns, events))
-        } else {
-            events.schedule(now_ns + self.timing.program_ns(array_steps), Event::ArrayDone { die });
+        let die = self.ops[op].at.die;
+        let finished = if self.dies[die as usize].phase == Phase::ToDie {
+            self.start_array(die, now_ns, events);
             None
+        } else {
+            self.data_is_out(die, op, now_ns, events)
         };
-        self.start_channel(channel, now_ns, events);
+        self.channel_is_free(channel, now_ns, events);
         finished
     }
 
-    fn finish(&mut self, op: u32, now_ns: u64, events: &mut EventQueue) -> Finished {
+    /// A read's data is corrected.
+    pub(crate) fn decoded(&mut self, op: u32, now_ns: u64) -> Finished {
+        self.ended(op, now_ns)
+    }
+
+    /// Lets dies and chips take their next commands, now that all commands of the present event are issued.
+    #[inline]
+    pub(crate) fn settle(&mut self, now_ns: u64, events: &mut EventQueue) {
+        if !self.unsettled.is_empty() {
+            self.settle_all(now_ns, events);
+        }
+    }
+
+    #[cold]
+    fn settle_all(&mut self, now_ns: u64, events: &mut EventQueue) {
+        let mut unsettled = std::mem::take(&mut self.unsettled);
+        for index in unsettled.drain(..) {
+            if self.rules.chips_take_commands {
+                self.channels[index as usize].unsettled = false;
+                self.use_channel(index, now_ns, events);
+            } else {
+                self.dies[index as usize].unsettled = false;
+                self.take_next(index, now_ns, events);
+            }
+        }
+        debug_assert!(self.unsettled.is_empty());
+        self.unsettled = unsettled;
+    }
+
+    /// Takes a command out of the array.
+    fn ended(&mut self, op: u32, now_ns: u64) -> Finished {
         let done = self.ops[op];
         self.ops.give_back(op);
-        self.dies[done.at.die as usize].current = NONE;
         self.commands_of_die[done.at.die as usize] -= 1;
-        self.start_die(done.at.die, now_ns, events);
-        Finished { op: done, transfer_ns: self.timing.transfer_ns(done.transfer_bytes), failed: false }
-    }
-
-    fn start_die(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) {
-        let state = &mut self.dies[die as usize];
-        if state.current != NONE {
-            return;
-        }
-        let first = state.reads.pop(&mut self.ops).or_else(|| state.writes.pop(&mut self.ops));
-        let Some(op) = first.or_else(|| state.yielding.pop(&mut self.ops)) else { return };
-        state.current = op;
-        match self.ops[op].kind {
-            FlashOpKind::Read => events.schedule(now_ns + self.timing.sense_ns(), Event::ArrayDone { die }),
-            FlashOpKind::Erase => events.schedule(now_ns + self.timing.erase_ns(), Event::ArrayDone { die }),
-            FlashOpKind::Program if self.ops[op].transfer_bytes == 0 => {
-                let program_ns = self.timing.program_ns(self.ops[op].array_steps);
-                events.schedule(now_ns + program_ns, Event::ArrayDone { die });
-            }
-            FlashOpKind::Program => {
-                let channel = die / self.dies_per_channel;
-                self.channels[channel as usize].to_dies.push(&mut self.ops, op);
-                self.start_channel(channel, now_ns, events);
-            }
-        }
-    }
-
-    fn start_channel(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) {
-        let state = &mut self.channels[channel as usize];
-        if state.current != NONE {
-            return;
-        }
-        let next = state.from_dies.pop(&mut self.ops).or_else(|| state.to_dies.pop(&mut self.ops));
-        let Some(op) = next else { return };
-        state.current = op;
-        let transfer_ns = self.timing.transfer_ns(self.ops[op].transfer_bytes);
-        events.schedule(now_ns + transfer_ns, Event::TransferDone { channel });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Runs `(kind, die, bytes)` issued at time zero on one channel of two dies; gives (die, end) of each.
-    fn run(ops: &[(FlashOpKind, u32, u32)]) -> Vec<(u32, u64)> {
-        let timing = Timing::exact(50, 500, 3_000, 1_000_000_000);
-        let mut flash = FlashArray::new(1, 2, timing);
-        let mut events = EventQueue::default();
-        for &(kind, die, bytes) in ops {
-            let at = FlashAddress { die, planes: 1, ..FlashAddress::default() };
-            let op = flash.prepare(FlashOp::new(kind, Owner::None, at, bytes));
-            flash.issue(op, 0, &mut events);
-        }
-        let mut ends = Vec::new();
-        while let Some((now, event)) = events.pop() {
-            let finished = match event {
-                Event::ArrayDone { die } => flash.array_done(die, now, &mut events),
-                Event::TransferDone { channel } => flash.transfer_done(channel, now, &mut events),
-                other => panic!("{other:?}"),
-            };
-            ends.extend(finished.map(|f| (f.op.at.die, now)));
-        }
-        ends
-    }
-
-    use FlashOpKind::{Erase, Program, Read};
-
-    #[test]
-    fn a_single_command_takes_the_sum_of_its_parts() {
-        assert_eq!(run(&[(Read, 0, 100)]), [(0, 150)]);
-        assert_eq!(run(&[(Program, 0, 100)]), [(0, 600)]);
-        assert_eq!(run(&[(Erase, 0, 0)]), [(0, 3_000)]);
-    }
-
-    #[test]
-    fn two_dies_of_a_channel_sense_together_and_share_the_bus() {
-        assert_eq!(run(&[(Read, 0, 100), (Read, 1, 100)]), [(0, 150), (1, 250)]);
-    }
-
-    #[test]
-    fn one_die_senses_the_next_page_only_when_its_register_is_empty() {
-        assert_eq!(run(&[(Read, 0, 100), (Read, 0, 100)]), [(0, 150), (0, 300)]);
-    }
-
-    #[test]
-    fn a_read_goes_before_a_waiting_program_but_not_before_a_running_one() {
-        let order = run(&[(Program, 0, 100), (Program, 0, 100), (Read, 0, 100)]);
-        assert_eq!(order, [(0, 600), (0, 750), (0, 1_350)]);
+        self.statistics.ended(&done, now_ns);
+        Finished { op: done, transfer_ns: self.timing.transfer_ns(done.transfer_bytes), failed: done.failed }
     }
 }

@@ -12,6 +12,7 @@
 //! Inside a superpage the pages are filled one after the other: channel by channel, then way by way, then plane by
 //! plane.
 
+use super::reciprocal::Divisor;
 use crate::config::DeviceConfig;
 use crate::flash::FlashAddress;
 
@@ -26,8 +27,6 @@ pub(crate) struct Geometry {
     channels_per_unit: u32,
     /// Dies of a channel.
     ways: u32,
-    /// Units that share the same dies, on other planes.
-    plane_groups: u32,
     /// Planes of a die that belong to one unit.
     pub(crate) planes_per_unit: u32,
     /// Dies of a unit.
@@ -38,10 +37,24 @@ pub(crate) struct Geometry {
     pub(crate) rows: u32,
     /// Slots of a superpage.
     pub(crate) slots: u32,
-    /// Slots of a page.
-    pub(crate) slots_per_page: u32,
     /// Bytes that one die programs for a superpage.
     pub(crate) program_bytes_per_die: u32,
+    by: Divisors,
+}
+
+/// What slot numbers are divided by, on the path of every command.
+#[derive(Clone, Copy, Debug)]
+struct Divisors {
+    slots: Divisor,
+    /// Slots of a page.
+    slots_per_page: Divisor,
+    rows: Divisor,
+    superblocks: Divisor,
+    dies_per_unit: Divisor,
+    units_per_group: Divisor,
+    channels_per_unit: Divisor,
+    /// Units that share the same dies, on other planes.
+    plane_groups: Divisor,
 }
 
 impl Geometry {
@@ -53,38 +66,67 @@ impl Geometry {
         let channels_per_unit = config.ftl.superpage_channels;
         let (ways, dies_per_unit) = (config.ways(), channels_per_unit * config.ftl.superpage_ways);
         let units_per_group = ways / config.ftl.superpage_ways * plane_groups;
+        let slots = dies_per_unit * planes_per_unit * slots_per_page;
         Self {
             units: flash.channels / channels_per_unit * units_per_group,
             units_per_group,
             channels_per_unit,
             ways,
-            plane_groups,
             planes_per_unit,
             dies_per_unit,
             superblocks: flash.blocks_per_plane,
             rows: flash.pages_per_block,
-            slots: dies_per_unit * planes_per_unit * slots_per_page,
-            slots_per_page,
+            slots,
             program_bytes_per_die: planes_per_unit * flash.page_bytes as u32,
+            by: Divisors {
+                slots: Divisor::new(slots),
+                slots_per_page: Divisor::new(slots_per_page),
+                rows: Divisor::new(flash.pages_per_block),
+                superblocks: Divisor::new(flash.blocks_per_plane),
+                dies_per_unit: Divisor::new(dies_per_unit),
+                units_per_group: Divisor::new(units_per_group),
+                channels_per_unit: Divisor::new(channels_per_unit),
+                plane_groups: Divisor::new(plane_groups),
+            },
         }
     }
 
     /// The geometry of a drive that has none: one unit of one slot.
     pub(crate) fn trivial() -> Self {
+        let one = Divisor::new(1);
         Self {
             units: 1,
             units_per_group: 1,
             channels_per_unit: 1,
             ways: 1,
-            plane_groups: 1,
             planes_per_unit: 1,
             dies_per_unit: 1,
             superblocks: 1,
             rows: 1,
             slots: 1,
-            slots_per_page: 1,
             program_bytes_per_die: 0,
+            by: Divisors {
+                slots: one,
+                slots_per_page: one,
+                rows: one,
+                superblocks: one,
+                dies_per_unit: one,
+                units_per_group: one,
+                channels_per_unit: one,
+                plane_groups: one,
+            },
         }
+    }
+
+    /// Units of one plane and blocks of pages that hold one slot each.
+    #[cfg(test)]
+    pub(crate) fn pages(units: u32, superblocks: u32, rows: u32) -> Self {
+        Self { units, units_per_group: units, superblocks, rows, ..Self::trivial() }
+    }
+
+    /// Dies of the drive.
+    pub(crate) fn dies(&self) -> u32 {
+        self.units / self.plane_groups * self.dies_per_unit
     }
 
     /// The units that share a unit's dies, itself among them.
@@ -114,9 +156,15 @@ impl Geometry {
     }
 
     /// Superblock (counted over the whole drive) and row of a slot.
+    #[inline]
     pub(crate) fn block_and_row(&self, slot: u32) -> (u32, u32) {
-        let superpage = slot / self.slots;
-        (superpage / self.rows, superpage % self.rows)
+        self.by.rows.divide(self.by.slots.quotient(slot))
+    }
+
+    /// The unit of a superblock, which is counted over the whole drive.
+    #[inline]
+    pub(crate) fn unit_of(&self, block: u32) -> u32 {
+        self.by.superblocks.quotient(block)
     }
 
     /// Where a slot is.
@@ -126,26 +174,29 @@ impl Geometry {
     }
 
     /// Which of its unit's dies a slot is on.
+    #[inline]
     pub(crate) fn die_index(&self, slot: u32) -> u32 {
-        slot % self.slots / self.slots_per_page % self.dies_per_unit
+        let in_superpage = self.by.slots.divide(slot).1;
+        self.by.dies_per_unit.divide(self.by.slots_per_page.quotient(in_superpage)).1
     }
 
     /// A unit's `n`th die: channel by channel, then way by way.
     pub(crate) fn die_in_unit(&self, unit: u32, n: u32) -> u32 {
-        let (group, unit_in_group) = (unit / self.units_per_group, unit % self.units_per_group);
-        let channel = group * self.channels_per_unit + n % self.channels_per_unit;
-        let ways_per_unit = self.dies_per_unit / self.channels_per_unit;
-        channel * self.ways + unit_in_group / self.plane_groups * ways_per_unit + n / self.channels_per_unit
+        let (group, unit_in_group) = self.by.units_per_group.divide(unit);
+        let (way, channel_in_group) = self.by.channels_per_unit.divide(n);
+        let channel = group * self.channels_per_unit + channel_in_group;
+        let ways_per_unit = self.by.channels_per_unit.quotient(self.dies_per_unit);
+        channel * self.ways + self.by.plane_groups.quotient(unit_in_group) * ways_per_unit + way
     }
 
     /// The first of a unit's planes.
     pub(crate) fn first_plane(&self, unit: u32) -> u32 {
-        unit % self.plane_groups * self.planes_per_unit
+        self.by.plane_groups.divide(unit).1 * self.planes_per_unit
     }
 
     /// The planes that a command to a unit's `n`th die names, in a row of a superblock (counted over the drive).
     pub(crate) fn address(&self, block: u32, row: u32, n: u32) -> FlashAddress {
-        let unit = block / self.superblocks;
+        let unit = self.unit_of(block);
         let (plane, planes) = (self.first_plane(unit) as u8, self.planes_per_unit as u8);
         FlashAddress { die: self.die_in_unit(unit, n), plane, planes, row: row as u16, block }
     }

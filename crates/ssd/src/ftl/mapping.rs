@@ -9,15 +9,19 @@
 //!                          = 0                       invalid, or clean behind the write pointer
 //! ```
 
+use crate::memory::prefetch;
+
 /// The page map and its inverse.
 pub(crate) struct Mapping {
     slot_of: Vec<u32>,
     page_in: Vec<u32>,
+    /// Logical pages that have a slot.
+    mapped: u32,
 }
 
 impl Mapping {
     pub(crate) fn new(logical_pages: u64, slots: u64) -> Self {
-        Self { slot_of: vec![0; logical_pages as usize], page_in: vec![0; slots as usize] }
+        Self { slot_of: vec![0; logical_pages as usize], page_in: vec![0; slots as usize], mapped: 0 }
     }
 
     /// The slot that holds a logical page.
@@ -25,9 +29,28 @@ impl Mapping {
         self.slot_of[logical_page as usize].checked_sub(1)
     }
 
+    /// The same for a page that may lie behind the drive.
+    pub(crate) fn get(&self, logical_page: u32) -> Option<u32> {
+        self.slot_of.get(logical_page as usize)?.checked_sub(1)
+    }
+
     /// The logical page that a slot validly holds.
     pub(crate) fn page_in(&self, slot: u32) -> Option<u32> {
         self.page_in[slot as usize].checked_sub(1)
+    }
+
+    /// Says that a logical page's entry will be needed soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, logical_page: u32) {
+        prefetch(&self.slot_of, logical_page as usize);
+    }
+
+    /// Says that what the slot of a logical page holds will be needed soon.
+    #[inline]
+    pub(crate) fn prefetch_slot(&self, logical_page: u32) {
+        if let Some(&entry) = self.slot_of.get(logical_page as usize) {
+            prefetch(&self.page_in, entry.wrapping_sub(1) as usize);
+        }
     }
 
     /// Maps a logical page to a clean slot; gives the slot that became invalid.
@@ -36,7 +59,26 @@ impl Mapping {
         let old = self.unmap(logical_page);
         self.slot_of[logical_page as usize] = slot + 1;
         self.page_in[slot as usize] = logical_page + 1;
+        self.mapped += 1;
         old
+    }
+
+    /// Maps successive logical pages that nobody has written to successive clean slots.
+    pub(crate) fn map_run(&mut self, first_page: u32, first_slot: u32, count: u32) {
+        let (page, slot) = (first_page as usize, first_slot as usize);
+        self.mapped += count;
+        for (n, entry) in self.slot_of[page..page + count as usize].iter_mut().enumerate() {
+            debug_assert_eq!(*entry, 0, "logical page {} is mapped", page + n);
+            *entry = first_slot + n as u32 + 1;
+        }
+        for (n, entry) in self.page_in[slot..slot + count as usize].iter_mut().enumerate() {
+            *entry = first_page + n as u32 + 1;
+        }
+    }
+
+    /// Logical pages that have a slot.
+    pub(crate) fn mapped(&self) -> u32 {
+        self.mapped
     }
 
     /// Forgets a logical page; gives the slot that became invalid.
@@ -44,6 +86,7 @@ impl Mapping {
         let slot = self.slot_of(logical_page)?;
         self.slot_of[logical_page as usize] = 0;
         self.page_in[slot as usize] = 0;
+        self.mapped -= 1;
         Some(slot)
     }
 
@@ -51,6 +94,9 @@ impl Mapping {
     pub(crate) fn check(&self) -> Result<(), String> {
         let mapped = self.slot_of.iter().filter(|&&slot| slot != 0).count();
         let valid = self.page_in.iter().filter(|&&page| page != 0).count();
+        if mapped != self.mapped as usize {
+            return Err(format!("{mapped} logical pages are mapped, but {} are counted", self.mapped));
+        }
         if mapped != valid {
             return Err(format!("{mapped} logical pages are mapped, but {valid} slots are valid"));
         }

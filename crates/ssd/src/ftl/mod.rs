@@ -4,12 +4,17 @@
 //! the open superpage in the order of arrival. A superpage is programmed when it is full, or padded when a flush or a
 //! forced write cannot wait.
 
+pub(crate) mod blocks;
 pub(crate) mod gc;
 pub(crate) mod geometry;
 pub(crate) mod mapping;
+pub(crate) mod mapping_cache;
 mod min_tree;
 pub(crate) mod placement;
+pub(crate) mod prefill;
+pub(crate) mod reciprocal;
 mod reclaim;
+pub(crate) mod sectors;
 pub(crate) mod superblock;
 pub(crate) mod wear;
 
@@ -69,6 +74,8 @@ pub(crate) struct Superpage {
     pub(crate) row: u32,
     /// Slots in use.
     pub(crate) filled: u32,
+    /// Room that its pages take in the write buffer, bytes.
+    pub(crate) held_bytes: u32,
     /// Of those, slots filled by moving, by [`Cause`].
     pub(crate) moved: [u32; Cause::COUNT],
     /// The host has written to it.
@@ -88,11 +95,6 @@ pub(crate) struct Superpage {
 }
 
 impl Superpage {
-    /// Slots that the host's writes took.
-    pub(crate) fn host_pages(&self) -> u32 {
-        self.filled - self.moved_pages()
-    }
-
     /// Slots that were filled by moving.
     pub(crate) fn moved_pages(&self) -> u32 {
         self.moved.iter().sum()
@@ -139,8 +141,8 @@ pub(crate) enum Relocation {
     NotValid,
     /// No superblock is free.
     NoRoom,
-    /// It is there now.
-    Moved(Placement),
+    /// It is there now; with its logical page.
+    Moved(Placement, u32),
 }
 
 /// Makes the FTL's chance another than that of the flash, which has the same seed.
@@ -167,7 +169,7 @@ pub(crate) struct Ftl {
 impl Ftl {
     /// An empty drive; `seed` drives what is left to chance.
     pub(crate) fn new(config: &DeviceConfig, seed: u64) -> Self {
-        let logical_pages = config.capacity_bytes / config.ftl.logical_page_bytes;
+        let logical_pages = config.logical_pages() + u64::from(config.translation_pages());
         Self::with(Geometry::new(config), logical_pages, config, seed)
     }
 
@@ -190,9 +192,11 @@ impl Ftl {
         ftl
     }
 
-    /// Stands in for an FTL where the medium is written in place.
-    pub(crate) fn idle(config: &DeviceConfig) -> Self {
-        Self::with(Geometry::trivial(), 0, config, 0)
+    /// Stands in where something else maps the logical pages.
+    pub(crate) fn idle(config: &DeviceConfig, geometry: Geometry) -> Self {
+        let mut ftl = Self::with(Geometry::trivial(), 0, config, 0);
+        ftl.geometry = geometry;
+        ftl
     }
 
     /// Where a logical page is.
@@ -200,6 +204,13 @@ impl Ftl {
         let Some(slot) = self.mapping.slot_of(logical_page) else { return Location::Nowhere };
         let (block, row) = self.geometry.block_and_row(slot);
         if row < self.superblocks[block].programmed_rows { Location::Flash(slot) } else { Location::Buffer(slot) }
+    }
+
+    /// Says that a request for a logical page is on its way, and `before`, one that was told so some requests ago.
+    #[inline]
+    pub(crate) fn expect(&self, logical_page: u32, before: u32) {
+        self.mapping.prefetch(logical_page);
+        self.mapping.prefetch_slot(before);
     }
 
     /// Finds the host's page a slot; `None` when no unit that may take it has room. `n` is its place in a write of
@@ -237,7 +248,7 @@ impl Ftl {
     pub(crate) fn overwrite_in_buffer(&mut self, logical_page: u32, (n, pages): (u32, u32)) -> Option<Placement> {
         let slot = self.mapping.slot_of(logical_page)?;
         let (block, row) = self.geometry.block_and_row(slot);
-        let unit = block / self.geometry.superblocks;
+        let unit = self.geometry.unit_of(block);
         let superpage = self.units[unit as usize].points[Stream::Host as usize].superpage;
         if superpage == NONE {
             return None;
@@ -257,9 +268,12 @@ impl Ftl {
     /// Moves a page of a victim.
     pub(crate) fn relocate(&mut self, from: u32, cause: Cause) -> Relocation {
         let Some(logical_page) = self.mapping.page_in(from) else { return Relocation::NotValid };
-        let unit = self.geometry.block_and_row(from).0 / self.geometry.superblocks;
+        let unit = self.geometry.unit_of(self.geometry.block_and_row(from).0);
         let stream = self.stream_of(cause);
-        self.append(unit, stream, logical_page, Some(cause)).map_or(Relocation::NoRoom, Relocation::Moved)
+        match self.append(unit, stream, logical_page, Some(cause)) {
+            Some(placement) => Relocation::Moved(placement, logical_page),
+            None => Relocation::NoRoom,
+        }
     }
 
     /// Puts a logical page into the next slot of a unit's stream; `moved` tells why, if not because the host writes it.
@@ -286,6 +300,11 @@ impl Ftl {
         let slot = self.mapping.unmap(logical_page)?;
         self.lose_valid_page(slot);
         Some(slot)
+    }
+
+    /// Whether nobody has written anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.mapping.mapped() == 0
     }
 
     /// The slot that holds a page now; `None` when nobody wrote it.
@@ -323,6 +342,7 @@ impl Ftl {
         (record.live, record.issued, record.stream) = (true, false, stream);
         (record.unit, record.block, record.row) = (unit, block, row);
         (record.filled, record.programs_left, record.generation) = (0, 0, self.generation);
+        record.held_bytes = 0;
         (record.moved, record.has_host_data, record.has_failed) = ([0; Cause::COUNT], false, false);
         if stream == Stream::Host {
             record.position = self.host_superpages.len() as u32;
@@ -371,6 +391,11 @@ impl Ftl {
     /// The program commands of a superpage have ended. A superblock whose last row this was can be collected.
     pub(crate) fn row_programmed(&mut self, superpage: u32) {
         let Superpage { block, row, stream, .. } = self.superpages[superpage];
+        self.row_is_on_flash(block, row, stream);
+    }
+
+    /// A row of a stream's superblock is on flash; with the last one the superblock is sealed.
+    fn row_is_on_flash(&mut self, block: u32, row: u32, stream: Stream) {
         let state = &mut self.superblocks[block];
         debug_assert_eq!(state.programmed_rows, row, "the pages of a block are programmed in order");
         state.programmed_rows = row + 1;
@@ -396,7 +421,15 @@ impl Ftl {
     /// The slots of a superblock's row that are valid.
     pub(crate) fn valid_slots(&self, block: u32, row: u32) -> impl Iterator<Item = u32> {
         let first = self.geometry.first_slot(block, row);
-        (first..first + self.geometry.slots).filter(|&slot| self.mapping.page_in(slot).is_some())
+        (first..first + self.geometry.slots).filter(|&slot| {
+            let logical_page = self.mapping.page_in(slot);
+            logical_page.inspect(|&page| self.mapping.prefetch(page)).is_some()
+        })
+    }
+
+    /// How many logical pages are mapped.
+    pub(crate) fn mapped_pages(&self) -> u64 {
+        u64::from(self.mapping.mapped())
     }
 
     /// Checks what must hold between any two events.

@@ -171,6 +171,11 @@ impl Ftl {
         (self.free_superblocks(unit) as usize + soon_free) < self.reclaiming.threshold as usize
     }
 
+    /// Free superblocks of a unit once garbage collection keeps up: it starts when one more is taken.
+    pub(super) fn free_in_steady_state(&self) -> u32 {
+        self.reclaiming.threshold.saturating_sub(1)
+    }
+
     /// Makes the host wait for a unit, or no longer.
     pub(crate) fn hold(&mut self, unit: u32, held: bool) {
         self.units[unit as usize].is_held = held;

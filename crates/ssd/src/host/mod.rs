@@ -1,8 +1,22 @@
-//! The host's side: the queue of commands, the firmware that takes them in, and the link.
+//! The host's side: the queues of commands ([`queues`]), the firmware that takes them in, and the link ([`link`]).
+//!
+//! ```text
+//!   submission queues ─ arbitration ─▶ fetched over the link ─▶ firmware ─▶ (a write's data over the link) ─▶ controller
+//!   completion posted over the link ◀─ (a read's data over the link) ◀─────────────────────────────────────── controller
+//! ```
 //!
 //! The firmware takes one command at a time (`command_issue_ns`, which limits IOPS), and a command has its first
 //! effect `command_latency_ns` after it was taken. The link is a server for each direction (NVMe) or for both together
-//! (SATA). Reads are cut through: data leaves over the link while it is still coming in from the flash.
+//! (SATA). How a read's data crosses is `host.data_transfer`; when reads are cut through, data leaves over the link while
+//! it is still coming in from the flash.
+
+mod link;
+mod queues;
+mod stages;
+
+pub(crate) use link::link_bytes_per_s;
+pub(crate) use queues::SubmissionQueues;
+pub use stages::StageTimes;
 
 use crate::config::{HostConfig, Interface};
 
@@ -13,6 +27,9 @@ const CUT_THROUGH_BYTES: u64 = 4096;
 pub(crate) struct HostInterface {
     command_latency_ns: u64,
     command_issue_ns: u64,
+    command_fetch_ns: u64,
+    data_request_ns: u64,
+    completion_ns: u64,
     bytes_per_s: u64,
     half_duplex: bool,
     firmware_free_ns: u64,
@@ -25,7 +42,10 @@ impl HostInterface {
         Self {
             command_latency_ns: config.command_latency_ns,
             command_issue_ns: config.command_issue_ns,
-            bytes_per_s: config.link_bytes_per_s,
+            command_fetch_ns: config.command_fetch_ns,
+            data_request_ns: config.data_request_ns,
+            completion_ns: config.completion_ns,
+            bytes_per_s: link_bytes_per_s(config),
             half_duplex: config.interface == Interface::Sata,
             firmware_free_ns: 0,
             to_drive_free_ns: 0,
@@ -37,16 +57,9 @@ impl HostInterface {
         bytes * 1_000_000_000 / self.bytes_per_s
     }
 
-    /// Takes a command; gives the time of its first effect.
-    pub(crate) fn take_command(&mut self, now_ns: u64) -> u64 {
-        let start_ns = now_ns.max(self.firmware_free_ns);
-        self.firmware_free_ns = start_ns + self.command_issue_ns;
-        start_ns + self.command_latency_ns
-    }
-
-    /// Moves a write's data to the drive; gives the time when all is there.
-    pub(crate) fn receive(&mut self, ready_ns: u64, bytes: u64) -> u64 {
-        let end_ns = ready_ns.max(self.to_drive_free_ns) + self.link_ns(bytes);
+    /// Holds the link to the drive, and in half duplex the other direction too.
+    fn hold_to_drive(&mut self, from_ns: u64, time_ns: u64) -> u64 {
+        let end_ns = from_ns.max(self.to_drive_free_ns) + time_ns;
         self.to_drive_free_ns = end_ns;
         if self.half_duplex {
             self.to_host_free_ns = self.to_host_free_ns.max(end_ns);
@@ -54,15 +67,40 @@ impl HostInterface {
         end_ns
     }
 
+    /// Holds the link to the host, and in half duplex the other direction too.
+    fn hold_to_host(&mut self, from_ns: u64, time_ns: u64) -> u64 {
+        let end_ns = from_ns.max(self.to_host_free_ns) + time_ns;
+        self.to_host_free_ns = end_ns;
+        if self.half_duplex {
+            self.to_drive_free_ns = self.to_drive_free_ns.max(end_ns);
+        }
+        end_ns
+    }
+
+    /// Takes a command; gives the time of its first effect.
+    pub(crate) fn take_command(&mut self, now_ns: u64) -> u64 {
+        let fetched_ns =
+            if self.command_fetch_ns == 0 { now_ns } else { self.hold_to_drive(now_ns, self.command_fetch_ns) };
+        let start_ns = fetched_ns.max(self.firmware_free_ns);
+        self.firmware_free_ns = start_ns + self.command_issue_ns;
+        start_ns + self.command_latency_ns
+    }
+
+    /// Moves a write's data to the drive; gives the time when all is there.
+    pub(crate) fn receive(&mut self, ready_ns: u64, bytes: u64) -> u64 {
+        self.hold_to_drive(ready_ns + self.data_request_ns, self.link_ns(bytes))
+    }
+
+    /// Posts a completion that is ready at `ready_ns`; gives the time when the host has it.
+    pub(crate) fn post_completion(&mut self, ready_ns: u64) -> u64 {
+        if self.completion_ns == 0 { ready_ns } else { self.hold_to_host(ready_ns, self.completion_ns) }
+    }
+
     /// Moves read data to the host that came in over `transfer_ns` until now; gives the time when the last byte is
     /// there.
     pub(crate) fn send(&mut self, now_ns: u64, transfer_ns: u64, bytes: u64) -> u64 {
         let first_byte_ns = now_ns.saturating_sub(transfer_ns);
-        let sent_ns = first_byte_ns.max(self.to_host_free_ns) + self.link_ns(bytes);
-        self.to_host_free_ns = sent_ns;
-        if self.half_duplex {
-            self.to_drive_free_ns = self.to_drive_free_ns.max(sent_ns);
-        }
+        let sent_ns = self.hold_to_host(first_byte_ns, self.link_ns(bytes));
         sent_ns.max(now_ns + self.link_ns(bytes.min(CUT_THROUGH_BYTES)))
     }
 }
@@ -72,15 +110,17 @@ mod tests {
     use super::*;
 
     fn interface(interface: Interface) -> HostInterface {
-        HostInterface::new(&HostConfig {
+        HostInterface::new(&config(interface))
+    }
+
+    fn config(interface: Interface) -> HostConfig {
+        HostConfig {
             interface,
-            queue_depth: 32,
-            link_bytes_per_s: 1_000_000_000,
+            link_bytes_per_s: Some(1_000_000_000),
             command_latency_ns: 5_000,
             command_issue_ns: 1_000,
-            logical_block_bytes: 512,
-            max_transfer_bytes: 1 << 20,
-        })
+            ..crate::DeviceConfig::preset("samsung-960-evo").unwrap().host
+        }
     }
 
     #[test]
@@ -93,6 +133,17 @@ mod tests {
     fn a_read_leaves_while_it_arrives_and_pays_only_for_its_last_piece() {
         let mut host = interface(Interface::Nvme);
         assert_eq!(host.send(100_000, 80_000, 32_768), 100_000 + 4_096);
+    }
+
+    #[test]
+    fn messages_hold_the_link_in_their_direction() {
+        let messages =
+            HostConfig { command_fetch_ns: 40, data_request_ns: 8, completion_ns: 11, ..config(Interface::Nvme) };
+        let mut host = HostInterface::new(&messages);
+        assert_eq!([0, 0].map(|now| host.take_command(now)), [5_040, 6_040], "fetched one after the other");
+        assert_eq!(host.receive(5_040, 1_000), 6_048, "the data is asked for first");
+        assert_eq!(host.send(10_000, 0, 500), 10_500);
+        assert_eq!([10_500, 10_500].map(|now| host.post_completion(now)), [10_511, 10_522]);
     }
 
     #[test]

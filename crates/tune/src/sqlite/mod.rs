@@ -75,12 +75,12 @@ pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparis
             workload.check()?;
             (DEFAULT_PAGE, workload.describe(options.seed))
         }
-        Workload::User(workload) => (workload.page_size()?, workload.describe(options.seed)),
+        Workload::User(workload) => {
+            workload.check()?;
+            (workload.page_size()?, workload.describe(options.seed))
+        }
     };
-    let mut new_files = [&options.save_database, &options.save_trace].into_iter().flatten();
-    if let Some(path) = new_files.find(|path| path.exists()) {
-        return Err(TuneError::Refused(format!("{}: exists; existing files are never written to", path.display())));
-    }
+    [&options.save_database, &options.save_trace].into_iter().flatten().try_for_each(|path| check_new(path))?;
     let profile = match &options.profile {
         Some(profile) => profile.clone(),
         None => learn_target(&options.target, options.seed, None, progress)?,
@@ -96,6 +96,20 @@ pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparis
         saved?;
     }
     Ok(runs.compare(options, profile, plan, description))
+}
+
+/// Refuses a path at which no new file can be made: something is there, if only a link that leads nowhere, or there is
+/// no directory to make it in.
+fn check_new(path: &Path) -> Result<(), TuneError> {
+    if path.symlink_metadata().is_ok() {
+        return Err(TuneError::Refused(format!("{}: exists; existing files are never written to", path.display())));
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if parent.is_dir() {
+        return Ok(());
+    }
+    let message = format!("there is no directory {}", parent.display());
+    Err(TuneError::File { path: path.to_owned(), message })
 }
 
 /// Writes a trace into a new file, wholly or not at all.
@@ -141,7 +155,7 @@ impl Runs {
             techniques,
         };
         let default = run(plain(page_now), None)?;
-        let before = run(plain(plan.page), None)?;
+        let before = if plan.page == page_now { default.clone() } else { run(plain(plan.page), None)? };
         let after = run(hot, save)?;
         Ok(Self { default, fitted: Some((before, after)) })
     }

@@ -56,12 +56,9 @@ pub(crate) fn plan(profile: &DeviceProfile, page_now: ByteSize) -> Plan {
         let reason = format!("SQLite has no pages as long as this drive's chunk of {chunk}");
         return nothing(page_now, Obstacle::NothingToGain(reason));
     }
-    Plan {
-        page: chunk,
-        layout,
-        applied: vec![page_size(page_now, chunk), hot_locations(chunk, offset)],
-        obstacle: None,
-    }
+    let longer = (page_now != chunk).then(|| page_size(page_now, chunk));
+    let applied = longer.into_iter().chain([hot_locations(chunk, offset)]).collect();
+    Plan { page: chunk, layout, applied, obstacle: None }
 }
 
 fn nothing(page: ByteSize, obstacle: Obstacle) -> Plan {

@@ -49,7 +49,7 @@ impl Workload {
 }
 
 /// Rates of single rounds, for intervals, and latencies of single operations.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Rounds {
     pub(crate) selects: Vec<f64>,
     pub(crate) inserts: Vec<f64>,
@@ -65,6 +65,7 @@ impl Rounds {
 }
 
 /// A finished run.
+#[derive(Clone)]
 pub(crate) struct Run {
     pub(crate) measurement: RunMeasurement,
     pub(crate) rounds: Rounds,

@@ -73,7 +73,7 @@ impl UserWorkload {
 
     pub(crate) fn describe(&self, seed: u64) -> WorkloadDescription {
         WorkloadDescription {
-            summary: format!("{} on a copy of {}", self.sql.display(), self.database.display()),
+            summary: format!("{} on a copy of {}{}", self.sql.display(), self.database.display(), self.journal()),
             rows: 0,
             rounds: ROUNDS as u64,
             inserts_per_round: 0,
@@ -84,6 +84,15 @@ impl UserWorkload {
         }
     }
 
+    /// What the measured copies do otherwise than the original.
+    fn journal(&self) -> &'static str {
+        if uses_wal(&self.database).unwrap_or(false) {
+            "; the database uses a write-ahead log, the copies are measured with a rollback journal"
+        } else {
+            ""
+        }
+    }
+
     fn statements(&self) -> Result<String, TuneError> {
         std::fs::read_to_string(&self.sql).map_err(|e| TuneError::file(&self.sql, &e))
     }
@@ -91,6 +100,14 @@ impl UserWorkload {
     fn no_statement(&self) -> TuneError {
         TuneError::Sql { context: self.sql.display().to_string(), message: "no SQL statement in it".into() }
     }
+}
+
+/// Whether a database is in WAL mode: its read and write versions are 2 (SQLite file format, section 1.3.3).
+fn uses_wal(path: &Path) -> std::io::Result<bool> {
+    use std::io::Read;
+    let mut header = [0; 20];
+    std::fs::File::open(path)?.read_exact(&mut header)?;
+    Ok(header[18..20] == [2, 2])
 }
 
 /// A connection that reads all of a database and changes nothing, neither in it nor beside it.

@@ -47,6 +47,10 @@ impl PlacementPolicy for LeastLoaded {
         }
     }
 
+    fn attempt(&self, turn: u32) -> u32 {
+        1 + turn % self.geometry.units
+    }
+
     fn placed(&mut self, unit: u32, _: u32, _: u32) {
         self.filled = if unit == self.last { self.filled + 1 } else { 1 };
         self.last = unit;

@@ -21,6 +21,9 @@ pub(crate) trait PlacementPolicy {
     /// commands that wait or run on each die.
     fn unit(&self, logical_page: u32, attempt: u32, commands_of_die: &[u32]) -> Option<u32>;
 
+    /// An attempt such that successive `turn`s spread pages evenly over the units that may take them.
+    fn attempt(&self, turn: u32) -> u32;
+
     /// The `n`th page of a write of `pages` pages was placed in `unit`.
     fn placed(&mut self, unit: u32, n: u32, pages: u32);
 
@@ -75,6 +78,10 @@ impl PlacementPolicy for AnyPlacement {
     #[inline]
     fn unit(&self, logical_page: u32, attempt: u32, commands_of_die: &[u32]) -> Option<u32> {
         each!(self, policy => policy.unit(logical_page, attempt, commands_of_die))
+    }
+
+    fn attempt(&self, turn: u32) -> u32 {
+        each!(self, policy => policy.attempt(turn))
     }
 
     #[inline]

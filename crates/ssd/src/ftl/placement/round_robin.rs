@@ -32,6 +32,10 @@ impl PlacementPolicy for RoundRobin {
         Some(turn % self.groups * self.units_per_group + turn / self.groups)
     }
 
+    fn attempt(&self, turn: u32) -> u32 {
+        turn % self.units
+    }
+
     #[inline]
     fn placed(&mut self, _: u32, _: u32, _: u32) {
         self.turn += 1;

@@ -52,6 +52,10 @@ impl PlacementPolicy for Static {
         (attempt == 0).then(|| self.units[((logical_page / self.slots) % self.units.len() as u32) as usize])
     }
 
+    fn attempt(&self, _: u32) -> u32 {
+        0
+    }
+
     fn placed(&mut self, _: u32, _: u32, _: u32) {}
 
     fn bound_unit(&self, logical_page: u32) -> Option<u32> {

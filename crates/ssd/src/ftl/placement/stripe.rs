@@ -46,6 +46,10 @@ impl PlacementPolicy for Stripe {
         Some((self.group + attempt) % self.groups * self.units_per_group + in_group)
     }
 
+    fn attempt(&self, turn: u32) -> u32 {
+        turn % self.groups
+    }
+
     #[inline]
     fn placed(&mut self, _: u32, n: u32, pages: u32) {
         self.overwritten(n, pages);

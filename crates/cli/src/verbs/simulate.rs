@@ -1,0 +1,191 @@
+//! `flashwise simulate`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use flashwise_block::ByteSize;
+use flashwise_report::{
+    ReportFiles, check_writable, render_simulation, simulation_page, time_series_table, write_simulation_report,
+};
+use flashwise_ssd::simulation::Precondition;
+use flashwise_ssd::simulation::{Simulation, SimulationOptions, simulate};
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use flashwise_trace::workload::{
+    Access, Flow, Pacing, Size, Synthetic, TraceFormat, TraceReplay, Workload, WorkloadError, workload_schema,
+};
+
+use super::read_device;
+use crate::arguments::{PreconditionName, Rw, SimulateArguments, TraceForm};
+use crate::failure::Failure;
+use crate::files::{Kind, Wanted};
+use crate::output::Output;
+use crate::progress::Bar;
+
+/// Runs a workload on a simulated drive.
+pub fn run(options: &SimulateArguments, output: &Output) -> Result<ExitCode, Failure> {
+    if options.workload_schema {
+        output.print_json_schema(&workload_schema())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let device = read_device(options.device.as_deref().unwrap_or_default())?;
+    let (workload, base) = workload(options, &device)?;
+    let reports = Reports::prepare(options)?;
+    let mut drive = SimulatedSsd::new(device, workload.seed)?;
+    let how = SimulationOptions { precondition: precondition(options.precondition), interval: options.interval };
+    let simulation = simulate(&mut drive, &workload, &base, &how, &mut Bar::new())?;
+    let written = reports.write(&simulation)?;
+    output.print(&simulation, |style| {
+        let text = render_simulation(&simulation, style);
+        written.map_or_else(|| text.clone(), |files| format!("{text}\nReport: {files}\n"))
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The workload, and the folder that its traces are relative to.
+fn workload(options: &SimulateArguments, device: &DeviceConfig) -> Result<(Workload, PathBuf), Failure> {
+    let (mut workload, base) = match (&options.workload, options.rw) {
+        (Some(path), _) if is_toml(path) && options.format.is_none() => {
+            if options.fold {
+                return Err(Failure::usage("--fold is for a trace; a workload says it itself, trace.fold = true"));
+            }
+            (Workload::read(path)?, path.parent().unwrap_or(Path::new("")).to_owned())
+        }
+        (Some(path), _) => (replay(path, options)?, PathBuf::new()),
+        (None, Some(rw)) => (like_fio(rw, options, device)?, PathBuf::new()),
+        (None, None) => return Err(Failure::usage("a workload is missing; see 'flashwise simulate --help'")),
+    };
+    workload.seed = options.seed.unwrap_or(workload.seed);
+    for flow in &mut workload.flows {
+        let ends = |limit: Option<u64>, own: Option<u64>| limit.or(own);
+        flow.requests = ends(options.requests, flow.requests);
+        flow.duration_ns = ends(options.duration.map(|duration| duration.0), flow.duration_ns);
+    }
+    workload.check()?;
+    Ok((workload, base))
+}
+
+fn is_toml(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "toml")
+}
+
+/// A workload of one trace.
+fn replay(path: &Path, options: &SimulateArguments) -> Result<Workload, Failure> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let plain = name.strip_suffix(".gz").unwrap_or(&name);
+    let format = match options.format {
+        Some(TraceForm::Mqsim) => TraceFormat::Mqsim,
+        Some(TraceForm::Disksim) => TraceFormat::Disksim,
+        Some(TraceForm::Csv) => TraceFormat::Csv,
+        None if plain.ends_with(".csv") => TraceFormat::Csv,
+        None if plain.ends_with(".trace") => TraceFormat::Mqsim,
+        None => {
+            let shown = path.display();
+            return Err(Failure::usage(format!(
+                "{shown}: the name does not tell how the trace is written; add --format"
+            )));
+        }
+    };
+    let mut trace = TraceReplay::new(path, format);
+    trace.fold = options.fold;
+    Ok(Workload { name: name.clone(), seed: 1, flows: vec![Flow::replay(name, trace)] })
+}
+
+/// A workload of one flow, from options as fio has them.
+fn like_fio(rw: Rw, options: &SimulateArguments, device: &DeviceConfig) -> Result<Workload, Failure> {
+    let (access, read_share) = match rw {
+        Rw::Read => (Access::Sequential, 1.0),
+        Rw::Write => (Access::Sequential, 0.0),
+        Rw::Rw => (Access::Sequential, f64::from(options.rwmixread) / 100.0),
+        Rw::Randread => (Access::Random, 1.0),
+        Rw::Randwrite => (Access::Random, 0.0),
+        Rw::Randrw => (Access::Random, f64::from(options.rwmixread) / 100.0),
+    };
+    let pacing = Pacing::Closed { queue_depth: options.iodepth, think_ns: 0 };
+    let mut synthetic = Synthetic::new(access, Size::fixed(options.bs.0), pacing);
+    (synthetic.read_share, synthetic.region_bytes) = (read_share, options.size.map(|size| size.0));
+    let name = rw_name(rw);
+    let mut flow = Flow { name: name.clone(), synthetic: Some(synthetic), ..Flow::default() };
+    flow.duration_ns = options.runtime.map(|runtime| runtime.0);
+    if options.runtime.is_none() && options.duration.is_none() && options.requests.is_none() {
+        let size = options.size.unwrap_or(ByteSize(0));
+        flow.requests = Some(size.0.checked_div(options.bs.0).unwrap_or(0));
+        if size.0 == 0 || size.0 > device.capacity_bytes {
+            let what = "when does it end? give --runtime (such as 1s), --requests, or --size within the drive";
+            return Err(Failure::usage(what));
+        }
+    }
+    let name = format!("{name} of {}, {} in flight", options.bs, options.iodepth);
+    Ok(Workload { name, seed: 1, flows: vec![flow] })
+}
+
+fn rw_name(rw: Rw) -> String {
+    use clap::ValueEnum;
+    rw.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+fn precondition(name: PreconditionName) -> Precondition {
+    match name {
+        PreconditionName::Empty => Precondition::Empty,
+        PreconditionName::Fill => Precondition::Fill,
+        PreconditionName::Steady => Precondition::Steady,
+        PreconditionName::Analytic => Precondition::Analytic,
+    }
+}
+
+impl From<WorkloadError> for Failure {
+    fn from(error: WorkloadError) -> Self {
+        Self::error(error)
+    }
+}
+
+/// The files that are written beside the result; known to be writable before the simulation starts.
+struct Reports {
+    page: Option<Page>,
+    csv: Option<Wanted>,
+    parquet: Option<Wanted>,
+}
+
+/// A page alone, or in a directory with the document.
+enum Page {
+    Directory(PathBuf),
+    File(PathBuf, Wanted),
+}
+
+impl Reports {
+    fn prepare(options: &SimulateArguments) -> Result<Self, Failure> {
+        let page = match &options.report {
+            Some(path) if path.extension().is_some_and(|e| e == "html") => {
+                Some(Page::File(path.clone(), Wanted::prepare(path, Kind::Page)?))
+            }
+            Some(dir) => {
+                check_writable(dir)?;
+                Some(Page::Directory(dir.clone()))
+            }
+            None => None,
+        };
+        let wanted = |path: &Option<PathBuf>, kind| path.as_deref().map(|path| Wanted::prepare(path, kind)).transpose();
+        let csv = wanted(&options.csv, Kind::Csv("start_ns,requests"))?;
+        Ok(Self { page, csv, parquet: wanted(&options.parquet, Kind::Parquet)? })
+    }
+
+    /// Writes all of them; the names of the report's files.
+    fn write(self, simulation: &Simulation) -> Result<Option<String>, Failure> {
+        if let Some(file) = self.csv {
+            file.write(time_series_table(simulation).to_csv()?)?;
+        }
+        if let Some(file) = self.parquet {
+            file.write(time_series_table(simulation).to_parquet()?)?;
+        }
+        Ok(match self.page {
+            None => None,
+            Some(Page::File(path, file)) => {
+                file.write(simulation_page(simulation))?;
+                Some(path.display().to_string())
+            }
+            Some(Page::Directory(dir)) => {
+                let ReportFiles { html, json } = write_simulation_report(&dir, simulation)?;
+                Some(format!("{}, {}", html.display(), json.display()))
+            }
+        })
+    }
+}

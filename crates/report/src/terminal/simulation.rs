@@ -1,0 +1,38 @@
+//! A simulation on a terminal.
+
+use flashwise_ssd::simulation::Simulation;
+
+use super::Style;
+use super::layout::{Align, Ink, Screen, Text};
+use crate::text::simulation as say;
+
+pub(super) fn render(s: &Simulation, style: Style) -> String {
+    let mut screen = Screen::new(style);
+    screen.heading(&format!("{} on {}", s.workload.name, s.device.name));
+    screen.strong_paragraph(&say::headline(s));
+    screen.gap();
+    screen.paragraph(&say::state_sentence(s));
+    screen.heading("Flows");
+    flows(&mut screen, s);
+    let amplification = say::amplification_rows(s);
+    if !amplification.is_empty() {
+        screen.heading("Write amplification");
+        let rows = amplification.into_iter().map(|row| row.map(Text::plain).into()).collect();
+        screen.table(&["cause", "factor", "share"], &[Align::Left, Align::Right, Align::Right], rows);
+    }
+    screen.heading("The drive");
+    screen.pairs(24, say::device_rows(s));
+    screen.gap();
+    screen.paragraph(&format!("{} {}", say::invariants_sentence(s), say::process_sentence(s)));
+    screen.finish()
+}
+
+fn flows(screen: &mut Screen, s: &Simulation) {
+    let row = |row: say::FlowRow| {
+        let name = if row.is_part { Text::new(format!("  {}", row.name), Ink::Faint) } else { Text::plain(row.name) };
+        [name].into_iter().chain(row.cells.map(Text::plain)).collect()
+    };
+    let mut align = [Align::Right; 8];
+    align[0] = Align::Left;
+    screen.table(&say::FLOW_COLUMNS, &align, say::flow_rows(s).into_iter().map(row).collect());
+}

@@ -1,0 +1,162 @@
+//! What is said of a simulation: sentences and rows.
+
+use flashwise_ssd::simulation::{FlowResult, Responses, Simulation};
+use flashwise_ssd::simulation::{Precondition, Preconditioned};
+
+use super::numbers::{bytes, grouped, significant, time, two_decimals};
+
+/// What stands where there is nothing to tell.
+const NOTHING: &str = "–";
+
+/// Names of the columns of [`flow_rows`].
+pub(crate) const FLOW_COLUMNS: [&str; 8] = ["flow", "requests", "IOPS", "MiB/s", "mean", "50 %", "99 %", "99.9 %"];
+
+/// One row of requests.
+pub(crate) struct FlowRow {
+    pub(crate) name: String,
+    /// A part of the row above it.
+    pub(crate) is_part: bool,
+    pub(crate) cells: [String; 7],
+}
+
+impl FlowRow {
+    fn new(name: &str, is_part: bool, responses: &Responses) -> Self {
+        let p = responses.percentiles_ns;
+        let percentile = |value: Option<u64>| value.map_or_else(|| NOTHING.to_owned(), time);
+        let cells = [
+            grouped(responses.requests),
+            significant(responses.iops),
+            significant(responses.bytes_per_s / f64::from(1 << 20)),
+            mean(responses.mean_response_ns),
+            percentile(p.map(|p| p.p50)),
+            percentile(p.map(|p| p.p99)),
+            percentile(p.map(|p| p.p99_9)),
+        ];
+        Self { name: name.to_owned(), is_part, cells }
+    }
+}
+
+fn mean(mean_ns: Option<f64>) -> String {
+    mean_ns.map_or_else(|| NOTHING.to_owned(), |ns| time(ns.round() as u64))
+}
+
+/// The result in a sentence.
+pub(crate) fn headline(s: &Simulation) -> String {
+    let requests = grouped(s.total.requests);
+    let (iops, rate) = (significant(s.total.iops), bytes(s.total.bytes_per_s.round() as u64));
+    let response = mean(s.total.mean_response_ns);
+    format!(
+        "{requests} requests in {}: {iops} a second, {rate} a second, mean response time {response}.",
+        time(s.elapsed_ns)
+    )
+}
+
+/// What was on the drive, and what that means for the figures.
+pub(crate) fn state_sentence(s: &Simulation) -> String {
+    let before = precondition_words(&s.precondition);
+    match s.unwritten_pages_read {
+        0 => before,
+        pages => format!(
+            "{before} {} logical pages were read that nobody had written; the flash has no part in such reads.",
+            grouped(pages)
+        ),
+    }
+}
+
+fn precondition_words(done: &Preconditioned) -> String {
+    let written = bytes(done.host_bytes_written);
+    let settled = match (done.is_settled, done.write_amplification.last()) {
+        (Some(true), Some(wa)) => format!(" and write amplification had settled at {}", two_decimals(*wa)),
+        (Some(false), Some(wa)) => format!(" and write amplification had NOT settled, last {}", two_decimals(*wa)),
+        _ => String::new(),
+    };
+    match done.state {
+        Precondition::Empty => "The drive was empty.".to_owned(),
+        Precondition::Fill => "The drive was full: every logical page written once, in order.".to_owned(),
+        Precondition::Steady => format!("The drive was full, {written} were written at random{settled}."),
+        Precondition::Analytic => {
+            let promise = done.write_amplification.first().map_or_else(String::new, |wa| {
+                format!("; theory promises a write amplification of {} for random writes", two_decimals(*wa))
+            });
+            format!("The drive was in its computed steady state{promise}.")
+        }
+    }
+}
+
+/// Every flow, its reads and writes where it has both, and all flows together.
+pub(crate) fn flow_rows(s: &Simulation) -> Vec<FlowRow> {
+    let mut rows: Vec<_> = s.flows.iter().flat_map(one_flow).collect();
+    if s.flows.len() > 1 {
+        rows.push(FlowRow::new("all flows", false, &s.total));
+    }
+    rows
+}
+
+fn one_flow(flow: &FlowResult) -> Vec<FlowRow> {
+    let mut rows = vec![FlowRow::new(&flow.name, false, &flow.all)];
+    if let (Some(read), Some(write)) = (&flow.read, &flow.write) {
+        rows.push(FlowRow::new("reads", true, read));
+        rows.push(FlowRow::new("writes", true, write));
+    }
+    rows
+}
+
+/// Write amplification and its parts: cause, factor, share; empty where nothing was written.
+pub(crate) fn amplification_rows(s: &Simulation) -> Vec<[String; 3]> {
+    let (Some(whole), Some(parts)) = (s.write_amplification, s.write_amplification_by_cause) else { return Vec::new() };
+    let part = |(name, factor): (&str, f64)| {
+        let percent = if whole > 0.0 { format!("{:.1} %", 100.0 * factor / whole) } else { NOTHING.to_owned() };
+        [name.to_owned(), two_decimals(factor), percent]
+    };
+    let causes = [
+        ("host", parts.host),
+        ("garbage collection", parts.gc),
+        ("wear levelling", parts.wear_levelling),
+        ("mapping tables", parts.mapping),
+        ("padding", parts.padding),
+    ];
+    let told = causes.into_iter().filter(|(name, factor)| *name == "host" || *factor > 0.0);
+    told.chain([("all", whole)]).map(part).collect()
+}
+
+/// What the drive did, name and value.
+pub(crate) fn device_rows(s: &Simulation) -> Vec<(&'static str, String)> {
+    let mut rows = vec![
+        ("read by the host", bytes(s.host.bytes_read)),
+        ("written by the host", host_writes(s)),
+        ("flash pages read", grouped(s.flash.pages_read)),
+        ("flash pages programmed", grouped(s.flash.pages_programmed)),
+        ("blocks erased", grouped(s.flash.blocks_erased)),
+        ("garbage collections", collections(s)),
+    ];
+    if let Some(wear) = &s.erase_counts {
+        rows.push(("P/E cycles", format!("{} to {}, mean {}", wear.min, wear.max, significant(wear.mean))));
+    }
+    rows
+}
+
+fn host_writes(s: &Simulation) -> String {
+    match s.host.bytes_absorbed {
+        0 => bytes(s.host.bytes_written),
+        absorbed => format!("{}, {} of it over data still in the buffer", bytes(s.host.bytes_written), bytes(absorbed)),
+    }
+}
+
+fn collections(s: &Simulation) -> String {
+    match s.gc.executions {
+        0 => "none".to_owned(),
+        n => format!("{}, {} pages moved", grouped(n), grouped(s.gc.pages_moved)),
+    }
+}
+
+/// What the simulation itself took.
+pub(crate) fn process_sentence(s: &Simulation) -> String {
+    let wall = time((s.process.wall_s * 1e9).round() as u64);
+    let memory = s.process.peak_memory_bytes.map_or_else(String::new, |peak| format!(", {} of memory", bytes(peak)));
+    format!("Simulated in {wall}: {} requests a second{memory}.", significant(s.process.requests_per_s))
+}
+
+/// How many invariants were checked; each of them held, or there would be no result.
+pub(crate) fn invariants_sentence(s: &Simulation) -> String {
+    format!("{} invariants were checked and held.", s.invariants.len())
+}

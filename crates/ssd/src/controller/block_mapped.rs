@@ -1,0 +1,92 @@
+//! Writes to a drive whose FTL maps blocks: the FTL's steps as flash commands.
+//!
+//! There is no write buffer: a write completes when its pages are on flash, behind the merges that they cause. A flush
+//! therefore has nothing to wait for.
+
+use crate::controller::PageSpan;
+use crate::device::SimulatedSsd;
+use crate::flash::{FlashOp, FlashOpKind, OpClass, Owner};
+use crate::ftl::blocks::Step;
+
+impl SimulatedSsd {
+    /// Writes every page of a request; partial pages are read already.
+    pub(crate) fn write_block_mapped(&mut self, request: u32) {
+        let Some(range) = self.range_of(request) else { return };
+        let mut steps = std::mem::take(&mut self.scratch_steps);
+        // One more than the pages, so that nothing completes the request before the last page is on its way.
+        self.active[request].pending = 1;
+        for span in range.spans() {
+            self.forget_read(span.logical_page);
+            if self.is_settled_zeros(request, span) {
+                continue;
+            }
+            let mut old = self.slot_of(span.logical_page);
+            steps.clear();
+            let Some(ftl) = &mut self.blocks else { break };
+            ftl.write(span.logical_page, &mut steps);
+            for &step in &steps {
+                self.issue_step(request, step);
+                match step {
+                    // A merge may move the old version before the new one is written.
+                    Step::Copy { from, to } if old == Some(from) => old = Some(to),
+                    Step::Program { slot } => self.store_at(request, slot, span, old),
+                    _ => {}
+                }
+            }
+        }
+        self.scratch_steps = steps;
+        self.one_less_pending(request);
+    }
+
+    /// Brings a page's content to its new slot: the old version, and over it what the host wrote.
+    fn store_at(&mut self, request: u32, slot: u32, span: PageSpan, old: Option<u32>) {
+        self.payload.discard(slot);
+        match old {
+            Some(old) if span.is_whole() => self.payload.discard(old),
+            Some(old) => self.payload.relocate(old, slot),
+            None => {}
+        }
+        if let Some(r) = &self.active[request].request {
+            self.payload.store(slot, span, r);
+        }
+    }
+
+    /// Issues the flash commands of a step.
+    fn issue_step(&mut self, request: u32, step: Step) {
+        let page = self.page.bytes();
+        match step {
+            Step::Copy { from, to } => {
+                self.flash_counters.bytes_read.0 += page;
+                self.flash_counters.gc_bytes_moved.0 += page;
+                self.flash_counters.bytes_programmed.0 += page;
+                self.payload.relocate(from, to);
+                self.issue_at(FlashOpKind::Read, Owner::None, OpClass::GcRead, from, page as u32);
+                self.issue_at(FlashOpKind::Program, Owner::None, OpClass::GcProgram, to, page as u32);
+            }
+            Step::Program { slot } => {
+                self.flash_counters.bytes_programmed.0 += page;
+                self.active[request].pending += 1;
+                self.active[request].flash_begins(self.now_ns);
+                self.issue_at(
+                    FlashOpKind::Program,
+                    Owner::InPlace { request },
+                    OpClass::HostProgram,
+                    slot,
+                    page as u32,
+                );
+            }
+            Step::Erase { block } => {
+                self.flash_counters.erases += 1;
+                self.flash_counters.gc_runs += 1;
+                let first = self.ftl.geometry.first_slot(block, 0);
+                self.issue_at(FlashOpKind::Erase, Owner::None, OpClass::Erase, first, 0);
+            }
+        }
+    }
+
+    fn issue_at(&mut self, kind: FlashOpKind, owner: Owner, class: OpClass, slot: u32, bytes: u32) {
+        let op = FlashOp::new(kind, owner, self.ftl.geometry.address_of(slot), bytes).of_class(class);
+        let op = self.flash.prepare(op);
+        self.flash.issue(op, self.now_ns, &mut self.events);
+    }
+}

@@ -1,0 +1,220 @@
+//! The read cache: logical pages that were read from flash, or read ahead, in controller DRAM.
+//!
+//! ```text
+//!   read ─▶ in the cache ─────────────▶ DRAM ─▶ link
+//!        ├▶ being read ahead: waits ──▶ link
+//!        └▶ flash ─▶ link;  its pages come into the cache, the oldest leave
+//! ```
+//!
+//! The cache knows which granules ([`crate::ftl::sectors`]) of a page it has; a read that asks for others goes to flash
+//! for all of the page that it asks for. Writes and trims drop the page. The cache holds no bytes: what it knows is also
+//! on flash, and the bytes come from there; it decides over time alone.
+
+use crate::config::{CachePolicy, DeviceConfig};
+use crate::controller::PageSpan;
+use crate::device::SimulatedSsd;
+use crate::list::{NONE, Slab};
+use crate::recency::{Links, Ranked, Recency};
+
+/// A page of the cache.
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    logical_page: u32,
+    /// Granules that are there.
+    covered: u16,
+    /// The read-ahead that it comes with; [`NONE`] once it is there.
+    load: u32,
+    /// It was written or trimmed while it was being read ahead.
+    stale: bool,
+    /// It was read ahead, and nobody has asked for it yet.
+    unused: bool,
+    links: Links,
+}
+
+impl Ranked for Entry {
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+/// What the read cache did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadCacheCounters {
+    /// Page reads that found all they asked for, there or on its way.
+    pub hits: u64,
+    /// Page reads that went to flash.
+    pub misses: u64,
+    /// Pages read ahead.
+    pub pages_read_ahead: u64,
+    /// Of those, pages that the host asked for later.
+    pub read_ahead_useful: u64,
+}
+
+/// Where a page is, as far as the read cache knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// In DRAM.
+    There,
+    /// On its way, with this read-ahead.
+    Loading(u32),
+    /// Elsewhere.
+    Absent,
+}
+
+/// The read cache.
+pub(crate) struct ReadCache {
+    capacity: u32,
+    policy: CachePolicy,
+    /// Entry + 1 of each logical page.
+    index: Vec<u32>,
+    entries: Slab<Entry>,
+    /// Pages that are there; those that are being read ahead cannot leave.
+    there: Recency,
+    pub(crate) counters: ReadCacheCounters,
+}
+
+impl ReadCache {
+    /// The cache that a configuration has.
+    pub(crate) fn new(config: &DeviceConfig) -> Option<Box<Self>> {
+        let cache = config.controller.read_cache.as_ref()?;
+        Some(Box::new(Self {
+            capacity: (cache.bytes / config.ftl.logical_page_bytes) as u32,
+            policy: cache.policy,
+            index: vec![0; config.logical_pages() as usize],
+            entries: Slab::default(),
+            there: Recency::default(),
+            counters: ReadCacheCounters::default(),
+        }))
+    }
+
+    fn entry_of(&self, logical_page: u32) -> Option<u32> {
+        self.index[logical_page as usize].checked_sub(1)
+    }
+
+    /// Whether a page is there or on its way.
+    pub(crate) fn knows(&self, logical_page: u32) -> bool {
+        self.index[logical_page as usize] != 0
+    }
+
+    /// Looks up some granules of a page for the host.
+    pub(crate) fn look_up(&mut self, logical_page: u32, wanted: u16) -> Found {
+        let Some(entry) = self.entry_of(logical_page).filter(|&e| wanted & !self.entries[e].covered == 0) else {
+            self.counters.misses += 1;
+            return Found::Absent;
+        };
+        self.counters.hits += 1;
+        if std::mem::take(&mut self.entries[entry].unused) {
+            self.counters.read_ahead_useful += 1;
+        }
+        match self.entries[entry].load {
+            NONE => {
+                if self.policy == CachePolicy::Lru {
+                    self.there.remove(&mut self.entries, entry);
+                    self.there.push(&mut self.entries, entry);
+                }
+                Found::There
+            }
+            load => Found::Loading(load),
+        }
+    }
+
+    /// Some granules of a page have come from flash.
+    pub(crate) fn insert(&mut self, logical_page: u32, covered: u16) {
+        if let Some(entry) = self.entry_of(logical_page) {
+            self.entries[entry].covered |= covered;
+        } else if let Some(entry) = self.take_slot() {
+            self.index[logical_page as usize] = entry + 1;
+            self.entries[entry] = Entry { logical_page, covered, load: NONE, ..Entry::default() };
+            self.there.push(&mut self.entries, entry);
+        }
+    }
+
+    /// A page is being read ahead; gives its entry, or `None` when the cache is full of such pages.
+    pub(crate) fn load(&mut self, logical_page: u32, covered: u16, load: u32) -> Option<u32> {
+        let entry = self.take_slot()?;
+        self.index[logical_page as usize] = entry + 1;
+        self.entries[entry] = Entry { logical_page, covered, load, unused: true, ..Entry::default() };
+        self.counters.pages_read_ahead += 1;
+        Some(entry)
+    }
+
+    /// A page that was read ahead has come.
+    pub(crate) fn loaded(&mut self, entry: u32) {
+        let record = &mut self.entries[entry];
+        record.load = NONE;
+        if record.stale {
+            self.entries.give_back(entry);
+        } else {
+            self.there.push(&mut self.entries, entry);
+        }
+    }
+
+    fn take_slot(&mut self) -> Option<u32> {
+        if self.entries.taken() >= self.capacity as usize {
+            let oldest = self.there.oldest()?;
+            self.drop_entry(oldest);
+        }
+        Some(self.entries.take())
+    }
+
+    fn drop_entry(&mut self, entry: u32) {
+        self.index[self.entries[entry].logical_page as usize] = 0;
+        if self.entries[entry].load == NONE {
+            self.there.remove(&mut self.entries, entry);
+            self.entries.give_back(entry);
+        } else {
+            self.entries[entry].stale = true;
+        }
+    }
+
+    /// A page is written or trimmed.
+    fn forget(&mut self, logical_page: u32) {
+        if let Some(entry) = self.entry_of(logical_page) {
+            self.drop_entry(entry);
+        }
+    }
+
+    /// Checks what must hold between any two events.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let indexed = self.index.iter().filter(|&&entry| entry != 0).count();
+        if indexed > self.entries.taken() || self.entries.taken() > self.capacity as usize {
+            let (taken, room) = (self.entries.taken(), self.capacity);
+            return Err(format!("the read cache finds {indexed} pages, has {taken}, and room for {room}"));
+        }
+        Ok(())
+    }
+}
+
+impl SimulatedSsd {
+    /// A page changes: what was read of it is old.
+    #[inline]
+    pub(crate) fn forget_read(&mut self, logical_page: u32) {
+        if let Some(cache) = &mut self.read_cache {
+            cache.forget(logical_page);
+        }
+    }
+
+    /// A read has ended: what it had from flash stays in the cache.
+    pub(crate) fn keep_read_pages(&mut self, request: u32) {
+        if self.read_cache.is_none() {
+            return;
+        }
+        let Some(range) = self.range_of(request) else { return };
+        for span in range.spans() {
+            self.keep_read_page(span);
+        }
+    }
+
+    fn keep_read_page(&mut self, span: PageSpan) {
+        if !self.is_on_flash(span.logical_page) {
+            return;
+        }
+        let unit = self.config.flash.transfer_unit_bytes as usize;
+        let (from, to) = (span.from / unit * unit, span.to.next_multiple_of(unit));
+        let moved = PageSpan { from, to, ..span };
+        let covered = self.sectors.covered(moved);
+        if let Some(cache) = self.read_cache.as_mut().filter(|_| covered != 0) {
+            cache.insert(span.logical_page, covered);
+        }
+    }
+}

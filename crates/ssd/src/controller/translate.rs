@@ -1,0 +1,207 @@
+//! Address translation where the page map does not fit controller memory: requests wait for their translation pages.
+//!
+//! ```text
+//!   request ─▶ every logical page looked up ─▶ all entries there: goes on
+//!                                          └▶ translation pages read; the request goes on with the last of them
+//!   entry leaves dirty ─▶ translation page read, changed, placed like a page of the host, programmed
+//! ```
+//!
+//! What is decided, and by whom: [`crate::ftl::mapping_cache`].
+
+use flashwise_block::Operation;
+
+use crate::device::SimulatedSsd;
+use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
+use crate::ftl::Location;
+use crate::ftl::mapping_cache::{Counters, Lookup, MappingCache};
+use crate::list::{Fifo, Linked, Slab};
+
+/// A request that waits for a translation page, for the sake of one logical page.
+#[derive(Clone, Copy, Default)]
+struct Waiting {
+    request: u32,
+    logical_page: u32,
+    next: u32,
+}
+
+impl Linked for Waiting {
+    fn next(&mut self) -> &mut u32 {
+        &mut self.next
+    }
+}
+
+/// The map's cache and who waits for it.
+pub(crate) struct Translator {
+    cache: MappingCache,
+    /// Number of the first translation page among the logical pages.
+    first_page: u32,
+    /// Bytes of a translation page that a look-up needs from flash.
+    load_bytes: u32,
+    waiting: Slab<Waiting>,
+    /// Who waits, translation page by translation page.
+    waiting_for: Vec<Fifo>,
+    /// Changed translation pages for which no unit had room.
+    unplaced: Vec<u32>,
+}
+
+impl Translator {
+    /// A translator for the logical pages below `first_page`; its translation pages are those behind.
+    pub(crate) fn new(cache: MappingCache, first_page: u32, load_bytes: u32) -> Self {
+        let waiting_for = vec![Fifo::default(); cache.translation_pages() as usize];
+        Self { cache, first_page, load_bytes, waiting: Slab::default(), waiting_for, unplaced: Vec::new() }
+    }
+
+    /// The drive has been filled: every translation page is on flash.
+    pub(crate) fn all_stored(&mut self) {
+        self.cache.all_stored();
+    }
+
+    /// How often an entry was found in memory, and how often not.
+    pub(crate) fn counters(&self) -> Counters {
+        self.cache.counters
+    }
+}
+
+impl SimulatedSsd {
+    /// Looks up all logical pages of a request; `false` when it has to wait, [`Self::translated`] is called then.
+    pub(crate) fn translate(&mut self, request: u32) -> bool {
+        if self.translator.is_none() {
+            return true;
+        }
+        let Some(range) = self.range_of(request) else { return true };
+        // One more than the pages, so that nothing goes on before the last page is looked up.
+        self.active[request].pending += 1;
+        for span in range.spans() {
+            self.translate_page(request, span.logical_page);
+        }
+        self.active[request].pending -= 1;
+        self.active[request].pending == 0
+    }
+
+    fn translate_page(&mut self, request: u32, logical_page: u32) {
+        let Some(translator) = &mut self.translator else { return };
+        let page = translator.cache.translation_page(logical_page);
+        let lookup = translator.cache.look_up(logical_page);
+        if lookup == Lookup::Ready {
+            return self.make_entry(request, logical_page);
+        }
+        let waiting = translator.waiting.take();
+        translator.waiting[waiting] = Waiting { request, logical_page, ..Waiting::default() };
+        translator.waiting_for[page as usize].push(&mut translator.waiting, waiting);
+        self.active[request].pending += 1;
+        if lookup == Lookup::Load {
+            let bytes = translator.load_bytes;
+            self.read_translation_page(page, Owner::MapLoad { page }, bytes);
+        }
+    }
+
+    /// Makes or renews an entry for a request: a write makes it dirty.
+    fn make_entry(&mut self, request: u32, logical_page: u32) {
+        let is_write = self.active[request].request.as_ref().is_some_and(|r| r.operation != Operation::Read);
+        let Some(translator) = &mut self.translator else { return };
+        if let Some(page) = translator.cache.insert(logical_page, is_write) {
+            self.update_translation_page(page);
+        }
+    }
+
+    /// A translation page has arrived for the requests that wait for it.
+    pub(crate) fn translation_page_loaded(&mut self, page: u32) {
+        let Some(translator) = &mut self.translator else { return };
+        translator.cache.loaded(page);
+        let mut waiting_for = std::mem::take(&mut translator.waiting_for[page as usize]);
+        while let Some(translator) = &mut self.translator {
+            let Some(index) = waiting_for.pop(&mut translator.waiting) else { break };
+            let Waiting { request, logical_page, .. } = translator.waiting[index];
+            translator.waiting.give_back(index);
+            self.make_entry(request, logical_page);
+            self.active[request].pending -= 1;
+            if self.active[request].pending == 0 {
+                self.translated(request);
+            }
+        }
+    }
+
+    /// Garbage collection has moved a logical page.
+    pub(crate) fn mapping_moved(&mut self, logical_page: u32) {
+        let Some(translator) = &mut self.translator else { return };
+        if logical_page >= translator.first_page {
+            return;
+        }
+        if let Some(page) = translator.cache.moved(logical_page) {
+            self.update_translation_page(page);
+        }
+    }
+
+    /// Brings a translation page up to date: its old version is read first.
+    fn update_translation_page(&mut self, page: u32) {
+        let Some(translator) = &self.translator else { return };
+        if translator.cache.is_stored(page) {
+            let bytes = translator.load_bytes;
+            self.read_translation_page(page, Owner::MapUpdate { page }, bytes);
+        } else {
+            self.place_translation_page(page);
+        }
+    }
+
+    /// A changed translation page goes where the host's pages go.
+    pub(crate) fn place_translation_page(&mut self, page: u32) {
+        let Some(translator) = &mut self.translator else { return };
+        if translator.cache.is_deferred() {
+            return translator.cache.updated(page);
+        }
+        let logical_page = translator.first_page + page;
+        let placement = match self.ftl.overwrite_in_buffer(logical_page, (0, 1)) {
+            Some(placement) => placement,
+            None => match self.ftl.place(logical_page, (0, 1), self.flash.commands_of_die()) {
+                Some(placement) => placement,
+                None => return translator.unplaced.push(page),
+            },
+        };
+        translator.cache.updated(page);
+        if placement.new_slot {
+            self.take_buffer_room(placement.superpage, self.page.bytes() as u32);
+            self.flash_counters.mapping_bytes.0 += self.page.bytes();
+        }
+        if placement.full {
+            self.program_superpage(placement.superpage);
+        }
+    }
+
+    /// Room has become free: translation pages that had none try again.
+    pub(crate) fn place_waiting_translation_pages(&mut self) {
+        let Some(translator) = &mut self.translator else { return };
+        let mut pages = std::mem::take(&mut translator.unplaced);
+        pages.drain(..).for_each(|page| self.place_translation_page(page));
+    }
+
+    fn read_translation_page(&mut self, page: u32, owner: Owner, bytes: u32) {
+        let Some(translator) = &self.translator else { return };
+        let logical_page = translator.first_page + page;
+        let at = match self.locate(logical_page) {
+            Location::Flash(slot) => self.address_of(slot),
+            // In the write buffer: nothing to sense.
+            Location::Buffer(_) => return self.translation_page_read(owner),
+            Location::Nowhere => self.nominal_address(logical_page),
+        };
+        self.flash_counters.bytes_read.0 += u64::from(bytes);
+        let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
+        self.flash.issue(op, self.now_ns, &mut self.events);
+    }
+
+    /// A read of a translation page has ended.
+    pub(crate) fn translation_page_read(&mut self, owner: Owner) {
+        match owner {
+            Owner::MapLoad { page } => self.translation_page_loaded(page),
+            Owner::MapUpdate { page } => self.place_translation_page(page),
+            _ => {}
+        }
+    }
+
+    /// Where a page that nobody has written would be, had the drive been filled in order.
+    pub(crate) fn nominal_address(&self, logical_page: u32) -> FlashAddress {
+        let geometry = &self.ftl.geometry;
+        let unit = self.ftl.bound_unit(logical_page).unwrap_or(logical_page / geometry.slots % geometry.units);
+        let in_unit = logical_page / geometry.units % (geometry.superblocks * geometry.slots_per_superblock());
+        geometry.address_of(unit * geometry.superblocks * geometry.slots_per_superblock() + in_unit)
+    }
+}

@@ -1,0 +1,530 @@
+//! The write cache: dirty logical pages in controller DRAM, in front of placement.
+//!
+//! ```text
+//!             ┌──────────── write cache ────────────┐
+//!   write ──▶ │ dirty ──▶ queued ─┬─────────────────┼─▶ write buffer ──▶ placed by the FTL, programmed
+//!     hit:    │ by age    to be   └▶ leaving: DRAM  │   (controller/write.rs)
+//!   in place  │           written     and fill read │
+//!             │           back                      │
+//!             └─────────────────────────────────────┘
+//! ```
+//!
+//! A page is dirty until its room is needed, a watermark is passed, a flush comes, or at once, as
+//! `controller.write_cache.flush` says. From the moment it is chosen it takes room in the write buffer, no longer in the
+//! cache; where the buffer is full, the choice waits, and so do the writes that need the page's room, in their order.
+//! A write that hits a page which has not been placed yet overwrites it where it is.
+//!
+//! Only one version of a page is in the cache, and every write goes through it, so that what the cache holds is always
+//! newer than what the FTL knows.
+//!
+//! Source: the cache of MQSim (Tavakkol et al., FAST 2018, section 4.4), of which `flush = "immediate"` with
+//! `hot_window_ns` is the behaviour; write-back with watermarks as in Gal and Toledo, "Algorithms and Data Structures
+//! for Flash Memories", ACM Computing Surveys 37(2), 2005, section 3.
+
+use flashwise_block::Operation;
+
+use crate::config::{CacheFlush, CachePolicy, DeviceConfig};
+use crate::controller::PageSpan;
+use crate::device::SimulatedSsd;
+use crate::event::Event;
+use crate::flash::{FlashOp, FlashOpKind, Owner};
+use crate::ftl::{Location, Placement};
+use crate::list::{Fifo, Linked, Slab};
+use crate::payload::Payload;
+use crate::recency::{Links, Ranked, Recency};
+
+/// Where a page of the cache stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// The slot is not in use.
+    #[default]
+    Unused,
+    /// Stays until its room is needed.
+    Dirty,
+    /// To be written back as soon as the write buffer has room.
+    Queued,
+    /// Has room in the write buffer; on its way to its slot.
+    Leaving,
+    /// Trimmed while it was queued or leaving.
+    Dropped,
+}
+
+/// A page of the cache.
+#[derive(Default)]
+struct Entry {
+    logical_page: u32,
+    state: State,
+    /// Granules that hold data wholly, and at all.
+    covered: u16,
+    touched: u16,
+    /// It goes on while its data arrives, so that it need not be read from DRAM again.
+    arriving: bool,
+    /// Room that it takes in the write buffer, bytes.
+    charge: u32,
+    /// Its place in the write that brought it, and the length of that write.
+    nth: (u32, u32),
+    /// Requests that wait until it is placed.
+    waiters: Vec<u32>,
+    links: Links,
+    next: u32,
+}
+
+impl Ranked for Entry {
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+impl Linked for Entry {
+    fn next(&mut self) -> &mut u32 {
+        &mut self.next
+    }
+}
+
+/// Which pages were written twice within a window of time.
+struct HotPages {
+    window_ns: u64,
+    /// The window ends with the first write after this.
+    end_ns: u64,
+    window: u32,
+    /// The window in which each logical page was written last.
+    written_in: Vec<u32>,
+}
+
+impl HotPages {
+    /// Notes a write; `true` when the page was written in this window before.
+    fn written(&mut self, logical_page: u32) -> bool {
+        std::mem::replace(&mut self.written_in[logical_page as usize], self.window) == self.window
+    }
+
+    fn turn(&mut self, now_ns: u64) {
+        if now_ns > self.end_ns {
+            (self.window, self.end_ns) = (self.window + 1, now_ns.saturating_add(self.window_ns));
+        }
+    }
+}
+
+/// What the write cache did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteCacheCounters {
+    /// Page writes that overwrote a page in the cache.
+    pub write_hits: u64,
+    /// Page writes that brought a page into the cache.
+    pub write_misses: u64,
+    /// Page reads that found all they asked for in the cache.
+    pub read_hits: u64,
+    /// Pages written back.
+    pub pages_written_back: u64,
+    /// Of those, pages that had to make room for others.
+    pub pages_evicted: u64,
+}
+
+/// The write cache.
+pub(crate) struct WriteCache {
+    capacity: u32,
+    high: u32,
+    low: u32,
+    policy: CachePolicy,
+    flush: CacheFlush,
+    hot: Option<HotPages>,
+    /// Entry + 1 of each logical page.
+    index: Vec<u32>,
+    entries: Slab<Entry>,
+    dirty: Recency,
+    queue: Fifo,
+    dirty_pages: u32,
+    /// Pages that take room in the cache: dirty, and queued unless dropped.
+    held: u32,
+    /// Pages in the queue, dropped ones included.
+    queued: u32,
+    /// Room that leaving pages take in the write buffer.
+    pub(crate) leaving_bytes: u64,
+    contents: Payload,
+    pub(crate) counters: WriteCacheCounters,
+}
+
+impl WriteCache {
+    /// The cache that a configuration has.
+    pub(crate) fn new(config: &DeviceConfig) -> Option<Box<Self>> {
+        let cache = config.controller.write_cache.as_ref()?;
+        let pages = config.logical_pages() as usize;
+        let capacity = (cache.bytes / config.ftl.logical_page_bytes) as u32;
+        let share = |share: f64| ((f64::from(capacity) * share) as u32).max(1);
+        let hot = cache.hot_window_ns.map(|window_ns| HotPages {
+            window_ns,
+            end_ns: 0,
+            window: 1,
+            written_in: vec![0; pages],
+        });
+        Some(Box::new(Self {
+            capacity,
+            high: share(cache.high_watermark),
+            low: (f64::from(capacity) * cache.low_watermark) as u32,
+            policy: cache.policy,
+            flush: cache.flush,
+            hot,
+            index: vec![0; pages],
+            entries: Slab::default(),
+            dirty: Recency::default(),
+            queue: Fifo::default(),
+            dirty_pages: 0,
+            held: 0,
+            queued: 0,
+            leaving_bytes: 0,
+            contents: Payload::new(config.ftl.logical_page_bytes),
+            counters: WriteCacheCounters::default(),
+        }))
+    }
+
+    fn entry_of(&self, logical_page: u32) -> Option<u32> {
+        self.index[logical_page as usize].checked_sub(1)
+    }
+
+    /// Pages that take room in the cache.
+    pub(crate) fn held_pages(&self) -> u32 {
+        self.held
+    }
+
+    /// Granules of a logical page that are in the cache wholly; `None` when the page is not there.
+    pub(crate) fn covered(&self, logical_page: u32) -> Option<u16> {
+        self.entry_of(logical_page).map(|entry| self.entries[entry].covered)
+    }
+
+    /// Copies a page's bytes; `false` when the page is not in the cache.
+    pub(crate) fn read(&self, span: PageSpan, into: &mut [u8]) -> bool {
+        let Some(entry) = self.entry_of(span.logical_page) else { return false };
+        self.contents.read(entry, span.from, into);
+        true
+    }
+
+    /// Makes a part of a page zeros, if the page is in the cache.
+    pub(crate) fn zero(&mut self, span: PageSpan) {
+        if let Some(entry) = self.entry_of(span.logical_page) {
+            self.contents.zero(entry, span.from, span.to);
+        }
+    }
+
+    fn insert(&mut self, logical_page: u32, nth: (u32, u32), covered: u16) -> u32 {
+        let entry = self.entries.take();
+        self.index[logical_page as usize] = entry + 1;
+        let record = &mut self.entries[entry];
+        debug_assert!(record.state == State::Unused && record.waiters.is_empty());
+        (record.logical_page, record.nth, record.state) = (logical_page, nth, State::Dirty);
+        (record.covered, record.touched) = (covered, covered);
+        self.dirty.push(&mut self.entries, entry);
+        (self.dirty_pages, self.held) = (self.dirty_pages + 1, self.held + 1);
+        entry
+    }
+
+    /// A write hits a page.
+    fn hit(&mut self, entry: u32) {
+        if self.entries[entry].state == State::Dirty && self.policy == CachePolicy::Lru {
+            self.dirty.remove(&mut self.entries, entry);
+            self.dirty.push(&mut self.entries, entry);
+        }
+    }
+
+    /// A dirty page is to be written back.
+    fn queue(&mut self, entry: u32, arriving: bool) {
+        if self.entries[entry].state != State::Dirty {
+            return;
+        }
+        self.dirty.remove(&mut self.entries, entry);
+        let record = &mut self.entries[entry];
+        (record.state, record.arriving) = (State::Queued, arriving);
+        self.queue.push(&mut self.entries, entry);
+        (self.dirty_pages, self.queued) = (self.dirty_pages - 1, self.queued + 1);
+    }
+
+    /// The next page to be written back leaves the cache.
+    fn pop_queued(&mut self) -> Option<u32> {
+        let entry = self.queue.pop(&mut self.entries)?;
+        self.queued -= 1;
+        if self.entries[entry].state == State::Queued {
+            self.entries[entry].state = State::Leaving;
+            self.held -= 1;
+        }
+        Some(entry)
+    }
+
+    /// Queues the oldest dirty page.
+    fn queue_oldest(&mut self) -> bool {
+        let oldest = self.dirty.oldest();
+        oldest.inspect(|&entry| self.queue(entry, false)).is_some()
+    }
+
+    /// Queues dirty pages down to the low watermark once the high one is passed.
+    fn keep_below_watermark(&mut self) {
+        if self.flush != CacheFlush::Watermark || self.dirty_pages < self.high {
+            return;
+        }
+        while self.dirty_pages > self.low && self.queue_oldest() {}
+    }
+
+    /// A page's slot is free for another page.
+    fn release(&mut self, entry: u32) {
+        self.contents.discard(entry);
+        self.entries[entry].state = State::Unused;
+        self.entries.give_back(entry);
+    }
+
+    /// Checks what must hold between any two events.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let states = |state| (0..self.entries.slots()).filter(move |&e| self.entries[e].state == state);
+        let held = states(State::Dirty).chain(states(State::Queued)).count();
+        if held != self.held as usize || self.held > self.capacity {
+            return Err(format!("the write cache counts {} of {} pages and holds {held}", self.held, self.capacity));
+        }
+        let live = held + states(State::Leaving).count();
+        let indexed = self.index.iter().filter(|&&entry| entry != 0).count();
+        if live != indexed {
+            return Err(format!("the write cache has {live} pages and finds {indexed}"));
+        }
+        Ok(())
+    }
+}
+
+impl SimulatedSsd {
+    /// Takes one page of a write into the cache; `false` when it has to wait for room.
+    pub(crate) fn cache_page(&mut self, request: u32, span: PageSpan, nth: (u32, u32)) -> bool {
+        let buffer_is_full = self.buffer.is_full();
+        let Some(cache) = &mut self.write_cache else { return false };
+        if buffer_is_full && cache.flush == CacheFlush::Immediate {
+            return false;
+        }
+        let found = cache.entry_of(span.logical_page);
+        if found.is_none() && !self.make_room_in_cache() {
+            return false;
+        }
+        let covered = self.covered_before();
+        let old = self.slot_of(span.logical_page).filter(|_| !span.is_whole());
+        let (covers, touches) = (self.sectors.covered(span), self.sectors.touched(span));
+        let forced = self.is_forced(request);
+        let Some(cache) = &mut self.write_cache else { return false };
+        let entry = match found {
+            Some(entry) => {
+                cache.counters.write_hits += 1;
+                cache.hit(entry);
+                self.flash_counters.absorbed_bytes.0 += span.len() as u64;
+                entry
+            }
+            None => {
+                cache.counters.write_misses += 1;
+                let entry = cache.insert(span.logical_page, nth, covered);
+                if let Some(copy) = old.and_then(|old| self.payload.copy_of(old)) {
+                    cache.contents.put(entry, Some(copy));
+                }
+                entry
+            }
+        };
+        let record = &mut cache.entries[entry];
+        record.covered |= covers;
+        record.touched |= touches;
+        if let Some(r) = &self.active[request].request {
+            cache.contents.store(entry, span, r);
+        }
+        let was_hot = cache.hot.as_mut().is_some_and(|hot| hot.written(span.logical_page));
+        let at_once = found.is_none() && cache.flush == CacheFlush::Immediate && !was_hot;
+        if forced {
+            cache.entries[entry].waiters.push(request);
+            self.active[request].pending += 1;
+        }
+        if forced || at_once {
+            cache.queue(entry, true);
+        }
+        cache.keep_below_watermark();
+        self.write_back_queued();
+        true
+    }
+
+    /// What counts as there of a page that is about to come into the cache: all of it, where it was filled up before or
+    /// is zeros elsewhere; nothing, where parts of pages are known.
+    fn covered_before(&self) -> u16 {
+        if self.sectors.are_known() { 0 } else { self.sectors.all() }
+    }
+
+    /// The pages of a write are in: a window of hot pages may end.
+    pub(crate) fn end_cache_admission(&mut self) {
+        if let Some(hot) = self.write_cache.as_mut().and_then(|cache| cache.hot.as_mut()) {
+            hot.turn(self.now_ns);
+        }
+    }
+
+    /// Makes room for one page; `false` when the write buffer cannot take another one out.
+    fn make_room_in_cache(&mut self) -> bool {
+        while let Some(cache) = &mut self.write_cache {
+            if cache.held < cache.capacity {
+                return true;
+            }
+            if self.buffer.is_full() || (cache.queued == 0 && !cache.queue_oldest()) {
+                return false;
+            }
+            cache.counters.pages_evicted += 1;
+            self.write_back_next();
+        }
+        false
+    }
+
+    /// Writes queued pages back for as long as the write buffer has room.
+    pub(crate) fn write_back_queued(&mut self) {
+        while self.write_cache.as_ref().is_some_and(|cache| cache.queued > 0) && !self.buffer.is_full() {
+            self.write_back_next();
+        }
+    }
+
+    /// The next queued page takes room in the write buffer and is on its way.
+    fn write_back_next(&mut self) {
+        let Some(cache) = &mut self.write_cache else { return };
+        let Some(entry) = cache.pop_queued() else { return };
+        let record = &mut cache.entries[entry];
+        let is_leaving = record.state == State::Leaving;
+        record.charge = if is_leaving { self.sectors.written_bytes(record.touched) } else { 0 };
+        let (charge, arriving) = (u64::from(record.charge), record.arriving);
+        cache.leaving_bytes += charge;
+        cache.counters.pages_written_back += u64::from(is_leaving);
+        self.buffer.used_bytes += charge;
+        let read_ns = if arriving { self.now_ns } else { self.dram.access(self.now_ns, charge) };
+        if read_ns > self.now_ns {
+            self.events.schedule(read_ns, Event::WriteBack { entry });
+        } else {
+            self.fill_cached(entry);
+        }
+    }
+
+    /// A page that leaves the cache has been read from DRAM: what it lacks is read from flash.
+    pub(crate) fn fill_cached(&mut self, entry: u32) {
+        let Some(cache) = &self.write_cache else { return };
+        let (page, covered) = (cache.entries[entry].logical_page, cache.entries[entry].covered);
+        let missing = self.sectors.missing_bytes(page, covered);
+        match self.locate(page) {
+            Location::Flash(slot) if missing > 0 && cache.entries[entry].state == State::Leaving => {
+                self.flash_counters.bytes_read.0 += u64::from(missing);
+                let (at, owner) = (self.address_of(slot), Owner::CacheFill { entry });
+                let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, at, missing));
+                self.flash.issue(op, self.now_ns, &mut self.events);
+            }
+            _ => self.place_cached(entry),
+        }
+    }
+
+    /// A page that leaves the cache is whole: it gets its slot, or waits for room in its unit.
+    pub(crate) fn place_cached(&mut self, entry: u32) {
+        if self.try_to_place_cached(entry) {
+            return;
+        }
+        let Some(cache) = &self.write_cache else { return };
+        let unit = self.ftl.bound_unit(cache.entries[entry].logical_page);
+        self.park_cached(entry, unit);
+    }
+
+    /// Places a page that leaves the cache; `false` when no unit that may take it has room.
+    pub(crate) fn try_to_place_cached(&mut self, entry: u32) -> bool {
+        let Some(cache) = &self.write_cache else { return true };
+        let Entry { logical_page, state, nth, touched, .. } = cache.entries[entry];
+        if state == State::Dropped {
+            self.release_cached(entry, None);
+            return true;
+        }
+        let old = self.ftl.slot_of(logical_page);
+        let placement = match self.ftl.overwrite_in_buffer(logical_page, nth) {
+            Some(placement) => placement,
+            None => match self.ftl.place(logical_page, nth, self.flash.commands_of_die()) {
+                Some(placement) => placement,
+                None => return false,
+            },
+        };
+        self.sectors.write(logical_page, touched);
+        if let Some(old) = old {
+            self.payload.discard(old);
+        }
+        let Some(cache) = &mut self.write_cache else { return true };
+        self.payload.put(placement.slot, cache.contents.take(entry));
+        cache.index[logical_page as usize] = 0;
+        if placement.new_slot {
+            let charge = cache.entries[entry].charge;
+            cache.leaving_bytes -= u64::from(charge);
+            cache.entries[entry].charge = 0;
+            self.ftl.superpages[placement.superpage].held_bytes += charge;
+        }
+        self.release_cached(entry, Some(placement));
+        true
+    }
+
+    /// A page has left the cache: its slot and unused room are given back, and who waited for it goes on.
+    fn release_cached(&mut self, entry: u32, placement: Option<Placement>) {
+        let Some(cache) = &mut self.write_cache else { return };
+        let charge = u64::from(cache.entries[entry].charge);
+        cache.leaving_bytes -= charge;
+        self.buffer.used_bytes -= charge;
+        let mut waiters = std::mem::take(&mut cache.entries[entry].waiters);
+        for &request in &waiters {
+            if let Some(placement) = placement {
+                self.remember_for_fua(request, placement.superpage);
+            }
+        }
+        if let Some(Placement { superpage, full: true, .. }) = placement {
+            self.program_superpage(superpage);
+        }
+        for request in waiters.drain(..) {
+            self.cached_page_placed(request);
+        }
+        let Some(cache) = &mut self.write_cache else { return };
+        cache.entries[entry].waiters = waiters;
+        cache.release(entry);
+    }
+
+    /// A page on its way from the cache will find no room any more: those who wait for it are refused.
+    pub(crate) fn lose_cached(&mut self, entry: u32) {
+        let Some(cache) = &self.write_cache else { return };
+        cache.entries[entry].waiters.iter().for_each(|&request| self.active[request].is_refused = true);
+        self.release_cached(entry, None);
+    }
+
+    /// A page that a forced write or a flush waited for has its place.
+    fn cached_page_placed(&mut self, request: u32) {
+        self.active[request].pending -= 1;
+        if self.active[request].pending > 0 {
+            return;
+        }
+        let Some(r) = &self.active[request].request else { return };
+        match (r.operation, self.range_of(request)) {
+            (Operation::Flush, _) => self.flush_buffer(request),
+            (_, Some(range)) if self.active[request].taken == range.pages() => self.write_placed(request),
+            _ => {}
+        }
+    }
+
+    /// Makes a flush wait for everything that is in the cache.
+    pub(crate) fn flush_cache(&mut self, request: u32) {
+        let Some(cache) = &mut self.write_cache else { return };
+        while cache.queue_oldest() {}
+        for entry in 0..cache.entries.slots() {
+            let record = &mut cache.entries[entry];
+            if matches!(record.state, State::Queued | State::Leaving) {
+                record.waiters.push(request);
+                self.active[request].pending += 1;
+            }
+        }
+        self.write_back_queued();
+    }
+
+    /// A logical page is no longer needed.
+    pub(crate) fn drop_cached(&mut self, logical_page: u32) {
+        let Some(cache) = &mut self.write_cache else { return };
+        let Some(entry) = cache.entry_of(logical_page) else { return };
+        cache.index[logical_page as usize] = 0;
+        match cache.entries[entry].state {
+            State::Dirty => {
+                cache.dirty.remove(&mut cache.entries, entry);
+                (cache.dirty_pages, cache.held) = (cache.dirty_pages - 1, cache.held - 1);
+                cache.release(entry);
+            }
+            // A request may wait for it: it goes the way of the others, and ends without a slot.
+            state => {
+                cache.held -= u32::from(state == State::Queued);
+                cache.entries[entry].state = State::Dropped;
+                cache.contents.discard(entry);
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A die: takes a command, waits for its channel, and lets its array work.
+
+use super::FlashArray;
+use super::command::FlashOpKind;
+use super::suspension::Suspended;
+use crate::event::{Event, EventQueue};
+use crate::list::NONE;
+
+/// What a die's command is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// There is none.
+    Idle,
+    /// On its way in, or waiting for that.
+    ToDie,
+    /// In the array.
+    Array,
+    /// Its data is on its way out, or waiting for that.
+    FromDie,
+}
+
+/// One die.
+#[derive(Clone, Copy)]
+pub(super) struct Die {
+    /// The first of the commands that are being done together.
+    pub(super) current: u32,
+    pub(super) phase: Phase,
+    /// It is in the list of what takes its next command when the event is over.
+    pub(super) unsettled: bool,
+    pub(super) channel: u32,
+    /// Reads whose data has not left the die.
+    pub(super) reads_left: u32,
+    pub(super) array_end_ns: u64,
+    /// Goes before the next array operation.
+    pub(super) delay_ns: u64,
+    pub(super) suspended: Suspended,
+}
+
+impl Die {
+    pub(super) fn idle(channel: u32) -> Self {
+        Self {
+            current: NONE,
+            phase: Phase::Idle,
+            unsettled: false,
+            channel,
+            reads_left: 0,
+            array_end_ns: 0,
+            delay_ns: 0,
+            suspended: Suspended::default(),
+        }
+    }
+
+    /// Neither does it anything nor has it anything left to go on with.
+    #[inline]
+    pub(super) fn is_free(&self) -> bool {
+        self.current == NONE && self.suspended.op == NONE
+    }
+}
+
+impl FlashArray {
+    /// A command has come or gone: the die takes its next one, now or when the event is over.
+    pub(super) fn die_may_take(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) {
+        if !self.rules.multi_plane {
+            return self.take_next(die, now_ns, events);
+        }
+        if !std::mem::replace(&mut self.dies[die as usize].unsettled, true) {
+            self.unsettled.push(die);
+        }
+    }
+
+    /// Takes the next command, if the die is idle or may be interrupted.
+    pub(super) fn take_next(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) {
+        if self.dies[die as usize].current != NONE && !self.interrupt(die, now_ns) {
+            return;
+        }
+        let ranks = if self.dies[die as usize].suspended.op == NONE { u8::MAX } else { self.ranks.of_reads() };
+        if ranks != u8::MAX && !self.read_goes_first(die) {
+            return self.resume(die, now_ns, events);
+        }
+        let Some(op) = self.queues[die as usize].pop_of(ranks, &mut self.ops) else { return };
+        if self.rules.multi_plane {
+            self.join_others(die as usize, op);
+        }
+        self.begin(die, op, now_ns, events);
+    }
+
+    /// A die starts with a command and with those beside it.
+    #[inline]
+    pub(super) fn begin(&mut self, die: u32, first: u32, now_ns: u64, events: &mut EventQueue) {
+        let (mut op, mut planes) = (first, 0);
+        while op != NONE {
+            let taken = &mut self.ops[op];
+            taken.started_ns = now_ns;
+            self.statistics.taken(taken);
+            planes += u32::from(taken.at.planes);
+            op = taken.beside;
+        }
+        self.statistics.dies[die as usize].commands += 1;
+        let kind = self.ops[first].kind;
+        let command_ns = self.timing.command_ns(kind, planes);
+        let state = &mut self.dies[die as usize];
+        state.current = first;
+        if kind != FlashOpKind::Read {
+            state.suspended.reads_left = self.suspension.reads_max;
+        }
+        if kind == FlashOpKind::Program || command_ns > 0 {
+            state.phase = Phase::ToDie;
+            let channel = state.channel;
+            self.send_to_die(channel, first, command_ns, now_ns, events);
+        } else {
+            self.start_array(die, now_ns, events);
+        }
+    }
+
+    /// The array starts; whether the commands succeed is known from now on.
+    #[inline]
+    pub(super) fn start_array(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) {
+        let first = self.dies[die as usize].current;
+        let mut array_ns = self.timing.array_ns(&self.ops[first]);
+        if self.reliability.is_some() {
+            array_ns += self.draw_outcomes(first, now_ns);
+        }
+        let state = &mut self.dies[die as usize];
+        array_ns += std::mem::take(&mut state.delay_ns);
+        state.phase = Phase::Array;
+        state.array_end_ns = now_ns + array_ns;
+        self.statistics.dies[die as usize].array_ns += array_ns;
+        events.schedule(now_ns + array_ns, Event::ArrayDone { die });
+    }
+
+    /// Draws what becomes of commands that are done together; gives the time of their retries.
+    #[cold]
+    fn draw_outcomes(&mut self, first: u32, now_ns: u64) -> u64 {
+        let Some(reliability) = &mut self.reliability else { return 0 };
+        let (mut op, mut retries) = (first, 0);
+        while op != NONE {
+            let drawn = &mut self.ops[op];
+            let outcome = reliability.outcome(drawn, now_ns);
+            drawn.failed = outcome.failed;
+            self.statistics.read_retries += u64::from(outcome.retries * u32::from(drawn.at.planes));
+            retries = outcome.retries.max(retries);
+            op = drawn.beside;
+        }
+        u64::from(retries) * reliability.retry_ns()
+    }
+
+    /// The die's command has ended.
+    #[inline]
+    pub(super) fn die_is_free(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) {
+        let state = &mut self.dies[die as usize];
+        (state.current, state.phase) = (NONE, Phase::Idle);
+        if self.rules.chips_take_commands {
+            self.die_of_chip_is_free(die);
+        } else {
+            self.die_may_take(die, now_ns, events);
+        }
+    }
+}

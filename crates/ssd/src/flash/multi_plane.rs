@@ -1,0 +1,46 @@
+//! Multi-plane commands: waiting commands of one kind for other planes of the same die are done together.
+//!
+//! They must name the same page offset (row), as ONFI's multi-plane operations demand (section 5, "Multi-plane
+//! Operations"); their blocks may differ. The array works once for all of them; their data crosses the channel one
+//! after the other. A program is never overtaken by another one for the same plane, so that the pages of a block are
+//! programmed in order.
+
+use super::FlashArray;
+use super::command::{FlashOp, FlashOpKind};
+use super::scheduler::Wanted;
+
+impl FlashArray {
+    /// Puts beside a command that has left its queue all that can be done with it.
+    pub(super) fn join_others(&mut self, queue: usize, first: u32) {
+        let head = self.ops[first];
+        let mut taken = head.at.plane_mask();
+        // Planes whose next command is not this one's match.
+        let mut closed = 0_u32;
+        let all = self.rules.all_planes;
+        let wanted = |op: &FlashOp| {
+            if (taken | closed) & all == all {
+                return Wanted::Enough;
+            }
+            let planes = op.at.plane_mask();
+            if op.at.die != head.at.die || planes & (taken | closed) != 0 {
+                return Wanted::Leave;
+            }
+            if op.kind == head.kind && op.at.row == head.at.row {
+                taken |= planes;
+                return Wanted::Take;
+            }
+            if op.kind != FlashOpKind::Read {
+                closed |= planes;
+            }
+            Wanted::Leave
+        };
+        self.gathered.clear();
+        self.queues[queue].extract(&mut self.ops, wanted, &mut self.gathered);
+        let mut last = first;
+        for &op in &self.gathered {
+            self.ops[last].beside = op;
+            last = op;
+        }
+        self.statistics.joined_commands += self.gathered.len() as u64;
+    }
+}

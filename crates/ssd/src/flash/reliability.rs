@@ -1,0 +1,285 @@
+//! Wear, bit errors, error correction and retention.
+//!
+//! ```text
+//!   P/E cycles and age of a block ─▶ raw bit error rate ─▶ probability that a codeword has more wrong bits than its code
+//!   corrects ─▶ one draw a read ─▶ sensed again at a lower error rate ─▶ … ─▶ corrected, or failed after the last retry
+//! ```
+//!
+//! Errors of different bits are taken as independent, so that the wrong bits of a codeword of *n* bits follow a binomial
+//! distribution; measured ones spread wider (Taranalli et al., "Channel Models for Multi-Level Cell Flash Memories Based
+//! on Empirical Error Analysis", IEEE Trans. Comm. 64(8), 2016), which a lower `correctable_bits` stands in for. The age
+//! of a block's data is that of its oldest page. Formula and coefficients of the error rate:
+//! [`crate::config::ReliabilityConfig`]. All functions are `libm`'s, which give the same bits on every machine.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::command::{FlashAddress, FlashOp, FlashOpKind};
+use crate::config::{DeviceConfig, ReliabilityConfig};
+
+const NS_PER_HOUR: f64 = 3.6e12;
+
+/// Separates the draws of this model from those of the jitter.
+const STREAM: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What is known of the same block of all planes of a parallel unit.
+#[derive(Clone, Copy)]
+struct Block {
+    /// Erase commands to any of the unit's dies.
+    erases: u32,
+    /// When its first page was programmed; `None` while it is clean.
+    programmed_ns: Option<u64>,
+    /// The terms of the error rate that change only with an erase.
+    base_and_wear: f64,
+    retention: f64,
+}
+
+/// What becomes of a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) failed: bool,
+    /// How often a page is sensed again.
+    pub(super) retries: u32,
+}
+
+/// Wear and errors of all blocks of a drive.
+pub(super) struct Reliability {
+    config: ReliabilityConfig,
+    blocks: Vec<Block>,
+    erases_per_cycle: u32,
+    retry_ns: u64,
+    correction: Correction,
+    random: Pcg64Mcg,
+}
+
+impl Reliability {
+    /// The model that a configuration asks for.
+    pub(super) fn new(config: &DeviceConfig, seed: u64) -> Option<Self> {
+        let model = config.flash.reliability?;
+        let blocks = config.units() as usize * config.flash.blocks_per_plane as usize;
+        let worn = block_after(&model, 0);
+        Some(Self {
+            config: model,
+            blocks: vec![worn; blocks],
+            erases_per_cycle: config.ftl.superpage_channels * config.ftl.superpage_ways,
+            retry_ns: model.read_retry_ns.unwrap_or(config.flash.read_ns),
+            correction: Correction::new(model.codeword_bytes * 8, model.correctable_bits),
+            random: Pcg64Mcg::seed_from_u64(seed ^ STREAM),
+        })
+    }
+
+    /// What one retry takes.
+    pub(super) fn retry_ns(&self) -> u64 {
+        self.retry_ns
+    }
+
+    /// What correcting a read's data takes.
+    pub(super) fn decode_ns(&self) -> u64 {
+        self.config.ecc_decode_ns
+    }
+
+    /// What becomes of a command that the array starts now.
+    pub(super) fn outcome(&mut self, op: &FlashOp, now_ns: u64) -> Outcome {
+        match op.kind {
+            FlashOpKind::Read => self.read(&op.at, op.transfer_bytes, now_ns),
+            FlashOpKind::Program => self.program(&op.at, now_ns),
+            FlashOpKind::Erase => self.erase(&op.at),
+        }
+    }
+
+    fn read(&mut self, at: &FlashAddress, bytes: u32, now_ns: u64) -> Outcome {
+        let mut rber = self.rber(at.block, now_ns);
+        let codewords = f64::from(bytes.div_ceil(self.config.codeword_bytes));
+        for retries in 0..=self.config.read_retries_max {
+            let one = self.correction.uncorrectable(rber);
+            let any = -libm::expm1(codewords * libm::log1p(-one));
+            if !self.happens(any) {
+                return Outcome { failed: false, retries };
+            }
+            rber *= self.config.read_retry_rber_factor;
+        }
+        Outcome { failed: true, retries: self.config.read_retries_max }
+    }
+
+    fn program(&mut self, at: &FlashAddress, now_ns: u64) -> Outcome {
+        let block = &mut self.blocks[at.block as usize];
+        block.programmed_ns.get_or_insert(now_ns);
+        let probability = self.failure(self.config.program_failure_probability, at.block);
+        Outcome { failed: self.happens(probability), retries: 0 }
+    }
+
+    fn erase(&mut self, at: &FlashAddress) -> Outcome {
+        let block = &mut self.blocks[at.block as usize];
+        let erases = block.erases + 1;
+        if erases.is_multiple_of(self.erases_per_cycle) {
+            *block = Block { erases, ..block_after(&self.config, erases / self.erases_per_cycle) };
+        }
+        block.erases = erases;
+        let cycles = self.config.initial_pe_cycles.saturating_add(erases.div_ceil(self.erases_per_cycle));
+        let worn_out = self.config.pe_cycles_limit.is_some_and(|limit| cycles > limit);
+        let probability = self.failure(self.config.erase_failure_probability, at.block);
+        Outcome { failed: self.happens(probability) || worn_out, retries: 0 }
+    }
+
+    /// The raw bit error rate of a block's data.
+    fn rber(&self, block: u32, now_ns: u64) -> f64 {
+        let Block { programmed_ns, base_and_wear, retention, .. } = self.blocks[block as usize];
+        let age_ns = now_ns - programmed_ns.unwrap_or(now_ns);
+        let hours = self.config.retention_hours + age_ns as f64 / NS_PER_HOUR;
+        (base_and_wear + retention * libm::pow(hours, self.config.rber_retention_time_exponent)).min(0.5)
+    }
+
+    fn failure(&self, probability: f64, block: u32) -> f64 {
+        if probability == 0.0 {
+            return 0.0;
+        }
+        let cycles =
+            self.config.initial_pe_cycles.saturating_add(self.blocks[block as usize].erases / self.erases_per_cycle);
+        let worn = f64::from(cycles) / f64::from(self.config.failure_pe_cycles);
+        (probability * libm::pow(worn, self.config.failure_exponent)).min(1.0)
+    }
+
+    fn happens(&mut self, probability: f64) -> bool {
+        probability > 0.0 && (self.random.random::<u64>() >> 11) as f64 * (0.5_f64).powi(53) < probability
+    }
+}
+
+/// A clean block after so many cycles.
+fn block_after(model: &ReliabilityConfig, cycles: u32) -> Block {
+    let cycles = f64::from(model.initial_pe_cycles.saturating_add(cycles));
+    let power = |factor: f64, exponent| if factor == 0.0 { 0.0 } else { factor * libm::pow(cycles, exponent) };
+    Block {
+        erases: 0,
+        programmed_ns: None,
+        base_and_wear: model.rber_base + power(model.rber_wear, model.rber_wear_exponent),
+        retention: power(model.rber_retention, model.rber_retention_wear_exponent),
+    }
+}
+
+/// A code of so many bits: how likely its codewords cannot be corrected.
+struct Correction {
+    /// At an error rate of 2^(n ÷ 64 − 40).
+    probability: Vec<f64>,
+}
+
+const PER_OCTAVE: f64 = 64.0;
+const OCTAVES: f64 = 40.0;
+
+impl Correction {
+    fn new(bits: u32, correctable: u32) -> Self {
+        let mut log_factorial = vec![0.0; bits as usize + 1];
+        for n in 1..=bits as usize {
+            log_factorial[n] = log_factorial[n - 1] + libm::log(n as f64);
+        }
+        let steps = (PER_OCTAVE * OCTAVES) as u32;
+        let rate = |n: u32| libm::exp2(f64::from(n) / PER_OCTAVE - OCTAVES);
+        let probability = (0..steps).map(|n| more_than(correctable, bits, rate(n), &log_factorial)).collect();
+        Self { probability }
+    }
+
+    /// The probability that a codeword has more wrong bits than can be corrected.
+    fn uncorrectable(&self, rber: f64) -> f64 {
+        let at = (libm::log2(rber.max(1e-300)) + OCTAVES) * PER_OCTAVE;
+        if at < 0.0 {
+            return 0.0;
+        }
+        let (below, share) = (at as usize, at - libm::floor(at));
+        let entry = |n: usize| self.probability.get(n).or(self.probability.last()).copied().unwrap_or(0.0);
+        entry(below) * (1.0 - share) + entry(below + 1) * share
+    }
+}
+
+/// P(X > `most`) for X binomial over `bits` bits with the rate `p`.
+fn more_than(most: u32, bits: u32, p: f64, log_factorial: &[f64]) -> f64 {
+    let (log_p, log_q) = (libm::log(p), libm::log1p(-p));
+    let term = |k: u32| {
+        let choose = log_factorial[bits as usize] - log_factorial[k as usize] - log_factorial[(bits - k) as usize];
+        libm::exp(choose + f64::from(k) * log_p + f64::from(bits - k) * log_q)
+    };
+    // Sum the side that does not hold the mean, from the border outwards, until nothing is added any more.
+    let sum_of = |mut terms: Box<dyn Iterator<Item = u32>>| {
+        let mut sum = 0.0;
+        let _ = terms.try_for_each(|k| {
+            let (before, part) = (sum, term(k));
+            sum += part;
+            (part == 0.0 || sum > before).then_some(())
+        });
+        sum
+    };
+    if f64::from(most) < f64::from(bits) * p {
+        return 1.0 - sum_of(Box::new((0..=most).rev()));
+    }
+    sum_of(Box::new(most + 1..=bits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flash::Owner;
+
+    fn model(change: impl FnOnce(&mut ReliabilityConfig)) -> Reliability {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        let mut reliability = ReliabilityConfig::default();
+        change(&mut reliability);
+        config.flash.reliability = Some(reliability);
+        Reliability::new(&config, 1).unwrap()
+    }
+
+    fn command(kind: FlashOpKind, bytes: u32) -> FlashOp {
+        let at = FlashAddress { planes: 1, block: 3, ..FlashAddress::default() };
+        FlashOp::new(kind, Owner::None, at, bytes)
+    }
+
+    #[test]
+    fn a_codeword_is_uncorrectable_as_often_as_the_binomial_tail_says() {
+        let factorials = |n: usize| (0..=n).map(|n| (1..=n).map(|k| (k as f64).ln()).sum()).collect::<Vec<f64>>();
+        let tail = more_than(1, 3, 0.25, &factorials(3));
+        assert!((tail - (3.0 * 0.0625 * 0.75 + 0.015_625)).abs() < 1e-12, "{tail}");
+        let tail = more_than(0, 3, 0.5, &factorials(3));
+        assert!((tail - 0.875).abs() < 1e-12, "{tail}");
+        let code = Correction::new(8192, 72);
+        assert!(code.uncorrectable(1e-4) < 1e-60);
+        assert!((code.uncorrectable(72.5 / 8192.0) - 0.5).abs() < 0.03);
+        assert!(code.uncorrectable(0.02) > 0.999_999);
+        assert!((code.uncorrectable(0.5) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn error_rates_follow_the_formula_with_cycles_and_age() {
+        let mut young = model(|_| ());
+        assert!((young.rber(3, 0) - 1.48e-3).abs() < 1e-12);
+        let worn = model(|c| (c.initial_pe_cycles, c.retention_hours) = (3_000, 720.0));
+        let expected = 1.48e-3 + 3.90e-10 * 3000_f64.powf(2.05) + 6.28e-5 * 3000_f64.powf(0.14) * 720_f64.powf(0.54);
+        assert!((worn.rber(3, 0) / expected - 1.0).abs() < 1e-9);
+        young.outcome(&command(FlashOpKind::Erase, 0), 0);
+        young.outcome(&command(FlashOpKind::Program, 0), 1_000);
+        let after_an_hour = young.rber(3, 1_000 + NS_PER_HOUR as u64);
+        assert!((after_an_hour - (1.48e-3 + 3.90e-10 + 6.28e-5)).abs() < 1e-9, "{after_an_hour}");
+    }
+
+    #[test]
+    fn each_retry_lowers_the_error_rate_and_the_last_one_gives_up() {
+        let mut often = model(|c| c.rber_base = 72.5 / 8192.0);
+        let outcomes: Vec<_> = (0..2_000).map(|_| often.outcome(&command(FlashOpKind::Read, 1024), 0)).collect();
+        let first_try = outcomes.iter().filter(|o| o.retries == 0).count();
+        assert!((900..1_100).contains(&first_try), "{first_try}");
+        assert!(outcomes.iter().all(|o| !o.failed && o.retries <= 1));
+        let mut hopeless = model(|c| (c.rber_base, c.read_retry_rber_factor, c.read_retries_max) = (0.1, 1.0, 3));
+        let outcome = hopeless.outcome(&command(FlashOpKind::Read, 1024), 0);
+        assert_eq!(outcome, Outcome { failed: true, retries: 3 });
+    }
+
+    #[test]
+    fn a_block_fails_for_ever_beyond_its_limit_and_ever_more_often_before() {
+        let mut limited = model(|c| c.pe_cycles_limit = Some(2));
+        let erases: Vec<bool> = (0..4).map(|_| limited.outcome(&command(FlashOpKind::Erase, 0), 0).failed).collect();
+        assert_eq!(erases, [false, false, true, true]);
+        let failures = |cycles| {
+            let mut worn = model(|c| (c.initial_pe_cycles, c.program_failure_probability) = (cycles, 0.4));
+            (0..1_000).filter(|_| worn.outcome(&command(FlashOpKind::Program, 0), 0).failed).count()
+        };
+        assert_eq!(failures(0), 0);
+        assert!((70..130).contains(&failures(1_500)), "a quarter of 0.4 at half the cycles");
+        assert!((350..450).contains(&failures(3_000)));
+    }
+}

@@ -1,0 +1,132 @@
+//! What the flash has done: counts and times that are always kept, because they cost a few additions a command.
+
+use super::command::{FlashOp, FlashOpKind, OpClass};
+use crate::config::EnergyConfig;
+
+/// What a channel has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChannelStatistics {
+    /// Time with a command, an address or data on it, ns.
+    pub busy_ns: u64,
+    /// Data moved, both directions.
+    pub bytes: u64,
+}
+
+/// What a die has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DieStatistics {
+    /// Time in which its array sensed, programmed or erased, ns.
+    pub array_ns: u64,
+    /// Commands taken; those of several planes done together count once.
+    pub commands: u64,
+}
+
+/// What the commands of one class have seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassStatistics {
+    /// Commands ended.
+    pub commands: u64,
+    /// From their issue to the moment when their die took them, ns, summed up.
+    pub waiting_ns: u64,
+    /// From that moment to their end, ns, summed up: channel, array, and the waits for the channel between.
+    pub service_ns: u64,
+}
+
+impl ClassStatistics {
+    /// Mean time from issue to the die, ns.
+    pub fn mean_waiting_ns(&self) -> f64 {
+        self.waiting_ns as f64 / self.commands.max(1) as f64
+    }
+
+    /// Mean time from the die's taking it to the end, ns.
+    pub fn mean_service_ns(&self) -> f64 {
+        self.service_ns as f64 / self.commands.max(1) as f64
+    }
+}
+
+/// What the flash has done since the drive is new.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Statistics {
+    /// Channel by channel.
+    pub channels: Vec<ChannelStatistics>,
+    /// Die by die; die `d` is on channel `d / ways`.
+    pub dies: Vec<DieStatistics>,
+    /// Class by class, in the order of [`OpClass::ALL`].
+    pub classes: [ClassStatistics; OpClass::ALL.len()],
+    /// Pages sensed, retries not counted.
+    pub pages_sensed: u64,
+    /// Pages programmed.
+    pub pages_programmed: u64,
+    /// Blocks erased.
+    pub blocks_erased: u64,
+    /// Commands that joined others on further planes of their die.
+    pub joined_commands: u64,
+    /// Times that a chip took commands for more than one of its dies at once.
+    pub interleaved_commands: u64,
+    /// Times that a read interrupted a program.
+    pub program_suspensions: u64,
+    /// Times that a read interrupted an erase.
+    pub erase_suspensions: u64,
+    /// Times that a page was sensed again because it could not be corrected.
+    pub read_retries: u64,
+    /// Reads that could not be corrected in the end.
+    pub uncorrectable_reads: u64,
+    /// Programs that failed.
+    pub failed_programs: u64,
+    /// Erases that failed.
+    pub failed_erases: u64,
+    pub(super) energy: EnergyConfig,
+}
+
+impl Statistics {
+    pub(super) fn new(channels: usize, dies: usize, energy: EnergyConfig) -> Self {
+        Self {
+            channels: vec![ChannelStatistics::default(); channels],
+            dies: vec![DieStatistics::default(); dies],
+            energy,
+            ..Self::default()
+        }
+    }
+
+    /// What the commands of a class have seen.
+    pub fn class(&self, class: OpClass) -> &ClassStatistics {
+        &self.classes[class as usize]
+    }
+
+    /// Energy of all operations, nJ; 0 where the configuration tells no energies.
+    pub fn energy_nj(&self) -> f64 {
+        let senses = self.pages_sensed + self.read_retries;
+        let bytes: u64 = self.channels.iter().map(|channel| channel.bytes).sum();
+        senses as f64 * self.energy.sense_nj
+            + self.pages_programmed as f64 * self.energy.program_nj
+            + self.blocks_erased as f64 * self.energy.erase_nj
+            + bytes as f64 * self.energy.transfer_nj_per_byte
+    }
+
+    /// A die has taken a command, alone or with others.
+    #[inline]
+    pub(super) fn taken(&mut self, op: &FlashOp) {
+        let planes = u64::from(op.at.planes);
+        match op.kind {
+            FlashOpKind::Read => self.pages_sensed += planes,
+            FlashOpKind::Program => self.pages_programmed += planes,
+            FlashOpKind::Erase => self.blocks_erased += planes,
+        }
+    }
+
+    /// A command has ended.
+    #[inline]
+    pub(super) fn ended(&mut self, op: &FlashOp, now_ns: u64) {
+        let class = &mut self.classes[op.class as usize];
+        class.commands += 1;
+        class.waiting_ns += op.started_ns - op.issued_ns;
+        class.service_ns += now_ns - op.started_ns;
+        if op.failed {
+            match op.kind {
+                FlashOpKind::Read => self.uncorrectable_reads += 1,
+                FlashOpKind::Program => self.failed_programs += 1,
+                FlashOpKind::Erase => self.failed_erases += 1,
+            }
+        }
+    }
+}

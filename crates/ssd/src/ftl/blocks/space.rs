@@ -1,0 +1,176 @@
+//! Blocks, their write pointers and the maps that all block-mapping FTLs share.
+
+use std::collections::VecDeque;
+
+use crate::ftl::geometry::Geometry;
+use crate::ftl::mapping::Mapping;
+use crate::list::NONE;
+
+/// Where a logical page belongs inside its unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// Parallel unit.
+    pub(crate) unit: u32,
+    /// Logical block, counted over the drive: unit by unit.
+    pub(crate) logical_block: u32,
+    /// Page in the logical block.
+    pub(crate) offset: u32,
+}
+
+/// One physical block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    /// The first page that may still be programmed: pages are programmed in ascending order.
+    pointer: u32,
+    /// Valid pages.
+    valid: u32,
+    erase_count: u32,
+}
+
+/// Blocks and maps of a drive whose FTL maps blocks; a slot is a page, `block · pages + offset`.
+pub(crate) struct BlockSpace {
+    units: u32,
+    blocks_per_unit: u32,
+    pages: u32,
+    logical_blocks_per_unit: u32,
+    mapping: Mapping,
+    blocks: Vec<Block>,
+    /// Erased blocks of each unit, first erased first used.
+    free: Vec<VecDeque<u32>>,
+    /// The data block of each logical block; `NONE` where nothing was written.
+    data_block: Vec<u32>,
+}
+
+impl BlockSpace {
+    /// An empty drive of `logical_pages` pages.
+    pub(crate) fn new(geometry: &Geometry, logical_pages: u64) -> Self {
+        let (units, blocks_per_unit, pages) = (geometry.units, geometry.superblocks, geometry.rows);
+        let pages_of_unit = logical_pages.div_ceil(u64::from(units));
+        let logical_blocks_per_unit = pages_of_unit.div_ceil(u64::from(pages)) as u32;
+        Self {
+            units,
+            blocks_per_unit,
+            pages,
+            logical_blocks_per_unit,
+            mapping: Mapping::new(logical_pages, geometry.total_slots()),
+            blocks: vec![Block::default(); (units * blocks_per_unit) as usize],
+            free: (0..units).map(|unit| (unit * blocks_per_unit..(unit + 1) * blocks_per_unit).collect()).collect(),
+            data_block: vec![NONE; (units * logical_blocks_per_unit) as usize],
+        }
+    }
+
+    pub(crate) fn units(&self) -> u32 {
+        self.units
+    }
+
+    pub(crate) fn pages_per_block(&self) -> u32 {
+        self.pages
+    }
+
+    /// Where a logical page belongs.
+    pub(crate) fn address(&self, logical_page: u32) -> Address {
+        let (unit, index) = (logical_page % self.units, logical_page / self.units);
+        Address {
+            unit,
+            logical_block: unit * self.logical_blocks_per_unit + index / self.pages,
+            offset: index % self.pages,
+        }
+    }
+
+    /// The logical page at an offset of a logical block.
+    pub(crate) fn page_at(&self, logical_block: u32, offset: u32) -> u32 {
+        let (unit, block) =
+            (logical_block / self.logical_blocks_per_unit, logical_block % self.logical_blocks_per_unit);
+        (block * self.pages + offset) * self.units + unit
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.mapping.mapped() == 0
+    }
+
+    pub(crate) fn slot_of(&self, logical_page: u32) -> Option<u32> {
+        self.mapping.slot_of(logical_page)
+    }
+
+    /// The newest copy of the page at an offset of a logical block.
+    pub(crate) fn newest(&self, logical_block: u32, offset: u32) -> Option<(u32, u32)> {
+        let page = self.page_at(logical_block, offset);
+        // The last logical block of a unit may reach behind the drive.
+        let slot = self.mapping.get(page)?;
+        Some((page, slot))
+    }
+
+    pub(crate) fn page_in(&self, slot: u32) -> Option<u32> {
+        self.mapping.page_in(slot)
+    }
+
+    pub(crate) fn data_block(&self, logical_block: u32) -> Option<u32> {
+        Some(self.data_block[logical_block as usize]).filter(|&block| block != NONE)
+    }
+
+    pub(crate) fn set_data_block(&mut self, logical_block: u32, block: u32) {
+        self.data_block[logical_block as usize] = block;
+    }
+
+    /// The first page of a block that may still be programmed.
+    pub(crate) fn pointer(&self, block: u32) -> u32 {
+        self.blocks[block as usize].pointer
+    }
+
+    pub(crate) fn valid(&self, block: u32) -> u32 {
+        self.blocks[block as usize].valid
+    }
+
+    pub(crate) fn erase_counts(&self) -> impl Iterator<Item = u32> + Clone {
+        self.blocks.iter().map(|block| block.erase_count)
+    }
+
+    /// A clean block of a unit; the check of the configuration leaves every FTL enough of them.
+    pub(crate) fn take_free(&mut self, unit: u32) -> u32 {
+        let block = self.free[unit as usize].pop_front();
+        debug_assert!(block.is_some(), "unit {unit} has no clean block left");
+        block.unwrap_or(NONE)
+    }
+
+    /// Programs the newest copy of a logical page at an offset of a block; gives the slot.
+    pub(crate) fn program(&mut self, block: u32, offset: u32, logical_page: u32) -> u32 {
+        let slot = block * self.pages + offset;
+        let state = &mut self.blocks[block as usize];
+        debug_assert!(offset >= state.pointer, "the pages of a block are programmed in order");
+        state.pointer = offset + 1;
+        state.valid += 1;
+        if let Some(old) = self.mapping.map(logical_page, slot) {
+            self.blocks[(old / self.pages) as usize].valid -= 1;
+        }
+        slot
+    }
+
+    /// Forgets a logical page; gives the slot that held it.
+    pub(crate) fn trim(&mut self, logical_page: u32) -> Option<u32> {
+        let slot = self.mapping.unmap(logical_page)?;
+        self.blocks[(slot / self.pages) as usize].valid -= 1;
+        Some(slot)
+    }
+
+    /// Erases a block that holds nothing valid; it is clean and free again.
+    pub(crate) fn erase(&mut self, block: u32) {
+        let state = &mut self.blocks[block as usize];
+        debug_assert_eq!(state.valid, 0, "nothing valid is ever erased");
+        state.pointer = 0;
+        state.erase_count += 1;
+        self.free[(block / self.blocks_per_unit) as usize].push_back(block);
+    }
+
+    /// Checks the maps against each other and the counts against the maps.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.mapping.check()?;
+        for (block, state) in self.blocks.iter().enumerate() {
+            let first = block as u32 * self.pages;
+            let valid = (first..first + self.pages).filter(|&slot| self.mapping.page_in(slot).is_some()).count() as u32;
+            if valid != state.valid {
+                return Err(format!("block {block} counts {} valid pages and holds {valid}", state.valid));
+            }
+        }
+        Ok(())
+    }
+}

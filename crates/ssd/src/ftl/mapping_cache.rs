@@ -1,0 +1,346 @@
+//! Demand-cached mapping: the page map lies on flash, and controller memory holds the part of it that is in use.
+//!
+//! ```text
+//!   logical page ─▶ cached entry? ─▶ hit
+//!                └▶ translation page being read? ─▶ wait for it
+//!                └▶ in controller memory?        ─▶ entry made at once
+//!                └▶ on flash?                    ─▶ read it, wait
+//!                └▶ never written                ─▶ entry made at once
+//!
+//!   cache full ─▶ least recently used entry leaves; if it is dirty, its translation page is read, changed and written,
+//!                 with every other dirty entry of that page (batch update)
+//! ```
+//!
+//! This file decides; what it decides is done in [`crate::controller::translate`]. The translation pages themselves are
+//! logical pages behind the host's and are placed, moved and erased like those.
+//!
+//! Source: Gupta, Kim, Urgaonkar, "DFTL: A Flash Translation Layer Employing Demand-based Selective Caching of
+//! Page-level Address Mappings", ASPLOS 2009, sections 3.2 and 3.3 (cached mapping table, global translation directory,
+//! lazy copying and batch updates).
+
+use crate::list::NONE;
+
+/// A cached entry of the map.
+#[derive(Clone, Copy)]
+struct Entry {
+    logical_page: u32,
+    /// Neighbours in the order of use; `newer` also links free entries.
+    newer: u32,
+    older: u32,
+    /// The next dirty entry of the same translation page; meaningless while clean.
+    next_dirty: u32,
+    dirty: bool,
+}
+
+/// What is known of a translation page.
+#[derive(Clone, Copy)]
+struct TranslationPage {
+    first_dirty: u32,
+    /// It has been written, or the drive came with it.
+    stored: bool,
+    /// It stays in controller memory, waiting to be written.
+    in_memory: bool,
+    /// A read of it for requests is under way.
+    loading: bool,
+    /// A read, or a write, that brings it up to date is under way.
+    updating: bool,
+}
+
+/// What a look-up found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lookup {
+    /// The entry is there, or needs no flash.
+    Ready,
+    /// The translation page is being read already.
+    Loading,
+    /// The translation page has to be read.
+    Load,
+}
+
+/// How often the map was asked, and what it cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+}
+
+/// The cached mapping table and the directory of translation pages.
+pub(crate) struct MappingCache {
+    /// Entry of each logical page, plus one; zero where there is none.
+    entry_of: Vec<u32>,
+    entries: Vec<Entry>,
+    capacity: usize,
+    newest: u32,
+    oldest: u32,
+    pages: Vec<TranslationPage>,
+    entries_per_page: u32,
+    /// Whether a translation page that is written back stays in controller memory instead of being programmed.
+    deferred: bool,
+    pub(crate) counters: Counters,
+}
+
+impl MappingCache {
+    /// An empty cache of `capacity` entries for `logical_pages` pages; with `stored` the drive comes with its
+    /// translation pages on flash.
+    pub(crate) fn new(logical_pages: u32, entries_per_page: u32, capacity: u32, stored: bool, deferred: bool) -> Self {
+        let page = TranslationPage { first_dirty: NONE, stored, in_memory: false, loading: false, updating: false };
+        Self {
+            entry_of: vec![0; logical_pages as usize],
+            entries: Vec::new(),
+            capacity: capacity.min(logical_pages).max(1) as usize,
+            newest: NONE,
+            oldest: NONE,
+            pages: vec![page; logical_pages.div_ceil(entries_per_page) as usize],
+            entries_per_page,
+            deferred,
+            counters: Counters::default(),
+        }
+    }
+
+    /// The drive has been filled: every translation page is on flash.
+    pub(crate) fn all_stored(&mut self) {
+        self.pages.iter_mut().for_each(|page| page.stored = true);
+    }
+
+    /// Translation pages of the drive.
+    pub(crate) fn translation_pages(&self) -> u32 {
+        self.pages.len() as u32
+    }
+
+    /// The translation page that holds a logical page's entry.
+    pub(crate) fn translation_page(&self, logical_page: u32) -> u32 {
+        logical_page / self.entries_per_page
+    }
+
+    /// Asks for a logical page's entry.
+    pub(crate) fn look_up(&mut self, logical_page: u32) -> Lookup {
+        if let Some(entry) = self.entry(logical_page) {
+            self.counters.hits += 1;
+            self.use_again(entry);
+            return Lookup::Ready;
+        }
+        self.counters.misses += 1;
+        let page = self.translation_page(logical_page);
+        let state = &mut self.pages[page as usize];
+        if state.loading {
+            return Lookup::Loading;
+        }
+        if state.in_memory || !state.stored {
+            return Lookup::Ready;
+        }
+        state.loading = true;
+        Lookup::Load
+    }
+
+    /// A translation page that was read for requests has arrived.
+    pub(crate) fn loaded(&mut self, page: u32) {
+        self.pages[page as usize].loading = false;
+    }
+
+    /// Makes an entry, or changes it; gives the translation page that the entry which had to leave makes dirty.
+    pub(crate) fn insert(&mut self, logical_page: u32, dirty: bool) -> Option<u32> {
+        let mut written_back = None;
+        let entry = match self.entry(logical_page) {
+            Some(entry) => {
+                self.use_again(entry);
+                entry
+            }
+            None => {
+                let entry = if self.entries.len() < self.capacity {
+                    self.entries.push(Entry { logical_page, newer: NONE, older: NONE, next_dirty: NONE, dirty: false });
+                    self.entries.len() as u32 - 1
+                } else {
+                    let (entry, page) = self.evict();
+                    written_back = page;
+                    self.entries[entry as usize].logical_page = logical_page;
+                    entry
+                };
+                self.entry_of[logical_page as usize] = entry + 1;
+                self.link_newest(entry);
+                entry
+            }
+        };
+        if dirty && !self.entries[entry as usize].dirty {
+            self.make_dirty(entry);
+        }
+        written_back
+    }
+
+    /// Garbage collection has moved a page: its entry changes. Gives the translation page that has to be brought up to
+    /// date on flash where the entry is not cached.
+    pub(crate) fn moved(&mut self, logical_page: u32) -> Option<u32> {
+        if let Some(entry) = self.entry(logical_page) {
+            if !self.entries[entry as usize].dirty {
+                self.make_dirty(entry);
+            }
+            return None;
+        }
+        self.update(self.translation_page(logical_page))
+    }
+
+    /// Starts to bring a translation page up to date: all its dirty entries become clean. `None` when that is under way
+    /// already and takes this change with it.
+    fn update(&mut self, page: u32) -> Option<u32> {
+        let mut entry = std::mem::replace(&mut self.pages[page as usize].first_dirty, NONE);
+        while entry != NONE {
+            let state = &mut self.entries[entry as usize];
+            state.dirty = false;
+            entry = state.next_dirty;
+        }
+        let state = &mut self.pages[page as usize];
+        state.in_memory |= self.deferred;
+        (!std::mem::replace(&mut state.updating, !self.deferred)).then_some(page)
+    }
+
+    /// Whether a translation page has a version on flash that must be read before it is changed.
+    pub(crate) fn is_stored(&self, page: u32) -> bool {
+        self.pages[page as usize].stored
+    }
+
+    /// Whether a translation page that is written back stays in controller memory.
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.deferred
+    }
+
+    /// The new version of a translation page has its place.
+    pub(crate) fn updated(&mut self, page: u32) {
+        let state = &mut self.pages[page as usize];
+        (state.updating, state.stored) = (false, true);
+    }
+
+    fn entry(&self, logical_page: u32) -> Option<u32> {
+        self.entry_of[logical_page as usize].checked_sub(1)
+    }
+
+    /// Takes the least recently used entry out; gives it, and the translation page to write if it was dirty.
+    fn evict(&mut self) -> (u32, Option<u32>) {
+        let entry = self.oldest;
+        self.unlink(entry);
+        let Entry { logical_page, dirty, .. } = self.entries[entry as usize];
+        self.entry_of[logical_page as usize] = 0;
+        let page = if dirty { self.update(self.translation_page(logical_page)) } else { None };
+        (entry, page)
+    }
+
+    fn make_dirty(&mut self, entry: u32) {
+        let page = self.translation_page(self.entries[entry as usize].logical_page) as usize;
+        let first = std::mem::replace(&mut self.pages[page].first_dirty, entry);
+        let state = &mut self.entries[entry as usize];
+        (state.dirty, state.next_dirty) = (true, first);
+    }
+
+    fn use_again(&mut self, entry: u32) {
+        if self.newest != entry {
+            self.unlink(entry);
+            self.link_newest(entry);
+        }
+    }
+
+    fn unlink(&mut self, entry: u32) {
+        let Entry { newer, older, .. } = self.entries[entry as usize];
+        match newer {
+            NONE => self.newest = older,
+            newer => self.entries[newer as usize].older = older,
+        }
+        match older {
+            NONE => self.oldest = newer,
+            older => self.entries[older as usize].newer = newer,
+        }
+    }
+
+    fn link_newest(&mut self, entry: u32) {
+        let older = std::mem::replace(&mut self.newest, entry);
+        let state = &mut self.entries[entry as usize];
+        (state.newer, state.older) = (NONE, older);
+        match older {
+            NONE => self.oldest = entry,
+            older => self.entries[older as usize].newer = entry,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// 32 logical pages, 4 entries a translation page, all of them on flash.
+    fn cache(capacity: u32) -> MappingCache {
+        MappingCache::new(32, 4, capacity, true, false)
+    }
+
+    #[test]
+    fn a_miss_reads_the_translation_page_once_and_later_misses_wait_for_it() {
+        let mut cache = cache(4);
+        assert_eq!(
+            [cache.look_up(0), cache.look_up(1), cache.look_up(4)],
+            [Lookup::Load, Lookup::Loading, Lookup::Load]
+        );
+        cache.loaded(0);
+        assert_eq!(cache.insert(0, false), None);
+        assert_eq!([cache.look_up(0), cache.look_up(1)], [Lookup::Ready, Lookup::Load]);
+        assert_eq!(cache.counters, Counters { hits: 1, misses: 4 });
+    }
+
+    #[test]
+    fn the_least_recently_used_entry_leaves_and_takes_all_dirty_ones_of_its_page_with_it() {
+        let mut cache = cache(3);
+        [(0, true), (1, true), (8, false)]
+            .iter()
+            .for_each(|&(page, dirty)| assert_eq!(cache.insert(page, dirty), None));
+        assert_eq!(cache.insert(9, false), Some(0), "page 0 was oldest and dirty");
+        assert_eq!(cache.insert(10, false), None, "page 1 became clean with it");
+    }
+
+    #[test]
+    fn a_moved_page_makes_its_entry_dirty_or_its_translation_page_due_once() {
+        let mut cache = cache(2);
+        cache.insert(0, false);
+        assert_eq!(cache.moved(0), None);
+        assert_eq!([cache.moved(20), cache.moved(21), cache.moved(24)], [Some(5), None, Some(6)]);
+        cache.updated(5);
+        assert_eq!(cache.moved(22), Some(5));
+    }
+
+    #[test]
+    fn what_is_written_back_later_is_found_in_memory_from_then_on() {
+        let mut cache = MappingCache::new(32, 4, 1, true, true);
+        cache.insert(0, true);
+        assert_eq!(cache.insert(8, false), Some(0));
+        assert_eq!((cache.look_up(1), cache.look_up(9)), (Lookup::Ready, Lookup::Load));
+    }
+
+    proptest! {
+        #[test]
+        fn it_agrees_with_a_list_in_the_order_of_use(
+            steps in prop::collection::vec((0_u32..32, any::<bool>()), 1..300),
+            capacity in 1_u32..8,
+        ) {
+            let mut cache = cache(capacity);
+            let mut list: Vec<(u32, bool)> = Vec::new();
+            for (page, dirty) in steps {
+                let mut expected = None;
+                let was_dirty = match list.iter().position(|&(p, _)| p == page) {
+                    Some(at) => list.remove(at).1,
+                    None => {
+                        if list.len() == capacity as usize {
+                            let (gone, dirty) = list.remove(0);
+                            if dirty {
+                                expected = Some(gone / 4);
+                                list.iter_mut().filter(|(p, _)| p / 4 == gone / 4).for_each(|(_, dirty)| *dirty = false);
+                            }
+                        }
+                        false
+                    }
+                };
+                list.push((page, was_dirty || dirty));
+                let written_back = cache.insert(page, dirty);
+                prop_assert_eq!(written_back, expected);
+                written_back.into_iter().for_each(|page| cache.updated(page));
+            }
+            for &(page, _) in &list {
+                prop_assert_eq!(cache.look_up(page), Lookup::Ready);
+            }
+        }
+    }
+}

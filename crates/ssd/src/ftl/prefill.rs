@@ -1,0 +1,222 @@
+//! Putting a drive into a state at once: what writing would do to the maps, without requests and without time.
+//!
+//! - *In order*: every logical page once, as one sequential write of the whole drive places them.
+//! - *Steady state*: the sealed superblocks hold as many valid pages as a long random overwrite leaves in them, the
+//!   emptier the older; which logical pages they are is drawn at random. The superblocks that the host and garbage
+//!   collection fill are half full, as they are on average.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::placement::PlacementPolicy;
+use super::superblock::BlockState;
+use super::{Ftl, Stream};
+use crate::list::NONE;
+
+/// The streams whose superblocks are open in steady state.
+const OPEN: [Stream; 2] = [Stream::Host, Stream::Gc];
+
+/// Where the next page of a unit goes while its steady state is laid out.
+struct Cursor {
+    /// Valid pages of each of the unit's superblocks that will be sealed, ascending: the oldest first.
+    counts: Vec<u32>,
+    /// The superblock that is being laid out, as a position in `counts`.
+    at: usize,
+    /// The present superblock and the slot in it that is decided next.
+    block: u32,
+    slot: u32,
+    /// Valid pages that the present superblock still needs.
+    needed: u32,
+}
+
+impl Ftl {
+    /// Writes the logical pages below `pages` in order.
+    pub(crate) fn fill_in_order(&mut self, pages: u32) {
+        let loads = vec![0; self.geometry.dies() as usize];
+        let slots = self.geometry.slots;
+        let mut first = 0;
+        while first < pages {
+            let count = slots.min(pages - first);
+            let Some(unit) = self.unit_with_room(first, &loads) else { return };
+            (0..count).for_each(|n| self.placement.placed(unit, first + n, pages));
+            let Some((block, row)) = self.take_row(unit) else { return };
+            let slot = self.geometry.first_slot(block, row);
+            self.mapping.map_run(first, slot, count);
+            self.superblocks[block].valid += count;
+            self.row_is_on_flash(block, row, Stream::Host);
+            first += count;
+        }
+    }
+
+    fn unit_with_room(&self, logical_page: u32, loads: &[u32]) -> Option<u32> {
+        let mut attempt = 0;
+        loop {
+            let unit = self.placement.unit(logical_page, attempt, loads)?;
+            if self.has_room(unit) {
+                return Some(unit);
+            }
+            attempt += 1;
+        }
+    }
+
+    /// The next row of the superblock that the host fills in a unit.
+    fn take_row(&mut self, unit: u32) -> Option<(u32, u32)> {
+        let open = self.point(unit, Stream::Host).block;
+        let block = if open == NONE { self.open_superblock(unit, Stream::Host, true)? } else { open };
+        let row = self.superblocks[block].allocated_rows;
+        self.superblocks[block].allocated_rows += 1;
+        if row + 1 == self.geometry.rows {
+            self.point(unit, Stream::Host).block = NONE;
+        }
+        Some((block, row))
+    }
+
+    /// Lays out the steady state of the logical pages below `pages`. `counts_of` gives the valid pages of each of so
+    /// many superblocks that hold so many pages together, ascending; `false` when it finds no room.
+    pub(crate) fn lay_out(
+        &mut self,
+        pages: u32,
+        seed: u64,
+        counts_of: &mut dyn FnMut(u32, u64) -> Option<Vec<u32>>,
+    ) -> bool {
+        let units = self.geometry.units;
+        let loads = vec![0; self.geometry.dies() as usize];
+        let mut pages_of_unit = vec![0_u64; units as usize];
+        let choose = |ftl: &Self, page: u32, turn: u32| ftl.nth_unit(page, turn, &loads);
+        (0..pages).for_each(|page| pages_of_unit[choose(self, page, page) as usize] += 1);
+        let mut cursors = Vec::with_capacity(units as usize);
+        let sealed = self.geometry.superblocks - self.free_in_steady_state() - OPEN.len() as u32;
+        let in_open = u64::from(OPEN.len() as u32 * (self.geometry.rows / 2) * self.geometry.slots);
+        for unit in 0..units {
+            let Some(in_sealed) = pages_of_unit[unit as usize].checked_sub(in_open) else { return false };
+            let Some(counts) = counts_of(sealed, in_sealed) else { return false };
+            cursors.push(Cursor { counts, at: 0, block: NONE, slot: 0, needed: 0 });
+        }
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let order = Permutation::new(pages, &mut random);
+        for n in 0..pages {
+            let page = order.at(n);
+            let unit = choose(self, page, page);
+            let left = OPEN.iter().try_fold(page, |page, &stream| self.fill_open(unit, stream, page));
+            if let Some(page) = left {
+                self.lay_out_page(unit, page, &mut cursors[unit as usize], &mut random);
+            }
+        }
+        cursors.iter_mut().enumerate().for_each(|(unit, cursor)| self.finish_unit(unit as u32, cursor));
+        true
+    }
+
+    /// The unit of a logical page; where it is free to choose, `turn` chooses.
+    fn nth_unit(&self, logical_page: u32, turn: u32, loads: &[u32]) -> u32 {
+        self.placement
+            .bound_unit(logical_page)
+            .unwrap_or_else(|| self.placement.unit(logical_page, self.placement.attempt(turn), loads).unwrap_or(0))
+    }
+
+    /// Opens a superblock for a stream and fills half of it; gives the logical page back when it is filled already.
+    fn fill_open(&mut self, unit: u32, stream: Stream, page: u32) -> Option<u32> {
+        let half = self.geometry.rows / 2;
+        let block = match self.point(unit, stream).block {
+            NONE if half > 0 => self.open_superblock(unit, stream, false)?,
+            block => block,
+        };
+        if block == NONE || self.superblocks[block].valid == half * self.geometry.slots {
+            return Some(page);
+        }
+        let slot = self.geometry.first_slot(block, 0) + self.superblocks[block].valid;
+        self.mapping.map(page, slot);
+        let state = &mut self.superblocks[block];
+        state.valid += 1;
+        (state.allocated_rows, state.programmed_rows) = (half, half);
+        None
+    }
+
+    fn lay_out_page(&mut self, unit: u32, page: u32, cursor: &mut Cursor, random: &mut Pcg64Mcg) {
+        let slots = self.geometry.slots_per_superblock();
+        while cursor.needed == 0 {
+            self.next_block(unit, cursor);
+        }
+        // Selection sampling (Knuth, TAOCP 3.4.2 S): each slot is valid with probability needed ÷ left.
+        while random.random_range(0..slots - cursor.slot) >= cursor.needed {
+            cursor.slot += 1;
+        }
+        let slot = cursor.block * slots + cursor.slot;
+        self.mapping.map(page, slot);
+        (cursor.slot, cursor.needed) = (cursor.slot + 1, cursor.needed - 1);
+    }
+
+    /// Seals the present superblock and goes on with the next one of a unit.
+    fn next_block(&mut self, unit: u32, cursor: &mut Cursor) {
+        self.seal_laid_out(cursor);
+        let Some(block) = self.take_free(unit, Stream::Host, false) else { return };
+        let valid = cursor.counts[cursor.at];
+        (cursor.block, cursor.slot, cursor.needed) = (block, 0, valid);
+        cursor.at += 1;
+        let state = &mut self.superblocks[block];
+        (state.state, state.valid) = (BlockState::Open, valid);
+        (state.allocated_rows, state.programmed_rows) = (self.geometry.rows, self.geometry.rows - 1);
+    }
+
+    fn seal_laid_out(&mut self, cursor: &mut Cursor) {
+        let block = std::mem::replace(&mut cursor.block, NONE);
+        if block != NONE {
+            self.row_is_on_flash(block, self.geometry.rows - 1, Stream::Host);
+        }
+    }
+
+    /// The superblocks that hold no valid page at all are sealed, too.
+    fn finish_unit(&mut self, unit: u32, cursor: &mut Cursor) {
+        while cursor.at < cursor.counts.len() {
+            self.next_block(unit, cursor);
+        }
+        self.seal_laid_out(cursor);
+    }
+}
+
+/// A pseudo-random order of the numbers below `count`: a Feistel network over the next even power of two, walked until
+/// it falls below `count` (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002, section 4).
+struct Permutation {
+    count: u32,
+    half_bits: u32,
+    keys: [u32; 4],
+}
+
+impl Permutation {
+    fn new(count: u32, random: &mut Pcg64Mcg) -> Self {
+        let bits = 32 - count.saturating_sub(1).leading_zeros();
+        Self { count, half_bits: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| random.random()) }
+    }
+
+    fn at(&self, n: u32) -> u32 {
+        let mut value = self.once(n);
+        while value >= self.count {
+            value = self.once(value);
+        }
+        value
+    }
+
+    fn once(&self, value: u32) -> u32 {
+        let mask = (1_u32 << self.half_bits) - 1;
+        let (mut left, mut right) = (value >> self.half_bits, value & mask);
+        for key in self.keys {
+            let mixed = (right ^ key).wrapping_mul(0x9E37_79B1);
+            (left, right) = (right, left ^ ((mixed ^ (mixed >> 15)) & mask));
+        }
+        (left << self.half_bits) | right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_permutation_gives_every_number_once() {
+        for count in [1_u32, 2, 3, 100, 1024, 5000] {
+            let order = Permutation::new(count, &mut Pcg64Mcg::seed_from_u64(u64::from(count)));
+            let mut all: Vec<u32> = (0..count).map(|n| order.at(n)).collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..count).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Which parts of a logical page hold data, so that a partial write need not read what it replaces.
+//!
+//! A page has sixteen *granules*, or fewer where they would be shorter than 512 bytes, one bit each:
+//!
+//! ```text
+//!   a write      covers 0b0000_0011_1100 (wholly), touches 0b0000_0111_1100
+//!   the page has        0b0000_0000_1100 → nothing is missing, no read
+//!                       0b1000_0000_1100 → the granule of bit 11 is missing: the page is read first
+//! ```
+//!
+//! The table, two bytes a logical page, exists only with `ftl.partial_pages = "sectors"`; without it every page that was
+//! written counts as full.
+
+use crate::config::{DeviceConfig, PartialPages};
+use crate::controller::PageSpan;
+
+/// The parts of every logical page that hold data.
+pub(crate) struct Sectors {
+    /// The length of a granule is 2 to this power.
+    granule_shift: u32,
+    page_bytes: u32,
+    /// Empty where pages are always full.
+    held: Vec<u16>,
+}
+
+impl Sectors {
+    pub(crate) fn new(config: &DeviceConfig) -> Self {
+        let page = config.ftl.logical_page_bytes;
+        let pages = match config.ftl.partial_pages {
+            PartialPages::Fill => 0,
+            PartialPages::Sectors => config.logical_pages() as usize,
+        };
+        Self { granule_shift: (page / 16).max(512).trailing_zeros(), page_bytes: page as u32, held: vec![0; pages] }
+    }
+
+    /// Whether parts of pages are remembered.
+    pub(crate) fn are_known(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Granules `from..to` as bits.
+    fn bits(from: usize, to: usize) -> u16 {
+        if from >= to { 0 } else { (((1_u32 << to) - 1) & !((1_u32 << from) - 1)) as u16 }
+    }
+
+    /// Granules that a span touches.
+    pub(crate) fn touched(&self, span: PageSpan) -> u16 {
+        Self::bits(span.from >> self.granule_shift, span.to.div_ceil(1 << self.granule_shift))
+    }
+
+    /// Granules that a span covers wholly.
+    pub(crate) fn covered(&self, span: PageSpan) -> u16 {
+        Self::bits(span.from.div_ceil(1 << self.granule_shift), span.to >> self.granule_shift)
+    }
+
+    /// Every granule of a page.
+    pub(crate) fn all(&self) -> u16 {
+        Self::bits(0, self.page_bytes as usize >> self.granule_shift)
+    }
+
+    /// Bytes of some granules.
+    pub(crate) fn bytes(&self, granules: u16) -> u32 {
+        granules.count_ones() << self.granule_shift
+    }
+
+    /// The part of a page from the first to the last of some granules; `None` where there are none.
+    pub(crate) fn extent(&self, granules: u16) -> Option<(usize, usize)> {
+        let (first, last) = (granules.trailing_zeros(), 16 - granules.leading_zeros());
+        (granules != 0).then_some(((first as usize) << self.granule_shift, (last as usize) << self.granule_shift))
+    }
+
+    /// Bytes to be read before a page, of which `covered` is written, can be written whole.
+    pub(crate) fn missing_bytes(&self, logical_page: u32, covered: u16) -> u32 {
+        match self.held.get(logical_page as usize) {
+            Some(held) => self.bytes(held & !covered),
+            None if covered == self.all() => 0,
+            None => self.page_bytes,
+        }
+    }
+
+    /// Room that a write of some granules takes in the write buffer, and what it moves to the flash.
+    pub(crate) fn written_bytes(&self, touched: u16) -> u32 {
+        if self.are_known() { self.bytes(touched) } else { self.page_bytes }
+    }
+
+    /// A page's granules are written.
+    pub(crate) fn write(&mut self, logical_page: u32, touched: u16) {
+        if let Some(held) = self.held.get_mut(logical_page as usize) {
+            *held |= touched;
+        }
+    }
+
+    /// All of the first `pages` pages is written.
+    pub(crate) fn fill(&mut self, pages: u32) {
+        let all = self.all();
+        self.held.iter_mut().take(pages as usize).for_each(|held| *held = all);
+    }
+
+    /// A page holds nothing any more.
+    pub(crate) fn forget(&mut self, logical_page: u32) {
+        if let Some(held) = self.held.get_mut(logical_page as usize) {
+            *held = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::{ByteRange, PageSize};
+    use flashwise_block::{ByteSize, Request};
+
+    fn sectors(page: u64, partial: PartialPages) -> Sectors {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        (config.ftl.logical_page_bytes, config.ftl.partial_pages) = (page, partial);
+        config.capacity_bytes = 16 * page;
+        Sectors::new(&config)
+    }
+
+    fn span(page: u64, from: u64, to: u64) -> PageSpan {
+        ByteRange::of(&Request::write(ByteSize(from), ByteSize(to - from)), PageSize::new(page)).span(0)
+    }
+
+    #[test]
+    fn a_span_touches_granules_in_part_and_covers_those_that_are_inside() {
+        let map = sectors(16384, PartialPages::Sectors);
+        assert_eq!(map.touched(span(16384, 512, 3072)), 0b111);
+        assert_eq!(map.covered(span(16384, 512, 3072)), 0b110);
+        assert_eq!(map.covered(span(16384, 512, 1024)), 0);
+        assert_eq!((map.all(), map.extent(0b0110)), (u16::MAX, Some((1024, 3072))));
+        assert_eq!(sectors(4096, PartialPages::Sectors).all(), 0xFF);
+    }
+
+    #[test]
+    fn only_what_a_write_leaves_uncovered_has_to_be_read() {
+        let mut map = sectors(4096, PartialPages::Sectors);
+        assert_eq!(map.missing_bytes(3, 0), 0, "nothing is there");
+        map.write(3, 0b1100);
+        assert_eq!((map.missing_bytes(3, 0b1100), map.missing_bytes(3, 0b0111)), (0, 512));
+        map.forget(3);
+        assert_eq!(map.missing_bytes(3, 0), 0);
+        let full = sectors(4096, PartialPages::Fill);
+        assert_eq!((full.missing_bytes(3, 0b1100), full.missing_bytes(3, 0xFF)), (4096, 0));
+    }
+}

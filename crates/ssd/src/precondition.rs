@@ -1,0 +1,92 @@
+//! States that a drive can be put into at once, before anything is measured on it.
+
+use flashwise_block::{BlockDevice, DeviceCounters};
+
+use crate::SimulatedSsd;
+use crate::config::{GcPolicy, Mapping};
+use crate::error::SsdError;
+use crate::theory::{self, Policy};
+
+impl SimulatedSsd {
+    /// Fills the drive as one sequential write of all logical pages would, in no time and without counting it. Pages
+    /// carry no payload: they read as zeros.
+    ///
+    /// # Errors
+    /// When something was written before.
+    pub fn fill_at_once(&mut self) -> Result<(), SsdError> {
+        self.require_empty("fill")?;
+        let pages = self.config().logical_pages() as u32 + self.config().translation_pages();
+        match self.config().ftl.mapping {
+            Mapping::Page => self.ftl.fill_in_order(pages),
+            Mapping::InPlace => {}
+            Mapping::Block | Mapping::Fast => {
+                let mut steps = Vec::new();
+                let Some(blocks) = &mut self.blocks else { return Ok(()) };
+                (0..pages).for_each(|page| {
+                    steps.clear();
+                    blocks.write(page, &mut steps);
+                });
+            }
+        }
+        self.sectors.fill(pages);
+        if let Some(translator) = &mut self.translator {
+            translator.all_stored();
+        }
+        Ok(())
+    }
+
+    /// Puts the drive into the state that a long overwrite with uniformly random logical pages would leave, by the mean
+    /// field of its garbage collection ([`theory::mean_field`]), in no time and without counting it. `seed` draws which
+    /// logical pages are where. Gives the write amplification that the theory promises.
+    ///
+    /// # Errors
+    /// When something was written before, when no theory covers the drive's garbage collection, or when the drive
+    /// leaves garbage collection no room.
+    pub fn enter_steady_state(&mut self, seed: u64) -> Result<f64, SsdError> {
+        self.require_empty("steady state")?;
+        let policy = self.theory_policy()?;
+        let pages = self.config().logical_pages() as u32 + self.config().translation_pages();
+        let slots = self.ftl.geometry.slots_per_superblock();
+        let (mut amplification, mut weight) = (0.0, 0.0);
+        let mut failure = None;
+        let laid_out = self.ftl.lay_out(pages, seed, &mut |sealed, valid| {
+            let fill = valid as f64 / (f64::from(sealed) * f64::from(slots));
+            match theory::valid_count_distribution(fill, slots, policy) {
+                Ok(distribution) => {
+                    amplification += distribution.write_amplification * valid as f64;
+                    weight += valid as f64;
+                    distribution.counts(sealed, valid)
+                }
+                Err(error) => {
+                    failure = Some(error.to_string());
+                    None
+                }
+            }
+        });
+        if !laid_out {
+            let reason = failure.unwrap_or_else(|| "the sealed superblocks have no room for all logical pages".into());
+            return Err(SsdError::Precondition { state: "steady state", reason });
+        }
+        self.sectors.fill(pages);
+        if let Some(translator) = &mut self.translator {
+            translator.all_stored();
+        }
+        Ok(amplification / weight)
+    }
+
+    fn theory_policy(&self) -> Result<Policy, SsdError> {
+        let fail = |reason: &str| Err(SsdError::Precondition { state: "steady state", reason: reason.to_owned() });
+        match (self.config().ftl.mapping, self.config().ftl.gc.policy) {
+            (Mapping::Page, GcPolicy::Greedy) => Ok(Policy::Greedy),
+            _ => fail("there is a theory of page mapping alone; simulate it instead"),
+        }
+    }
+
+    fn require_empty(&self, state: &'static str) -> Result<(), SsdError> {
+        let untouched = self.counters() == DeviceCounters { flash: self.counters().flash, ..DeviceCounters::default() };
+        if untouched && self.outstanding() == 0 && self.is_unmapped() {
+            return Ok(());
+        }
+        Err(SsdError::Precondition { state, reason: "the drive has been written already".into() })
+    }
+}

@@ -1,0 +1,269 @@
+//! The result of a simulation, as it is saved, printed and compared.
+//!
+//! `docs/formats/simulation.md` describes it key by key. Every figure carries its unit in its name. What a drive cannot
+//! tell is `null`, never zero.
+
+use flashwise_trace::workload::{Priority, Workload};
+use serde::{Deserialize, Serialize};
+
+use super::{Invariant, Preconditioned};
+use crate::DeviceConfig;
+
+/// `schema` of a result.
+pub const SIMULATION_SCHEMA: &str = "flashwise.simulation";
+/// `schema_version` of a result.
+pub const SIMULATION_SCHEMA_VERSION: u32 = 1;
+
+/// Everything that one simulation gives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Simulation {
+    /// Always [`SIMULATION_SCHEMA`].
+    pub schema: String,
+    /// Always [`SIMULATION_SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Version of flashwise.
+    pub flashwise_version: String,
+    /// What the drive was built of.
+    pub device: DeviceConfig,
+    /// What it was asked.
+    pub workload: Workload,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// What was on the drive before.
+    pub precondition: Preconditioned,
+    /// From the workload's start to the last completion, ns of the drive's time.
+    pub elapsed_ns: u64,
+    /// All flows together.
+    pub total: Responses,
+    /// The flows in the order of the workload.
+    pub flows: Vec<FlowResult>,
+    /// What went over the host interface.
+    pub host: HostActivity,
+    /// What the flash did for it.
+    pub flash: FlashActivity,
+    /// What garbage collection did.
+    pub gc: GarbageCollection,
+    /// Bytes programmed into flash for any reason ÷ bytes written by the host; `null` where nothing was written.
+    pub write_amplification: Option<f64>,
+    /// The same by cause; the parts add up to the whole.
+    pub write_amplification_by_cause: Option<WriteCauses>,
+    /// P/E cycles over the whole life of the drive, preconditioning included; `null` where nothing is erased.
+    pub erase_counts: Option<EraseCounts>,
+    /// Logical pages that were read although nobody had written them: with many of these, the workload measures an empty
+    /// drive.
+    pub unwritten_pages_read: u64,
+    /// The run in intervals.
+    pub time_series: TimeSeries,
+    /// What was checked, and held.
+    pub invariants: Vec<Invariant>,
+    /// What the simulation itself took; the only part that differs from run to run.
+    pub process: Process,
+}
+
+/// Response times and rates of a set of requests; a response time runs from submission to completion.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Responses {
+    /// Completed requests.
+    pub requests: u64,
+    /// Requests a second.
+    pub iops: f64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Bytes a second.
+    pub bytes_per_s: f64,
+    /// Mean response time, ns; `null` without requests, as all that follows.
+    pub mean_response_ns: Option<f64>,
+    /// Shortest response time, ns.
+    pub min_response_ns: Option<u64>,
+    /// Longest response time, ns.
+    pub max_response_ns: Option<u64>,
+    /// Percentiles of the response time, ns, three significant digits.
+    pub percentiles_ns: Option<Percentiles>,
+    /// The distribution of the response time, ascending.
+    pub distribution: Vec<DistributionPoint>,
+}
+
+/// Percentiles of a response time, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Median.
+    #[serde(rename = "50")]
+    pub p50: u64,
+    /// 90 % are no longer.
+    #[serde(rename = "90")]
+    pub p90: u64,
+    /// 95 % are no longer.
+    #[serde(rename = "95")]
+    pub p95: u64,
+    /// 99 % are no longer.
+    #[serde(rename = "99")]
+    pub p99: u64,
+    /// 99.9 % are no longer.
+    #[serde(rename = "99.9")]
+    pub p99_9: u64,
+    /// 99.99 % are no longer.
+    #[serde(rename = "99.99")]
+    pub p99_99: u64,
+    /// 99.999 % are no longer.
+    #[serde(rename = "99.999")]
+    pub p99_999: u64,
+}
+
+/// One point of a distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DistributionPoint {
+    /// So many percent of all requests …
+    pub percent: f64,
+    /// … took no longer than this, ns.
+    pub response_ns: u64,
+}
+
+/// One flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowResult {
+    /// Its name in the workload.
+    pub name: String,
+    /// Its class.
+    pub priority: Priority,
+    /// When it started, ns after the workload's start.
+    pub start_ns: u64,
+    /// From its start to its last completion, ns.
+    pub elapsed_ns: u64,
+    /// Completed reads.
+    pub reads: u64,
+    /// Completed writes.
+    pub writes: u64,
+    /// Completed trims.
+    pub trims: u64,
+    /// Completed flushes.
+    pub flushes: u64,
+    /// Requests of every kind.
+    #[serde(flatten)]
+    pub all: Responses,
+    /// Reads alone; `null` where there was none.
+    pub read: Option<Responses>,
+    /// Writes alone; `null` where there was none.
+    pub write: Option<Responses>,
+}
+
+/// What went over the host interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostActivity {
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Bytes written over data that was still in the write buffer, so that the flash never saw the older data.
+    pub bytes_absorbed: u64,
+}
+
+/// What the flash did. Commands are counted in pages of flash: a command that names `n` planes counts `n`, so that a
+/// superpage program over 2 planes of each of 8 dies counts 16. Bytes are counted when a command is issued, pages when
+/// it has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlashActivity {
+    /// Pages sensed, for the host, for partial pages, and for garbage collection.
+    pub pages_read: u64,
+    /// Pages programmed.
+    pub pages_programmed: u64,
+    /// Blocks erased, plane by plane.
+    pub blocks_erased: u64,
+    /// Bytes moved out of the flash.
+    pub bytes_read: u64,
+    /// Bytes programmed, padding included.
+    pub bytes_programmed: u64,
+    /// Of these, bytes that hold no data.
+    pub bytes_padded: u64,
+}
+
+/// What garbage collection did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GarbageCollection {
+    /// Superblocks that were collected.
+    pub executions: u64,
+    /// Logical pages that were moved.
+    pub pages_moved: u64,
+    /// Superblocks that were erased.
+    pub superblocks_erased: u64,
+}
+
+/// Write amplification by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WriteCauses {
+    /// What the host wrote; below 1 where the write buffer absorbed or still holds a part.
+    pub host: f64,
+    /// What garbage collection moved.
+    pub gc: f64,
+    /// What wear levelling moved.
+    pub wear_levelling: f64,
+    /// Mapping tables.
+    pub mapping: f64,
+    /// What holds no data, because a flush or a collection could not wait for more.
+    pub padding: f64,
+}
+
+/// How worn the drive is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EraseCounts {
+    /// P/E cycles of the least worn superblock.
+    pub min: u32,
+    /// Mean over all superblocks.
+    pub mean: f64,
+    /// P/E cycles of the most worn superblock.
+    pub max: u32,
+    /// How many superblocks have gone through how many cycles, ascending.
+    pub distribution: Vec<EraseCount>,
+}
+
+/// Superblocks that are worn alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EraseCount {
+    /// P/E cycles.
+    pub erases: u32,
+    /// How many superblocks.
+    pub superblocks: u64,
+}
+
+/// The run in intervals of equal length; the last one ends with the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimeSeries {
+    /// Length of an interval, ns.
+    pub interval_ns: u64,
+    /// The intervals, without gaps.
+    pub intervals: Vec<Interval>,
+}
+
+/// One interval; a request counts in the interval of its completion.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Its start, ns after the workload's start.
+    pub start_ns: u64,
+    /// Completed requests.
+    pub requests: u64,
+    /// Requests a second.
+    pub iops: f64,
+    /// Bytes a second.
+    pub bytes_per_s: f64,
+    /// Mean response time, ns; `null` where no request completed.
+    pub mean_response_ns: Option<f64>,
+    /// Write amplification; `null` where nothing was written.
+    pub write_amplification: Option<f64>,
+}
+
+/// What the simulation took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// Wall-clock seconds of the simulation, without preconditioning.
+    pub wall_s: f64,
+    /// Simulated requests a second of wall-clock time.
+    pub requests_per_s: f64,
+    /// Largest memory of the process so far, bytes; `null` where the system does not tell.
+    pub peak_memory_bytes: Option<u64>,
+}
+
+impl Simulation {
+    /// The result without what differs from run to run, for comparing two of them.
+    pub fn without_process(&self) -> Self {
+        Self { process: Process::default(), ..self.clone() }
+    }
+}

@@ -1,0 +1,253 @@
+//! Drives all flows of a workload against the drive.
+//!
+//! A closed flow keeps its queue depth: each completion is answered by the flow's next request, at once or after its
+//! pause. A timed flow has one entry in the agenda, its next arrival. When nothing is on the agenda, the drive is waited
+//! for without a deadline, which is the whole loop for a workload of closed flows without pauses.
+//!
+//! A request's tag carries its flow and its length, so that a completion needs no table: flow in the low 16 bits, bytes
+//! above.
+
+use std::path::Path;
+
+use flashwise_block::{BlockDevice, ByteSize, Completion, Nanos, Progress, Request};
+use flashwise_trace::workload::{Flow, FlowRequest, FlowSource, SourcePacing, Workload};
+
+use super::agenda::Agenda;
+use super::recorder::{FlowRecord, Record};
+use super::timeline::Timeline;
+use super::{SimulationError, SimulationOptions};
+use crate::SimulatedSsd;
+
+/// Completions between two calls of the progress listener.
+const PROGRESS_EVERY: u64 = 1 << 14;
+/// Bits of a tag that hold the flow; a workload has at most 1,024.
+const FLOW_BITS: u32 = 16;
+
+/// One flow on its way.
+struct RunningFlow {
+    name: String,
+    source: FlowSource,
+    /// When it starts, on the drive's clock.
+    start_ns: u64,
+    /// From when on it issues nothing, on the drive's clock; for closed flows, timed ones end by themselves.
+    stop_ns: u64,
+    /// The request that arrives next, where the source decides about the time.
+    arriving: Option<FlowRequest>,
+    started: bool,
+    record: FlowRecord,
+}
+
+/// All flows and the drive that serves them.
+pub(super) struct Driver<'a> {
+    drive: &'a mut SimulatedSsd,
+    flows: Vec<RunningFlow>,
+    agenda: Agenda,
+    interval: Option<Nanos>,
+    fraction: Fraction,
+}
+
+impl<'a> Driver<'a> {
+    /// Opens every flow for a drive.
+    pub(super) fn open(
+        drive: &'a mut SimulatedSsd,
+        workload: &Workload,
+        base: &Path,
+        options: &SimulationOptions,
+    ) -> Result<Self, SimulationError> {
+        let flow = |(index, flow): (usize, &Flow)| -> Result<RunningFlow, SimulationError> {
+            let info = drive.info();
+            let source = FlowSource::open(flow, index, workload.seed, info.capacity, info.logical_block, base)?;
+            Ok(RunningFlow::new(flow, source))
+        };
+        let flows = workload.flows.iter().enumerate().map(flow).collect::<Result<Vec<_>, _>>()?;
+        let fraction = Fraction::of(workload);
+        Ok(Self { drive, flows, agenda: Agenda::default(), interval: options.interval, fraction })
+    }
+
+    /// The drive.
+    pub(super) fn drive(&mut self) -> &mut SimulatedSsd {
+        self.drive
+    }
+
+    /// Runs the flows from the drive's present time to the last completion.
+    pub(super) fn run(mut self, progress: &mut dyn Progress) -> Result<Record, SimulationError> {
+        let origin_ns = self.drive.now().0;
+        let mut timeline = Timeline::new(origin_ns, self.interval, &self.drive.counters());
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            flow.begin_at(origin_ns);
+            self.agenda.note(flow.start_ns, index as u32);
+        }
+        let mut completions = 0_u64;
+        loop {
+            while let Some(flow) = self.agenda.due(self.drive.now().0) {
+                self.act(flow as usize)?;
+            }
+            let completion = match self.agenda.next_time() {
+                Some(time_ns) => match self.drive.wait_until(Nanos(time_ns))? {
+                    Some(completion) => completion,
+                    None => continue,
+                },
+                None => match self.drive.wait()? {
+                    Some(completion) => completion,
+                    None => break,
+                },
+            };
+            self.completed(&completion, &mut timeline)?;
+            completions += 1;
+            if completions.is_multiple_of(PROGRESS_EVERY) {
+                let elapsed_ns = self.drive.now().0 - origin_ns;
+                progress.advance("simulating", self.fraction.done(completions, elapsed_ns))?;
+            }
+        }
+        self.end(origin_ns, timeline)
+    }
+
+    /// A flow starts, its next request arrives, or one of its pauses is over.
+    fn act(&mut self, index: usize) -> Result<(), SimulationError> {
+        let flow = &mut self.flows[index];
+        match (flow.source.pacing(), flow.started) {
+            (SourcePacing::Timed, false) => {
+                flow.started = true;
+                self.next_arrival(index)
+            }
+            (SourcePacing::Timed, true) => {
+                if let Some(request) = self.flows[index].arriving.take() {
+                    self.submit(index, request)?;
+                }
+                self.next_arrival(index)
+            }
+            (SourcePacing::Closed { queue_depth, .. }, false) => {
+                flow.started = true;
+                for _ in 0..queue_depth {
+                    self.issue(index)?;
+                }
+                Ok(())
+            }
+            (SourcePacing::Closed { .. }, true) => self.issue(index),
+        }
+    }
+
+    /// Notes a timed flow's next arrival.
+    fn next_arrival(&mut self, index: usize) -> Result<(), SimulationError> {
+        let flow = &mut self.flows[index];
+        flow.arriving = flow.source.next();
+        match flow.arriving {
+            Some(request) => {
+                self.agenda.note(flow.start_ns.saturating_add(request.at.0), index as u32);
+                Ok(())
+            }
+            None => flow.check_source(),
+        }
+    }
+
+    /// Submits a closed flow's next request, if it has one and time for it.
+    #[inline]
+    fn issue(&mut self, index: usize) -> Result<(), SimulationError> {
+        let flow = &mut self.flows[index];
+        if self.drive.now().0 >= flow.stop_ns {
+            return Ok(());
+        }
+        match flow.source.next() {
+            Some(request) => self.submit(index, request),
+            None => flow.check_source(),
+        }
+    }
+
+    #[inline]
+    fn submit(&mut self, index: usize, request: FlowRequest) -> Result<(), SimulationError> {
+        let flow = &mut self.flows[index];
+        let FlowRequest { operation, offset, length, fua, .. } = request;
+        let tag = length.0 << FLOW_BITS | index as u64;
+        let refused = |reason| SimulationError::Request { flow: flow.name.clone(), reason };
+        self.drive.submit(Request { tag, operation, offset, length, fua, ..Request::flush() }).map_err(refused)?;
+        flow.record.submitted(self.drive.now().0);
+        Ok(())
+    }
+
+    #[inline]
+    fn completed(&mut self, completion: &Completion, timeline: &mut Timeline) -> Result<(), SimulationError> {
+        let index = (completion.tag & ((1 << FLOW_BITS) - 1)) as usize;
+        let length = ByteSize(completion.tag >> FLOW_BITS);
+        let (now_ns, response_ns) = (completion.completed_at.0, completion.latency().0);
+        let flow = &mut self.flows[index];
+        if let Err(reason) = &completion.result {
+            return Err(SimulationError::Request { flow: flow.name.clone(), reason: reason.clone() });
+        }
+        flow.record.completed(completion.operation, length, response_ns, now_ns);
+        if timeline.is_past(now_ns) {
+            timeline.advance(now_ns, &self.drive.counters())?;
+        }
+        timeline.completed(length, response_ns);
+        match flow.source.pacing() {
+            SourcePacing::Closed { think: Nanos(0), .. } => self.issue(index),
+            SourcePacing::Closed { think, .. } => {
+                self.agenda.note(now_ns.saturating_add(think.0), index as u32);
+                Ok(())
+            }
+            SourcePacing::Timed => Ok(()),
+        }
+    }
+
+    fn end(self, origin_ns: u64, timeline: Timeline) -> Result<Record, SimulationError> {
+        let counters = self.drive.counters();
+        let queue_depth = |source: &FlowSource| match source.pacing() {
+            SourcePacing::Closed { queue_depth, think: Nanos(0) } => Some(queue_depth),
+            _ => None,
+        };
+        let flows: Vec<_> =
+            self.flows.into_iter().map(|flow| flow.record.end(flow.name, queue_depth(&flow.source))).collect();
+        let end_ns = flows.iter().map(|flow| flow.last_completion_ns).max().unwrap_or(origin_ns).max(origin_ns);
+        let time_series = timeline.end(end_ns, &counters);
+        Ok(Record { origin_ns, end_ns, flows, time_series, outstanding: self.drive.outstanding() as u64 })
+    }
+}
+
+impl RunningFlow {
+    fn new(flow: &Flow, source: FlowSource) -> Self {
+        Self {
+            name: flow.name.clone(),
+            source,
+            start_ns: flow.start_ns,
+            stop_ns: flow.duration_ns.unwrap_or(u64::MAX),
+            arriving: None,
+            started: false,
+            record: FlowRecord::default(),
+        }
+    }
+
+    /// Moves the flow's times to the drive's clock.
+    fn begin_at(&mut self, origin_ns: u64) {
+        self.start_ns = self.start_ns.saturating_add(origin_ns);
+        self.stop_ns = self.stop_ns.saturating_add(self.start_ns);
+        self.record.start(self.start_ns);
+    }
+
+    /// A source that has ended may have ended in the middle of its trace.
+    fn check_source(&self) -> Result<(), SimulationError> {
+        self.source.failure().map_or(Ok(()), |failure| Err(failure.clone().into()))
+    }
+}
+
+/// How far a run is, from what the flows say of their ends.
+struct Fraction {
+    /// Requests of all flows, if each says.
+    requests: Option<u64>,
+    /// The latest end of a flow, ns after the start, if each says.
+    end_ns: Option<u64>,
+}
+
+impl Fraction {
+    fn of(workload: &Workload) -> Self {
+        let ends = workload.flows.iter().map(|flow| flow.duration_ns.map(|ns| flow.start_ns.saturating_add(ns)));
+        let requests = workload.flows.iter().map(|flow| flow.requests);
+        Self {
+            requests: requests.sum(),
+            end_ns: ends.collect::<Option<Vec<_>>>().and_then(|ends| ends.into_iter().max()),
+        }
+    }
+
+    fn done(&self, completions: u64, elapsed_ns: u64) -> f64 {
+        let share = |part: u64, whole: Option<u64>| whole.map_or(0.0, |whole| part as f64 / whole as f64);
+        share(completions, self.requests).max(share(elapsed_ns, self.end_ns))
+    }
+}

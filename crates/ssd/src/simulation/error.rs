@@ -1,0 +1,53 @@
+//! Why a simulation gives no result.
+
+use flashwise_block::BlockError;
+use flashwise_trace::workload::WorkloadError;
+
+use crate::SsdError;
+
+/// Why a simulation gives no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SimulationError {
+    /// The workload makes no sense or does not fit the drive.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// The drive refused a request of a flow.
+    #[error("flow '{flow}': {reason}")]
+    Request {
+        /// The flow's name.
+        flow: String,
+        /// What the drive says.
+        reason: BlockError,
+    },
+    /// The drive is lost, or the run was interrupted.
+    #[error(transparent)]
+    Drive(#[from] BlockError),
+    /// The time series would have too many intervals.
+    #[error("--interval: {intervals} intervals of {interval_ns} ns are more than {most}; take a longer one")]
+    Interval {
+        /// How many it would be at least.
+        intervals: u64,
+        /// The length that was asked for, ns.
+        interval_ns: u64,
+        /// How many there may be.
+        most: usize,
+    },
+    /// The drive cannot be put into the state that was asked for.
+    #[error(transparent)]
+    Precondition(#[from] SsdError),
+    /// The simulator contradicts itself; its figures are not to be trusted.
+    #[error("the simulation broke an invariant, its figures are withheld: {name}: {detail}; please report it")]
+    Invariant {
+        /// Which one.
+        name: String,
+        /// The two figures that should agree.
+        detail: String,
+    },
+}
+
+impl SimulationError {
+    /// Whether the user stopped it.
+    pub fn is_interrupt(&self) -> bool {
+        matches!(self, Self::Drive(BlockError::Interrupted))
+    }
+}

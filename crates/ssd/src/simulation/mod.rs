@@ -1,0 +1,108 @@
+//! A workload on a drive: every flow in virtual time, and everything that is to be known of it afterwards.
+//!
+//! ```text
+//!   Workload ── FlowSource, one a flow ──▶ driver ── Request, tagged with its flow ──▶ SimulatedSsd
+//!                                            ▲  │ agenda: arrivals, pauses               │
+//!                                            │  └──────── wait, wait_until ◀─ Completion ─┘
+//!                                            ▼
+//!                                        recorder   histograms, sums, a row of intervals
+//!                                            ▼
+//!                                        Simulation (one document) ◀── counters, invariants
+//! ```
+//!
+//! **What counts.** Every request that a flow issues is driven to its completion and counts; none is cut off, not even
+//! those that are still on their way when the flow's time is over. A flow's elapsed time runs from its start to its last
+//! completion, the whole simulation's from the workload's start to the last completion of all. IOPS and bytes a second
+//! are over that time.
+//!
+//! **What is checked**, in every build and at the end of every run: [`invariants`]. A broken one is an error, never a
+//! result: a simulator that loses requests reports the averages of a load that nobody asked for.
+//!
+//! **Limits.** Requests of one flow are counted exactly; percentiles have three significant digits. A drive is driven
+//! from one thread; many simulations side by side are the sweep's.
+//!
+//! # Example
+//! ```
+//! use flashwise_block::Silent;
+//! use flashwise_ssd::simulation::{SimulationOptions, simulate};
+//! use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+//! use flashwise_trace::workload::Workload;
+//!
+//! let text = r#"
+//!     name = "random writes"
+//!     [[flows]]
+//!     requests = 10_000
+//!     synthetic.access = "random"
+//!     synthetic.size.fixed.bytes = 4096
+//!     synthetic.pacing.closed.queue_depth = 32
+//! "#;
+//! let workload = Workload::from_toml(text, "writes.toml")?;
+//! let mut drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo")?, workload.seed)?;
+//! let result = simulate(&mut drive, &workload, ".".as_ref(), &SimulationOptions::default(), &mut Silent)?;
+//! assert_eq!(result.flows[0].all.requests, 10_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod agenda;
+mod document;
+mod driver;
+mod error;
+pub mod invariants;
+mod precondition;
+mod process;
+mod recorder;
+mod result;
+mod timeline;
+
+pub use document::{
+    DistributionPoint, EraseCount, EraseCounts, FlashActivity, FlowResult, GarbageCollection, HostActivity, Interval,
+    Percentiles, Process, Responses, SIMULATION_SCHEMA, SIMULATION_SCHEMA_VERSION, Simulation, TimeSeries, WriteCauses,
+};
+pub use error::SimulationError;
+pub use invariants::Invariant;
+pub use precondition::{Precondition, Preconditioned, precondition};
+
+use std::path::Path;
+use std::time::Instant;
+
+use flashwise_block::{BlockDevice, Nanos, Progress};
+use flashwise_trace::workload::Workload;
+
+use crate::SimulatedSsd;
+use driver::Driver;
+
+/// How a simulation is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SimulationOptions {
+    /// What is on the drive before the workload starts.
+    pub precondition: Precondition,
+    /// Length of an interval of the time series; `None` for one that gives 200 to 400 of them.
+    pub interval: Option<Nanos>,
+}
+
+/// Runs a workload on a drive, from its first request to the last completion.
+///
+/// `base` is the folder that traces are relative to. The workload starts at the drive's present time; what the drive
+/// did before, preconditioning included, is not in the result.
+///
+/// # Errors
+/// When the workload does not fit the drive, when a request is refused, when `progress` wants to stop, or when an
+/// invariant is broken.
+pub fn simulate(
+    drive: &mut SimulatedSsd,
+    workload: &Workload,
+    base: &Path,
+    options: &SimulationOptions,
+    progress: &mut dyn Progress,
+) -> Result<Simulation, SimulationError> {
+    workload.check()?;
+    let mut driver = Driver::open(drive, workload, base, options)?;
+    let preconditioned = precondition(driver.drive(), options.precondition, workload.seed, progress)?;
+    let (began, before) = (Instant::now(), driver.drive().counters());
+    let record = driver.run(progress)?;
+    let wall = began.elapsed();
+    result::collect(drive, workload, record, preconditioned, &before, wall)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

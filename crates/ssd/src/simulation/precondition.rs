@@ -1,0 +1,226 @@
+//! What is on a drive before it is measured.
+//!
+//! An empty drive answers reads without touching its flash and never collects garbage; what is measured on it says
+//! nothing about the drive in use. SNIA's Solid State Storage Performance Test Specification (version 2.0.2, section 3)
+//! therefore purges a drive, writes it sequentially, and writes it at random until its figures no longer change. The
+//! same is done here; what needs no simulating is laid out at once:
+//!
+//! | name | what is done | cost |
+//! |---|---|---|
+//! | `empty` | nothing | none |
+//! | `fill` | every logical page once, in order, as one sequential write leaves it | one pass over the map |
+//! | `steady` | `fill`, then random overwrites of logical pages until write amplification settles | several writes of the capacity |
+//! | `analytic` | the steady state is computed and laid out at once | one pass over the map |
+
+use flashwise_block::{BlockDevice, BlockError, ByteSize, DeviceCounters, Nanos, Progress, Request};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use serde::{Deserialize, Serialize};
+
+use super::SimulationError;
+use crate::SimulatedSsd;
+use crate::config::Mapping;
+
+/// Requests in flight while the drive is prepared.
+const DEPTH: usize = 32;
+/// Largest request of the sequential fill, bytes.
+const FILL_BYTES: u64 = 1 << 20;
+/// Write amplification has settled when two successive windows differ by less than this share.
+const SETTLED: f64 = 0.02;
+/// Random overwrites stop here even if write amplification has not settled: so many windows of half a capacity.
+const MOST_WINDOWS: u32 = 20;
+/// Requests between two calls of the progress listener.
+const PROGRESS_EVERY: u64 = 1 << 14;
+/// Set apart from the seeds of the workload's flows.
+const STREAM: u64 = 0x7072_6563_6f6e_6431;
+
+/// What is on the drive before the workload starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Precondition {
+    /// Nothing: no logical page has ever been written.
+    #[default]
+    Empty,
+    /// Every logical page, written once in order.
+    Fill,
+    /// Filled, and overwritten at random until write amplification no longer changes.
+    Steady,
+    /// The same steady state, computed instead of simulated.
+    Analytic,
+}
+
+/// What was done to a drive before the workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Preconditioned {
+    /// What was asked for.
+    pub state: Precondition,
+    /// Bytes that were laid out on the empty drive at once, without being written.
+    pub bytes_laid_out: u64,
+    /// Bytes that were written for it, through the drive's front door.
+    pub host_bytes_written: u64,
+    /// How long that took the drive, ns of its own time.
+    pub elapsed_ns: u64,
+    /// Whether write amplification has settled; `null` where it was not waited for.
+    pub is_settled: Option<bool>,
+    /// Write amplification over each window of half a capacity of random overwrites; for a computed state, what theory
+    /// promises.
+    pub write_amplification: Vec<f64>,
+}
+
+/// Brings a drive into a state.
+///
+/// # Errors
+/// When `progress` wants to stop, or the state cannot be had on this drive.
+pub fn precondition(
+    drive: &mut SimulatedSsd,
+    state: Precondition,
+    seed: u64,
+    progress: &mut dyn Progress,
+) -> Result<Preconditioned, SimulationError> {
+    let (start, before) = (drive.now(), drive.counters());
+    let mut done = Preconditioned { state, ..Preconditioned::default() };
+    match state {
+        Precondition::Empty => return Ok(done),
+        Precondition::Fill => fill(drive, &mut done, progress)?,
+        Precondition::Steady => {
+            fill(drive, &mut done, progress)?;
+            if drive.config().ftl.mapping != Mapping::InPlace {
+                overwrite(drive, seed, &mut done, progress)?;
+            }
+        }
+        Precondition::Analytic => {
+            done.write_amplification = vec![drive.enter_steady_state(seed)?];
+            done.bytes_laid_out = drive.info().capacity.0;
+        }
+    }
+    done.host_bytes_written = drive.counters().since(&before).host_bytes_written.0;
+    done.elapsed_ns = drive.now().since(start).0;
+    Ok(done)
+}
+
+/// Fills a new drive at once; writes every logical page of one that has been used, in order.
+fn fill(
+    drive: &mut SimulatedSsd,
+    done: &mut Preconditioned,
+    progress: &mut dyn Progress,
+) -> Result<(), SimulationError> {
+    if drive.fill_at_once().is_ok() {
+        done.bytes_laid_out = drive.info().capacity.0;
+        return Ok(());
+    }
+    let (capacity, block) = (drive.info().capacity.0, drive.info().logical_block.0);
+    let step = FILL_BYTES.min(drive.info().max_transfer.0);
+    let requests = capacity.div_ceil(step);
+    for n in 0..requests {
+        let (offset, left) = (n * step, capacity - n * step);
+        let length = step.min(left - left % block);
+        submit(drive, offset, length)?;
+        if n.is_multiple_of(PROGRESS_EVERY / 64) {
+            progress.advance("filling the drive", n as f64 / requests as f64)?;
+        }
+    }
+    Ok(drain(drive)?)
+}
+
+/// Overwrites logical pages at random until write amplification settles.
+fn overwrite(
+    drive: &mut SimulatedSsd,
+    seed: u64,
+    done: &mut Preconditioned,
+    progress: &mut dyn Progress,
+) -> Result<(), BlockError> {
+    let page = drive.config().ftl.logical_page_bytes;
+    let pages = drive.info().capacity.0 / page;
+    let (window, mut random) = ((pages / 2).max(1), Pcg64Mcg::seed_from_u64(seed ^ STREAM));
+    for n in 0..MOST_WINDOWS {
+        let before = drive.counters();
+        for i in 0..window {
+            submit(drive, random.random_range(0..pages) * page, page)?;
+            if i.is_multiple_of(PROGRESS_EVERY) {
+                let part = (f64::from(n) + i as f64 / window as f64) / f64::from(MOST_WINDOWS);
+                progress.advance("overwriting the drive until it is steady", part)?;
+            }
+        }
+        done.write_amplification.push(amplification(drive, &before));
+        if is_settled(&done.write_amplification) {
+            break;
+        }
+    }
+    done.is_settled = Some(is_settled(&done.write_amplification));
+    drain(drive)
+}
+
+fn amplification(drive: &SimulatedSsd, before: &DeviceCounters) -> f64 {
+    drive.counters().since(before).write_amplification().unwrap_or(1.0)
+}
+
+/// Whether the last two windows agree.
+fn is_settled(windows: &[f64]) -> bool {
+    matches!(windows, [.., a, b] if (b - a).abs() < SETTLED * a)
+}
+
+fn submit(drive: &mut SimulatedSsd, offset: u64, length: u64) -> Result<(), BlockError> {
+    drive.submit(Request::write(ByteSize(offset), ByteSize(length)))?;
+    if drive.outstanding() >= DEPTH {
+        drive.wait()?;
+    }
+    Ok(())
+}
+
+fn drain(drive: &mut SimulatedSsd) -> Result<(), BlockError> {
+    while drive.wait()?.is_some() {}
+    drive.pause(Nanos(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use flashwise_block::Silent;
+
+    use super::*;
+    use crate::simulation::tests::small_drive;
+
+    #[test]
+    fn an_empty_drive_stays_as_it_came() {
+        let mut drive = small_drive();
+        let done = precondition(&mut drive, Precondition::Empty, 1, &mut Silent).unwrap();
+        assert_eq!((done.host_bytes_written, drive.counters().host_writes), (0, 0));
+    }
+
+    #[test]
+    fn a_filled_drive_holds_every_logical_page_once() {
+        let mut drive = small_drive();
+        let done = precondition(&mut drive, Precondition::Fill, 1, &mut Silent).unwrap();
+        let capacity = drive.info().capacity.0;
+        assert_eq!((done.bytes_laid_out, done.host_bytes_written), (capacity, 0));
+        assert_eq!(drive.mapped_and_valid_pages().0, capacity / 4096);
+        assert_eq!((drive.outstanding(), done.is_settled), (0, None));
+    }
+
+    #[test]
+    fn a_steady_drive_collects_garbage_at_a_pace_that_no_longer_changes() {
+        let mut drive = small_drive();
+        let done = precondition(&mut drive, Precondition::Steady, 1, &mut Silent).unwrap();
+        assert_eq!(done.is_settled, Some(true), "{:?}", done.write_amplification);
+        assert!(done.write_amplification.last().is_some_and(|&wa| wa > 1.2), "{:?}", done.write_amplification);
+        drive.check_invariants().unwrap();
+    }
+
+    #[test]
+    fn the_computed_steady_state_writes_nothing_and_promises_what_the_simulated_one_gives() {
+        let analytic = precondition(&mut small_drive(), Precondition::Analytic, 1, &mut Silent).unwrap();
+        let steady = precondition(&mut small_drive(), Precondition::Steady, 1, &mut Silent).unwrap();
+        let (promised, found) = (analytic.write_amplification[0], *steady.write_amplification.last().unwrap());
+        assert_eq!(analytic.host_bytes_written, 0);
+        assert!((promised / found - 1.0).abs() < 0.25, "promised {promised}, found {found}");
+    }
+
+    #[test]
+    fn a_used_drive_is_filled_by_writing() {
+        let mut drive = small_drive();
+        flashwise_block::execute(&mut drive, Request::write(ByteSize(0), ByteSize::kib(4))).unwrap();
+        let done = precondition(&mut drive, Precondition::Fill, 1, &mut Silent).unwrap();
+        assert_eq!((done.bytes_laid_out, done.host_bytes_written), (0, drive.info().capacity.0));
+        let error = precondition(&mut drive, Precondition::Analytic, 1, &mut Silent).unwrap_err();
+        assert!(error.to_string().contains("written already"), "{error}");
+    }
+}

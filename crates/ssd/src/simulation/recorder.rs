@@ -1,0 +1,216 @@
+//! What is kept of each request: a place in a histogram, and a few sums.
+
+use flashwise_block::{ByteSize, Operation};
+use hdrhistogram::Histogram;
+
+use super::document::TimeSeries;
+
+/// Where the histograms start out with their full size; what is longer makes them grow.
+const HISTOGRAM_TO_NS: u64 = 10_000_000_000;
+
+/// Responses of one kind: exact count, sums and ends, and a histogram of three significant digits.
+#[derive(Clone, Debug)]
+pub(super) struct ResponseRecord {
+    histogram: Histogram<u64>,
+    pub(super) bytes: u64,
+    pub(super) sum_ns: u128,
+    pub(super) min_ns: u64,
+    pub(super) max_ns: u64,
+}
+
+impl Default for ResponseRecord {
+    #[allow(clippy::expect_used, reason = "the bounds and the digits are constants that the histogram accepts")]
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, HISTOGRAM_TO_NS, 3);
+        let mut histogram = histogram.expect("the bounds and the digits are allowed");
+        histogram.auto(true);
+        Self { histogram, bytes: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+    }
+}
+
+impl ResponseRecord {
+    #[inline]
+    fn add(&mut self, length: ByteSize, response_ns: u64) {
+        // Beyond what a histogram can grow to, which is hundreds of years, it counts at its end.
+        if self.histogram.record(response_ns).is_err() {
+            self.histogram.saturating_record(response_ns);
+        }
+        self.bytes += length.0;
+        self.sum_ns += u128::from(response_ns);
+        self.min_ns = self.min_ns.min(response_ns);
+        self.max_ns = self.max_ns.max(response_ns);
+    }
+
+    /// Adds what another record holds.
+    pub(super) fn merge(&mut self, other: &Self) {
+        // It grows as needed, so that it cannot fail.
+        let _ = self.histogram.add(&other.histogram);
+        self.bytes += other.bytes;
+        self.sum_ns += other.sum_ns;
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The response time that `percent` of all do not exceed.
+    pub(super) fn percentile(&self, percent: f64) -> u64 {
+        self.histogram.value_at_quantile(percent / 100.0).clamp(self.min_ns, self.max_ns.max(self.min_ns))
+    }
+}
+
+/// What is kept of one flow while it runs.
+#[derive(Debug, Default)]
+pub(super) struct FlowRecord {
+    reads: ResponseRecord,
+    writes: ResponseRecord,
+    /// Trims, flushes, and whatever else moves no bytes.
+    others: ResponseRecord,
+    trims: u64,
+    start_ns: u64,
+    submitted: u64,
+    outstanding: u64,
+    /// ∫ requests in flight dt, until `area_until_ns`.
+    area: u128,
+    area_until_ns: u64,
+    /// The same until the last submission, and when that was.
+    area_at_last_submission: u128,
+    last_submission_ns: u64,
+    last_completion_ns: u64,
+}
+
+impl FlowRecord {
+    /// The flow starts.
+    pub(super) fn start(&mut self, start_ns: u64) {
+        self.start_ns = start_ns;
+        (self.area_until_ns, self.last_submission_ns, self.last_completion_ns) = (start_ns, start_ns, start_ns);
+    }
+
+    /// One of its requests is with the drive.
+    #[inline]
+    pub(super) fn submitted(&mut self, now_ns: u64) {
+        self.pass(now_ns);
+        self.submitted += 1;
+        self.outstanding += 1;
+        (self.area_at_last_submission, self.last_submission_ns) = (self.area, now_ns);
+    }
+
+    /// One of its requests is answered.
+    #[inline]
+    pub(super) fn completed(&mut self, operation: Operation, length: ByteSize, response_ns: u64, now_ns: u64) {
+        self.pass(now_ns);
+        self.outstanding -= 1;
+        self.last_completion_ns = now_ns;
+        match operation {
+            Operation::Read => self.reads.add(length, response_ns),
+            Operation::Write => self.writes.add(length, response_ns),
+            _ => {
+                self.trims += u64::from(operation == Operation::Trim);
+                self.others.add(ByteSize(0), response_ns);
+            }
+        }
+    }
+
+    #[inline]
+    fn pass(&mut self, now_ns: u64) {
+        self.area += u128::from(self.outstanding) * u128::from(now_ns - self.area_until_ns);
+        self.area_until_ns = now_ns;
+    }
+
+    /// The flow is through; `queue_depth` is what it kept up, where it kept one up.
+    pub(super) fn end(self, name: String, queue_depth: Option<u32>) -> EndedFlow {
+        let mut all = self.reads.clone();
+        all.merge(&self.writes);
+        all.merge(&self.others);
+        let flushes = self.others.count() - self.trims;
+        EndedFlow {
+            name,
+            queue_depth,
+            submitted: self.submitted,
+            outstanding: self.outstanding,
+            all,
+            reads: self.reads,
+            writes: self.writes,
+            trims: self.trims,
+            flushes,
+            start_ns: self.start_ns,
+            last_submission_ns: self.last_submission_ns,
+            last_completion_ns: self.last_completion_ns,
+            area: self.area,
+            area_at_last_submission: self.area_at_last_submission,
+        }
+    }
+}
+
+/// What is known of one flow at its end.
+#[derive(Clone, Debug)]
+pub(super) struct EndedFlow {
+    pub(super) name: String,
+    /// The depth that a closed flow without pauses keeps.
+    pub(super) queue_depth: Option<u32>,
+    pub(super) submitted: u64,
+    pub(super) outstanding: u64,
+    pub(super) all: ResponseRecord,
+    pub(super) reads: ResponseRecord,
+    pub(super) writes: ResponseRecord,
+    pub(super) trims: u64,
+    pub(super) flushes: u64,
+    pub(super) start_ns: u64,
+    pub(super) last_submission_ns: u64,
+    pub(super) last_completion_ns: u64,
+    /// ∫ requests in flight dt over the whole flow.
+    pub(super) area: u128,
+    /// The same until the last submission.
+    pub(super) area_at_last_submission: u128,
+}
+
+impl EndedFlow {
+    /// From its start to its last completion, ns.
+    pub(super) fn elapsed_ns(&self) -> u64 {
+        self.last_completion_ns - self.start_ns
+    }
+}
+
+/// What is known of a run at its end.
+pub(super) struct Record {
+    /// When the workload started, on the drive's clock.
+    pub(super) origin_ns: u64,
+    /// When the last request completed.
+    pub(super) end_ns: u64,
+    pub(super) flows: Vec<EndedFlow>,
+    pub(super) time_series: TimeSeries,
+    /// Requests that the drive still has.
+    pub(super) outstanding: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_in_flight_are_added_up_over_time_beside_the_response_times() {
+        let mut record = FlowRecord::default();
+        record.start(100);
+        record.submitted(100);
+        record.submitted(150);
+        record.completed(Operation::Read, ByteSize(4096), 100, 200);
+        record.completed(Operation::Write, ByteSize(512), 150, 300);
+        let flow = record.end("f".to_owned(), None);
+        assert_eq!((flow.area, flow.all.sum_ns), (250, 250));
+        assert_eq!((flow.area_at_last_submission, flow.last_submission_ns), (50, 150));
+        assert_eq!((flow.all.count(), flow.all.bytes, flow.elapsed_ns()), (2, 4608, 200));
+        assert_eq!((flow.reads.max_ns, flow.writes.min_ns), (100, 150));
+    }
+
+    #[test]
+    fn percentiles_are_exact_to_three_digits_and_never_beyond_the_ends() {
+        let mut record = ResponseRecord::default();
+        (1..=10_000).for_each(|us| record.add(ByteSize(0), us * 1_000));
+        assert!(record.percentile(99.0).abs_diff(9_900_000) <= 9_900);
+        assert_eq!(record.percentile(100.0), 10_000_000);
+        assert_eq!(record.percentile(0.0), 1_000);
+    }
+}

@@ -1,0 +1,160 @@
+//! From what was recorded to the document.
+
+use std::time::Duration;
+
+use flashwise_block::{BlockDevice, DeviceCounters, FlashCounters};
+use flashwise_trace::workload::Workload;
+
+use super::document::*;
+use super::recorder::{EndedFlow, Record, ResponseRecord};
+use super::{Preconditioned, SimulationError, invariants, process};
+use crate::SimulatedSsd;
+
+/// Where a distribution is told, percent.
+const DISTRIBUTION: [f64; 32] = [
+    0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0, 45.0, 50.0, 55.0, 60.0, 65.0, 70.0, 75.0,
+    80.0, 85.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999, 100.0,
+];
+
+/// Makes the document of a run, and checks it.
+pub(super) fn collect(
+    drive: &SimulatedSsd,
+    workload: &Workload,
+    record: Record,
+    precondition: Preconditioned,
+    before: &DeviceCounters,
+    wall: Duration,
+) -> Result<Simulation, SimulationError> {
+    let counters = drive.counters().since(before);
+    let invariants = invariants::check(drive, &record, &counters)?;
+    let flash = counters.flash.unwrap_or_default();
+    let total = total(&record);
+    let logical_page = drive.config().ftl.logical_page_bytes;
+    Ok(Simulation {
+        schema: SIMULATION_SCHEMA.to_owned(),
+        schema_version: SIMULATION_SCHEMA_VERSION,
+        flashwise_version: env!("CARGO_PKG_VERSION").to_owned(),
+        device: drive.config().clone(),
+        workload: workload.clone(),
+        seed: workload.seed,
+        precondition,
+        elapsed_ns: record.end_ns - record.origin_ns,
+        process: process(total.requests, wall),
+        total,
+        flows: record
+            .flows
+            .iter()
+            .zip(&workload.flows)
+            .map(|(ended, flow)| flow_result(ended, flow.priority, record.origin_ns))
+            .collect(),
+        host: HostActivity {
+            bytes_read: counters.host_bytes_read.0,
+            bytes_written: counters.host_bytes_written.0,
+            bytes_absorbed: flash.absorbed_bytes.0,
+        },
+        flash: flash_activity(&flash),
+        gc: GarbageCollection {
+            executions: flash.gc_runs,
+            pages_moved: flash.gc_bytes_moved.0 / logical_page,
+            superblocks_erased: flash.erases,
+        },
+        write_amplification: counters.write_amplification(),
+        write_amplification_by_cause: write_causes(&counters, &flash),
+        erase_counts: erase_counts(drive),
+        unwritten_pages_read: flash.unwritten_pages_read,
+        time_series: record.time_series,
+        invariants,
+    })
+}
+
+fn total(record: &Record) -> Responses {
+    let mut all = ResponseRecord::default();
+    record.flows.iter().for_each(|flow| all.merge(&flow.all));
+    responses(&all, record.end_ns - record.origin_ns)
+}
+
+fn flow_result(flow: &EndedFlow, priority: flashwise_trace::workload::Priority, origin_ns: u64) -> FlowResult {
+    let elapsed_ns = flow.elapsed_ns();
+    let split = |record: &ResponseRecord| (record.count() > 0).then(|| responses(record, elapsed_ns));
+    FlowResult {
+        name: flow.name.clone(),
+        priority,
+        start_ns: flow.start_ns - origin_ns,
+        elapsed_ns,
+        reads: flow.reads.count(),
+        writes: flow.writes.count(),
+        trims: flow.trims,
+        flushes: flow.flushes,
+        all: responses(&flow.all, elapsed_ns),
+        read: split(&flow.reads),
+        write: split(&flow.writes),
+    }
+}
+
+fn responses(record: &ResponseRecord, elapsed_ns: u64) -> Responses {
+    let requests = record.count();
+    let per_s = |count: u64| if elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / elapsed_ns as f64 };
+    let any = requests > 0;
+    let point = |percent| DistributionPoint { percent, response_ns: record.percentile(percent) };
+    Responses {
+        requests,
+        iops: per_s(requests),
+        bytes: record.bytes,
+        bytes_per_s: per_s(record.bytes),
+        mean_response_ns: any.then(|| record.sum_ns as f64 / requests as f64),
+        min_response_ns: any.then_some(record.min_ns),
+        max_response_ns: any.then_some(record.max_ns),
+        percentiles_ns: any.then(|| percentiles(record)),
+        distribution: if any { DISTRIBUTION.map(point).to_vec() } else { Vec::new() },
+    }
+}
+
+fn percentiles(record: &ResponseRecord) -> Percentiles {
+    Percentiles {
+        p50: record.percentile(50.0),
+        p90: record.percentile(90.0),
+        p95: record.percentile(95.0),
+        p99: record.percentile(99.0),
+        p99_9: record.percentile(99.9),
+        p99_99: record.percentile(99.99),
+        p99_999: record.percentile(99.999),
+    }
+}
+
+fn flash_activity(flash: &FlashCounters) -> FlashActivity {
+    FlashActivity {
+        pages_read: flash.pages_read,
+        pages_programmed: flash.pages_programmed,
+        blocks_erased: flash.blocks_erased,
+        bytes_read: flash.bytes_read.0,
+        bytes_programmed: flash.bytes_programmed.0,
+        bytes_padded: flash.padding_bytes.0,
+    }
+}
+
+fn write_causes(counters: &DeviceCounters, flash: &FlashCounters) -> Option<WriteCauses> {
+    let written = counters.host_bytes_written.0;
+    let share = |bytes: u64| bytes as f64 / written as f64;
+    (written > 0).then(|| WriteCauses {
+        host: share(flash.bytes_programmed.0 - flash.gc_bytes_moved.0 - flash.padding_bytes.0),
+        gc: share(flash.gc_bytes_moved.0),
+        wear_levelling: 0.0,
+        mapping: 0.0,
+        padding: share(flash.padding_bytes.0),
+    })
+}
+
+fn erase_counts(drive: &SimulatedSsd) -> Option<EraseCounts> {
+    let histogram = drive.erase_histogram();
+    let (min, max) = (*histogram.keys().next()?, *histogram.keys().next_back()?);
+    let superblocks: u64 = histogram.values().sum();
+    let erases: u64 = histogram.iter().map(|(&erases, &superblocks)| u64::from(erases) * superblocks).sum();
+    let distribution = histogram.into_iter().map(|(erases, superblocks)| EraseCount { erases, superblocks }).collect();
+    Some(EraseCounts { min, mean: erases as f64 / superblocks as f64, max, distribution })
+}
+
+fn process(requests: u64, wall: Duration) -> Process {
+    let wall_s = wall.as_secs_f64();
+    let requests_per_s = if wall_s > 0.0 { requests as f64 / wall_s } else { 0.0 };
+    Process { wall_s, requests_per_s, peak_memory_bytes: process::peak_memory_bytes() }
+}
