@@ -91,12 +91,6 @@ pub struct FlashCounters {
     pub bytes_read: ByteSize,
     /// Bytes of host writes that replaced data still in the write buffer; the flash never saw what they replaced.
     pub absorbed_bytes: ByteSize,
-    /// Flash pages sensed by commands that have ended; a command that names several planes senses one in each.
-    pub pages_read: u64,
-    /// Flash pages programmed by commands that have ended, plane by plane.
-    pub pages_programmed: u64,
-    /// Flash blocks erased by commands that have ended, plane by plane.
-    pub blocks_erased: u64,
     /// Logical pages that the host read although nobody had written them.
     pub unwritten_pages_read: u64,
 }
@@ -142,9 +136,6 @@ impl FlashCounters {
             erases: self.erases - earlier.erases,
             bytes_read: self.bytes_read - earlier.bytes_read,
             absorbed_bytes: self.absorbed_bytes - earlier.absorbed_bytes,
-            pages_read: self.pages_read - earlier.pages_read,
-            pages_programmed: self.pages_programmed - earlier.pages_programmed,
-            blocks_erased: self.blocks_erased - earlier.blocks_erased,
             unwritten_pages_read: self.unwritten_pages_read - earlier.unwritten_pages_read,
         }
     }

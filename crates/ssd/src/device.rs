@@ -19,7 +19,7 @@ use crate::controller::write_cache::{WriteCache, WriteCacheCounters};
 use crate::controller::{Active, ByteRange, PageSize};
 use crate::error::SsdError;
 use crate::event::{Event, EventQueue};
-use crate::flash::{Finished, FlashAddress, FlashArray, FlashOpKind, Owner, Statistics};
+use crate::flash::{Finished, FlashAddress, FlashArray, Owner, Statistics};
 use crate::ftl::blocks::{BlockFtl, BlockSpace, Fast, Replacement, Step};
 use crate::ftl::geometry::Geometry;
 use crate::ftl::mapping_cache::MappingCache;
@@ -28,6 +28,7 @@ use crate::ftl::{Ftl, Location};
 use crate::host::{HostInterface, StageTimes, SubmissionQueues};
 use crate::list::{Fifo, Slab};
 use crate::payload::Payload;
+use crate::power::DurableState;
 
 /// A simulated drive in virtual time.
 ///
@@ -72,6 +73,8 @@ pub struct SimulatedSsd {
     pub(crate) blocks: Option<Box<dyn BlockFtl + Send>>,
     pub(crate) flash: FlashArray,
     pub(crate) payload: Payload,
+    /// What a power cut would leave, where that is asked for.
+    pub(crate) durable: Option<Box<DurableState>>,
 
     counters: DeviceCounters,
     stage_times: [StageTimes; 2],
@@ -158,6 +161,7 @@ impl SimulatedSsd {
             read_only: false,
             flash: FlashArray::new(&config, seed),
             payload: Payload::new(page.bytes()),
+            durable: None,
             counters: DeviceCounters::default(),
             stage_times: [StageTimes::default(); 2],
             flash_counters: FlashCounters::default(),
@@ -426,7 +430,7 @@ impl SimulatedSsd {
             Event::Command { request } => return self.start(request),
             Event::Dispatch { request } => return self.dispatch(request),
             Event::Completed { request } => return self.complete(request),
-            Event::WriteBack { entry } => return self.fill_cached(entry),
+            Event::WriteBack { entry } => return self.cached_page_read(entry),
             Event::ArrayDone { die } => self.flash.array_done(die, self.now_ns, &mut self.events),
             Event::TransferDone { channel } => self.flash.transfer_done(channel, self.now_ns, &mut self.events),
             Event::Decoded { op } => Some(self.flash.decoded(op, self.now_ns)),
@@ -449,7 +453,6 @@ impl SimulatedSsd {
         if let (true, Owner::Read { request } | Owner::Fill { request }) = (finished.failed, finished.op.owner) {
             self.active[request].failed = true;
         }
-        self.count_command(finished);
         match finished.op.owner {
             Owner::None => {}
             Owner::Read { request } => self.read_op_finished(request, finished),
@@ -459,23 +462,13 @@ impl SimulatedSsd {
                     self.write_filled(request);
                 }
             }
-            Owner::CacheFill { entry } => self.place_cached(entry),
+            Owner::CacheFill { entry } => self.cached_page_filled(entry),
             Owner::ReadAhead { load } => self.load_finished(load, finished.transfer_ns),
             Owner::InPlace { request } => self.one_less_pending(request),
             Owner::Superpage { superpage } => self.program_op_finished(superpage, finished.failed),
             owner @ (Owner::MapLoad { .. } | Owner::MapUpdate { .. }) => self.translation_page_read(owner),
             Owner::Gc { unit } => self.collection_read_finished(unit, finished.op.at),
             Owner::Erase { unit, block } => self.erase_finished(unit, block, finished.failed),
-        }
-    }
-
-    /// Counts a flash command that has ended, page by page.
-    fn count_command(&mut self, finished: &Finished) {
-        let (counters, planes) = (&mut self.flash_counters, u64::from(finished.op.at.planes));
-        match finished.op.kind {
-            FlashOpKind::Read => counters.pages_read += planes,
-            FlashOpKind::Program => counters.pages_programmed += planes,
-            FlashOpKind::Erase => counters.blocks_erased += planes,
         }
     }
 
@@ -497,6 +490,22 @@ impl SimulatedSsd {
             }
             self.step();
         }
+    }
+
+    /// Whether no request is outstanding.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.outstanding == 0
+    }
+
+    /// Forgets every outstanding request: those that wait at once, those under way when they end. None of them is
+    /// counted or answered.
+    pub(crate) fn drop_requests(&mut self) {
+        let (counters, stage_times) = (self.counters, self.stage_times);
+        self.queues.clear(&mut self.active);
+        while self.in_drive > 0 && self.step() {}
+        self.completed.clear();
+        self.outstanding = 0;
+        (self.counters, self.stage_times) = (counters, stage_times);
     }
 
     /// Lets the next event happen; `false` when there is none.

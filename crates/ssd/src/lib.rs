@@ -3,9 +3,9 @@
 //! The folders follow the hardware, and a request walks through them once, top to bottom:
 //!
 //! ```text
-//!   host        queue, firmware cost of a command, link            host/
+//!   host        queues, firmware cost of a command, link           host/
 //!     ▼
-//!   controller  write buffer, dispatch of flash commands           controller/
+//!   controller  caches, write buffer, dispatch of flash commands   controller/
 //!     ▼
 //!   ftl         placement, page mapping, superblocks, GC           ftl/
 //!     ▼
@@ -17,9 +17,7 @@
 //! ([`ftl`]) and timing ([`flash`]).
 //!
 //! # Limits
-//! - one FTL at a time: page mapping in memory, or in place for media that need no erase;
-//! - at most 4 TiB of flash;
-//! - one host queue.
+//! - at most 2³⁰ logical pages, 4 TiB of pages of 4 KiB.
 //!
 //! # Example
 //! ```
@@ -45,6 +43,7 @@ pub mod host;
 mod list;
 mod memory;
 mod payload;
+mod power;
 mod precondition;
 mod preset;
 mod recency;

@@ -6,8 +6,9 @@ mod support;
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Operation, Request};
 use flashwise_ssd::config::{
-    BadBlocksConfig, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, Interface, Mapping, MappingCacheConfig,
-    Placement, StaticOrder, StaticWearLevelling, WearLevellingConfig,
+    BadBlocksConfig, CacheFlush, CachePolicy, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, Interface, Mapping,
+    MappingCacheConfig, PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder, StaticWearLevelling,
+    WearLevellingConfig, WriteCacheConfig, WritePolicy,
 };
 use flashwise_ssd::{DeviceConfig, Preset, SimulatedSsd};
 use proptest::prelude::*;
@@ -68,10 +69,10 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
         (config.ftl.placement, config.ftl.static_order) = (ftl.0, ftl.1);
         config.ftl.superpage_planes = ftl.2.then_some(1);
         config.ftl.logical_page_bytes = (4096 << ftl.3).min(shape.3);
+        (config.ftl.gc, config.ftl.wear_levelling, config.ftl.bad_blocks) = (gc, levelling, bad);
         choose_mapping(&mut config, mapping);
         let page = config.ftl.logical_page_bytes;
         config.ftl.stripe_bytes = stripe * config.superpage_bytes();
-        (config.ftl.gc, config.ftl.wear_levelling, config.ftl.bad_blocks) = (gc, levelling, bad);
         let one_page = config.superpage_bytes() == page;
         config.ftl.gc.copy_back &= one_page;
         if !config.ftl.gc.separate_open_block && !one_page {
@@ -94,6 +95,7 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
 fn choose_mapping(config: &mut DeviceConfig, (mapping, entries): (Mapping, u64)) {
     config.ftl.mapping = mapping;
     if mapping != Mapping::Page {
+        (config.ftl.wear_levelling, config.ftl.bad_blocks) = Default::default();
         (config.ftl.superpage_channels, config.ftl.superpage_ways) = (1, 1);
         (config.ftl.superpage_planes, config.ftl.logical_page_bytes) = (Some(1), config.flash.page_bytes);
     } else if entries > 0 && entries < 150 {
@@ -117,6 +119,47 @@ fn superblocks_kept(config: &DeviceConfig) -> u32 {
     config.gc_threshold() + 4 + open_for_cold + gc.concurrent_victims - 1 + config.factory_bad_superblocks()
 }
 
+/// A small drive with any of the caches, and several queues.
+fn small_config_with_caches() -> impl Strategy<Value = DeviceConfig> {
+    let flush = prop::sample::select(vec![CacheFlush::WhenFull, CacheFlush::Watermark, CacheFlush::Immediate]);
+    let write = prop::option::of((1_u64..200, flush, 0.0_f64..=1.0, 0.0_f64..=1.0, any::<bool>()));
+    let read = prop::option::of((1_u64..200, prop::option::of((1_u32..64, 1_u32..=8, 2_u32..5))));
+    let rest = (any::<bool>(), any::<bool>(), any::<bool>(), 1_u32..6, prop::option::of(1_u32..16));
+    (small_config(), write, read, rest).prop_map(|(mut config, write, read, rest)| {
+        let page = config.ftl.logical_page_bytes;
+        let lru = |is_lru| if is_lru { CachePolicy::Lru } else { CachePolicy::Fifo };
+        let (sectors, through, dram, queues, each) = rest;
+        if config.ftl.mapping == Mapping::Page {
+            config.controller.write_cache = write.map(|(pages, flush, high, low, is_lru)| WriteCacheConfig {
+                bytes: pages * page,
+                policy: lru(is_lru),
+                flush,
+                high_watermark: high,
+                low_watermark: low * high,
+                hot_window_ns: (flush == CacheFlush::Immediate && is_lru).then_some(1_000_000),
+            });
+            config.ftl.partial_pages = if sectors { PartialPages::Sectors } else { PartialPages::Fill };
+        }
+        if through && config.controller.write_cache.is_none() {
+            config.controller.write_policy = WritePolicy::Through;
+        }
+        if let Some((pages, ahead)) = read {
+            config.controller.read_cache = Some(ReadCacheConfig { bytes: pages * page, policy: lru(dram) });
+            config.controller.read_ahead = ahead
+                .filter(|&(ahead, _, _)| 2 * u64::from(ahead) <= pages)
+                .map(|(pages, streams, trigger)| ReadAheadConfig { pages, streams, trigger });
+        }
+        if dram {
+            (config.controller.dram_ns_per_access, config.controller.dram_bytes_per_s) = (26, 200_000_000);
+        }
+        if config.host.interface == Interface::Nvme {
+            config.host.submission_queues = queues;
+            config.host.commands_per_queue = each.filter(|&each| each <= config.host.queue_depth);
+        }
+        config
+    })
+}
+
 /// Writes a drive twice over in an order that no layout likes, with flushes, forced writes and reads between; every
 /// `retire_every` requests, if not 0, a superblock is retired.
 fn overwrite(drive: &mut SimulatedSsd, retire_every: u64) -> u64 {
@@ -128,10 +171,9 @@ fn overwrite(drive: &mut SimulatedSsd, retire_every: u64) -> u64 {
         let length = (4096 << (n % 6)).min(transfer).min(capacity);
         at = (at + 7 * 4096 * n) % (capacity - length + 4096) / 4096 * 4096;
         let request = Request::write(ByteSize(at), ByteSize(length));
-        drive.submit(if n.is_multiple_of(5) { request.with_fua() } else { request }).unwrap();
-        if n.is_multiple_of(3) {
-            drive.submit(Request::read(ByteSize(at / 3 / 4096 * 4096), ByteSize(length))).unwrap();
-        }
+        let request = if n.is_multiple_of(7) { Request::read(ByteSize(at), ByteSize(length)) } else { request };
+        let request = if n.is_multiple_of(5) { request.with_fua() } else { request };
+        drive.submit(request.on_queue(n as u16)).unwrap();
         if retire_every > 0 && n % retire_every == retire_every - 1 {
             drive.retire_block((n * 2_654_435_761 % superblocks) as u32);
         }
@@ -165,7 +207,7 @@ proptest! {
 
     #[test]
     fn a_drive_is_refused_in_words_or_works_until_it_has_collected_garbage(
-        config in small_config(), retire_every in prop::sample::select(vec![0_u64, 0, 5, 100, 1000]),
+        config in small_config_with_caches(), retire_every in prop::sample::select(vec![0_u64, 0, 5, 100, 1000]),
     ) {
         match config.check("random.toml") {
             Err(error) => {

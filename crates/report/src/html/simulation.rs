@@ -34,6 +34,7 @@ pub(super) fn page(s: &Simulation) -> String {
             h2 { "The drive" }
             (amplification(s))
             (pairs(&say::device_rows(s)))
+            (commands(s))
             @if let Some(chart) = wear(s) { div.charts { (chart.render()) } }
         }
         section {
@@ -72,6 +73,20 @@ fn amplification(s: &Simulation) -> Markup {
                 thead { tr { th { "write amplification by cause" } th { "factor" } th { "share" } } }
                 tbody { @for [cause, factor, share] in &rows {
                     tr { th scope="row" { (cause) } td { (factor) } td { (share) } }
+                } }
+            } }
+        }
+    }
+}
+
+fn commands(s: &Simulation) -> Markup {
+    let rows = say::command_rows(s);
+    html! {
+        @if !rows.is_empty() {
+            div.scroll { table.numbers {
+                thead { tr { @for name in say::COMMAND_COLUMNS { th { (name) } } } }
+                tbody { @for [class, number, waiting, service] in &rows {
+                    tr { th scope="row" { (class) } td { (number) } td { (waiting) } td { (service) } }
                 } }
             } }
         }

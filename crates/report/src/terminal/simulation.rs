@@ -22,6 +22,12 @@ pub(super) fn render(s: &Simulation, style: Style) -> String {
     }
     screen.heading("The drive");
     screen.pairs(24, say::device_rows(s));
+    let commands = say::command_rows(s);
+    if !commands.is_empty() {
+        screen.gap();
+        let rows = commands.into_iter().map(|row| row.map(Text::plain).into()).collect();
+        screen.table(&say::COMMAND_COLUMNS, &[Align::Left, Align::Right, Align::Right, Align::Right], rows);
+    }
     screen.gap();
     screen.paragraph(&format!("{} {}", say::invariants_sentence(s), say::process_sentence(s)));
     screen.finish()

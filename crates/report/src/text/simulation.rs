@@ -1,6 +1,6 @@
 //! What is said of a simulation: sentences and rows.
 
-use flashwise_ssd::simulation::{FlowResult, Responses, Simulation};
+use flashwise_ssd::simulation::{Busy, CommandTimes, FlowResult, Responses, Simulation};
 use flashwise_ssd::simulation::{Precondition, Preconditioned};
 
 use super::numbers::{bytes, grouped, significant, time, two_decimals};
@@ -129,10 +129,32 @@ pub(crate) fn device_rows(s: &Simulation) -> Vec<(&'static str, String)> {
         ("blocks erased", grouped(s.flash.blocks_erased)),
         ("garbage collections", collections(s)),
     ];
+    rows.push(("channels busy", busy(&s.utilisation.channels)));
+    rows.push(("dies busy", busy(&s.utilisation.dies)));
+    if let Some(millijoules) = s.flash_energy_mj {
+        rows.push(("energy of the flash", format!("{} mJ", significant(millijoules))));
+    }
     if let Some(wear) = &s.erase_counts {
         rows.push(("P/E cycles", format!("{} to {}, mean {}", wear.min, wear.max, significant(wear.mean))));
     }
     rows
+}
+
+fn busy(busy: &Busy) -> String {
+    let percent = |share: f64| format!("{:.1}", 100.0 * share);
+    format!("{} % ({} to {} %)", percent(busy.mean), percent(busy.min), percent(busy.max))
+}
+
+/// Names of the columns of [`command_rows`].
+pub(crate) const COMMAND_COLUMNS: [&str; 4] = ["flash commands", "number", "waiting", "service"];
+
+/// How long flash commands waited for their die and were served, by class.
+pub(crate) fn command_rows(s: &Simulation) -> Vec<[String; 4]> {
+    let row = |times: &CommandTimes| {
+        let [waiting, service] = [times.mean_waiting_ns, times.mean_service_ns].map(|ns| time(ns.round() as u64));
+        [times.class.clone(), grouped(times.commands), waiting, service]
+    };
+    s.flash_commands.iter().map(row).collect()
 }
 
 fn host_writes(s: &Simulation) -> String {

@@ -230,6 +230,61 @@ mod tests {
     }
 
     #[test]
+    fn a_link_is_given_in_exactly_one_way_that_fits_its_interface() {
+        assert!(broken(|c| c.host.link_bytes_per_s = None).contains("exactly one of the ways"));
+        assert!(broken(|c| c.host.sata_gigabits_per_s = Some(6.0)).contains("exactly one of the ways"));
+        let pcie = |generation, lanes| {
+            move |c: &mut DeviceConfig| {
+                let host = &mut c.host;
+                (host.link_bytes_per_s, host.pcie_generation, host.pcie_lanes) = (None, generation, lanes);
+            }
+        };
+        assert!(broken(pcie(Some(3), None)).contains("host.pcie_lanes"));
+        assert!(broken(pcie(None, Some(4))).contains("host.pcie_generation"));
+        assert!(broken(pcie(Some(7), Some(4))).contains("1 to 6"));
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        pcie(Some(3), Some(4))(&mut config);
+        config.check("mine.toml").unwrap();
+    }
+
+    #[test]
+    fn caches_that_cannot_work_are_refused() {
+        use crate::config::{CacheFlush, CachePolicy, ReadAheadConfig, WriteCacheConfig, WritePolicy};
+        let cache = |change: fn(&mut WriteCacheConfig)| {
+            let (policy, flush, hot_window_ns) = (CachePolicy::Lru, CacheFlush::WhenFull, None);
+            let (bytes, high_watermark, low_watermark) = (1 << 20, 0.8, 0.5);
+            let mut cache = WriteCacheConfig { bytes, policy, flush, high_watermark, low_watermark, hot_window_ns };
+            change(&mut cache);
+            Some(cache)
+        };
+        assert!(broken(|c| c.controller.write_cache = cache(|w| w.bytes = 4095)).contains("multiple of 4096"));
+        assert!(broken(|c| c.controller.write_cache = cache(|w| w.low_watermark = 0.9)).contains("low_watermark"));
+        assert!(broken(|c| c.controller.write_cache = cache(|w| w.hot_window_ns = Some(5))).contains("immediate"));
+        let through = |c: &mut DeviceConfig| {
+            (c.controller.write_cache, c.controller.write_policy) = (cache(|_| {}), WritePolicy::Through);
+        };
+        assert!(broken(through).contains("writes back"));
+        let ahead = Some(ReadAheadConfig { pages: 8, streams: 1, trigger: 2 });
+        assert!(broken(|c| c.controller.read_ahead = ahead).contains("read cache"));
+    }
+
+    #[test]
+    fn caches_and_queues_are_read_from_a_file_with_their_defaults() {
+        let text = Preset::find("samsung-960-evo").unwrap().toml;
+        let more = "[host]\nsubmission_queues = 3\nqueue_priorities = [\"urgent\", \"low\"]\n\
+                    arbitration = \"weighted-round-robin\"\narbitration_weights = { high = 4, medium = 2, low = 1 }\n";
+        let caches = "[controller.write_cache]\nbytes = 1048576\n[controller.read_cache]\nbytes = 1048576\n\
+                      [controller.read_ahead]\npages = 16\n";
+        let text = format!("{}\n{caches}", text.replace("[host]\n", more));
+        let config = DeviceConfig::from_toml(&text, "mine.toml").unwrap();
+        assert_eq!(config.host.queue_priorities, [QueuePriority::Urgent, QueuePriority::Low]);
+        let ahead = config.controller.read_ahead.as_ref().unwrap();
+        assert_eq!((ahead.pages, ahead.streams, ahead.trigger), (16, 4, 2));
+        let again = DeviceConfig::from_toml(&toml::to_string(&config).unwrap(), "again.toml").unwrap();
+        assert_eq!(again, config);
+    }
+
+    #[test]
     fn an_unknown_key_is_told_with_its_line() {
         let text = Preset::find("samsung-960-evo").unwrap().toml.replace("read_ns", "raed_ns");
         let error = DeviceConfig::from_toml(&text, "mine.toml").unwrap_err().to_string();

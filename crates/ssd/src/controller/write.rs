@@ -4,8 +4,8 @@
 //! a forced write, and with `write_policy = "through"` every write, when it is on flash. A page takes room in the buffer
 //! from its admission, or from its leaving the cache, to the end of its superpage's program command: all of its length,
 //! or where the FTL remembers the parts of pages that hold data (`ftl.partial_pages`), the parts that were written.
-//! Writes that find no room wait in the order of arrival. A page that is bound to a unit without a free superblock is parked: it
-//! holds its room in the buffer and does not keep others, bound for other units, from theirs.
+//! Writes that find no room wait in the order of arrival. A page that is bound to a unit without a free superblock is
+//! parked: it holds its room in the buffer and does not keep others, bound for other units, from theirs.
 
 use flashwise_block::Operation;
 
@@ -113,14 +113,15 @@ impl SimulatedSsd {
         self.admit_writes();
     }
 
-    /// Lets waiting writes into the buffer for as long as there is room. Placing a page may make room for others; they
-    /// are let in here then, not in the midst of that page.
+    /// Lets waiting writes into the buffer for as long as there is room, behind what the cache has to write back. Placing
+    /// a page may make room for others; they are let in here then, not in the midst of that page.
     pub(crate) fn admit_writes(&mut self) {
         self.buffer.has_changed = true;
         if self.buffer.is_admitting {
             return;
         }
         self.buffer.is_admitting = true;
+        self.write_back_queued();
         while let Some(request) = self.buffer.waiting.peek() {
             self.buffer.has_changed = false;
             if self.admit(request) {
@@ -245,6 +246,7 @@ impl SimulatedSsd {
         let Some(range) = self.range_of(request) else { return true };
         let span = range.span(n);
         let nth = (n, range.pages());
+        self.clean_before_write(span.logical_page);
         let old = self.ftl.slot_of(span.logical_page);
         let Some(placement) = self.ftl.place(span.logical_page, nth, self.flash.commands_of_die()) else {
             return false;
@@ -335,10 +337,14 @@ impl SimulatedSsd {
         }
         let (unit, stream, generation) = (record.unit, record.stream, record.generation);
         let (has_failed, has_moved_data) = (record.has_failed, record.moved_pages() > 0);
+        let (block, row) = (record.block, record.row);
         self.ftl.row_programmed(superpage);
         if has_failed {
             self.program_failed(unit, superpage);
         } else {
+            if self.durable.is_some() {
+                self.row_is_durable(block, row);
+            }
             self.superpage_saved(superpage);
         }
         if has_moved_data {
@@ -360,7 +366,6 @@ impl SimulatedSsd {
         self.ftl.superpages[superpage].waiters = waiters;
         if stream == Stream::Host {
             self.buffer.used_bytes -= u64::from(held_bytes);
-            self.write_back_queued();
             self.admit_writes();
         }
     }
@@ -383,11 +388,15 @@ impl SimulatedSsd {
             self.deallocate(span.logical_page);
         }
         self.zero_partial_pages(range);
+        if self.write_cache.is_some() {
+            self.admit_writes();
+        }
         self.finish(request);
     }
 
     /// Forgets a logical page, wherever it is.
-    fn deallocate(&mut self, logical_page: u32) {
+    pub(crate) fn deallocate(&mut self, logical_page: u32) {
+        self.trim_is_durable(logical_page);
         self.drop_cached(logical_page);
         self.forget_read(logical_page);
         self.sectors.forget(logical_page);
@@ -418,12 +427,14 @@ impl SimulatedSsd {
     /// A trim of a part of a page keeps the page but its bytes read as zeros.
     fn zero_partial_pages(&mut self, range: ByteRange) {
         for span in range.spans().filter(|span| !span.is_whole()) {
-            if let Some(cache) = &mut self.write_cache {
-                cache.zero(span);
+            // What the cache holds is all of the page; its older version on flash stays as it is.
+            if self.write_cache.as_mut().is_some_and(|cache| cache.zero(span)) {
+                continue;
             }
             if let Some(slot) = self.slot_of(span.logical_page) {
                 self.payload.zero(slot, span.from, span.to);
             }
+            self.zeros_are_durable(span);
         }
     }
 }

@@ -190,6 +190,11 @@ impl WriteCache {
         self.entry_of(logical_page).map(|entry| self.entries[entry].covered)
     }
 
+    /// Whether nothing is dirty, nor on its way to flash.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.taken() == 0
+    }
+
     /// Copies a page's bytes; `false` when the page is not in the cache.
     pub(crate) fn read(&self, span: PageSpan, into: &mut [u8]) -> bool {
         let Some(entry) = self.entry_of(span.logical_page) else { return false };
@@ -197,11 +202,11 @@ impl WriteCache {
         true
     }
 
-    /// Makes a part of a page zeros, if the page is in the cache.
-    pub(crate) fn zero(&mut self, span: PageSpan) {
-        if let Some(entry) = self.entry_of(span.logical_page) {
-            self.contents.zero(entry, span.from, span.to);
-        }
+    /// Makes a part of a page zeros; `false` when the page is not in the cache.
+    pub(crate) fn zero(&mut self, span: PageSpan) -> bool {
+        let Some(entry) = self.entry_of(span.logical_page) else { return false };
+        self.contents.zero(entry, span.from, span.to);
+        true
     }
 
     fn insert(&mut self, logical_page: u32, nth: (u32, u32), covered: u16) -> u32 {
@@ -391,8 +396,20 @@ impl SimulatedSsd {
         }
     }
 
-    /// A page that leaves the cache has been read from DRAM: what it lacks is read from flash.
-    pub(crate) fn fill_cached(&mut self, entry: u32) {
+    /// A page that leaves the cache has been read from DRAM.
+    pub(crate) fn cached_page_read(&mut self, entry: u32) {
+        self.fill_cached(entry);
+        self.admit_writes();
+    }
+
+    /// What a page that leaves the cache lacked has been read from flash.
+    pub(crate) fn cached_page_filled(&mut self, entry: u32) {
+        self.place_cached(entry);
+        self.admit_writes();
+    }
+
+    /// A page that leaves the cache is out of DRAM: what it lacks is read from flash.
+    fn fill_cached(&mut self, entry: u32) {
         let Some(cache) = &self.write_cache else { return };
         let (page, covered) = (cache.entries[entry].logical_page, cache.entries[entry].covered);
         let missing = self.sectors.missing_bytes(page, covered);
@@ -408,9 +425,12 @@ impl SimulatedSsd {
     }
 
     /// A page that leaves the cache is whole: it gets its slot, or waits for room in its unit.
-    pub(crate) fn place_cached(&mut self, entry: u32) {
+    fn place_cached(&mut self, entry: u32) {
         if self.try_to_place_cached(entry) {
             return;
+        }
+        if self.is_read_only() {
+            return self.lose_cached(entry);
         }
         let Some(cache) = &self.write_cache else { return };
         let unit = self.ftl.bound_unit(cache.entries[entry].logical_page);
@@ -425,6 +445,7 @@ impl SimulatedSsd {
             self.release_cached(entry, None);
             return true;
         }
+        self.clean_before_write(logical_page);
         let old = self.ftl.slot_of(logical_page);
         let placement = match self.ftl.overwrite_in_buffer(logical_page, nth) {
             Some(placement) => placement,

@@ -121,18 +121,25 @@ impl Geometry {
     /// Units of one plane and blocks of pages that hold one slot each.
     #[cfg(test)]
     pub(crate) fn pages(units: u32, superblocks: u32, rows: u32) -> Self {
-        Self { units, units_per_group: units, superblocks, rows, ..Self::trivial() }
+        let trivial = Self::trivial();
+        let by = Divisors {
+            rows: Divisor::new(rows),
+            superblocks: Divisor::new(superblocks),
+            units_per_group: Divisor::new(units),
+            ..trivial.by
+        };
+        Self { units, units_per_group: units, superblocks, rows, by, ..trivial }
     }
 
     /// Dies of the drive.
     pub(crate) fn dies(&self) -> u32 {
-        self.units / self.plane_groups * self.dies_per_unit
+        self.units / self.by.plane_groups.value() * self.dies_per_unit
     }
 
     /// The units that share a unit's dies, itself among them.
     pub(crate) fn siblings(&self, unit: u32) -> std::ops::Range<u32> {
-        let first = unit - unit % self.plane_groups;
-        first..first + self.plane_groups
+        let (_, nth) = self.by.plane_groups.divide(unit);
+        unit - nth..unit - nth + self.by.plane_groups.value()
     }
 
     /// Channel groups.

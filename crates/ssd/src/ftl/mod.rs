@@ -312,6 +312,11 @@ impl Ftl {
         self.mapping.slot_of(logical_page)
     }
 
+    /// The logical page that a slot validly holds.
+    pub(crate) fn page_in(&self, slot: u32) -> Option<u32> {
+        self.mapping.page_in(slot)
+    }
+
     fn lose_valid_page(&mut self, slot: u32) {
         let (block, _) = self.geometry.block_and_row(slot);
         let state = &mut self.superblocks[block];

@@ -17,6 +17,11 @@ impl Divisor {
         Self { divisor, multiplier: u64::MAX / u64::from(divisor) }
     }
 
+    /// The number itself.
+    pub(crate) fn value(self) -> u32 {
+        self.divisor
+    }
+
     /// `n` divided by it.
     #[inline]
     pub(crate) fn quotient(self, n: u32) -> u32 {

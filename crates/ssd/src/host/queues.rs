@@ -88,6 +88,19 @@ impl SubmissionQueues {
         self.waiting
     }
 
+    /// Drops all commands that wait.
+    pub(crate) fn clear(&mut self, active: &mut Slab<Active>) {
+        for queue in 0..self.count {
+            while let Some(request) = self.queues[queue].commands.pop(active) {
+                active[request].request = None;
+                active.give_back(request);
+            }
+            self.queues[queue].in_ring = false;
+        }
+        self.rings = [Fifo::default(); CLASSES];
+        self.waiting = 0;
+    }
+
     fn queue_of(&self, queue: u16) -> u32 {
         if self.count == 1 { 0 } else { u32::from(queue) % self.count }
     }

@@ -41,6 +41,12 @@ pub struct Simulation {
     pub host: HostActivity,
     /// What the flash did for it.
     pub flash: FlashActivity,
+    /// How busy channels and dies were.
+    pub utilisation: Utilisation,
+    /// How long flash commands waited and were served, for each class that there was.
+    pub flash_commands: Vec<CommandTimes>,
+    /// Energy of all flash operations, mJ; `null` where the configuration tells no energies.
+    pub flash_energy_mj: Option<f64>,
     /// What garbage collection did.
     pub gc: GarbageCollection,
     /// Bytes programmed into flash for any reason ÷ bytes written by the host; `null` where nothing was written.
@@ -159,7 +165,7 @@ pub struct HostActivity {
 
 /// What the flash did. Commands are counted in pages of flash: a command that names `n` planes counts `n`, so that a
 /// superpage program over 2 planes of each of 8 dies counts 16. Bytes are counted when a command is issued, pages when
-/// it has ended.
+/// its die takes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlashActivity {
     /// Pages sensed, for the host, for partial pages, and for garbage collection.
@@ -174,6 +180,53 @@ pub struct FlashActivity {
     pub bytes_programmed: u64,
     /// Of these, bytes that hold no data.
     pub bytes_padded: u64,
+    /// Times that a read interrupted a program.
+    pub program_suspensions: u64,
+    /// Times that a read interrupted an erase.
+    pub erase_suspensions: u64,
+    /// Times that a page was sensed again because it could not be corrected.
+    pub read_retries: u64,
+    /// Reads that could not be corrected in the end.
+    pub uncorrectable_reads: u64,
+    /// Programs that failed.
+    pub failed_programs: u64,
+    /// Erases that failed.
+    pub failed_erases: u64,
+}
+
+/// How busy the parts of a drive were: shares of the elapsed time. What was begun counts whole.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Utilisation {
+    /// Channels: commands, addresses and data on them.
+    pub channels: Busy,
+    /// Dies: their arrays sensing, programming or erasing.
+    pub dies: Busy,
+}
+
+/// How busy parts of one kind were.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Busy {
+    /// Mean over all of them.
+    pub mean: f64,
+    /// Of the least busy one.
+    pub min: f64,
+    /// Of the busiest one.
+    pub max: f64,
+    /// Of each.
+    pub each: Vec<f64>,
+}
+
+/// What the flash commands of a class saw.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommandTimes {
+    /// What they were for: `host read`, `gc program`, …
+    pub class: String,
+    /// Commands that ended.
+    pub commands: u64,
+    /// Mean time from a command's issue until its die took it: queueing, ns.
+    pub mean_waiting_ns: f64,
+    /// Mean time from then to its end: channel, array and waits for the channel between, ns.
+    pub mean_service_ns: f64,
 }
 
 /// What garbage collection did.

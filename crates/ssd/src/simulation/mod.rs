@@ -43,6 +43,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod activity;
 mod agenda;
 mod document;
 mod driver;
@@ -55,8 +56,9 @@ mod result;
 mod timeline;
 
 pub use document::{
-    DistributionPoint, EraseCount, EraseCounts, FlashActivity, FlowResult, GarbageCollection, HostActivity, Interval,
-    Percentiles, Process, Responses, SIMULATION_SCHEMA, SIMULATION_SCHEMA_VERSION, Simulation, TimeSeries, WriteCauses,
+    Busy, CommandTimes, DistributionPoint, EraseCount, EraseCounts, FlashActivity, FlowResult, GarbageCollection,
+    HostActivity, Interval, Percentiles, Process, Responses, SIMULATION_SCHEMA, SIMULATION_SCHEMA_VERSION, Simulation,
+    TimeSeries, Utilisation, WriteCauses,
 };
 pub use error::SimulationError;
 pub use invariants::Invariant;
@@ -65,10 +67,11 @@ pub use precondition::{Precondition, Preconditioned, precondition};
 use std::path::Path;
 use std::time::Instant;
 
-use flashwise_block::{BlockDevice, Nanos, Progress};
+use flashwise_block::{Nanos, Progress};
 use flashwise_trace::workload::Workload;
 
 use crate::SimulatedSsd;
+use activity::Before;
 use driver::Driver;
 
 /// How a simulation is run.
@@ -98,7 +101,8 @@ pub fn simulate(
     workload.check()?;
     let mut driver = Driver::open(drive, workload, base, options)?;
     let preconditioned = precondition(driver.drive(), options.precondition, workload.seed, progress)?;
-    let (began, before) = (Instant::now(), driver.drive().counters());
+    let before = Before::of(driver.drive());
+    let began = Instant::now();
     let record = driver.run(progress)?;
     let wall = began.elapsed();
     result::collect(drive, workload, record, preconditioned, &before, wall)

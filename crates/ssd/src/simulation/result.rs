@@ -5,6 +5,7 @@ use std::time::Duration;
 use flashwise_block::{BlockDevice, DeviceCounters, FlashCounters};
 use flashwise_trace::workload::Workload;
 
+use super::activity::Before;
 use super::document::*;
 use super::recorder::{EndedFlow, Record, ResponseRecord};
 use super::{Preconditioned, SimulationError, invariants, process};
@@ -22,10 +23,10 @@ pub(super) fn collect(
     workload: &Workload,
     record: Record,
     precondition: Preconditioned,
-    before: &DeviceCounters,
+    before: &Before,
     wall: Duration,
 ) -> Result<Simulation, SimulationError> {
-    let counters = drive.counters().since(before);
+    let counters = drive.counters().since(&before.counters);
     let invariants = invariants::check(drive, &record, &counters)?;
     let flash = counters.flash.unwrap_or_default();
     let total = total(&record);
@@ -52,7 +53,10 @@ pub(super) fn collect(
             bytes_written: counters.host_bytes_written.0,
             bytes_absorbed: flash.absorbed_bytes.0,
         },
-        flash: flash_activity(&flash),
+        flash: before.flash_activity(drive, &flash),
+        utilisation: before.utilisation(drive, record.end_ns - record.origin_ns),
+        flash_commands: before.command_times(drive),
+        flash_energy_mj: before.energy_mj(drive),
         gc: GarbageCollection {
             executions: flash.gc_runs,
             pages_moved: flash.gc_bytes_moved.0 / logical_page,
@@ -121,25 +125,15 @@ fn percentiles(record: &ResponseRecord) -> Percentiles {
     }
 }
 
-fn flash_activity(flash: &FlashCounters) -> FlashActivity {
-    FlashActivity {
-        pages_read: flash.pages_read,
-        pages_programmed: flash.pages_programmed,
-        blocks_erased: flash.blocks_erased,
-        bytes_read: flash.bytes_read.0,
-        bytes_programmed: flash.bytes_programmed.0,
-        bytes_padded: flash.padding_bytes.0,
-    }
-}
-
 fn write_causes(counters: &DeviceCounters, flash: &FlashCounters) -> Option<WriteCauses> {
     let written = counters.host_bytes_written.0;
     let share = |bytes: u64| bytes as f64 / written as f64;
+    let others = flash.gc_bytes_moved.0 + flash.mapping_bytes.0 + flash.padding_bytes.0;
     (written > 0).then(|| WriteCauses {
-        host: share(flash.bytes_programmed.0 - flash.gc_bytes_moved.0 - flash.padding_bytes.0),
+        host: share(flash.bytes_programmed.0.saturating_sub(others)),
         gc: share(flash.gc_bytes_moved.0),
         wear_levelling: 0.0,
-        mapping: 0.0,
+        mapping: share(flash.mapping_bytes.0),
         padding: share(flash.padding_bytes.0),
     })
 }

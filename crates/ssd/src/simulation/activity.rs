@@ -1,0 +1,92 @@
+//! What channels, dies and commands did between two moments.
+
+use flashwise_block::{BlockDevice, DeviceCounters, FlashCounters};
+
+use super::document::{Busy, CommandTimes, FlashActivity, Utilisation};
+use crate::SimulatedSsd;
+use crate::flash::{ClassStatistics, OpClass, Statistics};
+
+/// What a drive had counted when the workload began.
+pub(super) struct Before {
+    pub(super) counters: DeviceCounters,
+    flash: Statistics,
+}
+
+impl Before {
+    pub(super) fn of(drive: &SimulatedSsd) -> Self {
+        Self { counters: drive.counters(), flash: drive.flash_statistics().clone() }
+    }
+
+    /// How busy the parts were over `elapsed_ns`.
+    pub(super) fn utilisation(&self, drive: &SimulatedSsd, elapsed_ns: u64) -> Utilisation {
+        let now = drive.flash_statistics();
+        let channels = now.channels.iter().zip(&self.flash.channels).map(|(now, then)| now.busy_ns - then.busy_ns);
+        let dies = now.dies.iter().zip(&self.flash.dies).map(|(now, then)| now.array_ns - then.array_ns);
+        Utilisation { channels: busy(channels, elapsed_ns), dies: busy(dies, elapsed_ns) }
+    }
+
+    /// Waiting and service by class of command.
+    pub(super) fn command_times(&self, drive: &SimulatedSsd) -> Vec<CommandTimes> {
+        let times = |class: OpClass| {
+            let (now, then) = (drive.flash_statistics().class(class), self.flash.class(class));
+            let span = ClassStatistics {
+                commands: now.commands - then.commands,
+                waiting_ns: now.waiting_ns - then.waiting_ns,
+                service_ns: now.service_ns - then.service_ns,
+            };
+            CommandTimes {
+                class: class.name().to_owned(),
+                commands: span.commands,
+                mean_waiting_ns: span.mean_waiting_ns(),
+                mean_service_ns: span.mean_service_ns(),
+            }
+        };
+        OpClass::ALL.into_iter().map(times).filter(|times| times.commands > 0).collect()
+    }
+
+    /// Energy of all flash operations, mJ.
+    pub(super) fn energy_mj(&self, drive: &SimulatedSsd) -> Option<f64> {
+        let now = drive.flash_statistics().energy_nj();
+        (now > 0.0).then(|| (now - self.flash.energy_nj()) / 1e6)
+    }
+
+    /// Pages, blocks and bytes; `counters` are those of the run.
+    pub(super) fn flash_activity(&self, drive: &SimulatedSsd, counters: &FlashCounters) -> FlashActivity {
+        let (now, then) = (drive.flash_statistics(), &self.flash);
+        FlashActivity {
+            pages_read: now.pages_sensed - then.pages_sensed,
+            pages_programmed: now.pages_programmed - then.pages_programmed,
+            blocks_erased: now.blocks_erased - then.blocks_erased,
+            bytes_read: counters.bytes_read.0,
+            bytes_programmed: counters.bytes_programmed.0,
+            bytes_padded: counters.padding_bytes.0,
+            program_suspensions: now.program_suspensions - then.program_suspensions,
+            erase_suspensions: now.erase_suspensions - then.erase_suspensions,
+            read_retries: now.read_retries - then.read_retries,
+            uncorrectable_reads: now.uncorrectable_reads - then.uncorrectable_reads,
+            failed_programs: now.failed_programs - then.failed_programs,
+            failed_erases: now.failed_erases - then.failed_erases,
+        }
+    }
+}
+
+fn busy(busy_ns: impl Iterator<Item = u64>, elapsed_ns: u64) -> Busy {
+    let share = |ns: u64| if elapsed_ns == 0 { 0.0 } else { (ns as f64 / elapsed_ns as f64).min(1.0) };
+    let each: Vec<f64> = busy_ns.map(share).collect();
+    let (min, max) = each.iter().fold((1.0_f64, 0.0_f64), |(min, max), &one| (min.min(one), max.max(one)));
+    let mean = each.iter().sum::<f64>() / each.len().max(1) as f64;
+    Busy { mean, min, max, each }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn business_is_a_share_of_the_elapsed_time() {
+        let found = busy([50, 100, 0, 110].into_iter(), 100);
+        assert_eq!((found.min, found.max, found.each), (0.0, 1.0, vec![0.5, 1.0, 0.0, 1.0]));
+        assert_eq!(found.mean, 0.625);
+        assert_eq!(busy([5].into_iter(), 0).max, 0.0);
+    }
+}

@@ -1,0 +1,248 @@
+//! What must be there after a power cut, what may be, and what never.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+
+mod support;
+
+use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Operation, Request, execute};
+use flashwise_ssd::config::{CacheFlush, CachePolicy, Mapping, PartialPages, Placement, WriteCacheConfig, WritePolicy};
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use proptest::prelude::*;
+use support::tiny;
+
+const SECTOR: u64 = 512;
+
+/// Few pages, so that the same ones are written again and again.
+const SECTORS: u64 = 1024;
+
+fn small() -> DeviceConfig {
+    let mut config = tiny("samsung-960-evo", ByteSize::mib(7), 13, 4);
+    config.ftl.placement = Placement::Static;
+    config.ftl.superpage_planes = Some(1);
+    config.ftl.logical_page_bytes = config.flash.page_bytes;
+    config.controller.write_buffer_bytes = ByteSize::kib(64).bytes();
+    config
+}
+
+fn cached(mut config: DeviceConfig, flush: CacheFlush) -> DeviceConfig {
+    config.controller.write_cache = Some(WriteCacheConfig {
+        bytes: 12 * config.ftl.logical_page_bytes,
+        policy: CachePolicy::Lru,
+        flush,
+        high_watermark: 0.7,
+        low_watermark: 0.2,
+        hot_window_ns: None,
+    });
+    (config.controller.dram_ns_per_access, config.controller.dram_bytes_per_s) = (26, 200_000_000);
+    config
+}
+
+fn drives() -> Vec<DeviceConfig> {
+    let with = |change: fn(&mut DeviceConfig)| {
+        let mut config = small();
+        change(&mut config);
+        config
+    };
+    let drives = vec![
+        tiny("samsung-960-evo", ByteSize::mib(7), 13, 4),
+        tiny("toshiba-xg5", ByteSize::mib(7), 13, 4),
+        cached(small(), CacheFlush::WhenFull),
+        cached(with(|c| c.ftl.partial_pages = PartialPages::Sectors), CacheFlush::Watermark),
+        cached(small(), CacheFlush::Immediate),
+        with(|c| c.controller.write_policy = WritePolicy::Through),
+        cached(with(|c| c.controller.power_loss_protection = true), CacheFlush::WhenFull),
+        with(|c| (c.ftl.mapping, c.capacity_bytes) = (Mapping::Block, 4 << 20)),
+    ];
+    drives.iter().for_each(|config| config.check("power cuts").unwrap());
+    drives
+}
+
+#[derive(Clone, Debug)]
+struct Step {
+    operation: Operation,
+    fua: bool,
+    sector: u64,
+    sectors: u64,
+    /// Waits for everything before the next step.
+    drains: bool,
+    cuts: bool,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let operation = prop_oneof![
+        8 => Just(Operation::Write),
+        1 => Just(Operation::Trim),
+        1 => Just(Operation::WriteZeroes),
+        1 => Just(Operation::Flush),
+    ];
+    let chance = |percent: u8| (0_u8..100).prop_map(move |n| n < percent);
+    (operation, chance(20), 0..SECTORS, 1_u64..100, chance(40), chance(8)).prop_map(
+        |(operation, fua, sector, sectors, drains, cuts)| {
+            let sectors = sectors.min(SECTORS - sector);
+            Step { operation, fua, sector, sectors, drains, cuts }
+        },
+    )
+}
+
+/// A drive beside the versions that each of its pages may have after a power cut; the last is the present one.
+struct Pair {
+    drive: SimulatedSsd,
+    sectors_per_page: u64,
+    versions: Vec<Vec<Vec<u8>>>,
+    /// Pages of requests in flight, with what becomes durable by their completion.
+    in_flight: Vec<(std::ops::RangeInclusive<usize>, bool)>,
+    completions_are_durable: bool,
+    fill: u8,
+}
+
+impl Pair {
+    fn new(config: &DeviceConfig) -> Self {
+        let mut drive = SimulatedSsd::new(config.clone(), 3).unwrap();
+        drive.allow_power_cuts().unwrap();
+        let sectors_per_page = config.ftl.logical_page_bytes / SECTOR;
+        let zeros = vec![vec![0; sectors_per_page as usize]];
+        let pages = (SECTORS / sectors_per_page) as usize;
+        let completions_are_durable = config.controller.power_loss_protection
+            || config.controller.write_policy == WritePolicy::Through
+            || config.ftl.mapping == Mapping::Block;
+        let (versions, in_flight) = (vec![zeros; pages], vec![]);
+        Self { drive, sectors_per_page, versions, in_flight, completions_are_durable, fill: 0 }
+    }
+
+    fn apply(&mut self, step: &Step) {
+        let pages = (step.sector / self.sectors_per_page) as usize
+            ..=((step.sector + step.sectors - 1) / self.sectors_per_page) as usize;
+        let overlaps = |(other, _): &(std::ops::RangeInclusive<usize>, bool)| {
+            pages.start() <= other.end() && other.start() <= pages.end()
+        };
+        if step.operation == Operation::Flush || self.in_flight.iter().any(overlaps) {
+            self.drain();
+        }
+        let (offset, length) = (ByteSize(step.sector * SECTOR), ByteSize(step.sectors * SECTOR));
+        self.fill = self.fill % 250 + 1;
+        let (request, fill) = match step.operation {
+            Operation::Write => {
+                let mut buffer = IoBuffer::zeroed(length.bytes() as usize);
+                buffer.fill(self.fill);
+                (Request::write(offset, length).with_buffer(buffer), self.fill)
+            }
+            Operation::Trim => (Request::trim(offset, length), 0),
+            Operation::WriteZeroes => (Request::write_zeroes(offset, length), 0),
+            _ => return self.flush(),
+        };
+        for sector in step.sector..step.sector + step.sectors {
+            let page = (sector / self.sectors_per_page) as usize;
+            if sector == step.sector || sector.is_multiple_of(self.sectors_per_page) {
+                let present = self.versions[page].last().unwrap().clone();
+                self.versions[page].push(present);
+            }
+            self.versions[page].last_mut().unwrap()[(sector % self.sectors_per_page) as usize] = fill;
+        }
+        let fua = step.fua && step.operation.writes();
+        let durable = fua || (self.completions_are_durable && step.operation.writes());
+        self.in_flight.push((pages, durable));
+        self.drive.submit(if fua { request.with_fua() } else { request }).unwrap();
+        if step.drains {
+            self.drain();
+        }
+    }
+
+    fn flush(&mut self) {
+        execute(&mut self.drive, Request::flush()).unwrap();
+        self.versions.iter_mut().for_each(|versions| drop(versions.drain(..versions.len() - 1)));
+    }
+
+    fn drain(&mut self) {
+        while let Some(done) = self.drive.wait().unwrap() {
+            done.result.unwrap();
+        }
+        for (pages, durable) in self.in_flight.drain(..).filter(|(_, durable)| *durable) {
+            assert!(durable);
+            for page in pages {
+                let versions = &mut self.versions[page];
+                versions.drain(..versions.len() - 1);
+            }
+        }
+    }
+
+    /// Reads everything: each page is one of its versions, and that one is the only one from now on.
+    fn check(&mut self, after_cut: bool) {
+        self.drive.check_invariants().unwrap();
+        for page in 0..self.versions.len() {
+            let bytes = ByteSize(self.sectors_per_page * SECTOR);
+            let buffer = IoBuffer::zeroed(bytes.bytes() as usize);
+            let read = execute(&mut self.drive, Request::read(bytes * page as u64, bytes).with_buffer(buffer)).unwrap();
+            let found = read.buffer.unwrap();
+            let is = |version: &&Vec<u8>| {
+                version.iter().zip(found.chunks(SECTOR as usize)).all(|(fill, sector)| sector.iter().all(|b| b == fill))
+            };
+            let versions = &mut self.versions[page];
+            let possible = if after_cut { &versions[..] } else { &versions[versions.len() - 1..] };
+            let Some(version) = possible.iter().rfind(is).cloned() else {
+                panic!("page {page} is none of its {} versions", possible.len());
+            };
+            if after_cut {
+                *versions = vec![version];
+            }
+        }
+    }
+
+    fn cut(&mut self) {
+        self.drive.power_cut().unwrap();
+        assert_eq!(self.drive.outstanding(), 0);
+        self.in_flight.clear();
+        self.check(true);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn after_a_power_cut_flushed_pages_are_there_and_others_are_one_of_their_versions(
+        steps in prop::collection::vec(step(), 1..200),
+    ) {
+        for config in drives() {
+            let mut pair = Pair::new(&config);
+            for step in &steps {
+                pair.apply(step);
+                if step.cuts {
+                    pair.cut();
+                }
+            }
+            pair.drain();
+            pair.check(false);
+            pair.cut();
+        }
+    }
+}
+
+#[test]
+fn what_was_not_flushed_is_lost_where_nothing_protects_it() {
+    for config in [small(), cached(small(), CacheFlush::WhenFull)] {
+        let mut pair = Pair::new(&config);
+        let step =
+            |sector, fua| Step { operation: Operation::Write, fua, sector, sectors: 1, drains: true, cuts: false };
+        [step(0, true), step(1, false), step(100, false)].iter().for_each(|step| pair.apply(step));
+        pair.drive.power_cut().unwrap();
+        let buffer = IoBuffer::zeroed(1024);
+        let read = Request::read(ByteSize(0), ByteSize(1024)).with_buffer(buffer);
+        let bytes = execute(&mut pair.drive, read).unwrap().buffer.unwrap();
+        if config.controller.write_cache.is_some() {
+            assert!(bytes[..512] == [1; 512] && bytes[512..] == [0; 512]);
+        }
+        pair.in_flight.clear();
+        pair.check(true);
+        assert!(pair.versions[3].last().unwrap().iter().all(|&b| b == 0) || config.controller.write_cache.is_none());
+    }
+}
+
+#[test]
+fn a_drive_tells_when_it_cannot_keep_a_durable_state() {
+    let mut drive = SimulatedSsd::new(cached(small(), CacheFlush::WhenFull), 1).unwrap();
+    assert!(drive.power_cut().is_err());
+    support::write(&mut drive, 0, 4096);
+    assert!(drive.allow_power_cuts().unwrap_err().to_string().contains("flush first"));
+    support::flush(&mut drive);
+    drive.allow_power_cuts().unwrap();
+    drive.power_cut().unwrap();
+}
