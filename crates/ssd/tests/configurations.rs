@@ -69,10 +69,10 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
         (config.ftl.placement, config.ftl.static_order) = (ftl.0, ftl.1);
         config.ftl.superpage_planes = ftl.2.then_some(1);
         config.ftl.logical_page_bytes = (4096 << ftl.3).min(shape.3);
+        (config.ftl.gc, config.ftl.wear_levelling, config.ftl.bad_blocks) = (gc, levelling, bad);
         choose_mapping(&mut config, mapping);
         let page = config.ftl.logical_page_bytes;
         config.ftl.stripe_bytes = stripe * config.superpage_bytes();
-        (config.ftl.gc, config.ftl.wear_levelling, config.ftl.bad_blocks) = (gc, levelling, bad);
         let one_page = config.superpage_bytes() == page;
         config.ftl.gc.copy_back &= one_page;
         if !config.ftl.gc.separate_open_block && !one_page {
@@ -89,6 +89,34 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
         config.capacity_bytes = ((usable * fill) as u64 / page * page).max(page);
         config
     })
+}
+
+/// Sets a mapping with all that it needs; `entries` below 150 stand for a page map that is cached.
+fn choose_mapping(config: &mut DeviceConfig, (mapping, entries): (Mapping, u64)) {
+    config.ftl.mapping = mapping;
+    if mapping != Mapping::Page {
+        (config.ftl.wear_levelling, config.ftl.bad_blocks) = Default::default();
+        (config.ftl.superpage_channels, config.ftl.superpage_ways) = (1, 1);
+        (config.ftl.superpage_planes, config.ftl.logical_page_bytes) = (Some(1), config.flash.page_bytes);
+    } else if entries > 0 && entries < 150 {
+        config.ftl.mapping_cache = Some(MappingCacheConfig {
+            capacity_bytes: entries * 8,
+            cached_entry_bytes: 8,
+            stored_entry_bytes: 64,
+            load_bytes: None,
+            stored_at_start: entries % 2 == 0,
+            deferred_write_back: entries % 3 == 0,
+        });
+    }
+}
+
+/// Superblocks of a unit that are not for the host's data: free, open or waiting, under way, and bad ones.
+fn superblocks_kept(config: &DeviceConfig) -> u32 {
+    let gc = &config.ftl.gc;
+    let migrates = gc.policy == GcPolicy::WearAware && gc.migration_ratio.is_some();
+    let levels = config.ftl.wear_levelling.static_ == StaticWearLevelling::Threshold;
+    let open_for_cold = u32::from(migrates || levels);
+    config.gc_threshold() + 4 + open_for_cold + gc.concurrent_victims - 1 + config.factory_bad_superblocks()
 }
 
 /// A small drive with any of the caches, and several queues.
@@ -132,33 +160,6 @@ fn small_config_with_caches() -> impl Strategy<Value = DeviceConfig> {
     })
 }
 
-/// Sets a mapping with all that it needs; `entries` below 150 stand for a page map that is cached.
-fn choose_mapping(config: &mut DeviceConfig, (mapping, entries): (Mapping, u64)) {
-    config.ftl.mapping = mapping;
-    if mapping != Mapping::Page {
-        (config.ftl.superpage_channels, config.ftl.superpage_ways) = (1, 1);
-        (config.ftl.superpage_planes, config.ftl.logical_page_bytes) = (Some(1), config.flash.page_bytes);
-    } else if entries > 0 && entries < 150 {
-        config.ftl.mapping_cache = Some(MappingCacheConfig {
-            capacity_bytes: entries * 8,
-            cached_entry_bytes: 8,
-            stored_entry_bytes: 64,
-            load_bytes: None,
-            stored_at_start: entries % 2 == 0,
-            deferred_write_back: entries % 3 == 0,
-        });
-    }
-}
-
-/// Superblocks of a unit that are not for the host's data: free, open or waiting, under way, and bad ones.
-fn superblocks_kept(config: &DeviceConfig) -> u32 {
-    let gc = &config.ftl.gc;
-    let migrates = gc.policy == GcPolicy::WearAware && gc.migration_ratio.is_some();
-    let levels = config.ftl.wear_levelling.static_ == StaticWearLevelling::Threshold;
-    let open_for_cold = u32::from(migrates || levels);
-    config.gc_threshold() + 4 + open_for_cold + gc.concurrent_victims - 1 + config.factory_bad_superblocks()
-}
-
 /// Writes a drive twice over in an order that no layout likes, with flushes, forced writes and reads between; every
 /// `retire_every` requests, if not 0, a superblock is retired.
 fn overwrite(drive: &mut SimulatedSsd, retire_every: u64) -> u64 {
@@ -170,11 +171,9 @@ fn overwrite(drive: &mut SimulatedSsd, retire_every: u64) -> u64 {
         let length = (4096 << (n % 6)).min(transfer).min(capacity);
         at = (at + 7 * 4096 * n) % (capacity - length + 4096) / 4096 * 4096;
         let request = Request::write(ByteSize(at), ByteSize(length));
+        let request = if n.is_multiple_of(7) { Request::read(ByteSize(at), ByteSize(length)) } else { request };
         let request = if n.is_multiple_of(5) { request.with_fua() } else { request };
         drive.submit(request.on_queue(n as u16)).unwrap();
-        if n.is_multiple_of(3) {
-            drive.submit(Request::read(ByteSize(at / 3 / 4096 * 4096), ByteSize(length)).on_queue(n as u16)).unwrap();
-        }
         if retire_every > 0 && n % retire_every == retire_every - 1 {
             drive.retire_block((n * 2_654_435_761 % superblocks) as u32);
         }

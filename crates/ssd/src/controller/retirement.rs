@@ -6,14 +6,14 @@
 //!   erase fails, P/E limit reached ───────────────────────────────────────────────────────────────────────▶ bad
 //! ```
 //!
-//! The P/E limit waits while the unit needs the superblock for victims under way. What a failed program should have brought to flash is still in the write buffer: it keeps its room there, and the
+//! What a failed program should have brought to flash is still in the write buffer: it keeps its room there, and the
 //! flushes and forced writes that wait for it go on waiting, until the superblock is emptied and its data is on flash
-//! elsewhere. A block that fails takes its whole superblock with it.
+//! elsewhere. A block that fails takes its whole superblock with it. The P/E limit waits while the unit needs the
+//! superblock for victims under way.
 //!
 //! A unit has as many spare superblocks as it does not need for its share of the capacity, for what garbage collection
-//! keeps free and for what is open. When one more is lost, or a unit that placement filled beyond its share has nowhere to
-//! move what it must, the drive is read-only: writes and trims, also those that
-//! wait, complete with [`BlockError::ReadOnly`]; reads and flushes are served. NVMe Base Specification 2.0, section
+//! keeps free and for what is open. When one more is lost, or a unit that placement filled beyond its share has nowhere
+//! to move what it must, the drive is read-only: writes and trims, also those that wait, complete with [`BlockError::ReadOnly`]; reads and flushes are served. NVMe Base Specification 2.0, section
 //! 5.16.1.2, calls this "media placed in read only mode".
 //!
 //! [`BlockError::ReadOnly`]: flashwise_block::BlockError::ReadOnly
@@ -25,7 +25,7 @@ use crate::ftl::{Cause, Retirement};
 
 impl SimulatedSsd {
     /// Retires a superblock, counted over the drive: what is valid in it moves elsewhere in its unit, and it is not used
-    /// again. Does nothing where there is none of that number, or without page mapping.
+    /// again. Does nothing where there is none of that number, or where the mapping is not by page.
     pub fn retire_block(&mut self, superblock: u32) {
         let all = self.ftl.geometry.units * self.ftl.geometry.superblocks;
         if superblock >= all || self.config.ftl.mapping != Mapping::Page {
@@ -110,6 +110,7 @@ impl SimulatedSsd {
         while let Some(request) = self.buffer.waiting.pop(&mut self.active) {
             self.refuse(request);
         }
+        self.place_waiting_translation_pages();
     }
 
     /// A page of a write that waited for room in its unit will have none; it held `charge` bytes of the buffer.
