@@ -308,6 +308,18 @@ pub enum DeviceAction {
         /// The TOML file
         file: PathBuf,
     },
+    /// Turn the configuration of another simulator into a drive and a workload
+    Import {
+        /// MQSim's ssdconfig.xml and, where there is one, its workload.xml
+        #[arg(long, value_name = "XML", num_args = 1..=2, required_unless_present = "disksim", conflicts_with = "disksim")]
+        mqsim: Vec<PathBuf>,
+        /// DiskSim's parameter file with an SSD
+        #[arg(long, value_name = "PARV")]
+        disksim: Option<PathBuf>,
+        /// Where device.toml and workload.toml go
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+    },
 }
 
 /// What can be generated.

@@ -40,6 +40,7 @@ mod event;
 pub mod flash;
 pub mod ftl;
 pub mod host;
+pub mod import;
 mod list;
 mod memory;
 mod payload;
