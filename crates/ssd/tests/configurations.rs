@@ -6,8 +6,9 @@ mod support;
 
 use flashwise_block::{BlockDevice, ByteSize, Request};
 use flashwise_ssd::config::{
-    CacheFlush, CachePolicy, Interface, Mapping, MappingCacheConfig, PartialPages, Placement, ReadAheadConfig,
-    ReadCacheConfig, StaticOrder, WriteCacheConfig, WritePolicy,
+    AllocationPool, BlockOrder, CacheFlush, CachePolicy, CleaningMode, CleaningPolicy, ElementConfig, Interface, Mapping,
+    MappingCacheConfig, PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder, WriteCacheConfig,
+    WritePolicy,
 };
 use flashwise_ssd::{DeviceConfig, Preset, SimulatedSsd};
 use proptest::prelude::*;
@@ -20,7 +21,10 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
     let placement =
         prop::sample::select(vec![Placement::Stripe, Placement::Static, Placement::RoundRobin, Placement::LeastLoaded]);
     let ftl = (placement, prop::sample::select(StaticOrder::all()), any::<bool>(), 0_u32..3);
-    let mapping = (prop::sample::select(vec![Mapping::Page, Mapping::Page, Mapping::Block, Mapping::Fast]), 0_u64..300);
+    let mapping = (
+        prop::sample::select(vec![Mapping::Page, Mapping::Page, Mapping::Block, Mapping::Fast, Mapping::Element]),
+        0_u64..300,
+    );
     (groups, shape, rest, ftl, mapping).prop_map(
         |(groups, shape, (keep, fill, plp, sata, depth, buffer, stripe), ftl, (mapping, entries))| {
             let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
@@ -57,9 +61,32 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
             config.controller.write_buffer_bytes = (128 << 10) + 2 * open + buffer * 65536;
             let usable = config.raw_bytes() as f64 * f64::from(shape.1 - keep - 4) / f64::from(shape.1);
             config.capacity_bytes = ((usable * fill) as u64 / page * page).max(page);
+            if mapping == Mapping::Element {
+                (config.flash.channels, config.flash.array_time_jitter) = (groups.0 * groups.1, 0.0);
+                (config.flash.chips_per_channel, config.flash.dies_per_chip) = (1, 1);
+                config.ftl.element = element(keep, entries);
+                let row = config.ftl.element.row_bytes(&config).max(1);
+                config.capacity_bytes = row * ((f64::from(shape.1) * fill) as u64).max(1);
+            }
             config
         },
     )
+}
+
+/// Elements of every kind, which do not wear out so soon.
+fn element(keep: u32, kind: u64) -> ElementConfig {
+    ElementConfig {
+        stride_pages: 1 + keep % 2,
+        allocation_pool: if kind % 2 == 0 { AllocationPool::Element } else { AllocationPool::Plane },
+        block_order: if kind % 3 == 0 { BlockOrder::Concatenated } else { BlockOrder::Interleaved },
+        summary_pages_per_block: keep % 3,
+        min_free_share: f64::from(keep) / 20.0,
+        cleaning_policy: if kind % 5 < 2 { CleaningPolicy::Greedy } else { CleaningPolicy::WearAware },
+        cleaning_mode: if kind % 7 < 3 { CleaningMode::Foreground } else { CleaningMode::Background },
+        cleanings_per_operation_max: (kind % 11 < 2).then_some(1),
+        lifetime_erasures: 100_000,
+        ..ElementConfig::default()
+    }
 }
 
 /// A small drive with any of the caches, and several queues.
