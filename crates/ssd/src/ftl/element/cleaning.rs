@@ -132,9 +132,10 @@ impl Elements {
             if self.rules.migration.compare(life, sum, self.shape.blocks).is_lt()
                 && let Some(cold) = self.coldest(plane, at_ns)
             {
-                cost_ns += self.clean(plane, row, at_ns + cost_ns, effects);
+                self.statistics.migrations += 1;
+                cost_ns += self.clean(plane, row, at_ns, effects);
                 if cold != row {
-                    return cost_ns + self.migrate(plane, cold, row, at_ns + cost_ns, effects);
+                    return cost_ns + self.migrate(plane, cold, row, at_ns, effects);
                 }
             }
             let (life, sum) = (self.life(plane, row), self.planes[plane as usize].life);
@@ -145,7 +146,7 @@ impl Elements {
             }
             row = before;
         }
-        cost_ns + self.clean(plane, row, at_ns + cost_ns, effects)
+        cost_ns + self.clean(plane, row, at_ns, effects)
     }
 
     fn life(&self, plane: u32, row: u32) -> u32 {
@@ -163,7 +164,7 @@ impl Elements {
         candidates.filter(|&(erased_at_ns, _)| erased_at_ns < now_ns).min().map(|(_, row)| row)
     }
 
-    /// Empties and erases a block; gives the time that it takes. An erased block costs the erase alone.
+    /// Empties and erases a block; gives the time that it takes. The block counts as erased so much behind `at_ns`.
     fn clean(&mut self, plane: u32, row: u32, at_ns: u64, effects: &mut Effects<'_>) -> u64 {
         let block = plane * self.shape.blocks + row;
         self.take_out(plane, block);
@@ -217,12 +218,11 @@ impl Elements {
     }
 
     /// Brings the data of the block in row `cold` to the erased block in row `worn`, page for page, and erases the
-    /// former; gives the time that it takes.
+    /// former; gives the time that it takes. As in the model, the time of that erase counts from the start of cleaning.
     fn migrate(&mut self, plane: u32, cold: u32, worn: u32, at_ns: u64, effects: &mut Effects<'_>) -> u64 {
         let first = plane * self.shape.blocks;
         let (from, to) = (first + cold, first + worn);
         let Block { sequence, state, valid } = self.blocks[from as usize];
-        self.statistics.migrations += 1;
         self.statistics.pages_migrated += u64::from(valid);
         let cost_ns = u64::from(valid) * self.times.move_ns;
         self.take_out(plane, from);
@@ -240,9 +240,12 @@ impl Elements {
         effects.counters.bytes_read.0 += bytes;
         self.blocks[from as usize].valid = 0;
         self.blocks[to as usize] = Block { sequence, valid, state };
+        if self.planes[plane as usize].active == to {
+            self.planes[plane as usize].sequence = sequence;
+        }
         if state == State::Sealed && self.wear[to as usize].life > 0 {
             self.fullness.insert(plane, worn, u32::from(valid));
         }
-        cost_ns + self.clean(plane, cold, at_ns + cost_ns, effects)
+        cost_ns + self.clean(plane, cold, at_ns, effects)
     }
 }
