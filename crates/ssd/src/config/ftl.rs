@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DeviceConfig;
 use super::check::Checker;
+use super::element::ElementConfig;
 use super::gc::{BadBlocksConfig, GcConfig, WearLevellingConfig};
 use crate::error::SsdError;
 
@@ -23,6 +24,8 @@ pub enum Mapping {
     Block,
     /// FAST: block mapping with log blocks that all logical blocks of a unit share.
     Fast,
+    /// Page mapping inside elements, flash packages that are log-structured drives of their own.
+    Element,
 }
 
 /// Which parallel unit a written page goes to.
@@ -214,6 +217,9 @@ pub struct FtlConfig {
     /// What happens when a write covers a logical page in part.
     #[serde(default)]
     pub partial_pages: PartialPages,
+    /// For `mapping = "element"`: what an element does by itself.
+    #[serde(default)]
+    pub element: ElementConfig,
     /// Garbage collection.
     #[serde(default)]
     pub gc: GcConfig,

@@ -232,6 +232,13 @@ impl DeviceConfig {
         checker.share("ftl.bad_blocks.initial_share", bad.initial_share, 0.0, 0.9)?;
         let limit = bad.erasures_max.unwrap_or(u32::MAX);
         checker.require("ftl.bad_blocks.erasures_max", limit, limit >= 1, "it is at least 1")?;
+        let (by_page, levelling) = (self.ftl.mapping == Mapping::Page, &self.ftl.wear_levelling);
+        let reason = "bad superblocks are simulated with mapping = \"page\" alone";
+        let none = bad.initial_share == 0.0 && bad.erasures_max.is_none();
+        checker.require("ftl.bad_blocks.initial_share", bad.initial_share, by_page || none, reason)?;
+        let reason = "cold data is moved with mapping = \"page\" alone";
+        let none = levelling.static_ == StaticWearLevelling::None;
+        checker.require("ftl.wear_levelling.static", "threshold", by_page || none, reason)?;
         checker.share("ftl.gc.free_share", gc.free_share.unwrap_or(0.0), 0.0, 0.95)?;
         let both = gc.free_share.is_some() && gc.free_superblocks.is_some();
         let reason = "ftl.gc.free_share says the same; give one of the two";

@@ -6,6 +6,7 @@
 mod check;
 mod commands;
 mod controller;
+mod element;
 mod flash;
 mod ftl;
 mod gc;
@@ -25,6 +26,7 @@ pub use controller::{
     CacheFlush, CachePolicy, ControllerConfig, ReadAheadConfig, ReadCacheConfig, UnwrittenReads, WriteCacheConfig,
     WritePolicy,
 };
+pub use element::{AllocationPool, BlockOrder, CleaningMode, CleaningPolicy, ElementConfig};
 pub use flash::{CellType, FlashConfig, PageOrder};
 pub use ftl::{FtlConfig, Level, Mapping, MappingCacheConfig, PartialPages, Placement, StaticOrder};
 pub(crate) use gc::EMPTIED_MAX;
@@ -139,6 +141,7 @@ impl DeviceConfig {
             }
             Mapping::InPlace => self.check_in_place(&checker),
             Mapping::Block | Mapping::Fast => self.ftl.check_block_mapping(self, &checker),
+            Mapping::Element => self.ftl.element.check(self, &checker),
         }
     }
 

@@ -99,7 +99,7 @@ impl UnitCollector {
         self.present.is_empty() && self.erasing.is_empty() && self.emptied.is_empty()
     }
 
-    /// Whether a victim cannot go on and nothing is under way that could help it.
+    /// Whether no victim can go on and nothing is under way that could help.
     pub(super) fn is_stuck(&self) -> bool {
         let is_stalled = |victim: &Collection| victim.rows.iter().any(|row| row.reads_left == 0);
         self.erasing.is_empty() && self.emptied.is_empty() && self.present.iter().all(is_stalled)
@@ -122,7 +122,8 @@ impl SimulatedSsd {
             return;
         }
         let in_background = self.config.ftl.gc.mode == GcMode::Background;
-        while (in_background || self.ftl.is_held(unit)) && self.collect_one(unit) {}
+        let is_needed = in_background || self.ftl.is_held(unit) || !self.collectors[unit as usize].failing.is_empty();
+        while is_needed && self.collect_one(unit) {}
     }
 
     /// Starts one collection if it is needed; gives whether another one may be.
@@ -241,6 +242,10 @@ impl SimulatedSsd {
     /// Issues a flash command of a collection.
     pub(crate) fn issue_collecting(&mut self, unit: u32, mut op: FlashOp) {
         op.yields = self.config.ftl.gc.preemptible && !self.is_hard(unit);
+        if self.config.ftl.gc.preemptible && !op.yields {
+            // The pages of a block stay in order: what was issued before goes before.
+            self.flash.stop_yielding(op.at.die);
+        }
         let op = self.flash.prepare(op);
         self.flash.issue(op, self.now_ns, &mut self.events);
     }
@@ -264,8 +269,11 @@ impl SimulatedSsd {
         let Some(collection) = self.victim(unit, victim) else { return };
         let Some(reading) = collection.rows.iter_mut().find(|r| r.row == row) else { return };
         reading.reads_left -= 1;
-        if reading.reads_left == 0 && self.move_row(unit, victim, row) {
-            self.read_victim_ahead(unit, victim);
+        if reading.reads_left == 0 {
+            if self.move_row(unit, victim, row) {
+                self.read_victim_ahead(unit, victim);
+            }
+            self.give_up_if_stuck(unit);
         }
     }
 
@@ -282,19 +290,19 @@ impl SimulatedSsd {
             match self.ftl.relocate(from, cause) {
                 Relocation::NotValid => {}
                 Relocation::Moved(placement, logical_page) => {
-                    self.mapping_moved(logical_page);
                     self.payload.relocate(from, placement.slot);
                     let generation = self.ftl.superpages[placement.superpage].generation;
                     self.collectors[unit as usize].filled_generation[stream as usize] = generation;
                     if placement.full {
                         self.program_superpage(placement.superpage);
                     }
+                    // Only now: a changed part of the page map may take the next slot of the same superpage.
+                    self.mapping_moved(logical_page);
                 }
                 Relocation::NoRoom => {
                     if let Some(reading) = self.victim(unit, victim).and_then(|c| c.rows.get_mut(at)) {
                         reading.slot = slot;
                     }
-                    self.give_up_if_stuck(unit);
                     return false;
                 }
             }

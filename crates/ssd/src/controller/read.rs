@@ -141,7 +141,7 @@ impl SimulatedSsd {
     }
 
     /// Copies the data of a read that carries a buffer.
-    fn fill_buffer(&mut self, request: u32, range: ByteRange) {
+    pub(crate) fn fill_buffer(&mut self, request: u32, range: ByteRange) {
         let Some(mut buffer) = self.active[request].request.as_mut().and_then(|r| r.buffer.take()) else { return };
         for span in range.spans() {
             let part = &mut buffer[span.in_buffer..span.in_buffer + span.len()];

@@ -143,7 +143,8 @@ impl SimulatedSsd {
         }
     }
 
-    /// A changed translation page goes where the host's pages go.
+    /// A changed translation page goes where the host's pages go; where a drive that has become read-only has no room, it
+    /// stays in memory.
     pub(crate) fn place_translation_page(&mut self, page: u32) {
         let Some(translator) = &mut self.translator else { return };
         if translator.cache.is_deferred() {
@@ -154,6 +155,7 @@ impl SimulatedSsd {
             Some(placement) => placement,
             None => match self.ftl.place(logical_page, (0, 1), self.flash.commands_of_die()) {
                 Some(placement) => placement,
+                None if self.read_only => return translator.cache.updated(page),
                 None => return translator.unplaced.push(page),
             },
         };

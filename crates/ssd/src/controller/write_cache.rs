@@ -429,6 +429,9 @@ impl SimulatedSsd {
         if self.try_to_place_cached(entry) {
             return;
         }
+        if self.is_read_only() {
+            return self.lose_cached(entry);
+        }
         let Some(cache) = &self.write_cache else { return };
         let unit = self.ftl.bound_unit(cache.entries[entry].logical_page);
         self.park_cached(entry, unit);
@@ -442,6 +445,7 @@ impl SimulatedSsd {
             self.release_cached(entry, None);
             return true;
         }
+        self.clean_before_write(logical_page);
         let old = self.ftl.slot_of(logical_page);
         let placement = match self.ftl.overwrite_in_buffer(logical_page, nth) {
             Some(placement) => placement,

@@ -5,6 +5,7 @@
 //! forced write cannot wait.
 
 pub(crate) mod blocks;
+pub(crate) mod element;
 pub(crate) mod gc;
 pub(crate) mod geometry;
 pub(crate) mod mapping;

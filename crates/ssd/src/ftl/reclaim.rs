@@ -30,8 +30,8 @@ pub(super) struct Unit {
     /// Sealed superblocks by wear; only where cold data is ever moved.
     cold: Option<ColdBlocks>,
     sealed: u32,
-    /// Of those, superblocks without an invalid page.
-    sealed_full: u32,
+    /// Invalid pages in them.
+    invalid: u32,
     /// Victims under way.
     victims: u32,
     /// Superblocks that are bad or about to be.
@@ -51,7 +51,7 @@ impl Unit {
             wear: UnitWear::new(superblocks),
             cold: cold.then(|| ColdBlocks::new(superblocks)),
             sealed: 0,
-            sealed_full: 0,
+            invalid: 0,
             victims: 0,
             bad: 0,
             is_held: false,
@@ -195,7 +195,7 @@ impl Ftl {
         let origin = if stream == Stream::Host { Origin::Host } else { Origin::Moved };
         let unit = &mut self.units[unit as usize];
         unit.sealed += 1;
-        unit.sealed_full += u32::from(valid == self.geometry.slots_per_superblock());
+        unit.invalid += self.geometry.slots_per_superblock() - valid;
         if let Some(cold) = &mut unit.cold {
             cold.insert(index, erase_count);
         }
@@ -205,9 +205,7 @@ impl Ftl {
     /// A sealed superblock has lost a valid page and has `valid` left.
     #[inline]
     pub(super) fn lost_sealed_page(&mut self, block: u32, valid: u32) {
-        if valid + 1 == self.geometry.slots_per_superblock() {
-            self.units[(block / self.geometry.superblocks) as usize].sealed_full -= 1;
-        }
+        self.units[(block / self.geometry.superblocks) as usize].invalid += 1;
         self.policy.invalidated(block, valid, self.clock);
     }
 
@@ -216,21 +214,31 @@ impl Ftl {
         let (unit, index) = (block / self.geometry.superblocks, block % self.geometry.superblocks);
         let state = &mut self.superblocks[block];
         state.state = into;
-        let is_full = state.valid == self.geometry.slots_per_superblock();
+        let invalid = self.geometry.slots_per_superblock() - state.valid;
         let unit = &mut self.units[unit as usize];
         unit.sealed -= 1;
-        unit.sealed_full -= u32::from(is_full);
+        unit.invalid -= invalid;
         if let Some(cold) = &mut unit.cold {
             cold.remove(index);
         }
     }
 
-    /// The superblock to collect next; `None` when no sealed one has an invalid page.
-    pub(crate) fn take_victim(&mut self, unit: u32) -> Option<u32> {
+    /// Whether collecting can gain a superblock: the invalid pages of sealed ones, and the clean ones that moved data can
+    /// go to, are as many. Without that, pages would be moved round and round.
+    fn has_something_to_gain(&self, unit: u32) -> bool {
         let state = &self.units[unit as usize];
-        if state.sealed == state.sealed_full {
+        let WritePoint { block, superpage } = state.points[self.stream_of(Cause::Gc) as usize];
+        let open_rows = if block == NONE { 0 } else { self.geometry.rows - self.superblocks[block].allocated_rows };
+        let open_slots = if superpage == NONE { 0 } else { self.geometry.slots - self.superpages[superpage].filled };
+        state.invalid + open_rows * self.geometry.slots + open_slots >= self.geometry.slots_per_superblock()
+    }
+
+    /// The superblock to collect next; `None` when collecting would gain nothing.
+    pub(crate) fn take_victim(&mut self, unit: u32) -> Option<u32> {
+        if !self.has_something_to_gain(unit) {
             return None;
         }
+        let state = &self.units[unit as usize];
         let (superblocks, wear, clock) = (&self.superblocks, &state.wear, self.clock);
         let mut context = Context { superblocks, wear, clock, random: &mut self.random };
         let Choice { block, migrates } = self.policy.take_victim(unit, &mut context)?;
@@ -271,7 +279,9 @@ impl Ftl {
         state.erase_count += 1;
         let unit = &mut self.units[unit as usize];
         unit.wear.erased(state.erase_count);
-        if failed || state.is_failing || state.erase_count >= self.reclaiming.erasures_max {
+        // The superblocks that victims under way need to go to are used beyond the limit, or these could never end.
+        let is_worn = state.erase_count >= self.reclaiming.erasures_max && unit.free.len() > unit.victims;
+        if failed || state.is_failing || is_worn {
             unit.bad += u32::from(!state.is_failing);
             state.state = BlockState::Bad;
             return false;
