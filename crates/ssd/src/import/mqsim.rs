@@ -20,6 +20,8 @@ const PCIE_PAYLOAD: u64 = 128;
 const PCIE_OVERHEAD: u64 = 28;
 /// Victims that MQSim empties at the same time in a plane, which is also the least number of free blocks it keeps.
 const CONCURRENT_VICTIMS: u64 = 10;
+/// Most reads of a victim that flashwise has on their way at the same time.
+const MOST_READS_IN_FLIGHT: u64 = 64;
 
 /// Reads `ssdconfig.xml` and, where given, `workload.xml`; each is a name for messages and a text.
 ///
@@ -225,7 +227,8 @@ impl Ssd {
         self.set_count("ftl.gc.free_superblocks", soft);
         self.set_count("ftl.gc.hard_free_superblocks", hard.min(soft.saturating_sub(1)));
         self.set_count("ftl.gc.concurrent_victims", CONCURRENT_VICTIMS);
-        self.set_count("ftl.gc.reads_in_flight", self.pages);
+        // MQSim issues all reads of a victim at once.
+        self.set_count("ftl.gc.reads_in_flight", self.pages.clamp(1, MOST_READS_IN_FLIGHT));
         self.set("ftl.gc.preemptible", preemptible);
         self.set("ftl.gc.copy_back", device.flag("Use_Copyback_for_GC", false)?);
         let schedulers = [("PRIORITY_OUT_OF_ORDER", ()), ("OUT_OF_ORDER", ())];
