@@ -48,7 +48,9 @@ mod power;
 mod precondition;
 mod preset;
 mod recency;
+mod reference;
 pub mod simulation;
+pub mod sweep;
 pub mod theory;
 
 pub use config::DeviceConfig;
@@ -59,3 +61,4 @@ pub use error::SsdError;
 pub use ftl::element::CleaningStatistics;
 pub use host::StageTimes;
 pub use preset::{PRESETS, Preset};
+pub use reference::{device_reference, device_schema};

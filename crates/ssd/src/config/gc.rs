@@ -1,5 +1,6 @@
 //! How space is reclaimed: the tables `[ftl.gc]`, `[ftl.wear_levelling]` and `[ftl.bad_blocks]`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::DeviceConfig;
@@ -8,7 +9,7 @@ use super::ftl::Mapping;
 use crate::error::SsdError;
 
 /// Which superblock garbage collection takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GcPolicy {
     /// The sealed superblock with the fewest valid pages; among equals, the one that came to that count first.
@@ -51,7 +52,7 @@ impl GcPolicy {
 }
 
 /// When a unit that is low on free superblocks collects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GcMode {
     /// As soon as it is low, while the host's commands go on.
@@ -63,7 +64,7 @@ pub enum GcMode {
 }
 
 /// Garbage collection.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GcConfig {
     /// Which superblock is taken.
@@ -129,7 +130,7 @@ impl Default for GcConfig {
 }
 
 /// Which free superblock is written next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DynamicWearLevelling {
     /// The one that became free first.
@@ -140,7 +141,7 @@ pub enum DynamicWearLevelling {
 }
 
 /// Whether data that never changes is moved so that its superblock wears as well.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StaticWearLevelling {
     /// It stays.
@@ -152,7 +153,7 @@ pub enum StaticWearLevelling {
 }
 
 /// Wear levelling.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WearLevellingConfig {
     /// Which free superblock is written next.
@@ -172,7 +173,7 @@ impl Default for WearLevellingConfig {
 }
 
 /// Superblocks that cannot be used.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BadBlocksConfig {
     /// Share of each unit's superblocks that is bad from the factory, rounded up to whole ones.

@@ -533,6 +533,7 @@ impl SimulatedSsd {
     pub(crate) fn drop_cached(&mut self, logical_page: u32) {
         let Some(cache) = &mut self.write_cache else { return };
         let Some(entry) = cache.entry_of(logical_page) else { return };
+        self.flash_counters.absorbed_bytes.0 += self.page.bytes();
         cache.index[logical_page as usize] = 0;
         match cache.entries[entry].state {
             State::Dirty => {

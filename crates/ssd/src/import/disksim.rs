@@ -1,9 +1,7 @@
 //! DiskSim 4 with Microsoft Research's SSD model (Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC
 //! 2008): the blocks `ssdmodel_ssd`, the bus to it, and `disksim_synthio`.
 //!
-//! An element of the model does one page operation at a time, its transfer included; it becomes a channel with one die.
-//! The model's rules for where a page may be written, and its summary page at each block's end, have no counterpart; the
-//! notes say so.
+//! The drive becomes one of elements (`ftl.mapping = "element"`), which follows the model's own rules.
 
 use flashwise_trace::workload::{Access, Arrivals, Flow, Pacing, Size, Synthetic, Workload};
 
@@ -11,8 +9,6 @@ use super::parv::{Block, Value, parse, syntax};
 use super::{ImportError, Imported, Keys};
 
 const SECTOR: u64 = 512;
-/// Bytes that a sector takes on a chip's pins, its spare area included.
-const SECTOR_ON_FLASH: f64 = 528.0;
 
 /// Keys of `ssdmodel_ssd` that are looked at.
 const SSD_KEYS: [&str; 29] = [
@@ -94,6 +90,17 @@ impl Importer<'_> {
         }
     }
 
+    /// What a number stands for.
+    fn choice(&self, key: &str, default: u64, choices: &[(u64, &'static str)]) -> Result<&'static str, ImportError> {
+        let value = self.count(key, default)?;
+        let found = choices.iter().find(|(number, _)| *number == value);
+        found.map(|(_, word)| *word).ok_or_else(|| {
+            let line = self.ssd.get(key).map_or(self.ssd.line, |entry| entry.line);
+            let known: Vec<_> = choices.iter().map(|(number, word)| format!("{number} is {word}")).collect();
+            syntax(self.file, line, format!("'{key}' = {value}: {}; no other can be imported", known.join(", ")))
+        })
+    }
+
     fn device(&mut self, blocks: &[Block]) -> Result<crate::DeviceConfig, ImportError> {
         let mut known = SSD_KEYS.to_vec();
         known.push("Block erase latency");
@@ -101,17 +108,13 @@ impl Importer<'_> {
         self.only("Write policy", 2, "the model has no other any more")?;
         self.only("Copy back", 1, "moving pages between planes is not mapped")?;
         self.only("Number of parallel units", 1, "several units in an element are not mapped")?;
-        self.only("Allocation pool logic", 1, "pools other than an element are not mapped")?;
         self.only("Elements per gang", 1, "gangs are not mapped")?;
-        self.only("Element stride pages", 1, "strides are not mapped")?;
-        self.only("Cleaning in background", 0, "cleaning in the background is not mapped")?;
         let mut keys = Keys::default();
         keys.set("name", format!("DiskSim: {}", self.file));
         self.set_flash(&mut keys)?;
         self.set_ftl(&mut keys)?;
         self.set_host(&mut keys, blocks)?;
-        let ignored =
-            ["Gang share", "Timing model", "Never disconnect", "Print stats", "Scheduler", "Plane block mapping"];
+        let ignored = ["Gang share", "Timing model", "Never disconnect", "Print stats", "Scheduler"];
         for key in ignored.into_iter().filter(|key| self.ssd.get(key).is_some()) {
             self.note(format!("'{key}' has no effect here"));
         }
@@ -120,9 +123,8 @@ impl Importer<'_> {
 
     fn set_flash(&mut self, keys: &mut Keys) -> Result<(), ImportError> {
         let page_sectors = self.count("Page size", 8)?;
-        let byte_ms = self.ssd.number(self.file, "Chip xfer latency", 0.000_025)?;
-        let sector_s = SECTOR_ON_FLASH * byte_ms / 1e3;
-        if page_sectors == 0 || sector_s <= 0.0 {
+        let byte_s = self.ssd.number(self.file, "Chip xfer latency", 0.000_025)? / 1e3;
+        if page_sectors == 0 || byte_s <= 0.0 {
             return Err(syntax(
                 self.file,
                 self.ssd.line,
@@ -140,7 +142,7 @@ impl Importer<'_> {
             ("flash.page_bytes", page_bytes),
             ("flash.transfer_unit_bytes", page_bytes),
             ("flash.write_granule_bytes", page_bytes),
-            ("flash.channel_bytes_per_s", (SECTOR as f64 / sector_s).round() as u64),
+            ("flash.channel_bytes_per_s", (1.0 / byte_s).round() as u64),
             ("flash.read_ns", self.ms("Page read latency", 0.025)?),
             ("flash.program_ns", self.ms("Page write latency", 0.2)?),
             ("flash.erase_ns", self.ms("Block erase latency", 1.5)?),
@@ -150,7 +152,6 @@ impl Importer<'_> {
             keys.set_count(path, value);
         }
         keys.set("flash.array_time_jitter", 0.0);
-        keys.set("flash.scheduling", "fcfs");
         let (planes, per_plane) = (self.count("Planes per package", 8)?, self.count("Blocks per plane", 2048)?);
         let all = self.count("Blocks per element", planes * per_plane)?;
         if all != planes * per_plane {
@@ -169,14 +170,10 @@ impl Importer<'_> {
                 "'Minimum free blocks percentage' must be below 'Reserve pages percentage', or cleaning never ends";
             return Err(syntax(self.file, self.ssd.line, reason));
         }
-        let policy = match self.count("Cleaning policy", 2)? {
-            2 => "disksim-greedy",
-            3 => "wear-aware",
-            other => {
-                let line = self.ssd.get("Cleaning policy").map_or(self.ssd.line, |entry| entry.line);
-                return Err(syntax(self.file, line, format!("'Cleaning policy' = {other}: 2 is greedy, 3 wear-aware")));
-            }
-        };
+        let policy = self.choice("Cleaning policy", 2, &[(2, "greedy"), (3, "wear-aware")])?;
+        let pool = self.choice("Allocation pool logic", 1, &[(1, "element"), (2, "plane")])?;
+        let order = self.choice("Plane block mapping", 3, &[(1, "concatenated"), (3, "interleaved")])?;
+        let mode = self.choice("Cleaning in background", 0, &[(0, "foreground"), (1, "background")])?;
         let blocks = self.count("Blocks per plane", 2048)?;
         let usable = blocks - ((blocks as f64 * reserve / 100.0) as u64).min(blocks);
         let pages = self.count("Pages per block", 64)?.saturating_sub(1);
@@ -184,20 +181,13 @@ impl Importer<'_> {
         let exported = [planes, elements, pages].iter().fold(usable, |n, &x| n.saturating_mul(x));
         let page_bytes = self.count("Page size", 8)?.saturating_mul(SECTOR);
         keys.set_count("capacity_bytes", exported.saturating_mul(page_bytes));
-        keys.set("ftl.mapping", "page");
-        keys.set("ftl.placement", "static");
-        keys.set("ftl.static_order", "CWDP");
-        keys.set_count("ftl.superpage_planes", 1);
-        keys.set("ftl.gc.policy", policy);
-        keys.set("ftl.gc.mode", "foreground");
-        keys.set("ftl.gc.free_share", low / 100.0);
-        keys.set("ftl.gc.copy_back", true);
-        keys.set("ftl.gc.separate_open_block", false);
-        self.note("the summary page at the end of each block takes no time here; the drive is smaller by its room");
-        self.note(
-            "a page's plane follows from its address; the model takes the plane with the most free pages among those whose \
-             block is younger",
-        );
+        keys.set("ftl.mapping", "element");
+        keys.set_count("ftl.element.stride_pages", self.count("Element stride pages", 1)?);
+        keys.set("ftl.element.allocation_pool", pool);
+        keys.set("ftl.element.block_order", order);
+        keys.set("ftl.element.cleaning_policy", policy);
+        keys.set("ftl.element.cleaning_mode", mode);
+        keys.set("ftl.element.min_free_share", low / 100.0);
         self.note("the model starts full: add --precondition fill to flashwise simulate");
         Ok(())
     }
@@ -213,19 +203,15 @@ impl Importer<'_> {
         keys.set("host.interface", "sata");
         keys.set_count("host.queue_depth", self.count("Max queue length", 20)?.clamp(1, 32));
         keys.set_count("host.link_bytes_per_s", rate.round() as u64);
-        keys.set("host.data_transfer", "whole-request");
         keys.set_count(
             "host.command_latency_ns",
             self.ms("Command overhead", 0.0)? + self.ms("Bus transaction latency", 0.0)?,
         );
         keys.set_count("host.command_issue_ns", 0);
         keys.set_count("host.logical_block_bytes", SECTOR);
-        keys.set_count("host.max_transfer_bytes", 16 << 20);
-        let page_bytes = self.count("Page size", 8)?.saturating_mul(SECTOR);
-        keys.set_count("controller.write_buffer_bytes", page_bytes.saturating_mul(1 << 12).max(32 << 20));
-        keys.set("controller.power_loss_protection", true);
-        keys.set("controller.write_policy", "through");
-        keys.set("controller.unwritten_reads", "flash");
+        keys.set_count("host.max_transfer_bytes", 8 << 20);
+        keys.set_count("controller.write_buffer_bytes", 0);
+        keys.set("controller.power_loss_protection", false);
         keys.set_count("controller.dispatch_ns", 0);
         if self.ssd.number(self.file, "Bulk sector transfer time", 0.0)? > 0.0 {
             self.note("'Bulk sector transfer time' has no effect here; the bus's own time per sector is taken");
@@ -345,15 +331,16 @@ instantiate [ ours ] as OURS
 ";
 
     #[test]
-    fn an_element_becomes_a_channel_that_does_one_operation_at_a_time() {
+    fn elements_keep_their_geometry_their_times_and_their_reserve() {
         let imported = import("ours.parv", DRIVE).unwrap();
         let flash = &imported.device.flash;
         assert_eq!((flash.channels, flash.planes_per_die, flash.page_bytes), (4, 2, 4096));
         assert_eq!((flash.read_ns, flash.program_ns, flash.erase_ns), (30_000, 300_000, 2_000_000));
-        assert_eq!(flash.channel_bytes_per_s, 38_787_879, "528 bytes for 512, 25 ns each");
+        assert_eq!(flash.channel_bytes_per_s, 40_000_000, "25 ns a byte");
         assert_eq!(imported.device.capacity_bytes, 4 * 2 * 80 * 15 * 4096, "one page of a block is the summary");
         assert_eq!(imported.device.host.queue_depth, 10);
-        assert!(imported.notes.iter().any(|note| note.contains("summary page")));
+        assert_eq!(imported.device.ftl.element.min_free_share, 0.05);
+        assert!(imported.notes.iter().any(|note| note.contains("starts full")));
     }
 
     #[test]

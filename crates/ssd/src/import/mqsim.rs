@@ -655,7 +655,7 @@ mod tests {
       <CMD_Suspension_Support>ERASE</CMD_Suspension_Support>
       <Die_No_Per_Chip>1</Die_No_Per_Chip>
       <Plane_No_Per_Die>2</Plane_No_Per_Die>
-      <Block_No_Per_Plane>64</Block_No_Per_Plane>
+      <Block_No_Per_Plane>128</Block_No_Per_Plane>
       <Page_No_Per_Block>32</Page_No_Per_Block>
       <Page_Capacity>4096</Page_Capacity>
     </Flash_Parameter_Set>
@@ -695,7 +695,7 @@ mod tests {
         assert_eq!(flash.channel_bytes_per_s, 333_333_333, "3 ns a byte");
         assert_eq!(device.ftl.static_order.to_string(), "PDCW");
         assert_eq!((device.host.interface, device.host.queue_depth), (Interface::Nvme, 128));
-        let sectors_of_flow = (64.0 * 32.0 * 8.0 * 0.8 / 2.0) as u64;
+        let sectors_of_flow = (128.0 * 32.0 * 8.0 * 0.8 / 2.0) as u64;
         assert_eq!(device.capacity_bytes, 2 * (8 * sectors_of_flow * 512 / 4096 * 4096), "two flows share it");
     }
 
@@ -743,7 +743,7 @@ mod tests {
             ("</Execution_Parameter_Set>", "", "this is no XML"),
             ("<Seed>7</Seed>", "<Seed>7</Seed><Seed>8</Seed>", "second time"),
             ("Ratio>0.2", "Ratio>1.2", "below 1"),
-            ("Plane>64<", "Plane>8<", "ftl."),
+            ("Plane>128<", "Plane>8<", "ftl."),
         ] {
             let error = import(("ssd.xml", &DEVICE.replacen(from, to, 1)), None).unwrap_err().to_string();
             assert!(error.contains(words), "{from}: {error}");
