@@ -6,9 +6,9 @@ mod support;
 
 use flashwise_block::{BlockDevice, ByteSize, Request};
 use flashwise_ssd::config::{
-    AllocationPool, BlockOrder, CacheFlush, CachePolicy, CleaningMode, CleaningPolicy, ElementConfig, Interface, Mapping,
-    MappingCacheConfig, PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder, WriteCacheConfig,
-    WritePolicy,
+    AllocationPool, BlockOrder, CacheFlush, CachePolicy, CleaningMode, CleaningPolicy, ElementConfig, Interface,
+    Mapping, MappingCacheConfig, PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder,
+    WriteCacheConfig, WritePolicy,
 };
 use flashwise_ssd::{DeviceConfig, Preset, SimulatedSsd};
 use proptest::prelude::*;

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Nanos, Operation, Request, execute};
 use flashwise_ssd::config::{
-    AllocationPool, CacheFlush, CachePolicy, CleaningPolicy, DataTransfer, Mapping, MappingCacheConfig, PartialPages, Placement, ReadAheadConfig,
-    ReadCacheConfig, WriteCacheConfig, WritePolicy,
+    AllocationPool, CacheFlush, CachePolicy, CleaningPolicy, DataTransfer, Mapping, MappingCacheConfig, PartialPages,
+    Placement, ReadAheadConfig, ReadCacheConfig, WriteCacheConfig, WritePolicy,
 };
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
