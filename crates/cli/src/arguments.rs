@@ -39,6 +39,8 @@ pub enum Verb {
     Simulate(Box<SimulateArguments>),
     /// Run many simulations: every combination of a few values, on all cores
     Sweep(SweepArguments),
+    /// A published study: what it claims beside what is measured
+    Study(StudyArguments),
     /// Database files that the flashwise VFS laid out
     #[command(subcommand)]
     Sqlite(SqliteAction),
@@ -117,6 +119,29 @@ pub struct FitSqlite {
     /// Leave the trace that was audited here, as CSV for `flashwise audit`; must be new
     #[arg(long, value_name = "FILE")]
     pub save_trace: Option<PathBuf>,
+}
+
+/// Options of `study`.
+#[derive(Debug, Args)]
+pub struct StudyArguments {
+    /// The study
+    #[arg(value_name = "NAME", conflicts_with_all = ["all", "list"])]
+    pub name: Option<String>,
+    /// Every study
+    #[arg(long, conflicts_with = "list")]
+    pub all: bool,
+    /// Names and titles of the studies
+    #[arg(long)]
+    pub list: bool,
+    /// Fewer points and repetitions: less than a minute
+    #[arg(long)]
+    pub quick: bool,
+    /// Seed of every random choice
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write a page with plots here
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
 }
 
 /// Options of `learn`.

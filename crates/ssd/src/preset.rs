@@ -25,9 +25,9 @@ pub static PRESETS: [Preset; 7] = [
     preset!("intel-optane-905p", "NVMe, 3D XPoint, 480 GB: written in place, no erase"),
     preset!("toshiba-xg5", "NVMe, TLC flash, 256 GB: 64 KiB superpages over all channels"),
     preset!("micron-m500", "SATA, MLC flash, 120 GB: 64 KiB superpages over all channels"),
-    preset!("disksim-msr", "DiskSim 4.0's SSD model as shipped, 32 GB: 8 elements, pages of 4 KiB"),
-    preset!("machado-32g", "the same with pages of 64 KiB, 32 GB (Machado et al., ERAD 2015)"),
-    preset!("machado-4g", "the same with pages of 64 KiB, 4 GB (Machado et al., ERAD 2015)"),
+    preset!("disksim-msr", "DiskSim 4.0's SSD model as shipped, 32 GB, pages of 4 KiB"),
+    preset!("machado-32g", "the same, 32 GB, pages of 64 KiB (Machado et al., 2015)"),
+    preset!("machado-4g", "the same, 4 GB, pages of 64 KiB (Machado et al., 2015)"),
 ];
 
 impl Preset {

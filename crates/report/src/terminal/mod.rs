@@ -3,6 +3,7 @@
 mod comparison;
 mod layout;
 mod simulation;
+mod study;
 mod sweep;
 
 use flashwise_audit::Finding;
@@ -62,6 +63,11 @@ pub fn render_sweep(sweep: &Sweep, style: Style) -> String {
 /// What a workload on a simulated drive gave.
 pub fn render_simulation(simulation: &Simulation, style: Style) -> String {
     simulation::render(simulation, style)
+}
+
+/// What a study found.
+pub fn render_study(study: &crate::study::StudyDocument, style: Style) -> String {
+    study::render(study, style)
 }
 
 /// The rules that the profile leaves open.

@@ -27,6 +27,9 @@ pub enum UnwrittenReads {
     Zeros,
     /// A flash read at the place where the page would be, had the drive been filled in order.
     Flash,
+    /// A flash read of the page that the next write to its unit would have gone to, which is the logical page's from
+    /// then on, as if it had been written: what MQSim does. Without a free one it is as `flash`.
+    Allocate,
 }
 
 /// Which page leaves a cache first.
@@ -141,6 +144,10 @@ pub struct ControllerConfig {
     /// Bytes a second from and to the controller's DRAM; 0 (the default) takes no time.
     #[serde(default)]
     pub dram_bytes_per_s: u64,
+    /// What one bank of the DRAM holds open, bytes; a longer access goes over two banks in turn, so that it takes the
+    /// time of every other row. Default: 0, every access goes over one bank.
+    #[serde(default)]
+    pub dram_row_bytes: u64,
     /// Write-back cache; by default there is only the write buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_cache: Option<WriteCacheConfig>,

@@ -152,6 +152,9 @@ pub struct MappingCacheConfig {
     /// idle for long; then it needs no further read, and it is not programmed while the simulation runs. Default no.
     #[serde(default)]
     pub deferred_write_back: bool,
+    /// The logical pages are split into so many ranges of equal length, each with `capacity_bytes` of its own; default 1.
+    #[serde(default = "one")]
+    pub partitions: u32,
 }
 
 impl MappingCacheConfig {
@@ -172,6 +175,7 @@ impl MappingCacheConfig {
         let (capacity, entries) = (self.capacity_bytes, self.capacity_entries());
         let possible = entries > 0 && u32::try_from(entries).is_ok();
         checker.require("ftl.mapping_cache.capacity_bytes", capacity, possible, "it holds 1 to 2^32 entries")?;
+        checker.count("ftl.mapping_cache.partitions", self.partitions, 1024, "there are 1 to 1024 ranges")?;
         let load = self.load_bytes.map_or(logical_page_bytes, u64::from);
         let possible = (1..=logical_page_bytes).contains(&load);
         let reason = format!("a translation page has {logical_page_bytes} bytes");

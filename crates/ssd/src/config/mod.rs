@@ -31,7 +31,8 @@ pub use flash::{CellType, FlashConfig, PageOrder};
 pub use ftl::{FtlConfig, Level, Mapping, MappingCacheConfig, PartialPages, Placement, StaticOrder};
 pub(crate) use gc::EMPTIED_MAX;
 pub use gc::{
-    BadBlocksConfig, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, StaticWearLevelling, WearLevellingConfig,
+    BadBlocksConfig, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, GcTrigger, StaticWearLevelling,
+    WearLevellingConfig,
 };
 pub use host::{Arbitration, ArbitrationWeights, DataTransfer, HostConfig, Interface, QueuePriority};
 pub use reliability::ReliabilityConfig;

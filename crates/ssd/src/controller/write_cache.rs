@@ -329,7 +329,8 @@ impl SimulatedSsd {
             cache.contents.store(entry, span, r);
         }
         let was_hot = cache.hot.as_mut().is_some_and(|hot| hot.written(span.logical_page));
-        let at_once = found.is_none() && cache.flush == CacheFlush::Immediate && !was_hot;
+        let at_once =
+            cache.flush == CacheFlush::Immediate && if cache.hot.is_some() { !was_hot } else { found.is_none() };
         if forced {
             cache.entries[entry].waiters.push(request);
             self.active[request].pending += 1;

@@ -20,8 +20,6 @@ const PCIE_PAYLOAD: u64 = 128;
 const PCIE_OVERHEAD: u64 = 28;
 /// Victims that MQSim empties at the same time in a plane, which is also the least number of free blocks it keeps.
 const CONCURRENT_VICTIMS: u64 = 10;
-/// Most reads of a victim that flashwise has on their way at the same time.
-const MOST_READS_IN_FLIGHT: u64 = 64;
 
 /// Reads `ssdconfig.xml` and, where given, `workload.xml`; each is a name for messages and a text.
 ///
@@ -93,6 +91,8 @@ struct Ssd {
     pages: u64,
     page_bytes: u64,
     over_provisioning: f64,
+    gc_threshold: u64,
+    gc_hard_threshold: u64,
 }
 
 impl Ssd {
@@ -125,6 +125,8 @@ impl Ssd {
             pages: flash.count("Page_No_Per_Block", 256)?,
             page_bytes: flash.count("Page_Capacity", 8192)?,
             over_provisioning: device.number("Overprovisioning_Ratio", 0.07)?,
+            gc_threshold: 0,
+            gc_hard_threshold: 0,
         };
         if ssd.over_provisioning >= 1.0 {
             return Err(device.refused("Overprovisioning_Ratio", &ssd.over_provisioning, "below 1"));
@@ -159,11 +161,16 @@ impl Ssd {
         let (activate, column) = (device.count("Data_Cache_DRAM_tRCD", 13)?, device.count("Data_Cache_DRAM_tCL", 13)?);
         let (rate, burst) =
             (device.count("Data_Cache_DRAM_Data_Rate", 800)?, device.count("Data_Cache_DRAM_Data_Busrt_Size", 1)?);
-        let why = "an access of any length opens one DRAM row here";
-        notes.no_effect(device, &["Data_Cache_DRAM_Row_Size", "Data_Cache_DRAM_tRP"], why)?;
+        let row_bytes = device.count("Data_Cache_DRAM_Row_Size", 8192)?;
+        notes.no_effect(
+            device,
+            &["Data_Cache_DRAM_tRP"],
+            "the next row is made ready beside the present one's data",
+        )?;
         if self.has_cache {
             let burst_ns = (1000 / rate.max(1)).max(1);
             self.set_count("controller.dram_ns_per_access", activate + column);
+            self.set_count("controller.dram_row_bytes", row_bytes);
             self.set_count("controller.dram_bytes_per_s", 2 * burst.max(1) * 1_000_000_000 / burst_ns);
         }
         Ok(())
@@ -187,16 +194,17 @@ impl Ssd {
         if ideal {
             return Ok(());
         }
-        notes.tell(
-            "<CMT_Capacity>: MQSim gives each flow a table of this size, even when it is shared; here all share one",
-        );
-        if !shared {
-            notes.tell("<CMT_Sharing_Mode>: all flows share the cached mapping table");
+        if shared {
+            notes.tell(
+                "<CMT_Sharing_Mode> = SHARED: MQSim gives each flow a table of <CMT_Capacity>, and so does the drive",
+            );
         }
-        let (address_bits, sectors) = (self.physical_pages().ilog2(), (self.page_bytes / SECTOR) as u32);
+        let address_bits = (self.physical_pages() as f64).log2();
+        let sectors = (self.page_bytes / SECTOR) as f64;
+        let bytes = |bits: f64| (bits / 8.0).ceil() as u64;
         self.set_count("ftl.mapping_cache.capacity_bytes", capacity);
-        self.set_count("ftl.mapping_cache.cached_entry_bytes", u64::from((2 * address_bits + sectors).div_ceil(8)));
-        self.set_count("ftl.mapping_cache.stored_entry_bytes", u64::from((address_bits + sectors).div_ceil(8)));
+        self.set_count("ftl.mapping_cache.cached_entry_bytes", bytes(2.0 * address_bits + sectors));
+        self.set_count("ftl.mapping_cache.stored_entry_bytes", bytes(address_bits + sectors));
         self.set_count("ftl.mapping_cache.load_bytes", SECTOR);
         self.set("ftl.mapping_cache.stored_at_start", true);
         self.set("ftl.mapping_cache.deferred_write_back", true);
@@ -221,14 +229,11 @@ impl Ssd {
         self.set("ftl.gc.policy", policy);
         self.set_count("ftl.gc.choices", u64::from(self.blocks.max(2).ilog2()));
         let share = |threshold: f64| (threshold * self.blocks as f64) as u64;
-        let soft = share(device.number("GC_Exec_Threshold", 0.05)?).max(CONCURRENT_VICTIMS);
-        let hard = share(device.number("GC_Hard_Threshold", 0.005)?).max(1);
+        self.gc_threshold = share(device.number("GC_Exec_Threshold", 0.05)?).max(CONCURRENT_VICTIMS);
+        self.gc_hard_threshold = share(device.number("GC_Hard_Threshold", 0.005)?).max(1);
         let preemptible = device.flag("Preemptible_GC_Enabled", true)?;
-        self.set_count("ftl.gc.free_superblocks", soft);
-        self.set_count("ftl.gc.hard_free_superblocks", hard.min(soft.saturating_sub(1)));
-        self.set_count("ftl.gc.concurrent_victims", CONCURRENT_VICTIMS);
-        // MQSim issues all reads of a victim at once.
-        self.set_count("ftl.gc.reads_in_flight", self.pages.clamp(1, MOST_READS_IN_FLIGHT));
+        self.set("ftl.gc.trigger", "superblock-filled");
+        self.set_count("ftl.gc.reads_in_flight", self.pages);
         self.set("ftl.gc.preemptible", preemptible);
         self.set("ftl.gc.copy_back", device.flag("Use_Copyback_for_GC", false)?);
         let schedulers = [("PRIORITY_OUT_OF_ORDER", ()), ("OUT_OF_ORDER", ())];
@@ -344,10 +349,40 @@ impl Ssd {
         (sectors * (1.0 - self.over_provisioning) / flows as f64) as u64
     }
 
-    /// Bytes of the drive that a flow may address, in whole pages.
+    /// Bytes of the drive that a flow may address.
     fn bytes_of_flow(&self, flows: u64) -> u64 {
-        let bytes = self.planes_in_all().saturating_mul(self.sectors_of_flow(flows)).saturating_mul(SECTOR);
-        bytes - bytes % self.page_bytes.max(1)
+        self.planes_in_all().saturating_mul(self.sectors_of_flow(flows)).saturating_mul(SECTOR)
+    }
+
+    /// Bytes from one flow's place to the next one's: as many whole pages on every plane.
+    fn pitch_of_flow(&self, flows: u64) -> u64 {
+        let row = self.planes_in_all().saturating_mul(self.page_bytes).max(1);
+        self.bytes_of_flow(flows).div_ceil(row).saturating_mul(row)
+    }
+
+    /// When a plane collects, how far it lets the host go, and how many victims it takes at a time: as much of what
+    /// MQSim has as there is room for beside the data.
+    fn set_collection(&self, keys: &mut Keys, flows: u64, notes: &mut Notes) {
+        // A plane has an open block for the host and one for collection, and up to two emptied victims.
+        const NOT_HOLDING_DATA: u64 = 4;
+        let data = (self.pitch_of_flow(flows) * flows / self.planes_in_all().max(1) / self.page_bytes.max(1))
+            .div_ceil(self.pages.max(1));
+        let room = self.blocks.saturating_sub(data + NOT_HOLDING_DATA);
+        // MQSim has three blocks of each plane open for each flow, one of them for the page map; here there are two.
+        let aside = (3 * flows).saturating_sub(2);
+        let wanted = self.gc_threshold + aside;
+        let free = wanted.min(room).max(2);
+        let victims = (room + 1).saturating_sub(free).clamp(1, CONCURRENT_VICTIMS);
+        if free < wanted || victims < CONCURRENT_VICTIMS {
+            notes.tell(format!(
+                "<Overprovisioning_Ratio>: beside the data a plane has room for {free} free blocks and {victims} victims at \
+                 a time, not for MQSim's {wanted} and {CONCURRENT_VICTIMS}; its garbage collection will differ"
+            ));
+        }
+        keys.set_count("ftl.gc.free_superblocks", free);
+        keys.set_count("ftl.gc.host_reserve_superblocks", (CONCURRENT_VICTIMS + aside).min(free - 1));
+        keys.set_count("ftl.gc.hard_free_superblocks", self.gc_hard_threshold.min(free - 1));
+        keys.set_count("ftl.gc.concurrent_victims", victims);
     }
 
     fn device(
@@ -359,7 +394,11 @@ impl Ssd {
     ) -> Result<DeviceConfig, ImportError> {
         let mut keys = Keys::default();
         keys.set("name", format!("MQSim: {file}"));
-        keys.set_count("capacity_bytes", self.bytes_of_flow(flows).saturating_mul(flows));
+        keys.set_count("capacity_bytes", self.pitch_of_flow(flows).saturating_mul(flows));
+        self.set_collection(&mut keys, flows, notes);
+        if self.keys.iter().any(|(path, _)| path.starts_with("ftl.mapping_cache.")) {
+            keys.set_count("ftl.mapping_cache.partitions", flows);
+        }
         self.set_host(&mut keys, flows, notes);
         self.set_controller(&mut keys, caching.unwrap_or(Caching::Write), notes);
         for (path, value) in [
@@ -383,7 +422,7 @@ impl Ssd {
     }
 
     fn set_host(&self, keys: &mut Keys, flows: u64, notes: &mut Notes) {
-        // Doorbells of 8 ns, a read request of 8 ns, a submission entry of 25 ns and a completion entry of 11 ns.
+        // Doorbells of both queues, 8 ns each, a read request of 8 ns, a submission entry of 25 ns and a completion entry of 11 ns.
         for (path, ns) in [
             ("host.command_latency_ns", 24),
             ("host.command_fetch_ns", 25),
@@ -412,13 +451,14 @@ impl Ssd {
     }
 
     fn set_controller(&self, keys: &mut Keys, caching: Caching, notes: &mut Notes) {
-        let pages = self.planes_in_all().max(2);
+        let writes = self.has_cache && matches!(caching, Caching::Write | Caching::Both);
+        // With the cache, one page a plane is on its way to flash; without it, whatever the host's queues hold.
+        let pages = if writes { self.planes_in_all().max(2) } else { 1 << 30 };
         keys.set_count("controller.write_buffer_bytes", pages.saturating_mul(self.page_bytes));
         keys.set("controller.power_loss_protection", true);
-        keys.set("controller.unwritten_reads", "flash");
+        keys.set("controller.unwritten_reads", "allocate");
         keys.set_count("controller.dispatch_ns", 0);
         let cache_bytes = self.cache_bytes - self.cache_bytes % self.page_bytes.max(1);
-        let writes = self.has_cache && matches!(caching, Caching::Write | Caching::Both);
         if writes {
             keys.set_count("controller.write_cache.bytes", cache_bytes);
             keys.set("controller.write_cache.flush", "immediate");
@@ -550,14 +590,14 @@ impl FlowTags {
     }
 
     fn flow(self, index: u64, flows: u64, ssd: &Ssd) -> Flow {
-        let own = ssd.bytes_of_flow(flows);
+        let (own, pitch) = (ssd.bytes_of_flow(flows), ssd.pitch_of_flow(flows));
         let mut flow = match self.kind {
             FlowKind::Trace { path, repeat } => {
                 let mut trace = TraceReplay::new(path, TraceFormat::Mqsim);
                 (trace.repeat, trace.fold) = (repeat, true);
                 Flow::replay("", trace)
             }
-            FlowKind::Synthetic(tags) => tags.flow(index * own, own),
+            FlowKind::Synthetic(tags) => tags.flow(index * pitch, own),
         };
         (flow.name, flow.priority) = (format!("flow-{}", index + 1), self.priority);
         flow
