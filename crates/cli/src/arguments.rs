@@ -243,26 +243,46 @@ pub struct SimulateArguments {
     #[arg(long, value_enum, conflicts_with = "workload", help_heading = "A workload like fio's")]
     pub rw: Option<Rw>,
     /// As fio's option: size of a request
-    #[arg(long, value_name = "SIZE", default_value = "4k", requires = "rw", help_heading = "A workload like fio's")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "4k",
+        requires = "rw",
+        conflicts_with = "workload",
+        help_heading = "A workload like fio's"
+    )]
     pub bs: ByteSize,
     /// As fio's option: requests in flight
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "rw", help_heading = "A workload like fio's")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        requires = "rw",
+        conflicts_with = "workload",
+        help_heading = "A workload like fio's"
+    )]
     pub iodepth: u32,
     /// As fio's option: bytes of the drive that are touched, from its start; without --runtime also how many are moved
-    #[arg(long, value_name = "SIZE", requires = "rw", help_heading = "A workload like fio's")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        requires = "rw",
+        conflicts_with = "workload",
+        help_heading = "A workload like fio's"
+    )]
     pub size: Option<ByteSize>,
     /// As fio's option: how long, on the drive's clock; the same as --duration
     #[arg(
         long,
         value_name = "TIME",
         requires = "rw",
-        conflicts_with = "duration",
+        conflicts_with_all = ["workload", "duration"],
         help_heading = "A workload like fio's"
     )]
     pub runtime: Option<Nanos>,
     /// As fio's option: percent of reads with --rw rw and randrw
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(0..=100))]
-    #[arg(requires = "rw", help_heading = "A workload like fio's")]
+    #[arg(requires = "rw", conflicts_with = "workload", help_heading = "A workload like fio's")]
     pub rwmixread: u8,
     /// What is on the drive before
     #[arg(long, value_enum, default_value_t = PreconditionName::Empty)]

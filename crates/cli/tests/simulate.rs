@@ -150,7 +150,7 @@ fn what_cannot_be_simulated_gets_one_line_with_the_way_out() {
         (1, &["simulate", "samsung-960-evo", "bad.toml"], "request"),
         (2, &["simulate", "samsung-960-evo", "mix.toml", "--fold"], "--fold"),
         (2, &["simulate", "samsung-960-evo", "mix.toml", "--rw", "read"], "cannot be used"),
-        (2, &["simulate", "samsung-960-evo", "mix.toml", "--bs", "4k"], "--rw"),
+        (2, &["simulate", "samsung-960-evo", "mix.toml", "--bs", "4k"], "cannot be used"),
         (2, &["simulate", "samsung-960-evo", "mix.toml", "--interval", "1ns"], "take a longer one"),
         (1, &["simulate", "samsung-960-evo", "--rw", "read", "--requests", "1", "--bs", "4m"], "2 MiB at once"),
         (1, &["simulate", "samsung-960-evo", "mix.toml", "--report", "/proc/none"], "/proc/none"),
