@@ -290,13 +290,14 @@ impl SimulatedSsd {
             match self.ftl.relocate(from, cause) {
                 Relocation::NotValid => {}
                 Relocation::Moved(placement, logical_page) => {
-                    self.mapping_moved(logical_page);
                     self.payload.relocate(from, placement.slot);
                     let generation = self.ftl.superpages[placement.superpage].generation;
                     self.collectors[unit as usize].filled_generation[stream as usize] = generation;
                     if placement.full {
                         self.program_superpage(placement.superpage);
                     }
+                    // A changed translation page may go to the same stream, so what is full is closed first.
+                    self.mapping_moved(logical_page);
                 }
                 Relocation::NoRoom => {
                     if let Some(reading) = self.victim(unit, victim).and_then(|c| c.rows.get_mut(at)) {
