@@ -82,6 +82,13 @@ impl From<SimulationError> for Failure {
     }
 }
 
+impl From<flashwise_studies::StudyError> for Failure {
+    fn from(error: flashwise_studies::StudyError) -> Self {
+        let code = if matches!(error, flashwise_studies::StudyError::Unknown { .. }) { USAGE } else { ERROR };
+        Self { message: error.to_string(), code }
+    }
+}
+
 impl From<SqliteError> for Failure {
     fn from(error: SqliteError) -> Self {
         match error {

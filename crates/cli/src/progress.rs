@@ -20,17 +20,44 @@ pub struct Bar {
 impl Bar {
     /// A bar on stderr if that is a terminal, and a listener to Ctrl-C.
     pub fn new() -> Self {
-        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(TICKS) } else { ProgressBar::hidden() };
-        let template = "{elapsed_precise} [{bar:30}] {percent:>3} % {msg} (ETA {eta})";
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("=> "));
-        }
+        let bar = new_bar();
         let interrupted = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&interrupted);
         // Without a handler Ctrl-C still ends the program; only the cleaning up is then left to the system.
         let _ = ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed));
         Self { bar, stage: String::new(), interrupted }
     }
+}
+
+/// A bar that several threads advance; Ctrl-C ends the program.
+pub struct SharedBar(ProgressBar);
+
+/// A bar on stderr if that is a terminal.
+pub fn shared_bar() -> SharedBar {
+    SharedBar(new_bar())
+}
+
+impl SharedBar {
+    /// Shows how far a stage is, 0 to 1.
+    pub fn show(&self, stage: &str, fraction: f64) {
+        self.0.set_message(stage.to_owned());
+        self.0.set_position((fraction.clamp(0.0, 1.0) * TICKS as f64) as u64);
+    }
+}
+
+impl Drop for SharedBar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+fn new_bar() -> ProgressBar {
+    let bar = if std::io::stderr().is_terminal() { ProgressBar::new(TICKS) } else { ProgressBar::hidden() };
+    let template = "{elapsed_precise} [{bar:30}] {percent:>3} % {msg} (ETA {eta})";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
 }
 
 impl Drop for Bar {

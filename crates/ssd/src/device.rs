@@ -10,6 +10,7 @@ use flashwise_block::{
 use crate::config::{DeviceConfig, Mapping};
 use crate::controller::collection::UnitCollector;
 use crate::controller::dram::Dram;
+use crate::controller::element::WholeRequestLink;
 use crate::controller::read::RowRead;
 use crate::controller::read_ahead::ReadAhead;
 use crate::controller::read_cache::{ReadCache, ReadCacheCounters};
@@ -21,6 +22,7 @@ use crate::error::SsdError;
 use crate::event::{Event, EventQueue};
 use crate::flash::{Finished, FlashAddress, FlashArray, Owner, Statistics};
 use crate::ftl::blocks::{BlockFtl, BlockSpace, Fast, Replacement, Step};
+use crate::ftl::element::{CleaningStatistics, Elements};
 use crate::ftl::geometry::Geometry;
 use crate::ftl::mapping_cache::MappingCache;
 use crate::ftl::sectors::Sectors;
@@ -71,6 +73,9 @@ pub struct SimulatedSsd {
     pub(crate) translator: Option<Translator>,
     /// The FTL where it maps blocks.
     pub(crate) blocks: Option<Box<dyn BlockFtl + Send>>,
+    /// The elements where they map pages by themselves.
+    pub(crate) elements: Option<Box<Elements>>,
+    pub(crate) link: WholeRequestLink,
     pub(crate) flash: FlashArray,
     pub(crate) payload: Payload,
     /// What a power cut would leave, where that is asked for.
@@ -93,7 +98,8 @@ fn translator(config: &DeviceConfig) -> Option<Translator> {
     let (pages, entries) = (config.logical_pages() as u32, cache.entries_per_page(config) as u32);
     let capacity = cache.capacity_entries() as u32;
     let load_bytes = cache.load_bytes.unwrap_or(config.ftl.logical_page_bytes as u32);
-    let cache = MappingCache::new(pages, entries, capacity, cache.stored_at_start, cache.deferred_write_back);
+    let room = (capacity, cache.partitions);
+    let cache = MappingCache::new(pages, entries, room, cache.stored_at_start, cache.deferred_write_back);
     Some(Translator::new(cache, pages, load_bytes))
 }
 
@@ -101,9 +107,32 @@ fn translator(config: &DeviceConfig) -> Option<Translator> {
 fn block_ftl(config: &DeviceConfig, geometry: &Geometry) -> Option<Box<dyn BlockFtl + Send>> {
     let space = || BlockSpace::new(geometry, config.capacity_bytes / config.ftl.logical_page_bytes);
     match config.ftl.mapping {
-        Mapping::Page | Mapping::InPlace => None,
+        Mapping::Page | Mapping::InPlace | Mapping::Element => None,
         Mapping::Block => Some(Box::new(Replacement::new(space(), config.ftl.replacement_blocks))),
         Mapping::Fast => Some(Box::new(Fast::new(space(), config.ftl.log_blocks))),
+    }
+}
+
+/// P/E cycles that the blocks of a drive have left.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RemainingLife {
+    /// Of the most worn block.
+    pub least: u32,
+    /// Of the least worn block.
+    pub most: u32,
+    /// Mean over all blocks.
+    pub mean: f64,
+    /// Standard deviation over all blocks (n − 1).
+    pub deviation: f64,
+}
+
+impl RemainingLife {
+    fn of(lives: impl Iterator<Item = u32> + Clone) -> Self {
+        let count = lives.clone().count() as f64;
+        let mean = lives.clone().map(f64::from).sum::<f64>() / count;
+        let squares: f64 = lives.clone().map(|life| (f64::from(life) - mean).powi(2)).sum();
+        let (least, most) = (lives.clone().min().unwrap_or(0), lives.max().unwrap_or(0));
+        Self { least, most, mean, deviation: (squares / (count - 1.0).max(1.0)).sqrt() }
     }
 }
 
@@ -116,7 +145,7 @@ impl SimulatedSsd {
         config.check(&config.name)?;
         let ftl = match config.ftl.mapping {
             Mapping::Page => Ftl::new(&config, seed),
-            Mapping::InPlace => Ftl::idle(&config, Geometry::trivial()),
+            Mapping::InPlace | Mapping::Element => Ftl::idle(&config, Geometry::trivial()),
             Mapping::Block | Mapping::Fast => Ftl::idle(&config, Geometry::new(&config)),
         };
         let blocks = block_ftl(&config, &ftl.geometry);
@@ -170,6 +199,8 @@ impl SimulatedSsd {
             bytes_of_die: vec![0; ftl.geometry.dies_per_unit as usize],
             scratch_steps: Vec::new(),
             translator: translator(&config),
+            elements: (config.ftl.mapping == Mapping::Element).then(|| Box::new(Elements::new(&config, seed))),
+            link: WholeRequestLink::default(),
             ftl,
             blocks,
             config,
@@ -207,9 +238,10 @@ impl SimulatedSsd {
         fn span(counts: impl Iterator<Item = u32> + Clone) -> (u32, u32) {
             (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0))
         }
-        match &self.blocks {
-            Some(blocks) => span(blocks.space().erase_counts()),
-            None => span(self.ftl.superblocks.blocks.iter().map(|block| block.erase_count)),
+        match (&self.blocks, &self.elements) {
+            (Some(blocks), _) => span(blocks.space().erase_counts()),
+            (_, Some(_)) => span(self.element_erase_counts()),
+            _ => span(self.ftl.superblocks.blocks.iter().map(|block| block.erase_count)),
         }
     }
 
@@ -226,6 +258,7 @@ impl SimulatedSsd {
         match &self.blocks {
             _ if self.is_in_place() => {}
             Some(blocks) => blocks.space().erase_counts().for_each(&mut count),
+            None if self.elements.is_some() => self.element_erase_counts().for_each(&mut count),
             None => self.ftl.superblocks.blocks.iter().for_each(|block| count(block.erase_count)),
         }
         histogram
@@ -233,6 +266,9 @@ impl SimulatedSsd {
 
     /// Logical pages that are mapped, and the sum of what the superblocks count as valid: the same number.
     pub fn mapped_and_valid_pages(&self) -> (u64, u64) {
+        if let Some(elements) = &self.elements {
+            return elements.mapped_and_valid_pages();
+        }
         let valid = self.ftl.superblocks.blocks.iter().map(|block| u64::from(block.valid)).sum();
         (self.ftl.mapped_pages(), valid)
     }
@@ -243,15 +279,27 @@ impl SimulatedSsd {
         self.buffer.used_bytes + u64::from(cached) * self.page.bytes()
     }
 
+    /// What cleaning has done in a drive of elements; `None` for other drives.
+    pub fn cleaning_statistics(&self) -> Option<CleaningStatistics> {
+        self.elements.as_ref().map(|elements| elements.statistics())
+    }
+
+    /// What the blocks of a drive of elements have left of their lives: smallest, largest, mean, and standard deviation;
+    /// `None` for other drives.
+    pub fn remaining_life(&self) -> Option<RemainingLife> {
+        self.elements.as_ref().map(|elements| RemainingLife::of(elements.lives()))
+    }
+
     /// Checks the invariants of the whole drive; takes time proportional to its size.
     ///
     /// # Errors
     /// Says which one is broken: each logical page maps to one valid slot and back; valid counts are those of the map;
     /// what the write buffer counts is what is not on flash.
     pub fn check_invariants(&self) -> Result<(), String> {
-        match &self.blocks {
-            Some(blocks) => blocks.space().check()?,
-            None => self.ftl.check()?,
+        match (&self.blocks, &self.elements) {
+            (Some(blocks), _) => blocks.space().check()?,
+            (_, Some(elements)) => elements.check()?,
+            _ => self.ftl.check()?,
         }
         let superpages = self.ftl.host_superpages().iter();
         let buffered: u64 = superpages.map(|&superpage| u64::from(self.ftl.superpages[superpage].held_bytes)).sum();
@@ -271,9 +319,10 @@ impl SimulatedSsd {
 
     /// Whether no logical page has a place yet.
     pub(crate) fn is_unmapped(&self) -> bool {
-        match &self.blocks {
-            Some(blocks) => blocks.space().is_empty(),
-            None => self.ftl.is_empty(),
+        match (&self.blocks, &self.elements) {
+            (Some(blocks), _) => blocks.space().is_empty(),
+            (_, Some(elements)) => elements.is_empty(),
+            _ => self.ftl.is_empty(),
         }
     }
 
@@ -291,20 +340,22 @@ impl SimulatedSsd {
 
     /// The slot whose bytes are a logical page's.
     pub(crate) fn slot_of(&self, logical_page: u32) -> Option<u32> {
-        match &self.blocks {
-            Some(blocks) => blocks.space().slot_of(logical_page),
-            None if self.is_in_place() => Some(logical_page),
-            None => self.ftl.slot_of(logical_page),
+        match (&self.blocks, &self.elements) {
+            (Some(blocks), _) => blocks.space().slot_of(logical_page),
+            (_, Some(elements)) => elements.slot_of(logical_page),
+            _ if self.is_in_place() => Some(logical_page),
+            _ => self.ftl.slot_of(logical_page),
         }
     }
 
     /// Forgets a logical page; gives the slot whose bytes go with it.
     pub(crate) fn forget(&mut self, logical_page: u32) -> Option<u32> {
         let in_place = self.is_in_place();
-        match &mut self.blocks {
-            Some(blocks) => blocks.space_mut().trim(logical_page),
-            None if in_place => Some(logical_page),
-            None => self.ftl.trim(logical_page),
+        match (&mut self.blocks, &mut self.elements) {
+            (Some(blocks), _) => blocks.space_mut().trim(logical_page),
+            (_, Some(elements)) => elements.trim(logical_page),
+            _ if in_place => Some(logical_page),
+            _ => self.ftl.trim(logical_page),
         }
     }
 
@@ -325,6 +376,14 @@ impl SimulatedSsd {
             self.in_drive += 1;
             self.active[request].taken_ns = self.now_ns;
             let ready_ns = self.host.take_command(self.now_ns);
+            if self.elements.is_some() {
+                self.active[request].ready_ns = ready_ns;
+                match ready_ns == self.now_ns {
+                    true => self.start(request),
+                    false => self.events.schedule(ready_ns, Event::Command { request }),
+                }
+                continue;
+            }
             if let Some(range) = self.range_of(request) {
                 let [before, last] = self.expected;
                 self.expected = [last, range.first_page()];
@@ -356,6 +415,9 @@ impl SimulatedSsd {
 
     fn start_translated(&mut self, request: u32, operation: Operation) {
         match (operation, self.config.ftl.mapping) {
+            (Operation::Read | Operation::Write | Operation::WriteZeroes, Mapping::Element) => {
+                self.element_command(request)
+            }
             (Operation::Read, _) => self.start_read(request),
             (Operation::Write | Operation::WriteZeroes, Mapping::Page | Mapping::Block | Mapping::Fast) => {
                 self.start_write(request)
@@ -369,12 +431,33 @@ impl SimulatedSsd {
 
     /// All is done for a request that is no read: the host is told, once the DRAM and the link have done their part.
     pub(crate) fn finish(&mut self, request: u32) {
-        let ready_ns = self.active[request].finish_ns.max(self.now_ns);
-        let posted_ns = self.host.post_completion(ready_ns);
+        if self.waits_for_dram(request) {
+            return;
+        }
+        let posted_ns = self.host.post_completion(self.now_ns);
         if posted_ns > self.now_ns {
             self.events.schedule(posted_ns, Event::Completed { request });
         } else {
             self.complete(request);
+        }
+    }
+
+    /// Whether a request's part in DRAM takes longer than the rest; then its end is told by an event, so that nothing
+    /// that comes before it finds the link taken.
+    pub(crate) fn waits_for_dram(&mut self, request: u32) -> bool {
+        let ready_ns = self.active[request].finish_ns;
+        let waits = ready_ns > self.now_ns;
+        if waits {
+            self.events.schedule(ready_ns, Event::InMemory { request });
+        }
+        waits
+    }
+
+    /// A request's part in DRAM has ended.
+    fn in_memory(&mut self, request: u32) {
+        match self.active[request].request.as_ref().map(|r| r.operation) {
+            Some(Operation::Read) => self.send_read(request),
+            _ => self.finish(request),
         }
     }
 
@@ -431,6 +514,9 @@ impl SimulatedSsd {
             Event::Dispatch { request } => return self.dispatch(request),
             Event::Completed { request } => return self.complete(request),
             Event::WriteBack { entry } => return self.cached_page_read(entry),
+            Event::LinkFree { request } => return self.link_free(request),
+            Event::ElementsDone { request } => return self.elements_done(request),
+            Event::InMemory { request } => return self.in_memory(request),
             Event::ArrayDone { die } => self.flash.array_done(die, self.now_ns, &mut self.events),
             Event::TransferDone { channel } => self.flash.transfer_done(channel, self.now_ns, &mut self.events),
             Event::Decoded { op } => Some(self.flash.decoded(op, self.now_ns)),
@@ -445,6 +531,7 @@ impl SimulatedSsd {
         match self.config.ftl.mapping {
             Mapping::Page => self.enqueue_write(request),
             Mapping::InPlace => self.program_in_place(request),
+            Mapping::Element => {}
             Mapping::Block | Mapping::Fast => self.write_block_mapped(request),
         }
     }
@@ -516,6 +603,14 @@ impl SimulatedSsd {
         self.handle(event);
         self.flash.settle(self.now_ns, &mut self.events);
         true
+    }
+}
+
+impl SimulatedSsd {
+    /// P/E cycles of each block of a drive of elements.
+    fn element_erase_counts(&self) -> impl Iterator<Item = u32> + Clone {
+        let lifetime = self.config.ftl.element.lifetime_erasures;
+        self.elements.iter().flat_map(|elements| elements.lives()).map(move |life| lifetime - life)
     }
 }
 

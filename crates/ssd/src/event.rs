@@ -62,6 +62,12 @@ events! {
     Decoded { op } = 5,
     /// A page that leaves the write cache has been read from DRAM.
     WriteBack { entry } = 6,
+    /// A request's data has crossed the link of a drive of elements.
+    LinkFree { request } = 7,
+    /// The elements have done a request.
+    ElementsDone { request } = 8,
+    /// A request's part in DRAM has ended, behind the rest of it.
+    InMemory { request } = 9,
 }
 
 /// Kinds of events with a lane of their own: those with the codes below this.

@@ -19,6 +19,11 @@ impl SimulatedSsd {
         match self.config().ftl.mapping {
             Mapping::Page => self.ftl.fill_in_order(pages),
             Mapping::InPlace => {}
+            Mapping::Element => {
+                if let Some(elements) = &mut self.elements {
+                    elements.fill_in_block_order();
+                }
+            }
             Mapping::Block | Mapping::Fast => {
                 let mut steps = Vec::new();
                 let Some(blocks) = &mut self.blocks else { return Ok(()) };

@@ -20,11 +20,14 @@ macro_rules! preset {
 }
 
 /// All presets, in the order in which they are listed.
-pub static PRESETS: [Preset; 4] = [
+pub static PRESETS: [Preset; 7] = [
     preset!("samsung-960-evo", "NVMe, TLC flash, 500 GB: 64 KiB chunks, one channel each"),
     preset!("intel-optane-905p", "NVMe, 3D XPoint, 480 GB: written in place, no erase"),
     preset!("toshiba-xg5", "NVMe, TLC flash, 256 GB: 64 KiB superpages over all channels"),
     preset!("micron-m500", "SATA, MLC flash, 120 GB: 64 KiB superpages over all channels"),
+    preset!("disksim-msr", "DiskSim 4.0's SSD model as shipped, 32 GB, pages of 4 KiB"),
+    preset!("machado-32g", "the same, 32 GB, pages of 64 KiB (Machado et al., 2015)"),
+    preset!("machado-4g", "the same, 4 GB, pages of 64 KiB (Machado et al., 2015)"),
 ];
 
 impl Preset {

@@ -6,9 +6,10 @@ mod support;
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Operation, Request};
 use flashwise_ssd::config::{
-    BadBlocksConfig, CacheFlush, CachePolicy, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, Interface, Mapping,
-    MappingCacheConfig, PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder, StaticWearLevelling,
-    WearLevellingConfig, WriteCacheConfig, WritePolicy,
+    AllocationPool, BadBlocksConfig, BlockOrder, CacheFlush, CachePolicy, CleaningMode, CleaningPolicy,
+    DynamicWearLevelling, ElementConfig, GcConfig, GcMode, GcPolicy, Interface, Mapping, MappingCacheConfig,
+    PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder, StaticWearLevelling, WearLevellingConfig,
+    WriteCacheConfig, WritePolicy,
 };
 use flashwise_ssd::{DeviceConfig, Preset, SimulatedSsd};
 use proptest::prelude::*;
@@ -56,7 +57,10 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
     let placement =
         prop::sample::select(vec![Placement::Stripe, Placement::Static, Placement::RoundRobin, Placement::LeastLoaded]);
     let ftl = (placement, prop::sample::select(StaticOrder::all()), any::<bool>(), 0_u32..3);
-    let mapping = (prop::sample::select(vec![Mapping::Page, Mapping::Page, Mapping::Block, Mapping::Fast]), 0_u64..300);
+    let mapping = (
+        prop::sample::select(vec![Mapping::Page, Mapping::Page, Mapping::Block, Mapping::Fast, Mapping::Element]),
+        0_u64..300,
+    );
     let reclaiming = (gc(), wear(), mapping);
     (groups, shape, rest, ftl, reclaiming).prop_map(|(groups, shape, rest, ftl, (gc, (levelling, bad), mapping))| {
         let (fill, plp, sata, depth, buffer, stripe) = rest;
@@ -87,6 +91,13 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
         config.controller.write_buffer_bytes = (128 << 10) + 2 * open + buffer * 65536;
         let usable = config.raw_bytes() as f64 * f64::from(shape.1.saturating_sub(keep)) / f64::from(shape.1);
         config.capacity_bytes = ((usable * fill) as u64 / page * page).max(page);
+        if mapping.0 == Mapping::Element {
+            (config.flash.channels, config.flash.array_time_jitter) = (groups.0 * groups.1, 0.0);
+            (config.flash.chips_per_channel, config.flash.dies_per_chip) = (1, 1);
+            config.ftl.element = element(keep, mapping.1);
+            let row = config.ftl.element.row_bytes(&config).max(1);
+            config.capacity_bytes = row * ((f64::from(shape.1) * fill) as u64).max(1);
+        }
         config
     })
 }
@@ -117,6 +128,22 @@ fn superblocks_kept(config: &DeviceConfig) -> u32 {
     let levels = config.ftl.wear_levelling.static_ == StaticWearLevelling::Threshold;
     let open_for_cold = u32::from(migrates || levels);
     config.gc_threshold() + 4 + open_for_cold + gc.concurrent_victims - 1 + config.factory_bad_superblocks()
+}
+
+/// Elements of every kind, which do not wear out so soon.
+fn element(keep: u32, kind: u64) -> ElementConfig {
+    ElementConfig {
+        stride_pages: 1 + keep % 2,
+        allocation_pool: if kind % 2 == 0 { AllocationPool::Element } else { AllocationPool::Plane },
+        block_order: if kind % 3 == 0 { BlockOrder::Concatenated } else { BlockOrder::Interleaved },
+        summary_pages_per_block: keep % 3,
+        min_free_share: f64::from(keep) / 20.0,
+        cleaning_policy: if kind % 5 < 2 { CleaningPolicy::Greedy } else { CleaningPolicy::WearAware },
+        cleaning_mode: if kind % 7 < 3 { CleaningMode::Foreground } else { CleaningMode::Background },
+        cleanings_per_operation_max: (kind % 11 < 2).then_some(1),
+        lifetime_erasures: 100_000,
+        ..ElementConfig::default()
+    }
 }
 
 /// A small drive with any of the caches, and several queues.

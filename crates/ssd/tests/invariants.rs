@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Nanos, Operation, Request, execute};
 use flashwise_ssd::config::{
-    CacheFlush, CachePolicy, DataTransfer, Mapping, MappingCacheConfig, PartialPages, Placement, ReadAheadConfig,
-    ReadCacheConfig, WriteCacheConfig, WritePolicy,
+    AllocationPool, CacheFlush, CachePolicy, CleaningPolicy, DataTransfer, Mapping, MappingCacheConfig, PartialPages,
+    Placement, ReadAheadConfig, ReadCacheConfig, WriteCacheConfig, WritePolicy,
 };
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
@@ -37,6 +37,9 @@ fn small_drives() -> Vec<DeviceConfig> {
         writing_through(knowing_sectors(plane_by_plane(Placement::LeastLoaded))),
         reading_ahead(tiny("toshiba-xg5", ByteSize::mib(7), 13, 4)),
         reading_ahead(with_write_cache(plane_by_plane(Placement::Static), CacheFlush::WhenFull)),
+        of_elements(CleaningPolicy::Greedy, AllocationPool::Element),
+        of_elements(CleaningPolicy::WearAware, AllocationPool::Element),
+        of_elements(CleaningPolicy::WearAware, AllocationPool::Plane),
         tiny("micron-m500", ByteSize(3 << 20), 12, 8),
         xpoint,
     ]
@@ -116,6 +119,21 @@ fn mapping_blocks(mapping: Mapping) -> DeviceConfig {
     let mut config = plane_by_plane(Placement::Static);
     config.ftl.mapping = mapping;
     config.check("mapping blocks").unwrap();
+    config
+}
+
+/// A drive of three elements with 24 blocks each that clean by themselves and wear visibly.
+fn of_elements(policy: CleaningPolicy, pool: AllocationPool) -> DeviceConfig {
+    let mut config = DeviceConfig::preset("disksim-msr").unwrap();
+    (config.flash.channels, config.flash.planes_per_die) = (3, 2);
+    (config.flash.blocks_per_plane, config.flash.pages_per_block) = (12, 5);
+    config.host.max_transfer_bytes = ByteSize::kib(256).bytes();
+    config.host.command_latency_ns = 1_000;
+    config.ftl.element.min_free_share = 0.1;
+    (config.ftl.element.cleaning_policy, config.ftl.element.allocation_pool) = (policy, pool);
+    config.ftl.element.lifetime_erasures = 3_000;
+    config.capacity_bytes = 8 * config.ftl.element.row_bytes(&config);
+    config.check("of elements").unwrap();
     config
 }
 

@@ -7,6 +7,8 @@ pub mod generate;
 pub mod learn;
 pub mod simulate;
 pub mod sqlite;
+pub mod study;
+pub mod sweep;
 
 use std::path::Path;
 

@@ -4,6 +4,7 @@ mod comparison;
 mod plots;
 mod shell;
 mod simulation;
+mod study;
 mod tables;
 
 use flashwise_profile::DeviceProfile;
@@ -19,6 +20,11 @@ pub fn comparison_page(comparison: &Comparison) -> String {
 /// The page of one simulation: the figures, then how they came about over time.
 pub fn simulation_page(simulation: &Simulation) -> String {
     simulation::page(simulation)
+}
+
+/// The page of one study: claims, then measurements.
+pub fn study_page(study: &crate::study::StudyDocument) -> String {
+    study::page(study)
 }
 
 /// The page of one drive.

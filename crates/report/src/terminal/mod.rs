@@ -3,10 +3,13 @@
 mod comparison;
 mod layout;
 mod simulation;
+mod sweep;
+mod study;
 
 use flashwise_audit::Finding;
 use flashwise_profile::{DeviceProfile, Verdict};
 use flashwise_ssd::simulation::Simulation;
+use flashwise_ssd::sweep::Sweep;
 use flashwise_tune::Comparison;
 
 use crate::text::{findings, parameters};
@@ -52,9 +55,19 @@ pub fn render_comparison(comparison: &Comparison, style: Style) -> String {
     comparison::render(comparison, style)
 }
 
+/// What many simulations gave, a line each.
+pub fn render_sweep(sweep: &Sweep, style: Style) -> String {
+    sweep::render(sweep, style)
+}
+
 /// What a workload on a simulated drive gave.
 pub fn render_simulation(simulation: &Simulation, style: Style) -> String {
     simulation::render(simulation, style)
+}
+
+/// What a study found.
+pub fn render_study(study: &crate::study::StudyDocument, style: Style) -> String {
+    study::render(study, style)
 }
 
 /// The rules that the profile leaves open.

@@ -39,7 +39,7 @@ impl SimulatedSsd {
     }
 
     /// Brings a page's content to its new slot: the old version, and over it what the host wrote.
-    fn store_at(&mut self, request: u32, slot: u32, span: PageSpan, old: Option<u32>) {
+    pub(crate) fn store_at(&mut self, request: u32, slot: u32, span: PageSpan, old: Option<u32>) {
         self.payload.discard(slot);
         match old {
             Some(old) if span.is_whole() => self.payload.discard(old),

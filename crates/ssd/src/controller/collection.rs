@@ -18,7 +18,7 @@
 //!
 //! Wear levelling and retirement ([`mod@super::retirement`]) empty superblocks in the same way.
 
-use crate::config::{EMPTIED_MAX, GcMode};
+use crate::config::{EMPTIED_MAX, GcMode, GcTrigger};
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
 use crate::ftl::{Cause, Relocation, Stream};
@@ -121,9 +121,39 @@ impl SimulatedSsd {
             }
             return;
         }
+        if self.config.ftl.gc.trigger == GcTrigger::SuperblockFilled {
+            return self.collect_for_filled(unit);
+        }
         let in_background = self.config.ftl.gc.mode == GcMode::Background;
         let is_needed = in_background || self.ftl.is_held(unit) || !self.collectors[unit as usize].failing.is_empty();
         while is_needed && self.collect_one(unit) {}
+    }
+
+    /// Starts one collection for each superblock that was filled, and one where the host could not go on without.
+    fn collect_for_filled(&mut self, unit: u32) {
+        for _ in 0..self.ftl.take_filled(unit) {
+            self.collect_beside_others(unit);
+        }
+        if self.ftl.is_below_host_reserve(unit) && self.collectors[unit as usize].is_idle() {
+            self.collect_beside_others(unit);
+        }
+    }
+
+    /// Starts one collection if the unit is low, whatever is under way.
+    fn collect_beside_others(&mut self, unit: u32) {
+        let collector = &self.collectors[unit as usize];
+        let under_way = collector.present.len() + collector.emptied.len() + collector.erasing.len();
+        let (victims, most) = (collector.present.len(), self.config.ftl.gc.concurrent_victims as usize);
+        // A victim needs a superblock of its own to go to.
+        let has_room = victims == 0 || self.ftl.free_superblocks(unit) as usize > victims;
+        if under_way < most
+            && has_room
+            && self.ftl.wants_collection(unit, 0)
+            && let Some(victim) = self.ftl.take_victim(unit)
+        {
+            self.flash_counters.gc_runs += 1;
+            self.empty(unit, victim, Cause::Gc);
+        }
     }
 
     /// Starts one collection if it is needed; gives whether another one may be.
@@ -296,7 +326,7 @@ impl SimulatedSsd {
                     if placement.full {
                         self.program_superpage(placement.superpage);
                     }
-                    // A changed translation page may go to the same stream, so what is full is closed first.
+                    // Only now: a changed part of the page map may take the next slot of the same superpage.
                     self.mapping_moved(logical_page);
                 }
                 Relocation::NoRoom => {
@@ -397,6 +427,9 @@ impl SimulatedSsd {
         self.flash_counters.erases += 1;
         if !self.ftl.superblock_erased(block, failed) {
             self.superblock_lost(unit);
+        }
+        if self.config.ftl.gc.trigger == GcTrigger::SuperblockFilled && self.ftl.is_below_host_reserve(unit) {
+            self.collect_beside_others(unit);
         }
         self.space_changed(unit);
     }

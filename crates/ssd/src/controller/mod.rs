@@ -12,11 +12,12 @@
 //! write cache in [`write_cache`]; the write buffer, writes and trims in [`mod@write`]; flushes and forced writes in
 //! [`flush`]; garbage collection in [`collection`], with the host waiting for it in [`hold`]; bad superblocks in
 //! [`mod@retirement`]; media without erase in [`in_place`]; FTLs that map blocks in
-//! [`block_mapped`]; the look-up of a page map that does not fit memory in [`translate`].
+//! [`block_mapped`], of elements in [`element`]; the look-up of a page map that does not fit memory in [`translate`].
 
 pub mod block_mapped;
 pub mod collection;
 pub(crate) mod dram;
+pub mod element;
 pub mod flush;
 pub mod hold;
 pub mod in_place;

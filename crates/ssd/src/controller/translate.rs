@@ -10,6 +10,7 @@
 
 use flashwise_block::Operation;
 
+use crate::config::UnwrittenReads;
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
 use crate::ftl::Location;
@@ -95,9 +96,11 @@ impl SimulatedSsd {
         }
     }
 
-    /// Makes or renews an entry for a request: a write makes it dirty.
+    /// Makes or renews an entry for a request: a write makes it dirty, and so does a read that gives its page a place.
     fn make_entry(&mut self, request: u32, logical_page: u32) {
         let is_write = self.active[request].request.as_ref().is_some_and(|r| r.operation != Operation::Read);
+        let allocates = self.config.controller.unwritten_reads == UnwrittenReads::Allocate;
+        let is_write = is_write || (allocates && self.locate(logical_page) == Location::Nowhere);
         let Some(translator) = &mut self.translator else { return };
         if let Some(page) = translator.cache.insert(logical_page, is_write) {
             self.update_translation_page(page);

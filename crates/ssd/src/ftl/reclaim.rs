@@ -11,6 +11,8 @@
 //! one in any case, stays behind. Where the host and collection fill the same superblock, padding on behalf of a flush
 //! may cost a row of it, so one more stays behind.
 
+use std::collections::VecDeque;
+
 use rand::RngExt;
 
 use super::gc::{Choice, Context, Origin, VictimPolicy};
@@ -18,7 +20,7 @@ use super::geometry::Geometry;
 use super::superblock::BlockState;
 use super::wear::{ColdBlocks, FreeBlocks, UnitWear};
 use super::{CLOSED, Cause, Ftl, Stream, WritePoint};
-use crate::config::{DeviceConfig, StaticWearLevelling};
+use crate::config::{DeviceConfig, GcTrigger, StaticWearLevelling};
 use crate::list::NONE;
 
 /// A parallel unit.
@@ -40,6 +42,10 @@ pub(super) struct Unit {
     is_held: bool,
     /// The victim policy asked for cold data to be moved.
     migrates: bool,
+    /// Superblocks filled that collection has not heard of.
+    filled: u32,
+    /// Rows that are never programmed, in order, whose turn has not come.
+    pub(super) unprogrammed: VecDeque<(u32, u32)>,
 }
 
 impl Unit {
@@ -56,6 +62,8 @@ impl Unit {
             bad: 0,
             is_held: false,
             migrates: false,
+            filled: 0,
+            unprogrammed: VecDeque::new(),
         }
     }
 }
@@ -66,6 +74,10 @@ pub(super) struct Reclaiming {
     threshold: u32,
     /// Free superblocks that the host leaves to collection while no victim is under way.
     reserve: u32,
+    /// Fewer free superblocks than this keep the host's writes waiting.
+    host_reserve: u32,
+    /// A superblock that is filled makes place for a free one at once.
+    replaces_at_once: bool,
     /// Moved data goes to the superblock that the host fills.
     shares_open_block: bool,
     /// Erasures that the superblocks of a unit may be apart; `None` without static wear levelling.
@@ -86,6 +98,8 @@ impl Reclaiming {
         Self {
             threshold: config.gc_threshold(),
             reserve: 1 + u32::from(shares_open_block && geometry.slots > 1),
+            host_reserve: config.ftl.gc.host_reserve_superblocks.unwrap_or(0),
+            replaces_at_once: config.ftl.gc.trigger == GcTrigger::SuperblockFilled,
             shares_open_block,
             wear_apart_max: is_static.then_some(levelling.threshold),
             erasures_max: config.ftl.bad_blocks.erasures_max.unwrap_or(u32::MAX),
@@ -148,7 +162,26 @@ impl Ftl {
         let is_open = point.superpage != NONE || point.block != NONE;
         let (free, reserve) = (state.free.len(), self.reserve(unit));
         let may_fill = is_open && (!self.reclaiming.shares_open_block || free >= reserve);
-        (may_fill || free > reserve) && !state.is_held
+        (may_fill || free > reserve) && free >= self.reclaiming.host_reserve && !state.is_held
+    }
+
+    /// One of a unit's superblocks is filled: where that makes it take a victim, it is noted, and a free superblock takes
+    /// its place.
+    pub(super) fn superblock_filled(&mut self, unit: u32, stream: Stream) {
+        if self.reclaiming.replaces_at_once {
+            self.units[unit as usize].filled += 1;
+            self.open_superblock(unit, stream, false);
+        }
+    }
+
+    /// How many superblocks of a unit were filled since the last call.
+    pub(crate) fn take_filled(&mut self, unit: u32) -> u32 {
+        std::mem::take(&mut self.units[unit as usize].filled)
+    }
+
+    /// Whether the host's writes to a unit wait for free superblocks.
+    pub(crate) fn is_below_host_reserve(&self, unit: u32) -> bool {
+        self.free_superblocks(unit) < self.reclaiming.host_reserve
     }
 
     /// Takes the free superblock that a stream writes next.

@@ -53,7 +53,8 @@ impl HostInterface {
         }
     }
 
-    fn link_ns(&self, bytes: u64) -> u64 {
+    /// The time that bytes take on the link.
+    pub(crate) fn link_ns(&self, bytes: u64) -> u64 {
         bytes * 1_000_000_000 / self.bytes_per_s
     }
 

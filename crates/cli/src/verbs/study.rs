@@ -1,0 +1,76 @@
+//! `flashwise study`.
+
+use std::process::ExitCode;
+
+use flashwise_report::study::StudyDocument;
+use flashwise_report::{render_study, study_page};
+use flashwise_studies::{STUDIES, Study, StudyOptions};
+use serde::Serialize;
+
+use crate::arguments::StudyArguments;
+use crate::failure::Failure;
+use crate::files::{Kind, Wanted};
+use crate::output::Output;
+use crate::progress::shared_bar;
+
+/// What `-o json` gives of `--list`.
+#[derive(Serialize)]
+struct List {
+    schema: &'static str,
+    schema_version: u32,
+    studies: Vec<Listed>,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    name: &'static str,
+    title: &'static str,
+    source: &'static str,
+}
+
+/// What `-o json` gives of `--all`.
+#[derive(Serialize)]
+struct All<'a> {
+    schema: &'static str,
+    schema_version: u32,
+    studies: &'a [StudyDocument],
+}
+
+/// Lists studies, or runs one or all.
+pub fn run(options: &StudyArguments, output: &Output) -> Result<ExitCode, Failure> {
+    if options.list {
+        list(output)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let chosen: Vec<&Study> = match &options.name {
+        Some(name) => vec![Study::find(name)?],
+        None if options.all => STUDIES.iter().collect(),
+        None => return Err(Failure::usage("a study is missing; 'flashwise study --list' has the names")),
+    };
+    if options.report.is_some() && chosen.len() > 1 {
+        return Err(Failure::usage("--report takes one study; name it instead of --all"));
+    }
+    let report = options.report.as_deref().map(|path| Wanted::prepare(path, Kind::Page)).transpose()?;
+    let how = StudyOptions { quick: options.quick, seed: options.seed };
+    let bar = shared_bar();
+    let progress = |what: &str, done: f64| bar.show(what, done);
+    let studies: Vec<StudyDocument> =
+        chosen.iter().map(|study| study.run(&how, &progress)).collect::<Result<_, _>>()?;
+    drop(bar);
+    if let (Some(report), Some(study)) = (&report, studies.first()) {
+        report.write(&study_page(study))?;
+    }
+    let text = |style| studies.iter().map(|study| render_study(study, style)).collect::<Vec<_>>().join("\n");
+    match (studies.as_slice(), options.all) {
+        ([study], false) => output.print(study, text)?,
+        (studies, _) => output.print(&All { schema: "flashwise.studies", schema_version: 1, studies }, text)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(output: &Output) -> Result<(), Failure> {
+    let studies = STUDIES.iter().map(|s| Listed { name: s.name, title: s.title, source: s.source }).collect();
+    output.print(&List { schema: "flashwise.study-list", schema_version: 1, studies }, |_| {
+        STUDIES.iter().map(|study| format!("{:<18} {}\n", study.name, study.title)).collect()
+    })
+}

@@ -1,0 +1,210 @@
+//! The result of a study: what a published text claims beside what is measured, and why they differ.
+//!
+//! A study fills in this document; how it looks on a terminal and on a page is decided here, for all of them alike. Every
+//! measured value carries the 95 % interval of its mean.
+
+use serde::{Deserialize, Serialize};
+
+/// `schema` of a study.
+pub const STUDY_SCHEMA: &str = "flashwise.study";
+/// `schema_version` of a study.
+pub const STUDY_SCHEMA_VERSION: u32 = 1;
+
+/// A study that was run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StudyDocument {
+    /// [`STUDY_SCHEMA`].
+    pub schema: String,
+    /// [`STUDY_SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The version that ran it.
+    pub flashwise_version: String,
+    /// Its name on the command line.
+    pub name: String,
+    /// One line.
+    pub title: String,
+    /// Authors, title, place and year of the text.
+    pub source: String,
+    /// Whether it is the small version.
+    pub quick: bool,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// What the text claims, one by one.
+    pub claims: Vec<StudyClaim>,
+    /// The measurements, each with its question and its answer.
+    pub sections: Vec<StudySection>,
+    /// What the study does not tell.
+    pub limits: Vec<String>,
+}
+
+/// Whether a claim holds here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StudyVerdict {
+    /// It does.
+    Reproduced,
+    /// In its direction, not in its amount, or under conditions that the text does not name.
+    Partly,
+    /// It does not.
+    NotReproduced,
+}
+
+impl StudyVerdict {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Reproduced => "reproduced",
+            Self::Partly => "in part",
+            Self::NotReproduced => "not reproduced",
+        }
+    }
+}
+
+/// A claim beside what is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StudyClaim {
+    /// What the text says.
+    pub claim: String,
+    /// What is measured.
+    pub measured: String,
+    /// Whether it holds.
+    pub verdict: StudyVerdict,
+    /// Why.
+    pub because: String,
+}
+
+/// One question and its answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StudySection {
+    /// The question.
+    pub title: String,
+    /// What was varied, and what follows.
+    pub text: Vec<String>,
+    /// The numbers.
+    pub tables: Vec<StudyTable>,
+    /// The same as pictures.
+    pub charts: Vec<StudyChart>,
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StudyTable {
+    /// What it shows, with the unit.
+    pub caption: String,
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<StudyCell>>,
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum StudyCell {
+    /// A name, or why there is no number.
+    Text(String),
+    /// A mean with its interval.
+    Measured(Measured),
+}
+
+/// A mean with its 95 % interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The mean over runs.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+/// A line chart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StudyChart {
+    /// What it shows.
+    pub title: String,
+    /// Name and unit of the horizontal axis, which is logarithmic.
+    pub x_label: String,
+    /// Whether the horizontal axis shows bytes.
+    pub x_is_bytes: bool,
+    /// Name and unit of the vertical axis, which starts at zero.
+    pub y_label: String,
+    /// The lines, at most four.
+    pub series: Vec<StudySeries>,
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StudySeries {
+    /// Its name.
+    pub name: String,
+    /// Its points.
+    pub points: Vec<StudyPoint>,
+}
+
+/// A point.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StudyPoint {
+    /// Where.
+    pub x: f64,
+    /// What is measured there.
+    pub y: Measured,
+}
+
+impl StudyCell {
+    /// A cell of words.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// As it is printed.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Measured(measured) => measured.words(),
+        }
+    }
+}
+
+impl From<Measured> for StudyCell {
+    fn from(measured: Measured) -> Self {
+        Self::Measured(measured)
+    }
+}
+
+impl Measured {
+    /// The value and half the width of its interval.
+    pub fn words(&self) -> String {
+        let half = (self.high - self.low) / 2.0;
+        let digits = match self.value.abs() {
+            v if v >= 100.0 => 1,
+            v if v >= 10.0 => 2,
+            v if v >= 0.1 || v == 0.0 => 3,
+            _ => 5,
+        };
+        match half {
+            half if half < 0.5 * 10_f64.powi(-digits) => format!("{:.*} ± 0", digits as usize, self.value),
+            half => format!("{:.*} ± {:.*}", digits as usize, self.value, digits as usize, half),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_printed_with_half_of_its_interval_in_as_many_digits() {
+        let words = |value, half: f64| Measured { value, low: value - half, high: value + half }.words();
+        assert_eq!(words(1.9583, 0.0021), "1.958 ± 0.002");
+        assert_eq!(words(17.6345, 0.0), "17.63 ± 0");
+        assert_eq!(words(0.0, 0.0), "0.000 ± 0");
+    }
+
+    #[test]
+    fn a_cell_survives_the_way_through_json() {
+        let cells = vec![StudyCell::text("5 %"), StudyCell::from(Measured { value: 1.5, low: 1.0, high: 2.0 })];
+        let text = serde_json::to_string(&cells).unwrap();
+        assert_eq!(serde_json::from_str::<Vec<StudyCell>>(&text).unwrap(), cells);
+    }
+}

@@ -1,0 +1,516 @@
+//! Page mapping inside elements: each flash package is a log-structured drive of its own.
+//!
+//! The address of a page says in which element it lies; the element's own rules say in which of its planes, and when a
+//! plane is cleaned. An element does one page operation at a time, in the order of arrival, array time and transfer one
+//! after the other:
+//!
+//! ```text
+//!   page ─▶ element = page ÷ stride mod elements
+//!             │   while a plane has too few free blocks: clean a block of it        cleaning.rs
+//!             ▼
+//!           plane with the most free pages, behind the old copy in the order of blocks
+//!             ▼
+//!           next page of its active block ─▶ the last one: summary page, block sealed
+//! ```
+//!
+//! Since nothing that comes later changes what an element does with an operation, the end of each operation is known
+//! when it arrives: an element is a time at which it is free, not a queue.
+//!
+//! A move that cleaning makes stays in its plane and needs no transfer (copy-back). A page is written whole whatever part
+//! of it the host writes, without being read before. Blocks are opened in the order of their rows, round and round, each
+//! with the next sequence number of its element.
+//!
+//! Source: Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008; the rules are those of its simulator,
+//! the SSD model of DiskSim 4.0, with one parallel unit an element and copy-back.
+
+mod cleaning;
+mod fullness;
+
+use flashwise_block::FlashCounters;
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
+use super::mapping::Mapping;
+use crate::config::{AllocationPool, BlockOrder, CleaningMode, DeviceConfig};
+use crate::payload::Payload;
+use cleaning::CleaningRules;
+use fullness::Fullness;
+
+/// What a block is used for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Erased.
+    #[default]
+    Free,
+    /// Being written, or left half-written.
+    Open,
+    /// Full, summary page included.
+    Sealed,
+}
+
+/// A block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    /// When it was opened, counted over the element's blocks; 0 when it is erased.
+    sequence: u32,
+    valid: u16,
+    state: State,
+}
+
+/// How worn a block is.
+#[derive(Clone, Copy, Debug)]
+struct Wear {
+    /// P/E cycles that are left.
+    life: u32,
+    erased_at_ns: u64,
+}
+
+/// A plane.
+#[derive(Clone, Copy, Debug)]
+struct Plane {
+    /// The block that is written, counted over the drive.
+    active: u32,
+    /// Its sequence number, 0 when it has been erased meanwhile.
+    sequence: u32,
+    /// The page of it that is written next; its data pages when it is full.
+    next_page: u32,
+    /// Free blocks.
+    free: u32,
+    /// The row from which the next free block is looked for.
+    cursor: u32,
+    /// Sum of what its blocks have left of life.
+    life: u64,
+}
+
+/// An element.
+#[derive(Clone, Copy, Debug, Default)]
+struct Element {
+    /// When it has done all that was asked of it.
+    free_at_ns: u64,
+    /// The plane from which the choice for a write starts.
+    write_cursor: u32,
+    /// The plane from which the search for one to clean starts.
+    clean_cursor: u32,
+    /// Planes with too few free blocks.
+    low_planes: u32,
+    /// The next sequence number.
+    sequence: u32,
+}
+
+/// How many there are of everything.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    elements: u32,
+    /// Planes of an element.
+    planes: u32,
+    /// Blocks of a plane.
+    blocks: u32,
+    /// Pages of a block, and those of them that hold data.
+    pages: u32,
+    data_pages: u32,
+    /// Successive pages in one element.
+    stride: u32,
+    /// Blocks of a plane that a full drive fills.
+    data_rows: u32,
+}
+
+/// How long an element's steps take, ns.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    read_ns: u64,
+    write_ns: u64,
+    move_ns: u64,
+    erase_ns: u64,
+    /// The summary pages of a block.
+    summary_ns: u64,
+}
+
+/// What an operation does outside the FTL.
+pub(crate) struct Effects<'a> {
+    pub(crate) payload: &'a mut Payload,
+    pub(crate) counters: &'a mut FlashCounters,
+}
+
+/// What cleaning has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CleaningStatistics {
+    /// Blocks cleaned.
+    pub cleans: u64,
+    /// Valid pages moved out of them.
+    pub pages_moved: u64,
+    /// Times that cold data was brought to a worn block.
+    pub migrations: u64,
+    /// Pages moved so.
+    pub pages_migrated: u64,
+    /// Blocks filled, each with its summary pages.
+    pub blocks_sealed: u64,
+}
+
+/// The elements of a drive.
+pub(crate) struct Elements {
+    shape: Shape,
+    times: Times,
+    low_blocks: u32,
+    page_bytes: u64,
+    pool: AllocationPool,
+    order: BlockOrder,
+    background: bool,
+    rules: CleaningRules,
+    mapping: Mapping,
+    elements: Vec<Element>,
+    planes: Vec<Plane>,
+    blocks: Vec<Block>,
+    wear: Vec<Wear>,
+    /// Free blocks of each plane, as bits.
+    free: Vec<u64>,
+    fullness: Fullness,
+    random: Pcg64Mcg,
+    statistics: CleaningStatistics,
+}
+
+impl Elements {
+    /// An empty drive; `seed` drives what wear-aware cleaning draws.
+    pub(crate) fn new(config: &DeviceConfig, seed: u64) -> Self {
+        let (flash, element) = (&config.flash, &config.ftl.element);
+        let shape = Shape {
+            elements: flash.channels,
+            planes: flash.planes_per_die,
+            blocks: flash.blocks_per_plane,
+            pages: flash.pages_per_block,
+            data_pages: flash.pages_per_block - element.summary_pages_per_block,
+            stride: element.stride_pages,
+            data_rows: element.data_rows(config),
+        };
+        let planes = shape.elements * shape.planes;
+        let blocks = planes as usize * shape.blocks as usize;
+        let words = shape.blocks.div_ceil(64) as usize;
+        let plane = Plane { active: 0, sequence: 0, next_page: shape.data_pages, free: 0, cursor: 0, life: 0 };
+        let mut elements = Self {
+            shape,
+            times: Times::new(config),
+            low_blocks: element.low_blocks(flash.blocks_per_plane),
+            page_bytes: flash.page_bytes,
+            pool: element.allocation_pool,
+            order: element.block_order,
+            background: element.cleaning_mode == CleaningMode::Background,
+            rules: CleaningRules::new(element),
+            mapping: Mapping::new(config.logical_pages(), blocks as u64 * u64::from(shape.pages)),
+            elements: vec![
+                Element { sequence: 1, low_planes: shape.planes, ..Element::default() };
+                shape.elements as usize
+            ],
+            planes: vec![plane; planes as usize],
+            blocks: vec![Block::default(); blocks],
+            wear: vec![Wear { life: element.lifetime_erasures, erased_at_ns: 0 }; blocks],
+            free: vec![0; planes as usize * words],
+            fullness: Fullness::new(planes, shape.blocks, shape.data_pages),
+            random: Pcg64Mcg::seed_from_u64(seed),
+            statistics: CleaningStatistics::default(),
+        };
+        for plane in 0..planes {
+            elements.planes[plane as usize].life = u64::from(shape.blocks) * u64::from(element.lifetime_erasures);
+            (0..shape.blocks).for_each(|row| elements.set_free(plane, row, true));
+        }
+        (0..shape.elements).for_each(|element| elements.open_in_every_plane(element));
+        elements
+    }
+
+    fn open_in_every_plane(&mut self, element: u32) {
+        let first = element * self.shape.planes;
+        (first..first + self.shape.planes).for_each(|plane| self.open_block(plane));
+    }
+
+    /// Fills the drive in the order of blocks: the `n`th page of an element lies in the `n`th data page of its blocks.
+    /// The last of these blocks counts as still being written, which is how the model has it.
+    pub(crate) fn fill_in_block_order(&mut self) {
+        let Shape { elements, planes, data_rows, data_pages, .. } = self.shape;
+        for element in 0..elements {
+            self.close_empty_blocks(element);
+            for n in 0..data_rows * planes {
+                let (plane, row) = match self.order {
+                    BlockOrder::Interleaved => (n % planes, n / planes),
+                    BlockOrder::Concatenated => (n / data_rows, n % data_rows),
+                };
+                let plane = element * planes + plane;
+                let block = plane * self.shape.blocks + row;
+                self.set_free(plane, row, false);
+                let first_slot = block * self.shape.pages;
+                for offset in 0..data_pages {
+                    let page = self.page_of(element, n * data_pages + offset);
+                    self.mapping.map(page, first_slot + offset);
+                }
+                self.blocks[block as usize] = Block { sequence: n + 1, valid: data_pages as u16, state: State::Open };
+                if n + 1 < data_rows * planes {
+                    self.seal(plane, block);
+                }
+            }
+            self.elements[element as usize].sequence = data_rows * planes + 1;
+            self.open_in_every_plane(element);
+            (element * planes..(element + 1) * planes).for_each(|plane| self.planes[plane as usize].cursor = 0);
+        }
+        self.statistics = CleaningStatistics::default();
+    }
+
+    /// Gives the blocks back that were opened for an empty drive.
+    fn close_empty_blocks(&mut self, element: u32) {
+        for plane in element * self.shape.planes..(element + 1) * self.shape.planes {
+            let active = self.planes[plane as usize].active;
+            self.blocks[active as usize] = Block::default();
+            self.set_free(plane, active % self.shape.blocks, true);
+            self.planes[plane as usize].next_page = self.shape.data_pages;
+            self.planes[plane as usize].cursor = self.shape.data_rows;
+        }
+    }
+
+    /// The element of a logical page.
+    fn element_of(&self, page: u32) -> u32 {
+        page / self.shape.stride % self.shape.elements
+    }
+
+    /// The `n`th logical page of an element.
+    fn page_of(&self, element: u32, n: u32) -> u32 {
+        let Shape { elements, stride, .. } = self.shape;
+        (n / stride * elements + element) * stride + n % stride
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.mapping.mapped() == 0
+    }
+
+    /// The slot that holds a page.
+    pub(crate) fn slot_of(&self, page: u32) -> Option<u32> {
+        self.mapping.slot_of(page)
+    }
+
+    /// Logical pages that are mapped, and the sum of what the blocks count as valid.
+    pub(crate) fn mapped_and_valid_pages(&self) -> (u64, u64) {
+        let valid = self.blocks.iter().map(|block| u64::from(block.valid)).sum();
+        (u64::from(self.mapping.mapped()), valid)
+    }
+
+    /// What cleaning has done so far.
+    pub(crate) fn statistics(&self) -> CleaningStatistics {
+        self.statistics
+    }
+
+    /// What each block has left of its life.
+    pub(crate) fn lives(&self) -> impl Iterator<Item = u32> + Clone {
+        self.wear.iter().map(|wear| wear.life)
+    }
+
+    /// Does a read; gives its end. A page that nobody wrote takes no time.
+    pub(crate) fn read(&mut self, page: u32, now_ns: u64, effects: &mut Effects<'_>) -> u64 {
+        if self.mapping.slot_of(page).is_none() {
+            return now_ns;
+        }
+        let element = self.element_of(page);
+        let end_ns = self.begin(element, now_ns, effects) + self.times.read_ns;
+        self.elements[element as usize].free_at_ns = end_ns;
+        end_ns
+    }
+
+    /// Does a write; gives its end, the new slot and the one that held the page before. `None` when the element has no
+    /// block left that it can erase.
+    pub(crate) fn write(
+        &mut self,
+        page: u32,
+        now_ns: u64,
+        effects: &mut Effects<'_>,
+    ) -> Option<(u64, u32, Option<u32>)> {
+        let element = self.element_of(page);
+        let mut at_ns = self.begin(element, now_ns, effects);
+        // After cleaning: it may have moved the old copy.
+        let old = self.mapping.slot_of(page);
+        let plane = match self.choose_plane(element, old) {
+            Some(plane) => plane,
+            None => self.force_room(element, &mut at_ns, effects)?,
+        };
+        let (slot, summary_ns) = self.append(plane, page, effects);
+        at_ns += self.times.write_ns + summary_ns;
+        self.elements[element as usize].free_at_ns = at_ns;
+        Some((at_ns, slot, old))
+    }
+
+    /// Forgets a page; gives the slot that held it.
+    pub(crate) fn trim(&mut self, page: u32) -> Option<u32> {
+        let slot = self.mapping.unmap(page)?;
+        self.lose_valid_page(slot);
+        Some(slot)
+    }
+
+    /// The plane that a write goes to.
+    fn choose_plane(&mut self, element: u32, old: Option<u32>) -> Option<u32> {
+        let planes = self.shape.planes;
+        let first = element * planes;
+        let old_block = old.map(|slot| slot / self.shape.pages);
+        if let (AllocationPool::Plane, Some(block)) = (self.pool, old_block) {
+            return Some(block / self.shape.blocks).filter(|&plane| self.has_room(&self.planes[plane as usize]));
+        }
+        let behind = |plane: &Plane| match (old, old_block) {
+            (Some(slot), Some(block)) if plane.active == block => {
+                plane.sequence > 0 && plane.next_page > slot - block * self.shape.pages
+            }
+            (_, Some(block)) => plane.sequence > self.blocks[block as usize].sequence,
+            _ => true,
+        };
+        let cursor = self.elements[element as usize].write_cursor;
+        let chosen = self.roomiest(first, cursor, behind).or_else(|| self.roomiest(first, cursor, |_| true))?;
+        self.elements[element as usize].write_cursor = if chosen + 1 == planes { 0 } else { chosen + 1 };
+        Some(first + chosen)
+    }
+
+    /// The plane with the most free pages among those that qualify, the first one from `cursor` on among equals.
+    fn roomiest(&self, first: u32, cursor: u32, qualifies: impl Fn(&Plane) -> bool) -> Option<u32> {
+        let planes = &self.planes[first as usize..(first + self.shape.planes) as usize];
+        let (mut best, mut most) = (None, 0);
+        for n in (cursor as usize..planes.len()).chain(0..cursor as usize) {
+            let plane = &planes[n];
+            let free_pages = plane.free * self.shape.pages + self.shape.pages - plane.next_page;
+            if free_pages > most && self.has_room(plane) && qualifies(plane) {
+                (best, most) = (Some(n as u32), free_pages);
+            }
+        }
+        best
+    }
+
+    /// Whether the host may write to a plane: the last free block is for cleaning.
+    fn has_room(&self, plane: &Plane) -> bool {
+        plane.next_page < self.shape.data_pages || plane.free > 1
+    }
+
+    /// Writes a page to a plane's active block; gives its slot and the time of the summary pages if it was the last one.
+    fn append(&mut self, plane: u32, page: u32, effects: &mut Effects<'_>) -> (u32, u64) {
+        if self.planes[plane as usize].next_page == self.shape.data_pages {
+            self.open_block(plane);
+        }
+        let state = &mut self.planes[plane as usize];
+        let block = state.active;
+        let slot = block * self.shape.pages + state.next_page;
+        state.next_page += 1;
+        let full = state.next_page == self.shape.data_pages;
+        self.blocks[block as usize].valid += 1;
+        if let Some(old) = self.mapping.map(page, slot) {
+            self.lose_valid_page(old);
+        }
+        effects.counters.bytes_programmed.0 += self.page_bytes;
+        if !full {
+            return (slot, 0);
+        }
+        let summary_bytes = u64::from(self.shape.pages - self.shape.data_pages) * self.page_bytes;
+        effects.counters.bytes_programmed.0 += summary_bytes;
+        effects.counters.mapping_bytes.0 += summary_bytes;
+        self.seal(plane, block);
+        (slot, self.times.summary_ns)
+    }
+
+    fn seal(&mut self, plane: u32, block: u32) {
+        let state = &mut self.blocks[block as usize];
+        state.state = State::Sealed;
+        self.statistics.blocks_sealed += 1;
+        if self.wear[block as usize].life > 0 {
+            self.fullness.insert(plane, block % self.shape.blocks, u32::from(state.valid));
+        }
+    }
+
+    fn lose_valid_page(&mut self, slot: u32) {
+        let block = slot / self.shape.pages;
+        let state = &mut self.blocks[block as usize];
+        state.valid -= 1;
+        if state.state == State::Sealed && self.wear[block as usize].life > 0 {
+            let (plane, row, valid) = (block / self.shape.blocks, block % self.shape.blocks, u32::from(state.valid));
+            self.fullness.remove(plane, row, valid + 1);
+            self.fullness.insert(plane, row, valid);
+        }
+    }
+
+    /// Takes the plane's next free block to write.
+    fn open_block(&mut self, plane: u32) {
+        let state = &self.planes[plane as usize];
+        debug_assert!(state.free > 0, "plane {plane} has no free block");
+        let Some(row) = self.free_row_from(plane, state.cursor) else { return };
+        self.set_free(plane, row, false);
+        let element = &mut self.elements[(plane / self.shape.planes) as usize];
+        let sequence = element.sequence;
+        element.sequence += 1;
+        let block = plane * self.shape.blocks + row;
+        self.blocks[block as usize] = Block { sequence, valid: 0, state: State::Open };
+        let state = &mut self.planes[plane as usize];
+        (state.active, state.sequence, state.next_page) = (block, sequence, 0);
+        state.cursor = if row + 1 == self.shape.blocks { 0 } else { row + 1 };
+    }
+
+    fn free_words(&self, plane: u32) -> std::ops::Range<usize> {
+        let words = self.shape.blocks.div_ceil(64) as usize;
+        plane as usize * words..(plane as usize + 1) * words
+    }
+
+    /// The first free row from `cursor` on, round the plane.
+    fn free_row_from(&self, plane: u32, cursor: u32) -> Option<u32> {
+        let words = &self.free[self.free_words(plane)];
+        let (at, bit) = (cursor as usize / 64, cursor % 64);
+        let row = |at: usize, word: u64| at as u32 * 64 + word.trailing_zeros();
+        let here = words[at] >> bit << bit;
+        if here != 0 {
+            return Some(row(at, here));
+        }
+        let behind = (at + 1..words.len()).chain(0..=at).find(|&n| words[n] != 0)?;
+        Some(row(behind, words[behind]))
+    }
+
+    /// Marks a block as free or taken.
+    fn set_free(&mut self, plane: u32, row: u32, free: bool) {
+        let word = self.free_words(plane).start + row as usize / 64;
+        let bit = 1 << (row % 64);
+        debug_assert_eq!(self.free[word] & bit == 0, free, "row {row} of plane {plane}");
+        self.free[word] ^= bit;
+        let state = &mut self.planes[plane as usize];
+        let element = &mut self.elements[(plane / self.shape.planes) as usize];
+        if free {
+            state.free += 1;
+            element.low_planes -= u32::from(state.free == self.low_blocks + 1);
+        } else {
+            element.low_planes += u32::from(state.free == self.low_blocks + 1);
+            state.free -= 1;
+        }
+    }
+
+    /// Checks the maps against each other and the counts against the maps.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.mapping.check()?;
+        for (block, state) in self.blocks.iter().enumerate() {
+            let first = block as u32 * self.shape.pages;
+            let valid = (first..first + self.shape.pages).filter(|&slot| self.mapping.page_in(slot).is_some()).count();
+            if valid != usize::from(state.valid) {
+                return Err(format!("block {block} counts {} valid pages and holds {valid}", state.valid));
+            }
+        }
+        for (plane, state) in self.planes.iter().enumerate() {
+            let first = plane * self.shape.blocks as usize;
+            let blocks = &self.blocks[first..first + self.shape.blocks as usize];
+            let free = blocks.iter().filter(|block| block.state == State::Free).count();
+            let bits: u32 = self.free[self.free_words(plane as u32)].iter().map(|word| word.count_ones()).sum();
+            if free != state.free as usize || bits != state.free {
+                return Err(format!("plane {plane} counts {} free blocks and has {free}", state.free));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Times {
+    fn new(config: &DeviceConfig) -> Self {
+        let (flash, element) = (&config.flash, &config.ftl.element);
+        let transfer_ns = |bytes: u64| {
+            let with_spare = u128::from(bytes) * u128::from(512 + element.spare_bytes_per_512);
+            (with_spare * 1_000_000_000 / (512 * u128::from(flash.channel_bytes_per_s))) as u64
+        };
+        let page_ns = transfer_ns(flash.page_bytes);
+        Self {
+            read_ns: flash.read_ns + page_ns,
+            write_ns: flash.program_ns + page_ns,
+            move_ns: flash.read_ns + flash.program_ns,
+            erase_ns: flash.erase_ns,
+            summary_ns: u64::from(element.summary_pages_per_block) * (flash.program_ns + transfer_ns(512)),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Why a study could not be run.
+
+use flashwise_block::BlockError;
+use flashwise_ssd::SsdError;
+
+/// Why a study could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyError {
+    /// No study of that name.
+    #[error("no study is called '{name}'; there are {known}")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// The names that exist.
+        known: String,
+    },
+    /// A drive of the study cannot be built.
+    #[error(transparent)]
+    Drive(#[from] SsdError),
+    /// A drive failed.
+    #[error(transparent)]
+    Block(#[from] BlockError),
+    /// A thread of the study ended early.
+    #[error("a part of the study ended early")]
+    Lost,
+}

@@ -1,0 +1,111 @@
+//! Published studies as runnable experiments: what the text claims beside what is measured.
+//!
+//! ```text
+//!   STUDIES ─▶ Study::run(options, progress) ─▶ StudyDocument (crates/report) ─▶ text, JSON, HTML
+//!                 │
+//!                 └─ experiments: a drive, a workload, repeated with other seeds until the mean is known (statistics)
+//! ```
+//!
+//! A study states each claim of its text, measures it under the text's own conditions, and varies one thing at a time
+//! where the outcome needs an explanation. Every value has the 95 % interval of its mean. What cannot be reproduced is
+//! told as such.
+//!
+//! To add one: a module with a function of the form of [`Study::run`], and a line in [`STUDIES`].
+
+mod error;
+mod gc_organisation;
+mod parallel;
+mod statistics;
+
+use flashwise_report::study::{STUDY_SCHEMA, STUDY_SCHEMA_VERSION, StudyClaim, StudyDocument, StudySection};
+
+pub use error::StudyError;
+
+/// How a study is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StudyOptions {
+    /// The small version: the same questions, fewer points and repetitions.
+    pub quick: bool,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
+
+/// Told how far a study is: what it does, and how much of it is done, 0 to 1. It may be called by several threads.
+pub type Progress<'a> = &'a (dyn Fn(&str, f64) + Sync);
+
+/// What a study found.
+#[derive(Debug)]
+pub struct Findings {
+    /// What the text claims beside what is measured.
+    pub claims: Vec<StudyClaim>,
+    /// The measurements.
+    pub sections: Vec<StudySection>,
+    /// What the study does not tell.
+    pub limits: Vec<String>,
+}
+
+/// A published study.
+pub struct Study {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// One line.
+    pub title: &'static str,
+    /// Authors, title, place and year of the text.
+    pub source: &'static str,
+    run: fn(&StudyOptions, Progress<'_>) -> Result<Findings, StudyError>,
+}
+
+/// All studies, in the order in which they are listed.
+pub static STUDIES: [Study; 1] = [Study {
+    name: "gc-organisation",
+    title: "What an SSD's internal organisation costs: garbage collection in DiskSim",
+    source: "V. Machado, F. Boito, R. Kassick, P. Navaux: Simulando o Impacto da Organização Interna de um SSD no seu \
+             Desempenho. Escola Regional de Alto Desempenho (ERAD), Gramado, 2015.",
+    run: gc_organisation::run,
+}];
+
+impl Study {
+    /// The study of that name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn find(name: &str) -> Result<&'static Self, StudyError> {
+        STUDIES.iter().find(|study| study.name == name).ok_or_else(|| StudyError::Unknown {
+            name: name.to_owned(),
+            known: STUDIES.iter().map(|study| study.name).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// When a drive of it cannot be built or loses a request.
+    pub fn run(&self, options: &StudyOptions, progress: Progress<'_>) -> Result<StudyDocument, StudyError> {
+        let Findings { claims, sections, limits } = (self.run)(options, progress)?;
+        Ok(StudyDocument {
+            schema: STUDY_SCHEMA.to_owned(),
+            schema_version: STUDY_SCHEMA_VERSION,
+            flashwise_version: env!("CARGO_PKG_VERSION").to_owned(),
+            name: self.name.to_owned(),
+            title: self.title.to_owned(),
+            source: self.source.to_owned(),
+            quick: options.quick,
+            seed: options.seed,
+            claims,
+            sections,
+            limits,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_study_is_found_by_its_name_and_another_name_is_told_with_those_that_exist() {
+        assert_eq!(Study::find("gc-organisation").unwrap().name, "gc-organisation");
+        let error = Study::find("gc").err().unwrap().to_string();
+        assert_eq!(error, "no study is called 'gc'; there are gc-organisation");
+    }
+}

@@ -1,0 +1,50 @@
+//! Independent experiments on all cores; the results are in the order of the inputs, whoever was faster.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::{Progress, StudyError};
+
+/// Runs `work` on each input.
+pub(crate) fn map<I: Sync, O: Send>(
+    what: &str,
+    inputs: &[I],
+    progress: Progress<'_>,
+    work: impl Fn(&I) -> Result<O, StudyError> + Sync,
+) -> Result<Vec<O>, StudyError> {
+    let next = AtomicUsize::new(0);
+    let done = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Result<O, StudyError>>>> = inputs.iter().map(|_| Mutex::new(None)).collect();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(inputs.len());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((input, result)) = {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    inputs.get(n).zip(results.get(n))
+                } {
+                    let output = work(input);
+                    if let Ok(mut slot) = result.lock() {
+                        *slot = Some(output);
+                    }
+                    let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+                    progress(what, done as f64 / inputs.len() as f64);
+                }
+            });
+        }
+    });
+    let value = |slot: Mutex<Option<_>>| slot.into_inner().ok().flatten().unwrap_or(Err(StudyError::Lost));
+    results.into_iter().map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_stand_in_the_order_of_the_inputs() {
+        let inputs: Vec<u64> = (0..100).collect();
+        let results = map("squares", &inputs, &|_, _| {}, |&n| Ok(n * n)).unwrap();
+        assert_eq!(results, inputs.iter().map(|n| n * n).collect::<Vec<_>>());
+    }
+}
