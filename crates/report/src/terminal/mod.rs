@@ -3,8 +3,8 @@
 mod comparison;
 mod layout;
 mod simulation;
-mod sweep;
 mod study;
+mod sweep;
 
 use flashwise_audit::Finding;
 use flashwise_profile::{DeviceProfile, Verdict};

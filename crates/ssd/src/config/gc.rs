@@ -64,7 +64,7 @@ pub enum GcMode {
 }
 
 /// What makes a unit that is low on free superblocks take a victim.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GcTrigger {
     /// That it is low: it takes victims until those under way make up for what is missing.
