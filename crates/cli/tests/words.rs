@@ -16,9 +16,11 @@ fn each_verb_has_a_help_page() {
         &["learn"],
         &["audit"],
         &["simulate"],
+        &["sweep"],
         &["sqlite"],
         &["sqlite", "import"],
         &["device"],
+        &["device", "import"],
         &["generate"],
     ] {
         let help = place.run(&[verb, &["--help"]].concat()).expect(0);

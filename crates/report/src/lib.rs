@@ -29,6 +29,8 @@ mod text;
 
 #[cfg(test)]
 mod sample;
+#[cfg(test)]
+mod sample_simulation;
 
 pub use error::ReportError;
 pub use files::{HTML_FILE, JSON_FILE, ReportFiles, check_writable, write_report, write_simulation_report};

@@ -1,9 +1,8 @@
-//! Two comparisons as a run would make them, a drive with much to gain and one with nothing; and a simulation.
+//! Two comparisons as a run would make them: a drive with much to gain, and one with nothing.
 
 use flashwise_audit::{Cost, Example, Finding, Rule};
 use flashwise_block::{Clock, Operation, Percentiles};
 use flashwise_profile::*;
-use flashwise_ssd::simulation::Simulation;
 use flashwise_trace::FileRole;
 use flashwise_tune::*;
 
@@ -339,9 +338,4 @@ pub fn optane() -> Comparison {
         notes: Vec::new(),
         ..samsung()
     }
-}
-
-/// Reads, writes and arrivals on a full drive of 96 MiB; a document that `flashwise simulate -o json` gave once.
-pub(crate) fn simulation() -> Simulation {
-    serde_json::from_str(include_str!("sample-simulation.json")).unwrap()
 }

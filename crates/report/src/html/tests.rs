@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::sample;
+use crate::sample_simulation::simulation;
 
 /// The page as XML: its only void elements are those of the head.
 fn as_xml(page: &str) -> String {
@@ -19,7 +20,7 @@ fn pages() -> Vec<String> {
         comparison_page(&optane),
         profile_page(&samsung.profile),
         profile_page(&optane.profile),
-        simulation_page(&sample::simulation()),
+        simulation_page(&simulation()),
     ]
 }
 
@@ -51,7 +52,7 @@ fn the_page_of_a_fit_says_the_result_first() {
 
 #[test]
 fn the_page_of_a_simulation_has_its_figures_and_all_its_plots() {
-    let page = simulation_page(&sample::simulation());
+    let page = simulation_page(&simulation());
     insta::assert_snapshot!(words(&page));
     assert_eq!(page.matches("<svg").count(), 1 + 4 + 1);
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::sample;
+use crate::sample_simulation::simulation;
 
 fn plain(width: u16) -> Style {
     Style { color: false, width }
@@ -29,13 +30,13 @@ fn findings_are_a_list() {
 
 #[test]
 fn a_simulation_is_told_with_its_flows_and_its_write_amplification() {
-    insta::assert_snapshot!(render_simulation(&sample::simulation(), plain(80)));
+    insta::assert_snapshot!(render_simulation(&simulation(), plain(80)));
 }
 
 #[test]
 fn nothing_is_wider_than_the_terminal_and_no_line_ends_in_a_space() {
     for width in [60, 72, 80, 100, 200] {
-        for line in render_simulation(&sample::simulation(), plain(width)).lines() {
+        for line in render_simulation(&simulation(), plain(width)).lines() {
             assert!(line.chars().count() <= usize::from(width), "{width} columns: {line}");
         }
         for comparison in [sample::samsung(), sample::optane()] {

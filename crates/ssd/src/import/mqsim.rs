@@ -20,6 +20,8 @@ const PCIE_PAYLOAD: u64 = 128;
 const PCIE_OVERHEAD: u64 = 28;
 /// Victims that MQSim empties at the same time in a plane, which is also the least number of free blocks it keeps.
 const CONCURRENT_VICTIMS: u64 = 10;
+/// Most reads of a victim that flashwise has on their way at the same time.
+const MOST_READS_IN_FLIGHT: u64 = 64;
 
 /// Reads `ssdconfig.xml` and, where given, `workload.xml`; each is a name for messages and a text.
 ///
@@ -233,7 +235,8 @@ impl Ssd {
         self.gc_hard_threshold = share(device.number("GC_Hard_Threshold", 0.005)?).max(1);
         let preemptible = device.flag("Preemptible_GC_Enabled", true)?;
         self.set("ftl.gc.trigger", "superblock-filled");
-        self.set_count("ftl.gc.reads_in_flight", self.pages);
+        // MQSim issues all reads of a victim at once.
+        self.set_count("ftl.gc.reads_in_flight", self.pages.clamp(1, MOST_READS_IN_FLIGHT));
         self.set("ftl.gc.preemptible", preemptible);
         self.set("ftl.gc.copy_back", device.flag("Use_Copyback_for_GC", false)?);
         let schedulers = [("PRIORITY_OUT_OF_ORDER", ()), ("OUT_OF_ORDER", ())];

@@ -1,0 +1,72 @@
+//! `flashwise device schema` and `device import`, and what `device check` says of a bad file.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+
+mod support;
+
+use support::Place;
+
+const DRIVE: &str = "<Execution_Parameter_Set>
+<Host_Parameter_Set></Host_Parameter_Set>
+<Device_Parameter_Set>
+  <Overprovisioning_Ratio>0.3</Overprovisioning_Ratio>
+  <Ideal_Mapping_Table>true</Ideal_Mapping_Table>
+  <Block_Choice>1</Block_Choice>
+  <Flash_Parameter_Set><Block_No_Per_Plane>128</Block_No_Per_Plane></Flash_Parameter_Set>
+</Device_Parameter_Set>
+</Execution_Parameter_Set>";
+
+const FLOWS: &str = "<MQSim_IO_Scenarios><IO_Scenario><IO_Flow_Parameter_Set_Synthetic>
+<Read_Percentage>100</Read_Percentage>
+<Total_Requests_To_Generate>300</Total_Requests_To_Generate>
+</IO_Flow_Parameter_Set_Synthetic></IO_Scenario></MQSim_IO_Scenarios>";
+
+#[test]
+fn an_imported_drive_and_its_workload_can_be_simulated() {
+    let place = Place::new();
+    place.write("ssd.xml", &DRIVE.replace("  <Block_Choice>1</Block_Choice>\n", ""));
+    place.write("work.xml", FLOWS);
+    let import = ["device", "import", "--mqsim", "ssd.xml", "work.xml", "--dir", "out"];
+    let document = place.run(&[&import[..], &["-o", "json"]].concat()).expect(0).document();
+    assert_eq!((&document["schema"], &document["source"]), (&"flashwise.import".into(), &"MQSim, ssd.xml".into()));
+    assert!(!document["notes"].as_array().unwrap().is_empty());
+    place.run(&["device", "check", "out/device.toml"]).expect(0);
+    let simulate = ["simulate", "out/device.toml", "out/workload.toml", "-o", "json"];
+    assert_eq!(place.run(&simulate).expect(0).document()["total"]["requests"], 300);
+    let line = place.fails(5, &import);
+    assert!(line.contains("out/device.toml: exists"), "{line}");
+}
+
+#[test]
+fn an_unknown_tag_is_refused_with_its_line_and_nothing_is_written() {
+    let place = Place::new();
+    place.write("ssd.xml", DRIVE);
+    let line = place.fails(1, &["device", "import", "--mqsim", "ssd.xml", "--dir", "out"]);
+    assert!(line.contains("ssd.xml: line 6: <Block_Choice> is unknown in <Device_Parameter_Set>"), "{line}");
+    let line = place.fails(1, &["device", "import", "--disksim", "ssd.xml", "--dir", "out"]);
+    assert!(line.contains("ssd.xml: line 1: there is no block ssdmodel_ssd"), "{line}");
+    place.fails(2, &["device", "import", "--dir", "out"]);
+}
+
+#[test]
+fn a_misspelt_key_is_told_with_the_one_that_was_meant() {
+    let place = Place::new();
+    let drive = place.run(&["device", "show", "micron-m500"]).expect(0).stdout;
+    place.write("mine.toml", &drive.replace("pages_per_block", "page_per_block"));
+    let line = place.fails(1, &["device", "check", "mine.toml"]);
+    assert!(line.contains("mine.toml: line ") && line.ends_with("is `pages_per_block` meant?"), "{line}");
+    place.write("mine.toml", &drive.replace("mapping = \"page\"", "mapping = \"pages\""));
+    let line = place.fails(1, &["device", "check", "mine.toml"]);
+    assert!(line.ends_with("is `page` meant?"), "{line}");
+}
+
+#[test]
+fn the_schema_of_a_drive_names_every_key_of_a_preset() {
+    let place = Place::new();
+    let schema: serde_json::Value = serde_json::from_str(&place.run(&["device", "schema"]).expect(0).stdout).unwrap();
+    for key in ["name", "capacity_bytes", "host", "controller", "ftl", "flash"] {
+        assert!(schema["properties"][key].is_object(), "{key}");
+    }
+    let document = place.run(&["device", "schema", "-o", "json"]).expect(0).document();
+    assert_eq!(document["json_schema"], schema);
+}
