@@ -1,21 +1,29 @@
-//! How many host requests a second the simulator gets through, on one core.
+//! How many host requests a second the simulator gets through, on one core, and how long it takes to begin.
 //!
 //! The drive has the structure of the Samsung preset (8 channels, 2 ways, 2 planes), cut to 6 GiB so that it can be
 //! overwritten often enough. Before anything is timed it is filled once in order and overwritten three times at
 //! random: garbage collection is then in its steady state, and each host write carries its share of it. Requests are
 //! 4 KiB, 32 of them in flight, at uniformly random addresses, without payload.
+//!
+//! - Writes in the steady state, and reads of the same drive.
+//! - Page-unit writes: single planes with pages of 4 KiB, so that each write is a flash command of its own, to a new
+//!   drive, so that garbage collection has nothing to do.
+//! - A drive of 1 TB: making it, and filling it at once.
 #![allow(clippy::expect_used, reason = "a benchmark has nobody to hand an error to")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use flashwise_block::{BlockDevice, ByteSize, DeviceCounters, Request};
+use flashwise_ssd::config::Placement;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
 const REQUEST: ByteSize = ByteSize::kib(4);
 const IN_FLIGHT: usize = 32;
 const OVERWRITES: u64 = 3;
+/// To a new drive of page units: far less than its blocks can take.
+const WRITES_BEFORE_COLLECTION: u64 = 2_000_000;
 
 /// A drive and a stream of random addresses.
 struct Bed {
@@ -44,6 +52,17 @@ impl Bed {
         for at in (0..self.drive.info().capacity.bytes()).step_by(1 << 20) {
             self.submit(Request::write(ByteSize(at), ByteSize::mib(1)));
         }
+    }
+
+    /// A new drive whose every logical page is a flash command of its own.
+    fn page_units() -> Self {
+        let mut config = DeviceConfig::preset("samsung-960-evo").expect("the preset exists");
+        (config.flash.page_bytes, config.flash.pages_per_block) = (REQUEST.bytes(), 256);
+        (config.ftl.superpage_planes, config.ftl.placement) = (Some(1), Placement::Static);
+        config.capacity_bytes = ByteSize::gib(8).bytes();
+        let drive = SimulatedSsd::new(config, 1).expect("the drive is possible");
+        let pages = drive.info().capacity.bytes() / REQUEST.bytes();
+        Self { drive, pages, state: 1 }
     }
 
     /// Xorshift: as good as free, so that the simulator is what is measured.
@@ -107,8 +126,49 @@ fn simulator(criterion: &mut Criterion) {
     group.bench_function("random 4 KiB reads, 32 in flight", |bencher| {
         bencher.iter_custom(|count| bed.time(|bed| bed.reads(count)));
     });
+
+    group.bench_function("random 4 KiB writes, a flash command each, 32 in flight", |bencher| {
+        bencher.iter_custom(page_unit_writes);
+    });
     group.finish();
 }
 
-criterion_group!(benches, simulator);
+/// Wall-clock time of so many writes to drives that are made anew before garbage collection begins.
+fn page_unit_writes(count: u64) -> Duration {
+    let mut left = count;
+    let mut spent = Duration::ZERO;
+    while left > 0 {
+        let now = left.min(WRITES_BEFORE_COLLECTION);
+        let mut bed = Bed::page_units();
+        spent += bed.time(|bed| bed.writes(now));
+        assert_eq!(bed.drive.counters().flash.map(|flash| flash.erases), Some(0), "garbage collection has begun");
+        left -= now;
+    }
+    spent
+}
+
+/// The Samsung with twice the chips: 1 TB.
+fn terabyte() -> DeviceConfig {
+    let mut config = DeviceConfig::preset("samsung-960-evo").expect("the preset exists");
+    config.flash.chips_per_channel = 2;
+    config.capacity_bytes *= 2;
+    config
+}
+
+fn begin(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("a drive of 1 TB");
+    group.sample_size(10).warm_up_time(Duration::from_secs(1)).measurement_time(Duration::from_secs(10));
+    let make = || SimulatedSsd::new(terabyte(), 1).expect("the drive is possible");
+    group.bench_function("made", |bencher| bencher.iter_with_large_drop(make));
+    group.bench_function("filled at once", |bencher| {
+        let fill = |mut drive: SimulatedSsd| {
+            drive.fill_at_once().expect("the drive is new");
+            drive
+        };
+        bencher.iter_batched(make, fill, BatchSize::PerIteration);
+    });
+    group.finish();
+}
+
+criterion_group!(benches, simulator, begin);
 criterion_main!(benches);

@@ -89,7 +89,8 @@ pub struct FlashCounters {
     pub erases: u64,
     /// Bytes sensed from flash for host reads, fills of partial pages and garbage collection.
     pub bytes_read: ByteSize,
-    /// Bytes of host writes that replaced data still in the write buffer; the flash never saw what they replaced.
+    /// Bytes of host writes that were replaced or trimmed while still in the write cache or the write buffer; the flash
+    /// never saw them.
     pub absorbed_bytes: ByteSize,
     /// Logical pages that the host read although nobody had written them.
     pub unwritten_pages_read: u64,

@@ -37,6 +37,8 @@ pub enum Verb {
     Audit(AuditArguments),
     /// Run a workload or a trace on a simulated drive
     Simulate(Box<SimulateArguments>),
+    /// Run many simulations: every combination of a few values, on all cores
+    Sweep(SweepArguments),
     /// A published study: what it claims beside what is measured
     Study(StudyArguments),
     /// Database files that the flashwise VFS laid out
@@ -291,6 +293,39 @@ pub struct SimulateArguments {
     pub workload_schema: bool,
 }
 
+/// Options of `sweep`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A finished cell is a line in the results file; started again, the sweep runs only the others.
+
+  name = \"depths\"
+  device = \"samsung-960-evo\"        # a preset, or a file beside the grid
+  workload = \"mix.toml\"             # beside the grid
+  precondition = \"steady\"
+  seeds = [1, 2, 3]
+  [vary]                             # every value with every other one
+  \"ftl.gc.policy\" = [\"greedy\", \"fifo\"]
+  \"workload.flows.0.synthetic.pacing.closed.queue_depth\" = [1, 4, 16]
+  [[together]]                       # the first values, then the second ones, …
+  \"flash.channels\" = [4, 8]
+  \"flash.blocks_per_plane\" = [4096, 2048]")]
+pub struct SweepArguments {
+    /// The grid: a drive, a workload, and the values to try
+    pub grid: PathBuf,
+    /// Finished cells; by default NAME.results.jsonl, NAME that of the grid's file
+    #[arg(long, value_name = "FILE")]
+    pub results: Option<PathBuf>,
+    /// All rows as Parquet; by default NAME.parquet
+    #[arg(long, value_name = "FILE")]
+    pub parquet: Option<PathBuf>,
+    /// All rows as CSV too
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Simulations at a time; 0 for one a core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub jobs: usize,
+}
+
 /// What can be done with a database file.
 #[derive(Debug, Subcommand)]
 pub enum SqliteAction {
@@ -332,6 +367,20 @@ pub enum DeviceAction {
     Check {
         /// The TOML file
         file: PathBuf,
+    },
+    /// Print the JSON Schema of a configuration
+    Schema,
+    /// Turn the configuration of another simulator into a drive and a workload
+    Import {
+        /// MQSim's ssdconfig.xml and, where there is one, its workload.xml
+        #[arg(long, value_name = "XML", num_args = 1..=2, required_unless_present = "disksim", conflicts_with = "disksim")]
+        mqsim: Vec<PathBuf>,
+        /// DiskSim's parameter file with an SSD
+        #[arg(long, value_name = "PARV")]
+        disksim: Option<PathBuf>,
+        /// Where device.toml and workload.toml go
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
     },
 }
 

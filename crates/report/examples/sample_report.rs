@@ -2,6 +2,7 @@
 //! `cargo run -p flashwise-report --example sample_report -- DIRECTORY`.
 
 #[path = "../src/sample.rs"]
+#[allow(dead_code, reason = "the samples of simulations are looked at by other means")]
 mod sample;
 
 use std::path::Path;

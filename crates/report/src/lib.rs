@@ -34,5 +34,7 @@ pub use error::ReportError;
 pub use files::{HTML_FILE, JSON_FILE, ReportFiles, check_writable, write_report, write_simulation_report};
 pub use html::{comparison_page, profile_page, simulation_page, study_page};
 pub use json::{ERROR_SCHEMA, ERROR_SCHEMA_VERSION, error_document, to_json};
-pub use table::{Column, Table, Values, time_series_table};
-pub use terminal::{Style, render_comparison, render_findings, render_profile, render_simulation, render_study};
+pub use table::{Column, Table, Values, sweep_table, time_series_table};
+pub use terminal::{
+    Style, render_comparison, render_findings, render_profile, render_simulation, render_study, render_sweep,
+};

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use flashwise_ssd::simulation::{Interval, Simulation};
+use flashwise_ssd::sweep::{Sweep, SweepCell, SweepRow};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -202,6 +203,82 @@ pub fn time_series_table(simulation: &Simulation) -> Table {
             numbers("write_amplification", |i| i.write_amplification),
         ],
     }
+}
+
+/// The cells of a sweep, a row for each and, where it has several flows, one for each flow of each.
+///
+/// First come the cell's place and the flow, then the values that make the cell, then the figures. A cell that failed
+/// has a row with its error.
+pub fn sweep_table(sweep: &Sweep) -> Table {
+    let rows: Vec<(&SweepCell, Option<&SweepRow>)> = sweep.cells.iter().flat_map(rows_of_cell).collect();
+    let mut columns = vec![
+        Column::integers("cell", rows.iter().map(|(cell, _)| Some(cell.index))),
+        Column::texts("flow", rows.iter().map(|(_, row)| row.map(|row| row.flow.clone()))),
+    ];
+    let keys = sweep.cells.first().map(|cell| cell.values.keys()).into_iter().flatten();
+    columns.extend(keys.map(|key| value_column(key, rows.iter().map(|(cell, _)| cell.values.get(key)))));
+    let integers = |name, value: fn(&SweepRow) -> Option<u64>| {
+        Column::integers(name, rows.iter().map(|(_, row)| row.and_then(value)))
+    };
+    let numbers = |name, value: fn(&SweepRow) -> Option<f64>| {
+        Column::numbers(name, rows.iter().map(|(_, row)| row.and_then(value)))
+    };
+    columns.extend([
+        integers("requests", |row| Some(row.requests)),
+        numbers("iops", |row| Some(row.iops)),
+        numbers("bytes_per_s", |row| Some(row.bytes_per_s)),
+        numbers("mean_response_ns", |row| row.mean_response_ns),
+        integers("p50_ns", |row| row.p50_ns),
+        integers("p95_ns", |row| row.p95_ns),
+        integers("p99_ns", |row| row.p99_ns),
+        integers("p99_9_ns", |row| row.p99_9_ns),
+        integers("p99_99_ns", |row| row.p99_99_ns),
+        integers("max_response_ns", |row| row.max_response_ns),
+        integers("elapsed_ns", |row| Some(row.elapsed_ns)),
+        numbers("write_amplification", |row| row.write_amplification),
+        numbers("write_amplification_gc", |row| row.write_amplification_gc),
+        integers("gc_executions", |row| Some(row.gc_executions)),
+        integers("gc_pages_moved", |row| Some(row.gc_pages_moved)),
+        integers("flash_pages_read", |row| Some(row.flash_pages_read)),
+        integers("flash_pages_programmed", |row| Some(row.flash_pages_programmed)),
+        integers("flash_blocks_erased", |row| Some(row.flash_blocks_erased)),
+        numbers("channel_utilisation", |row| Some(row.channel_utilisation)),
+        numbers("die_utilisation", |row| Some(row.die_utilisation)),
+        numbers("erase_count_mean", |row| row.erase_count_mean),
+        integers("erase_count_max", |row| row.erase_count_max.map(u64::from)),
+        integers("unwritten_pages_read", |row| Some(row.unwritten_pages_read)),
+    ]);
+    columns.push(Column::texts("error", rows.iter().map(|(cell, _)| cell.error.clone())));
+    Table { columns }
+}
+
+fn rows_of_cell(cell: &SweepCell) -> Vec<(&SweepCell, Option<&SweepRow>)> {
+    match cell.rows.is_empty() {
+        true => vec![(cell, None)],
+        false => cell.rows.iter().map(|row| (cell, Some(row))).collect(),
+    }
+}
+
+/// A varied value's column: of numbers where all of them are, else of words.
+fn value_column<'a>(key: &str, values: impl Iterator<Item = Option<&'a toml::Value>>) -> Column {
+    let values: Vec<_> = values.collect();
+    let present = || values.iter().flatten();
+    let values_of = if present().all(|value| value.is_integer()) {
+        Values::Integers(values.iter().map(|value| value.and_then(|value| value.as_integer())).collect())
+    } else if present().all(|value| value.is_integer() || value.is_float()) {
+        let number = |value: &toml::Value| value.as_float().or(value.as_integer().map(|integer| integer as f64));
+        Values::Numbers(values.iter().map(|value| value.and_then(number)).collect())
+    } else if present().all(|value| value.is_bool()) {
+        Values::Booleans(values.iter().map(|value| value.and_then(|value| value.as_bool())).collect())
+    } else {
+        Values::Texts(values.iter().map(|value| value.map(words)).collect())
+    };
+    Column { name: key.to_owned(), values: values_of }
+}
+
+/// A value as it is written, a text without its quotes.
+pub(crate) fn words(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]

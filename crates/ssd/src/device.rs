@@ -98,7 +98,8 @@ fn translator(config: &DeviceConfig) -> Option<Translator> {
     let (pages, entries) = (config.logical_pages() as u32, cache.entries_per_page(config) as u32);
     let capacity = cache.capacity_entries() as u32;
     let load_bytes = cache.load_bytes.unwrap_or(config.ftl.logical_page_bytes as u32);
-    let cache = MappingCache::new(pages, entries, capacity, cache.stored_at_start, cache.deferred_write_back);
+    let room = (capacity, cache.partitions);
+    let cache = MappingCache::new(pages, entries, room, cache.stored_at_start, cache.deferred_write_back);
     Some(Translator::new(cache, pages, load_bytes))
 }
 
@@ -430,12 +431,33 @@ impl SimulatedSsd {
 
     /// All is done for a request that is no read: the host is told, once the DRAM and the link have done their part.
     pub(crate) fn finish(&mut self, request: u32) {
-        let ready_ns = self.active[request].finish_ns.max(self.now_ns);
-        let posted_ns = self.host.post_completion(ready_ns);
+        if self.waits_for_dram(request) {
+            return;
+        }
+        let posted_ns = self.host.post_completion(self.now_ns);
         if posted_ns > self.now_ns {
             self.events.schedule(posted_ns, Event::Completed { request });
         } else {
             self.complete(request);
+        }
+    }
+
+    /// Whether a request's part in DRAM takes longer than the rest; then its end is told by an event, so that nothing
+    /// that comes before it finds the link taken.
+    pub(crate) fn waits_for_dram(&mut self, request: u32) -> bool {
+        let ready_ns = self.active[request].finish_ns;
+        let waits = ready_ns > self.now_ns;
+        if waits {
+            self.events.schedule(ready_ns, Event::InMemory { request });
+        }
+        waits
+    }
+
+    /// A request's part in DRAM has ended.
+    fn in_memory(&mut self, request: u32) {
+        match self.active[request].request.as_ref().map(|r| r.operation) {
+            Some(Operation::Read) => self.send_read(request),
+            _ => self.finish(request),
         }
     }
 
@@ -494,6 +516,7 @@ impl SimulatedSsd {
             Event::WriteBack { entry } => return self.cached_page_read(entry),
             Event::LinkFree { request } => return self.link_free(request),
             Event::ElementsDone { request } => return self.elements_done(request),
+            Event::InMemory { request } => return self.in_memory(request),
             Event::ArrayDone { die } => self.flash.array_done(die, self.now_ns, &mut self.events),
             Event::TransferDone { channel } => self.flash.transfer_done(channel, self.now_ns, &mut self.events),
             Event::Decoded { op } => Some(self.flash.decoded(op, self.now_ns)),

@@ -66,6 +66,8 @@ events! {
     LinkFree { request } = 7,
     /// The elements have done a request.
     ElementsDone { request } = 8,
+    /// A request's part in DRAM has ended, behind the rest of it.
+    InMemory { request } = 9,
 }
 
 /// Kinds of events with a lane of their own: those with the codes below this.

@@ -4,20 +4,56 @@
 
 mod support;
 
-use flashwise_block::{BlockDevice, ByteSize, Request};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Operation, Request};
 use flashwise_ssd::config::{
-    AllocationPool, BlockOrder, CacheFlush, CachePolicy, CleaningMode, CleaningPolicy, ElementConfig, Interface,
-    Mapping, MappingCacheConfig, PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder,
+    AllocationPool, BadBlocksConfig, BlockOrder, CacheFlush, CachePolicy, CleaningMode, CleaningPolicy,
+    DynamicWearLevelling, ElementConfig, GcConfig, GcMode, GcPolicy, Interface, Mapping, MappingCacheConfig,
+    PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder, StaticWearLevelling, WearLevellingConfig,
     WriteCacheConfig, WritePolicy,
 };
 use flashwise_ssd::{DeviceConfig, Preset, SimulatedSsd};
 use proptest::prelude::*;
 
+/// Every way to collect garbage.
+fn gc() -> impl Strategy<Value = GcConfig> {
+    let start = (2_u32..=5, any::<bool>(), any::<bool>(), 0_u32..=2);
+    let pace = (1_u32..=4, 1_u32..=6, any::<bool>(), any::<bool>());
+    let policy =
+        (prop::sample::select(GcPolicy::ALL.to_vec()), 1_u32..12, 0.0_f64..1.0, prop::option::of(0.0_f64..1.0));
+    (start, pace, policy).prop_map(|(start, pace, policy)| GcConfig {
+        policy: policy.0,
+        free_superblocks: Some(start.0),
+        mode: if start.1 { GcMode::Foreground } else { GcMode::Background },
+        preemptible: start.2,
+        hard_free_superblocks: start.3.min(start.0 - 1),
+        concurrent_victims: pace.0,
+        reads_in_flight: pace.1,
+        copy_back: pace.2,
+        separate_open_block: pace.3,
+        choices: policy.1,
+        window_share: policy.2,
+        lifetime_erasures: 8,
+        migration_ratio: policy.3,
+        ..GcConfig::default()
+    })
+}
+
+/// Every way to level wear, and superblocks that are bad or wear out.
+fn wear() -> impl Strategy<Value = (WearLevellingConfig, BadBlocksConfig)> {
+    let bad = (0.0_f64..0.2, prop::option::of(2_u32..40));
+    (any::<bool>(), any::<bool>(), 0_u32..4, bad).prop_map(|(least, moves, threshold, bad)| {
+        let dynamic = if least { DynamicWearLevelling::LeastErased } else { DynamicWearLevelling::Fifo };
+        let static_ = if moves { StaticWearLevelling::Threshold } else { StaticWearLevelling::None };
+        let bad = BadBlocksConfig { initial_share: (bad.0 - 0.1).max(0.0), erasures_max: bad.1 };
+        (WearLevellingConfig { dynamic, static_, threshold }, bad)
+    })
+}
+
 /// Small drives of every shape, nearly all of them possible.
 fn small_config() -> impl Strategy<Value = DeviceConfig> {
     let groups = (1_u32..=4, 1_u32..=3, 1_u32..=3, 1_u32..=2);
-    let shape = (1_u32..=3, 9_u32..=24, 1_u32..=12, prop::sample::select(vec![4096_u64, 8192, 16384]));
-    let rest = (2_u32..=4, 0.2_f64..1.01, any::<bool>(), any::<bool>(), 1_u32..=32, 0_u64..=4, 1_u64..=3);
+    let shape = (1_u32..=3, 9_u32..=28, 1_u32..=12, prop::sample::select(vec![4096_u64, 8192, 16384]));
+    let rest = (0.2_f64..1.01, any::<bool>(), any::<bool>(), 1_u32..=32, 0_u64..=4, 1_u64..=3);
     let placement =
         prop::sample::select(vec![Placement::Stripe, Placement::Static, Placement::RoundRobin, Placement::LeastLoaded]);
     let ftl = (placement, prop::sample::select(StaticOrder::all()), any::<bool>(), 0_u32..3);
@@ -25,52 +61,74 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
         prop::sample::select(vec![Mapping::Page, Mapping::Page, Mapping::Block, Mapping::Fast, Mapping::Element]),
         0_u64..300,
     );
-    (groups, shape, rest, ftl, mapping).prop_map(
-        |(groups, shape, (keep, fill, plp, sata, depth, buffer, stripe), ftl, (mapping, entries))| {
-            let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
-            let flash = &mut config.flash;
-            (flash.channels, flash.chips_per_channel, flash.dies_per_chip) = (groups.0 * groups.1, groups.2, groups.3);
-            (flash.planes_per_die, flash.blocks_per_plane, flash.pages_per_block) = (shape.0, shape.1, shape.2);
-            flash.page_bytes = shape.3;
-            (config.ftl.superpage_channels, config.ftl.superpage_ways) = (groups.0, groups.2);
-            (config.ftl.placement, config.ftl.static_order) = (ftl.0, ftl.1);
-            config.ftl.superpage_planes = ftl.2.then_some(1);
-            config.ftl.logical_page_bytes = (4096 << ftl.3).min(shape.3);
-            config.ftl.mapping = mapping;
-            if mapping != Mapping::Page {
-                (config.ftl.superpage_channels, config.ftl.superpage_ways) = (1, 1);
-                (config.ftl.superpage_planes, config.ftl.logical_page_bytes) = (Some(1), shape.3);
-            } else if entries > 0 && entries < 150 {
-                config.ftl.mapping_cache = Some(MappingCacheConfig {
-                    capacity_bytes: entries * 8,
-                    cached_entry_bytes: 8,
-                    stored_entry_bytes: 64,
-                    load_bytes: None,
-                    stored_at_start: entries % 2 == 0,
-                    deferred_write_back: entries % 3 == 0,
-                });
-            }
-            let page = config.ftl.logical_page_bytes;
-            config.ftl.stripe_bytes = stripe * config.superpage_bytes();
-            config.ftl.gc.free_superblocks = Some(keep);
-            config.host.max_transfer_bytes = 128 << 10;
-            config.host.queue_depth = depth;
-            config.host.interface = if sata { Interface::Sata } else { Interface::Nvme };
-            config.controller.power_loss_protection = plp;
-            let open = config.raw_bytes() / u64::from(shape.1 * shape.2);
-            config.controller.write_buffer_bytes = (128 << 10) + 2 * open + buffer * 65536;
-            let usable = config.raw_bytes() as f64 * f64::from(shape.1 - keep - 4) / f64::from(shape.1);
-            config.capacity_bytes = ((usable * fill) as u64 / page * page).max(page);
-            if mapping == Mapping::Element {
-                (config.flash.channels, config.flash.array_time_jitter) = (groups.0 * groups.1, 0.0);
-                (config.flash.chips_per_channel, config.flash.dies_per_chip) = (1, 1);
-                config.ftl.element = element(keep, entries);
-                let row = config.ftl.element.row_bytes(&config).max(1);
-                config.capacity_bytes = row * ((f64::from(shape.1) * fill) as u64).max(1);
-            }
-            config
-        },
-    )
+    let reclaiming = (gc(), wear(), mapping);
+    (groups, shape, rest, ftl, reclaiming).prop_map(|(groups, shape, rest, ftl, (gc, (levelling, bad), mapping))| {
+        let (fill, plp, sata, depth, buffer, stripe) = rest;
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        let flash = &mut config.flash;
+        (flash.channels, flash.chips_per_channel, flash.dies_per_chip) = (groups.0 * groups.1, groups.2, groups.3);
+        (flash.planes_per_die, flash.blocks_per_plane, flash.pages_per_block) = (shape.0, shape.1, shape.2);
+        flash.page_bytes = shape.3;
+        (config.ftl.superpage_channels, config.ftl.superpage_ways) = (groups.0, groups.2);
+        (config.ftl.placement, config.ftl.static_order) = (ftl.0, ftl.1);
+        config.ftl.superpage_planes = ftl.2.then_some(1);
+        config.ftl.logical_page_bytes = (4096 << ftl.3).min(shape.3);
+        (config.ftl.gc, config.ftl.wear_levelling, config.ftl.bad_blocks) = (gc, levelling, bad);
+        choose_mapping(&mut config, mapping);
+        let page = config.ftl.logical_page_bytes;
+        config.ftl.stripe_bytes = stripe * config.superpage_bytes();
+        let one_page = config.superpage_bytes() == page;
+        config.ftl.gc.copy_back &= one_page;
+        if !config.ftl.gc.separate_open_block && !one_page {
+            config.ftl.gc.free_superblocks = config.ftl.gc.free_superblocks.map(|n| n.max(3));
+        }
+        let keep = superblocks_kept(&config);
+        config.host.max_transfer_bytes = 128 << 10;
+        config.host.queue_depth = depth;
+        config.host.interface = if sata { Interface::Sata } else { Interface::Nvme };
+        config.controller.power_loss_protection = plp;
+        let open = config.raw_bytes() / u64::from(shape.1 * shape.2);
+        config.controller.write_buffer_bytes = (128 << 10) + 2 * open + buffer * 65536;
+        let usable = config.raw_bytes() as f64 * f64::from(shape.1.saturating_sub(keep)) / f64::from(shape.1);
+        config.capacity_bytes = ((usable * fill) as u64 / page * page).max(page);
+        if mapping.0 == Mapping::Element {
+            (config.flash.channels, config.flash.array_time_jitter) = (groups.0 * groups.1, 0.0);
+            (config.flash.chips_per_channel, config.flash.dies_per_chip) = (1, 1);
+            config.ftl.element = element(keep, mapping.1);
+            let row = config.ftl.element.row_bytes(&config).max(1);
+            config.capacity_bytes = row * ((f64::from(shape.1) * fill) as u64).max(1);
+        }
+        config
+    })
+}
+
+/// Sets a mapping with all that it needs; `entries` below 150 stand for a page map that is cached.
+fn choose_mapping(config: &mut DeviceConfig, (mapping, entries): (Mapping, u64)) {
+    config.ftl.mapping = mapping;
+    if mapping != Mapping::Page {
+        (config.ftl.wear_levelling, config.ftl.bad_blocks) = Default::default();
+        (config.ftl.superpage_channels, config.ftl.superpage_ways) = (1, 1);
+        (config.ftl.superpage_planes, config.ftl.logical_page_bytes) = (Some(1), config.flash.page_bytes);
+    } else if entries > 0 && entries < 150 {
+        config.ftl.mapping_cache = Some(MappingCacheConfig {
+            capacity_bytes: entries * 8,
+            cached_entry_bytes: 8,
+            stored_entry_bytes: 64,
+            load_bytes: None,
+            stored_at_start: entries % 2 == 0,
+            deferred_write_back: entries % 3 == 0,
+            partitions: 1 + (entries % 3) as u32,
+        });
+    }
+}
+
+/// Superblocks of a unit that are not for the host's data: free, open or waiting, under way, and bad ones.
+fn superblocks_kept(config: &DeviceConfig) -> u32 {
+    let gc = &config.ftl.gc;
+    let migrates = gc.policy == GcPolicy::WearAware && gc.migration_ratio.is_some();
+    let levels = config.ftl.wear_levelling.static_ == StaticWearLevelling::Threshold;
+    let open_for_cold = u32::from(migrates || levels);
+    config.gc_threshold() + 4 + open_for_cold + gc.concurrent_victims - 1 + config.factory_bad_superblocks()
 }
 
 /// Elements of every kind, which do not wear out so soon.
@@ -130,9 +188,11 @@ fn small_config_with_caches() -> impl Strategy<Value = DeviceConfig> {
     })
 }
 
-/// Writes a drive twice over in an order that no layout likes, with flushes and forced writes between.
-fn overwrite(drive: &mut SimulatedSsd) -> u64 {
+/// Writes a drive twice over in an order that no layout likes, with flushes, forced writes and reads between; every
+/// `retire_every` requests, if not 0, a superblock is retired.
+fn overwrite(drive: &mut SimulatedSsd, retire_every: u64) -> u64 {
     let (capacity, transfer) = (drive.info().capacity.bytes(), drive.info().max_transfer.bytes());
+    let superblocks = drive.erase_histogram().values().sum::<u64>();
     let (mut written, mut at, mut completed) = (0, 0, 0);
     let mut n = 0;
     while written < 2 * capacity {
@@ -142,26 +202,41 @@ fn overwrite(drive: &mut SimulatedSsd) -> u64 {
         let request = if n.is_multiple_of(7) { Request::read(ByteSize(at), ByteSize(length)) } else { request };
         let request = if n.is_multiple_of(5) { request.with_fua() } else { request };
         drive.submit(request.on_queue(n as u16)).unwrap();
+        if retire_every > 0 && n % retire_every == retire_every - 1 {
+            drive.retire_block((n * 2_654_435_761 % superblocks) as u32);
+        }
         if n.is_multiple_of(11) {
             drive.submit(Request::flush()).unwrap();
         }
         while drive.outstanding() > 24 {
-            completed += u64::from(drive.wait().unwrap().is_some());
+            completed += u64::from(answer(drive).is_some());
         }
         written += length;
         n += 1;
     }
-    while drive.wait().unwrap().is_some() {
+    while answer(drive).is_some() {
         completed += 1;
     }
     completed
 }
 
+/// The next completion; only a drive that has run out of spares may refuse, and reads not even then.
+fn answer(drive: &mut SimulatedSsd) -> Option<Completion> {
+    let completion = drive.wait().unwrap()?;
+    if let Err(error) = &completion.result {
+        assert_eq!((error, drive.is_read_only()), (&BlockError::ReadOnly, true));
+        assert_ne!(completion.operation, Operation::Read);
+    }
+    Some(completion)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn a_drive_is_refused_in_words_or_works_until_it_has_collected_garbage(config in small_config_with_caches()) {
+    fn a_drive_is_refused_in_words_or_works_until_it_has_collected_garbage(
+        config in small_config_with_caches(), retire_every in prop::sample::select(vec![0_u64, 0, 5, 100, 1000]),
+    ) {
         match config.check("random.toml") {
             Err(error) => {
                 let text = error.to_string();
@@ -169,11 +244,14 @@ proptest! {
             }
             Ok(()) => {
                 let mut drive = SimulatedSsd::new(config, 1).unwrap();
-                let completed = overwrite(&mut drive);
+                let completed = overwrite(&mut drive, retire_every);
                 prop_assert!(completed > 0);
                 prop_assert_eq!(drive.check_invariants(), Ok(()));
                 let flash = drive.counters().flash.unwrap();
-                prop_assert!(flash.bytes_programmed >= flash.padding_bytes + flash.gc_bytes_moved);
+                let moved = flash.gc_bytes_moved + flash.wear_levelling_bytes_moved + flash.retirement_bytes_moved;
+                prop_assert!(flash.bytes_programmed >= flash.padding_bytes + moved);
+                let superblocks = drive.erase_histogram().values().sum::<u64>();
+                prop_assert_eq!(superblocks, drive.config().units() * u64::from(drive.config().flash.blocks_per_plane));
             }
         }
     }

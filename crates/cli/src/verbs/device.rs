@@ -1,13 +1,16 @@
 //! `flashwise device`.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use flashwise_block::ByteSize;
-use flashwise_ssd::{DeviceConfig, PRESETS, Preset, SsdError};
+use flashwise_ssd::import::{ImportError, Imported, disksim, mqsim};
+use flashwise_ssd::{DeviceConfig, PRESETS, Preset, SsdError, device_schema};
 use serde::Serialize;
 
 use crate::arguments::DeviceAction;
 use crate::failure::{Failure, USAGE};
+use crate::files::check_new;
 use crate::output::Output;
 
 /// What `-o json` gives of one drive.
@@ -48,6 +51,8 @@ pub fn run(action: &DeviceAction, output: &Output) -> Result<ExitCode, Failure> 
             let device = DeviceConfig::from_toml(&text, &file.display().to_string()).map_err(Failure::error)?;
             output.print(&document(None, &device), |_| sound(&file.display().to_string(), &device))?;
         }
+        DeviceAction::Schema => output.print_json_schema(&device_schema())?,
+        DeviceAction::Import { mqsim, disksim, dir } => import(mqsim, disksim.as_deref(), dir, output)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -75,4 +80,69 @@ fn sound(path: &str, device: &DeviceConfig) -> String {
         100.0 * device.over_provisioning(),
         ByteSize(device.superpage_bytes())
     )
+}
+
+/// What `-o json` gives of an import.
+#[derive(Serialize)]
+struct ImportDocument<'a> {
+    schema: &'static str,
+    schema_version: u32,
+    source: &'a str,
+    device: &'a DeviceConfig,
+    workloads: &'a [flashwise_trace::workload::Workload],
+    notes: &'a [String],
+    files: &'a [String],
+}
+
+/// Turns another simulator's files into `device.toml` and `workload.toml`, both new.
+fn import(mqsim_files: &[PathBuf], disksim_file: Option<&Path>, dir: &Path, output: &Output) -> Result<(), Failure> {
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| Failure::file(path, &e));
+    let name = |path: &Path| path.display().to_string();
+    let imported = match (disksim_file, mqsim_files) {
+        (Some(path), _) => disksim::import(&name(path), &read(path)?)?,
+        (None, [device]) => mqsim::import((&name(device), &read(device)?), None)?,
+        (None, [device, workload, ..]) => {
+            let (device_text, workload_text) = (read(device)?, read(workload)?);
+            mqsim::import((&name(device), &device_text), Some((&name(workload), &workload_text)))?
+        }
+        (None, []) => return Err(Failure::usage("give --mqsim or --disksim")),
+    };
+    let files = write_imported(&imported, dir)?;
+    let document = ImportDocument {
+        schema: "flashwise.import",
+        schema_version: 1,
+        source: &imported.source,
+        device: &imported.device,
+        workloads: &imported.workloads,
+        notes: &imported.notes,
+        files: &files,
+    };
+    output.print(&document, |_| {
+        let notes: String = imported.notes.iter().map(|note| format!("note: {note}\n")).collect();
+        format!("{}written: {}\n", notes, files.join(", "))
+    })
+}
+
+fn write_imported(imported: &Imported, dir: &Path) -> Result<Vec<String>, Failure> {
+    let mut files = vec![(dir.join("device.toml"), imported.device_toml()?)];
+    let workloads = imported.workload_tomls()?;
+    let several = workloads.len() > 1;
+    for (number, text) in (1..).zip(workloads) {
+        let name = if several { format!("workload-{number}.toml") } else { "workload.toml".to_owned() };
+        files.push((dir.join(name), text));
+    }
+    std::fs::create_dir_all(dir).map_err(|e| Failure::file(dir, &e))?;
+    for (path, _) in &files {
+        check_new(path)?;
+    }
+    for (path, text) in &files {
+        std::fs::write(path, text).map_err(|e| Failure::file(path, &e))?;
+    }
+    Ok(files.iter().map(|(path, _)| path.display().to_string()).collect())
+}
+
+impl From<ImportError> for Failure {
+    fn from(error: ImportError) -> Self {
+        Self::error(error)
+    }
 }

@@ -8,6 +8,7 @@ pub mod learn;
 pub mod simulate;
 pub mod sqlite;
 pub mod study;
+pub mod sweep;
 
 use std::path::Path;
 

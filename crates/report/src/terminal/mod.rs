@@ -4,10 +4,12 @@ mod comparison;
 mod layout;
 mod simulation;
 mod study;
+mod sweep;
 
 use flashwise_audit::Finding;
 use flashwise_profile::{DeviceProfile, Verdict};
 use flashwise_ssd::simulation::Simulation;
+use flashwise_ssd::sweep::Sweep;
 use flashwise_tune::Comparison;
 
 use crate::text::{findings, parameters};
@@ -51,6 +53,11 @@ pub fn render_findings(findings: &[Finding], profile: &DeviceProfile, style: Sty
 /// Everything that one `fit` found out.
 pub fn render_comparison(comparison: &Comparison, style: Style) -> String {
     comparison::render(comparison, style)
+}
+
+/// What many simulations gave, a line each.
+pub fn render_sweep(sweep: &Sweep, style: Style) -> String {
+    sweep::render(sweep, style)
 }
 
 /// What a workload on a simulated drive gave.

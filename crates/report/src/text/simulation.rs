@@ -112,6 +112,7 @@ pub(crate) fn amplification_rows(s: &Simulation) -> Vec<[String; 3]> {
         ("host", parts.host),
         ("garbage collection", parts.gc),
         ("wear levelling", parts.wear_levelling),
+        ("retired blocks", parts.retirement),
         ("mapping tables", parts.mapping),
         ("padding", parts.padding),
     ];

@@ -1,12 +1,13 @@
 //! How flash commands are formed, ordered and interrupted, and what they take on the channel.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
 use crate::error::SsdError;
 
 /// What takes one command at a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CommandScope {
     /// A die: it takes its next command as soon as it is idle, and waits for its channel with it.
@@ -18,7 +19,7 @@ pub enum CommandScope {
 }
 
 /// Which waiting command goes first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduling {
     /// In the order of arrival.
@@ -36,7 +37,7 @@ pub enum Scheduling {
 }
 
 /// What a read may interrupt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Suspend {
     /// Nothing: it waits for the end.
@@ -52,7 +53,7 @@ pub enum Suspend {
 ///
 /// Source: Wu and He, "Reducing SSD Read Latency via NAND Flash Program and Erase Suspension", FAST 2012. The default
 /// times are \[fit\]; the paper suspends at the end of a programming pulse, some tens of µs away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SuspensionConfig {
     /// What a read may interrupt; default: nothing.
@@ -95,7 +96,7 @@ impl Default for SuspensionConfig {
 ///
 /// With tCS 20, tWC 25, tWB 100 and tRR 20 ns a read has 315 ns and an erase 245. MQSim counts one cycle fewer: 290 and
 /// 220, a program 361; and for each further plane, with tDBSY 500, 650, 816 and 700 ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CommandTimes {
     /// A read of one plane, ns.
@@ -117,7 +118,7 @@ pub struct CommandTimes {
 /// Energies differ by an order of magnitude between dies and no maker publishes them for a page; measured ones are in
 /// Grupp et al., "Characterizing Flash Memory: Anomalies, Observations, and Applications", MICRO 2009, and modelled ones
 /// in Mohan et al., "Modeling Power Consumption of NAND Flash Memories Using FlashPower", IEEE TCAD 32(7), 2013.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EnergyConfig {
     /// Sensing a page once, nJ.

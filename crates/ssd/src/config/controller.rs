@@ -1,5 +1,6 @@
 //! The controller's side of a configuration.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
@@ -7,7 +8,7 @@ use super::{DeviceConfig, Mapping};
 use crate::error::SsdError;
 
 /// When a write completes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WritePolicy {
     /// When the controller has its data.
@@ -18,7 +19,7 @@ pub enum WritePolicy {
 }
 
 /// What a read of pages that nobody has written costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnwrittenReads {
     /// Nothing: the map says that they are zeros.
@@ -26,10 +27,13 @@ pub enum UnwrittenReads {
     Zeros,
     /// A flash read at the place where the page would be, had the drive been filled in order.
     Flash,
+    /// A flash read of the page that the next write to its unit would have gone to, which is the logical page's from
+    /// then on, as if it had been written: what MQSim does. Without a free one it is as `flash`.
+    Allocate,
 }
 
 /// Which page leaves a cache first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CachePolicy {
     /// The one that was not used for longest.
@@ -40,7 +44,7 @@ pub enum CachePolicy {
 }
 
 /// When the write cache writes dirty pages back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheFlush {
     /// One by one, to make room for others.
@@ -53,7 +57,7 @@ pub enum CacheFlush {
 }
 
 /// A write-back cache of logical pages in controller memory, in front of the write buffer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteCacheConfig {
     /// Controller memory for dirty pages, bytes; what is on its way to flash is in `controller.write_buffer_bytes`.
@@ -85,7 +89,7 @@ fn default_low_watermark() -> f64 {
 }
 
 /// A cache of logical pages that were read from flash.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadCacheConfig {
     /// Controller memory for pages that were read, bytes.
@@ -96,7 +100,7 @@ pub struct ReadCacheConfig {
 }
 
 /// Detection of sequential streams, and reading ahead of them into the read cache.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadAheadConfig {
     /// Logical pages that are read ahead of a stream.
@@ -118,7 +122,7 @@ fn default_trigger() -> u32 {
 }
 
 /// The controller.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerConfig {
     /// DRAM that holds written data on its way to flash; 0 only for media that are written in place.
@@ -140,6 +144,10 @@ pub struct ControllerConfig {
     /// Bytes a second from and to the controller's DRAM; 0 (the default) takes no time.
     #[serde(default)]
     pub dram_bytes_per_s: u64,
+    /// What one bank of the DRAM holds open, bytes; a longer access goes over two banks in turn, so that it takes the
+    /// time of every other row. Default: 0, every access goes over one bank.
+    #[serde(default)]
+    pub dram_row_bytes: u64,
     /// Write-back cache; by default there is only the write buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_cache: Option<WriteCacheConfig>,

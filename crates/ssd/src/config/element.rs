@@ -4,6 +4,7 @@
 //! the SSD model of DiskSim 4.0. Its terms: an *element* is a flash package with its own bus, the *allocation pool* is
 //! what a write may choose from, *cleaning* is garbage collection.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::DeviceConfig;
@@ -11,7 +12,7 @@ use super::check::Checker;
 use crate::error::SsdError;
 
 /// From which planes of its element a write may choose.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AllocationPool {
     /// From all: the one with the most free pages among those where the page's new copy comes behind the old one in the
@@ -23,7 +24,7 @@ pub enum AllocationPool {
 }
 
 /// How the blocks of an element are numbered, which is the order in which a drive is filled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BlockOrder {
     /// One block of each plane in turn.
@@ -34,7 +35,7 @@ pub enum BlockOrder {
 }
 
 /// Which block is cleaned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CleaningPolicy {
     /// The sealed block with the fewest valid pages; among equals, the one with the highest number.
@@ -46,7 +47,7 @@ pub enum CleaningPolicy {
 }
 
 /// When an element that is low on free blocks cleans.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CleaningMode {
     /// Before it does its next page operation, read or write.
@@ -57,7 +58,7 @@ pub enum CleaningMode {
 }
 
 /// An element and what it does by itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ElementConfig {
     /// Successive logical pages that lie in one element before the next one's turn. Default: 1.

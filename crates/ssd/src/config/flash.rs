@@ -1,5 +1,6 @@
 //! The medium's side of a configuration.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
@@ -8,7 +9,7 @@ use super::reliability::ReliabilityConfig;
 use crate::error::SsdError;
 
 /// How many bits a cell holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CellType {
     /// One.
@@ -29,7 +30,7 @@ impl CellType {
 }
 
 /// Which page of a block is of which type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageOrder {
     /// Page number modulo bits a cell: LSB, MSB, LSB, MSB …, or LSB, CSB, MSB, LSB ….
@@ -41,7 +42,7 @@ pub enum PageOrder {
 }
 
 /// The medium and the buses to it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlashConfig {
     /// Channels.

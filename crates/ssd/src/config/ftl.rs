@@ -3,6 +3,7 @@
 use std::fmt;
 
 use flashwise_block::ByteSize;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::DeviceConfig;
@@ -12,7 +13,7 @@ use super::gc::{BadBlocksConfig, GcConfig, WearLevellingConfig};
 use crate::error::SsdError;
 
 /// How logical pages find their place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mapping {
     /// Log-structured page mapping: a write goes to a clean page, the old one becomes invalid.
@@ -28,7 +29,7 @@ pub enum Mapping {
 }
 
 /// Which parallel unit a written page goes to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// A write is cut into pieces of `stripe_bytes`; each piece goes to the next group of channels, and inside the
@@ -59,7 +60,7 @@ pub enum Level {
 /// In which order successive logical pages go over the levels of parallelism; the first level changes fastest.
 ///
 /// Written as four letters, such as `CWDP`. Source: Tavakkol et al., ACM TOMPECS 1(2), 2016, which compares all 24.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct StaticOrder(pub [Level; 4]);
 
@@ -115,7 +116,7 @@ impl TryFrom<String> for StaticOrder {
 }
 
 /// What happens when a write covers a logical page in part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartialPages {
     /// The page is read first, so that all of it is written again.
@@ -128,7 +129,7 @@ pub enum PartialPages {
 }
 
 /// A page map that lies on flash, with the part in use cached in controller memory (DFTL).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MappingCacheConfig {
     /// Controller memory for the cached entries, bytes.
@@ -151,6 +152,9 @@ pub struct MappingCacheConfig {
     /// idle for long; then it needs no further read, and it is not programmed while the simulation runs. Default no.
     #[serde(default)]
     pub deferred_write_back: bool,
+    /// The logical pages are split into so many ranges of equal length, each with `capacity_bytes` of its own; default 1.
+    #[serde(default = "one")]
+    pub partitions: u32,
 }
 
 impl MappingCacheConfig {
@@ -171,6 +175,7 @@ impl MappingCacheConfig {
         let (capacity, entries) = (self.capacity_bytes, self.capacity_entries());
         let possible = entries > 0 && u32::try_from(entries).is_ok();
         checker.require("ftl.mapping_cache.capacity_bytes", capacity, possible, "it holds 1 to 2^32 entries")?;
+        checker.count("ftl.mapping_cache.partitions", self.partitions, 1024, "there are 1 to 1024 ranges")?;
         let load = self.load_bytes.map_or(logical_page_bytes, u64::from);
         let possible = (1..=logical_page_bytes).contains(&load);
         let reason = format!("a translation page has {logical_page_bytes} bytes");
@@ -179,7 +184,7 @@ impl MappingCacheConfig {
 }
 
 /// The flash translation layer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FtlConfig {
     /// How logical pages find their place.

@@ -1,5 +1,6 @@
 //! How space is reclaimed: the tables `[ftl.gc]`, `[ftl.wear_levelling]` and `[ftl.bad_blocks]`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::DeviceConfig;
@@ -8,7 +9,7 @@ use super::ftl::Mapping;
 use crate::error::SsdError;
 
 /// Which superblock garbage collection takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GcPolicy {
     /// The sealed superblock with the fewest valid pages; among equals, the one that came to that count first.
@@ -51,7 +52,7 @@ impl GcPolicy {
 }
 
 /// When a unit that is low on free superblocks collects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GcMode {
     /// As soon as it is low, while the host's commands go on.
@@ -62,8 +63,21 @@ pub enum GcMode {
     Foreground,
 }
 
+/// What makes a unit that is low on free superblocks take a victim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GcTrigger {
+    /// That it is low: it takes victims until those under way make up for what is missing.
+    #[default]
+    Low,
+    /// That one of its superblocks was filled while it is low, by the host or by collection, whose place a free one takes
+    /// at once: one victim for each, whatever is under way. Each victim fills a part of a superblock, so that victims
+    /// come in bursts; this, and not the policy, sets MQSim's write amplification apart from theory's.
+    SuperblockFilled,
+}
+
 /// Garbage collection.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GcConfig {
     /// Which superblock is taken.
@@ -78,6 +92,12 @@ pub struct GcConfig {
     pub free_share: Option<f64>,
     /// When a unit that is low collects.
     pub mode: GcMode,
+    /// What makes a unit that is low take a victim.
+    pub trigger: GcTrigger,
+    /// The host's writes to a unit wait while it has fewer free superblocks than this; without it, while there are no more
+    /// than collection needs (MQSim: 10).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_reserve_superblocks: Option<u32>,
     /// Collection's commands let the host's go first on their die, until `hard_free_superblocks` or fewer are free.
     pub preemptible: bool,
     /// Free superblocks of a unit at which a preemptible collection gives way no longer.
@@ -113,6 +133,8 @@ impl Default for GcConfig {
             free_superblocks: None,
             free_share: None,
             mode: GcMode::Background,
+            trigger: GcTrigger::Low,
+            host_reserve_superblocks: None,
             preemptible: false,
             hard_free_superblocks: 1,
             concurrent_victims: 1,
@@ -129,7 +151,7 @@ impl Default for GcConfig {
 }
 
 /// Which free superblock is written next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DynamicWearLevelling {
     /// The one that became free first.
@@ -140,7 +162,7 @@ pub enum DynamicWearLevelling {
 }
 
 /// Whether data that never changes is moved so that its superblock wears as well.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StaticWearLevelling {
     /// It stays.
@@ -152,7 +174,7 @@ pub enum StaticWearLevelling {
 }
 
 /// Wear levelling.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WearLevellingConfig {
     /// Which free superblock is written next.
@@ -172,7 +194,7 @@ impl Default for WearLevellingConfig {
 }
 
 /// Superblocks that cannot be used.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BadBlocksConfig {
     /// Share of each unit's superblocks that is bad from the factory, rounded up to whole ones.
@@ -231,12 +253,22 @@ impl DeviceConfig {
         checker.share("ftl.bad_blocks.initial_share", bad.initial_share, 0.0, 0.9)?;
         let limit = bad.erasures_max.unwrap_or(u32::MAX);
         checker.require("ftl.bad_blocks.erasures_max", limit, limit >= 1, "it is at least 1")?;
+        let (by_page, levelling) = (self.ftl.mapping == Mapping::Page, &self.ftl.wear_levelling);
+        let reason = "bad superblocks are simulated with mapping = \"page\" alone";
+        let none = bad.initial_share == 0.0 && bad.erasures_max.is_none();
+        checker.require("ftl.bad_blocks.initial_share", bad.initial_share, by_page || none, reason)?;
+        let reason = "cold data is moved with mapping = \"page\" alone";
+        let none = levelling.static_ == StaticWearLevelling::None;
+        checker.require("ftl.wear_levelling.static", "threshold", by_page || none, reason)?;
         checker.share("ftl.gc.free_share", gc.free_share.unwrap_or(0.0), 0.0, 0.95)?;
         let both = gc.free_share.is_some() && gc.free_superblocks.is_some();
         let reason = "ftl.gc.free_share says the same; give one of the two";
         checker.require("ftl.gc.free_superblocks", gc.free_superblocks.unwrap_or(0), !both, reason)?;
         checker.count("ftl.gc.concurrent_victims", gc.concurrent_victims, 64, "it is between 1 and 64")?;
-        checker.count("ftl.gc.reads_in_flight", gc.reads_in_flight, 64, "it is between 1 and 64")?;
+        checker.count("ftl.gc.reads_in_flight", gc.reads_in_flight, 1 << 16, "it is between 1 and 65536")?;
+        let trigger = gc.trigger == GcTrigger::Low || gc.mode == GcMode::Background;
+        let reason = "it needs collection in the background (ftl.gc.mode)";
+        checker.require("ftl.gc.trigger", "superblock-filled", trigger, reason)?;
         checker.count("ftl.gc.choices", gc.choices, 1 << 10, "it is between 1 and 1024")?;
         checker.share("ftl.gc.window_share", gc.window_share, 0.0, 1.0)?;
         checker.count("ftl.gc.lifetime_erasures", gc.lifetime_erasures, 1 << 30, "it is between 1 and 2^30")?;
@@ -262,6 +294,9 @@ impl DeviceConfig {
         let reason = "it needs superpages of one logical page: superpage_channels = superpage_ways = superpage_planes = 1 \
                       and logical_page_bytes = flash.page_bytes";
         checker.require("ftl.gc.copy_back", gc.copy_back, one_page || !gc.copy_back, reason)?;
+        let reserve = gc.host_reserve_superblocks.unwrap_or(0);
+        let reason = format!("it is below the {keep} free superblocks at which collection starts");
+        checker.require("ftl.gc.host_reserve_superblocks", reserve, reserve < keep, reason)?;
         let hard = gc.hard_free_superblocks;
         let reason = format!("it is below the {keep} free superblocks at which collection starts");
         checker.require("ftl.gc.hard_free_superblocks", hard, hard < keep || !gc.preemptible, reason)

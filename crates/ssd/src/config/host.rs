@@ -1,12 +1,13 @@
 //! The host's side of a configuration.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
 use crate::error::SsdError;
 
 /// Which protocol the host speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Interface {
     /// NVMe over PCIe: both directions at once.
@@ -16,7 +17,7 @@ pub enum Interface {
 }
 
 /// From which submission queue the next command is taken. Source: NVM Express base specification 1.4, section 4.13.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arbitration {
     /// All queues in turn, `arbitration_burst` commands at a time.
@@ -27,7 +28,7 @@ pub enum Arbitration {
 }
 
 /// The priority class of a submission queue under weighted round robin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum QueuePriority {
     /// Strictly before all others.
@@ -42,7 +43,7 @@ pub enum QueuePriority {
 }
 
 /// Commands that each class may have executed in one round of arbitration, 1 to 256.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArbitrationWeights {
     /// Of the high class.
@@ -61,7 +62,7 @@ impl Default for ArbitrationWeights {
 }
 
 /// When the data of a read goes over the link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DataTransfer {
     /// While it is still coming in from the flash.
@@ -74,7 +75,7 @@ pub enum DataTransfer {
 }
 
 /// The host interface.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostConfig {
     /// Protocol.

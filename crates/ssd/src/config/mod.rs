@@ -14,6 +14,7 @@ mod host;
 mod reliability;
 
 use flashwise_block::ByteSize;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Preset;
@@ -30,13 +31,14 @@ pub use flash::{CellType, FlashConfig, PageOrder};
 pub use ftl::{FtlConfig, Level, Mapping, MappingCacheConfig, PartialPages, Placement, StaticOrder};
 pub(crate) use gc::EMPTIED_MAX;
 pub use gc::{
-    BadBlocksConfig, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, StaticWearLevelling, WearLevellingConfig,
+    BadBlocksConfig, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, GcTrigger, StaticWearLevelling,
+    WearLevellingConfig,
 };
 pub use host::{Arbitration, ArbitrationWeights, DataTransfer, HostConfig, Interface, QueuePriority};
 pub use reliability::ReliabilityConfig;
 
 /// A whole drive.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceConfig {
     /// Model, for people.
@@ -168,10 +170,20 @@ impl DeviceConfig {
 /// Most logical pages: 2³⁰, 4 TiB of pages of 4 KiB, whose page map and its inverse take 8 GiB of address space.
 const LOGICAL_PAGES_MAX: u64 = 1 << 30;
 
+/// What is said of an unknown key, with the known one that is nearest to it.
+fn with_hint(message: String) -> String {
+    let Some(list) = message.strip_prefix("unknown field `").or(message.strip_prefix("unknown variant `")) else {
+        return message;
+    };
+    let mut names = list.split('`').step_by(2);
+    let near = names.next().and_then(|unknown| crate::import::nearest(unknown, names));
+    near.map_or_else(|| message.clone(), |near| format!("{message}; is `{near}` meant?"))
+}
+
 /// The parser's message in one line, with the line number.
 fn syntax_error(text: &str, path: &str, error: &toml::de::Error) -> SsdError {
     let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
-    let message = error.message().trim().replace('\n', " ");
+    let message = with_hint(error.message().trim().replace('\n', " "));
     let reason = line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"));
     SsdError::Syntax { path: path.to_owned(), reason }
 }
@@ -291,6 +303,6 @@ mod tests {
     fn an_unknown_key_is_told_with_its_line() {
         let text = Preset::find("samsung-960-evo").unwrap().toml.replace("read_ns", "raed_ns");
         let error = DeviceConfig::from_toml(&text, "mine.toml").unwrap_err().to_string();
-        assert!(error.starts_with("mine.toml: line ") && error.contains("raed_ns"), "{error}");
+        assert!(error.starts_with("mine.toml: line ") && error.ends_with("is `read_ns` meant?"), "{error}");
     }
 }

@@ -1,5 +1,6 @@
 //! Wear, bit errors and retention: keys of `[flash.reliability]`; without the table flash neither errs nor wears out.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
@@ -17,7 +18,7 @@ use crate::error::SsdError;
 /// disturbance. The default coefficients are those that simulators built on it use for its 72-layer TLC; the paper's
 /// table was not at hand. That wear-out follows a power of the cycles and not an exponential: Mielke et al., "Bit Error
 /// Rate in NAND Flash Memories", IRPS 2008; Schroeder et al., "Flash Reliability in Production", FAST 2016.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReliabilityConfig {
     /// Raw bit error rate of new flash; default 1.48·10⁻³.

@@ -18,7 +18,7 @@
 //!
 //! Wear levelling and retirement ([`mod@super::retirement`]) empty superblocks in the same way.
 
-use crate::config::{EMPTIED_MAX, GcMode};
+use crate::config::{EMPTIED_MAX, GcMode, GcTrigger};
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
 use crate::ftl::{Cause, Relocation, Stream};
@@ -99,7 +99,7 @@ impl UnitCollector {
         self.present.is_empty() && self.erasing.is_empty() && self.emptied.is_empty()
     }
 
-    /// Whether a victim cannot go on and nothing is under way that could help it.
+    /// Whether no victim can go on and nothing is under way that could help.
     pub(super) fn is_stuck(&self) -> bool {
         let is_stalled = |victim: &Collection| victim.rows.iter().any(|row| row.reads_left == 0);
         self.erasing.is_empty() && self.emptied.is_empty() && self.present.iter().all(is_stalled)
@@ -121,8 +121,39 @@ impl SimulatedSsd {
             }
             return;
         }
+        if self.config.ftl.gc.trigger == GcTrigger::SuperblockFilled {
+            return self.collect_for_filled(unit);
+        }
         let in_background = self.config.ftl.gc.mode == GcMode::Background;
-        while (in_background || self.ftl.is_held(unit)) && self.collect_one(unit) {}
+        let is_needed = in_background || self.ftl.is_held(unit) || !self.collectors[unit as usize].failing.is_empty();
+        while is_needed && self.collect_one(unit) {}
+    }
+
+    /// Starts one collection for each superblock that was filled, and one where the host could not go on without.
+    fn collect_for_filled(&mut self, unit: u32) {
+        for _ in 0..self.ftl.take_filled(unit) {
+            self.collect_beside_others(unit);
+        }
+        if self.ftl.is_below_host_reserve(unit) && self.collectors[unit as usize].is_idle() {
+            self.collect_beside_others(unit);
+        }
+    }
+
+    /// Starts one collection if the unit is low, whatever is under way.
+    fn collect_beside_others(&mut self, unit: u32) {
+        let collector = &self.collectors[unit as usize];
+        let under_way = collector.present.len() + collector.emptied.len() + collector.erasing.len();
+        let (victims, most) = (collector.present.len(), self.config.ftl.gc.concurrent_victims as usize);
+        // A victim needs a superblock of its own to go to.
+        let has_room = victims == 0 || self.ftl.free_superblocks(unit) as usize > victims;
+        if under_way < most
+            && has_room
+            && self.ftl.wants_collection(unit, 0)
+            && let Some(victim) = self.ftl.take_victim(unit)
+        {
+            self.flash_counters.gc_runs += 1;
+            self.empty(unit, victim, Cause::Gc);
+        }
     }
 
     /// Starts one collection if it is needed; gives whether another one may be.
@@ -241,6 +272,10 @@ impl SimulatedSsd {
     /// Issues a flash command of a collection.
     pub(crate) fn issue_collecting(&mut self, unit: u32, mut op: FlashOp) {
         op.yields = self.config.ftl.gc.preemptible && !self.is_hard(unit);
+        if self.config.ftl.gc.preemptible && !op.yields {
+            // The pages of a block stay in order: what was issued before goes before.
+            self.flash.stop_yielding(op.at.die);
+        }
         let op = self.flash.prepare(op);
         self.flash.issue(op, self.now_ns, &mut self.events);
     }
@@ -264,8 +299,11 @@ impl SimulatedSsd {
         let Some(collection) = self.victim(unit, victim) else { return };
         let Some(reading) = collection.rows.iter_mut().find(|r| r.row == row) else { return };
         reading.reads_left -= 1;
-        if reading.reads_left == 0 && self.move_row(unit, victim, row) {
-            self.read_victim_ahead(unit, victim);
+        if reading.reads_left == 0 {
+            if self.move_row(unit, victim, row) {
+                self.read_victim_ahead(unit, victim);
+            }
+            self.give_up_if_stuck(unit);
         }
     }
 
@@ -282,19 +320,19 @@ impl SimulatedSsd {
             match self.ftl.relocate(from, cause) {
                 Relocation::NotValid => {}
                 Relocation::Moved(placement, logical_page) => {
-                    self.mapping_moved(logical_page);
                     self.payload.relocate(from, placement.slot);
                     let generation = self.ftl.superpages[placement.superpage].generation;
                     self.collectors[unit as usize].filled_generation[stream as usize] = generation;
                     if placement.full {
                         self.program_superpage(placement.superpage);
                     }
+                    // Only now: a changed part of the page map may take the next slot of the same superpage.
+                    self.mapping_moved(logical_page);
                 }
                 Relocation::NoRoom => {
                     if let Some(reading) = self.victim(unit, victim).and_then(|c| c.rows.get_mut(at)) {
                         reading.slot = slot;
                     }
-                    self.give_up_if_stuck(unit);
                     return false;
                 }
             }
@@ -389,6 +427,9 @@ impl SimulatedSsd {
         self.flash_counters.erases += 1;
         if !self.ftl.superblock_erased(block, failed) {
             self.superblock_lost(unit);
+        }
+        if self.config.ftl.gc.trigger == GcTrigger::SuperblockFilled && self.ftl.is_below_host_reserve(unit) {
+            self.collect_beside_others(unit);
         }
         self.space_changed(unit);
     }

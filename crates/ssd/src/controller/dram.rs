@@ -1,4 +1,7 @@
 //! The controller's DRAM: one access at a time, each a fixed time and the time of its bytes.
+//!
+//! An access that is longer than a row opens rows of two banks in turn: while the data of one is moved, the other gets
+//! ready and moves its data at the same time, so that two rows take the time of one.
 
 use crate::config::ControllerConfig;
 
@@ -6,12 +9,14 @@ use crate::config::ControllerConfig;
 pub(crate) struct Dram {
     ns_per_access: u64,
     bytes_per_s: u64,
+    row_bytes: u64,
     free_ns: u64,
 }
 
 impl Dram {
     pub(crate) fn new(config: &ControllerConfig) -> Self {
-        Self { ns_per_access: config.dram_ns_per_access, bytes_per_s: config.dram_bytes_per_s, free_ns: 0 }
+        let row_bytes = if config.dram_row_bytes == 0 { u64::MAX } else { config.dram_row_bytes };
+        Self { ns_per_access: config.dram_ns_per_access, bytes_per_s: config.dram_bytes_per_s, row_bytes, free_ns: 0 }
     }
 
     /// Moves bytes from or to the DRAM; gives the time when they are there.
@@ -19,6 +24,7 @@ impl Dram {
         if bytes == 0 || (self.ns_per_access == 0 && self.bytes_per_s == 0) {
             return now_ns;
         }
+        let bytes = if bytes > self.row_bytes { bytes.div_ceil(2 * self.row_bytes) * self.row_bytes } else { bytes };
         let moving_ns = (bytes * 1_000_000_000).checked_div(self.bytes_per_s).unwrap_or(0);
         self.free_ns = now_ns.max(self.free_ns) + self.ns_per_access + moving_ns;
         self.free_ns
@@ -36,5 +42,13 @@ mod tests {
         (config.dram_ns_per_access, config.dram_bytes_per_s) = (26, 200_000_000);
         let mut dram = Dram::new(&config);
         assert_eq!([0, 0, 100_000].map(|now| dram.access(now, 4096)), [20_506, 41_012, 120_506]);
+    }
+
+    #[test]
+    fn two_rows_take_the_time_of_one() {
+        let mut config = crate::DeviceConfig::preset("samsung-960-evo").unwrap().controller;
+        (config.dram_bytes_per_s, config.dram_row_bytes) = (200_000_000, 8192);
+        let times = [4096, 8192, 16384, 131_072].map(|bytes| Dram::new(&config).access(0, bytes));
+        assert_eq!(times, [20_480, 40_960, 40_960, 8 * 40_960]);
     }
 }

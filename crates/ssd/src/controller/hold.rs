@@ -47,6 +47,13 @@ impl SimulatedSsd {
         }
     }
 
+    /// A superblock may have been sealed: the pages that found neither room nor a victim in its unit try again.
+    pub(crate) fn place_cleaned(&mut self, unit: u32) {
+        if self.collects_in_foreground() {
+            self.place_parked(unit);
+        }
+    }
+
     /// Whether the host has to wait for a unit; starts what it has to wait for.
     fn must_clean_first(&mut self, unit: u32) -> bool {
         if self.ftl.is_held(unit) {

@@ -79,14 +79,35 @@ impl SimulatedSsd {
         match self.locate(span.logical_page) {
             Location::Nowhere => {
                 self.flash_counters.unwritten_pages_read += 1;
+                let first_touch = self.config.controller.unwritten_reads == UnwrittenReads::Allocate;
+                if first_touch && let Some(slot) = self.allocate_unwritten(span) {
+                    return self.read_at(request, self.address_of(slot), span);
+                }
                 match self.config.controller.unwritten_reads {
                     UnwrittenReads::Zeros => at_once.bytes += span.len() as u64,
-                    UnwrittenReads::Flash => self.read_at(request, self.nominal_address(span.logical_page), span),
+                    UnwrittenReads::Flash | UnwrittenReads::Allocate => {
+                        self.read_at(request, self.nominal_address(span.logical_page), span)
+                    }
                 }
             }
             Location::Buffer(_) => at_once.add_dram(span),
             Location::Flash(slot) => self.read_at(request, self.address_of(slot), span),
         }
+    }
+
+    /// Gives a page that nobody has written its place.
+    fn allocate_unwritten(&mut self, span: PageSpan) -> Option<u32> {
+        if self.ftl.geometry.slots != 1 {
+            return None;
+        }
+        let placement = self.ftl.place(span.logical_page, (0, 1), self.flash.commands_of_die())?;
+        let touched = self.sectors.touched(span);
+        self.sectors.write(span.logical_page, touched);
+        self.ftl.close_superpage(placement.superpage);
+        let unit = self.ftl.superpages[placement.superpage].unit;
+        self.ftl.superpage_without_program(placement.superpage);
+        self.collect_if_needed(unit);
+        Some(placement.slot)
     }
 
     fn caches_reads(&self) -> bool {
@@ -197,6 +218,14 @@ impl SimulatedSsd {
     /// All of a read's data has left the flash.
     fn read_ends(&mut self, request: u32) {
         self.keep_read_pages(request);
+        let whole = self.config.host.data_transfer == DataTransfer::WholeRequest;
+        if !whole || !self.waits_for_dram(request) {
+            self.send_read(request);
+        }
+    }
+
+    /// All of a read's data is there: what is not with the host yet goes over the link, and the completion behind it.
+    pub(crate) fn send_read(&mut self, request: u32) {
         let Active { finish_ns, request: Some(r), .. } = &self.active[request] else { return };
         let (ready_ns, bytes) = (*finish_ns, r.length.bytes());
         let sent_ns = match self.config.host.data_transfer {

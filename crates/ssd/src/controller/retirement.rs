@@ -8,11 +8,12 @@
 //!
 //! What a failed program should have brought to flash is still in the write buffer: it keeps its room there, and the
 //! flushes and forced writes that wait for it go on waiting, until the superblock is emptied and its data is on flash
-//! elsewhere. A block that fails takes its whole superblock with it.
+//! elsewhere. A block that fails takes its whole superblock with it. The P/E limit waits while the unit needs the
+//! superblock for victims under way.
 //!
 //! A unit has as many spare superblocks as it does not need for its share of the capacity, for what garbage collection
-//! keeps free and for what is open. When one more is lost, the drive is read-only: writes and trims, also those that
-//! wait, complete with [`BlockError::ReadOnly`]; reads and flushes are served. NVMe Base Specification 2.0, section
+//! keeps free and for what is open. When one more is lost, or a unit that placement filled beyond its share has nowhere
+//! to move what it must, the drive is read-only: writes and trims, also those that wait, complete with [`BlockError::ReadOnly`]; reads and flushes are served. NVMe Base Specification 2.0, section
 //! 5.16.1.2, calls this "media placed in read only mode".
 //!
 //! [`BlockError::ReadOnly`]: flashwise_block::BlockError::ReadOnly
@@ -24,10 +25,10 @@ use crate::ftl::{Cause, Retirement};
 
 impl SimulatedSsd {
     /// Retires a superblock, counted over the drive: what is valid in it moves elsewhere in its unit, and it is not used
-    /// again. Does nothing where there is none of that number, or with a medium that is written in place.
+    /// again. Does nothing where there is none of that number, or where the mapping is not by page.
     pub fn retire_block(&mut self, superblock: u32) {
         let all = self.ftl.geometry.units * self.ftl.geometry.superblocks;
-        if superblock >= all || self.config.ftl.mapping == Mapping::InPlace {
+        if superblock >= all || self.config.ftl.mapping != Mapping::Page {
             return;
         }
         let unit = superblock / self.ftl.geometry.superblocks;
@@ -80,9 +81,12 @@ impl SimulatedSsd {
     /// A superblock was lost: without spares, the drive is read-only.
     pub(super) fn superblock_lost(&mut self, unit: u32) {
         self.flash_counters.retired_superblocks += 1;
-        if self.read_only || !self.ftl.has_no_spares(unit) {
-            return;
+        if !self.read_only && self.ftl.has_no_spares(unit) {
+            self.become_read_only();
         }
+    }
+
+    fn become_read_only(&mut self) {
         self.read_only = true;
         self.refuse_waiting_writes();
         for unit in 0..self.ftl.geometry.units {
@@ -106,6 +110,7 @@ impl SimulatedSsd {
         while let Some(request) = self.buffer.waiting.pop(&mut self.active) {
             self.refuse(request);
         }
+        self.place_waiting_translation_pages();
     }
 
     /// A page of a write that waited for room in its unit will have none; it held `charge` bytes of the buffer.
@@ -128,15 +133,22 @@ impl SimulatedSsd {
         }
     }
 
-    /// When a read-only drive has no superblock left for what is still in its buffer, those who wait for it are told.
+    /// When a unit has no superblock left for what has to move, and none will become free, the drive is read-only, and
+    /// those who wait for what is still in its buffer are told.
     pub(super) fn give_up_if_stuck(&mut self, unit: u32) {
         let collector = &self.collectors[unit as usize];
+        if !collector.is_stuck() || (collector.is_idle() && collector.failing.is_empty()) {
+            return;
+        }
         let is_running = |&block: &u32| {
             let state = &self.ftl.superblocks[block];
             state.programmed_rows < state.allocated_rows
         };
-        if !self.read_only || !collector.is_stuck() || collector.failing.iter().any(is_running) {
+        if collector.failing.iter().any(is_running) {
             return;
+        }
+        if !self.read_only {
+            self.become_read_only();
         }
         for superpage in std::mem::take(&mut self.collectors[unit as usize].unsaved) {
             let waiters = &self.ftl.superpages[superpage].waiters;

@@ -10,6 +10,7 @@
 
 use flashwise_block::Operation;
 
+use crate::config::UnwrittenReads;
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
 use crate::ftl::Location;
@@ -95,9 +96,11 @@ impl SimulatedSsd {
         }
     }
 
-    /// Makes or renews an entry for a request: a write makes it dirty.
+    /// Makes or renews an entry for a request: a write makes it dirty, and so does a read that gives its page a place.
     fn make_entry(&mut self, request: u32, logical_page: u32) {
         let is_write = self.active[request].request.as_ref().is_some_and(|r| r.operation != Operation::Read);
+        let allocates = self.config.controller.unwritten_reads == UnwrittenReads::Allocate;
+        let is_write = is_write || (allocates && self.locate(logical_page) == Location::Nowhere);
         let Some(translator) = &mut self.translator else { return };
         if let Some(page) = translator.cache.insert(logical_page, is_write) {
             self.update_translation_page(page);
@@ -143,7 +146,8 @@ impl SimulatedSsd {
         }
     }
 
-    /// A changed translation page goes where the host's pages go.
+    /// A changed translation page goes where the host's pages go; where a drive that has become read-only has no room, it
+    /// stays in memory.
     pub(crate) fn place_translation_page(&mut self, page: u32) {
         let Some(translator) = &mut self.translator else { return };
         if translator.cache.is_deferred() {
@@ -154,6 +158,7 @@ impl SimulatedSsd {
             Some(placement) => placement,
             None => match self.ftl.place(logical_page, (0, 1), self.flash.commands_of_die()) {
                 Some(placement) => placement,
+                None if self.read_only => return translator.cache.updated(page),
                 None => return translator.unplaced.push(page),
             },
         };

@@ -4,8 +4,8 @@
 //! a forced write, and with `write_policy = "through"` every write, when it is on flash. A page takes room in the buffer
 //! from its admission, or from its leaving the cache, to the end of its superpage's program command: all of its length,
 //! or where the FTL remembers the parts of pages that hold data (`ftl.partial_pages`), the parts that were written.
-//! Writes that find no room wait in the order of arrival. A page that is bound to a unit without a free superblock is parked: it
-//! holds its room in the buffer and does not keep others, bound for other units, from theirs.
+//! Writes that find no room wait in the order of arrival. A page that is bound to a unit without a free superblock is
+//! parked: it holds its room in the buffer and does not keep others, bound for other units, from theirs.
 
 use flashwise_block::Operation;
 
@@ -113,8 +113,8 @@ impl SimulatedSsd {
         self.admit_writes();
     }
 
-    /// Lets waiting writes into the buffer for as long as there is room, behind what the cache has to write back. Placing a page may make room for others; they
-    /// are let in here then, not in the midst of that page.
+    /// Lets waiting writes into the buffer for as long as there is room, behind what the cache has to write back. Placing
+    /// a page may make room for others; they are let in here then, not in the midst of that page.
     pub(crate) fn admit_writes(&mut self) {
         self.buffer.has_changed = true;
         if self.buffer.is_admitting {
@@ -246,6 +246,7 @@ impl SimulatedSsd {
         let Some(range) = self.range_of(request) else { return true };
         let span = range.span(n);
         let nth = (n, range.pages());
+        self.clean_before_write(span.logical_page);
         let old = self.ftl.slot_of(span.logical_page);
         let Some(placement) = self.ftl.place(span.logical_page, nth, self.flash.commands_of_die()) else {
             return false;
@@ -351,6 +352,8 @@ impl SimulatedSsd {
         }
         self.collect_if_needed(unit);
         self.release_if_clean(unit);
+        self.place_cleaned(unit);
+        self.give_up_if_stuck(unit);
     }
 
     /// What a superpage holds is on flash, there or elsewhere.

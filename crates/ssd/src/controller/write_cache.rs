@@ -329,7 +329,8 @@ impl SimulatedSsd {
             cache.contents.store(entry, span, r);
         }
         let was_hot = cache.hot.as_mut().is_some_and(|hot| hot.written(span.logical_page));
-        let at_once = found.is_none() && cache.flush == CacheFlush::Immediate && !was_hot;
+        let at_once =
+            cache.flush == CacheFlush::Immediate && if cache.hot.is_some() { !was_hot } else { found.is_none() };
         if forced {
             cache.entries[entry].waiters.push(request);
             self.active[request].pending += 1;
@@ -429,6 +430,9 @@ impl SimulatedSsd {
         if self.try_to_place_cached(entry) {
             return;
         }
+        if self.is_read_only() {
+            return self.lose_cached(entry);
+        }
         let Some(cache) = &self.write_cache else { return };
         let unit = self.ftl.bound_unit(cache.entries[entry].logical_page);
         self.park_cached(entry, unit);
@@ -442,6 +446,7 @@ impl SimulatedSsd {
             self.release_cached(entry, None);
             return true;
         }
+        self.clean_before_write(logical_page);
         let old = self.ftl.slot_of(logical_page);
         let placement = match self.ftl.overwrite_in_buffer(logical_page, nth) {
             Some(placement) => placement,
@@ -529,6 +534,7 @@ impl SimulatedSsd {
     pub(crate) fn drop_cached(&mut self, logical_page: u32) {
         let Some(cache) = &mut self.write_cache else { return };
         let Some(entry) = cache.entry_of(logical_page) else { return };
+        self.flash_counters.absorbed_bytes.0 += self.page.bytes();
         cache.index[logical_page as usize] = 0;
         match cache.entries[entry].state {
             State::Dirty => {

@@ -64,14 +64,23 @@ pub(crate) struct Counters {
     pub(crate) misses: u64,
 }
 
+/// The entries of one range of logical pages, in the order of use.
+#[derive(Clone, Copy)]
+struct Partition {
+    newest: u32,
+    oldest: u32,
+    entries: u32,
+}
+
 /// The cached mapping table and the directory of translation pages.
 pub(crate) struct MappingCache {
     /// Entry of each logical page, plus one; zero where there is none.
     entry_of: Vec<u32>,
     entries: Vec<Entry>,
-    capacity: usize,
-    newest: u32,
-    oldest: u32,
+    /// Entries of a partition.
+    capacity: u32,
+    partitions: Vec<Partition>,
+    pages_of_partition: u32,
     pages: Vec<TranslationPage>,
     entries_per_page: u32,
     /// Whether a translation page that is written back stays in controller memory instead of being programmed.
@@ -80,21 +89,32 @@ pub(crate) struct MappingCache {
 }
 
 impl MappingCache {
-    /// An empty cache of `capacity` entries for `logical_pages` pages; with `stored` the drive comes with its
-    /// translation pages on flash.
-    pub(crate) fn new(logical_pages: u32, entries_per_page: u32, capacity: u32, stored: bool, deferred: bool) -> Self {
+    /// An empty cache of `capacity` entries a partition for `logical_pages` pages; with `stored` the drive comes with
+    /// its translation pages on flash.
+    pub(crate) fn new(
+        logical_pages: u32,
+        entries_per_page: u32,
+        (capacity, partitions): (u32, u32),
+        stored: bool,
+        deferred: bool,
+    ) -> Self {
         let page = TranslationPage { first_dirty: NONE, stored, in_memory: false, loading: false, updating: false };
         Self {
             entry_of: vec![0; logical_pages as usize],
             entries: Vec::new(),
-            capacity: capacity.min(logical_pages).max(1) as usize,
-            newest: NONE,
-            oldest: NONE,
+            capacity: capacity.min(logical_pages).max(1),
+            partitions: vec![Partition { newest: NONE, oldest: NONE, entries: 0 }; partitions as usize],
+            pages_of_partition: logical_pages.div_ceil(partitions),
             pages: vec![page; logical_pages.div_ceil(entries_per_page) as usize],
             entries_per_page,
             deferred,
             counters: Counters::default(),
         }
+    }
+
+    fn partition(&mut self, entry: u32) -> &mut Partition {
+        let logical_page = self.entries[entry as usize].logical_page;
+        &mut self.partitions[(logical_page / self.pages_of_partition) as usize]
     }
 
     /// The drive has been filled: every translation page is on flash.
@@ -146,14 +166,16 @@ impl MappingCache {
                 entry
             }
             None => {
-                let entry = if self.entries.len() < self.capacity {
+                let partition = &mut self.partitions[(logical_page / self.pages_of_partition) as usize];
+                let entry = if partition.entries < self.capacity {
+                    partition.entries += 1;
                     self.entries.push(Entry { logical_page, newer: NONE, older: NONE, next_dirty: NONE, dirty: false });
                     self.entries.len() as u32 - 1
                 } else {
-                    let (entry, page) = self.evict();
-                    written_back = page;
-                    self.entries[entry as usize].logical_page = logical_page;
-                    entry
+                    let oldest = partition.oldest;
+                    written_back = self.evict(oldest);
+                    self.entries[oldest as usize].logical_page = logical_page;
+                    oldest
                 };
                 self.entry_of[logical_page as usize] = entry + 1;
                 self.link_newest(entry);
@@ -212,14 +234,12 @@ impl MappingCache {
         self.entry_of[logical_page as usize].checked_sub(1)
     }
 
-    /// Takes the least recently used entry out; gives it, and the translation page to write if it was dirty.
-    fn evict(&mut self) -> (u32, Option<u32>) {
-        let entry = self.oldest;
+    /// Takes an entry out; gives the translation page to write if it was dirty.
+    fn evict(&mut self, entry: u32) -> Option<u32> {
         self.unlink(entry);
         let Entry { logical_page, dirty, .. } = self.entries[entry as usize];
         self.entry_of[logical_page as usize] = 0;
-        let page = if dirty { self.update(self.translation_page(logical_page)) } else { None };
-        (entry, page)
+        if dirty { self.update(self.translation_page(logical_page)) } else { None }
     }
 
     fn make_dirty(&mut self, entry: u32) {
@@ -230,7 +250,7 @@ impl MappingCache {
     }
 
     fn use_again(&mut self, entry: u32) {
-        if self.newest != entry {
+        if self.partition(entry).newest != entry {
             self.unlink(entry);
             self.link_newest(entry);
         }
@@ -239,21 +259,21 @@ impl MappingCache {
     fn unlink(&mut self, entry: u32) {
         let Entry { newer, older, .. } = self.entries[entry as usize];
         match newer {
-            NONE => self.newest = older,
+            NONE => self.partition(entry).newest = older,
             newer => self.entries[newer as usize].older = older,
         }
         match older {
-            NONE => self.oldest = newer,
+            NONE => self.partition(entry).oldest = newer,
             older => self.entries[older as usize].newer = newer,
         }
     }
 
     fn link_newest(&mut self, entry: u32) {
-        let older = std::mem::replace(&mut self.newest, entry);
+        let older = std::mem::replace(&mut self.partition(entry).newest, entry);
         let state = &mut self.entries[entry as usize];
         (state.newer, state.older) = (NONE, older);
         match older {
-            NONE => self.oldest = entry,
+            NONE => self.partition(entry).oldest = entry,
             older => self.entries[older as usize].newer = entry,
         }
     }
@@ -266,7 +286,7 @@ mod tests {
 
     /// 32 logical pages, 4 entries a translation page, all of them on flash.
     fn cache(capacity: u32) -> MappingCache {
-        MappingCache::new(32, 4, capacity, true, false)
+        MappingCache::new(32, 4, (capacity, 1), true, false)
     }
 
     #[test]
@@ -303,8 +323,18 @@ mod tests {
     }
 
     #[test]
+    fn partitions_do_not_take_each_others_room() {
+        let mut cache = MappingCache::new(32, 4, (1, 2), true, false);
+        [0, 16, 1].iter().for_each(|&page| assert_eq!(cache.insert(page, false), None));
+        assert_eq!(
+            [cache.look_up(16), cache.look_up(1), cache.look_up(0)],
+            [Lookup::Ready, Lookup::Ready, Lookup::Load]
+        );
+    }
+
+    #[test]
     fn what_is_written_back_later_is_found_in_memory_from_then_on() {
-        let mut cache = MappingCache::new(32, 4, 1, true, true);
+        let mut cache = MappingCache::new(32, 4, (1, 1), true, true);
         cache.insert(0, true);
         assert_eq!(cache.insert(8, false), Some(0));
         assert_eq!((cache.look_up(1), cache.look_up(9)), (Lookup::Ready, Lookup::Load));

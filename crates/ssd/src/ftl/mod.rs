@@ -391,13 +391,15 @@ impl Ftl {
         point.superpage = NONE;
         if block_is_full {
             point.block = NONE;
+            self.superblock_filled(unit, stream);
         }
     }
 
     /// The program commands of a superpage have ended. A superblock whose last row this was can be collected.
     pub(crate) fn row_programmed(&mut self, superpage: u32) {
-        let Superpage { block, row, stream, .. } = self.superpages[superpage];
+        let Superpage { unit, block, row, stream, .. } = self.superpages[superpage];
         self.row_is_on_flash(block, row, stream);
+        self.skip_unprogrammed(unit);
     }
 
     /// A row of a stream's superblock is on flash; with the last one the superblock is sealed.
@@ -417,10 +419,32 @@ impl Ftl {
         let (stream, position) = (record.stream, record.position);
         self.superpages.give_back(superpage);
         if stream == Stream::Host {
-            self.host_superpages.swap_remove(position as usize);
-            if let Some(&moved) = self.host_superpages.get(position as usize) {
-                self.superpages[moved].position = position;
-            }
+            self.leave_host_superpages(position);
+        }
+    }
+
+    fn leave_host_superpages(&mut self, position: u32) {
+        self.host_superpages.swap_remove(position as usize);
+        if let Some(&moved) = self.host_superpages.get(position as usize) {
+            self.superpages[moved].position = position;
+        }
+    }
+
+    /// A superpage counts as on flash without being programmed: as soon as the rows before are.
+    pub(crate) fn superpage_without_program(&mut self, superpage: u32) {
+        let Superpage { unit, block, row, .. } = self.superpages[superpage];
+        self.release_superpage(superpage);
+        self.units[unit as usize].unprogrammed.push_back((block, row));
+        self.skip_unprogrammed(unit);
+    }
+
+    /// Passes the rows that are never programmed and whose turn it is.
+    fn skip_unprogrammed(&mut self, unit: u32) {
+        while let Some(&(block, row)) = self.units[unit as usize].unprogrammed.front()
+            && self.superblocks[block].programmed_rows == row
+        {
+            self.units[unit as usize].unprogrammed.pop_front();
+            self.row_is_on_flash(block, row, Stream::Host);
         }
     }
 

@@ -11,6 +11,8 @@
 //! one in any case, stays behind. Where the host and collection fill the same superblock, padding on behalf of a flush
 //! may cost a row of it, so one more stays behind.
 
+use std::collections::VecDeque;
+
 use rand::RngExt;
 
 use super::gc::{Choice, Context, Origin, VictimPolicy};
@@ -18,7 +20,7 @@ use super::geometry::Geometry;
 use super::superblock::BlockState;
 use super::wear::{ColdBlocks, FreeBlocks, UnitWear};
 use super::{CLOSED, Cause, Ftl, Stream, WritePoint};
-use crate::config::{DeviceConfig, StaticWearLevelling};
+use crate::config::{DeviceConfig, GcTrigger, StaticWearLevelling};
 use crate::list::NONE;
 
 /// A parallel unit.
@@ -30,8 +32,8 @@ pub(super) struct Unit {
     /// Sealed superblocks by wear; only where cold data is ever moved.
     cold: Option<ColdBlocks>,
     sealed: u32,
-    /// Of those, superblocks without an invalid page.
-    sealed_full: u32,
+    /// Invalid pages in them.
+    invalid: u32,
     /// Victims under way.
     victims: u32,
     /// Superblocks that are bad or about to be.
@@ -40,6 +42,10 @@ pub(super) struct Unit {
     is_held: bool,
     /// The victim policy asked for cold data to be moved.
     migrates: bool,
+    /// Superblocks filled that collection has not heard of.
+    filled: u32,
+    /// Rows that are never programmed, in order, whose turn has not come.
+    pub(super) unprogrammed: VecDeque<(u32, u32)>,
 }
 
 impl Unit {
@@ -51,11 +57,13 @@ impl Unit {
             wear: UnitWear::new(superblocks),
             cold: cold.then(|| ColdBlocks::new(superblocks)),
             sealed: 0,
-            sealed_full: 0,
+            invalid: 0,
             victims: 0,
             bad: 0,
             is_held: false,
             migrates: false,
+            filled: 0,
+            unprogrammed: VecDeque::new(),
         }
     }
 }
@@ -66,6 +74,10 @@ pub(super) struct Reclaiming {
     threshold: u32,
     /// Free superblocks that the host leaves to collection while no victim is under way.
     reserve: u32,
+    /// Fewer free superblocks than this keep the host's writes waiting.
+    host_reserve: u32,
+    /// A superblock that is filled makes place for a free one at once.
+    replaces_at_once: bool,
     /// Moved data goes to the superblock that the host fills.
     shares_open_block: bool,
     /// Erasures that the superblocks of a unit may be apart; `None` without static wear levelling.
@@ -86,6 +98,8 @@ impl Reclaiming {
         Self {
             threshold: config.gc_threshold(),
             reserve: 1 + u32::from(shares_open_block && geometry.slots > 1),
+            host_reserve: config.ftl.gc.host_reserve_superblocks.unwrap_or(0),
+            replaces_at_once: config.ftl.gc.trigger == GcTrigger::SuperblockFilled,
             shares_open_block,
             wear_apart_max: is_static.then_some(levelling.threshold),
             erasures_max: config.ftl.bad_blocks.erasures_max.unwrap_or(u32::MAX),
@@ -148,7 +162,26 @@ impl Ftl {
         let is_open = point.superpage != NONE || point.block != NONE;
         let (free, reserve) = (state.free.len(), self.reserve(unit));
         let may_fill = is_open && (!self.reclaiming.shares_open_block || free >= reserve);
-        (may_fill || free > reserve) && !state.is_held
+        (may_fill || free > reserve) && free >= self.reclaiming.host_reserve && !state.is_held
+    }
+
+    /// One of a unit's superblocks is filled: where that makes it take a victim, it is noted, and a free superblock takes
+    /// its place.
+    pub(super) fn superblock_filled(&mut self, unit: u32, stream: Stream) {
+        if self.reclaiming.replaces_at_once {
+            self.units[unit as usize].filled += 1;
+            self.open_superblock(unit, stream, false);
+        }
+    }
+
+    /// How many superblocks of a unit were filled since the last call.
+    pub(crate) fn take_filled(&mut self, unit: u32) -> u32 {
+        std::mem::take(&mut self.units[unit as usize].filled)
+    }
+
+    /// Whether the host's writes to a unit wait for free superblocks.
+    pub(crate) fn is_below_host_reserve(&self, unit: u32) -> bool {
+        self.free_superblocks(unit) < self.reclaiming.host_reserve
     }
 
     /// Takes the free superblock that a stream writes next.
@@ -195,7 +228,7 @@ impl Ftl {
         let origin = if stream == Stream::Host { Origin::Host } else { Origin::Moved };
         let unit = &mut self.units[unit as usize];
         unit.sealed += 1;
-        unit.sealed_full += u32::from(valid == self.geometry.slots_per_superblock());
+        unit.invalid += self.geometry.slots_per_superblock() - valid;
         if let Some(cold) = &mut unit.cold {
             cold.insert(index, erase_count);
         }
@@ -205,9 +238,7 @@ impl Ftl {
     /// A sealed superblock has lost a valid page and has `valid` left.
     #[inline]
     pub(super) fn lost_sealed_page(&mut self, block: u32, valid: u32) {
-        if valid + 1 == self.geometry.slots_per_superblock() {
-            self.units[(block / self.geometry.superblocks) as usize].sealed_full -= 1;
-        }
+        self.units[(block / self.geometry.superblocks) as usize].invalid += 1;
         self.policy.invalidated(block, valid, self.clock);
     }
 
@@ -216,21 +247,31 @@ impl Ftl {
         let (unit, index) = (block / self.geometry.superblocks, block % self.geometry.superblocks);
         let state = &mut self.superblocks[block];
         state.state = into;
-        let is_full = state.valid == self.geometry.slots_per_superblock();
+        let invalid = self.geometry.slots_per_superblock() - state.valid;
         let unit = &mut self.units[unit as usize];
         unit.sealed -= 1;
-        unit.sealed_full -= u32::from(is_full);
+        unit.invalid -= invalid;
         if let Some(cold) = &mut unit.cold {
             cold.remove(index);
         }
     }
 
-    /// The superblock to collect next; `None` when no sealed one has an invalid page.
-    pub(crate) fn take_victim(&mut self, unit: u32) -> Option<u32> {
+    /// Whether collecting can gain a superblock: the invalid pages of sealed ones, and the clean ones that moved data can
+    /// go to, are as many. Without that, pages would be moved round and round.
+    fn has_something_to_gain(&self, unit: u32) -> bool {
         let state = &self.units[unit as usize];
-        if state.sealed == state.sealed_full {
+        let WritePoint { block, superpage } = state.points[self.stream_of(Cause::Gc) as usize];
+        let open_rows = if block == NONE { 0 } else { self.geometry.rows - self.superblocks[block].allocated_rows };
+        let open_slots = if superpage == NONE { 0 } else { self.geometry.slots - self.superpages[superpage].filled };
+        state.invalid + open_rows * self.geometry.slots + open_slots >= self.geometry.slots_per_superblock()
+    }
+
+    /// The superblock to collect next; `None` when collecting would gain nothing.
+    pub(crate) fn take_victim(&mut self, unit: u32) -> Option<u32> {
+        if !self.has_something_to_gain(unit) {
             return None;
         }
+        let state = &self.units[unit as usize];
         let (superblocks, wear, clock) = (&self.superblocks, &state.wear, self.clock);
         let mut context = Context { superblocks, wear, clock, random: &mut self.random };
         let Choice { block, migrates } = self.policy.take_victim(unit, &mut context)?;
@@ -271,7 +312,9 @@ impl Ftl {
         state.erase_count += 1;
         let unit = &mut self.units[unit as usize];
         unit.wear.erased(state.erase_count);
-        if failed || state.is_failing || state.erase_count >= self.reclaiming.erasures_max {
+        // The superblocks that victims under way need to go to are used beyond the limit, or these could never end.
+        let is_worn = state.erase_count >= self.reclaiming.erasures_max && unit.free.len() > unit.victims;
+        if failed || state.is_failing || is_worn {
             unit.bad += u32::from(!state.is_failing);
             state.state = BlockState::Bad;
             return false;

@@ -143,6 +143,10 @@ pub struct FlowResult {
     pub trims: u64,
     /// Completed flushes.
     pub flushes: u64,
+    /// Mean time from submission until the drive took a request from its queue, ns; `null` without requests.
+    pub mean_queueing_ns: Option<f64>,
+    /// Mean time from then to completion, ns; `null` without requests.
+    pub mean_service_ns: Option<f64>,
     /// Requests of every kind.
     #[serde(flatten)]
     pub all: Responses,
@@ -238,6 +242,10 @@ pub struct GarbageCollection {
     pub pages_moved: u64,
     /// Superblocks that were erased.
     pub superblocks_erased: u64,
+    /// Superblocks that wear levelling emptied.
+    pub wear_levelling_executions: u64,
+    /// Superblocks that were retired because they failed or were worn out.
+    pub superblocks_retired: u64,
 }
 
 /// Write amplification by cause.
@@ -249,6 +257,8 @@ pub struct WriteCauses {
     pub gc: f64,
     /// What wear levelling moved.
     pub wear_levelling: f64,
+    /// What was moved out of superblocks that are retired.
+    pub retirement: f64,
     /// Mapping tables.
     pub mapping: f64,
     /// What holds no data, because a flush or a collection could not wait for more.

@@ -4,6 +4,8 @@
 //! pause. A timed flow has one entry in the agenda, its next arrival. When nothing is on the agenda, the drive is waited
 //! for without a deadline, which is the whole loop for a workload of closed flows without pauses.
 //!
+//! Each flow has the submission queue of its place in the workload; a drive with fewer queues lets flows share.
+//!
 //! A request's tag carries its flow and its length, so that a completion needs no table: flow in the low 16 bits, bytes
 //! above.
 
@@ -159,7 +161,9 @@ impl<'a> Driver<'a> {
         let FlowRequest { operation, offset, length, fua, .. } = request;
         let tag = length.0 << FLOW_BITS | index as u64;
         let refused = |reason| SimulationError::Request { flow: flow.name.clone(), reason };
-        self.drive.submit(Request { tag, operation, offset, length, fua, ..Request::flush() }).map_err(refused)?;
+        self.drive
+            .submit(Request { tag, operation, offset, length, fua, queue: index as u16, buffer: None })
+            .map_err(refused)?;
         flow.record.submitted(self.drive.now().0);
         Ok(())
     }
@@ -174,6 +178,7 @@ impl<'a> Driver<'a> {
             return Err(SimulationError::Request { flow: flow.name.clone(), reason: reason.clone() });
         }
         flow.record.completed(completion.operation, length, response_ns, now_ns);
+        flow.record.waited(completion.waiting().0);
         if timeline.is_past(now_ns) {
             timeline.advance(now_ns, &self.drive.counters())?;
         }

@@ -73,6 +73,7 @@ pub(super) struct FlowRecord {
     start_ns: u64,
     submitted: u64,
     outstanding: u64,
+    waiting_ns: u128,
     /// ∫ requests in flight dt, until `area_until_ns`.
     area: u128,
     area_until_ns: u64,
@@ -114,6 +115,12 @@ impl FlowRecord {
         }
     }
 
+    /// So long a request that completes now had waited in its queue before the drive took it.
+    #[inline]
+    pub(super) fn waited(&mut self, waiting_ns: u64) {
+        self.waiting_ns += u128::from(waiting_ns);
+    }
+
     #[inline]
     fn pass(&mut self, now_ns: u64) {
         self.area += u128::from(self.outstanding) * u128::from(now_ns - self.area_until_ns);
@@ -131,6 +138,7 @@ impl FlowRecord {
             queue_depth,
             submitted: self.submitted,
             outstanding: self.outstanding,
+            waiting_ns: self.waiting_ns,
             all,
             reads: self.reads,
             writes: self.writes,
@@ -153,6 +161,8 @@ pub(super) struct EndedFlow {
     pub(super) queue_depth: Option<u32>,
     pub(super) submitted: u64,
     pub(super) outstanding: u64,
+    /// Time in submission queues, all requests together, ns.
+    pub(super) waiting_ns: u128,
     pub(super) all: ResponseRecord,
     pub(super) reads: ResponseRecord,
     pub(super) writes: ResponseRecord,

@@ -30,7 +30,6 @@ pub(super) fn collect(
     let invariants = invariants::check(drive, &record, &counters)?;
     let flash = counters.flash.unwrap_or_default();
     let total = total(&record);
-    let logical_page = drive.config().ftl.logical_page_bytes;
     Ok(Simulation {
         schema: SIMULATION_SCHEMA.to_owned(),
         schema_version: SIMULATION_SCHEMA_VERSION,
@@ -59,8 +58,10 @@ pub(super) fn collect(
         flash_energy_mj: before.energy_mj(drive),
         gc: GarbageCollection {
             executions: flash.gc_runs,
-            pages_moved: flash.gc_bytes_moved.0 / logical_page,
+            pages_moved: flash.gc_pages_moved,
             superblocks_erased: flash.erases,
+            wear_levelling_executions: flash.wear_levelling_runs,
+            superblocks_retired: flash.retired_superblocks,
         },
         write_amplification: counters.write_amplification(),
         write_amplification_by_cause: write_causes(&counters, &flash),
@@ -79,6 +80,8 @@ fn total(record: &Record) -> Responses {
 
 fn flow_result(flow: &EndedFlow, priority: flashwise_trace::workload::Priority, origin_ns: u64) -> FlowResult {
     let elapsed_ns = flow.elapsed_ns();
+    let count = flow.all.count();
+    let mean = |sum_ns: u128| (count > 0).then(|| sum_ns as f64 / count as f64);
     let split = |record: &ResponseRecord| (record.count() > 0).then(|| responses(record, elapsed_ns));
     FlowResult {
         name: flow.name.clone(),
@@ -89,6 +92,8 @@ fn flow_result(flow: &EndedFlow, priority: flashwise_trace::workload::Priority, 
         writes: flow.writes.count(),
         trims: flow.trims,
         flushes: flow.flushes,
+        mean_queueing_ns: mean(flow.waiting_ns),
+        mean_service_ns: mean(flow.all.sum_ns - flow.waiting_ns),
         all: responses(&flow.all, elapsed_ns),
         read: split(&flow.reads),
         write: split(&flow.writes),
@@ -128,11 +133,13 @@ fn percentiles(record: &ResponseRecord) -> Percentiles {
 fn write_causes(counters: &DeviceCounters, flash: &FlashCounters) -> Option<WriteCauses> {
     let written = counters.host_bytes_written.0;
     let share = |bytes: u64| bytes as f64 / written as f64;
-    let others = flash.gc_bytes_moved.0 + flash.mapping_bytes.0 + flash.padding_bytes.0;
+    let moved = flash.gc_bytes_moved.0 + flash.wear_levelling_bytes_moved.0 + flash.retirement_bytes_moved.0;
+    let others = moved + flash.mapping_bytes.0 + flash.padding_bytes.0;
     (written > 0).then(|| WriteCauses {
         host: share(flash.bytes_programmed.0.saturating_sub(others)),
         gc: share(flash.gc_bytes_moved.0),
-        wear_levelling: 0.0,
+        wear_levelling: share(flash.wear_levelling_bytes_moved.0),
+        retirement: share(flash.retirement_bytes_moved.0),
         mapping: share(flash.mapping_bytes.0),
         padding: share(flash.padding_bytes.0),
     })

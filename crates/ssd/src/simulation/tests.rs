@@ -149,7 +149,7 @@ fn write_amplification_is_the_sum_of_its_causes() {
     let writes = READS.replace("synthetic.read_share = 1.0", "synthetic.read_share = 0.0");
     let result = run_with(&writes.replace("4000", "40000"), steady).unwrap();
     let (whole, parts) = (result.write_amplification.unwrap(), result.write_amplification_by_cause.unwrap());
-    let sum = parts.host + parts.gc + parts.wear_levelling + parts.mapping + parts.padding;
+    let sum = parts.host + parts.gc + parts.wear_levelling + parts.retirement + parts.mapping + parts.padding;
     assert!((whole - sum).abs() < 1e-9 && parts.gc > 0.2, "{whole} {parts:?}");
     let erases = result.erase_counts.unwrap();
     assert!(erases.min <= erases.max && (f64::from(erases.min)..=f64::from(erases.max)).contains(&erases.mean));

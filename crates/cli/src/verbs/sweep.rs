@@ -1,0 +1,62 @@
+//! `flashwise sweep`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use flashwise_report::{render_sweep, sweep_table};
+use flashwise_ssd::sweep::{Grid, Sweep, SweepError, SweepOptions, sweep};
+
+use crate::arguments::SweepArguments;
+use crate::failure::{ERROR, Failure, INTERRUPTED};
+use crate::files::{Kind, Wanted};
+use crate::output::Output;
+use crate::progress::Bar;
+
+/// Runs what is left of a grid, and writes its rows.
+pub fn run(options: &SweepArguments, output: &Output) -> Result<ExitCode, Failure> {
+    let beside =
+        |extension: &str| PathBuf::from(options.grid.file_stem().unwrap_or_default()).with_extension(extension);
+    let results = options.results.clone().unwrap_or_else(|| beside("results.jsonl"));
+    let parquet = options.parquet.clone().unwrap_or_else(|| beside("parquet"));
+    let grid = Grid::read(&options.grid)?;
+    let parquet_file = Wanted::prepare(&parquet, Kind::Parquet)?;
+    let csv_file = options.csv.as_deref().map(|path| Wanted::prepare(path, Kind::Csv("cell,flow"))).transpose()?;
+    let how = SweepOptions { jobs: options.jobs };
+    let result = sweep(&grid, &results, how, &mut Bar::new()).map_err(|error| interrupted(error, &results))?;
+    let table = sweep_table(&result);
+    parquet_file.write(table.to_parquet()?)?;
+    if let Some(file) = csv_file {
+        file.write(table.to_csv()?)?;
+    }
+    output.print(&result, |style| {
+        let text = render_sweep(&result, style);
+        let csv = options.csv.as_ref().map_or_else(String::new, |path| format!(", {}", path.display()));
+        format!("{text}\nRows: {}{csv}\nFinished cells: {}\n", parquet.display(), results.display())
+    })?;
+    Ok(exit_code(&result))
+}
+
+fn exit_code(result: &Sweep) -> ExitCode {
+    if result.failed > 0 { ExitCode::from(ERROR) } else { ExitCode::SUCCESS }
+}
+
+/// An interruption says where the finished cells are.
+fn interrupted(error: SweepError, results: &Path) -> Failure {
+    let mut failure = Failure::from(error);
+    if failure.code == INTERRUPTED {
+        let results = results.display();
+        failure.message = format!("{}; what is finished is in {results}, the same command goes on", failure.message);
+    }
+    failure
+}
+
+impl From<SweepError> for Failure {
+    fn from(error: SweepError) -> Self {
+        match error {
+            SweepError::NotResults(_) => Self::refused(error.to_string()),
+            SweepError::Device(error) => error.into(),
+            SweepError::Stopped(error) => error.into(),
+            error => Self::error(error),
+        }
+    }
+}

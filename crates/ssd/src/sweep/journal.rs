@@ -1,0 +1,100 @@
+//! The results file of a sweep: a line of JSON for the file itself, then one for each finished cell.
+//!
+//! A line is written in one piece and made durable before the next cell is counted as finished. A last line without its
+//! end is what an interruption left; it is cut off.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::grid::SweepError;
+use super::row::SweepRow;
+
+const SCHEMA: &str = "flashwise.sweep-results";
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    schema: String,
+    schema_version: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    key: String,
+    rows: Vec<SweepRow>,
+}
+
+/// Finished cells by their keys, in memory and on disk.
+pub(super) struct Journal {
+    path: PathBuf,
+    file: File,
+    rows: BTreeMap<String, Vec<SweepRow>>,
+}
+
+impl Journal {
+    /// Opens a results file, or begins one.
+    pub(super) fn open(path: &Path) -> Result<Self, SweepError> {
+        let failed = |e: std::io::Error| SweepError::file(path, &e);
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(e) if e.kind() == std::io::ErrorKind::InvalidData => return Err(not_results(path)),
+            Err(e) => return Err(failed(e)),
+        };
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let mut lines = text[..whole].lines();
+        let mut rows = BTreeMap::new();
+        match lines.next() {
+            None if text.is_empty() => {}
+            Some(header) if is_header(header) => {
+                for line in lines {
+                    let line: Line = serde_json::from_str(line).map_err(|_| not_results(path))?;
+                    rows.insert(line.key, line.rows);
+                }
+            }
+            _ => return Err(not_results(path)),
+        }
+        let file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
+        file.set_len(whole as u64).map_err(failed)?;
+        let mut journal = Self { path: path.to_owned(), file, rows };
+        if whole == 0 {
+            journal.write(&Header { schema: SCHEMA.to_owned(), schema_version: 1 })?;
+        }
+        Ok(journal)
+    }
+
+    /// Whether a cell is finished.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.rows.contains_key(key)
+    }
+
+    /// The rows of a finished cell; of another one, none.
+    pub(super) fn rows(&self, key: &str) -> Vec<SweepRow> {
+        self.rows.get(key).cloned().unwrap_or_default()
+    }
+
+    /// A cell is finished.
+    pub(super) fn add(&mut self, key: &str, rows: Vec<SweepRow>) -> Result<(), SweepError> {
+        let line = Line { key: key.to_owned(), rows };
+        self.write(&line)?;
+        self.rows.insert(line.key, line.rows);
+        Ok(())
+    }
+
+    fn write(&mut self, value: &impl Serialize) -> Result<(), SweepError> {
+        let failed = |e: std::io::Error| SweepError::file(&self.path, &e);
+        let line = serde_json::to_string(value).map_err(|e| failed(e.into()))? + "\n";
+        self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data()).map_err(failed)
+    }
+}
+
+fn is_header(line: &str) -> bool {
+    serde_json::from_str::<Header>(line).is_ok_and(|header| header.schema == SCHEMA && header.schema_version == 1)
+}
+
+fn not_results(path: &Path) -> SweepError {
+    SweepError::NotResults(path.display().to_string())
+}

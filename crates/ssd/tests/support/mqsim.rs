@@ -1,0 +1,186 @@
+//! MQSim's runs: its input files imported and simulated here, its results read, both compared.
+//!
+//! A case is a folder with `ssdconfig.xml`, `workload.xml` and `result.json`, as in `shared/reference/mqsim`.
+
+use std::path::{Path, PathBuf};
+
+use flashwise_block::Silent;
+use flashwise_ssd::SimulatedSsd;
+use flashwise_ssd::import::{Imported, mqsim};
+use flashwise_ssd::simulation::{SimulationOptions, simulate};
+use serde_json::Value;
+
+/// The reference results; beside the workspace, and not part of it.
+pub fn reference_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference/mqsim")
+}
+
+/// What a run did, in MQSim or here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Requests of each flow.
+    pub requests: Vec<u64>,
+    /// Mean response time of each flow, µs.
+    pub response_us: Vec<f64>,
+    /// Pages sensed for any reason, those of the map included.
+    pub pages_read: u64,
+    pub pages_programmed: u64,
+    pub erases: u64,
+    pub mapping_reads: u64,
+    /// User CPU time of the whole process, s; 0 where it is not known.
+    pub cpu_s: f64,
+    /// To the last completion, ns; 0 where it is not known.
+    pub elapsed_ns: u64,
+}
+
+impl Outcome {
+    /// Requests of all flows.
+    pub fn all_requests(&self) -> u64 {
+        self.requests.iter().sum()
+    }
+
+    /// Mean response time over all requests, µs.
+    pub fn mean_us(&self) -> f64 {
+        let sum: f64 = self.requests.iter().zip(&self.response_us).map(|(&n, us)| n as f64 * us).sum();
+        sum / self.all_requests().max(1) as f64
+    }
+}
+
+/// Reads MQSim's result of a case.
+pub fn expected(case: &Path) -> Outcome {
+    let text = std::fs::read_to_string(case.join("result.json")).unwrap();
+    let json: Value = serde_json::from_str(&text).unwrap();
+    let flows = json.get("host_flows").or_else(|| json.get("flows")).and_then(Value::as_array).unwrap();
+    let exact = exact_flows(&json);
+    let (planes, ftl) = (planes(case), &json["ftl"]);
+    let pages = |single: &str, joined: &str| number(&ftl[single]) as u64 + planes * number(&ftl[joined]) as u64;
+    Outcome {
+        requests: flows.iter().map(|flow| number(&flow["Request_Count"]) as u64).collect(),
+        // The report cuts to whole microseconds: on average half of one is missing.
+        response_us: match exact.len() {
+            0 => flows.iter().map(|flow| number(&flow["Device_Response_Time"]) + 0.5).collect(),
+            _ => exact.iter().map(|flow| flow.0 / 1e3).collect(),
+        },
+        pages_read: pages("Issued_Flash_Read_CMD", "Issued_Flash_Multiplane_Read_CMD"),
+        pages_programmed: pages("Issued_Flash_Program_CMD", "Issued_Flash_Multiplane_Program_CMD"),
+        erases: number(&ftl["Issued_Flash_Erase_CMD"]) as u64,
+        mapping_reads: number(&ftl["Issued_Flash_Read_CMD_For_Mapping"]) as u64,
+        cpu_s: json["process"]["user_s"].as_f64().unwrap_or(0.0),
+        elapsed_ns: exact.first().map_or(0, |flow| flow.1),
+    }
+}
+
+/// Mean response and end of each flow, ns, of runs that were made with a report in nanoseconds.
+fn exact_flows(json: &Value) -> Vec<(f64, u64)> {
+    let lines = json["dbg"].as_array().map_or(&[][..], Vec::as_slice);
+    let flow = |line: &Value| {
+        let field =
+            |name: &str| line.as_str()?.split_whitespace().find_map(|word| word.strip_prefix(name)?.parse().ok());
+        Some((field("avg_ns=")?, field("t_end=").map_or(0, |ns: f64| ns as u64)))
+    };
+    lines.iter().filter_map(flow).collect()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_str().and_then(|text| text.parse().ok()).unwrap_or(0.0)
+}
+
+/// Planes of a multi-plane command.
+fn planes(case: &Path) -> u64 {
+    let text = std::fs::read_to_string(case.join("ssdconfig.xml")).unwrap();
+    let (_, rest) = text.split_once("<Plane_No_Per_Die>").unwrap();
+    rest.split_once('<').unwrap().0.parse().unwrap()
+}
+
+/// Imports a case.
+pub fn import(case: &Path) -> Imported {
+    let text = |name: &str| std::fs::read_to_string(case.join(name)).unwrap();
+    let (device, workload) = (text("ssdconfig.xml"), text("workload.xml"));
+    mqsim::import(("ssdconfig.xml", &device), Some(("workload.xml", &workload))).unwrap()
+}
+
+/// Imports and simulates a case; traces are looked for in `traces`.
+pub fn measured(case: &Path, traces: &Path) -> Outcome {
+    let Imported { device, mut workloads, .. } = import(case);
+    let mut workload = workloads.remove(0);
+    for trace in workload.flows.iter_mut().filter_map(|flow| flow.trace.as_mut()) {
+        trace.path = trace.path.with_added_extension("gz");
+    }
+    if let Some(seed) = std::env::var("SEED").ok().and_then(|s| s.parse().ok()) {
+        workload.seed = seed;
+    }
+    let mut drive = SimulatedSsd::new(device, workload.seed).unwrap();
+    let result = simulate(&mut drive, &workload, traces, &SimulationOptions::default(), &mut Silent).unwrap();
+    let flash = drive.flash_statistics();
+    if std::env::var("V").is_ok() {
+        for f in &result.flows {
+            eprintln!(
+                "read {:?} {:?} write {:?} {:?}",
+                f.reads,
+                f.read.as_ref().and_then(|r| r.mean_response_ns),
+                f.writes,
+                f.write.as_ref().and_then(|r| r.mean_response_ns)
+            );
+        }
+        eprintln!("joined {} {:#?}", flash.joined_commands, flash.classes);
+        eprintln!("{:?}", drive.mapping_cache_hits_and_misses());
+    }
+    Outcome {
+        requests: result.flows.iter().map(|flow| flow.all.requests).collect(),
+        response_us: result.flows.iter().map(|flow| flow.all.mean_response_ns.unwrap_or(0.0) / 1e3).collect(),
+        pages_read: flash.pages_sensed,
+        pages_programmed: flash.pages_programmed,
+        erases: flash.blocks_erased,
+        mapping_reads: flash.class(flashwise_ssd::flash::OpClass::MappingRead).commands,
+        cpu_s: cpu_s(),
+        elapsed_ns: result.elapsed_ns,
+    }
+}
+
+/// CPU time of this process so far, s.
+fn cpu_s() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
+}
+
+/// The cases of a folder, by name.
+pub fn cases(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut cases: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    cases.retain(|path| path.join("result.json").exists());
+    cases.sort();
+    cases
+}
+
+impl Outcome {
+    /// One line that [`Self::from_line`] reads.
+    pub fn to_line(&self) -> String {
+        let list = |numbers: Vec<String>| numbers.join(",");
+        format!(
+            "{} {} {} {} {} {} {} {}",
+            list(self.requests.iter().map(u64::to_string).collect()),
+            list(self.response_us.iter().map(f64::to_string).collect()),
+            self.pages_read,
+            self.pages_programmed,
+            self.erases,
+            self.mapping_reads,
+            self.cpu_s,
+            self.elapsed_ns
+        )
+    }
+
+    /// Reads a line of [`Self::to_line`].
+    pub fn from_line(line: &str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        Some(Self {
+            requests: words.next()?.split(',').map(|n| n.parse().ok()).collect::<Option<_>>()?,
+            response_us: words.next()?.split(',').map(|n| n.parse().ok()).collect::<Option<_>>()?,
+            pages_read: words.next()?.parse().ok()?,
+            pages_programmed: words.next()?.parse().ok()?,
+            erases: words.next()?.parse().ok()?,
+            mapping_reads: words.next()?.parse().ok()?,
+            cpu_s: words.next()?.parse().ok()?,
+            elapsed_ns: words.next()?.parse().ok()?,
+        })
+    }
+}
