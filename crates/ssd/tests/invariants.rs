@@ -109,6 +109,7 @@ fn caching_the_map(placement: Placement) -> DeviceConfig {
         load_bytes: None,
         stored_at_start: false,
         deferred_write_back: false,
+        partitions: 1,
     });
     config.check("caching the map").unwrap();
     config
