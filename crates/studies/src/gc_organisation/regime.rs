@@ -12,7 +12,7 @@ use crate::{Progress, StudyError, StudyOptions, parallel};
 
 const PAGE: u64 = 65_536;
 
-/// Erasures that a block lives: four times the 50 of DiskSim, so that blocks do not die on the way.
+/// Erasures that a block lives: four times the 50 of DiskSim, so that hardly any dies on the way.
 const LIFETIME: u32 = 200;
 
 /// (hot part of the pages, share of the writes that goes there); the first is uniform.
