@@ -189,6 +189,9 @@ impl WriteCache {
 
     /// Granules of a logical page that are in the cache wholly; `None` when the page is not there.
     pub(crate) fn covered(&self, logical_page: u32) -> Option<u16> {
+        if self.entries.taken() == 0 {
+            return None;
+        }
         self.entry_of(logical_page).map(|entry| self.entries[entry].covered)
     }
 
