@@ -1,6 +1,7 @@
 //! MQSim's runs: its input files imported and simulated here, its results read, both compared.
 //!
 //! A case is a folder with `ssdconfig.xml`, `workload.xml` and `result.json`, as in `shared/reference/mqsim`.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 
 use std::path::{Path, PathBuf};
 
