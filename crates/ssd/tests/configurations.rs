@@ -135,8 +135,8 @@ fn superblocks_kept(config: &DeviceConfig) -> u32 {
 fn element(keep: u32, kind: u64) -> ElementConfig {
     ElementConfig {
         stride_pages: 1 + keep % 2,
-        allocation_pool: if kind % 2 == 0 { AllocationPool::Element } else { AllocationPool::Plane },
-        block_order: if kind % 3 == 0 { BlockOrder::Concatenated } else { BlockOrder::Interleaved },
+        allocation_pool: if kind.is_multiple_of(2) { AllocationPool::Element } else { AllocationPool::Plane },
+        block_order: if kind.is_multiple_of(3) { BlockOrder::Concatenated } else { BlockOrder::Interleaved },
         summary_pages_per_block: keep % 3,
         min_free_share: f64::from(keep) / 20.0,
         cleaning_policy: if kind % 5 < 2 { CleaningPolicy::Greedy } else { CleaningPolicy::WearAware },
