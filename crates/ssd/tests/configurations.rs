@@ -7,7 +7,7 @@ mod support;
 use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Operation, Request};
 use flashwise_ssd::config::{
     AllocationPool, BadBlocksConfig, BlockOrder, CacheFlush, CachePolicy, CleaningMode, CleaningPolicy,
-    DynamicWearLevelling, ElementConfig, GcConfig, GcMode, GcPolicy, Interface, Mapping, MappingCacheConfig,
+    DynamicWearLevelling, ElementConfig, GcConfig, GcMode, GcPolicy, GcTrigger, Interface, Mapping, MappingCacheConfig,
     PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder, StaticWearLevelling, WearLevellingConfig,
     WriteCacheConfig, WritePolicy,
 };
@@ -17,12 +17,14 @@ use proptest::prelude::*;
 /// Every way to collect garbage.
 fn gc() -> impl Strategy<Value = GcConfig> {
     let start = (2_u32..=5, any::<bool>(), any::<bool>(), 0_u32..=2);
-    let pace = (1_u32..=4, 1_u32..=6, any::<bool>(), any::<bool>());
+    let pace = (1_u32..=4, 1_u32..=6, any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(0_u32..5));
     let policy =
         (prop::sample::select(GcPolicy::ALL.to_vec()), 1_u32..12, 0.0_f64..1.0, prop::option::of(0.0_f64..1.0));
     (start, pace, policy).prop_map(|(start, pace, policy)| GcConfig {
         policy: policy.0,
         free_superblocks: Some(start.0),
+        trigger: if pace.4 && !start.1 { GcTrigger::SuperblockFilled } else { GcTrigger::Low },
+        host_reserve_superblocks: pace.5.map(|n| n.min(start.0 - 1)),
         mode: if start.1 { GcMode::Foreground } else { GcMode::Background },
         preemptible: start.2,
         hard_free_superblocks: start.3.min(start.0 - 1),

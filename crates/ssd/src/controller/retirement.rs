@@ -71,6 +71,7 @@ impl SimulatedSsd {
     /// A retired superblock's data is on flash elsewhere.
     pub(super) fn retirement_finished(&mut self, unit: u32, block: u32) {
         self.ftl.superblock_retired(block);
+        self.collectors[unit as usize].has_retired = true;
         let unsaved = std::mem::take(&mut self.collectors[unit as usize].unsaved);
         let (saved, unsaved) = unsaved.into_iter().partition(|&s| self.ftl.superpages[s].block == block);
         self.collectors[unit as usize].unsaved = unsaved;

@@ -180,6 +180,11 @@ impl Ftl {
     }
 
     /// Whether the host's writes to a unit wait for free superblocks.
+    pub(crate) fn blocks_host(&self, unit: u32) -> bool {
+        self.is_below_host_reserve(unit) || self.free_superblocks(unit) <= self.reserve(unit)
+    }
+
+    /// Whether a unit has fewer free superblocks than the host leaves in any case.
     pub(crate) fn is_below_host_reserve(&self, unit: u32) -> bool {
         self.free_superblocks(unit) < self.reclaiming.host_reserve
     }
