@@ -20,8 +20,6 @@ const PCIE_PAYLOAD: u64 = 128;
 const PCIE_OVERHEAD: u64 = 28;
 /// Victims that MQSim empties at the same time in a plane, which is also the least number of free blocks it keeps.
 const CONCURRENT_VICTIMS: u64 = 10;
-/// Most reads of a victim that flashwise has on their way at the same time.
-const MOST_READS_IN_FLIGHT: u64 = 64;
 
 /// Reads `ssdconfig.xml` and, where given, `workload.xml`; each is a name for messages and a text.
 ///
