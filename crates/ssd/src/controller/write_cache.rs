@@ -414,8 +414,23 @@ impl SimulatedSsd {
         self.admit_writes();
     }
 
-    /// A page that leaves the cache is out of DRAM: what it lacks is read from flash.
+    /// The map's entry of a page that leaves the cache has been read from flash.
+    pub(crate) fn cached_page_translated(&mut self, entry: u32) {
+        self.fill_translated(entry);
+        self.admit_writes();
+    }
+
+    /// A page that leaves the cache is out of DRAM: its entry of the map is looked up.
     fn fill_cached(&mut self, entry: u32) {
+        let Some(cache) = &self.write_cache else { return };
+        let Entry { logical_page, state, .. } = cache.entries[entry];
+        if state != State::Leaving || self.translate_cached(entry, logical_page) {
+            self.fill_translated(entry);
+        }
+    }
+
+    /// What a page that leaves the cache lacks is read from flash.
+    fn fill_translated(&mut self, entry: u32) {
         let Some(cache) = &self.write_cache else { return };
         let (page, covered) = (cache.entries[entry].logical_page, cache.entries[entry].covered);
         let missing = self.sectors.missing_bytes(page, covered);
