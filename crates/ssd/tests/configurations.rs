@@ -120,6 +120,7 @@ fn choose_mapping(config: &mut DeviceConfig, (mapping, entries): (Mapping, u64))
             stored_at_start: entries % 2 == 0,
             deferred_write_back: entries % 3 == 0,
             partitions: 1 + (entries % 3) as u32,
+            write_back_renews: entries % 5 < 2,
         });
     }
 }

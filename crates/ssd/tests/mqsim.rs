@@ -12,6 +12,9 @@ use std::path::PathBuf;
 
 use mqsim::Outcome;
 
+/// A number of an outcome.
+type Count = fn(&Outcome) -> u64;
+
 /// How far a result may be from MQSim's.
 struct Tolerance {
     /// Of mean response times and requests.
@@ -45,7 +48,7 @@ fn agrees(name: &str, tolerance: &Tolerance) {
         check(&format!("requests of flow {flow}"), ours.requests[flow] as f64, requests as f64, tolerance.time);
         check(&format!("mean response of flow {flow}, µs"), ours.response_us[flow], response_us, tolerance.time);
     }
-    let counts: [(&str, fn(&Outcome) -> u64); 4] = [
+    let counts: [(&str, Count); 4] = [
         ("pages read", |it| it.pages_read),
         ("pages programmed", |it| it.pages_programmed),
         ("erases", |it| it.erases),

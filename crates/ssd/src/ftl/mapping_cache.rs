@@ -344,7 +344,7 @@ mod tests {
             let mut cache = MappingCache::new(32, 4, (3, 1), rules);
             [(0, true), (1, true), (8, false), (9, false)]
                 .iter()
-                .for_each(|&(page, dirty)| drop(cache.insert(page, dirty)));
+                .for_each(|&(page, dirty)| _ = cache.insert(page, dirty));
             cache.insert(10, false);
             assert_eq!(cache.look_up(oldest), Lookup::Load, "it left next");
         }

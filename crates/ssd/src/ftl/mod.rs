@@ -445,10 +445,8 @@ impl Ftl {
         while let Some(EarlyRow { block, row, stream }) = next {
             self.row_is_on_flash(block, row, stream);
             let early = &mut self.units[unit as usize].early;
-            next = match early.iter().position(|early| early.block == block && early.row == row + 1) {
-                Some(at) => Some(early.remove(at)),
-                None => None,
-            };
+            let at = early.iter().position(|early| early.block == block && early.row == row + 1);
+            next = at.map(|at| early.remove(at));
         }
     }
 

@@ -236,7 +236,7 @@ impl Ssd {
         let preemptible = device.flag("Preemptible_GC_Enabled", true)?;
         self.set("ftl.gc.trigger", "superblock-filled");
         // MQSim issues all reads of a victim at once.
-        self.set_count("ftl.gc.reads_in_flight", self.pages.clamp(1, MOST_READS_IN_FLIGHT));
+        self.set_count("ftl.gc.reads_in_flight", self.pages.clamp(1, 1 << 16));
         self.set("ftl.gc.preemptible", preemptible);
         self.set("ftl.gc.copy_back", device.flag("Use_Copyback_for_GC", false)?);
         let schedulers = [("PRIORITY_OUT_OF_ORDER", ()), ("OUT_OF_ORDER", ())];
