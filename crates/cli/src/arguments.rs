@@ -189,6 +189,7 @@ pub enum TraceForm {
 }
 
 /// What fio calls a job's `rw`.
+#[allow(clippy::enum_variant_names, reason = "the names are fio's")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Rw {
     /// Sequential reads

@@ -24,7 +24,7 @@ use crate::flash::{Finished, FlashAddress, FlashArray, Owner, Statistics};
 use crate::ftl::blocks::{BlockFtl, BlockSpace, Fast, Replacement, Step};
 use crate::ftl::element::{CleaningStatistics, Elements};
 use crate::ftl::geometry::Geometry;
-use crate::ftl::mapping_cache::MappingCache;
+use crate::ftl::mapping_cache::{MappingCache, Rules};
 use crate::ftl::sectors::Sectors;
 use crate::ftl::{Ftl, Location};
 use crate::host::{HostInterface, StageTimes, SubmissionQueues};
@@ -99,7 +99,12 @@ fn translator(config: &DeviceConfig) -> Option<Translator> {
     let capacity = cache.capacity_entries() as u32;
     let load_bytes = cache.load_bytes.unwrap_or(config.ftl.logical_page_bytes as u32);
     let room = (capacity, cache.partitions);
-    let cache = MappingCache::new(pages, entries, room, cache.stored_at_start, cache.deferred_write_back);
+    let rules = Rules {
+        stored_at_start: cache.stored_at_start,
+        deferred_write_back: cache.deferred_write_back,
+        write_back_renews: cache.write_back_renews,
+    };
+    let cache = MappingCache::new(pages, entries, room, rules);
     Some(Translator::new(cache, pages, load_bytes))
 }
 
@@ -401,7 +406,9 @@ impl SimulatedSsd {
     fn start(&mut self, request: u32) {
         let Some(operation) = self.active[request].request.as_ref().map(|r| r.operation) else { return };
         self.active[request].ready_ns = self.now_ns;
-        let is_mapped = operation != Operation::Flush;
+        // A write to the cache needs the map only when its pages leave it.
+        let is_cached = operation == Operation::Write && self.write_cache.is_some();
+        let is_mapped = operation != Operation::Flush && !is_cached;
         if !is_mapped || self.translate(request) {
             self.start_translated(request, operation);
         }

@@ -80,10 +80,21 @@ impl SimulatedSsd {
     }
 
     fn theory_policy(&self) -> Result<Policy, SsdError> {
-        let fail = |reason: &str| Err(SsdError::Precondition { state: "steady state", reason: reason.to_owned() });
-        match (self.config().ftl.mapping, self.config().ftl.gc.policy) {
-            (Mapping::Page, GcPolicy::Greedy) => Ok(Policy::Greedy),
-            _ => fail("there is a theory of page mapping alone; simulate it instead"),
+        let gc = &self.config().ftl.gc;
+        match gc.policy {
+            _ if self.config().ftl.mapping != Mapping::Page => {
+                let reason = "it is known of page mapping alone; bring the drive there by writing".to_owned();
+                Err(SsdError::Precondition { state: "steady state", reason })
+            }
+            GcPolicy::Greedy | GcPolicy::DisksimGreedy => Ok(Policy::Greedy),
+            GcPolicy::RandomGreedy => Ok(Policy::RandomGreedy { d: gc.choices }),
+            GcPolicy::Random => Ok(Policy::Random),
+            GcPolicy::Fifo => Ok(Policy::Fifo),
+            GcPolicy::WindowedGreedy => Ok(Policy::WindowedGreedy { share: gc.window_share }),
+            GcPolicy::WearAware | GcPolicy::CostBenefit | GcPolicy::TwoR => {
+                let reason = "no theory covers this garbage collection; bring the drive there by writing".to_owned();
+                Err(SsdError::Precondition { state: "steady state", reason })
+            }
         }
     }
 

@@ -7,7 +7,7 @@ mod support;
 use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Operation, Request};
 use flashwise_ssd::config::{
     AllocationPool, BadBlocksConfig, BlockOrder, CacheFlush, CachePolicy, CleaningMode, CleaningPolicy,
-    DynamicWearLevelling, ElementConfig, GcConfig, GcMode, GcPolicy, Interface, Mapping, MappingCacheConfig,
+    DynamicWearLevelling, ElementConfig, GcConfig, GcMode, GcPolicy, GcTrigger, Interface, Mapping, MappingCacheConfig,
     PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder, StaticWearLevelling, WearLevellingConfig,
     WriteCacheConfig, WritePolicy,
 };
@@ -17,12 +17,14 @@ use proptest::prelude::*;
 /// Every way to collect garbage.
 fn gc() -> impl Strategy<Value = GcConfig> {
     let start = (2_u32..=5, any::<bool>(), any::<bool>(), 0_u32..=2);
-    let pace = (1_u32..=4, 1_u32..=6, any::<bool>(), any::<bool>());
+    let pace = (1_u32..=4, 1_u32..=6, any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(0_u32..5));
     let policy =
         (prop::sample::select(GcPolicy::ALL.to_vec()), 1_u32..12, 0.0_f64..1.0, prop::option::of(0.0_f64..1.0));
     (start, pace, policy).prop_map(|(start, pace, policy)| GcConfig {
         policy: policy.0,
         free_superblocks: Some(start.0),
+        trigger: if pace.4 && !start.1 { GcTrigger::SuperblockFilled } else { GcTrigger::Low },
+        host_reserve_superblocks: pace.5.map(|n| n.min(start.0 - 1)),
         mode: if start.1 { GcMode::Foreground } else { GcMode::Background },
         preemptible: start.2,
         hard_free_superblocks: start.3.min(start.0 - 1),
@@ -118,6 +120,7 @@ fn choose_mapping(config: &mut DeviceConfig, (mapping, entries): (Mapping, u64))
             stored_at_start: entries % 2 == 0,
             deferred_write_back: entries % 3 == 0,
             partitions: 1 + (entries % 3) as u32,
+            write_back_renews: entries % 5 < 2,
         });
     }
 }
@@ -135,8 +138,8 @@ fn superblocks_kept(config: &DeviceConfig) -> u32 {
 fn element(keep: u32, kind: u64) -> ElementConfig {
     ElementConfig {
         stride_pages: 1 + keep % 2,
-        allocation_pool: if kind % 2 == 0 { AllocationPool::Element } else { AllocationPool::Plane },
-        block_order: if kind % 3 == 0 { BlockOrder::Concatenated } else { BlockOrder::Interleaved },
+        allocation_pool: if kind.is_multiple_of(2) { AllocationPool::Element } else { AllocationPool::Plane },
+        block_order: if kind.is_multiple_of(3) { BlockOrder::Concatenated } else { BlockOrder::Interleaved },
         summary_pages_per_block: keep % 3,
         min_free_share: f64::from(keep) / 20.0,
         cleaning_policy: if kind % 5 < 2 { CleaningPolicy::Greedy } else { CleaningPolicy::WearAware },

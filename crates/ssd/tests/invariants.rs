@@ -110,6 +110,7 @@ fn caching_the_map(placement: Placement) -> DeviceConfig {
         stored_at_start: false,
         deferred_write_back: false,
         partitions: 2,
+        write_back_renews: false,
     });
     config.check("caching the map").unwrap();
     config

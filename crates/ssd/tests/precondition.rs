@@ -4,7 +4,7 @@
 mod support;
 
 use flashwise_block::{BlockDevice, ByteSize, Request};
-use flashwise_ssd::config::Placement;
+use flashwise_ssd::config::{GcPolicy, Placement};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use support::{read_us, tiny};
 
@@ -59,18 +59,28 @@ fn a_drive_filled_at_once_is_laid_out_as_one_that_was_written_in_order() {
 
 #[test]
 fn the_analytic_steady_state_amplifies_writes_as_the_simulated_one_does() {
-    for placement in [Placement::Stripe, Placement::Static] {
-        let mut analytic = SimulatedSsd::new(drive(placement), 1).unwrap();
+    let cases = [
+        (Placement::Stripe, GcPolicy::Greedy),
+        (Placement::Static, GcPolicy::Greedy),
+        (Placement::Stripe, GcPolicy::Fifo),
+        (Placement::Stripe, GcPolicy::RandomGreedy),
+    ];
+    for (placement, policy) in cases {
+        let mut config = drive(placement);
+        (config.ftl.gc.policy, config.ftl.gc.choices) = (policy, 4);
+        let mut analytic = SimulatedSsd::new(config.clone(), 1).unwrap();
         let promised = analytic.enter_steady_state(7).unwrap();
         analytic.check_invariants().unwrap();
         let at_once = overwrite(&mut analytic, 0.5, 1);
-        let mut simulated = SimulatedSsd::new(drive(placement), 1).unwrap();
+        let mut simulated = SimulatedSsd::new(config, 1).unwrap();
         simulated.fill_at_once().unwrap();
         overwrite(&mut simulated, 5.0, 2);
         let steady = overwrite(&mut simulated, 2.0, 3);
-        println!("{placement:?}: promised {promised:.3}, at once {at_once:.3}, simulated {steady:.3}");
-        assert!((at_once / steady - 1.0).abs() < 0.03, "{placement:?}: at once {at_once:.3}, simulated {steady:.3}");
-        assert!((promised / steady - 1.0).abs() < 0.05, "{placement:?}: promised {promised:.3}, simulated {steady:.3}");
+        let case =
+            format!("{placement:?}, {policy:?}: promised {promised:.3}, at once {at_once:.3}, simulated {steady:.3}");
+        println!("{case}");
+        assert!((at_once / steady - 1.0).abs() < 0.03, "{case}");
+        assert!((promised / steady - 1.0).abs() < 0.05, "{case}");
     }
 }
 

@@ -114,14 +114,12 @@ fn of_two_reads_on_one_channel_the_second_waits_for_command_and_transfer_of_the_
 fn two_reads_on_two_channels_share_the_link_alone() {
     let [first, second] = together(&mut filled(parts(2, 1)), [read(0), read(1)]);
     assert_eq!(first, ARRIVE + READ_ON_DIE + LINK + POST);
-    assert_eq!(second, first + LINK);
+    assert_eq!(second, first + LINK + POST, "the first one's completion goes before the second one's data");
 }
 
 #[test]
 fn of_two_writes_on_one_die_the_second_waits_for_the_first() {
     let [first, second] = together(&mut filled(parts(1, 1)), [write(0), write(1)]);
-    // The second command is fetched before the data of the first has the link? No: the data of the first was asked for
-    // when its command had been taken in, so the link is held for it from then on.
     assert_eq!(first, ARRIVE + DATA_REQUEST + LINK + WRITE_ON_DIE + POST);
     assert_eq!(second, first + WRITE_ON_DIE);
 }

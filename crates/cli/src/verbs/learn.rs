@@ -23,7 +23,7 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
         file.write(&profile.to_toml().map_err(Failure::error)?)?;
     }
     if let Some(file) = page_file {
-        file.write(&profile_page(&profile))?;
+        file.write(profile_page(&profile))?;
     }
     output.print(&profile, |style| render_profile(&profile, style))?;
     Ok(if is_conclusive(&profile) { ExitCode::SUCCESS } else { ExitCode::from(INCONCLUSIVE) })

@@ -58,7 +58,7 @@ pub fn run(options: &StudyArguments, output: &Output) -> Result<ExitCode, Failur
         chosen.iter().map(|study| study.run(&how, &progress)).collect::<Result<_, _>>()?;
     drop(bar);
     if let (Some(report), Some(study)) = (&report, studies.first()) {
-        report.write(&study_page(study))?;
+        report.write(study_page(study))?;
     }
     let text = |style| studies.iter().map(|study| render_study(study, style)).collect::<Vec<_>>().join("\n");
     match (studies.as_slice(), options.all) {

@@ -80,6 +80,11 @@ pub struct FlashConfig {
     /// one array time, data one after the other; default: no. A superpage that spans planes is one command anyway.
     #[serde(default)]
     pub multi_plane: bool,
+    /// Whether the pages of a block are programmed in order, as NAND flash demands (ONFI, "Page Programming Order");
+    /// default: yes. Without it, a program may overtake others of its plane to go together with one of another plane, as
+    /// in MQSim.
+    #[serde(default = "yes")]
+    pub programs_in_order: bool,
     /// Whether a chip takes commands for all its dies at once with `command_scope = "chip"`; default: yes. Dies that
     /// take commands by themselves always work at the same time.
     #[serde(default = "yes")]

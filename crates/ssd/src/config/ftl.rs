@@ -152,6 +152,10 @@ pub struct MappingCacheConfig {
     /// idle for long; then it needs no further read, and it is not programmed while the simulation runs. Default no.
     #[serde(default)]
     pub deferred_write_back: bool,
+    /// Whether the entries that a write-back makes clean beside the one that leaves count as just used, as in MQSim;
+    /// default no.
+    #[serde(default)]
+    pub write_back_renews: bool,
     /// The logical pages are split into so many ranges of equal length, each with `capacity_bytes` of its own; default 1.
     #[serde(default = "one")]
     pub partitions: u32,

@@ -91,6 +91,8 @@ pub(crate) struct UnitCollector {
     pub(super) failing: Vec<u32>,
     /// Superpages in them whose content is in the write buffer only.
     pub(super) unsaved: Vec<u32>,
+    /// A retired superblock was emptied: the host may take a free one more.
+    pub(super) has_retired: bool,
 }
 
 impl UnitCollector {
@@ -134,8 +136,10 @@ impl SimulatedSsd {
         for _ in 0..self.ftl.take_filled(unit) {
             self.collect_beside_others(unit);
         }
-        if self.ftl.is_below_host_reserve(unit) && self.collectors[unit as usize].is_idle() {
-            self.collect_beside_others(unit);
+        let collector = &self.collectors[unit as usize];
+        let is_quiet = collector.present.is_empty() && collector.erasing.is_empty();
+        if is_quiet && self.ftl.blocks_host(unit) && collector.emptied.len() == self.waiting_for_open_superpage(unit) {
+            self.collect_one(unit);
         }
     }
 
@@ -303,7 +307,7 @@ impl SimulatedSsd {
             if self.move_row(unit, victim, row) {
                 self.read_victim_ahead(unit, victim);
             }
-            self.give_up_if_stuck(unit);
+            self.settle(unit);
         }
     }
 
@@ -333,6 +337,7 @@ impl SimulatedSsd {
                     if let Some(reading) = self.victim(unit, victim).and_then(|c| c.rows.get_mut(at)) {
                         reading.slot = slot;
                     }
+                    self.pad_for_room(unit);
                     return false;
                 }
             }
@@ -383,6 +388,17 @@ impl SimulatedSsd {
     fn pad_moved(&mut self, unit: u32, stream: Stream) {
         if let Some(superpage) = self.ftl.open_superpage_of(unit, stream) {
             self.program_superpage(superpage);
+        }
+    }
+
+    /// Moving waits for a free superblock: emptied victims wait for company no longer.
+    fn pad_for_room(&mut self, unit: u32) {
+        for stream in [Stream::Gc, Stream::Host, Stream::Cold] {
+            if self.collectors[unit as usize].emptied.iter().any(|emptied| emptied.stream == stream)
+                && self.waiting_for_open_superpage(unit) > 0
+            {
+                self.pad_moved(unit, stream);
+            }
         }
     }
 
@@ -443,6 +459,14 @@ impl SimulatedSsd {
         self.place_parked(unit);
         self.place_waiting_translation_pages();
         self.admit_writes();
+        self.settle(unit);
+    }
+
+    /// Ends the handling of an event: tells who waits for room that a retirement has ended, or that there will be none.
+    pub(super) fn settle(&mut self, unit: u32) {
+        if std::mem::take(&mut self.collectors[unit as usize].has_retired) {
+            return self.space_changed(unit);
+        }
         self.give_up_if_stuck(unit);
     }
 }

@@ -49,7 +49,7 @@ impl SimulatedSsd {
         if self.is_read(request) {
             self.complete(request);
         } else {
-            self.to_elements(request);
+            self.hand_over(request);
         }
         self.serve_link();
     }
@@ -64,7 +64,7 @@ impl SimulatedSsd {
             if let Some(request) = self.link.done.pop(&mut self.active) {
                 if self.is_read(request) { self.occupy_link(request) } else { self.complete(request) }
             } else if let Some(request) = self.link.commands.pop(&mut self.active) {
-                if self.is_read(request) { self.to_elements(request) } else { self.occupy_link(request) }
+                if self.is_read(request) { self.hand_over(request) } else { self.occupy_link(request) }
             } else {
                 return;
             }
@@ -79,7 +79,7 @@ impl SimulatedSsd {
     }
 
     /// Hands all pages of a request to their elements.
-    fn to_elements(&mut self, request: u32) {
+    fn hand_over(&mut self, request: u32) {
         let Some(range) = self.range_of(request) else { return };
         let is_read = self.is_read(request);
         self.active[request].flash_begins(self.now_ns);

@@ -91,6 +91,8 @@ impl SimulatedSsd {
             }
             self.place_parked(sibling);
         }
+        self.place_waiting_translation_pages();
+        self.admit_writes();
     }
 
     /// Whether a superpage holds something of the host's that a flush has to wait for.

@@ -71,6 +71,7 @@ impl SimulatedSsd {
     /// A retired superblock's data is on flash elsewhere.
     pub(super) fn retirement_finished(&mut self, unit: u32, block: u32) {
         self.ftl.superblock_retired(block);
+        self.collectors[unit as usize].has_retired = true;
         let unsaved = std::mem::take(&mut self.collectors[unit as usize].unsaved);
         let (saved, unsaved) = unsaved.into_iter().partition(|&s| self.ftl.superpages[s].block == block);
         self.collectors[unit as usize].unsaved = unsaved;
@@ -97,6 +98,9 @@ impl SimulatedSsd {
 
     /// Answers the writes that wait for room, now that there will be none.
     fn refuse_waiting_writes(&mut self) {
+        while let Some(request) = self.buffer.waiting.pop(&mut self.active) {
+            self.refuse(request);
+        }
         for unit in 0..self.parked.len() {
             while let Some(page) = self.parked[unit].pop(&mut self.parked_pages) {
                 let what = self.parked_pages[page].what;
@@ -107,9 +111,6 @@ impl SimulatedSsd {
                 }
             }
         }
-        while let Some(request) = self.buffer.waiting.pop(&mut self.active) {
-            self.refuse(request);
-        }
         self.place_waiting_translation_pages();
     }
 
@@ -119,8 +120,7 @@ impl SimulatedSsd {
         self.buffer.parked_bytes -= u64::from(charge);
         self.active[request].is_refused = true;
         self.active[request].pending -= 1;
-        let is_placed = self.range_of(request).is_none_or(|r| self.active[request].taken == r.pages());
-        if self.active[request].pending == 0 && is_placed {
+        if self.active[request].pending == 0 {
             self.complete(request);
         }
     }

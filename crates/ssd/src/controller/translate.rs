@@ -3,6 +3,7 @@
 //! ```text
 //!   request ─▶ every logical page looked up ─▶ all entries there: goes on
 //!                                          └▶ translation pages read; the request goes on with the last of them
+//!   page leaves the write cache ─▶ looked up in the same way; the write that brought it is long answered
 //!   entry leaves dirty ─▶ translation page read, changed, placed like a page of the host, programmed
 //! ```
 //!
@@ -15,14 +16,28 @@ use crate::device::SimulatedSsd;
 use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
 use crate::ftl::Location;
 use crate::ftl::mapping_cache::{Counters, Lookup, MappingCache};
-use crate::list::{Fifo, Linked, Slab};
+use crate::list::{Fifo, Linked, NONE, Slab};
 
-/// A request that waits for a translation page, for the sake of one logical page.
-#[derive(Clone, Copy, Default)]
+/// Who waits for a translation page.
+#[derive(Clone, Copy)]
+enum Waiter {
+    Request(u32),
+    /// A page that leaves the write cache.
+    Cached(u32),
+}
+
+/// Someone who waits for a translation page, for the sake of one logical page.
+#[derive(Clone, Copy)]
 struct Waiting {
-    request: u32,
+    waiter: Waiter,
     logical_page: u32,
     next: u32,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self { waiter: Waiter::Request(NONE), logical_page: 0, next: NONE }
+    }
 }
 
 impl Linked for Waiting {
@@ -73,32 +88,46 @@ impl SimulatedSsd {
         // One more than the pages, so that nothing goes on before the last page is looked up.
         self.active[request].pending += 1;
         for span in range.spans() {
-            self.translate_page(request, span.logical_page);
+            let waits = !self.translate_page(Waiter::Request(request), span.logical_page);
+            self.active[request].pending += u32::from(waits);
         }
         self.active[request].pending -= 1;
         self.active[request].pending == 0
     }
 
-    fn translate_page(&mut self, request: u32, logical_page: u32) {
-        let Some(translator) = &mut self.translator else { return };
+    /// Looks up the page that leaves the write cache; `false` when it has to wait, [`Self::cached_page_translated`] is
+    /// called then.
+    pub(crate) fn translate_cached(&mut self, entry: u32, logical_page: u32) -> bool {
+        self.translator.is_none() || self.translate_page(Waiter::Cached(entry), logical_page)
+    }
+
+    /// Looks up a page; `false` when its translation page has to be read.
+    fn translate_page(&mut self, waiter: Waiter, logical_page: u32) -> bool {
+        let Some(translator) = &mut self.translator else { return true };
         let page = translator.cache.translation_page(logical_page);
         let lookup = translator.cache.look_up(logical_page);
         if lookup == Lookup::Ready {
-            return self.make_entry(request, logical_page);
+            self.make_entry(waiter, logical_page);
+            return true;
         }
         let waiting = translator.waiting.take();
-        translator.waiting[waiting] = Waiting { request, logical_page, ..Waiting::default() };
+        translator.waiting[waiting] = Waiting { waiter, logical_page, ..Waiting::default() };
         translator.waiting_for[page as usize].push(&mut translator.waiting, waiting);
-        self.active[request].pending += 1;
         if lookup == Lookup::Load {
             let bytes = translator.load_bytes;
             self.read_translation_page(page, Owner::MapLoad { page }, bytes);
         }
+        false
     }
 
     /// Makes or renews an entry for a request: a write makes it dirty, and so does a read that gives its page a place.
-    fn make_entry(&mut self, request: u32, logical_page: u32) {
-        let is_write = self.active[request].request.as_ref().is_some_and(|r| r.operation != Operation::Read);
+    fn make_entry(&mut self, waiter: Waiter, logical_page: u32) {
+        let is_write = match waiter {
+            Waiter::Request(index) => {
+                self.active[index].request.as_ref().is_some_and(|r| r.operation != Operation::Read)
+            }
+            Waiter::Cached(_) => true,
+        };
         let allocates = self.config.controller.unwritten_reads == UnwrittenReads::Allocate;
         let is_write = is_write || (allocates && self.locate(logical_page) == Location::Nowhere);
         let Some(translator) = &mut self.translator else { return };
@@ -114,12 +143,17 @@ impl SimulatedSsd {
         let mut waiting_for = std::mem::take(&mut translator.waiting_for[page as usize]);
         while let Some(translator) = &mut self.translator {
             let Some(index) = waiting_for.pop(&mut translator.waiting) else { break };
-            let Waiting { request, logical_page, .. } = translator.waiting[index];
+            let Waiting { waiter, logical_page, .. } = translator.waiting[index];
             translator.waiting.give_back(index);
-            self.make_entry(request, logical_page);
-            self.active[request].pending -= 1;
-            if self.active[request].pending == 0 {
-                self.translated(request);
+            self.make_entry(waiter, logical_page);
+            match waiter {
+                Waiter::Request(request) => {
+                    self.active[request].pending -= 1;
+                    if self.active[request].pending == 0 {
+                        self.translated(request);
+                    }
+                }
+                Waiter::Cached(entry) => self.cached_page_translated(entry),
             }
         }
     }

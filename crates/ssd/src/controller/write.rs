@@ -353,7 +353,7 @@ impl SimulatedSsd {
         self.collect_if_needed(unit);
         self.release_if_clean(unit);
         self.place_cleaned(unit);
-        self.give_up_if_stuck(unit);
+        self.settle(unit);
     }
 
     /// What a superpage holds is on flash, there or elsewhere.

@@ -47,6 +47,8 @@ enum State {
     Leaving,
     /// Trimmed while it was queued or leaving.
     Dropped,
+    /// Stays for good, because the drive has become read-only and has no room for it.
+    Kept,
 }
 
 /// A page of the cache.
@@ -187,6 +189,9 @@ impl WriteCache {
 
     /// Granules of a logical page that are in the cache wholly; `None` when the page is not there.
     pub(crate) fn covered(&self, logical_page: u32) -> Option<u16> {
+        if self.entries.taken() == 0 {
+            return None;
+        }
         self.entry_of(logical_page).map(|entry| self.entries[entry].covered)
     }
 
@@ -280,7 +285,7 @@ impl WriteCache {
         if held != self.held as usize || self.held > self.capacity {
             return Err(format!("the write cache counts {} of {} pages and holds {held}", self.held, self.capacity));
         }
-        let live = held + states(State::Leaving).count();
+        let live = held + states(State::Leaving).chain(states(State::Kept)).count();
         let indexed = self.index.iter().filter(|&&entry| entry != 0).count();
         if live != indexed {
             return Err(format!("the write cache has {live} pages and finds {indexed}"));
@@ -409,8 +414,23 @@ impl SimulatedSsd {
         self.admit_writes();
     }
 
-    /// A page that leaves the cache is out of DRAM: what it lacks is read from flash.
+    /// The map's entry of a page that leaves the cache has been read from flash.
+    pub(crate) fn cached_page_translated(&mut self, entry: u32) {
+        self.fill_translated(entry);
+        self.admit_writes();
+    }
+
+    /// A page that leaves the cache is out of DRAM: its entry of the map is looked up.
     fn fill_cached(&mut self, entry: u32) {
+        let Some(cache) = &self.write_cache else { return };
+        let Entry { logical_page, state, .. } = cache.entries[entry];
+        if state != State::Leaving || self.translate_cached(entry, logical_page) {
+            self.fill_translated(entry);
+        }
+    }
+
+    /// What a page that leaves the cache lacks is read from flash.
+    fn fill_translated(&mut self, entry: u32) {
         let Some(cache) = &self.write_cache else { return };
         let (page, covered) = (cache.entries[entry].logical_page, cache.entries[entry].covered);
         let missing = self.sectors.missing_bytes(page, covered);
@@ -474,11 +494,7 @@ impl SimulatedSsd {
 
     /// A page has left the cache: its slot and unused room are given back, and who waited for it goes on.
     fn release_cached(&mut self, entry: u32, placement: Option<Placement>) {
-        let Some(cache) = &mut self.write_cache else { return };
-        let charge = u64::from(cache.entries[entry].charge);
-        cache.leaving_bytes -= charge;
-        self.buffer.used_bytes -= charge;
-        let mut waiters = std::mem::take(&mut cache.entries[entry].waiters);
+        let waiters = self.leave_buffer(entry, State::Leaving);
         for &request in &waiters {
             if let Some(placement) = placement {
                 self.remember_for_fua(request, placement.superpage);
@@ -487,19 +503,41 @@ impl SimulatedSsd {
         if let Some(Placement { superpage, full: true, .. }) = placement {
             self.program_superpage(superpage);
         }
-        for request in waiters.drain(..) {
-            self.cached_page_placed(request);
+        self.answer_cache_waiters(entry, waiters);
+        if let Some(cache) = &mut self.write_cache {
+            cache.release(entry);
         }
-        let Some(cache) = &mut self.write_cache else { return };
-        cache.entries[entry].waiters = waiters;
-        cache.release(entry);
     }
 
-    /// A page on its way from the cache will find no room any more: those who wait for it are refused.
+    /// A page on its way from the cache will find no room any more: it stays in the cache, where it can be read, and
+    /// those who wait for it on flash are refused.
     pub(crate) fn lose_cached(&mut self, entry: u32) {
         let Some(cache) = &self.write_cache else { return };
         cache.entries[entry].waiters.iter().for_each(|&request| self.active[request].is_refused = true);
-        self.release_cached(entry, None);
+        if cache.entries[entry].state == State::Dropped {
+            return self.release_cached(entry, None);
+        }
+        let waiters = self.leave_buffer(entry, State::Kept);
+        self.answer_cache_waiters(entry, waiters);
+    }
+
+    /// A page that was on its way from the cache takes no room in the write buffer any more; gives who waits for it.
+    fn leave_buffer(&mut self, entry: u32, state: State) -> Vec<u32> {
+        let Some(cache) = &mut self.write_cache else { return Vec::new() };
+        let record = &mut cache.entries[entry];
+        let charge = u64::from(std::mem::take(&mut record.charge));
+        record.state = state;
+        cache.leaving_bytes -= charge;
+        self.buffer.used_bytes -= charge;
+        std::mem::take(&mut record.waiters)
+    }
+
+    /// Those who waited for a page of the cache go on; gives the list back to its owner.
+    fn answer_cache_waiters(&mut self, entry: u32, mut waiters: Vec<u32>) {
+        waiters.drain(..).for_each(|request| self.cached_page_placed(request));
+        if let Some(cache) = &mut self.write_cache {
+            cache.entries[entry].waiters = waiters;
+        }
     }
 
     /// A page that a forced write or a flush waited for has its place.
@@ -511,7 +549,10 @@ impl SimulatedSsd {
         let Some(r) = &self.active[request].request else { return };
         match (r.operation, self.range_of(request)) {
             (Operation::Flush, _) => self.flush_buffer(request),
-            (_, Some(range)) if self.active[request].taken == range.pages() => self.write_placed(request),
+            // Of a write that is refused, the pages that were not let in yet will not be.
+            (_, Some(range)) if self.active[request].taken == range.pages() || self.active[request].is_refused => {
+                self.write_placed(request);
+            }
             _ => {}
         }
     }
@@ -522,6 +563,7 @@ impl SimulatedSsd {
         while cache.queue_oldest() {}
         for entry in 0..cache.entries.slots() {
             let record = &mut cache.entries[entry];
+            self.active[request].is_refused |= record.state == State::Kept;
             if matches!(record.state, State::Queued | State::Leaving) {
                 record.waiters.push(request);
                 self.active[request].pending += 1;
@@ -542,6 +584,7 @@ impl SimulatedSsd {
                 (cache.dirty_pages, cache.held) = (cache.dirty_pages - 1, cache.held - 1);
                 cache.release(entry);
             }
+            State::Kept => cache.release(entry),
             // A request may wait for it: it goes the way of the others, and ends without a slot.
             state => {
                 cache.held -= u32::from(state == State::Queued);

@@ -86,6 +86,7 @@ pub(crate) struct FlashArray {
 struct Rules {
     chips_take_commands: bool,
     multi_plane: bool,
+    programs_in_order: bool,
     interleave: bool,
     all_planes: u32,
 }
@@ -99,6 +100,7 @@ impl FlashArray {
         let rules = Rules {
             chips_take_commands: flash.command_scope == CommandScope::Chip,
             multi_plane: flash.multi_plane,
+            programs_in_order: flash.programs_in_order,
             interleave: flash.interleave,
             all_planes: (1 << flash.planes_per_die) - 1,
         };

@@ -3,7 +3,7 @@
 //! They must name the same page offset (row), as ONFI's multi-plane operations demand (section 5, "Multi-plane
 //! Operations"); their blocks may differ. The array works once for all of them; their data crosses the channel one
 //! after the other. A program is never overtaken by another one for the same plane, so that the pages of a block are
-//! programmed in order.
+//! programmed in order, unless `flash.programs_in_order` is off.
 
 use super::FlashArray;
 use super::command::{FlashOp, FlashOpKind};
@@ -16,7 +16,7 @@ impl FlashArray {
         let mut taken = head.at.plane_mask();
         // Planes whose next command is not this one's match.
         let mut closed = 0_u32;
-        let all = self.rules.all_planes;
+        let (all, in_order) = (self.rules.all_planes, self.rules.programs_in_order);
         let wanted = |op: &FlashOp| {
             if (taken | closed) & all == all {
                 return Wanted::Enough;
@@ -29,7 +29,7 @@ impl FlashArray {
                 taken |= planes;
                 return Wanted::Take;
             }
-            if op.kind != FlashOpKind::Read {
+            if in_order && op.kind != FlashOpKind::Read {
                 closed |= planes;
             }
             Wanted::Leave

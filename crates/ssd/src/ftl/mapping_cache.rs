@@ -64,6 +64,17 @@ pub(crate) struct Counters {
     pub(crate) misses: u64,
 }
 
+/// What a configuration says of translation pages.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rules {
+    /// The drive comes with its translation pages on flash.
+    pub(crate) stored_at_start: bool,
+    /// A translation page that is written back stays in controller memory instead of being programmed.
+    pub(crate) deferred_write_back: bool,
+    /// Entries that a write-back makes clean count as just used.
+    pub(crate) write_back_renews: bool,
+}
+
 /// The entries of one range of logical pages, in the order of use.
 #[derive(Clone, Copy)]
 struct Partition {
@@ -83,21 +94,19 @@ pub(crate) struct MappingCache {
     pages_of_partition: u32,
     pages: Vec<TranslationPage>,
     entries_per_page: u32,
-    /// Whether a translation page that is written back stays in controller memory instead of being programmed.
-    deferred: bool,
+    rules: Rules,
     pub(crate) counters: Counters,
 }
 
 impl MappingCache {
-    /// An empty cache of `capacity` entries a partition for `logical_pages` pages; with `stored` the drive comes with
-    /// its translation pages on flash.
+    /// An empty cache of `capacity` entries for each of some partitions of `logical_pages` pages.
     pub(crate) fn new(
         logical_pages: u32,
         entries_per_page: u32,
         (capacity, partitions): (u32, u32),
-        stored: bool,
-        deferred: bool,
+        rules: Rules,
     ) -> Self {
+        let stored = rules.stored_at_start;
         let page = TranslationPage { first_dirty: NONE, stored, in_memory: false, loading: false, updating: false };
         Self {
             entry_of: vec![0; logical_pages as usize],
@@ -107,7 +116,7 @@ impl MappingCache {
             pages_of_partition: logical_pages.div_ceil(partitions),
             pages: vec![page; logical_pages.div_ceil(entries_per_page) as usize],
             entries_per_page,
-            deferred,
+            rules,
             counters: Counters::default(),
         }
     }
@@ -207,11 +216,15 @@ impl MappingCache {
         while entry != NONE {
             let state = &mut self.entries[entry as usize];
             state.dirty = false;
-            entry = state.next_dirty;
+            let (logical_page, next) = (state.logical_page, state.next_dirty);
+            if self.rules.write_back_renews && self.entry(logical_page).is_some() {
+                self.use_again(entry);
+            }
+            entry = next;
         }
         let state = &mut self.pages[page as usize];
-        state.in_memory |= self.deferred;
-        (!std::mem::replace(&mut state.updating, !self.deferred)).then_some(page)
+        state.in_memory |= self.rules.deferred_write_back;
+        (!std::mem::replace(&mut state.updating, !self.rules.deferred_write_back)).then_some(page)
     }
 
     /// Whether a translation page has a version on flash that must be read before it is changed.
@@ -221,7 +234,7 @@ impl MappingCache {
 
     /// Whether a translation page that is written back stays in controller memory.
     pub(crate) fn is_deferred(&self) -> bool {
-        self.deferred
+        self.rules.deferred_write_back
     }
 
     /// The new version of a translation page has its place.
@@ -284,9 +297,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const STORED: Rules = Rules { stored_at_start: true, deferred_write_back: false, write_back_renews: false };
+
     /// 32 logical pages, 4 entries a translation page, all of them on flash.
     fn cache(capacity: u32) -> MappingCache {
-        MappingCache::new(32, 4, (capacity, 1), true, false)
+        MappingCache::new(32, 4, (capacity, 1), STORED)
     }
 
     #[test]
@@ -323,8 +338,21 @@ mod tests {
     }
 
     #[test]
+    fn entries_that_are_written_back_beside_another_count_as_used_where_the_rules_say_so() {
+        for (renews, oldest) in [(false, 1), (true, 8)] {
+            let rules = Rules { write_back_renews: renews, ..STORED };
+            let mut cache = MappingCache::new(32, 4, (3, 1), rules);
+            [(0, true), (1, true), (8, false), (9, false)]
+                .iter()
+                .for_each(|&(page, dirty)| _ = cache.insert(page, dirty));
+            cache.insert(10, false);
+            assert_eq!(cache.look_up(oldest), Lookup::Load, "it left next");
+        }
+    }
+
+    #[test]
     fn partitions_do_not_take_each_others_room() {
-        let mut cache = MappingCache::new(32, 4, (1, 2), true, false);
+        let mut cache = MappingCache::new(32, 4, (1, 2), STORED);
         [0, 16, 1].iter().for_each(|&page| assert_eq!(cache.insert(page, false), None));
         assert_eq!(
             [cache.look_up(16), cache.look_up(1), cache.look_up(0)],
@@ -334,7 +362,7 @@ mod tests {
 
     #[test]
     fn what_is_written_back_later_is_found_in_memory_from_then_on() {
-        let mut cache = MappingCache::new(32, 4, (1, 1), true, true);
+        let mut cache = MappingCache::new(32, 4, (1, 1), Rules { deferred_write_back: true, ..STORED });
         cache.insert(0, true);
         assert_eq!(cache.insert(8, false), Some(0));
         assert_eq!((cache.look_up(1), cache.look_up(9)), (Lookup::Ready, Lookup::Load));

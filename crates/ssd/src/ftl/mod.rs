@@ -29,7 +29,7 @@ use geometry::Geometry;
 use mapping::Mapping;
 use placement::{AnyPlacement, PlacementPolicy};
 pub(crate) use reclaim::Retirement;
-use reclaim::{Reclaiming, Unit};
+use reclaim::{EarlyRow, Reclaiming, Unit};
 use superblock::{BlockState, Superblocks};
 
 /// Which open superblock of a unit data goes to.
@@ -398,8 +398,7 @@ impl Ftl {
     /// The program commands of a superpage have ended. A superblock whose last row this was can be collected.
     pub(crate) fn row_programmed(&mut self, superpage: u32) {
         let Superpage { unit, block, row, stream, .. } = self.superpages[superpage];
-        self.row_is_on_flash(block, row, stream);
-        self.skip_unprogrammed(unit);
+        self.row_is_done(unit, EarlyRow { block, row, stream });
     }
 
     /// A row of a stream's superblock is on flash; with the last one the superblock is sealed.
@@ -432,19 +431,22 @@ impl Ftl {
 
     /// A superpage counts as on flash without being programmed: as soon as the rows before are.
     pub(crate) fn superpage_without_program(&mut self, superpage: u32) {
-        let Superpage { unit, block, row, .. } = self.superpages[superpage];
+        let Superpage { unit, block, row, stream, .. } = self.superpages[superpage];
         self.release_superpage(superpage);
-        self.units[unit as usize].unprogrammed.push_back((block, row));
-        self.skip_unprogrammed(unit);
+        self.row_is_done(unit, EarlyRow { block, row, stream });
     }
 
-    /// Passes the rows that are never programmed and whose turn it is.
-    fn skip_unprogrammed(&mut self, unit: u32) {
-        while let Some(&(block, row)) = self.units[unit as usize].unprogrammed.front()
-            && self.superblocks[block].programmed_rows == row
-        {
-            self.units[unit as usize].unprogrammed.pop_front();
-            self.row_is_on_flash(block, row, Stream::Host);
+    /// A row is done: it is on flash when those before it are.
+    fn row_is_done(&mut self, unit: u32, done: EarlyRow) {
+        if self.superblocks[done.block].programmed_rows != done.row {
+            return self.units[unit as usize].early.push(done);
+        }
+        let mut next = Some(done);
+        while let Some(EarlyRow { block, row, stream }) = next {
+            self.row_is_on_flash(block, row, stream);
+            let early = &mut self.units[unit as usize].early;
+            let at = early.iter().position(|early| early.block == block && early.row == row + 1);
+            next = at.map(|at| early.remove(at));
         }
     }
 

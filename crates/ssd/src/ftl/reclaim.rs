@@ -11,8 +11,6 @@
 //! one in any case, stays behind. Where the host and collection fill the same superblock, padding on behalf of a flush
 //! may cost a row of it, so one more stays behind.
 
-use std::collections::VecDeque;
-
 use rand::RngExt;
 
 use super::gc::{Choice, Context, Origin, VictimPolicy};
@@ -22,6 +20,14 @@ use super::wear::{ColdBlocks, FreeBlocks, UnitWear};
 use super::{CLOSED, Cause, Ftl, Stream, WritePoint};
 use crate::config::{DeviceConfig, GcTrigger, StaticWearLevelling};
 use crate::list::NONE;
+
+/// A row that is done before its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EarlyRow {
+    pub(super) block: u32,
+    pub(super) row: u32,
+    pub(super) stream: Stream,
+}
 
 /// A parallel unit.
 pub(super) struct Unit {
@@ -44,8 +50,8 @@ pub(super) struct Unit {
     migrates: bool,
     /// Superblocks filled that collection has not heard of.
     filled: u32,
-    /// Rows that are never programmed, in order, whose turn has not come.
-    pub(super) unprogrammed: VecDeque<(u32, u32)>,
+    /// Rows that are on flash, or never will be, before those ahead of them.
+    pub(super) early: Vec<EarlyRow>,
 }
 
 impl Unit {
@@ -63,7 +69,7 @@ impl Unit {
             is_held: false,
             migrates: false,
             filled: 0,
-            unprogrammed: VecDeque::new(),
+            early: Vec::new(),
         }
     }
 }
@@ -180,6 +186,11 @@ impl Ftl {
     }
 
     /// Whether the host's writes to a unit wait for free superblocks.
+    pub(crate) fn blocks_host(&self, unit: u32) -> bool {
+        self.is_below_host_reserve(unit) || self.free_superblocks(unit) <= self.reserve(unit)
+    }
+
+    /// Whether a unit has fewer free superblocks than the host leaves in any case.
     pub(crate) fn is_below_host_reserve(&self, unit: u32) -> bool {
         self.free_superblocks(unit) < self.reclaiming.host_reserve
     }

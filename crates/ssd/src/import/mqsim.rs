@@ -93,6 +93,8 @@ struct Ssd {
     over_provisioning: f64,
     gc_threshold: u64,
     gc_hard_threshold: u64,
+    /// Of an access, ns; of a row, bytes; bytes a second.
+    dram: [u64; 3],
 }
 
 impl Ssd {
@@ -127,6 +129,7 @@ impl Ssd {
             over_provisioning: device.number("Overprovisioning_Ratio", 0.07)?,
             gc_threshold: 0,
             gc_hard_threshold: 0,
+            dram: [0; 3],
         };
         if ssd.over_provisioning >= 1.0 {
             return Err(device.refused("Overprovisioning_Ratio", &ssd.over_provisioning, "below 1"));
@@ -169,9 +172,7 @@ impl Ssd {
         )?;
         if self.has_cache {
             let burst_ns = (1000 / rate.max(1)).max(1);
-            self.set_count("controller.dram_ns_per_access", activate + column);
-            self.set_count("controller.dram_row_bytes", row_bytes);
-            self.set_count("controller.dram_bytes_per_s", 2 * burst.max(1) * 1_000_000_000 / burst_ns);
+            self.dram = [activate + column, row_bytes, 2 * burst.max(1) * 1_000_000_000 / burst_ns];
         }
         Ok(())
     }
@@ -208,6 +209,7 @@ impl Ssd {
         self.set_count("ftl.mapping_cache.load_bytes", SECTOR);
         self.set("ftl.mapping_cache.stored_at_start", true);
         self.set("ftl.mapping_cache.deferred_write_back", true);
+        self.set("ftl.mapping_cache.write_back_renews", true);
         Ok(())
     }
 
@@ -233,7 +235,8 @@ impl Ssd {
         self.gc_hard_threshold = share(device.number("GC_Hard_Threshold", 0.005)?).max(1);
         let preemptible = device.flag("Preemptible_GC_Enabled", true)?;
         self.set("ftl.gc.trigger", "superblock-filled");
-        self.set_count("ftl.gc.reads_in_flight", self.pages);
+        // MQSim issues all reads of a victim at once.
+        self.set_count("ftl.gc.reads_in_flight", self.pages.clamp(1, 1 << 16));
         self.set("ftl.gc.preemptible", preemptible);
         self.set("ftl.gc.copy_back", device.flag("Use_Copyback_for_GC", false)?);
         let schedulers = [("PRIORITY_OUT_OF_ORDER", ()), ("OUT_OF_ORDER", ())];
@@ -310,6 +313,7 @@ impl Ssd {
         self.set("flash.command_scope", "chip");
         self.set("flash.interleave", false);
         self.set("flash.multi_plane", true);
+        self.set("flash.programs_in_order", false);
         let why = "MQSim never suspends, whatever this says; flash.suspension lets reads interrupt";
         let suspension = ["CMD_Suspension_Support", "Suspend_Erase_Time", "Suspend_Program_Time"];
         notes.no_effect(flash, &suspension, why)?;
@@ -459,6 +463,12 @@ impl Ssd {
         keys.set("controller.unwritten_reads", "allocate");
         keys.set_count("controller.dispatch_ns", 0);
         let cache_bytes = self.cache_bytes - self.cache_bytes % self.page_bytes.max(1);
+        if caching != Caching::Off {
+            let [access_ns, row_bytes, bytes_per_s] = self.dram;
+            keys.set_count("controller.dram_ns_per_access", access_ns);
+            keys.set_count("controller.dram_row_bytes", row_bytes);
+            keys.set_count("controller.dram_bytes_per_s", bytes_per_s);
+        }
         if writes {
             keys.set_count("controller.write_cache.bytes", cache_bytes);
             keys.set("controller.write_cache.flush", "immediate");

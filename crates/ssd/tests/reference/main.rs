@@ -182,6 +182,7 @@ fn by_hand(policy: Policy) -> Reference {
 fn a_victim_by_hand() {
     for (policy, block) in [
         (GREEDY, 0),
+        (Policy::Greedy { ties: Ties::FirstAtCount }, 0),
         (Policy::Greedy { ties: Ties::LastIndex }, 2),
         (Policy::Fifo, 0),
         (Policy::WindowedGreedy { share: 0.01 }, 0),

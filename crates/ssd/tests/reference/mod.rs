@@ -53,6 +53,8 @@ pub enum Policy {
 pub enum Ties {
     /// The one that was sealed first.
     OldestSealed,
+    /// The one that has had so many valid pages for longest, as in a list for each count.
+    FirstAtCount,
     /// The one with the greatest number, as in a scan that goes on with `<=`.
     LastIndex,
 }
@@ -120,6 +122,8 @@ pub struct Block {
     pub stream: Stream,
     /// The number of the event by which it was sealed.
     pub sealed_at: u64,
+    /// The number of the event by which it was sealed or, after that, lost its last page.
+    pub changed_at: u64,
     /// The number of the event by which it was last erased.
     pub erased_at: u64,
     /// Host pages written before it was sealed.
@@ -156,7 +160,7 @@ pub struct Reference {
     policy: Policy,
     free_threshold: usize,
     single_frontier: bool,
-    /// Counts seals and erasures, to order them.
+    /// Counts seals, erasures and lost pages, to order them.
     event: u64,
     random: Pcg64,
 }
@@ -181,6 +185,7 @@ impl Reference {
             erases: 0,
             stream: Stream::Host,
             sealed_at: 0,
+            changed_at: 0,
             erased_at: 0,
             sealed_time: 0,
             invalidated_time: 0,
@@ -306,7 +311,9 @@ impl Reference {
     /// Writes a logical page to the next page of an open block; its old copy, if any, becomes invalid.
     fn append(&mut self, number: usize, logical_page: usize) {
         if let Some((old, page)) = self.map[logical_page] {
+            self.event += 1;
             let old = &mut self.blocks[old];
+            old.changed_at = self.event;
             old.pages[page] = None;
             old.valid -= 1;
             old.invalidated_time = self.host_pages;
@@ -327,7 +334,7 @@ impl Reference {
         self.event += 1;
         let block = &mut self.blocks[number];
         block.state = State::Sealed;
-        block.sealed_at = self.event;
+        (block.sealed_at, block.changed_at) = (self.event, self.event);
         (block.sealed_time, block.invalidated_time) = (self.host_pages, self.host_pages);
     }
 

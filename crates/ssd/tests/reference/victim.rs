@@ -9,6 +9,10 @@ use super::{Age, Block, Policy, State, Stream, Ties, Wear};
 pub fn choose(blocks: &[Block], policy: Policy, now: u64, random: &mut Pcg64) -> usize {
     match policy {
         Policy::Greedy { ties: Ties::OldestSealed } => emptiest(blocks, sealed(blocks)),
+        Policy::Greedy { ties: Ties::FirstAtCount } => {
+            let key = |block: &usize| (blocks[*block].valid, blocks[*block].changed_at);
+            sealed(blocks).min_by_key(key).expect("there are sealed blocks")
+        }
         Policy::Greedy { ties: Ties::LastIndex } => running_minima(blocks)[0],
         Policy::Fifo => oldest_first(blocks)[0],
         Policy::RandomGreedy { d } => random_greedy(blocks, d, random),

@@ -39,7 +39,8 @@ pub const SKEWS: [Skew; 4] = [
 pub const FILLS: [f64; 7] = [0.5, 0.6, 0.7, 0.8, 0.875, 0.9, 0.95];
 
 const PAGE_BYTES: u64 = 4096;
-const FREE_BLOCKS: u32 = 2;
+/// Erased blocks of the drive at rest.
+pub const FREE_BLOCKS: u32 = 2;
 
 /// What is run.
 #[derive(Clone, Copy, Debug)]

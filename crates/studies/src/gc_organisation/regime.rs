@@ -12,8 +12,8 @@ use crate::{Progress, StudyError, StudyOptions, parallel};
 
 const PAGE: u64 = 65_536;
 
-/// Erasures that a block lives: twice DiskSim's 50, so that no block dies on the way.
-const LIFETIME: u32 = 100;
+/// Erasures that a block lives: four times the 50 of DiskSim, so that hardly any dies on the way.
+const LIFETIME: u32 = 200;
 
 /// (hot part of the pages, share of the writes that goes there); the first is uniform.
 const SKEWS: [(f64, f64); 4] = [(1.0, 1.0), (0.2, 0.8), (0.1, 0.9), (0.05, 0.95)];

@@ -79,7 +79,7 @@ impl Elements {
     /// there is nothing to gain.
     fn clean_low_plane(&mut self, element: u32, at_ns: u64, effects: &mut Effects<'_>) -> Option<u64> {
         let planes = self.shape.planes;
-        let Some(state) = self.elements.get(element as usize).filter(|state| state.low_planes > 0) else { return None };
+        let state = self.elements.get(element as usize).filter(|state| state.low_planes > 0)?;
         let cursor = state.clean_cursor;
         for n in 0..planes {
             let nth = if cursor + n < planes { cursor + n } else { cursor + n - planes };
