@@ -42,7 +42,7 @@ fn short_bytes(value: f64) -> String {
     bytes(value.round() as u64).replace("iB", "").replace(' ', "")
 }
 
-fn short_number(value: f64) -> String {
+pub(super) fn short_number(value: f64) -> String {
     match value {
         v if v >= 1e6 => format!("{}M", v / 1e6),
         v if v >= 1e3 => format!("{}k", v / 1e3),

@@ -3,6 +3,7 @@
 use flashwise_ssd::simulation::{Interval, Responses, Simulation};
 use maud::{Markup, html};
 
+use super::plots::short_number;
 use super::shell;
 use crate::svg::{Axis, Bar, BarChart, BarGroup, LineChart, Point, Series};
 use crate::text::numbers::{bytes, grouped, significant, time, two_decimals};
@@ -155,7 +156,7 @@ fn over_time(s: &Simulation) -> Vec<LineChart> {
         Some(LineChart {
             title: title.to_owned(),
             x: Axis::from_zero(format!("time, {unit}"), s.elapsed_ns as f64 * factor, significant),
-            y: Axis::from_zero(y, highest, significant),
+            y: Axis::from_zero(y, highest, short_number),
             series: vec![Series { name: title.to_owned(), class: "s1", points: points.iter().map(draw).collect() }],
             marks: Vec::new(),
         })
