@@ -109,7 +109,6 @@ fn caching_the_map(placement: Placement) -> DeviceConfig {
         load_bytes: None,
         stored_at_start: false,
         deferred_write_back: false,
-        write_back_renews: false,
         partitions: 2,
         write_back_renews: false,
     });
