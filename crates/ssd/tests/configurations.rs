@@ -8,8 +8,8 @@ use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Operation, 
 use flashwise_ssd::config::{
     AllocationPool, BadBlocksConfig, BlockOrder, CacheFlush, CachePolicy, CleaningMode, CleaningPolicy,
     DynamicWearLevelling, ElementConfig, GcConfig, GcMode, GcPolicy, GcTrigger, Interface, Mapping, MappingCacheConfig,
-    PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder, StaticWearLevelling, WearLevellingConfig,
-    WriteCacheConfig, WritePolicy,
+    PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder, StaticWearLevelling, UnwrittenReads,
+    WearLevellingConfig, WriteCacheConfig, WritePolicy,
 };
 use flashwise_ssd::{DeviceConfig, Preset, SimulatedSsd};
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ fn gc() -> impl Strategy<Value = GcConfig> {
         concurrent_victims: pace.0,
         reads_in_flight: pace.1,
         copy_back: pace.2,
-        separate_open_block: pace.3,
+        separate_open_block: pace.3 || pace.4,
         choices: policy.1,
         window_share: policy.2,
         lifetime_erasures: 8,
@@ -84,6 +84,9 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
         if !config.ftl.gc.separate_open_block && !one_page {
             config.ftl.gc.free_superblocks = config.ftl.gc.free_superblocks.map(|n| n.max(3));
         }
+        if !one_page || moves_cold_data(&config) {
+            config.ftl.gc.trigger = GcTrigger::Low;
+        }
         let keep = superblocks_kept(&config);
         config.host.max_transfer_bytes = 128 << 10;
         config.host.queue_depth = depth;
@@ -125,12 +128,17 @@ fn choose_mapping(config: &mut DeviceConfig, (mapping, entries): (Mapping, u64))
     }
 }
 
+/// Whether wear levelling moves data.
+fn moves_cold_data(config: &DeviceConfig) -> bool {
+    let gc = &config.ftl.gc;
+    let migrates = gc.policy == GcPolicy::WearAware && gc.migration_ratio.is_some();
+    migrates || config.ftl.wear_levelling.static_ == StaticWearLevelling::Threshold
+}
+
 /// Superblocks of a unit that are not for the host's data: free, open or waiting, under way, and bad ones.
 fn superblocks_kept(config: &DeviceConfig) -> u32 {
     let gc = &config.ftl.gc;
-    let migrates = gc.policy == GcPolicy::WearAware && gc.migration_ratio.is_some();
-    let levels = config.ftl.wear_levelling.static_ == StaticWearLevelling::Threshold;
-    let open_for_cold = u32::from(migrates || levels);
+    let open_for_cold = u32::from(moves_cold_data(config));
     config.gc_threshold() + 4 + open_for_cold + gc.concurrent_victims - 1 + config.factory_bad_superblocks()
 }
 
@@ -180,7 +188,14 @@ fn small_config_with_caches() -> impl Strategy<Value = DeviceConfig> {
                 .filter(|&(ahead, _, _)| 2 * u64::from(ahead) <= pages)
                 .map(|(pages, streams, trigger)| ReadAheadConfig { pages, streams, trigger });
         }
+        if config.ftl.mapping == Mapping::Page {
+            let reads = [UnwrittenReads::Zeros, UnwrittenReads::Flash, UnwrittenReads::Allocate];
+            config.controller.unwritten_reads = reads[queues as usize % 3];
+            config.flash.programs_in_order = queues % 2 == 0;
+            config.flash.multi_plane = queues > 2;
+        }
         if dram {
+            config.controller.dram_row_bytes = u64::from(queues) * 1024;
             (config.controller.dram_ns_per_access, config.controller.dram_bytes_per_s) = (26, 200_000_000);
         }
         if config.host.interface == Interface::Nvme {

@@ -92,7 +92,8 @@ pub struct GcConfig {
     pub free_share: Option<f64>,
     /// When a unit that is low collects.
     pub mode: GcMode,
-    /// What makes a unit that is low take a victim.
+    /// What makes a unit that is low take a victim; `superblock-filled` needs superpages of one logical page and no wear
+    /// levelling that moves data.
     pub trigger: GcTrigger,
     /// The host's writes to a unit wait while it has fewer free superblocks than this; without it, while there are no more
     /// than collection needs (MQSim: 10).
@@ -266,9 +267,15 @@ impl DeviceConfig {
         checker.require("ftl.gc.free_superblocks", gc.free_superblocks.unwrap_or(0), !both, reason)?;
         checker.count("ftl.gc.concurrent_victims", gc.concurrent_victims, 64, "it is between 1 and 64")?;
         checker.count("ftl.gc.reads_in_flight", gc.reads_in_flight, 1 << 16, "it is between 1 and 65536")?;
-        let trigger = gc.trigger == GcTrigger::Low || gc.mode == GcMode::Background;
-        let reason = "it needs collection in the background (ftl.gc.mode)";
+        let background = gc.mode == GcMode::Background && gc.separate_open_block;
+        let trigger = gc.trigger == GcTrigger::Low || background;
+        let reason = "it needs mode = \"background\" and separate_open_block = true";
         checker.require("ftl.gc.trigger", "superblock-filled", trigger, reason)?;
+        // Padding and moves of cold data would fill superblocks, and so take victims, without end.
+        let one_page = self.superpage_bytes() == self.ftl.logical_page_bytes;
+        let ends = gc.trigger == GcTrigger::Low || (one_page && !self.moves_cold_data());
+        let reason = "it needs superpages of one logical page, and no wear levelling that moves data";
+        checker.require("ftl.gc.trigger", "superblock-filled", ends, reason)?;
         checker.count("ftl.gc.choices", gc.choices, 1 << 10, "it is between 1 and 1024")?;
         checker.share("ftl.gc.window_share", gc.window_share, 0.0, 1.0)?;
         checker.count("ftl.gc.lifetime_erasures", gc.lifetime_erasures, 1 << 30, "it is between 1 and 2^30")?;

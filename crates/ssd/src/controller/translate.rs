@@ -88,8 +88,7 @@ impl SimulatedSsd {
         // One more than the pages, so that nothing goes on before the last page is looked up.
         self.active[request].pending += 1;
         for span in range.spans() {
-            let waits = !self.translate_page(Waiter::Request(request), span.logical_page);
-            self.active[request].pending += u32::from(waits);
+            self.translate_page(Waiter::Request(request), span.logical_page);
         }
         self.active[request].pending -= 1;
         self.active[request].pending == 0
@@ -101,7 +100,8 @@ impl SimulatedSsd {
         self.translator.is_none() || self.translate_page(Waiter::Cached(entry), logical_page)
     }
 
-    /// Looks up a page; `false` when its translation page has to be read.
+    /// Looks up a page; `false` when its translation page has to be read, which may have happened already when it is in
+    /// the write buffer.
     fn translate_page(&mut self, waiter: Waiter, logical_page: u32) -> bool {
         let Some(translator) = &mut self.translator else { return true };
         let page = translator.cache.translation_page(logical_page);
@@ -113,6 +113,9 @@ impl SimulatedSsd {
         let waiting = translator.waiting.take();
         translator.waiting[waiting] = Waiting { waiter, logical_page, ..Waiting::default() };
         translator.waiting_for[page as usize].push(&mut translator.waiting, waiting);
+        if let Waiter::Request(request) = waiter {
+            self.active[request].pending += 1;
+        }
         if lookup == Lookup::Load {
             let bytes = translator.load_bytes;
             self.read_translation_page(page, Owner::MapLoad { page }, bytes);

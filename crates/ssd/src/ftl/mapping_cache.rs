@@ -342,9 +342,9 @@ mod tests {
         for (renews, oldest) in [(false, 1), (true, 8)] {
             let rules = Rules { write_back_renews: renews, ..STORED };
             let mut cache = MappingCache::new(32, 4, (3, 1), rules);
-            [(0, true), (1, true), (8, false), (9, false)]
-                .iter()
-                .for_each(|&(page, dirty)| _ = cache.insert(page, dirty));
+            for (page, dirty) in [(0, true), (1, true), (8, false), (9, false)] {
+                cache.insert(page, dirty);
+            }
             cache.insert(10, false);
             assert_eq!(cache.look_up(oldest), Lookup::Load, "it left next");
         }
