@@ -52,9 +52,9 @@ impl VictimPolicy for CostBenefit {
     }
 
     #[inline]
-    fn invalidated(&mut self, block: u32, valid: u32, clock: u64) {
+    fn invalidated(&mut self, block: u32, _: u32, clock: u64) {
         self.changed[block as usize] = clock;
-        self.lists.update(block, valid);
+        self.lists.decrement(block);
     }
 
     fn removed(&mut self, block: u32) {

@@ -15,7 +15,8 @@ use crate::list::NONE;
 struct Links {
     previous: u32,
     next: u32,
-    valid: u32,
+    /// The list that it is in: `group · counts + valid`.
+    bucket: u32,
     group: u32,
 }
 
@@ -30,7 +31,7 @@ pub(crate) struct CountLists {
     links: Vec<Links>,
     /// `group · counts + valid`.
     buckets: Vec<Bucket>,
-    /// For each group: no bucket below this count is filled.
+    /// For each group: no bucket below this one is filled.
     lowest: Vec<u32>,
     counts: u32,
 }
@@ -40,48 +41,54 @@ impl CountLists {
     pub(crate) fn new(groups: u32, superblocks: u32, pages: u32) -> Self {
         let counts = pages + 1;
         Self {
-            links: vec![Links { previous: NONE, next: NONE, valid: 0, group: 0 }; superblocks as usize],
+            links: vec![Links { previous: NONE, next: NONE, bucket: 0, group: 0 }; superblocks as usize],
             buckets: vec![Bucket { first: NONE, last: NONE }; groups as usize * counts as usize],
-            lowest: vec![counts; groups as usize],
+            lowest: (1..=groups).map(|group| group * counts).collect(),
             counts,
         }
     }
 
-    fn bucket(&mut self, group: u32, valid: u32) -> &mut Bucket {
-        &mut self.buckets[group as usize * self.counts as usize + valid as usize]
-    }
-
     /// Appends a superblock to the list of its count.
     pub(crate) fn append(&mut self, group: u32, block: u32, valid: u32) {
-        let last = std::mem::replace(&mut self.bucket(group, valid).last, block);
-        self.links[block as usize] = Links { previous: last, next: NONE, valid, group };
+        self.append_to(group * self.counts + valid, group, block);
+    }
+
+    fn append_to(&mut self, bucket: u32, group: u32, block: u32) {
+        let last = std::mem::replace(&mut self.buckets[bucket as usize].last, block);
+        self.links[block as usize] = Links { previous: last, next: NONE, bucket, group };
         match last {
-            NONE => self.bucket(group, valid).first = block,
+            NONE => self.buckets[bucket as usize].first = block,
             last => self.links[last as usize].next = block,
         }
         let lowest = &mut self.lowest[group as usize];
-        *lowest = valid.min(*lowest);
+        *lowest = bucket.min(*lowest);
     }
 
     /// Takes a superblock out of its list; gives its count.
     pub(crate) fn remove(&mut self, block: u32) -> u32 {
-        let Links { previous, next, valid, group } = self.links[block as usize];
+        let Links { bucket, group, .. } = self.unlink(block);
+        bucket - group * self.counts
+    }
+
+    fn unlink(&mut self, block: u32) -> Links {
+        let links = self.links[block as usize];
+        let Links { previous, next, bucket, .. } = links;
         match previous {
-            NONE => self.bucket(group, valid).first = next,
+            NONE => self.buckets[bucket as usize].first = next,
             previous => self.links[previous as usize].next = next,
         }
         match next {
-            NONE => self.bucket(group, valid).last = previous,
+            NONE => self.buckets[bucket as usize].last = previous,
             next => self.links[next as usize].previous = previous,
         }
-        valid
+        links
     }
 
-    /// Moves a superblock to the end of another count's list.
-    pub(crate) fn update(&mut self, block: u32, valid: u32) {
-        let group = self.links[block as usize].group;
-        self.remove(block);
-        self.append(group, block, valid);
+    /// Moves a superblock that has lost one valid page to the end of the next lower count's list.
+    #[inline]
+    pub(crate) fn decrement(&mut self, block: u32) {
+        let Links { bucket, group, .. } = self.unlink(block);
+        self.append_to(bucket - 1, group, block);
     }
 
     /// The group that a superblock is in.
@@ -91,8 +98,8 @@ impl CountLists {
 
     /// The superblock that has been at the group's lowest count longest, and that count.
     pub(crate) fn emptiest(&mut self, group: u32) -> Option<(u32, u32)> {
-        let found = self.from(group, self.lowest[group as usize]);
-        self.lowest[group as usize] = found.map_or(self.counts, |(_, valid)| valid);
+        let found = self.from(group, self.lowest[group as usize] - group * self.counts);
+        self.lowest[group as usize] = group * self.counts + found.map_or(self.counts, |(_, valid)| valid);
         found
     }
 

@@ -25,8 +25,8 @@ impl VictimPolicy for Greedy {
     }
 
     #[inline]
-    fn invalidated(&mut self, block: u32, valid: u32, _: u64) {
-        self.lists.update(block, valid);
+    fn invalidated(&mut self, block: u32, _: u32, _: u64) {
+        self.lists.decrement(block);
     }
 
     fn removed(&mut self, block: u32) {

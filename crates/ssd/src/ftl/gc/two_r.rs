@@ -70,8 +70,8 @@ impl VictimPolicy for TwoR {
     }
 
     #[inline]
-    fn invalidated(&mut self, block: u32, valid: u32, _: u64) {
-        self.lists.update(block, valid);
+    fn invalidated(&mut self, block: u32, _: u32, _: u64) {
+        self.lists.decrement(block);
         self.invalid[self.lists.group_of(block) as usize] += 1;
     }
 

@@ -91,7 +91,7 @@ impl VictimPolicy for WindowedGreedy {
     fn invalidated(&mut self, block: u32, valid: u32, _: u64) {
         self.valid[block as usize] = valid;
         if self.is_inside[block as usize] {
-            self.lists.update(block, valid);
+            self.lists.decrement(block);
         }
     }
 
