@@ -19,7 +19,7 @@ use crate::controller::write::{ParkedPage, WriteBuffer};
 use crate::controller::write_cache::{WriteCache, WriteCacheCounters};
 use crate::controller::{Active, ByteRange, PageSize};
 use crate::error::SsdError;
-use crate::event::{Event, EventQueue};
+use crate::event::{Event, EventQueue, Lane};
 use crate::flash::{Finished, FlashAddress, FlashArray, Owner, Statistics};
 use crate::ftl::blocks::{BlockFtl, BlockSpace, Fast, Replacement, Step};
 use crate::ftl::element::{CleaningStatistics, Elements};
@@ -49,8 +49,10 @@ pub struct SimulatedSsd {
     in_drive: u32,
     /// Requests that wait for a place in the drive.
     queues: SubmissionQueues,
-    /// First logical pages of the last requests that the drive has taken, for [`Ftl::expect`].
-    expected: [u32; 2],
+    /// First logical pages of the last two requests that the drive has been told of, and whether they are written.
+    expected: [(u32, bool); 2],
+    /// The drive is told of requests before they come, by [`Self::expect`].
+    is_told: bool,
     completed: VecDeque<Completion>,
     outstanding: usize,
 
@@ -172,7 +174,8 @@ impl SimulatedSsd {
             active: Slab::default(),
             in_drive: 0,
             queues: SubmissionQueues::new(&config.host),
-            expected: [0; 2],
+            expected: [(0, false); 2],
+            is_told: false,
             completed: VecDeque::new(),
             outstanding: 0,
             dram: Dram::new(&config.controller),
@@ -374,6 +377,17 @@ impl SimulatedSsd {
         self.active[request].request.as_ref().map(|request| ByteRange::of(request, self.page))
     }
 
+    /// Says that a request for a place is about to come: the entries of the tables that it needs are on their way then.
+    #[inline]
+    pub(crate) fn expect(&mut self, operation: Operation, offset: ByteSize) {
+        self.is_told = true;
+        let page = self.page.of_byte(offset.0);
+        self.ftl.expect_page(page);
+        let [_, (before, writes)] = self.expected;
+        self.ftl.expect_slot(before, writes);
+        self.expected[1] = (page, operation == Operation::Write);
+    }
+
     /// Takes requests from the host's queue for as long as the drive's queue has a place.
     fn take_commands(&mut self) {
         while self.in_drive < self.config.host.queue_depth {
@@ -385,21 +399,29 @@ impl SimulatedSsd {
                 self.active[request].ready_ns = ready_ns;
                 match ready_ns == self.now_ns {
                     true => self.start(request),
-                    false => self.events.schedule(ready_ns, Event::Command { request }),
+                    false => self.events.schedule(Lane::Command, ready_ns, Event::Command { request }),
                 }
                 continue;
-            }
-            if let Some(range) = self.range_of(request) {
-                let [before, last] = self.expected;
-                self.expected = [last, range.first_page()];
-                self.ftl.expect(range.first_page(), before);
             }
             let ready_ns = match &self.active[request].request {
                 Some(r) if r.operation == Operation::Write => self.host.receive(ready_ns, r.length.bytes()),
                 _ => ready_ns,
             };
-            self.events.schedule(ready_ns, Event::Command { request });
+            if !self.is_told {
+                self.expect_taken(request);
+            }
+            self.events.schedule(Lane::Command, ready_ns, Event::Command { request });
         }
+    }
+
+    /// The tables' entries for a request that the drive has just taken, and of the one before the last, will be needed.
+    fn expect_taken(&mut self, request: u32) {
+        let Some(Request { operation, offset, .. }) = self.active[request].request else { return };
+        let page = self.page.of_byte(offset.0);
+        let [(before, writes), last] = self.expected;
+        self.expected = [last, (page, operation == Operation::Write)];
+        self.ftl.expect_page(page);
+        self.ftl.expect_slot(before, writes);
     }
 
     /// A command has its first effect.
@@ -443,7 +465,7 @@ impl SimulatedSsd {
         }
         let posted_ns = self.host.post_completion(self.now_ns);
         if posted_ns > self.now_ns {
-            self.events.schedule(posted_ns, Event::Completed { request });
+            self.events.schedule(Lane::Completed, posted_ns, Event::Completed { request });
         } else {
             self.complete(request);
         }
@@ -455,7 +477,7 @@ impl SimulatedSsd {
         let ready_ns = self.active[request].finish_ns;
         let waits = ready_ns > self.now_ns;
         if waits {
-            self.events.schedule(ready_ns, Event::InMemory { request });
+            self.events.schedule(Lane::Other, ready_ns, Event::InMemory { request });
         }
         waits
     }
@@ -515,6 +537,7 @@ impl SimulatedSsd {
         self.take_commands();
     }
 
+    #[inline(always)]
     fn handle(&mut self, event: Event) {
         let finished = match event {
             Event::Command { request } => return self.start(request),
@@ -544,10 +567,10 @@ impl SimulatedSsd {
     }
 
     fn flash_op_finished(&mut self, finished: &Finished) {
-        if let (true, Owner::Read { request } | Owner::Fill { request }) = (finished.failed, finished.op.owner) {
+        if let (true, Owner::Read { request } | Owner::Fill { request }) = (finished.failed, finished.owner) {
             self.active[request].failed = true;
         }
-        match finished.op.owner {
+        match finished.owner {
             Owner::None => {}
             Owner::Read { request } => self.read_op_finished(request, finished),
             Owner::Fill { request } => {
@@ -561,7 +584,7 @@ impl SimulatedSsd {
             Owner::InPlace { request } => self.one_less_pending(request),
             Owner::Superpage { superpage } => self.program_op_finished(superpage, finished.failed),
             owner @ (Owner::MapLoad { .. } | Owner::MapUpdate { .. }) => self.translation_page_read(owner),
-            Owner::Gc { unit } => self.collection_read_finished(unit, finished.op.at),
+            Owner::Gc { unit } => self.collection_read_finished(unit, finished.at),
             Owner::Erase { unit, block } => self.erase_finished(unit, block, finished.failed),
         }
     }
@@ -573,17 +596,20 @@ impl SimulatedSsd {
     /// # Errors
     /// Never; it has the form of [`BlockDevice::wait`].
     pub fn wait_until(&mut self, deadline: Nanos) -> Result<Option<Completion>, BlockError> {
-        loop {
-            if let Some(completion) = self.completed.pop_front() {
-                self.outstanding -= 1;
-                return Ok(Some(completion));
-            }
-            if self.events.next_time().is_none_or(|time_ns| time_ns > deadline.0) {
-                self.now_ns = self.now_ns.max(deadline.0);
-                return Ok(None);
-            }
-            self.step();
+        let completion = self.next_completion(deadline.0);
+        if completion.is_none() {
+            self.now_ns = self.now_ns.max(deadline.0);
         }
+        Ok(completion)
+    }
+
+    /// Lets events happen until a request completes; `None` when none is left to happen before or at `deadline_ns`.
+    fn next_completion(&mut self, deadline_ns: u64) -> Option<Completion> {
+        if self.completed.is_empty() && !self.run(deadline_ns, 0) {
+            return None;
+        }
+        self.outstanding -= 1;
+        self.completed.pop_front()
     }
 
     /// Whether no request is outstanding.
@@ -596,20 +622,25 @@ impl SimulatedSsd {
     pub(crate) fn drop_requests(&mut self) {
         let (counters, stage_times) = (self.counters, self.stage_times);
         self.queues.clear(&mut self.active);
-        while self.in_drive > 0 && self.step() {}
+        while self.in_drive > 0 && self.run(u64::MAX, self.completed.len()) {}
         self.completed.clear();
         self.outstanding = 0;
         (self.counters, self.stage_times) = (counters, stage_times);
     }
 
-    /// Lets the next event happen; `false` when there is none.
-    fn step(&mut self) -> bool {
-        let Some((time_ns, event)) = self.events.pop() else { return false };
-        debug_assert!(time_ns >= self.now_ns, "time never runs back");
-        self.now_ns = time_ns;
-        self.handle(event);
-        self.flash.settle(self.now_ns, &mut self.events);
-        true
+    /// Lets events happen until more than so many requests wait to be given back; `false` when none is left to happen
+    /// before or at `deadline_ns`.
+    fn run(&mut self, deadline_ns: u64, completed: usize) -> bool {
+        while let Some((time_ns, event)) = self.events.pop_until(deadline_ns) {
+            debug_assert!(time_ns >= self.now_ns, "time never runs back");
+            self.now_ns = time_ns;
+            self.handle(event);
+            self.flash.settle(time_ns, &mut self.events);
+            if self.completed.len() > completed {
+                return true;
+            }
+        }
+        false
     }
 }
 
@@ -648,17 +679,12 @@ impl BlockDevice for SimulatedSsd {
     }
 
     fn wait(&mut self) -> Result<Option<Completion>, BlockError> {
-        loop {
-            if let Some(completion) = self.completed.pop_front() {
-                self.outstanding -= 1;
-                return Ok(Some(completion));
-            }
-            if self.outstanding == 0 {
-                return Ok(None);
-            }
-            if !self.step() {
-                return Err(BlockError::Protocol("the simulated drive lost a request"));
-            }
+        if self.outstanding == 0 {
+            return Ok(None);
+        }
+        match self.next_completion(u64::MAX) {
+            Some(completion) => Ok(Some(completion)),
+            None => Err(BlockError::Protocol("the simulated drive lost a request")),
         }
     }
 
@@ -668,9 +694,7 @@ impl BlockDevice for SimulatedSsd {
 
     fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
         let end_ns = self.now_ns.saturating_add(duration.0);
-        while self.events.next_time().is_some_and(|time_ns| time_ns <= end_ns) {
-            self.step();
-        }
+        self.run(end_ns, usize::MAX);
         self.now_ns = end_ns;
         Ok(())
     }

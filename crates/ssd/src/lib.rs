@@ -50,6 +50,7 @@ mod preset;
 mod recency;
 mod reference;
 pub mod simulation;
+mod sparse;
 pub mod sweep;
 pub mod theory;
 

@@ -101,22 +101,25 @@ impl Fifo {
         mut wanted: impl FnMut(&T) -> Option<bool>,
         into: &mut Vec<u32>,
     ) {
-        let (mut at, old) = (self.head, std::mem::take(self));
+        let (mut before, mut at) = (NONE, self.head);
         while at != NONE {
-            let next = *slab[at].next();
-            match wanted(&slab[at]) {
-                Some(true) => into.push(at),
-                Some(false) => self.push(slab, at),
-                None => break,
+            let slot = &mut slab[at];
+            let next = *slot.next();
+            match wanted(slot) {
+                Some(true) => {
+                    into.push(at);
+                    match before {
+                        NONE => self.head = next,
+                        before => *slab[before].next() = next,
+                    }
+                    if next == NONE {
+                        self.tail = before;
+                    }
+                }
+                Some(false) => before = at,
+                None => return,
             }
             at = next;
-        }
-        if at != NONE {
-            match self.tail {
-                NONE => self.head = at,
-                tail => *slab[tail].next() = at,
-            }
-            self.tail = old.tail;
         }
     }
 

@@ -162,6 +162,9 @@ impl SimulatedSsd {
 
     /// Starts one collection if it is needed; gives whether another one may be.
     fn collect_one(&mut self, unit: u32) -> bool {
+        if !self.ftl.wants_collection(unit, 0) {
+            return false;
+        }
         let waiting = self.waiting_for_open_superpage(unit);
         let collector = &self.collectors[unit as usize];
         let (victims, most) = (collector.present.len(), self.config.ftl.gc.concurrent_victims as usize);

@@ -81,6 +81,12 @@ impl Active {
         self.flash_ns = None;
     }
 
+    /// Whether the request has a buffer.
+    #[inline]
+    pub(crate) fn carries_bytes(&self) -> bool {
+        self.request.as_ref().is_some_and(|request| request.buffer.is_some())
+    }
+
     /// The flash begins to work for the request.
     pub(crate) fn flash_begins(&mut self, now_ns: u64) {
         self.flash_ns.get_or_insert(now_ns);
@@ -98,6 +104,12 @@ impl PageSize {
     pub(crate) fn new(bytes: u64) -> Self {
         debug_assert!(bytes.is_power_of_two());
         Self { shift: bytes.trailing_zeros() }
+    }
+
+    /// The logical page that a byte is on.
+    #[inline]
+    pub(crate) fn of_byte(self, byte: u64) -> u32 {
+        (byte >> self.shift) as u32
     }
 
     pub(crate) fn bytes(self) -> u64 {
@@ -141,11 +153,6 @@ impl ByteRange {
     pub(crate) fn of(request: &Request, page: PageSize) -> Self {
         let start = request.offset.bytes();
         Self { start, end: start + request.length.bytes(), page }
-    }
-
-    /// The first logical page touched.
-    pub(crate) fn first_page(self) -> u32 {
-        (self.start >> self.page.shift) as u32
     }
 
     /// Logical pages touched.

@@ -8,7 +8,7 @@ use crate::config::{DataTransfer, UnwrittenReads};
 use crate::controller::read_cache::Found;
 use crate::controller::{Active, ByteRange, PageSpan};
 use crate::device::SimulatedSsd;
-use crate::event::Event;
+use crate::event::{Event, Lane};
 use crate::flash::{Finished, FlashAddress, FlashOp, FlashOpKind, Owner};
 use crate::ftl::Location;
 
@@ -44,7 +44,9 @@ impl SimulatedSsd {
         for span in range.spans() {
             self.read_page(request, span, &mut at_once);
         }
-        self.fill_buffer(request, range);
+        if self.active[request].carries_bytes() {
+            self.fill_buffer(request, range);
+        }
         let ops = self.row_reads.len() as u32;
         let dram_ns = self.dram.access(self.now_ns, at_once.dram_bytes);
         let finish_ns = match self.config.host.data_transfer {
@@ -149,8 +151,8 @@ impl SimulatedSsd {
 
     /// Adds a part of a page to the command that senses its row, or prepares that command.
     fn read_at(&mut self, request: u32, at: FlashAddress, span: PageSpan) {
-        let unit = self.config.flash.transfer_unit_bytes as usize;
-        let bytes = (span.to.next_multiple_of(unit) - span.from / unit * unit) as u32;
+        let in_unit = self.config.flash.transfer_unit_bytes as usize - 1;
+        let bytes = (((span.to + in_unit) & !in_unit) - (span.from & !in_unit)) as u32;
         self.flash_counters.bytes_read.0 += u64::from(bytes);
         let recent = self.row_reads.iter().rev().take(2 * self.config.flash.channels as usize);
         if let Some(read) = recent.copied().find(|read| read.at == at) {
@@ -187,7 +189,7 @@ impl SimulatedSsd {
             let channel = self.flash.channel_of(op);
             if *run_channel.get_or_insert(channel) != channel {
                 let next_ns = self.now_ns + self.config.controller.dispatch_ns;
-                self.events.schedule(next_ns, Event::Dispatch { request });
+                self.events.schedule(Lane::Other, next_ns, Event::Dispatch { request });
                 return;
             }
             self.active[request].to_dispatch.pop(self.flash.prepared());
@@ -197,7 +199,7 @@ impl SimulatedSsd {
 
     /// One flash command of a read has ended: its data goes over the link.
     pub(crate) fn read_op_finished(&mut self, request: u32, finished: &Finished) {
-        self.read_part_arrived(request, finished.transfer_ns, u64::from(finished.op.transfer_bytes));
+        self.read_part_arrived(request, finished.transfer_ns, u64::from(finished.transfer_bytes));
     }
 
     /// A part of what a read asks for has come in from the flash, over `transfer_ns` until now.
@@ -233,6 +235,6 @@ impl SimulatedSsd {
             _ => ready_ns,
         };
         let posted_ns = self.host.post_completion(sent_ns);
-        self.events.schedule(posted_ns, Event::Completed { request });
+        self.events.schedule(Lane::Completed, posted_ns, Event::Completed { request });
     }
 }

@@ -15,6 +15,7 @@ use crate::controller::PageSpan;
 use crate::device::SimulatedSsd;
 use crate::list::{NONE, Slab};
 use crate::recency::{Links, Ranked, Recency};
+use crate::sparse::SparseTable;
 
 /// A page of the cache.
 #[derive(Clone, Copy, Default)]
@@ -66,7 +67,7 @@ pub(crate) struct ReadCache {
     capacity: u32,
     policy: CachePolicy,
     /// Entry + 1 of each logical page.
-    index: Vec<u32>,
+    index: SparseTable,
     entries: Slab<Entry>,
     /// Pages that are there; those that are being read ahead cannot leave.
     there: Recency,
@@ -80,7 +81,7 @@ impl ReadCache {
         Some(Box::new(Self {
             capacity: (cache.bytes / config.ftl.logical_page_bytes) as u32,
             policy: cache.policy,
-            index: vec![0; config.logical_pages() as usize],
+            index: SparseTable::new(config.logical_pages() as usize),
             entries: Slab::default(),
             there: Recency::default(),
             counters: ReadCacheCounters::default(),
@@ -88,12 +89,12 @@ impl ReadCache {
     }
 
     fn entry_of(&self, logical_page: u32) -> Option<u32> {
-        self.index[logical_page as usize].checked_sub(1)
+        self.index.get(logical_page).checked_sub(1)
     }
 
     /// Whether a page is there or on its way.
     pub(crate) fn knows(&self, logical_page: u32) -> bool {
-        self.index[logical_page as usize] != 0
+        self.index.get(logical_page) != 0
     }
 
     /// Looks up some granules of a page for the host.
@@ -123,7 +124,7 @@ impl ReadCache {
         if let Some(entry) = self.entry_of(logical_page) {
             self.entries[entry].covered |= covered;
         } else if let Some(entry) = self.take_slot() {
-            self.index[logical_page as usize] = entry + 1;
+            self.index.set(logical_page, entry + 1);
             self.entries[entry] = Entry { logical_page, covered, load: NONE, ..Entry::default() };
             self.there.push(&mut self.entries, entry);
         }
@@ -132,7 +133,7 @@ impl ReadCache {
     /// A page is being read ahead; gives its entry, or `None` when the cache is full of such pages.
     pub(crate) fn load(&mut self, logical_page: u32, covered: u16, load: u32) -> Option<u32> {
         let entry = self.take_slot()?;
-        self.index[logical_page as usize] = entry + 1;
+        self.index.set(logical_page, entry + 1);
         self.entries[entry] = Entry { logical_page, covered, load, unused: true, ..Entry::default() };
         self.counters.pages_read_ahead += 1;
         Some(entry)
@@ -158,7 +159,7 @@ impl ReadCache {
     }
 
     fn drop_entry(&mut self, entry: u32) {
-        self.index[self.entries[entry].logical_page as usize] = 0;
+        self.index.set(self.entries[entry].logical_page, 0);
         if self.entries[entry].load == NONE {
             self.there.remove(&mut self.entries, entry);
             self.entries.give_back(entry);
@@ -176,7 +177,7 @@ impl ReadCache {
 
     /// Checks what must hold between any two events.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let indexed = self.index.iter().filter(|&&entry| entry != 0).count();
+        let indexed = self.index.iter().count();
         if indexed > self.entries.taken() || self.entries.taken() > self.capacity as usize {
             let (taken, room) = (self.entries.taken(), self.capacity);
             return Err(format!("the read cache finds {indexed} pages, has {taken}, and room for {room}"));

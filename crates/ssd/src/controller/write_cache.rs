@@ -26,12 +26,13 @@ use flashwise_block::Operation;
 use crate::config::{CacheFlush, CachePolicy, DeviceConfig};
 use crate::controller::PageSpan;
 use crate::device::SimulatedSsd;
-use crate::event::Event;
+use crate::event::{Event, Lane};
 use crate::flash::{FlashOp, FlashOpKind, Owner};
 use crate::ftl::{Location, Placement};
 use crate::list::{Fifo, Linked, Slab};
 use crate::payload::Payload;
 use crate::recency::{Links, Ranked, Recency};
+use crate::sparse::SparseTable;
 
 /// Where a page of the cache stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,13 +91,13 @@ struct HotPages {
     end_ns: u64,
     window: u32,
     /// The window in which each logical page was written last.
-    written_in: Vec<u32>,
+    written_in: SparseTable,
 }
 
 impl HotPages {
     /// Notes a write; `true` when the page was written in this window before.
     fn written(&mut self, logical_page: u32) -> bool {
-        std::mem::replace(&mut self.written_in[logical_page as usize], self.window) == self.window
+        self.written_in.replace(logical_page, self.window) == self.window
     }
 
     fn turn(&mut self, now_ns: u64) {
@@ -130,7 +131,7 @@ pub(crate) struct WriteCache {
     flush: CacheFlush,
     hot: Option<HotPages>,
     /// Entry + 1 of each logical page.
-    index: Vec<u32>,
+    index: SparseTable,
     entries: Slab<Entry>,
     dirty: Recency,
     queue: Fifo,
@@ -156,7 +157,7 @@ impl WriteCache {
             window_ns,
             end_ns: 0,
             window: 1,
-            written_in: vec![0; pages],
+            written_in: SparseTable::new(pages),
         });
         Some(Box::new(Self {
             capacity,
@@ -165,7 +166,7 @@ impl WriteCache {
             policy: cache.policy,
             flush: cache.flush,
             hot,
-            index: vec![0; pages],
+            index: SparseTable::new(pages),
             entries: Slab::default(),
             dirty: Recency::default(),
             queue: Fifo::default(),
@@ -179,7 +180,7 @@ impl WriteCache {
     }
 
     fn entry_of(&self, logical_page: u32) -> Option<u32> {
-        self.index[logical_page as usize].checked_sub(1)
+        self.index.get(logical_page).checked_sub(1)
     }
 
     /// Pages that take room in the cache.
@@ -216,7 +217,7 @@ impl WriteCache {
 
     fn insert(&mut self, logical_page: u32, nth: (u32, u32), covered: u16) -> u32 {
         let entry = self.entries.take();
-        self.index[logical_page as usize] = entry + 1;
+        self.index.set(logical_page, entry + 1);
         let record = &mut self.entries[entry];
         debug_assert!(record.state == State::Unused && record.waiters.is_empty());
         (record.logical_page, record.nth, record.state) = (logical_page, nth, State::Dirty);
@@ -286,7 +287,7 @@ impl WriteCache {
             return Err(format!("the write cache counts {} of {} pages and holds {held}", self.held, self.capacity));
         }
         let live = held + states(State::Leaving).chain(states(State::Kept)).count();
-        let indexed = self.index.iter().filter(|&&entry| entry != 0).count();
+        let indexed = self.index.iter().count();
         if live != indexed {
             return Err(format!("the write cache has {live} pages and finds {indexed}"));
         }
@@ -396,7 +397,7 @@ impl SimulatedSsd {
         self.buffer.used_bytes += charge;
         let read_ns = if arriving { self.now_ns } else { self.dram.access(self.now_ns, charge) };
         if read_ns > self.now_ns {
-            self.events.schedule(read_ns, Event::WriteBack { entry });
+            self.events.schedule(Lane::Other, read_ns, Event::WriteBack { entry });
         } else {
             self.fill_cached(entry);
         }
@@ -481,7 +482,7 @@ impl SimulatedSsd {
         }
         let Some(cache) = &mut self.write_cache else { return true };
         self.payload.put(placement.slot, cache.contents.take(entry));
-        cache.index[logical_page as usize] = 0;
+        cache.index.set(logical_page, 0);
         if placement.new_slot {
             let charge = cache.entries[entry].charge;
             cache.leaving_bytes -= u64::from(charge);
@@ -577,7 +578,7 @@ impl SimulatedSsd {
         let Some(cache) = &mut self.write_cache else { return };
         let Some(entry) = cache.entry_of(logical_page) else { return };
         self.flash_counters.absorbed_bytes.0 += self.page.bytes();
-        cache.index[logical_page as usize] = 0;
+        cache.index.set(logical_page, 0);
         match cache.entries[entry].state {
             State::Dirty => {
                 cache.dirty.remove(&mut cache.entries, entry);

@@ -3,7 +3,7 @@
 use super::FlashArray;
 use super::die::Phase;
 use super::scheduler::Ranked;
-use crate::event::{Event, EventQueue};
+use crate::event::{Event, EventQueue, Lane};
 use crate::list::{Fifo, NONE};
 
 /// One channel.
@@ -85,7 +85,7 @@ impl FlashArray {
     ) -> Option<super::Finished> {
         let decode_ns = self.reliability.as_ref().map_or(0, |reliability| reliability.decode_ns());
         let finished = if decode_ns > 0 {
-            events.schedule(now_ns + decode_ns, Event::Decoded { op });
+            events.schedule(Lane::Other, now_ns + decode_ns, Event::Decoded { op });
             None
         } else {
             Some(self.ended(op, now_ns))
@@ -147,6 +147,7 @@ impl FlashArray {
         let statistics = &mut self.statistics.channels[channel as usize];
         statistics.busy_ns += busy_ns;
         statistics.bytes += bytes;
-        events.schedule(now_ns + busy_ns, Event::TransferDone { channel });
+        let lane = if bytes == 0 { Lane::CommandSent } else { Lane::DataSent };
+        events.schedule(lane, now_ns + busy_ns, Event::TransferDone { channel });
     }
 }

@@ -15,22 +15,31 @@ use crate::event::EventQueue;
 use crate::list::NONE;
 
 /// One chip.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct Chip {
     busy_dies: u32,
+    channel: u32,
+    /// Its bit in [`Channel::ready_chips`](super::channel::Channel::ready_chips).
+    bit: u64,
+}
+
+impl Chip {
+    pub(super) fn idle(chip: u32, chips_per_channel: u32) -> Self {
+        Self { busy_dies: 0, channel: chip / chips_per_channel, bit: 1 << (chip % chips_per_channel) }
+    }
 }
 
 impl FlashArray {
     pub(super) fn issue_to_chip(&mut self, die: u32, rank: usize, op: u32) {
-        let chip = die / self.dies_per_chip;
+        let chip = self.dies[die as usize].chip;
         self.queues[chip as usize].push(&mut self.ops, rank, op);
         self.chip_may_be_ready(chip);
     }
 
     /// Notes on its channel whether a chip is idle and has a command waiting.
     fn chip_may_be_ready(&mut self, chip: u32) {
-        let (channel, bit) = (chip / self.chips_per_channel, 1 << (chip % self.chips_per_channel));
-        let ready = self.chips[chip as usize].busy_dies == 0 && !self.queues[chip as usize].is_empty();
+        let Chip { busy_dies, channel, bit } = self.chips[chip as usize];
+        let ready = busy_dies == 0 && !self.queues[chip as usize].is_empty();
         let state = &mut self.channels[channel as usize];
         if !ready {
             state.ready_chips &= !bit;
@@ -47,7 +56,7 @@ impl FlashArray {
     }
 
     pub(super) fn die_of_chip_is_free(&mut self, die: u32) {
-        let chip = die / self.dies_per_chip;
+        let chip = self.dies[die as usize].chip;
         self.chips[chip as usize].busy_dies -= 1;
         self.chip_may_be_ready(chip);
     }
@@ -63,7 +72,7 @@ impl FlashArray {
             let from_next_on = state.ready_chips >> state.next_chip << state.next_chip;
             let ready = if from_next_on != 0 { from_next_on } else { state.ready_chips };
             let nth = ready.trailing_zeros();
-            state.next_chip = (nth + 1) % self.chips_per_channel;
+            state.next_chip = if nth + 1 == self.chips_per_channel { 0 } else { nth + 1 };
             self.chip_takes(channel * self.chips_per_channel + nth, now_ns, events);
         }
     }
@@ -76,7 +85,8 @@ impl FlashArray {
         let dies = if self.rules.interleave { self.dies_per_chip } else { 1 };
         let (mut op, mut taken) = (Some(first), 0);
         for n in 0..dies {
-            let die = first_die + (at.die - first_die + n) % self.dies_per_chip;
+            let in_turn = at.die + n;
+            let die = if in_turn < first_die + self.dies_per_chip { in_turn } else { in_turn - self.dies_per_chip };
             if n > 0 {
                 op = self.first_of_die(chip as usize, |op| op.at.die == die && op.kind == kind);
             }

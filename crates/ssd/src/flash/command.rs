@@ -213,7 +213,10 @@ impl Linked for FlashOp {
 /// A finished command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finished {
-    pub(crate) op: FlashOp,
+    pub(crate) owner: Owner,
+    pub(crate) at: FlashAddress,
+    /// Bytes over the channel.
+    pub(crate) transfer_bytes: u32,
     /// How long its data was on the channel, ns.
     pub(crate) transfer_ns: u64,
     /// A read whose data error correction could not restore; a program or an erase that the flash reports as failed.

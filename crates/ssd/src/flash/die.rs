@@ -3,7 +3,7 @@
 use super::FlashArray;
 use super::command::FlashOpKind;
 use super::suspension::Suspended;
-use crate::event::{Event, EventQueue};
+use crate::event::{Event, EventQueue, Lane};
 use crate::list::NONE;
 
 /// What a die's command is at.
@@ -28,6 +28,7 @@ pub(super) struct Die {
     /// It is in the list of what takes its next command when the event is over.
     pub(super) unsettled: bool,
     pub(super) channel: u32,
+    pub(super) chip: u32,
     /// Reads whose data has not left the die.
     pub(super) reads_left: u32,
     pub(super) array_end_ns: u64,
@@ -37,12 +38,13 @@ pub(super) struct Die {
 }
 
 impl Die {
-    pub(super) fn idle(channel: u32) -> Self {
+    pub(super) fn idle(channel: u32, chip: u32) -> Self {
         Self {
             current: NONE,
             phase: Phase::Idle,
             unsettled: false,
             channel,
+            chip,
             reads_left: 0,
             array_end_ns: 0,
             delay_ns: 0,
@@ -125,7 +127,8 @@ impl FlashArray {
         state.phase = Phase::Array;
         state.array_end_ns = now_ns + array_ns;
         self.statistics.dies[die as usize].array_ns += array_ns;
-        events.schedule(now_ns + array_ns, Event::ArrayDone { die });
+        let lane = if self.ops[first].kind == FlashOpKind::Read { Lane::Sensed } else { Lane::Programmed };
+        events.schedule(lane, now_ns + array_ns, Event::ArrayDone { die });
     }
 
     /// Draws what becomes of commands that are done together; gives the time of their retries.

@@ -47,7 +47,7 @@ pub(crate) use command::{Finished, FlashAddress, FlashOp, FlashOpKind, Owner};
 pub use statistics::{ChannelStatistics, ClassStatistics, DieStatistics, Statistics};
 
 use crate::config::{CommandScope, DeviceConfig, SuspensionConfig};
-use crate::event::{Event, EventQueue};
+use crate::event::{Event, EventQueue, Lane};
 use crate::list::{NONE, Slab};
 use channel::Channel;
 use chip::Chip;
@@ -107,10 +107,10 @@ impl FlashArray {
         let chips = if rules.chips_take_commands { (channels * flash.chips_per_channel) as usize } else { 0 };
         Self {
             ops: Slab::default(),
-            dies: (0..dies as u32).map(|die| Die::idle(die / ways)).collect(),
+            dies: (0..dies as u32).map(|die| Die::idle(die / ways, die / flash.dies_per_chip)).collect(),
             queues: vec![Ranked::default(); if chips > 0 { chips } else { dies }],
             channels: vec![Channel::default(); channels as usize],
-            chips: vec![Chip::default(); chips],
+            chips: (0..chips as u32).map(|chip| Chip::idle(chip, flash.chips_per_channel)).collect(),
             dies_per_chip: flash.dies_per_chip,
             chips_per_channel: flash.chips_per_channel,
             commands_of_die: vec![0; dies],
@@ -172,7 +172,7 @@ impl FlashArray {
 
     /// Commands that wait for a die, or its chip, and let others go first take their places among them.
     pub(crate) fn stop_yielding(&mut self, die: u32) {
-        let queue = if self.rules.chips_take_commands { die / self.dies_per_chip } else { die };
+        let queue = if self.rules.chips_take_commands { self.dies[die as usize].chip } else { die };
         self.queues[queue as usize].stop_yielding(&mut self.ops, &self.ranks);
     }
 
@@ -194,7 +194,7 @@ impl FlashArray {
         if beside != NONE {
             // What was done together ends together; each command's owner is told by an event of its own.
             self.dies[die as usize].current = beside;
-            events.schedule(now_ns, Event::ArrayDone { die });
+            events.schedule(Lane::Other, now_ns, Event::ArrayDone { die });
             return Some(self.ended(op, now_ns));
         }
         let finished = self.ended(op, now_ns);
@@ -229,10 +229,9 @@ impl FlashArray {
         }
     }
 
-    #[cold]
     fn settle_all(&mut self, now_ns: u64, events: &mut EventQueue) {
-        let mut unsettled = std::mem::take(&mut self.unsettled);
-        for index in unsettled.drain(..) {
+        for n in 0..self.unsettled.len() {
+            let index = self.unsettled[n];
             if self.rules.chips_take_commands {
                 self.channels[index as usize].unsettled = false;
                 self.use_channel(index, now_ns, events);
@@ -241,16 +240,16 @@ impl FlashArray {
                 self.take_next(index, now_ns, events);
             }
         }
-        debug_assert!(self.unsettled.is_empty());
-        self.unsettled = unsettled;
+        self.unsettled.clear();
     }
 
     /// Takes a command out of the array.
     fn ended(&mut self, op: u32, now_ns: u64) -> Finished {
-        let done = self.ops[op];
         self.ops.give_back(op);
-        self.commands_of_die[done.at.die as usize] -= 1;
-        self.statistics.ended(&done, now_ns);
-        Finished { op: done, transfer_ns: self.timing.transfer_ns(done.transfer_bytes), failed: done.failed }
+        let done = &self.ops[op];
+        let FlashOp { owner, at, transfer_bytes, failed, .. } = *done;
+        self.commands_of_die[at.die as usize] -= 1;
+        self.statistics.ended(done, now_ns);
+        Finished { owner, at, transfer_bytes, transfer_ns: self.timing.transfer_ns(transfer_bytes), failed }
     }
 }

@@ -12,6 +12,9 @@ use super::scheduler::Wanted;
 impl FlashArray {
     /// Puts beside a command that has left its queue all that can be done with it.
     pub(super) fn join_others(&mut self, queue: usize, first: u32) {
+        if self.queues[queue].is_empty() {
+            return;
+        }
         let head = self.ops[first];
         let mut taken = head.at.plane_mask();
         // Planes whose next command is not this one's match.

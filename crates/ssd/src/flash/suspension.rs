@@ -15,7 +15,7 @@
 use super::die::Phase;
 use super::{FlashArray, FlashOpKind};
 use crate::config::Suspend;
-use crate::event::{Event, EventQueue};
+use crate::event::{Event, EventQueue, Lane};
 use crate::list::NONE;
 
 /// A program or an erase that stands still.
@@ -84,6 +84,6 @@ impl FlashArray {
         let left_ns = state.suspended.left_ns;
         (state.phase, state.array_end_ns) = (Phase::Array, now_ns + left_ns);
         self.statistics.dies[die as usize].array_ns += left_ns;
-        events.schedule(now_ns + left_ns, Event::ArrayDone { die });
+        events.schedule(Lane::Other, now_ns + left_ns, Event::ArrayDone { die });
     }
 }

@@ -80,7 +80,7 @@ impl Run {
 /// Issues commands, which are in the order of time, and lets all of them end.
 fn run(config: &DeviceConfig, commands: &[Command]) -> Run {
     let (mut flash, mut events) = (FlashArray::new(config, 1), EventQueue::default());
-    let (mut ended, mut now, mut next) = (Vec::new(), 0, 0);
+    let (mut ended, mut ops, mut now, mut next) = (Vec::new(), Vec::new(), 0, 0);
     loop {
         let arrival = commands.get(next).map(|command| command.at_ns);
         if arrival.is_some_and(|at_ns| events.next_time().is_none_or(|first| at_ns < first)) {
@@ -90,12 +90,13 @@ fn run(config: &DeviceConfig, commands: &[Command]) -> Run {
                 let owner = Owner::Read { request: next as u32 };
                 let op = flash.prepare(FlashOp::new(kind, owner, at, bytes).of_class(class));
                 flash.issue(op, now, &mut events);
+                ops.push(op);
                 next += 1;
             }
             flash.settle(now, &mut events);
             continue;
         }
-        let Some((at_ns, event)) = events.pop() else { break };
+        let Some((at_ns, event)) = events.pop_until(u64::MAX) else { break };
         assert!(at_ns >= now, "time never runs back");
         now = at_ns;
         let finished = match event {
@@ -104,9 +105,10 @@ fn run(config: &DeviceConfig, commands: &[Command]) -> Run {
             Event::Decoded { op } => Some(flash.decoded(op, now)),
             other => panic!("{other:?}"),
         };
-        if let Some(Finished { op, failed, .. }) = finished {
-            let Owner::Read { request: number } = op.owner else { panic!("{op:?}") };
-            ended.push(Ended { number, at_ns: now, started_ns: op.started_ns, failed });
+        if let Some(Finished { owner, failed, .. }) = finished {
+            let Owner::Read { request: number } = owner else { panic!("{owner:?}") };
+            let started_ns = flash.prepared()[ops[number as usize]].started_ns;
+            ended.push(Ended { number, at_ns: now, started_ns, failed });
         }
         flash.settle(now, &mut events);
     }

@@ -1,7 +1,8 @@
 //! Where each logical page is, and what each physical slot holds.
 //!
-//! Two arrays of four bytes an entry, zero where there is nothing; memory that is never touched is never committed, so
-//! an empty 500 GB drive costs next to nothing. A *slot* is the part of a flash page that holds one logical page.
+//! Two tables of four bytes an entry, zero where there is nothing; memory that is never touched is never committed, so
+//! an empty 500 GB drive costs next to nothing. The first is asked for pages all over the drive, and is sparse; the
+//! second fills up block by block. A *slot* is the part of a flash page that holds one logical page.
 //!
 //! ```text
 //!   slot_of[logical page]  = slot + 1
@@ -10,10 +11,11 @@
 //! ```
 
 use crate::memory::prefetch;
+use crate::sparse::SparseTable;
 
 /// The page map and its inverse.
 pub(crate) struct Mapping {
-    slot_of: Vec<u32>,
+    slot_of: SparseTable,
     page_in: Vec<u32>,
     /// Logical pages that have a slot.
     mapped: u32,
@@ -21,17 +23,12 @@ pub(crate) struct Mapping {
 
 impl Mapping {
     pub(crate) fn new(logical_pages: u64, slots: u64) -> Self {
-        Self { slot_of: vec![0; logical_pages as usize], page_in: vec![0; slots as usize], mapped: 0 }
+        Self { slot_of: SparseTable::new(logical_pages as usize), page_in: vec![0; slots as usize], mapped: 0 }
     }
 
     /// The slot that holds a logical page.
     pub(crate) fn slot_of(&self, logical_page: u32) -> Option<u32> {
-        self.slot_of[logical_page as usize].checked_sub(1)
-    }
-
-    /// The same for a page that may lie behind the drive.
-    pub(crate) fn get(&self, logical_page: u32) -> Option<u32> {
-        self.slot_of.get(logical_page as usize)?.checked_sub(1)
+        self.slot_of.get(logical_page).checked_sub(1)
     }
 
     /// The logical page that a slot validly holds.
@@ -42,35 +39,32 @@ impl Mapping {
     /// Says that a logical page's entry will be needed soon.
     #[inline]
     pub(crate) fn prefetch(&self, logical_page: u32) {
-        prefetch(&self.slot_of, logical_page as usize);
+        self.slot_of.prefetch(logical_page);
     }
 
-    /// Says that what the slot of a logical page holds will be needed soon.
+    /// Says that what a slot holds will be needed soon.
     #[inline]
-    pub(crate) fn prefetch_slot(&self, logical_page: u32) {
-        if let Some(&entry) = self.slot_of.get(logical_page as usize) {
-            prefetch(&self.page_in, entry.wrapping_sub(1) as usize);
-        }
+    pub(crate) fn prefetch_slot(&self, slot: u32) {
+        prefetch(&self.page_in, slot as usize);
     }
 
     /// Maps a logical page to a clean slot; gives the slot that became invalid.
     pub(crate) fn map(&mut self, logical_page: u32, slot: u32) -> Option<u32> {
         debug_assert_eq!(self.page_in[slot as usize], 0, "slot {slot} is not clean");
-        let old = self.unmap(logical_page);
-        self.slot_of[logical_page as usize] = slot + 1;
         self.page_in[slot as usize] = logical_page + 1;
-        self.mapped += 1;
+        let old = self.slot_of.replace(logical_page, slot + 1).checked_sub(1);
+        match old {
+            Some(old) => self.page_in[old as usize] = 0,
+            None => self.mapped += 1,
+        }
         old
     }
 
     /// Maps successive logical pages that nobody has written to successive clean slots.
     pub(crate) fn map_run(&mut self, first_page: u32, first_slot: u32, count: u32) {
-        let (page, slot) = (first_page as usize, first_slot as usize);
+        let slot = first_slot as usize;
         self.mapped += count;
-        for (n, entry) in self.slot_of[page..page + count as usize].iter_mut().enumerate() {
-            debug_assert_eq!(*entry, 0, "logical page {} is mapped", page + n);
-            *entry = first_slot + n as u32 + 1;
-        }
+        self.slot_of.set_run(first_page, count, |page| first_slot + 1 + (page - first_page));
         for (n, entry) in self.page_in[slot..slot + count as usize].iter_mut().enumerate() {
             *entry = first_page + n as u32 + 1;
         }
@@ -83,8 +77,7 @@ impl Mapping {
 
     /// Forgets a logical page; gives the slot that became invalid.
     pub(crate) fn unmap(&mut self, logical_page: u32) -> Option<u32> {
-        let slot = self.slot_of(logical_page)?;
-        self.slot_of[logical_page as usize] = 0;
+        let slot = self.slot_of.replace(logical_page, 0).checked_sub(1)?;
         self.page_in[slot as usize] = 0;
         self.mapped -= 1;
         Some(slot)
@@ -92,7 +85,7 @@ impl Mapping {
 
     /// Checks that each map is the other's inverse.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let mapped = self.slot_of.iter().filter(|&&slot| slot != 0).count();
+        let mapped = self.slot_of.iter().count();
         let valid = self.page_in.iter().filter(|&&page| page != 0).count();
         if mapped != self.mapped as usize {
             return Err(format!("{mapped} logical pages are mapped, but {} are counted", self.mapped));
@@ -100,9 +93,9 @@ impl Mapping {
         if mapped != valid {
             return Err(format!("{mapped} logical pages are mapped, but {valid} slots are valid"));
         }
-        for (page, &entry) in self.slot_of.iter().enumerate().filter(|&(_, &entry)| entry != 0) {
+        for (page, entry) in self.slot_of.iter() {
             let back = self.page_in[entry as usize - 1];
-            if back as usize != page + 1 {
+            if back != page + 1 {
                 return Err(format!("logical page {page} maps to slot {}, which holds entry {back}", entry - 1));
             }
         }

@@ -19,6 +19,7 @@
 //! lazy copying and batch updates).
 
 use crate::list::NONE;
+use crate::sparse::SparseTable;
 
 /// A cached entry of the map.
 #[derive(Clone, Copy)]
@@ -86,7 +87,7 @@ struct Partition {
 /// The cached mapping table and the directory of translation pages.
 pub(crate) struct MappingCache {
     /// Entry of each logical page, plus one; zero where there is none.
-    entry_of: Vec<u32>,
+    entry_of: SparseTable,
     entries: Vec<Entry>,
     /// Entries of a partition.
     capacity: u32,
@@ -109,7 +110,7 @@ impl MappingCache {
         let stored = rules.stored_at_start;
         let page = TranslationPage { first_dirty: NONE, stored, in_memory: false, loading: false, updating: false };
         Self {
-            entry_of: vec![0; logical_pages as usize],
+            entry_of: SparseTable::new(logical_pages as usize),
             entries: Vec::new(),
             capacity: capacity.min(logical_pages).max(1),
             partitions: vec![Partition { newest: NONE, oldest: NONE, entries: 0 }; partitions as usize],
@@ -186,7 +187,7 @@ impl MappingCache {
                     self.entries[oldest as usize].logical_page = logical_page;
                     oldest
                 };
-                self.entry_of[logical_page as usize] = entry + 1;
+                self.entry_of.set(logical_page, entry + 1);
                 self.link_newest(entry);
                 entry
             }
@@ -244,14 +245,14 @@ impl MappingCache {
     }
 
     fn entry(&self, logical_page: u32) -> Option<u32> {
-        self.entry_of[logical_page as usize].checked_sub(1)
+        self.entry_of.get(logical_page).checked_sub(1)
     }
 
     /// Takes an entry out; gives the translation page to write if it was dirty.
     fn evict(&mut self, entry: u32) -> Option<u32> {
         self.unlink(entry);
         let Entry { logical_page, dirty, .. } = self.entries[entry as usize];
-        self.entry_of[logical_page as usize] = 0;
+        self.entry_of.set(logical_page, 0);
         if dirty { self.update(self.translation_page(logical_page)) } else { None }
     }
 

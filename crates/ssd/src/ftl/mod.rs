@@ -24,6 +24,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::config::DeviceConfig;
 use crate::list::{NONE, Slab};
+use crate::memory::prefetch;
 use gc::AnyPolicy;
 use geometry::Geometry;
 use mapping::Mapping;
@@ -207,11 +208,22 @@ impl Ftl {
         if row < self.superblocks[block].programmed_rows { Location::Flash(slot) } else { Location::Buffer(slot) }
     }
 
-    /// Says that a request for a logical page is on its way, and `before`, one that was told so some requests ago.
+    /// Says that the entry of a logical page will be needed soon.
     #[inline]
-    pub(crate) fn expect(&self, logical_page: u32, before: u32) {
+    pub(crate) fn expect_page(&self, logical_page: u32) {
         self.mapping.prefetch(logical_page);
-        self.mapping.prefetch_slot(before);
+    }
+
+    /// Says that what belongs to the slot of a logical page will be needed soon, its entry being here by now: the
+    /// superblock, and where the page is about to be written, what the slot holds.
+    #[inline]
+    pub(crate) fn expect_slot(&self, logical_page: u32, writes: bool) {
+        let Some(slot) = self.mapping.slot_of(logical_page) else { return };
+        let (block, _) = self.geometry.block_and_row(slot);
+        prefetch(&self.superblocks.blocks, block as usize);
+        if writes {
+            self.mapping.prefetch_slot(slot);
+        }
     }
 
     /// Finds the host's page a slot; `None` when no unit that may take it has room. `n` is its place in a write of

@@ -13,29 +13,28 @@
 
 use crate::config::{DeviceConfig, PartialPages};
 use crate::controller::PageSpan;
+use crate::sparse::SparseTable;
 
 /// The parts of every logical page that hold data.
 pub(crate) struct Sectors {
     /// The length of a granule is 2 to this power.
     granule_shift: u32,
     page_bytes: u32,
-    /// Empty where pages are always full.
-    held: Vec<u16>,
+    /// The granules of two pages each; absent where pages are always full.
+    held: Option<SparseTable>,
 }
 
 impl Sectors {
     pub(crate) fn new(config: &DeviceConfig) -> Self {
         let page = config.ftl.logical_page_bytes;
-        let pages = match config.ftl.partial_pages {
-            PartialPages::Fill => 0,
-            PartialPages::Sectors => config.logical_pages() as usize,
-        };
-        Self { granule_shift: (page / 16).max(512).trailing_zeros(), page_bytes: page as u32, held: vec![0; pages] }
+        let held = (config.ftl.partial_pages == PartialPages::Sectors)
+            .then(|| SparseTable::new(config.logical_pages().div_ceil(2) as usize));
+        Self { granule_shift: (page / 16).max(512).trailing_zeros(), page_bytes: page as u32, held }
     }
 
     /// Whether parts of pages are remembered.
     pub(crate) fn are_known(&self) -> bool {
-        !self.held.is_empty()
+        self.held.is_some()
     }
 
     /// Granules `from..to` as bits.
@@ -71,8 +70,8 @@ impl Sectors {
 
     /// Bytes to be read before a page, of which `covered` is written, can be written whole.
     pub(crate) fn missing_bytes(&self, logical_page: u32, covered: u16) -> u32 {
-        match self.held.get(logical_page as usize) {
-            Some(held) => self.bytes(held & !covered),
+        match &self.held {
+            Some(held) => self.bytes(granules(held.get(logical_page / 2), logical_page) & !covered),
             None if covered == self.all() => 0,
             None => self.page_bytes,
         }
@@ -85,23 +84,40 @@ impl Sectors {
 
     /// A page's granules are written.
     pub(crate) fn write(&mut self, logical_page: u32, touched: u16) {
-        if let Some(held) = self.held.get_mut(logical_page as usize) {
-            *held |= touched;
+        if let Some(held) = &mut self.held {
+            let pair = held.get(logical_page / 2);
+            held.set(logical_page / 2, pair | in_pair(touched, logical_page));
         }
     }
 
     /// All of the first `pages` pages is written.
     pub(crate) fn fill(&mut self, pages: u32) {
         let all = self.all();
-        self.held.iter_mut().take(pages as usize).for_each(|held| *held = all);
+        if let Some(held) = &mut self.held {
+            held.set_run(0, pages / 2, |_| u32::from(all) << 16 | u32::from(all));
+        }
+        if pages % 2 == 1 {
+            self.write(pages - 1, all);
+        }
     }
 
     /// A page holds nothing any more.
     pub(crate) fn forget(&mut self, logical_page: u32) {
-        if let Some(held) = self.held.get_mut(logical_page as usize) {
-            *held = 0;
+        if let Some(held) = &mut self.held {
+            let pair = held.get(logical_page / 2);
+            held.set(logical_page / 2, pair & !in_pair(u16::MAX, logical_page));
         }
     }
+}
+
+/// A page's granules among those of its pair.
+fn granules(pair: u32, logical_page: u32) -> u16 {
+    (pair >> (logical_page % 2 * 16)) as u16
+}
+
+/// Granules of a page at their place among those of its pair.
+fn in_pair(granules: u16, logical_page: u32) -> u32 {
+    u32::from(granules) << (logical_page % 2 * 16)
 }
 
 #[cfg(test)]

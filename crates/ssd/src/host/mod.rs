@@ -32,6 +32,8 @@ pub(crate) struct HostInterface {
     completion_ns: u64,
     bytes_per_s: u64,
     half_duplex: bool,
+    /// The number of bytes that was asked for last, and its time: most requests are alike, and a division is slow.
+    last_link_ns: (u64, u64),
     firmware_free_ns: u64,
     to_drive_free_ns: u64,
     to_host_free_ns: u64,
@@ -47,6 +49,7 @@ impl HostInterface {
             completion_ns: config.completion_ns,
             bytes_per_s: link_bytes_per_s(config),
             half_duplex: config.interface == Interface::Sata,
+            last_link_ns: (0, 0),
             firmware_free_ns: 0,
             to_drive_free_ns: 0,
             to_host_free_ns: 0,
@@ -54,8 +57,12 @@ impl HostInterface {
     }
 
     /// The time that bytes take on the link.
-    pub(crate) fn link_ns(&self, bytes: u64) -> u64 {
-        bytes * 1_000_000_000 / self.bytes_per_s
+    #[inline]
+    pub(crate) fn link_ns(&mut self, bytes: u64) -> u64 {
+        if self.last_link_ns.0 != bytes {
+            self.last_link_ns = (bytes, bytes * 1_000_000_000 / self.bytes_per_s);
+        }
+        self.last_link_ns.1
     }
 
     /// Holds the link to the drive, and in half duplex the other direction too.
@@ -89,7 +96,8 @@ impl HostInterface {
 
     /// Moves a write's data to the drive; gives the time when all is there.
     pub(crate) fn receive(&mut self, ready_ns: u64, bytes: u64) -> u64 {
-        self.hold_to_drive(ready_ns + self.data_request_ns, self.link_ns(bytes))
+        let link_ns = self.link_ns(bytes);
+        self.hold_to_drive(ready_ns + self.data_request_ns, link_ns)
     }
 
     /// Posts a completion that is ready at `ready_ns`; gives the time when the host has it.
@@ -101,7 +109,8 @@ impl HostInterface {
     /// there.
     pub(crate) fn send(&mut self, now_ns: u64, transfer_ns: u64, bytes: u64) -> u64 {
         let first_byte_ns = now_ns.saturating_sub(transfer_ns);
-        let sent_ns = self.hold_to_host(first_byte_ns, self.link_ns(bytes));
+        let link_ns = self.link_ns(bytes);
+        let sent_ns = self.hold_to_host(first_byte_ns, link_ns);
         sent_ns.max(now_ns + self.link_ns(bytes.min(CUT_THROUGH_BYTES)))
     }
 }

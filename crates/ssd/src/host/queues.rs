@@ -125,6 +125,9 @@ impl SubmissionQueues {
         if self.waiting == 0 {
             return None;
         }
+        if self.count == 1 {
+            return self.pop_only(active);
+        }
         let class = self.class_due()?;
         let queue = self.rings[class].peek()?;
         let state = &mut self.queues[queue];
@@ -139,6 +142,19 @@ impl SubmissionQueues {
             self.burst_left[class] = self.burst;
             self.join_ring(queue);
         }
+        Some(request)
+    }
+
+    /// Takes the next command of the one queue that there is.
+    #[inline]
+    fn pop_only(&mut self, active: &mut Slab<Active>) -> Option<u32> {
+        let queue = &mut self.queues[0];
+        if queue.in_drive >= self.commands_per_queue {
+            return None;
+        }
+        let request = queue.commands.pop(active)?;
+        queue.in_drive += 1;
+        self.waiting -= 1;
         Some(request)
     }
 
@@ -157,7 +173,12 @@ impl SubmissionQueues {
         Some(class)
     }
 
+    /// Lets a queue take its turn; where it is the only one it needs none.
+    #[inline]
     fn join_ring(&mut self, queue: u32) {
+        if self.count == 1 {
+            return;
+        }
         let state = &mut self.queues[queue];
         if state.in_ring || state.commands.peek().is_none() || state.in_drive >= self.commands_per_queue {
             return;

@@ -35,6 +35,8 @@ struct RunningFlow {
     stop_ns: u64,
     /// The request that arrives next, where the source decides about the time.
     arriving: Option<FlowRequest>,
+    /// The request that a closed flow issues next; known early, so that the drive can be told ([`SimulatedSsd::expect`]).
+    upcoming: Option<FlowRequest>,
     started: bool,
     record: FlowRecord,
 }
@@ -149,8 +151,14 @@ impl<'a> Driver<'a> {
         if self.drive.now().0 >= flow.stop_ns {
             return Ok(());
         }
-        match flow.source.next() {
-            Some(request) => self.submit(index, request),
+        match flow.upcoming.take().or_else(|| flow.source.next()) {
+            Some(request) => {
+                flow.upcoming = flow.source.next();
+                if let Some(upcoming) = &flow.upcoming {
+                    self.drive.expect(upcoming.operation, upcoming.offset);
+                }
+                self.submit(index, request)
+            }
             None => flow.check_source(),
         }
     }
@@ -215,6 +223,7 @@ impl RunningFlow {
             start_ns: flow.start_ns,
             stop_ns: flow.duration_ns.unwrap_or(u64::MAX),
             arriving: None,
+            upcoming: None,
             started: false,
             record: FlowRecord::default(),
         }

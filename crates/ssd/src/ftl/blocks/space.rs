@@ -96,7 +96,7 @@ impl BlockSpace {
     pub(crate) fn newest(&self, logical_block: u32, offset: u32) -> Option<(u32, u32)> {
         let page = self.page_at(logical_block, offset);
         // The last logical block of a unit may reach behind the drive.
-        let slot = self.mapping.get(page)?;
+        let slot = self.mapping.slot_of(page)?;
         Some((page, slot))
     }
 
