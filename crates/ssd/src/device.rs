@@ -579,6 +579,9 @@ impl SimulatedSsd {
                 return Ok(Some(completion));
             }
             if self.events.next_time().is_none_or(|time_ns| time_ns > deadline.0) {
+                if self.events.next_time().is_none() && self.collect_at_rest() {
+                    continue;
+                }
                 self.now_ns = self.now_ns.max(deadline.0);
                 return Ok(None);
             }
@@ -602,9 +605,9 @@ impl SimulatedSsd {
         (self.counters, self.stage_times) = (counters, stage_times);
     }
 
-    /// Lets the next event happen; `false` when there is none.
+    /// Lets the next event happen; `false` when there is none, nor anything to begin.
     fn step(&mut self) -> bool {
-        let Some((time_ns, event)) = self.events.pop() else { return false };
+        let Some((time_ns, event)) = self.events.pop() else { return self.collect_at_rest() };
         debug_assert!(time_ns >= self.now_ns, "time never runs back");
         self.now_ns = time_ns;
         self.handle(event);

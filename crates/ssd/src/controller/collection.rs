@@ -18,7 +18,7 @@
 //!
 //! Wear levelling and retirement ([`mod@super::retirement`]) empty superblocks in the same way.
 
-use crate::config::{EMPTIED_MAX, GcMode, GcTrigger};
+use crate::config::{EMPTIED_MAX, GcMode, GcTrigger, Mapping};
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
 use crate::ftl::{Cause, Relocation, Stream};
@@ -129,6 +129,19 @@ impl SimulatedSsd {
         let in_background = self.config.ftl.gc.mode == GcMode::Background;
         let is_needed = in_background || self.ftl.is_held(unit) || !self.collectors[unit as usize].failing.is_empty();
         while is_needed && self.collect_one(unit) {}
+    }
+
+    /// Nothing is under way, and the host waits for room. A unit that is low looks for victims when a superpage of it is
+    /// programmed; one that had nothing to gain then may have by now, because its pages were written anew in other units,
+    /// and as a full one it gets no page that would let it look again. Gives whether there is anything to wait for.
+    #[cold]
+    pub(crate) fn collect_at_rest(&mut self) -> bool {
+        if self.is_idle() || self.config.ftl.mapping != Mapping::Page {
+            return false;
+        }
+        (0..self.ftl.geometry.units).for_each(|unit| self.collect_if_needed(unit));
+        self.flash.settle(self.now_ns, &mut self.events);
+        self.events.next_time().is_some()
     }
 
     /// Starts one collection for each superblock that was filled, and one where the host could not go on without.
