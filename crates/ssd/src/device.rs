@@ -7,7 +7,7 @@ use flashwise_block::{
     Request,
 };
 
-use crate::config::{DeviceConfig, Mapping};
+use crate::config::{DeviceConfig, Mapping, QueuePriority};
 use crate::controller::collection::UnitCollector;
 use crate::controller::dram::Dram;
 use crate::controller::element::WholeRequestLink;
@@ -267,6 +267,11 @@ impl SimulatedSsd {
             None => self.ftl.superblocks.blocks.iter().for_each(|block| count(block.erase_count)),
         }
         histogram
+    }
+
+    /// Gives a submission queue, in which no command waits, its class under weighted round robin.
+    pub(crate) fn set_queue_class(&mut self, queue: u16, class: QueuePriority) {
+        self.queues.set_class(queue, class);
     }
 
     /// Logical pages that are mapped, and the sum of what the superblocks count as valid: the same number.
