@@ -23,10 +23,10 @@ fn class_of(priority: Priority) -> QueuePriority {
 }
 
 /// The queue of each flow, and the class of each queue where the flows decide about it.
-pub(super) fn assign(
-    flows: &[Flow],
-    host: &HostConfig,
-) -> Result<(Vec<u16>, Vec<(u16, QueuePriority)>), SimulationError> {
+type Assignment = (Vec<u16>, Vec<(u16, QueuePriority)>);
+
+/// Gives each flow its queue.
+pub(super) fn assign(flows: &[Flow], host: &HostConfig) -> Result<Assignment, SimulationError> {
     let queues = host.submission_queues.max(1) as usize;
     let decide = host.arbitration == Arbitration::WeightedRoundRobin && host.queue_priorities.is_empty();
     let in_order: Vec<u16> = (0..flows.len()).map(|n| (n % queues) as u16).collect();
