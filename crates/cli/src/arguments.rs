@@ -399,9 +399,13 @@ pub enum DeviceAction {
         /// DiskSim's parameter file with an SSD
         #[arg(long, value_name = "PARV")]
         disksim: Option<PathBuf>,
-        /// Where device.toml and workload.toml go
-        #[arg(long, value_name = "DIR")]
+        /// The directory that device.toml and workload.toml go to; made where there is none
+        #[arg(long = "output", value_name = "DIR", alias = "dir")]
         dir: PathBuf,
+        /// Form of the result on stdout
+        // The global option, by its identity; only here, where --output is what is written, it has another long name.
+        #[arg(short, long = "output-format", value_enum, default_value_t = Format::Text, display_order = 100)]
+        output: Format,
     },
 }
 

@@ -234,6 +234,18 @@ fn import_and_export_never_overwrite_and_leave_nothing_when_they_fail() {
 }
 
 #[test]
+fn a_drive_whose_figures_cannot_all_be_told_is_learned_with_exit_code_4() {
+    let place = Place::new();
+    let drive = place.run(&["device", "show", "samsung-960-evo"]).expect(0).stdout;
+    let noisy = drive.replace("array_time_jitter = 0.03", "array_time_jitter = 0.5");
+    assert_ne!(noisy, drive);
+    place.write("noisy.toml", &noisy);
+    let ended = place.run(&["learn", "sim:noisy.toml", "--profile", "p.toml", "-o", "json"]).expect(4);
+    assert!(ended.stdout.contains("\"inconclusive\""), "{}", ended.stdout);
+    assert!(place.read("p.toml").contains("inconclusive"), "the profile is written all the same");
+}
+
+#[test]
 fn presets_are_listed_shown_and_checked() {
     let place = Place::new();
     let list = place.run(&["device", "list"]).expect(0);

@@ -7,7 +7,7 @@ use flashwise_block::{
     Request,
 };
 
-use crate::config::{DeviceConfig, Mapping};
+use crate::config::{DeviceConfig, Mapping, QueuePriority};
 use crate::controller::collection::UnitCollector;
 use crate::controller::dram::Dram;
 use crate::controller::element::WholeRequestLink;
@@ -270,6 +270,11 @@ impl SimulatedSsd {
             None => self.ftl.superblocks.blocks.iter().for_each(|block| count(block.erase_count)),
         }
         histogram
+    }
+
+    /// Gives a submission queue, in which no command waits, its class under weighted round robin.
+    pub(crate) fn set_queue_class(&mut self, queue: u16, class: QueuePriority) {
+        self.queues.set_class(queue, class);
     }
 
     /// Logical pages that are mapped, and the sum of what the superblocks count as valid: the same number.
@@ -629,18 +634,22 @@ impl SimulatedSsd {
     }
 
     /// Lets events happen until more than so many requests wait to be given back; `false` when none is left to happen
-    /// before or at `deadline_ns`.
+    /// before or at `deadline_ns`, nor anything to begin.
     fn run(&mut self, deadline_ns: u64, completed: usize) -> bool {
-        while let Some((time_ns, event)) = self.events.pop_until(deadline_ns) {
-            debug_assert!(time_ns >= self.now_ns, "time never runs back");
-            self.now_ns = time_ns;
-            self.handle(event);
-            self.flash.settle(time_ns, &mut self.events);
-            if self.completed.len() > completed {
-                return true;
+        loop {
+            while let Some((time_ns, event)) = self.events.pop_until(deadline_ns) {
+                debug_assert!(time_ns >= self.now_ns, "time never runs back");
+                self.now_ns = time_ns;
+                self.handle(event);
+                self.flash.settle(time_ns, &mut self.events);
+                if self.completed.len() > completed {
+                    return true;
+                }
+            }
+            if !self.events.is_empty() || !self.collect_at_rest() {
+                return false;
             }
         }
-        false
     }
 }
 

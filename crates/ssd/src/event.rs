@@ -161,6 +161,11 @@ impl EventQueue {
         Some((first >> LANE_BITS, Event::unpack(packed)))
     }
 
+    /// Whether nothing will happen.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.firsts == [ABSENT; FIRSTS]
+    }
+
     /// When the next event happens.
     #[cfg(test)]
     pub(crate) fn next_time(&self) -> Option<u64> {

@@ -51,6 +51,12 @@ fn drives() -> Vec<DeviceConfig> {
         with(|c| c.controller.write_policy = WritePolicy::Through),
         cached(with(|c| c.controller.power_loss_protection = true), CacheFlush::WhenFull),
         with(|c| (c.ftl.mapping, c.capacity_bytes) = (Mapping::Block, 4 << 20)),
+        with(|c| (c.ftl.mapping, c.ftl.log_blocks, c.capacity_bytes) = (Mapping::Fast, 2, 2 << 20)),
+        with(|c| {
+            (c.flash.chips_per_channel, c.flash.dies_per_chip, c.flash.array_time_jitter) = (1, 1, 0.0);
+            (c.ftl.mapping, c.ftl.superpage_ways, c.ftl.element.lifetime_erasures) = (Mapping::Element, 1, 100_000);
+            c.capacity_bytes = 8 * c.ftl.element.row_bytes(c);
+        }),
     ];
     drives.iter().for_each(|config| config.check("power cuts").unwrap());
     drives
@@ -103,7 +109,7 @@ impl Pair {
         let pages = (SECTORS / sectors_per_page) as usize;
         let completions_are_durable = config.controller.power_loss_protection
             || config.controller.write_policy == WritePolicy::Through
-            || config.ftl.mapping == Mapping::Block;
+            || config.ftl.mapping != Mapping::Page;
         let (versions, in_flight) = (vec![zeros; pages], vec![]);
         Self { drive, sectors_per_page, versions, in_flight, completions_are_durable, fill: 0 }
     }

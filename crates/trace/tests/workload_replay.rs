@@ -213,7 +213,7 @@ fn a_hostile_trace_is_told_with_its_line() {
         t: line 1: a line is longer than 64 KiB; this is no trace
         t: line 4: incomplete deflate stream
         t: line 1: unexpected end of file
-        t: line 3: unknown variant `smell`, expected one of `read`, `write`, `trim`, `flush`
+        t: line 3: unknown variant `smell`, expected one of `read`, `write`, `trim`, `write_zeroes`, `flush`
         t: line 2: length_bytes is '-512': invalid digit found in string
         t: line 2: it has 4 fields, the header 6
         t: line 2: it has 2 fields, the header 6

@@ -52,7 +52,7 @@ pub fn run(action: &DeviceAction, output: &Output) -> Result<ExitCode, Failure> 
             output.print(&document(None, &device), |_| sound(&file.display().to_string(), &device))?;
         }
         DeviceAction::Schema => output.print_json_schema(&device_schema())?,
-        DeviceAction::Import { mqsim, disksim, dir } => import(mqsim, disksim.as_deref(), dir, output)?,
+        DeviceAction::Import { mqsim, disksim, dir, output: _ } => import(mqsim, disksim.as_deref(), dir, output)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -97,7 +97,8 @@ pub struct HostConfig {
     /// What each class may take in a round of weighted round robin.
     #[serde(default)]
     pub arbitration_weights: ArbitrationWeights,
-    /// Class of each queue under weighted round robin; queues that are not listed are medium.
+    /// Class of each queue under weighted round robin; queues that are not listed are medium. Without a list, the flows of
+    /// a workload decide by their `priority`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue_priorities: Vec<QueuePriority>,
     /// Payload bytes a second over the link, each direction; one of the three ways to give the link.

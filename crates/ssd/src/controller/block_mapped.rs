@@ -58,6 +58,7 @@ impl SimulatedSsd {
             Step::Copy { from, to } => {
                 self.flash_counters.bytes_read.0 += page;
                 self.flash_counters.gc_bytes_moved.0 += page;
+                self.flash_counters.gc_pages_moved += 1;
                 self.flash_counters.bytes_programmed.0 += page;
                 self.payload.relocate(from, to);
                 self.issue_at(FlashOpKind::Read, Owner::None, OpClass::GcRead, from, page as u32);

@@ -18,7 +18,7 @@
 //!
 //! Wear levelling and retirement ([`mod@super::retirement`]) empty superblocks in the same way.
 
-use crate::config::{EMPTIED_MAX, GcMode, GcTrigger};
+use crate::config::{EMPTIED_MAX, GcMode, GcTrigger, Mapping};
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
 use crate::ftl::{Cause, Relocation, Stream};
@@ -85,8 +85,8 @@ pub(crate) struct UnitCollector {
     erasing: Vec<Erasing>,
     /// Generation of the last superpage that moved data went to, by [`Stream`].
     filled_generation: [u64; Stream::COUNT],
-    /// Generation of the last such superpage that is on flash; those of one stream are programmed in order.
-    programmed_generation: [u64; Stream::COUNT],
+    /// Generations of such superpages that are not on flash yet; they need not get there in order.
+    not_programmed: Vec<(Stream, u64)>,
     /// Superblocks that are retired and wait for being emptied.
     pub(super) failing: Vec<u32>,
     /// Superpages in them whose content is in the write buffer only.
@@ -129,6 +129,19 @@ impl SimulatedSsd {
         let in_background = self.config.ftl.gc.mode == GcMode::Background;
         let is_needed = in_background || self.ftl.is_held(unit) || !self.collectors[unit as usize].failing.is_empty();
         while is_needed && self.collect_one(unit) {}
+    }
+
+    /// Nothing is under way, and the host waits for room. A unit that is low looks for victims when a superpage of it is
+    /// programmed; one that had nothing to gain then may have by now, because its pages were written anew in other units,
+    /// and as a full one it gets no page that would let it look again. Gives whether there is anything to wait for.
+    #[cold]
+    pub(crate) fn collect_at_rest(&mut self) -> bool {
+        if self.is_idle() || self.config.ftl.mapping != Mapping::Page {
+            return false;
+        }
+        (0..self.ftl.geometry.units).for_each(|unit| self.collect_if_needed(unit));
+        self.flash.settle(self.now_ns, &mut self.events);
+        !self.events.is_empty()
     }
 
     /// Starts one collection for each superblock that was filled, and one where the host could not go on without.
@@ -329,7 +342,10 @@ impl SimulatedSsd {
                 Relocation::Moved(placement, logical_page) => {
                     self.payload.relocate(from, placement.slot);
                     let generation = self.ftl.superpages[placement.superpage].generation;
-                    self.collectors[unit as usize].filled_generation[stream as usize] = generation;
+                    let collector = &mut self.collectors[unit as usize];
+                    if std::mem::replace(&mut collector.filled_generation[stream as usize], generation) != generation {
+                        collector.not_programmed.push((stream, generation));
+                    }
                     if placement.full {
                         self.program_superpage(placement.superpage);
                     }
@@ -405,9 +421,12 @@ impl SimulatedSsd {
         }
     }
 
-    /// A superpage of moved data is on flash.
+    /// A superpage of moved data is on flash, or stays in the write buffer because its superblock is retired.
     pub(crate) fn moved_data_is_on_flash(&mut self, unit: u32, stream: Stream, generation: u64) {
-        self.collectors[unit as usize].programmed_generation[stream as usize] = generation;
+        let waited_for = &mut self.collectors[unit as usize].not_programmed;
+        if let Some(at) = waited_for.iter().position(|&superpage| superpage == (stream, generation)) {
+            waited_for.swap_remove(at);
+        }
         self.erase_emptied(unit);
     }
 
@@ -416,8 +435,10 @@ impl SimulatedSsd {
         let geometry = self.ftl.geometry;
         loop {
             let collector = &mut self.collectors[unit as usize];
-            let programmed = collector.programmed_generation;
-            let is_done = |emptied: &Emptied| emptied.generation <= programmed[emptied.stream as usize];
+            let waited_for = &collector.not_programmed;
+            let is_done = |emptied: &Emptied| {
+                !waited_for.iter().any(|&(stream, n)| stream == emptied.stream && n <= emptied.generation)
+            };
             let Some(at) = collector.emptied.iter().position(is_done) else { return };
             let Emptied { block, is_retired, .. } = collector.emptied.remove(at);
             if is_retired {

@@ -97,7 +97,8 @@ impl SimulatedSsd {
 
     fn read_element(&mut self, span: PageSpan) -> u64 {
         let Some(elements) = self.elements.as_mut() else { return self.now_ns };
-        let mut effects = Effects { payload: &mut self.payload, counters: &mut self.flash_counters };
+        let (payload, counters) = (&mut self.payload, &mut self.flash_counters);
+        let mut effects = Effects { payload, counters, statistics: self.flash.statistics_mut() };
         let end_ns = elements.read(span.logical_page, self.now_ns, &mut effects);
         match elements.slot_of(span.logical_page) {
             Some(_) => self.flash_counters.bytes_read.0 += self.page.bytes(),
@@ -108,7 +109,8 @@ impl SimulatedSsd {
 
     fn write_element(&mut self, request: u32, span: PageSpan) -> Option<u64> {
         let elements = self.elements.as_mut()?;
-        let mut effects = Effects { payload: &mut self.payload, counters: &mut self.flash_counters };
+        let (payload, counters) = (&mut self.payload, &mut self.flash_counters);
+        let mut effects = Effects { payload, counters, statistics: self.flash.statistics_mut() };
         let (end_ns, slot, old) = elements.write(span.logical_page, self.now_ns, &mut effects)?;
         self.store_at(request, slot, span, old);
         Some(end_ns)

@@ -51,6 +51,7 @@ impl SimulatedSsd {
     pub(crate) fn place_cleaned(&mut self, unit: u32) {
         if self.collects_in_foreground() {
             self.place_parked(unit);
+            self.place_waiting_translation_pages();
         }
     }
 

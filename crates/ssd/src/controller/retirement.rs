@@ -38,6 +38,11 @@ impl SimulatedSsd {
             let collector = &mut self.collectors[unit as usize];
             collector.failing.push(superblock);
             collector.unsaved.extend(open_superpage);
+            if let Some(superpage) = open_superpage {
+                // Victims that were emptied into it wait for it no longer: it will not be programmed.
+                let record = &self.ftl.superpages[superpage];
+                self.moved_data_is_on_flash(unit, record.stream, record.generation);
+            }
         }
         if before != self.ftl.superblocks[superblock].is_failing {
             self.superblock_lost(unit);

@@ -183,8 +183,9 @@ impl SimulatedSsd {
         }
     }
 
-    /// A changed translation page goes where the host's pages go; where a drive that has become read-only has no room, it
-    /// stays in memory.
+    /// A changed translation page goes where the host's pages go, and like one of these lets a unit that is low collect
+    /// first: nothing else might, when all of the host's requests wait for this page. Where a drive that has become
+    /// read-only has no room, it stays in memory.
     pub(crate) fn place_translation_page(&mut self, page: u32) {
         let Some(translator) = &mut self.translator else { return };
         if translator.cache.is_deferred() {
@@ -192,12 +193,15 @@ impl SimulatedSsd {
         }
         let logical_page = translator.first_page + page;
         let placement = match self.ftl.overwrite_in_buffer(logical_page, (0, 1)) {
-            Some(placement) => placement,
-            None => match self.ftl.place(logical_page, (0, 1), self.flash.commands_of_die()) {
-                Some(placement) => placement,
-                None if self.read_only => return translator.cache.updated(page),
-                None => return translator.unplaced.push(page),
-            },
+            Some(placement) => Some(placement),
+            None => {
+                self.clean_before_write(logical_page);
+                self.ftl.place(logical_page, (0, 1), self.flash.commands_of_die())
+            }
+        };
+        let Some(translator) = &mut self.translator else { return };
+        let Some(placement) = placement else {
+            return if self.read_only { translator.cache.updated(page) } else { translator.unplaced.push(page) };
         };
         translator.cache.updated(page);
         if placement.new_slot {

@@ -44,6 +44,7 @@ mod timing;
 
 pub use command::OpClass;
 pub(crate) use command::{Finished, FlashAddress, FlashOp, FlashOpKind, Owner};
+pub(crate) use statistics::KnownOp;
 pub use statistics::{ChannelStatistics, ClassStatistics, DieStatistics, Statistics};
 
 use crate::config::{CommandScope, DeviceConfig, SuspensionConfig};
@@ -150,6 +151,11 @@ impl FlashArray {
     /// What the flash has done.
     pub(crate) fn statistics(&self) -> &Statistics {
         &self.statistics
+    }
+
+    /// What the flash has done, for an FTL that does its operations without the flash's queues.
+    pub(crate) fn statistics_mut(&mut self) -> &mut Statistics {
+        &mut self.statistics
     }
 
     /// Issues a prepared command.

@@ -78,6 +78,20 @@ pub struct Statistics {
     pub(super) energy: EnergyConfig,
 }
 
+/// An operation on one page or block of a die that does nothing else meanwhile, with times that are known beforehand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KnownOp {
+    pub(crate) class: OpClass,
+    /// From its issue to its start, ns.
+    pub(crate) waiting_ns: u64,
+    /// Its array senses, programs or erases, ns.
+    pub(crate) array_ns: u64,
+    /// Its data is on the channel, ns.
+    pub(crate) transfer_ns: u64,
+    /// The data, bytes.
+    pub(crate) bytes: u64,
+}
+
 impl Statistics {
     pub(super) fn new(channels: usize, dies: usize, energy: EnergyConfig) -> Self {
         Self {
@@ -101,6 +115,22 @@ impl Statistics {
             + self.pages_programmed as f64 * self.energy.program_nj
             + self.blocks_erased as f64 * self.energy.erase_nj
             + bytes as f64 * self.energy.transfer_nj_per_byte
+    }
+
+    /// An operation is done where none goes through the flash's queues: the only die of a channel does it.
+    pub(crate) fn done(&mut self, die: u32, op: KnownOp) {
+        match op.class {
+            OpClass::HostRead | OpClass::MappingRead | OpClass::GcRead => self.pages_sensed += 1,
+            OpClass::HostProgram | OpClass::MappingProgram | OpClass::GcProgram => self.pages_programmed += 1,
+            OpClass::Erase => self.blocks_erased += 1,
+        }
+        let class = &mut self.classes[op.class as usize];
+        class.commands += 1;
+        class.waiting_ns += op.waiting_ns;
+        class.service_ns += op.array_ns + op.transfer_ns;
+        let (channel, die) = (&mut self.channels[die as usize], &mut self.dies[die as usize]);
+        (channel.busy_ns, channel.bytes) = (channel.busy_ns + op.transfer_ns, channel.bytes + op.bytes);
+        (die.array_ns, die.commands) = (die.array_ns + op.array_ns, die.commands + 1);
     }
 
     /// A die has taken a command, alone or with others.

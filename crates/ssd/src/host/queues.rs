@@ -83,6 +83,13 @@ impl SubmissionQueues {
         }
     }
 
+    /// A queue that holds no command is of a class from now on.
+    pub(crate) fn set_class(&mut self, queue: u16, class: QueuePriority) {
+        let queue = self.queue_of(queue);
+        debug_assert!(!self.queues[queue].in_ring);
+        self.queues[queue].class = class as usize;
+    }
+
     /// Commands that wait in all queues.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting

@@ -4,7 +4,7 @@
 //! pause. A timed flow has one entry in the agenda, its next arrival. When nothing is on the agenda, the drive is waited
 //! for without a deadline, which is the whole loop for a workload of closed flows without pauses.
 //!
-//! Each flow has the submission queue of its place in the workload; a drive with fewer queues lets flows share.
+//! Each flow has a submission queue, of its class where the drive weights classes ([`super::flow_queues`]).
 //!
 //! A request's tag carries its flow and its length, so that a completion needs no table: flow in the low 16 bits, bytes
 //! above.
@@ -17,7 +17,7 @@ use flashwise_trace::workload::{Flow, FlowRequest, FlowSource, SourcePacing, Wor
 use super::agenda::Agenda;
 use super::recorder::{FlowRecord, Record};
 use super::timeline::Timeline;
-use super::{SimulationError, SimulationOptions};
+use super::{SimulationError, SimulationOptions, flow_queues};
 use crate::SimulatedSsd;
 
 /// Completions between two calls of the progress listener.
@@ -29,6 +29,8 @@ const FLOW_BITS: u32 = 16;
 struct RunningFlow {
     name: String,
     source: FlowSource,
+    /// Its submission queue.
+    queue: u16,
     /// When it starts, on the drive's clock.
     start_ns: u64,
     /// From when on it issues nothing, on the drive's clock; for closed flows, timed ones end by themselves.
@@ -58,10 +60,12 @@ impl<'a> Driver<'a> {
         base: &Path,
         options: &SimulationOptions,
     ) -> Result<Self, SimulationError> {
+        let (queues, classes) = flow_queues::assign(&workload.flows, &drive.config().host)?;
+        classes.into_iter().for_each(|(queue, class)| drive.set_queue_class(queue, class));
         let flow = |(index, flow): (usize, &Flow)| -> Result<RunningFlow, SimulationError> {
             let info = drive.info();
             let source = FlowSource::open(flow, index, workload.seed, info.capacity, info.logical_block, base)?;
-            Ok(RunningFlow::new(flow, source))
+            Ok(RunningFlow::new(flow, source, queues[index]))
         };
         let flows = workload.flows.iter().enumerate().map(flow).collect::<Result<Vec<_>, _>>()?;
         let fraction = Fraction::of(workload);
@@ -170,7 +174,7 @@ impl<'a> Driver<'a> {
         let tag = length.0 << FLOW_BITS | index as u64;
         let refused = |reason| SimulationError::Request { flow: flow.name.clone(), reason };
         self.drive
-            .submit(Request { tag, operation, offset, length, fua, queue: index as u16, buffer: None })
+            .submit(Request { tag, operation, offset, length, fua, queue: flow.queue, buffer: None })
             .map_err(refused)?;
         flow.record.submitted(self.drive.now().0);
         Ok(())
@@ -216,10 +220,11 @@ impl<'a> Driver<'a> {
 }
 
 impl RunningFlow {
-    fn new(flow: &Flow, source: FlowSource) -> Self {
+    fn new(flow: &Flow, source: FlowSource, queue: u16) -> Self {
         Self {
             name: flow.name.clone(),
             source,
+            queue,
             start_ns: flow.start_ns,
             stop_ns: flow.duration_ns.unwrap_or(u64::MAX),
             arriving: None,

@@ -32,6 +32,14 @@ pub enum SimulationError {
         /// How many there may be.
         most: usize,
     },
+    /// Weighted round robin: flows of different priorities would have to share a queue.
+    #[error("host.submission_queues = {queues}: the workload's flows have {classes} priorities, each needs a queue")]
+    Queues {
+        /// Different priorities of flows.
+        classes: usize,
+        /// Submission queues of the drive.
+        queues: usize,
+    },
     /// The drive cannot be put into the state that was asked for.
     #[error(transparent)]
     Precondition(#[from] SsdError),

@@ -48,6 +48,7 @@ mod agenda;
 mod document;
 mod driver;
 mod error;
+mod flow_queues;
 pub mod invariants;
 mod precondition;
 mod process;

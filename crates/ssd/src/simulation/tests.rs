@@ -187,3 +187,41 @@ fn a_listener_can_stop_it() {
     let error = simulate(&mut small_drive(), &long, ".".as_ref(), &options, &mut Impatient).unwrap_err();
     assert!(error.is_interrupt());
 }
+
+#[test]
+fn flows_share_a_busy_drive_by_the_weights_of_their_priorities() {
+    use crate::config::{Arbitration, ArbitrationWeights};
+    let mut config = small_config();
+    (config.host.submission_queues, config.host.queue_depth) = (4, 4);
+    config.host.arbitration = Arbitration::WeightedRoundRobin;
+    config.host.arbitration_weights = ArbitrationWeights { high: 8, medium: 3, low: 1 };
+    let flow = |name: &str, priority: &str| {
+        format!(
+            r#"
+            [[flows]]
+            name = "{name}"
+            priority = "{priority}"
+            duration_ns = 50_000_000
+            synthetic.read_share = 1.0
+            synthetic.access = "random"
+            synthetic.size.fixed.bytes = 4096
+            synthetic.pacing.closed.queue_depth = 16
+            "#
+        )
+    };
+    let text = format!("name = \"shares\"\n{}{}{}", flow("l", "low"), flow("h", "high"), flow("m", "medium"));
+    let run = |config: DeviceConfig| {
+        let workload = Workload::from_toml(&text, "shares.toml").unwrap();
+        let mut drive = SimulatedSsd::new(config, 1).unwrap();
+        let options = SimulationOptions { precondition: Precondition::Fill, ..SimulationOptions::default() };
+        let result = simulate(&mut drive, &workload, ".".as_ref(), &options, &mut Silent).unwrap();
+        let total = result.total.requests as f64;
+        result.flows.iter().map(|flow| flow.all.requests as f64 / total).collect::<Vec<_>>()
+    };
+    let shares = run(config.clone());
+    let expected = [1.0 / 12.0, 8.0 / 12.0, 3.0 / 12.0];
+    assert!(shares.iter().zip(expected).all(|(share, wanted)| (share - wanted).abs() < 0.02), "{shares:?}");
+    config.host.arbitration = Arbitration::RoundRobin;
+    let equal = run(config);
+    assert!(equal.iter().all(|share| (share - 1.0 / 3.0).abs() < 0.01), "{equal:?}");
+}

@@ -14,6 +14,7 @@ use rand::RngExt;
 
 use super::{Block, Effects, Elements, State};
 use crate::config::{CleaningPolicy, ElementConfig};
+use crate::flash::OpClass;
 
 /// A share in millionths, so that comparisons are exact.
 #[derive(Clone, Copy, Debug)]
@@ -175,16 +176,24 @@ impl Elements {
                 let (to, summary_ns) = self.append(plane, page, effects);
                 effects.payload.relocate(from, to);
                 effects.counters.gc_bytes_moved.0 += self.page_bytes;
+                effects.counters.gc_pages_moved += 1;
                 effects.counters.bytes_read.0 += self.page_bytes;
                 self.statistics.pages_moved += 1;
-                cost_ns += self.times.move_ns + summary_ns;
+                cost_ns += self.move_ns(plane, effects) + summary_ns;
             }
         }
         self.statistics.cleans += 1;
         effects.counters.gc_runs += 1;
-        cost_ns += self.times.erase_ns;
+        cost_ns += effects.in_array(plane / self.shape.planes, OpClass::Erase, self.times.erase_ns);
         self.erase(plane, row, at_ns + cost_ns, effects);
         cost_ns
+    }
+
+    /// Moves a page inside its plane; gives the time that it takes.
+    fn move_ns(&self, plane: u32, effects: &mut Effects<'_>) -> u64 {
+        let element = plane / self.shape.planes;
+        effects.in_array(element, OpClass::GcRead, self.times.sense_ns)
+            + effects.in_array(element, OpClass::GcProgram, self.times.program_ns)
     }
 
     /// From now on a block is no candidate.
@@ -224,7 +233,7 @@ impl Elements {
         let (from, to) = (first + cold, first + worn);
         let Block { sequence, state, valid } = self.blocks[from as usize];
         self.statistics.pages_migrated += u64::from(valid);
-        let cost_ns = u64::from(valid) * self.times.move_ns;
+        let cost_ns: u64 = (0..valid).map(|_| self.move_ns(plane, effects)).sum();
         self.take_out(plane, from);
         self.set_free(plane, worn, false);
         for offset in 0..self.shape.data_pages {
@@ -236,7 +245,8 @@ impl Elements {
         }
         let bytes = u64::from(valid) * self.page_bytes;
         effects.counters.bytes_programmed.0 += bytes;
-        effects.counters.gc_bytes_moved.0 += bytes;
+        effects.counters.wear_levelling_bytes_moved.0 += bytes;
+        effects.counters.wear_levelling_runs += 1;
         effects.counters.bytes_read.0 += bytes;
         self.blocks[from as usize].valid = 0;
         self.blocks[to as usize] = Block { sequence, valid, state };

@@ -32,6 +32,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::mapping::Mapping;
 use crate::config::{AllocationPool, BlockOrder, CleaningMode, DeviceConfig};
+use crate::flash::{KnownOp, OpClass, Statistics};
 use crate::payload::Payload;
 use cleaning::CleaningRules;
 use fullness::Fullness;
@@ -117,18 +118,33 @@ struct Shape {
 /// How long an element's steps take, ns.
 #[derive(Clone, Copy, Debug)]
 struct Times {
-    read_ns: u64,
-    write_ns: u64,
-    move_ns: u64,
+    sense_ns: u64,
+    program_ns: u64,
     erase_ns: u64,
-    /// The summary pages of a block.
+    /// A page on the way between its plane and the controller.
+    page_ns: u64,
+    /// What is transferred of a summary page.
     summary_ns: u64,
+    /// Summary pages of a block.
+    summary_pages: u32,
 }
+
+/// Bytes of a summary page that are transferred.
+const SUMMARY_BYTES: u64 = 512;
 
 /// What an operation does outside the FTL.
 pub(crate) struct Effects<'a> {
     pub(crate) payload: &'a mut Payload,
     pub(crate) counters: &'a mut FlashCounters,
+    pub(crate) statistics: &'a mut Statistics,
+}
+
+impl Effects<'_> {
+    /// An element's array does an operation; gives the time that it takes.
+    fn in_array(&mut self, element: u32, class: OpClass, array_ns: u64) -> u64 {
+        self.statistics.done(element, KnownOp { class, waiting_ns: 0, array_ns, transfer_ns: 0, bytes: 0 });
+        array_ns
+    }
 }
 
 /// What cleaning has done so far.
@@ -304,7 +320,8 @@ impl Elements {
             return now_ns;
         }
         let element = self.element_of(page);
-        let end_ns = self.begin(element, now_ns, effects) + self.times.read_ns;
+        let at_ns = self.begin(element, now_ns, effects);
+        let end_ns = at_ns + self.page_op(element, OpClass::HostRead, at_ns - now_ns, effects);
         self.elements[element as usize].free_at_ns = end_ns;
         end_ns
     }
@@ -326,9 +343,26 @@ impl Elements {
             None => self.force_room(element, &mut at_ns, effects)?,
         };
         let (slot, summary_ns) = self.append(plane, page, effects);
-        at_ns += self.times.write_ns + summary_ns;
+        at_ns += self.page_op(element, OpClass::HostProgram, at_ns - now_ns, effects) + summary_ns;
         self.elements[element as usize].free_at_ns = at_ns;
         Some((at_ns, slot, old))
+    }
+
+    /// Reads or programs a page of the host's, which waited before; gives the time that it takes.
+    fn page_op(&self, element: u32, class: OpClass, waiting_ns: u64, effects: &mut Effects<'_>) -> u64 {
+        let Times { sense_ns, program_ns, page_ns: transfer_ns, .. } = self.times;
+        let array_ns = if class == OpClass::HostRead { sense_ns } else { program_ns };
+        effects.statistics.done(element, KnownOp { class, waiting_ns, array_ns, transfer_ns, bytes: self.page_bytes });
+        array_ns + transfer_ns
+    }
+
+    /// Programs the summary pages of a block; gives the time that it takes.
+    fn program_summary(&self, element: u32, effects: &mut Effects<'_>) -> u64 {
+        let Times { program_ns: array_ns, summary_ns: transfer_ns, summary_pages, .. } = self.times;
+        let (class, bytes) = (OpClass::MappingProgram, SUMMARY_BYTES);
+        let op = KnownOp { class, waiting_ns: 0, array_ns, transfer_ns, bytes };
+        (0..summary_pages).for_each(|_| effects.statistics.done(element, op));
+        u64::from(summary_pages) * (array_ns + transfer_ns)
     }
 
     /// Forgets a page; gives the slot that held it.
@@ -400,7 +434,7 @@ impl Elements {
         effects.counters.bytes_programmed.0 += summary_bytes;
         effects.counters.mapping_bytes.0 += summary_bytes;
         self.seal(plane, block);
-        (slot, self.times.summary_ns)
+        (slot, self.program_summary(plane / self.shape.planes, effects))
     }
 
     fn seal(&mut self, plane: u32, block: u32) {
@@ -504,13 +538,13 @@ impl Times {
             let with_spare = u128::from(bytes) * u128::from(512 + element.spare_bytes_per_512);
             (with_spare * 1_000_000_000 / (512 * u128::from(flash.channel_bytes_per_s))) as u64
         };
-        let page_ns = transfer_ns(flash.page_bytes);
         Self {
-            read_ns: flash.read_ns + page_ns,
-            write_ns: flash.program_ns + page_ns,
-            move_ns: flash.read_ns + flash.program_ns,
+            sense_ns: flash.read_ns,
+            program_ns: flash.program_ns,
             erase_ns: flash.erase_ns,
-            summary_ns: u64::from(element.summary_pages_per_block) * (flash.program_ns + transfer_ns(512)),
+            page_ns: transfer_ns(flash.page_bytes),
+            summary_ns: transfer_ns(SUMMARY_BYTES),
+            summary_pages: element.summary_pages_per_block,
         }
     }
 }
