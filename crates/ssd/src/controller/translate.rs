@@ -193,7 +193,7 @@ impl SimulatedSsd {
         let logical_page = translator.first_page + page;
         let placement = match self.ftl.overwrite_in_buffer(logical_page, (0, 1)) {
             Some(placement) => placement,
-            None => match self.ftl.place(logical_page, (0, 1), self.flash.commands_of_die()) {
+            None => match self.ftl.place(logical_page, (0, 1), 0, self.flash.commands_of_die()) {
                 Some(placement) => placement,
                 None if self.read_only => return translator.cache.updated(page),
                 None => return translator.unplaced.push(page),

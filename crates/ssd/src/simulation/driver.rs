@@ -29,6 +29,8 @@ const FLOW_BITS: u32 = 16;
 struct RunningFlow {
     name: String,
     source: FlowSource,
+    /// The stream that its writes name, 0 for none.
+    stream: u16,
     /// When it starts, on the drive's clock.
     start_ns: u64,
     /// From when on it issues nothing, on the drive's clock; for closed flows, timed ones end by themselves.
@@ -161,8 +163,9 @@ impl<'a> Driver<'a> {
         let FlowRequest { operation, offset, length, fua, .. } = request;
         let tag = length.0 << FLOW_BITS | index as u64;
         let refused = |reason| SimulationError::Request { flow: flow.name.clone(), reason };
+        let (queue, stream) = (index as u16, flow.stream);
         self.drive
-            .submit(Request { tag, operation, offset, length, fua, queue: index as u16, buffer: None })
+            .submit(Request { tag, operation, offset, length, fua, queue, stream, buffer: None })
             .map_err(refused)?;
         flow.record.submitted(self.drive.now().0);
         Ok(())
@@ -212,6 +215,7 @@ impl RunningFlow {
         Self {
             name: flow.name.clone(),
             source,
+            stream: flow.stream,
             start_ns: flow.start_ns,
             stop_ns: flow.duration_ns.unwrap_or(u64::MAX),
             arriving: None,
