@@ -608,6 +608,7 @@ impl SimulatedSsd {
         debug_assert!(time_ns >= self.now_ns, "time never runs back");
         self.now_ns = time_ns;
         self.handle(event);
+        self.collect_where_opened();
         self.flash.settle(self.now_ns, &mut self.events);
         true
     }

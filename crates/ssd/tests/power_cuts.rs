@@ -4,7 +4,10 @@
 mod support;
 
 use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Operation, Request, execute};
-use flashwise_ssd::config::{CacheFlush, CachePolicy, Mapping, PartialPages, Placement, WriteCacheConfig, WritePolicy};
+use flashwise_ssd::config::{
+    CacheFlush, CachePolicy, Mapping, PartialPages, Placement, StreamPolicy, StreamsConfig, WriteCacheConfig,
+    WritePolicy,
+};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
 use support::tiny;
@@ -42,6 +45,12 @@ fn drives() -> Vec<DeviceConfig> {
         change(&mut config);
         config
     };
+    let streams = |config: DeviceConfig, policy| {
+        let mut config = config;
+        (config.flash.blocks_per_plane, config.controller.write_buffer_bytes) = (24, 4 << 20);
+        config.ftl.streams = StreamsConfig { policy, streams: 3, decay_share: 0.2 };
+        config
+    };
     let drives = vec![
         tiny("samsung-960-evo", ByteSize::mib(7), 13, 4),
         tiny("toshiba-xg5", ByteSize::mib(7), 13, 4),
@@ -51,6 +60,10 @@ fn drives() -> Vec<DeviceConfig> {
         with(|c| c.controller.write_policy = WritePolicy::Through),
         cached(with(|c| c.controller.power_loss_protection = true), CacheFlush::WhenFull),
         with(|c| (c.ftl.mapping, c.capacity_bytes) = (Mapping::Block, 4 << 20)),
+        streams(tiny("samsung-960-evo", ByteSize::mib(7), 13, 4), StreamPolicy::Hint),
+        streams(tiny("toshiba-xg5", ByteSize::mib(7), 13, 4), StreamPolicy::SepBit),
+        streams(cached(small(), CacheFlush::WhenFull), StreamPolicy::Hint),
+        streams(small(), StreamPolicy::BloomFilters),
     ];
     drives.iter().for_each(|config| config.check("power cuts").unwrap());
     drives
@@ -123,7 +136,8 @@ impl Pair {
             Operation::Write => {
                 let mut buffer = IoBuffer::zeroed(length.bytes() as usize);
                 buffer.fill(self.fill);
-                (Request::write(offset, length).with_buffer(buffer), self.fill)
+                let stream = (step.sector / 100) as u16;
+                (Request::write(offset, length).with_buffer(buffer).in_stream(stream), self.fill)
             }
             Operation::Trim => (Request::trim(offset, length), 0),
             Operation::WriteZeroes => (Request::write_zeroes(offset, length), 0),

@@ -48,7 +48,7 @@ pub struct StreamsConfig {
 
 impl Default for StreamsConfig {
     fn default() -> Self {
-        Self { policy: StreamPolicy::One, streams: 4, decay_share: 0.125 }
+        Self { policy: StreamPolicy::One, streams: 4, decay_share: 0.5 }
     }
 }
 

@@ -134,6 +134,15 @@ impl SimulatedSsd {
         while is_needed && self.collect_one(unit) {}
     }
 
+    /// A stream has opened a superblock. Another one may wait for the next, and this one for pages that fill its first
+    /// superpage: whether too few are free is not found out when that is programmed, but now.
+    #[inline]
+    pub(crate) fn collect_where_opened(&mut self) {
+        while let Some(unit) = self.ftl.take_opened() {
+            self.collect_if_needed(unit);
+        }
+    }
+
     /// Starts one collection for each superblock that was filled, and one where the host could not go on without.
     fn collect_for_filled(&mut self, unit: u32) {
         for _ in 0..self.ftl.take_filled(unit) {

@@ -160,6 +160,8 @@ pub(crate) struct Ftl {
     /// Superpages with host data that are not on flash yet, in no order.
     host_superpages: Vec<u32>,
     placement: AnyPlacement,
+    /// Units in which one of several streams of the host's has opened a superblock and collection has not heard of it.
+    opened: Vec<u32>,
 }
 
 impl Ftl {
@@ -184,6 +186,7 @@ impl Ftl {
             generation: 0,
             host_superpages: Vec::new(),
             placement: AnyPlacement::new(config, &geometry),
+            opened: Vec::new(),
         };
         ftl.provide_superblocks(config);
         ftl
@@ -249,10 +252,7 @@ impl Ftl {
         let slot = self.mapping.slot_of(logical_page)?;
         let (block, row) = self.geometry.block_and_row(slot);
         let unit = self.geometry.unit_of(block);
-        let stream = self.superblocks[block].stream;
-        if !stream.is_host() {
-            return None;
-        }
+        let stream = self.stream_to_overwrite(block)?;
         let superpage = self.units[unit as usize].points[stream].superpage;
         if superpage == NONE {
             return None;
@@ -383,8 +383,17 @@ impl Ftl {
         (state.state, state.allocated_rows, state.programmed_rows) = (BlockState::Open, 0, 0);
         state.stream = stream;
         self.streams.opened(block, self.clock);
+        if for_host && self.has_several_host_classes() {
+            self.opened.push(unit);
+        }
         self.point(unit, stream).block = block;
         Some(block)
+    }
+
+    /// A unit in which one of several streams of the host's has opened a superblock since the last call.
+    #[inline]
+    pub(crate) fn take_opened(&mut self) -> Option<u32> {
+        self.opened.pop()
     }
 
     /// The superpage that a stream of a unit has begun to fill.

@@ -90,6 +90,8 @@ pub(super) struct Reclaiming {
     shares_open_block: bool,
     /// Classes of moved pages.
     gc_classes: u8,
+    /// Classes of the host's pages.
+    host_classes: u8,
     /// Erasures that the superblocks of a unit may be apart; `None` without static wear levelling.
     wear_apart_max: Option<u32>,
     erasures_max: u32,
@@ -112,6 +114,7 @@ impl Reclaiming {
             replaces_at_once: config.ftl.gc.trigger == GcTrigger::SuperblockFilled,
             shares_open_block,
             gc_classes: config.ftl.streams.gc_classes() as u8,
+            host_classes: config.ftl.streams.host_classes() as u8,
             wear_apart_max: is_static.then_some(levelling.threshold),
             erasures_max: config.ftl.bad_blocks.erasures_max.unwrap_or(u32::MAX),
             bad_max: u64::from(geometry.superblocks).saturating_sub(needed) as u32,
@@ -163,6 +166,21 @@ impl Ftl {
     /// Where a page of a superblock of `from` goes that garbage collection moves.
     pub(super) fn stream_of_moved(&self, logical_page: u32, from: Stream) -> Stream {
         Stream::gc(self.streams.class_of_moved(logical_page, from, self.clock))
+    }
+
+    /// The stream of the host's that may be filling a superblock; `None` where none is. With a single one, the superblock
+    /// need not be looked at.
+    #[inline]
+    pub(super) fn stream_to_overwrite(&self, block: u32) -> Option<Stream> {
+        match self.reclaiming.host_classes {
+            1 => Some(Stream::HOST),
+            _ => Some(self.superblocks[block].stream).filter(|stream| stream.is_host()),
+        }
+    }
+
+    /// Whether the host's pages are told apart.
+    pub(super) fn has_several_host_classes(&self) -> bool {
+        self.reclaiming.host_classes > 1
     }
 
     /// Where garbage collection moves pages to, class by class.

@@ -11,16 +11,16 @@
 //! ```
 //!
 //! Source: Park and Du, "Hot data identification for flash-based storage systems using multiple bloom filters", MSST
-//! 2011: four filters, two hash functions, these weights. Left open: the write that is told
-//! apart counts; the filters grow with the drive, eight bits for
-//! each write between two decays (there: four), which keeps what they take for known by mistake below 5 %. The same bit
-//! of all filters is in one byte, so that a look-up reads two bytes. Hot and cold pages stay apart when they are moved.
+//! 2011: four filters, two hash functions, these weights. Left open: a write counts for its
+//! own page; the filters grow with the drive, so that there are four bits for each write between two decays, as there.
+//! The same bit of all filters is in one byte, so that a look-up reads two bytes. Hot and cold pages stay apart when
+//! they are moved.
 
 use super::{Stream, StreamPolicy};
 
 const FILTERS: u32 = 4;
 /// Bits of a filter for each write between two decays.
-const BITS_PER_WRITE: u64 = 8;
+const BITS_PER_WRITE: u64 = 4;
 /// The class of pages that are hot, and of the others.
 const HOT: u8 = 0;
 const COLD: u8 = 1;
@@ -95,15 +95,18 @@ impl BloomFilters {
 }
 
 impl StreamPolicy for BloomFilters {
+    #[inline(never)]
     fn class_of_written(&self, logical_page: u32, _: u16, _: u64) -> u8 {
         let known = self.known(logical_page);
         self.class(self.next_filter(known).map_or(known, |filter| known | 1 << filter))
     }
 
+    #[inline(never)]
     fn class_of_moved(&self, logical_page: u32, _: Stream, _: u64) -> u8 {
         self.class(self.known(logical_page))
     }
 
+    #[inline(never)]
     fn written(&mut self, logical_page: u32, _: u64) {
         let known = self.known(logical_page);
         if let Some(filter) = self.next_filter(known) {

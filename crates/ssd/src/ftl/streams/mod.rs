@@ -179,7 +179,9 @@ pub(crate) struct Shape {
 
 macro_rules! policies {
     ($($name:ident($type:ty) = $new:expr;)*) => {
-        /// The policies, behind one type so that a written page needs no indirect call.
+        /// The policies, behind one type so that a written page needs no indirect call. Those that look something up do
+        /// so out of line, so that a drive without streams pays for no more than a comparison.
+        #[repr(u8)]
         pub(crate) enum AnyStreams {
             $(#[doc = concat!("See [`", stringify!($type), "`].")] $name($type),)*
         }

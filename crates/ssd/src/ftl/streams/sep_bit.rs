@@ -53,6 +53,7 @@ impl SepBit {
 }
 
 impl StreamPolicy for SepBit {
+    #[inline(never)]
     fn class_of_written(&self, logical_page: u32, _: u16, clock: u64) -> u8 {
         match self.age(logical_page, clock) {
             Some(lived) if lived < self.mean_life => SHORT,
@@ -60,6 +61,7 @@ impl StreamPolicy for SepBit {
         }
     }
 
+    #[inline(never)]
     fn class_of_moved(&self, logical_page: u32, from: Stream, clock: u64) -> u8 {
         if from == Stream::host(SHORT) {
             return 0;
@@ -71,6 +73,7 @@ impl StreamPolicy for SepBit {
         }
     }
 
+    #[inline(never)]
     fn written(&mut self, logical_page: u32, clock: u64) {
         self.written_at[logical_page as usize] = clock as u32 | 1;
     }
