@@ -47,6 +47,9 @@ pub struct Request {
     pub fua: bool,
     /// The submission queue that the host puts it in; a device with fewer queues takes this modulo their number.
     pub queue: u16,
+    /// For a write, the stream that its data belongs to, 0 for none (NVMe's Streams directive): what is overwritten at
+    /// the same time had better be of one stream. A device without streams takes no notice of it.
+    pub stream: u16,
     /// Payload; if present, of exactly `length` bytes.
     pub buffer: Option<IoBuffer>,
 }
@@ -78,7 +81,7 @@ impl Request {
     }
 
     fn new(operation: Operation, offset: ByteSize, length: ByteSize) -> Self {
-        Self { tag: 0, operation, offset, length, fua: false, queue: 0, buffer: None }
+        Self { tag: 0, operation, offset, length, fua: false, queue: 0, stream: 0, buffer: None }
     }
 
     /// The same request with the caller's mark.
@@ -90,6 +93,12 @@ impl Request {
     /// The same request in another submission queue.
     pub fn on_queue(mut self, queue: u16) -> Self {
         self.queue = queue;
+        self
+    }
+
+    /// The same request with its data in a stream; 0 is none.
+    pub fn in_stream(mut self, stream: u16) -> Self {
+        self.stream = stream;
         self
     }
 

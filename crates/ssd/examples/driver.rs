@@ -42,7 +42,7 @@ fn bare(workload: &Workload) -> Result<f64, Box<dyn std::error::Error>> {
     let source = FlowSource::open(&workload.flows[0], 0, workload.seed, info.capacity, info.logical_block, base)?;
     let start = Instant::now();
     for FlowRequest { operation, offset, length, fua, .. } in source {
-        drive.submit(Request { tag: 0, operation, offset, length, fua, queue: 0, buffer: None })?;
+        drive.submit(Request { tag: 0, operation, offset, length, fua, queue: 0, stream: 0, buffer: None })?;
         if drive.outstanding() >= DEPTH {
             drive.wait()?;
         }

@@ -641,6 +641,7 @@ impl SimulatedSsd {
                 debug_assert!(time_ns >= self.now_ns, "time never runs back");
                 self.now_ns = time_ns;
                 self.handle(event);
+                self.collect_where_opened();
                 self.flash.settle(time_ns, &mut self.events);
                 if self.completed.len() > completed {
                     return true;

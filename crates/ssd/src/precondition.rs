@@ -3,7 +3,7 @@
 use flashwise_block::{BlockDevice, DeviceCounters};
 
 use crate::SimulatedSsd;
-use crate::config::{GcPolicy, Mapping};
+use crate::config::{GcPolicy, Mapping, StreamPolicy};
 use crate::error::SsdError;
 use crate::theory::{self, Policy};
 
@@ -45,8 +45,8 @@ impl SimulatedSsd {
     /// logical pages are where. Gives the write amplification that the theory promises.
     ///
     /// # Errors
-    /// When something was written before, when no theory covers the drive's garbage collection, or when the drive
-    /// leaves garbage collection no room.
+    /// When something was written before, when no theory covers the drive's garbage collection or how it tells streams
+    /// apart, or when the drive leaves garbage collection no room.
     pub fn enter_steady_state(&mut self, seed: u64) -> Result<f64, SsdError> {
         self.require_empty("steady state")?;
         let policy = self.theory_policy()?;
@@ -85,6 +85,12 @@ impl SimulatedSsd {
             _ if self.config().ftl.mapping != Mapping::Page => {
                 let reason = "it is known of page mapping alone; bring the drive there by writing".to_owned();
                 Err(SsdError::Precondition { state: "steady state", reason })
+            }
+            // Streams that the host names are one and the same to an overwrite that names none.
+            _ if matches!(self.config().ftl.streams.policy, StreamPolicy::SepBit | StreamPolicy::BloomFilters) => {
+                let reason = "no theory covers how ftl.streams.policy tells pages apart; bring the drive there by \
+                              writing, or set it to \"one\" or \"hint\"";
+                Err(SsdError::Precondition { state: "steady state", reason: reason.to_owned() })
             }
             GcPolicy::Greedy | GcPolicy::DisksimGreedy => Ok(Policy::Greedy),
             GcPolicy::RandomGreedy => Ok(Policy::RandomGreedy { d: gc.choices }),

@@ -8,8 +8,8 @@ use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Operation, 
 use flashwise_ssd::config::{
     AllocationPool, BadBlocksConfig, BlockOrder, CacheFlush, CachePolicy, CleaningMode, CleaningPolicy,
     DynamicWearLevelling, ElementConfig, GcConfig, GcMode, GcPolicy, GcTrigger, Interface, Mapping, MappingCacheConfig,
-    PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder, StaticWearLevelling, UnwrittenReads,
-    WearLevellingConfig, WriteCacheConfig, WritePolicy,
+    PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder, StaticWearLevelling, StreamPolicy,
+    StreamsConfig, UnwrittenReads, WearLevellingConfig, WriteCacheConfig, WritePolicy,
 };
 use flashwise_ssd::{DeviceConfig, Preset, SimulatedSsd};
 use proptest::prelude::*;
@@ -51,10 +51,20 @@ fn wear() -> impl Strategy<Value = (WearLevellingConfig, BadBlocksConfig)> {
     })
 }
 
+/// Every way to tell streams apart; every second drive has one.
+fn streams() -> impl Strategy<Value = StreamsConfig> {
+    let policy = prop::sample::select([StreamPolicy::ALL, [StreamPolicy::One; 4]].concat());
+    (policy, 2_u32..=5, 0.01_f64..0.5).prop_map(|(policy, streams, decay_share)| StreamsConfig {
+        policy,
+        streams,
+        decay_share,
+    })
+}
+
 /// Small drives of every shape, nearly all of them possible.
 fn small_config() -> impl Strategy<Value = DeviceConfig> {
     let groups = (1_u32..=4, 1_u32..=3, 1_u32..=3, 1_u32..=2);
-    let shape = (1_u32..=3, 9_u32..=28, 1_u32..=12, prop::sample::select(vec![4096_u64, 8192, 16384]));
+    let shape = (1_u32..=3, 9_u32..=32, 1_u32..=12, prop::sample::select(vec![4096_u64, 8192, 16384]));
     let rest = (0.2_f64..1.01, any::<bool>(), any::<bool>(), 1_u32..=32, 0_u64..=4, 1_u64..=3);
     let placement =
         prop::sample::select(vec![Placement::Stripe, Placement::Static, Placement::RoundRobin, Placement::LeastLoaded]);
@@ -63,48 +73,53 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
         prop::sample::select(vec![Mapping::Page, Mapping::Page, Mapping::Block, Mapping::Fast, Mapping::Element]),
         0_u64..300,
     );
-    let reclaiming = (gc(), wear(), mapping);
-    (groups, shape, rest, ftl, reclaiming).prop_map(|(groups, shape, rest, ftl, (gc, (levelling, bad), mapping))| {
-        let (fill, plp, sata, depth, buffer, stripe) = rest;
-        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
-        let flash = &mut config.flash;
-        (flash.channels, flash.chips_per_channel, flash.dies_per_chip) = (groups.0 * groups.1, groups.2, groups.3);
-        (flash.planes_per_die, flash.blocks_per_plane, flash.pages_per_block) = (shape.0, shape.1, shape.2);
-        flash.page_bytes = shape.3;
-        (config.ftl.superpage_channels, config.ftl.superpage_ways) = (groups.0, groups.2);
-        (config.ftl.placement, config.ftl.static_order) = (ftl.0, ftl.1);
-        config.ftl.superpage_planes = ftl.2.then_some(1);
-        config.ftl.logical_page_bytes = (4096 << ftl.3).min(shape.3);
-        (config.ftl.gc, config.ftl.wear_levelling, config.ftl.bad_blocks) = (gc, levelling, bad);
-        choose_mapping(&mut config, mapping);
-        let page = config.ftl.logical_page_bytes;
-        config.ftl.stripe_bytes = stripe * config.superpage_bytes();
-        let one_page = config.superpage_bytes() == page;
-        config.ftl.gc.copy_back &= one_page;
-        if !config.ftl.gc.separate_open_block && !one_page {
-            config.ftl.gc.free_superblocks = config.ftl.gc.free_superblocks.map(|n| n.max(3));
-        }
-        if !one_page || moves_cold_data(&config) {
-            config.ftl.gc.trigger = GcTrigger::Low;
-        }
-        let keep = superblocks_kept(&config);
-        config.host.max_transfer_bytes = 128 << 10;
-        config.host.queue_depth = depth;
-        config.host.interface = if sata { Interface::Sata } else { Interface::Nvme };
-        config.controller.power_loss_protection = plp;
-        let open = config.raw_bytes() / u64::from(shape.1 * shape.2);
-        config.controller.write_buffer_bytes = (128 << 10) + 2 * open + buffer * 65536;
-        let usable = config.raw_bytes() as f64 * f64::from(shape.1.saturating_sub(keep)) / f64::from(shape.1);
-        config.capacity_bytes = ((usable * fill) as u64 / page * page).max(page);
-        if mapping.0 == Mapping::Element {
-            (config.flash.channels, config.flash.array_time_jitter) = (groups.0 * groups.1, 0.0);
-            (config.flash.chips_per_channel, config.flash.dies_per_chip) = (1, 1);
-            config.ftl.element = element(keep, mapping.1);
-            let row = config.ftl.element.row_bytes(&config).max(1);
-            config.capacity_bytes = row * ((f64::from(shape.1) * fill) as u64).max(1);
-        }
-        config
-    })
+    let reclaiming = (gc(), wear(), streams(), mapping);
+    (groups, shape, rest, ftl, reclaiming).prop_map(
+        |(groups, shape, rest, ftl, (gc, (levelling, bad), streams, mapping))| {
+            let (fill, plp, sata, depth, buffer, stripe) = rest;
+            let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+            let flash = &mut config.flash;
+            (flash.channels, flash.chips_per_channel, flash.dies_per_chip) = (groups.0 * groups.1, groups.2, groups.3);
+            (flash.planes_per_die, flash.blocks_per_plane, flash.pages_per_block) = (shape.0, shape.1, shape.2);
+            flash.page_bytes = shape.3;
+            (config.ftl.superpage_channels, config.ftl.superpage_ways) = (groups.0, groups.2);
+            (config.ftl.placement, config.ftl.static_order) = (ftl.0, ftl.1);
+            config.ftl.superpage_planes = ftl.2.then_some(1);
+            config.ftl.logical_page_bytes = (4096 << ftl.3).min(shape.3);
+            (config.ftl.gc, config.ftl.wear_levelling, config.ftl.bad_blocks) = (gc, levelling, bad);
+            config.ftl.gc.separate_open_block |= streams.policy != StreamPolicy::One;
+            config.ftl.streams = streams;
+            choose_mapping(&mut config, mapping);
+            let page = config.ftl.logical_page_bytes;
+            config.ftl.stripe_bytes = stripe * config.superpage_bytes();
+            let one_page = config.superpage_bytes() == page;
+            config.ftl.gc.copy_back &= one_page;
+            if !config.ftl.gc.separate_open_block && !one_page {
+                config.ftl.gc.free_superblocks = config.ftl.gc.free_superblocks.map(|n| n.max(3));
+            }
+            if !one_page || moves_cold_data(&config) {
+                config.ftl.gc.trigger = GcTrigger::Low;
+            }
+            let keep = superblocks_kept(&config);
+            config.host.max_transfer_bytes = 128 << 10;
+            config.host.queue_depth = depth;
+            config.host.interface = if sata { Interface::Sata } else { Interface::Nvme };
+            config.controller.power_loss_protection = plp;
+            let open = config.raw_bytes() / u64::from(shape.1 * shape.2);
+            let written = u64::from(config.ftl.streams.host_classes());
+            config.controller.write_buffer_bytes = (128 << 10) + (1 + written) * open + buffer * 65536;
+            let usable = config.raw_bytes() as f64 * f64::from(shape.1.saturating_sub(keep)) / f64::from(shape.1);
+            config.capacity_bytes = ((usable * fill) as u64 / page * page).max(page);
+            if mapping.0 == Mapping::Element {
+                (config.flash.channels, config.flash.array_time_jitter) = (groups.0 * groups.1, 0.0);
+                (config.flash.chips_per_channel, config.flash.dies_per_chip) = (1, 1);
+                config.ftl.element = element(keep, mapping.1);
+                let row = config.ftl.element.row_bytes(&config).max(1);
+                config.capacity_bytes = row * ((f64::from(shape.1) * fill) as u64).max(1);
+            }
+            config
+        },
+    )
 }
 
 /// Sets a mapping with all that it needs; `entries` below 150 stand for a page map that is cached.
@@ -112,6 +127,7 @@ fn choose_mapping(config: &mut DeviceConfig, (mapping, entries): (Mapping, u64))
     config.ftl.mapping = mapping;
     if mapping != Mapping::Page {
         (config.ftl.wear_levelling, config.ftl.bad_blocks) = Default::default();
+        config.ftl.streams = StreamsConfig::default();
         (config.ftl.superpage_channels, config.ftl.superpage_ways) = (1, 1);
         (config.ftl.superpage_planes, config.ftl.logical_page_bytes) = (Some(1), config.flash.page_bytes);
     } else if entries > 0 && entries < 150 {
@@ -139,7 +155,8 @@ fn moves_cold_data(config: &DeviceConfig) -> bool {
 fn superblocks_kept(config: &DeviceConfig) -> u32 {
     let gc = &config.ftl.gc;
     let open_for_cold = u32::from(moves_cold_data(config));
-    config.gc_threshold() + 4 + open_for_cold + gc.concurrent_victims - 1 + config.factory_bad_superblocks()
+    let open = config.ftl.streams.host_classes() + config.ftl.streams.gc_classes() + open_for_cold;
+    config.gc_threshold() + 2 + open + gc.concurrent_victims - 1 + config.factory_bad_superblocks()
 }
 
 /// Elements of every kind, which do not wear out so soon.
@@ -219,7 +236,7 @@ fn overwrite(drive: &mut SimulatedSsd, retire_every: u64) -> u64 {
         let request = Request::write(ByteSize(at), ByteSize(length));
         let request = if n.is_multiple_of(7) { Request::read(ByteSize(at), ByteSize(length)) } else { request };
         let request = if n.is_multiple_of(5) { request.with_fua() } else { request };
-        drive.submit(request.on_queue(n as u16)).unwrap();
+        drive.submit(request.on_queue(n as u16).in_stream((at / 65536 % 7) as u16)).unwrap();
         if retire_every > 0 && n % retire_every == retire_every - 1 {
             drive.retire_block((n * 2_654_435_761 % superblocks) as u32);
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Nanos, Operation, Request, execute};
 use flashwise_ssd::config::{
     AllocationPool, CacheFlush, CachePolicy, CleaningPolicy, DataTransfer, Mapping, MappingCacheConfig, PartialPages,
-    Placement, ReadAheadConfig, ReadCacheConfig, WriteCacheConfig, WritePolicy,
+    Placement, ReadAheadConfig, ReadCacheConfig, StreamPolicy, StreamsConfig, WriteCacheConfig, WritePolicy,
 };
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
@@ -37,6 +37,10 @@ fn small_drives() -> Vec<DeviceConfig> {
         writing_through(knowing_sectors(plane_by_plane(Placement::LeastLoaded))),
         reading_ahead(tiny("toshiba-xg5", ByteSize::mib(7), 13, 4)),
         reading_ahead(with_write_cache(plane_by_plane(Placement::Static), CacheFlush::WhenFull)),
+        with_streams(tiny("samsung-960-evo", ByteSize::mib(7), 13, 4), StreamPolicy::Hint),
+        with_streams(tiny("toshiba-xg5", ByteSize::mib(7), 13, 4), StreamPolicy::BloomFilters),
+        with_streams(caching_the_map(Placement::Static), StreamPolicy::SepBit),
+        with_streams(with_write_cache(plane_by_plane(Placement::Static), CacheFlush::WhenFull), StreamPolicy::Hint),
         of_elements(CleaningPolicy::Greedy, AllocationPool::Element),
         of_elements(CleaningPolicy::WearAware, AllocationPool::Element),
         of_elements(CleaningPolicy::WearAware, AllocationPool::Plane),
@@ -68,6 +72,14 @@ fn with_write_cache(mut config: DeviceConfig, flush: CacheFlush) -> DeviceConfig
     });
     (config.controller.dram_ns_per_access, config.controller.dram_bytes_per_s) = (26, 200_000_000);
     config.check("write cache").unwrap();
+    config
+}
+
+/// The drive with room for the open superblocks of streams.
+fn with_streams(mut config: DeviceConfig, policy: StreamPolicy) -> DeviceConfig {
+    (config.flash.blocks_per_plane, config.controller.write_buffer_bytes) = (24, 4 << 20);
+    config.ftl.streams = StreamsConfig { policy, streams: 3, decay_share: 0.2 };
+    config.check("streams").unwrap();
     config
 }
 

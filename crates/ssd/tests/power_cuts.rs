@@ -4,7 +4,10 @@
 mod support;
 
 use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Operation, Request, execute};
-use flashwise_ssd::config::{CacheFlush, CachePolicy, Mapping, PartialPages, Placement, WriteCacheConfig, WritePolicy};
+use flashwise_ssd::config::{
+    CacheFlush, CachePolicy, Mapping, PartialPages, Placement, StreamPolicy, StreamsConfig, WriteCacheConfig,
+    WritePolicy,
+};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
 use support::tiny;
@@ -42,6 +45,12 @@ fn drives() -> Vec<DeviceConfig> {
         change(&mut config);
         config
     };
+    let streams = |config: DeviceConfig, policy| {
+        let mut config = config;
+        (config.flash.blocks_per_plane, config.controller.write_buffer_bytes) = (24, 4 << 20);
+        config.ftl.streams = StreamsConfig { policy, streams: 3, decay_share: 0.2 };
+        config
+    };
     let drives = vec![
         tiny("samsung-960-evo", ByteSize::mib(7), 13, 4),
         tiny("toshiba-xg5", ByteSize::mib(7), 13, 4),
@@ -57,6 +66,10 @@ fn drives() -> Vec<DeviceConfig> {
             (c.ftl.mapping, c.ftl.superpage_ways, c.ftl.element.lifetime_erasures) = (Mapping::Element, 1, 100_000);
             c.capacity_bytes = 8 * c.ftl.element.row_bytes(c);
         }),
+        streams(tiny("samsung-960-evo", ByteSize::mib(7), 13, 4), StreamPolicy::Hint),
+        streams(tiny("toshiba-xg5", ByteSize::mib(7), 13, 4), StreamPolicy::SepBit),
+        streams(cached(small(), CacheFlush::WhenFull), StreamPolicy::Hint),
+        streams(small(), StreamPolicy::BloomFilters),
     ];
     drives.iter().for_each(|config| config.check("power cuts").unwrap());
     drives
@@ -129,7 +142,8 @@ impl Pair {
             Operation::Write => {
                 let mut buffer = IoBuffer::zeroed(length.bytes() as usize);
                 buffer.fill(self.fill);
-                (Request::write(offset, length).with_buffer(buffer), self.fill)
+                let stream = (step.sector / 100) as u16;
+                (Request::write(offset, length).with_buffer(buffer).in_stream(stream), self.fill)
             }
             Operation::Trim => (Request::trim(offset, length), 0),
             Operation::WriteZeroes => (Request::write_zeroes(offset, length), 0),

@@ -223,9 +223,11 @@ impl ControllerConfig {
         let (superpage, page) = (config.superpage_bytes(), config.ftl.logical_page_bytes);
         let open = if superpage == page { 0 } else { config.units() * superpage };
         let transfer = if open == 0 { page } else { config.host.max_transfer_bytes };
-        let needed = transfer + 2 * open;
+        let streams = config.ftl.streams.host_classes();
+        let needed = transfer + (1 + u64::from(streams)) * open;
         let buffer = self.write_buffer_bytes;
-        let reason = format!("it must hold the largest request and the open superpages: at least {needed} bytes");
+        let each = if streams > 1 { format!(", {streams} of each unit") } else { String::new() };
+        let reason = format!("it must hold the largest request and the open superpages{each}: at least {needed} bytes");
         checker.require("controller.write_buffer_bytes", buffer, buffer >= needed, reason)
     }
 }

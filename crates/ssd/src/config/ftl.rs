@@ -10,6 +10,7 @@ use super::DeviceConfig;
 use super::check::Checker;
 use super::element::ElementConfig;
 use super::gc::{BadBlocksConfig, GcConfig, WearLevellingConfig};
+use super::streams::StreamsConfig;
 use crate::error::SsdError;
 
 /// How logical pages find their place.
@@ -228,6 +229,9 @@ pub struct FtlConfig {
     /// For `mapping = "element"`: what an element does by itself.
     #[serde(default)]
     pub element: ElementConfig,
+    /// Data that is kept apart because it is overwritten at different rates.
+    #[serde(default)]
+    pub streams: StreamsConfig,
     /// Garbage collection.
     #[serde(default)]
     pub gc: GcConfig,
@@ -322,6 +326,7 @@ impl FtlConfig {
         let reason = format!("it must be a multiple of the superpage's {}", ByteSize(superpage));
         let possible = stripe > 0 && stripe.is_multiple_of(superpage);
         checker.require("ftl.stripe_bytes", stripe, possible || self.placement != Placement::Stripe, reason)?;
+        self.streams.check_room(config, checker)?;
         config.check_gc_room(checker)?;
         let free_for_data = u64::from(config.flash.blocks_per_plane) - config.superblocks_kept();
         let usable = config.units() * superblock * free_for_data;

@@ -210,7 +210,7 @@ pub struct BadBlocksConfig {
 pub(crate) const EMPTIED_MAX: usize = 2;
 
 /// Superblocks of a unit, beside the free ones, that may hold nothing valid at a time: the one that the host fills, the
-/// one that garbage collection fills, and emptied victims.
+/// one that garbage collection fills, without streams, and emptied victims.
 const NOT_HOLDING_DATA: u32 = 2 + EMPTIED_MAX as u32;
 
 impl DeviceConfig {
@@ -240,7 +240,8 @@ impl DeviceConfig {
         let open_for_cold_data = u64::from(self.moves_cold_data());
         let more_victims = u64::from(self.ftl.gc.concurrent_victims.saturating_sub(1));
         let (bad, keep) = (self.factory_bad_superblocks(), self.gc_threshold());
-        u64::from(keep) + u64::from(NOT_HOLDING_DATA) + open_for_cold_data + more_victims + u64::from(bad)
+        let open = u64::from(NOT_HOLDING_DATA) + self.ftl.streams.more_open() + open_for_cold_data;
+        u64::from(keep) + open + more_victims + u64::from(bad)
     }
 
     /// Free superblocks of a unit without which a host's write could never be followed by a collection.

@@ -12,6 +12,7 @@ mod ftl;
 mod gc;
 mod host;
 mod reliability;
+mod streams;
 
 use flashwise_block::ByteSize;
 use schemars::JsonSchema;
@@ -36,6 +37,7 @@ pub use gc::{
 };
 pub use host::{Arbitration, ArbitrationWeights, DataTransfer, HostConfig, Interface, QueuePriority};
 pub use reliability::ReliabilityConfig;
+pub use streams::{StreamPolicy, StreamsConfig};
 
 /// A whole drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -132,6 +134,7 @@ impl DeviceConfig {
         self.flash.check(page, &checker)?;
         self.ftl.check(self, &checker)?;
         self.check_reclaiming(&checker)?;
+        self.ftl.streams.check(self, &checker)?;
         self.host.check(page, &checker)?;
         self.controller.check(self, &checker)?;
         self.check_size(&checker)?;

@@ -21,6 +21,7 @@
 use crate::config::{EMPTIED_MAX, GcMode, GcTrigger, Mapping};
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
+use crate::ftl::streams::{ByStream, StreamSet};
 use crate::ftl::{Cause, Relocation, Stream};
 
 /// From so many rows on, a victim waits for no other: half a row of padding is less than 1 % of what it frees.
@@ -45,6 +46,8 @@ struct Collection {
     next_row: u32,
     /// Rows being read or moved.
     rows: Vec<Row>,
+    /// Where what is moved of it goes.
+    streams: StreamSet,
     /// What it frees is more than a row: padding one at its end is no loss.
     frees_a_row: bool,
 }
@@ -59,10 +62,10 @@ impl Collection {
 #[derive(Clone, Copy, Debug)]
 struct Emptied {
     block: u32,
-    /// Where its last data went.
-    stream: Stream,
-    /// The generation of the superpage that its last data is in.
-    generation: u64,
+    /// Where its data went.
+    streams: StreamSet,
+    /// The generation of the superpage that the last data of each of these streams is in.
+    generation: ByStream<u64>,
     is_retired: bool,
 }
 
@@ -84,8 +87,8 @@ pub(crate) struct UnitCollector {
     emptied: Vec<Emptied>,
     erasing: Vec<Erasing>,
     /// Generation of the last superpage that moved data went to, by [`Stream`].
-    filled_generation: [u64; Stream::COUNT],
-    /// Generations of such superpages that are not on flash yet; they need not get there in order.
+    filled_generation: ByStream<u64>,
+    /// Streams and generations of such superpages that are not on flash yet; they need not get there in order.
     not_programmed: Vec<(Stream, u64)>,
     /// Superblocks that are retired and wait for being emptied.
     pub(super) failing: Vec<u32>,
@@ -119,7 +122,7 @@ impl SimulatedSsd {
             // Nothing comes any more that could fill the superpage which emptied victims wait for.
             let is_busy = !self.collectors[unit as usize].present.is_empty();
             if !is_busy && self.waiting_for_open_superpage(unit) > 0 {
-                self.pad_moved(unit, self.ftl.stream_of(Cause::Gc));
+                self.pad_awaited(unit);
             }
             return;
         }
@@ -142,6 +145,15 @@ impl SimulatedSsd {
         (0..self.ftl.geometry.units).for_each(|unit| self.collect_if_needed(unit));
         self.flash.settle(self.now_ns, &mut self.events);
         !self.events.is_empty()
+    }
+
+    /// A stream has opened a superblock. Another one may wait for the next, and this one for pages that fill its first
+    /// superpage: whether too few are free is not found out when that is programmed, but now.
+    #[inline]
+    pub(crate) fn collect_where_opened(&mut self) {
+        while let Some(unit) = self.ftl.take_opened() {
+            self.collect_if_needed(unit);
+        }
     }
 
     /// Starts one collection for each superblock that was filled, and one where the host could not go on without.
@@ -197,7 +209,7 @@ impl SimulatedSsd {
             }
             None => {
                 if victims == 0 && waiting > 0 {
-                    self.pad_moved(unit, self.ftl.stream_of(Cause::Gc));
+                    self.pad_awaited(unit);
                 }
                 false
             }
@@ -220,18 +232,21 @@ impl SimulatedSsd {
     pub(super) fn empty(&mut self, unit: u32, victim: u32, cause: Cause) {
         let geometry = self.ftl.geometry;
         let invalid = geometry.slots_per_superblock() - self.ftl.superblocks[victim].valid;
+        let streams = self.ftl.streams_of_victim(cause);
         let collector = &mut self.collectors[unit as usize];
         let rows = collector.spare_rows.pop().unwrap_or_default();
         let frees_a_row = invalid >= geometry.slots;
-        collector.present.push(Collection { victim, cause: Some(cause), next_row: 0, rows, frees_a_row });
+        collector.present.push(Collection { victim, cause: Some(cause), next_row: 0, rows, streams, frees_a_row });
         self.read_victim_ahead(unit, victim);
     }
 
     /// Emptied victims whose last data is in a superpage that is still being filled.
     fn waiting_for_open_superpage(&self, unit: u32) -> usize {
         let waits = |emptied: &&Emptied| {
-            let open = self.ftl.open_superpage_of(unit, emptied.stream);
-            open.is_some_and(|superpage| self.ftl.superpages[superpage].generation == emptied.generation)
+            emptied.streams.into_iter().any(|stream| {
+                let open = self.ftl.open_superpage_of(unit, stream);
+                open.is_some_and(|open| self.ftl.superpages[open].generation == emptied.generation[stream])
+            })
         };
         self.collectors[unit as usize].emptied.iter().filter(waits).count()
     }
@@ -334,16 +349,19 @@ impl SimulatedSsd {
         let Some(at) = collection.rows.iter().position(|r| r.row == row) else { return false };
         let first_slot = collection.rows[at].slot;
         let geometry = self.ftl.geometry;
-        let stream = self.ftl.stream_of(cause);
+        let only = self.ftl.only_stream(cause);
+        let mut streams = StreamSet::EMPTY;
         for slot in first_slot..geometry.slots {
             let from = geometry.first_slot(victim, row) + slot;
-            match self.ftl.relocate(from, cause) {
+            match self.ftl.relocate(from, cause, only) {
                 Relocation::NotValid => {}
                 Relocation::Moved(placement, logical_page) => {
                     self.payload.relocate(from, placement.slot);
-                    let generation = self.ftl.superpages[placement.superpage].generation;
+                    let superpage = &self.ftl.superpages[placement.superpage];
+                    let (stream, generation) = (only.unwrap_or(superpage.stream), superpage.generation);
+                    streams.insert(stream);
                     let collector = &mut self.collectors[unit as usize];
-                    if std::mem::replace(&mut collector.filled_generation[stream as usize], generation) != generation {
+                    if std::mem::replace(&mut collector.filled_generation[stream], generation) != generation {
                         collector.not_programmed.push((stream, generation));
                     }
                     if placement.full {
@@ -353,16 +371,19 @@ impl SimulatedSsd {
                     self.mapping_moved(logical_page);
                 }
                 Relocation::NoRoom => {
-                    if let Some(reading) = self.victim(unit, victim).and_then(|c| c.rows.get_mut(at)) {
-                        reading.slot = slot;
+                    if let Some(collection) = self.victim(unit, victim) {
+                        collection.rows[at].slot = slot;
+                        collection.streams = collection.streams.union(streams);
                     }
-                    self.pad_for_room(unit);
+                    // Moving waits for a free superblock.
+                    self.pad_awaited(unit);
                     return false;
                 }
             }
         }
         if let Some(collection) = self.victim(unit, victim) {
             collection.rows.remove(at);
+            collection.streams = collection.streams.union(streams);
         }
         true
     }
@@ -387,18 +408,18 @@ impl SimulatedSsd {
         let Some(at) = collector.present.iter().position(|c| c.victim == victim) else { return };
         let mut ended = collector.present.remove(at);
         ended.rows.clear();
-        let stream = self.ftl.stream_of(ended.cause());
+        let (streams, cause) = (ended.streams, ended.cause());
         let is_retired = self.ftl.superblocks[victim].is_failing;
         self.ftl.victim_emptied(victim);
-        let generation = collector.filled_generation[stream as usize];
-        collector.emptied.push(Emptied { block: victim, stream, generation, is_retired });
-        let pads = is_retired || stream == Stream::Cold;
-        let many_rows = self.ftl.geometry.rows >= MANY_ROWS && ended.frees_a_row;
+        let generation = collector.filled_generation;
+        collector.emptied.push(Emptied { block: victim, streams, generation, is_retired });
+        let pads = is_retired || cause == Cause::WearLevelling;
+        let many_rows = self.ftl.geometry.rows >= MANY_ROWS * self.ftl.gc_classes() && ended.frees_a_row;
         collector.spare_rows.push(ended.rows);
         self.erase_emptied(unit);
         let may_wait = if many_rows || pads { 1 } else { EMPTIED_MAX };
         if self.waiting_for_open_superpage(unit) >= may_wait {
-            self.pad_moved(unit, stream);
+            streams.for_each(|stream| self.pad_moved(unit, stream));
         }
         self.collect_if_needed(unit);
     }
@@ -410,12 +431,11 @@ impl SimulatedSsd {
         }
     }
 
-    /// Moving waits for a free superblock: emptied victims wait for company no longer.
-    fn pad_for_room(&mut self, unit: u32) {
-        for stream in [Stream::Gc, Stream::Host, Stream::Cold] {
-            if self.collectors[unit as usize].emptied.iter().any(|emptied| emptied.stream == stream)
-                && self.waiting_for_open_superpage(unit) > 0
-            {
+    /// Emptied victims wait for company no longer: what they wait for is programmed as it is.
+    fn pad_awaited(&mut self, unit: u32) {
+        let emptied = self.collectors[unit as usize].emptied.iter();
+        for stream in emptied.fold(StreamSet::EMPTY, |streams, emptied| streams.union(emptied.streams)) {
+            if self.waiting_for_open_superpage(unit) > 0 {
                 self.pad_moved(unit, stream);
             }
         }
@@ -437,7 +457,9 @@ impl SimulatedSsd {
             let collector = &mut self.collectors[unit as usize];
             let waited_for = &collector.not_programmed;
             let is_done = |emptied: &Emptied| {
-                !waited_for.iter().any(|&(stream, n)| stream == emptied.stream && n <= emptied.generation)
+                let waits =
+                    |&(stream, n): &(Stream, u64)| emptied.streams.contains(stream) && n <= emptied.generation[stream];
+                !waited_for.iter().any(waits)
             };
             let Some(at) = collector.emptied.iter().position(is_done) else { return };
             let Emptied { block, is_retired, .. } = collector.emptied.remove(at);

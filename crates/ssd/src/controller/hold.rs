@@ -16,7 +16,6 @@
 
 use crate::config::{GcMode, Mapping};
 use crate::device::SimulatedSsd;
-use crate::ftl::Stream;
 use crate::list::Fifo;
 
 impl SimulatedSsd {
@@ -99,6 +98,6 @@ impl SimulatedSsd {
     /// Whether a superpage holds something of the host's that a flush has to wait for.
     pub(crate) fn flush_waits_for(&self, superpage: u32) -> bool {
         let record = &self.ftl.superpages[superpage];
-        record.stream == Stream::Host && record.has_host_data
+        record.stream.is_host() && record.has_host_data
     }
 }

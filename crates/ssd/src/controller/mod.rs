@@ -40,6 +40,8 @@ pub(crate) struct Active {
     pub(crate) submitted_at: Nanos,
     /// The submission queue that it came from.
     pub(crate) queue: u16,
+    /// The stream that a write names.
+    pub(crate) stream: u16,
     /// When the drive took it, when it had its first effect, and when the flash began to work for it.
     pub(crate) taken_ns: u64,
     pub(crate) ready_ns: u64,
@@ -70,7 +72,7 @@ impl Linked for Active {
 impl Active {
     /// Takes a request into a slot that another one has left.
     pub(crate) fn start(&mut self, request: Request, submitted_at: Nanos) {
-        self.queue = request.queue;
+        (self.queue, self.stream) = (request.queue, request.stream);
         self.request = Some(request);
         self.submitted_at = submitted_at;
         (self.pending, self.finish_ns, self.taken, self.next) = (0, 0, 0, NONE);

@@ -102,7 +102,7 @@ impl SimulatedSsd {
         if self.ftl.geometry.slots != 1 {
             return None;
         }
-        let placement = self.ftl.place(span.logical_page, (0, 1), self.flash.commands_of_die())?;
+        let placement = self.ftl.place(span.logical_page, (0, 1), 0, self.flash.commands_of_die())?;
         let touched = self.sectors.touched(span);
         self.sectors.write(span.logical_page, touched);
         self.ftl.close_superpage(placement.superpage);

@@ -12,7 +12,7 @@ use flashwise_block::Operation;
 use crate::controller::{ByteRange, PageSpan};
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, OpClass, Owner};
-use crate::ftl::{Cause, Location, Placement, Stream};
+use crate::ftl::{Cause, Location, Placement};
 use crate::list::{Fifo, Linked, NONE};
 
 /// A page in the write buffer whose unit has no room for it yet.
@@ -182,7 +182,8 @@ impl SimulatedSsd {
         }
         let charge = self.sectors.written_bytes(touched);
         self.clean_before_write(span.logical_page);
-        if let Some(placement) = self.ftl.place(span.logical_page, nth, self.flash.commands_of_die()) {
+        let hint = self.active[request].stream;
+        if let Some(placement) = self.ftl.place(span.logical_page, nth, hint, self.flash.commands_of_die()) {
             self.take_buffer_room(placement.superpage, charge);
             self.page_placed(request, span, old, placement);
             return true;
@@ -248,7 +249,8 @@ impl SimulatedSsd {
         let nth = (n, range.pages());
         self.clean_before_write(span.logical_page);
         let old = self.ftl.slot_of(span.logical_page);
-        let Some(placement) = self.ftl.place(span.logical_page, nth, self.flash.commands_of_die()) else {
+        let hint = self.active[request].stream;
+        let Some(placement) = self.ftl.place(span.logical_page, nth, hint, self.flash.commands_of_die()) else {
             return false;
         };
         self.buffer.parked_bytes -= u64::from(charge);
@@ -294,7 +296,7 @@ impl SimulatedSsd {
         let bytes = match stream {
             _ if all_moved && self.config.ftl.gc.copy_back => 0,
             // The die gets what was written, and no padding.
-            Stream::Host if !all_moved && self.sectors.are_known() && geometry.dies_per_unit == 1 => {
+            _ if stream.is_host() && !all_moved && self.sectors.are_known() && geometry.dies_per_unit == 1 => {
                 held_bytes.min(geometry.program_bytes_per_die)
             }
             _ => geometry.program_bytes_per_die,
@@ -303,7 +305,7 @@ impl SimulatedSsd {
         for n in 0..geometry.dies_per_unit {
             let owner = Owner::Superpage { superpage };
             let op = FlashOp::new(FlashOpKind::Program, owner, geometry.address(block, row, n), bytes).of_class(class);
-            if stream == Stream::Host {
+            if stream.is_host() {
                 let op = self.flash.prepare(op);
                 self.flash.issue(op, self.now_ns, &mut self.events);
             } else {
@@ -364,7 +366,7 @@ impl SimulatedSsd {
         self.ftl.release_superpage(superpage);
         waiters.drain(..).for_each(|request| self.one_less_pending(request));
         self.ftl.superpages[superpage].waiters = waiters;
-        if stream == Stream::Host {
+        if stream.is_host() {
             self.buffer.used_bytes -= u64::from(held_bytes);
             self.admit_writes();
         }

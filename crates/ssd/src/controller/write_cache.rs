@@ -60,6 +60,8 @@ struct Entry {
     /// Granules that hold data wholly, and at all.
     covered: u16,
     touched: u16,
+    /// The stream that the last write of it named.
+    stream: u16,
     /// It goes on while its data arrives, so that it need not be read from DRAM again.
     arriving: bool,
     /// Room that it takes in the write buffer, bytes.
@@ -329,6 +331,7 @@ impl SimulatedSsd {
             }
         };
         let record = &mut cache.entries[entry];
+        record.stream = self.active[request].stream;
         record.covered |= covers;
         record.touched |= touches;
         if let Some(r) = &self.active[request].request {
@@ -462,7 +465,7 @@ impl SimulatedSsd {
     /// Places a page that leaves the cache; `false` when no unit that may take it has room.
     pub(crate) fn try_to_place_cached(&mut self, entry: u32) -> bool {
         let Some(cache) = &self.write_cache else { return true };
-        let Entry { logical_page, state, nth, touched, .. } = cache.entries[entry];
+        let Entry { logical_page, state, nth, touched, stream, .. } = cache.entries[entry];
         if state == State::Dropped {
             self.release_cached(entry, None);
             return true;
@@ -471,7 +474,7 @@ impl SimulatedSsd {
         let old = self.ftl.slot_of(logical_page);
         let placement = match self.ftl.overwrite_in_buffer(logical_page, nth) {
             Some(placement) => placement,
-            None => match self.ftl.place(logical_page, nth, self.flash.commands_of_die()) {
+            None => match self.ftl.place(logical_page, nth, stream, self.flash.commands_of_die()) {
                 Some(placement) => placement,
                 None => return false,
             },

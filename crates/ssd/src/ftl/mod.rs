@@ -16,6 +16,7 @@ pub(crate) mod prefill;
 pub(crate) mod reciprocal;
 mod reclaim;
 pub(crate) mod sectors;
+pub(crate) mod streams;
 pub(crate) mod superblock;
 pub(crate) mod wear;
 
@@ -31,24 +32,9 @@ use mapping::Mapping;
 use placement::{AnyPlacement, PlacementPolicy};
 pub(crate) use reclaim::Retirement;
 use reclaim::{EarlyRow, Reclaiming, Unit};
+pub(crate) use streams::Stream;
+use streams::{AnyStreams, StreamPolicy};
 use superblock::{BlockState, Superblocks};
-
-/// Which open superblock of a unit data goes to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Stream {
-    /// What the host writes and, where it has none of its own, what is moved.
-    #[default]
-    Host,
-    /// What garbage collection moves.
-    Gc,
-    /// What wear levelling moves.
-    Cold,
-}
-
-impl Stream {
-    /// How many there are.
-    pub(crate) const COUNT: usize = 3;
-}
 
 /// Why a page is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +96,14 @@ pub(crate) struct WritePoint {
     superpage: u32,
 }
 
+impl WritePoint {
+    /// Whether there is room without a free superblock.
+    #[inline]
+    fn is_open(&self) -> bool {
+        self.superpage != NONE || self.block != NONE
+    }
+}
+
 const CLOSED: WritePoint = WritePoint { block: NONE, superpage: NONE };
 
 /// Where a logical page is.
@@ -156,6 +150,7 @@ pub(crate) struct Ftl {
     mapping: Mapping,
     pub(crate) superblocks: Superblocks,
     policy: AnyPolicy,
+    streams: AnyStreams,
     units: Vec<Unit>,
     reclaiming: Reclaiming,
     /// Logical pages that the host has written.
@@ -166,6 +161,8 @@ pub(crate) struct Ftl {
     /// Superpages with host data that are not on flash yet, in no order.
     host_superpages: Vec<u32>,
     placement: AnyPlacement,
+    /// Units in which one of several streams of the host's has opened a superblock and collection has not heard of it.
+    opened: Vec<u32>,
 }
 
 impl Ftl {
@@ -181,6 +178,7 @@ impl Ftl {
             mapping: Mapping::new(logical_pages, geometry.total_slots()),
             superblocks: Superblocks::new(&geometry),
             policy: AnyPolicy::new(config, &geometry),
+            streams: AnyStreams::new(config, &geometry, logical_pages),
             units: (0..geometry.units).map(|_| Unit::new(config, &geometry)).collect(),
             reclaiming: Reclaiming::new(config, &geometry, logical_pages),
             clock: 0,
@@ -189,6 +187,7 @@ impl Ftl {
             generation: 0,
             host_superpages: Vec::new(),
             placement: AnyPlacement::new(config, &geometry),
+            opened: Vec::new(),
         };
         ftl.provide_superblocks(config);
         ftl
@@ -227,24 +226,27 @@ impl Ftl {
     }
 
     /// Finds the host's page a slot; `None` when no unit that may take it has room. `n` is its place in a write of
-    /// `pages` pages, `commands_of_die` the work that each die has.
+    /// `pages` pages, `hint` the stream that the write names, `commands_of_die` the work that each die has.
     pub(crate) fn place(
         &mut self,
         logical_page: u32,
         (n, pages): (u32, u32),
+        hint: u16,
         commands_of_die: &[u32],
     ) -> Option<Placement> {
+        let stream = Stream::host(self.streams.class_of_written(logical_page, hint, self.clock));
         let mut attempt = 0;
         let unit = loop {
             let unit = self.placement.unit(logical_page, attempt, commands_of_die)?;
-            if self.has_room(unit) {
+            if self.has_room(unit, stream) {
                 break unit;
             }
             attempt += 1;
         };
         self.placement.placed(unit, n, pages);
         self.clock += 1;
-        self.append(unit, Stream::Host, logical_page, None)
+        self.streams.written(logical_page, self.clock);
+        self.append(unit, stream, logical_page, None)
     }
 
     /// The unit that is due for a logical page.
@@ -262,7 +264,8 @@ impl Ftl {
         let slot = self.mapping.slot_of(logical_page)?;
         let (block, row) = self.geometry.block_and_row(slot);
         let unit = self.geometry.unit_of(block);
-        let superpage = self.units[unit as usize].points[Stream::Host as usize].superpage;
+        let stream = self.stream_to_overwrite(block)?;
+        let superpage = self.units[unit as usize].points[stream].superpage;
         if superpage == NONE {
             return None;
         }
@@ -270,7 +273,7 @@ impl Ftl {
         if open.block != block || open.row != row {
             return None;
         }
-        if !open.has_host_data && !self.has_room(unit) {
+        if !open.has_host_data && !self.has_room(unit, stream) {
             return None;
         }
         self.superpages[superpage].has_host_data = true;
@@ -278,14 +281,17 @@ impl Ftl {
         Some(Placement { slot, superpage, new_slot: false, full: false })
     }
 
-    /// Moves a page of a victim.
-    pub(crate) fn relocate(&mut self, from: u32, cause: Cause) -> Relocation {
+    /// Moves a page of a victim; `only` is the stream that all of it goes to, if there is but one
+    /// ([`Ftl::only_stream`]).
+    #[inline]
+    pub(crate) fn relocate(&mut self, from: u32, cause: Cause, only: Option<Stream>) -> Relocation {
         let Some(logical_page) = self.mapping.page_in(from) else { return Relocation::NotValid };
-        let unit = self.geometry.unit_of(self.geometry.block_and_row(from).0);
-        let stream = self.stream_of(cause);
+        let block = self.geometry.block_and_row(from).0;
+        let unit = self.geometry.unit_of(block);
+        let stream = only.unwrap_or_else(|| self.stream_of_moved(logical_page, self.superblocks[block].stream));
         match self.append(unit, stream, logical_page, Some(cause)) {
             Some(placement) => Relocation::Moved(placement, logical_page),
-            None => Relocation::NoRoom,
+            None => self.relocate_elsewhere(unit, stream, logical_page, cause),
         }
     }
 
@@ -306,6 +312,18 @@ impl Ftl {
             self.lose_valid_page(old);
         }
         Some(Placement { slot, superpage, new_slot: true, full })
+    }
+
+    /// Puts a moved page where the open superblock of another class of moved pages has room, because none is free for
+    /// its own.
+    #[cold]
+    fn relocate_elsewhere(&mut self, unit: u32, stream: Stream, logical_page: u32, cause: Cause) -> Relocation {
+        let others = self.gc_streams().filter(|&other| other != stream && stream != Stream::COLD);
+        let mut open = others.filter(|&other| self.units[unit as usize].points[other].is_open());
+        match open.next().and_then(|other| self.append(unit, other, logical_page, Some(cause))) {
+            Some(placement) => Relocation::Moved(placement, logical_page),
+            None => Relocation::NoRoom,
+        }
     }
 
     /// Forgets a logical page; gives the slot that held it.
@@ -341,7 +359,7 @@ impl Ftl {
     }
 
     fn point(&mut self, unit: u32, stream: Stream) -> &mut WritePoint {
-        &mut self.units[unit as usize].points[stream as usize]
+        &mut self.units[unit as usize].points[stream]
     }
 
     /// The superpage that a stream fills, opened if need be.
@@ -362,7 +380,7 @@ impl Ftl {
         (record.filled, record.programs_left, record.generation) = (0, 0, self.generation);
         record.held_bytes = 0;
         (record.moved, record.has_host_data, record.has_failed) = ([0; Cause::COUNT], false, false);
-        if stream == Stream::Host {
+        if stream.is_host() {
             record.position = self.host_superpages.len() as u32;
             self.host_superpages.push(superpage);
         }
@@ -375,13 +393,24 @@ impl Ftl {
         let state = &mut self.superblocks[block];
         debug_assert_eq!((state.state, state.valid), (BlockState::Free, 0));
         (state.state, state.allocated_rows, state.programmed_rows) = (BlockState::Open, 0, 0);
+        state.stream = stream;
+        self.streams.opened(block, self.clock);
+        if for_host && self.has_several_host_classes() {
+            self.opened.push(unit);
+        }
         self.point(unit, stream).block = block;
         Some(block)
     }
 
+    /// A unit in which one of several streams of the host's has opened a superblock since the last call.
+    #[inline]
+    pub(crate) fn take_opened(&mut self) -> Option<u32> {
+        self.opened.pop()
+    }
+
     /// The superpage that a stream of a unit has begun to fill.
     pub(crate) fn open_superpage_of(&self, unit: u32, stream: Stream) -> Option<u32> {
-        let superpage = self.units[unit as usize].points[stream as usize].superpage;
+        let superpage = self.units[unit as usize].points[stream].superpage;
         (superpage != NONE).then_some(superpage)
     }
 
@@ -429,7 +458,7 @@ impl Ftl {
         record.live = false;
         let (stream, position) = (record.stream, record.position);
         self.superpages.give_back(superpage);
-        if stream == Stream::Host {
+        if stream.is_host() {
             self.leave_host_superpages(position);
         }
     }

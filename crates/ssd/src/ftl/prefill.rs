@@ -9,12 +9,13 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::placement::PlacementPolicy;
+use super::streams::StreamPolicy;
 use super::superblock::BlockState;
 use super::{Ftl, Stream};
 use crate::list::NONE;
 
-/// The streams whose superblocks are open in steady state.
-const OPEN: [Stream; 2] = [Stream::Host, Stream::Gc];
+/// The streams whose superblocks are open in steady state when the host names none.
+const OPEN: [Stream; 2] = [Stream::HOST, Stream::gc(0)];
 
 /// Where the next page of a unit goes while its steady state is laid out.
 struct Cursor {
@@ -37,36 +38,38 @@ impl Ftl {
         let mut first = 0;
         while first < pages {
             let count = slots.min(pages - first);
-            let Some(unit) = self.unit_with_room(first, &loads) else { return };
+            // What nobody has written is of one class, whatever the policy goes by.
+            let stream = Stream::host(self.streams.class_of_written(first, 0, self.clock));
+            let Some(unit) = self.unit_with_room(first, stream, &loads) else { return };
             (0..count).for_each(|n| self.placement.placed(unit, first + n, pages));
-            let Some((block, row)) = self.take_row(unit) else { return };
+            let Some((block, row)) = self.take_row(unit, stream) else { return };
             let slot = self.geometry.first_slot(block, row);
             self.mapping.map_run(first, slot, count);
             self.superblocks[block].valid += count;
-            self.row_is_on_flash(block, row, Stream::Host);
+            self.row_is_on_flash(block, row, stream);
             first += count;
         }
     }
 
-    fn unit_with_room(&self, logical_page: u32, loads: &[u32]) -> Option<u32> {
+    fn unit_with_room(&self, logical_page: u32, stream: Stream, loads: &[u32]) -> Option<u32> {
         let mut attempt = 0;
         loop {
             let unit = self.placement.unit(logical_page, attempt, loads)?;
-            if self.has_room(unit) {
+            if self.has_room(unit, stream) {
                 return Some(unit);
             }
             attempt += 1;
         }
     }
 
-    /// The next row of the superblock that the host fills in a unit.
-    fn take_row(&mut self, unit: u32) -> Option<(u32, u32)> {
-        let open = self.point(unit, Stream::Host).block;
-        let block = if open == NONE { self.open_superblock(unit, Stream::Host, true)? } else { open };
+    /// The next row of the superblock that a stream of the host's fills in a unit.
+    fn take_row(&mut self, unit: u32, stream: Stream) -> Option<(u32, u32)> {
+        let open = self.point(unit, stream).block;
+        let block = if open == NONE { self.open_superblock(unit, stream, true)? } else { open };
         let row = self.superblocks[block].allocated_rows;
         self.superblocks[block].allocated_rows += 1;
         if row + 1 == self.geometry.rows {
-            self.point(unit, Stream::Host).block = NONE;
+            self.point(unit, stream).block = NONE;
         }
         Some((block, row))
     }
@@ -148,7 +151,7 @@ impl Ftl {
     /// Seals the present superblock and goes on with the next one of a unit.
     fn next_block(&mut self, unit: u32, cursor: &mut Cursor) {
         self.seal_laid_out(cursor);
-        let Some(block) = self.take_free(unit, Stream::Host, false) else { return };
+        let Some(block) = self.take_free(unit, Stream::HOST, false) else { return };
         let valid = cursor.counts[cursor.at];
         (cursor.block, cursor.slot, cursor.needed) = (block, 0, valid);
         cursor.at += 1;
@@ -160,7 +163,7 @@ impl Ftl {
     fn seal_laid_out(&mut self, cursor: &mut Cursor) {
         let block = std::mem::replace(&mut cursor.block, NONE);
         if block != NONE {
-            self.row_is_on_flash(block, self.geometry.rows - 1, Stream::Host);
+            self.row_is_on_flash(block, self.geometry.rows - 1, Stream::HOST);
         }
     }
 

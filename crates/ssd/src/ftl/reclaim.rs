@@ -9,12 +9,14 @@
 //! That a collection can always finish rests on two counts. Before a victim is taken beside others, there is a free
 //! superblock for each of them; and the host may take a free superblock only while one for each victim under way, and
 //! one in any case, stays behind. Where the host and collection fill the same superblock, padding on behalf of a flush
-//! may cost a row of it, so one more stays behind.
+//! may cost a row of it, so one more stays behind. Where moved pages have several classes, a page whose class has no
+//! room goes to another class that has, so that the counts are the same.
 
 use rand::RngExt;
 
 use super::gc::{Choice, Context, Origin, VictimPolicy};
 use super::geometry::Geometry;
+use super::streams::{ByStream, StreamPolicy, StreamSet};
 use super::superblock::BlockState;
 use super::wear::{ColdBlocks, FreeBlocks, UnitWear};
 use super::{CLOSED, Cause, Ftl, Stream, WritePoint};
@@ -33,7 +35,7 @@ pub(super) struct EarlyRow {
 pub(super) struct Unit {
     pub(super) free: FreeBlocks,
     /// Where each [`Stream`] writes.
-    pub(super) points: [WritePoint; Stream::COUNT],
+    pub(super) points: ByStream<WritePoint>,
     wear: UnitWear,
     /// Sealed superblocks by wear; only where cold data is ever moved.
     cold: Option<ColdBlocks>,
@@ -59,7 +61,7 @@ impl Unit {
         let (superblocks, cold) = (geometry.superblocks, config.moves_cold_data());
         Self {
             free: FreeBlocks::new(superblocks, config.ftl.wear_levelling.dynamic, cold),
-            points: [CLOSED; Stream::COUNT],
+            points: ByStream::all(CLOSED),
             wear: UnitWear::new(superblocks),
             cold: cold.then(|| ColdBlocks::new(superblocks)),
             sealed: 0,
@@ -86,6 +88,10 @@ pub(super) struct Reclaiming {
     replaces_at_once: bool,
     /// Moved data goes to the superblock that the host fills.
     shares_open_block: bool,
+    /// Classes of moved pages.
+    gc_classes: u8,
+    /// Classes of the host's pages.
+    host_classes: u8,
     /// Erasures that the superblocks of a unit may be apart; `None` without static wear levelling.
     wear_apart_max: Option<u32>,
     erasures_max: u32,
@@ -107,6 +113,8 @@ impl Reclaiming {
             host_reserve: config.ftl.gc.host_reserve_superblocks.unwrap_or(0),
             replaces_at_once: config.ftl.gc.trigger == GcTrigger::SuperblockFilled,
             shares_open_block,
+            gc_classes: config.ftl.streams.gc_classes() as u8,
+            host_classes: config.ftl.streams.host_classes() as u8,
             wear_apart_max: is_static.then_some(levelling.threshold),
             erasures_max: config.ftl.bad_blocks.erasures_max.unwrap_or(u32::MAX),
             bad_max: u64::from(geometry.superblocks).saturating_sub(needed) as u32,
@@ -146,13 +154,51 @@ impl Ftl {
         }
     }
 
-    /// Where what is moved for a reason goes.
-    pub(crate) fn stream_of(&self, cause: Cause) -> Stream {
+    /// Where everything goes that is moved for a reason; `None` where it is told apart.
+    pub(crate) fn only_stream(&self, cause: Cause) -> Option<Stream> {
         match cause {
-            Cause::WearLevelling => Stream::Cold,
-            _ if self.reclaiming.shares_open_block => Stream::Host,
-            _ => Stream::Gc,
+            Cause::WearLevelling => Some(Stream::COLD),
+            _ if self.reclaiming.shares_open_block => Some(Stream::HOST),
+            _ => (self.reclaiming.gc_classes == 1).then_some(Stream::gc(0)),
         }
+    }
+
+    /// Where a page of a superblock of `from` goes that garbage collection moves.
+    pub(super) fn stream_of_moved(&self, logical_page: u32, from: Stream) -> Stream {
+        Stream::gc(self.streams.class_of_moved(logical_page, from, self.clock))
+    }
+
+    /// The stream of the host's that may be filling a superblock; `None` where none is. With a single one, the superblock
+    /// need not be looked at.
+    #[inline]
+    pub(super) fn stream_to_overwrite(&self, block: u32) -> Option<Stream> {
+        match self.reclaiming.host_classes {
+            1 => Some(Stream::HOST),
+            _ => Some(self.superblocks[block].stream).filter(|stream| stream.is_host()),
+        }
+    }
+
+    /// Whether the host's pages are told apart.
+    pub(super) fn has_several_host_classes(&self) -> bool {
+        self.reclaiming.host_classes > 1
+    }
+
+    /// Where garbage collection moves pages to, class by class.
+    pub(super) fn gc_streams(&self) -> impl Iterator<Item = Stream> + use<> {
+        let shared = self.reclaiming.shares_open_block.then_some(Stream::HOST);
+        let classes = 0..if shared.is_some() { 0 } else { self.reclaiming.gc_classes };
+        shared.into_iter().chain(classes.map(Stream::gc))
+    }
+
+    /// The streams that a victim counts as having data in before any of it is moved: where there is but one that its
+    /// data can go to, that one, so that the victim waits for what others have put there.
+    pub(crate) fn streams_of_victim(&self, cause: Cause) -> StreamSet {
+        self.only_stream(cause).map_or(StreamSet::EMPTY, StreamSet::from)
+    }
+
+    /// Classes of moved pages.
+    pub(crate) fn gc_classes(&self) -> u32 {
+        u32::from(self.reclaiming.gc_classes)
     }
 
     /// Free superblocks that the host leaves to collection.
@@ -161,11 +207,11 @@ impl Ftl {
         self.reclaiming.reserve + more
     }
 
-    /// Whether the host may write to a unit.
-    pub(super) fn has_room(&self, unit: u32) -> bool {
+    /// Whether the host may write to a stream of a unit.
+    #[inline]
+    pub(super) fn has_room(&self, unit: u32, stream: Stream) -> bool {
         let state = &self.units[unit as usize];
-        let point = state.points[Stream::Host as usize];
-        let is_open = point.superpage != NONE || point.block != NONE;
+        let is_open = state.points[stream].is_open();
         let (free, reserve) = (state.free.len(), self.reserve(unit));
         let may_fill = is_open && (!self.reclaiming.shares_open_block || free >= reserve);
         (may_fill || free > reserve) && free >= self.reclaiming.host_reserve && !state.is_held
@@ -201,7 +247,7 @@ impl Ftl {
             return None;
         }
         let free = &mut self.units[unit as usize].free;
-        let index = if stream == Stream::Cold { free.take_most_worn() } else { free.take() }?;
+        let index = if stream == Stream::COLD { free.take_most_worn() } else { free.take() }?;
         Some(unit * self.geometry.superblocks + index)
     }
 
@@ -236,7 +282,7 @@ impl Ftl {
         let state = &mut self.superblocks[block];
         state.state = BlockState::Sealed;
         let (valid, erase_count) = (state.valid, state.erase_count);
-        let origin = if stream == Stream::Host { Origin::Host } else { Origin::Moved };
+        let origin = if stream.is_host() { Origin::Host } else { Origin::Moved };
         let unit = &mut self.units[unit as usize];
         unit.sealed += 1;
         unit.invalid += self.geometry.slots_per_superblock() - valid;
@@ -268,13 +314,18 @@ impl Ftl {
     }
 
     /// Whether collecting can gain a superblock: the invalid pages of sealed ones, and the clean ones that moved data can
-    /// go to, are as many. Without that, pages would be moved round and round.
+    /// go to, whatever its class, are as many. Without that, pages would be moved round and round.
     fn has_something_to_gain(&self, unit: u32) -> bool {
-        let state = &self.units[unit as usize];
-        let WritePoint { block, superpage } = state.points[self.stream_of(Cause::Gc) as usize];
+        let room = self.gc_streams().map(|stream| self.room_of(unit, stream)).min().unwrap_or(0);
+        self.units[unit as usize].invalid + room >= self.geometry.slots_per_superblock()
+    }
+
+    /// Clean slots of a stream's open superblock.
+    fn room_of(&self, unit: u32, stream: Stream) -> u32 {
+        let WritePoint { block, superpage } = self.units[unit as usize].points[stream];
         let open_rows = if block == NONE { 0 } else { self.geometry.rows - self.superblocks[block].allocated_rows };
         let open_slots = if superpage == NONE { 0 } else { self.geometry.slots - self.superpages[superpage].filled };
-        state.invalid + open_rows * self.geometry.slots + open_slots >= self.geometry.slots_per_superblock()
+        open_rows * self.geometry.slots + open_slots
     }
 
     /// The superblock to collect next; `None` when collecting would gain nothing.
@@ -286,6 +337,7 @@ impl Ftl {
         let (superblocks, wear, clock) = (&self.superblocks, &state.wear, self.clock);
         let mut context = Context { superblocks, wear, clock, random: &mut self.random };
         let Choice { block, migrates } = self.policy.take_victim(unit, &mut context)?;
+        self.streams.collected(block, self.superblocks[block].stream, self.clock);
         self.unseal(block, BlockState::Victim);
         let state = &mut self.units[unit as usize];
         state.victims += 1;
@@ -366,8 +418,7 @@ impl Ftl {
     /// Lets no stream write to a superblock any more; gives the superpage that was being filled there.
     fn leave_open_superblock(&mut self, unit: u32, block: u32) -> Option<u32> {
         let points = &mut self.units[unit as usize].points;
-        let of_block = |point: &&mut WritePoint| point.block == block;
-        let point = points.iter_mut().find(of_block)?;
+        let point = points.iter_mut().find(|point| point.block == block)?;
         let superpage = std::mem::replace(point, CLOSED).superpage;
         if superpage == NONE {
             return None;

@@ -7,6 +7,7 @@
 //! ```
 
 use super::geometry::Geometry;
+use super::streams::Stream;
 
 /// The life of a superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub(crate) struct Superblock {
     pub(crate) state: BlockState,
     /// When it is emptied it is not used again.
     pub(crate) is_failing: bool,
+    /// What it was opened for last.
+    pub(crate) stream: Stream,
     /// Valid logical pages in it.
     pub(crate) valid: u32,
     /// Rows whose program command has ended; the rows behind are still in the write buffer.
@@ -47,6 +50,7 @@ impl Superblock {
         Self {
             state: BlockState::Free,
             is_failing: false,
+            stream: Stream::HOST,
             valid: 0,
             programmed_rows: 0,
             allocated_rows: 0,

@@ -31,6 +31,8 @@ struct RunningFlow {
     source: FlowSource,
     /// Its submission queue.
     queue: u16,
+    /// The stream that its writes name, 0 for none.
+    stream: u16,
     /// When it starts, on the drive's clock.
     start_ns: u64,
     /// From when on it issues nothing, on the drive's clock; for closed flows, timed ones end by themselves.
@@ -174,7 +176,16 @@ impl<'a> Driver<'a> {
         let tag = length.0 << FLOW_BITS | index as u64;
         let refused = |reason| SimulationError::Request { flow: flow.name.clone(), reason };
         self.drive
-            .submit(Request { tag, operation, offset, length, fua, queue: flow.queue, buffer: None })
+            .submit(Request {
+                tag,
+                operation,
+                offset,
+                length,
+                fua,
+                queue: flow.queue,
+                stream: flow.stream,
+                buffer: None,
+            })
             .map_err(refused)?;
         flow.record.submitted(self.drive.now().0);
         Ok(())
@@ -225,6 +236,7 @@ impl RunningFlow {
             name: flow.name.clone(),
             source,
             queue,
+            stream: flow.stream,
             start_ns: flow.start_ns,
             stop_ns: flow.duration_ns.unwrap_or(u64::MAX),
             arriving: None,

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 
+#[allow(dead_code, reason = "only a part is needed here")]
 #[path = "mod.rs"]
 mod reference;
 

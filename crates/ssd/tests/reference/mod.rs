@@ -120,6 +120,8 @@ pub struct Block {
     pub erases: u32,
     /// The stream it was opened for.
     pub stream: Stream,
+    /// The class of pages that it was opened for.
+    pub class: usize,
     /// The number of the event by which it was sealed.
     pub sealed_at: u64,
     /// The number of the event by which it was sealed or, after that, lost its last page.
@@ -155,8 +157,9 @@ pub struct Reference {
     map: Vec<Option<(usize, usize)>>,
     /// Erased first, used first.
     free: std::collections::VecDeque<usize>,
-    host_block: Option<usize>,
-    gc_block: Option<usize>,
+    /// The open blocks, class by class.
+    host_blocks: Vec<Option<usize>>,
+    gc_blocks: Vec<Option<usize>>,
     policy: Policy,
     free_threshold: usize,
     single_frontier: bool,
@@ -184,6 +187,7 @@ impl Reference {
             valid: 0,
             erases: 0,
             stream: Stream::Host,
+            class: 0,
             sealed_at: 0,
             changed_at: 0,
             erased_at: 0,
@@ -197,8 +201,8 @@ impl Reference {
             victims: Vec::new(),
             map: vec![None; logical_pages],
             free: (0..blocks).collect(),
-            host_block: None,
-            gc_block: None,
+            host_blocks: vec![None],
+            gc_blocks: vec![None],
             policy,
             free_threshold,
             single_frontier: false,
@@ -214,6 +218,13 @@ impl Reference {
         self
     }
 
+    /// The same with so many classes of pages, each with frontiers of its own; a moved page stays in its class.
+    pub fn with_classes(mut self, classes: usize) -> Self {
+        assert!(self.free_threshold > classes, "moving a victim may take a block for each class");
+        (self.host_blocks, self.gc_blocks) = (vec![None; classes], vec![None; classes]);
+        self
+    }
+
     /// Whether the host and garbage collection write to the same block.
     pub fn has_single_frontier(&self) -> bool {
         self.single_frontier
@@ -221,7 +232,12 @@ impl Reference {
 
     /// The host writes a page.
     pub fn write(&mut self, logical_page: usize) {
-        let block = self.host_frontier();
+        self.write_of(logical_page, 0);
+    }
+
+    /// The host writes a page of a class.
+    pub fn write_of(&mut self, logical_page: usize, class: usize) {
+        let block = self.host_frontier(class);
         self.host_pages += 1;
         self.append(block, logical_page);
     }
@@ -269,13 +285,13 @@ impl Reference {
     }
 
     /// The block that the host writes to, with room for a page.
-    fn host_frontier(&mut self) -> usize {
+    fn host_frontier(&mut self, class: usize) -> usize {
         loop {
-            if let Some(block) = self.host_block {
+            if let Some(block) = self.host_blocks[class] {
                 return block;
             }
             if self.single_frontier {
-                self.open(Stream::Host);
+                self.open(Stream::Host, class);
                 if self.free.len() < self.free_threshold {
                     self.collect();
                 }
@@ -283,28 +299,29 @@ impl Reference {
                 while self.free.len() < self.free_threshold {
                     self.collect();
                 }
-                self.open(Stream::Host);
+                self.open(Stream::Host, class);
             }
         }
     }
 
     /// The block that moved pages are written to, with room for a page.
-    fn gc_frontier(&mut self) -> usize {
+    fn gc_frontier(&mut self, class: usize) -> usize {
         let stream = if self.single_frontier { Stream::Host } else { Stream::Gc };
-        self.frontier(stream).unwrap_or_else(|| self.open(stream))
+        self.frontier(stream, class).unwrap_or_else(|| self.open(stream, class))
     }
 
-    fn frontier(&mut self, stream: Stream) -> &mut Option<usize> {
+    fn frontier(&mut self, stream: Stream, class: usize) -> &mut Option<usize> {
         match stream {
-            Stream::Host => &mut self.host_block,
-            Stream::Gc => &mut self.gc_block,
+            Stream::Host => &mut self.host_blocks[class],
+            Stream::Gc => &mut self.gc_blocks[class],
         }
     }
 
-    fn open(&mut self, stream: Stream) -> usize {
+    fn open(&mut self, stream: Stream, class: usize) -> usize {
         let block = self.free.pop_front().expect("garbage collection keeps blocks free");
         (self.blocks[block].state, self.blocks[block].stream) = (State::Open, stream);
-        *self.frontier(stream) = Some(block);
+        self.blocks[block].class = class;
+        *self.frontier(stream, class) = Some(block);
         block
     }
 
@@ -324,8 +341,8 @@ impl Reference {
         block.valid += 1;
         block.next += 1;
         if block.next == block.pages.len() && block.state == State::Open {
-            let stream = block.stream;
-            *self.frontier(stream) = None;
+            let (stream, class) = (block.stream, block.class);
+            *self.frontier(stream, class) = None;
             self.seal(number);
         }
     }
@@ -390,9 +407,10 @@ impl Reference {
     fn empty(&mut self, victim: usize) {
         assert_eq!(self.blocks[victim].state, State::Sealed);
         self.victims.push(Victim { block: victim, valid: self.blocks[victim].valid });
+        let class = self.blocks[victim].class;
         let pages: Vec<usize> = self.blocks[victim].pages.iter().flatten().copied().collect();
         for logical_page in pages {
-            let block = self.gc_frontier();
+            let block = self.gc_frontier(class);
             self.moved_pages += 1;
             self.append(block, logical_page);
         }

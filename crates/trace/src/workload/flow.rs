@@ -19,6 +19,10 @@ pub struct Flow {
     /// NVMe queue class (weighted round robin with urgent class). Default: high.
     #[serde(default)]
     pub priority: Priority,
+    /// The stream that the flow's writes name (NVMe's Streams directive), for drives that keep streams apart; 0 is none.
+    /// Default: 0.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub stream: u16,
     /// When the flow starts, ns after the workload's start. Default: 0.
     #[serde(default)]
     pub start_ns: u64,
@@ -36,6 +40,12 @@ pub struct Flow {
     /// Requests of a recorded trace; exactly one of `synthetic` and `trace` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceReplay>,
+}
+
+/// Whether a stream is none.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(stream: &u16) -> bool {
+    *stream == 0
 }
 
 impl Flow {

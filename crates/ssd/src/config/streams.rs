@@ -1,0 +1,191 @@
+//! How written data is told apart: the table `[ftl.streams]`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::DeviceConfig;
+use super::check::Checker;
+use super::ftl::Mapping;
+use crate::error::SsdError;
+use crate::ftl::streams::CLASSES_MAX;
+
+/// Which open superblock of its unit a page goes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StreamPolicy {
+    /// A unit has one for what the host writes and, with `separate_open_block`, one for what is moved.
+    #[default]
+    One,
+    /// That of the stream which the request names, of `streams` (NVM Express Base Specification 2.0, section 8.7.3,
+    /// the Streams directive); moved pages stay with their stream.
+    Hint,
+    /// By how long the page's last version lived, and by its age when it is moved: two classes of written and four of
+    /// moved pages (SepBIT; Wang et al., FAST 2022).
+    #[serde(rename = "sepbit")]
+    SepBit,
+    /// Hot pages, which were written often and of late, and cold ones, by four Bloom filters (Park and Du, MSST 2011).
+    BloomFilters,
+}
+
+impl StreamPolicy {
+    /// All policies.
+    pub const ALL: [Self; 4] = [Self::One, Self::Hint, Self::SepBit, Self::BloomFilters];
+}
+
+/// Streams: data that is kept apart because it is overwritten at different rates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StreamsConfig {
+    /// What tells data apart.
+    pub policy: StreamPolicy,
+    /// For `policy = "hint"`: streams of the host, 2 to 16; writes that name none are of stream 0, identifiers beyond
+    /// are taken modulo this.
+    pub streams: u32,
+    /// For `policy = "bloom-filters"`: what the host writes before the oldest of four filters is emptied, as a share of
+    /// the logical pages.
+    pub decay_share: f64,
+}
+
+impl Default for StreamsConfig {
+    fn default() -> Self {
+        Self { policy: StreamPolicy::One, streams: 4, decay_share: 0.5 }
+    }
+}
+
+impl StreamsConfig {
+    /// Open superblocks of a unit for what the host writes.
+    pub fn host_classes(&self) -> u32 {
+        match self.policy {
+            StreamPolicy::One => 1,
+            StreamPolicy::Hint => self.streams,
+            StreamPolicy::SepBit | StreamPolicy::BloomFilters => 2,
+        }
+    }
+
+    /// Open superblocks of a unit for what garbage collection moves, where it has any of its own.
+    pub fn gc_classes(&self) -> u32 {
+        match self.policy {
+            StreamPolicy::One => 1,
+            StreamPolicy::Hint => self.streams,
+            StreamPolicy::SepBit => 4,
+            StreamPolicy::BloomFilters => 2,
+        }
+    }
+
+    /// Open superblocks of a unit beyond the two that a drive has without streams.
+    pub(super) fn more_open(&self) -> u64 {
+        u64::from(self.host_classes()) + u64::from(self.gc_classes()) - 2
+    }
+
+    pub(super) fn check(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let reason = format!("it is between 2 and {CLASSES_MAX}");
+        let possible = (2..=CLASSES_MAX).contains(&self.streams);
+        checker.require("ftl.streams.streams", self.streams, possible, reason)?;
+        let reason = "it is a share, above 0 and at most 16";
+        let possible = self.decay_share > 0.0 && self.decay_share <= 16.0;
+        checker.require("ftl.streams.decay_share", self.decay_share, possible, reason)?;
+        if self.policy == StreamPolicy::One {
+            return Ok(());
+        }
+        let policy = self.name();
+        let by_page = config.ftl.mapping == Mapping::Page;
+        checker.require(
+            "ftl.streams.policy",
+            &policy,
+            by_page,
+            "streams are simulated with mapping = \"page\" alone",
+        )?;
+        let reason = "moved data would mix again what the host's streams keep apart: it needs \
+                      ftl.gc.separate_open_block = true";
+        checker.require("ftl.streams.policy", &policy, config.ftl.gc.separate_open_block, reason)
+    }
+
+    /// Refuses more open superblocks than leave room for the host's data, where fewer would.
+    pub(super) fn check_room(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let (kept, more, blocks) =
+            (config.superblocks_kept(), self.more_open(), u64::from(config.flash.blocks_per_plane));
+        let data = config.capacity_bytes + u64::from(config.translation_pages()) * config.ftl.logical_page_bytes;
+        let superblock = config.superpage_bytes() * u64::from(config.flash.pages_per_block);
+        let fits = |kept: u64| kept < blocks && data <= config.units() * superblock * (blocks - kept);
+        let (key, value) = match self.policy {
+            StreamPolicy::Hint => ("ftl.streams.streams", self.streams.to_string()),
+            _ => ("ftl.streams.policy", self.name()),
+        };
+        let (host, gc) = (self.host_classes(), self.gc_classes());
+        let usable = config.units() * superblock * blocks.saturating_sub(kept);
+        let reason = format!(
+            "each unit has {host} open superblocks for written and {gc} for moved data, {more} more than without \
+             streams; so at most {usable} bytes can be offered: have fewer, lower capacity_bytes to that, or raise \
+             flash.blocks_per_plane"
+        );
+        checker.require(key, value, fits(kept) || !fits(kept - more), reason)
+    }
+
+    /// The policy as it is written in a file.
+    fn name(&self) -> String {
+        match self.policy {
+            StreamPolicy::One => "one",
+            StreamPolicy::Hint => "hint",
+            StreamPolicy::SepBit => "sepbit",
+            StreamPolicy::BloomFilters => "bloom-filters",
+        }
+        .to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn broken(change: impl FnOnce(&mut DeviceConfig)) -> String {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        config.ftl.streams.policy = StreamPolicy::Hint;
+        change(&mut config);
+        config.check("mine.toml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn streams_that_cannot_be_are_told_with_what_would_be_right() {
+        assert!(broken(|c| c.ftl.streams.streams = 17).contains("streams = 17: it is between 2 and 16"));
+        assert!(broken(|c| c.ftl.streams.decay_share = 0.0).contains("above 0"));
+        assert!(broken(|c| c.ftl.gc.separate_open_block = false).contains("needs ftl.gc.separate_open_block = true"));
+        let mut optane = DeviceConfig::preset("intel-optane-905p").unwrap();
+        optane.ftl.streams.policy = StreamPolicy::SepBit;
+        assert!(optane.check("mine.toml").unwrap_err().to_string().contains("mapping = \"page\" alone"));
+    }
+
+    #[test]
+    fn open_superblocks_that_leave_too_little_room_are_told_with_how_much_could_be_offered() {
+        let most = |c: &DeviceConfig| {
+            let superblock = c.superpage_bytes() * u64::from(c.flash.pages_per_block);
+            c.units() * superblock * (u64::from(c.flash.blocks_per_plane) - c.superblocks_kept())
+        };
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        config.controller.write_buffer_bytes = 1 << 30;
+        config.capacity_bytes = most(&config);
+        config.check("mine.toml").unwrap();
+        config.ftl.streams = StreamsConfig { policy: StreamPolicy::Hint, streams: 5, ..StreamsConfig::default() };
+        let error = config.check("mine.toml").unwrap_err().to_string();
+        assert!(error.contains("ftl.streams.streams = 5: each unit has 5 open superblocks"), "{error}");
+        assert!(error.contains(&format!("at most {} bytes", most(&config))), "{error}");
+        config.capacity_bytes = most(&config);
+        config.check("mine.toml").unwrap();
+    }
+
+    #[test]
+    fn the_write_buffer_holds_the_open_superpages_of_every_stream() {
+        let error = broken(|c| (c.ftl.streams.streams, c.controller.write_buffer_bytes) = (16, 2 << 20));
+        assert!(error.contains("controller.write_buffer_bytes") && error.contains("16 of each unit"), "{error}");
+    }
+
+    #[test]
+    fn the_table_is_read_back_as_it_was_written() {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        for policy in StreamPolicy::ALL {
+            config.ftl.streams = StreamsConfig { policy, streams: 2, decay_share: 0.5 };
+            let text = toml::to_string(&config).unwrap();
+            assert!(text.contains(&format!("policy = \"{}\"", config.ftl.streams.name())), "{text}");
+            assert_eq!(toml::from_str::<DeviceConfig>(&text).unwrap(), config);
+        }
+    }
+}

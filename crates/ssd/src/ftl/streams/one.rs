@@ -1,0 +1,18 @@
+//! One: the host's pages are not told apart, nor are the moved ones.
+
+use super::{Stream, StreamPolicy};
+
+/// One class of written and one of moved pages.
+pub(crate) struct One;
+
+impl StreamPolicy for One {
+    #[inline]
+    fn class_of_written(&self, _: u32, _: u16, _: u64) -> u8 {
+        0
+    }
+
+    #[inline]
+    fn class_of_moved(&self, _: u32, _: Stream, _: u64) -> u8 {
+        0
+    }
+}
