@@ -51,6 +51,13 @@ fn a_workload_gives_one_document_with_everything_that_was_measured_and_the_same_
     }
     assert!(document["invariants"].as_array().unwrap().iter().all(|invariant| invariant["holds"] == true));
     assert!(document["process"]["requests_per_s"].as_f64().unwrap() > 0.0);
+    for key in ["reads", "programs", "erases"] {
+        assert!(document["flash"][key].is_u64(), "{key}");
+    }
+    for key in ["executions", "pages_moved"] {
+        assert!(document["gc"][key].is_u64(), "{key}");
+    }
+    assert!(document["flash"]["programs"].as_u64() > Some(0) && document["process"]["peak_memory_bytes"].is_u64());
     for key in ["flows", "flash", "time_series", "write_amplification", "elapsed_ns"] {
         assert_eq!(document[key], again[key], "same seed, same {key}");
     }

@@ -127,20 +127,20 @@ fn check(name: &str, config: &DeviceConfig, result: &Simulation) {
         assert!((programmed - amplification).abs() < 1e-9, "{name}: {programmed}, {amplification}");
         if config.ftl.mapping != Mapping::InPlace {
             // Bytes are counted at the issue of a command, pages when the die takes it: at the end some may still wait.
-            let by_page = (flash.pages_programmed * page) as f64 / flash.bytes_programmed as f64;
+            let by_page = (flash.programs * page) as f64 / flash.bytes_programmed as f64;
             assert!((0.95..=1.0001).contains(&by_page), "{name}: pages hold {by_page} of the bytes programmed");
         }
     }
     assert_eq!(result.gc.pages_moved > 0, result.write_amplification_by_cause.is_some_and(|c| c.gc > 0.0), "{name}");
-    assert!((result.gc.superblocks_erased > 0) == (flash.blocks_erased > 0), "{name}: {flash:?}");
+    assert!((result.gc.superblocks_erased > 0) == (flash.erases > 0), "{name}: {flash:?}");
     let erased: u64 = result.flash_commands.iter().filter(|c| c.class == "erase").map(|c| c.commands).sum();
-    assert_eq!(erased > 0, flash.blocks_erased > 0, "{name}");
+    assert_eq!(erased > 0, flash.erases > 0, "{name}");
     let busy = &result.utilisation;
     assert_eq!(busy.dies.each.len() as u64, u64::from(dies(config)), "{name}");
     assert!(busy.dies.mean > 0.0 && busy.dies.max <= 1.0, "{name}: {:?}", busy.dies);
     assert!(busy.channels.mean > 0.0 && busy.channels.max <= 1.0, "{name}: {:?}", busy.channels);
     let energy = result.flash_energy_mj.unwrap() * 1e6;
-    let arrays = flash.pages_read as f64 + 10.0 * flash.pages_programmed as f64 + 100.0 * flash.blocks_erased as f64;
+    let arrays = flash.reads as f64 + 10.0 * flash.programs as f64 + 100.0 * flash.erases as f64;
     assert!(energy >= arrays, "{name}: {energy} nJ for {arrays} nJ of the arrays");
 }
 
@@ -153,11 +153,11 @@ fn all_workloads(name: &str, config: &DeviceConfig) {
     check(&format!("{name}, random writes"), config, &writes);
     let collects = config.ftl.mapping != Mapping::InPlace;
     assert_eq!(writes.gc.executions > 0, collects, "{name}: {:?}", writes.gc);
-    assert_eq!(writes.flash.blocks_erased > 0, collects, "{name}: {:?}", writes.flash);
+    assert_eq!(writes.flash.erases > 0, collects, "{name}: {:?}", writes.flash);
     assert!(writes.write_amplification.unwrap() >= 0.9, "{name}: {:?}", writes.write_amplification);
     let mix = run(name, config, MIX);
     check(&format!("{name}, mix"), config, &mix);
-    assert!(mix.flash.pages_read > 0 && mix.flash.bytes_read > 0, "{name}: {:?}", mix.flash);
+    assert!(mix.flash.reads > 0 && mix.flash.bytes_read > 0, "{name}: {:?}", mix.flash);
     let sequential = run(name, config, SEQUENTIAL);
     check(&format!("{name}, sequential"), config, &sequential);
     let flow = &sequential.flows[0];

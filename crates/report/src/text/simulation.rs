@@ -125,9 +125,9 @@ pub(crate) fn device_rows(s: &Simulation) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("read by the host", bytes(s.host.bytes_read)),
         ("written by the host", host_writes(s)),
-        ("flash pages read", grouped(s.flash.pages_read)),
-        ("flash pages programmed", grouped(s.flash.pages_programmed)),
-        ("blocks erased", grouped(s.flash.blocks_erased)),
+        ("flash pages read", grouped(s.flash.reads)),
+        ("flash pages programmed", grouped(s.flash.programs)),
+        ("blocks erased", grouped(s.flash.erases)),
         ("garbage collections", collections(s)),
     ];
     rows.push(("channels busy", busy(&s.utilisation.channels)));

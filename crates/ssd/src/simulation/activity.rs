@@ -54,9 +54,9 @@ impl Before {
     pub(super) fn flash_activity(&self, drive: &SimulatedSsd, counters: &FlashCounters) -> FlashActivity {
         let (now, then) = (drive.flash_statistics(), &self.flash);
         FlashActivity {
-            pages_read: now.pages_sensed - then.pages_sensed,
-            pages_programmed: now.pages_programmed - then.pages_programmed,
-            blocks_erased: now.blocks_erased - then.blocks_erased,
+            reads: now.pages_sensed - then.pages_sensed,
+            programs: now.pages_programmed - then.pages_programmed,
+            erases: now.blocks_erased - then.blocks_erased,
             bytes_read: counters.bytes_read.0,
             bytes_programmed: counters.bytes_programmed.0,
             bytes_padded: counters.padding_bytes.0,

@@ -173,11 +173,11 @@ pub struct HostActivity {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlashActivity {
     /// Pages sensed, for the host, for partial pages, and for garbage collection.
-    pub pages_read: u64,
+    pub reads: u64,
     /// Pages programmed.
-    pub pages_programmed: u64,
+    pub programs: u64,
     /// Blocks erased, plane by plane.
-    pub blocks_erased: u64,
+    pub erases: u64,
     /// Bytes moved out of the flash.
     pub bytes_read: u64,
     /// Bytes programmed, padding included.

@@ -139,7 +139,7 @@ fn preconditioning_is_not_in_the_result() {
     assert_eq!((empty.total.requests, full.total.requests), (4000, 4000));
     assert_eq!((empty.unwritten_pages_read, full.unwritten_pages_read), (4000, 0));
     assert_eq!((full.host.bytes_written, full.write_amplification), (0, None));
-    assert!(full.flash.pages_read >= 3900 && empty.flash.pages_read == 0, "{:?}", full.flash);
+    assert!(full.flash.reads >= 3900 && empty.flash.reads == 0, "{:?}", full.flash);
     assert!(full.precondition.bytes_laid_out > 0);
 }
 
