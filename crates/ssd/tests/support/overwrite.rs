@@ -6,12 +6,17 @@
 //! as many as the configuration says. So `fill` can be the fill of the sealed blocks, exactly.
 #![allow(dead_code, reason = "each program uses its own part")]
 
+#[path = "one_plane.rs"]
+mod one_plane;
+
 use std::error::Error;
 
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Request};
-use flashwise_ssd::config::{GcPolicy, Placement, WritePolicy};
+use flashwise_ssd::config::GcPolicy;
 use flashwise_ssd::theory::{self, Policy, Zone};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+pub use one_plane::FREE_BLOCKS;
+use one_plane::{PAGE_BYTES, one_plane};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -37,10 +42,6 @@ pub const SKEWS: [Skew; 4] = [
 
 /// Fills of the sealed blocks that are looked at.
 pub const FILLS: [f64; 7] = [0.5, 0.6, 0.7, 0.8, 0.875, 0.9, 0.95];
-
-const PAGE_BYTES: u64 = 4096;
-/// Erased blocks of the drive at rest.
-pub const FREE_BLOCKS: u32 = 2;
 
 /// What is run.
 #[derive(Clone, Copy, Debug)]
@@ -72,18 +73,9 @@ impl Case {
 
     /// The drive.
     pub fn config(&self) -> Result<DeviceConfig, Box<dyn Error>> {
-        let mut config = DeviceConfig::preset("samsung-960-evo")?;
-        config.capacity_bytes = self.logical_pages() * PAGE_BYTES;
-        (config.host.command_latency_ns, config.host.command_issue_ns) = (0, 0);
-        config.controller.write_policy = WritePolicy::Through;
-        let flash = &mut config.flash;
-        (flash.channels, flash.chips_per_channel, flash.dies_per_chip, flash.planes_per_die) = (1, 1, 1, 1);
-        (flash.blocks_per_plane, flash.pages_per_block) = (self.blocks, self.pages_per_block);
-        (flash.page_bytes, flash.array_time_jitter) = (PAGE_BYTES, 0.0);
-        config.ftl.placement = Placement::Static;
-        let gc = &mut config.ftl.gc;
-        (gc.policy, gc.free_superblocks) = (self.policy, Some(FREE_BLOCKS));
-        gc.separate_open_block = !self.one_frontier;
+        let blocks = (self.blocks, self.pages_per_block);
+        let mut config = one_plane(self.logical_pages(), blocks, self.policy)?;
+        config.ftl.gc.separate_open_block = !self.one_frontier;
         config.check("case")?;
         Ok(config)
     }

@@ -4,20 +4,19 @@
 //! The drive is that of `overwrite.rs`: one plane, whose blocks are its superblocks, at rest between two writes. All
 //! policies have the same logical pages; `fill` is that of the sealed blocks of a drive without streams, from which the
 //! open blocks of the further classes take a little more.
-#![allow(dead_code, reason = "each program uses its own part")]
+
+#[path = "one_plane.rs"]
+mod one_plane;
 
 use std::error::Error;
 
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Request};
-use flashwise_ssd::config::{GcPolicy, Placement, StreamPolicy, StreamsConfig, WritePolicy};
+use flashwise_ssd::config::{GcPolicy, StreamPolicy, StreamsConfig};
 use flashwise_ssd::theory::{self, Policy, Zone};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use one_plane::{FREE_BLOCKS, PAGE_BYTES, one_plane};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
-
-const PAGE_BYTES: u64 = 4096;
-/// Erased blocks of the drive at rest.
-const FREE_BLOCKS: u32 = 2;
 
 /// Which pages are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,16 +57,8 @@ impl Case {
 
     /// The drive.
     pub fn config(&self) -> Result<DeviceConfig, Box<dyn Error>> {
-        let mut config = DeviceConfig::preset("samsung-960-evo")?;
-        config.capacity_bytes = self.logical_pages() * PAGE_BYTES;
-        (config.host.command_latency_ns, config.host.command_issue_ns) = (0, 0);
-        config.controller.write_policy = WritePolicy::Through;
-        let flash = &mut config.flash;
-        (flash.channels, flash.chips_per_channel, flash.dies_per_chip, flash.planes_per_die) = (1, 1, 1, 1);
-        (flash.blocks_per_plane, flash.pages_per_block) = (self.blocks, self.pages_per_block);
-        (flash.page_bytes, flash.array_time_jitter) = (PAGE_BYTES, 0.0);
-        config.ftl.placement = Placement::Static;
-        (config.ftl.gc.policy, config.ftl.gc.free_superblocks) = (self.gc, Some(FREE_BLOCKS));
+        let blocks = (self.blocks, self.pages_per_block);
+        let mut config = one_plane(self.logical_pages(), blocks, self.gc)?;
         config.ftl.streams = StreamsConfig { policy: self.streams, streams: 2, ..StreamsConfig::default() };
         config.check("case")?;
         Ok(config)
