@@ -37,13 +37,9 @@ fn profile(unit: u64, stripe: u64, chunk: u64, hot: (u64, u64), page: u64) -> De
             chunk_bytes: exactly(chunk),
             page_bytes: exactly(page),
             hot_location: exactly(hot),
-            asymmetry_4k: Figure::unknown(),
-            read_concurrency_4k: Figure::unknown(),
-            write_concurrency_4k: Figure::unknown(),
-            asymmetry_8k: Figure::unknown(),
-            read_concurrency_8k: Figure::unknown(),
-            write_concurrency_8k: Figure::unknown(),
+            ..Parameters::default()
         },
+        evidence: Vec::new(),
         curves: Curves::default(),
     }
 }

@@ -168,7 +168,9 @@ pub fn learn(
             device_time_ns: ended.since(started).0,
         },
         parameters: parameters(durable.write_unit, read_back.stripe, &location, page.page, &four, &eight),
+        evidence: Vec::new(),
         curves: Curves {
+            probes: Vec::new(),
             durable_write: durable.curve,
             read_back: read_back.curve,
             location: location.curves.into_iter().chain([page.curve]).collect(),
@@ -197,6 +199,7 @@ fn parameters(
         asymmetry_8k: eight.alpha,
         read_concurrency_8k: eight.read.concurrency,
         write_concurrency_8k: eight.write.concurrency,
+        ..Parameters::default()
     }
 }
 

@@ -35,6 +35,13 @@ pub struct Figure<T> {
     pub verdict: Verdict,
 }
 
+impl<T> Default for Figure<T> {
+    /// Nobody looked.
+    fn default() -> Self {
+        Self { value: None, low: None, high: None, verdict: Verdict::Inconclusive }
+    }
+}
+
 impl<T: Copy> Figure<T> {
     /// A value that the evidence settles.
     pub fn certain(value: T, low: T, high: T) -> Self {

@@ -4,10 +4,12 @@
 //! JSON (`"schema": "flashwise.profile"`) for programs.
 
 mod figure;
+mod parameters;
 mod published;
 mod toml_format;
 
 pub use figure::{Figure, Verdict};
+pub use parameters::{Entry, HotLocation, Parameters, Quantity};
 pub use published::{PublishedDrive, PublishedHotLocation, published_drives};
 pub use toml_format::ProfileError;
 
@@ -35,6 +37,9 @@ pub struct DeviceProfile {
     pub recipe: Recipe,
     /// The figures.
     pub parameters: Parameters,
+    /// How each figure came about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
     /// The curves that the figures were read from.
     #[serde(default)]
     pub curves: Curves,
@@ -72,42 +77,19 @@ pub struct Recipe {
     pub device_time_ns: u64,
 }
 
-/// Where a read is served fastest: at `i · period + offset`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How one figure came about, so that anyone can repeat it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HotLocation {
-    /// Distance from one hot location to the next.
-    pub period_bytes: u64,
-    /// The first one, below `period_bytes`.
-    pub offset_bytes: u64,
-}
-
-/// The figures of a drive.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Parameters {
-    /// Desirable write length: writes of a whole multiple of it waste nothing.
-    pub write_unit_bytes: Figure<u64>,
-    /// The length from which on what is written reads back fastest: the unit in which the drive lays data out.
-    pub stripe_bytes: Figure<u64>,
-    /// Contiguous bytes on one channel.
-    pub chunk_bytes: Figure<u64>,
-    /// The unit that a read cannot split: touching two costs more than touching one.
-    pub page_bytes: Figure<u64>,
-    /// Where chunk-sized reads are served fastest.
-    pub hot_location: Figure<HotLocation>,
-    /// α at 4 KiB: saturated read IOPS ÷ saturated write IOPS.
-    pub asymmetry_4k: Figure<f64>,
-    /// k_r at 4 KiB: reads in flight at which throughput stops growing.
-    pub read_concurrency_4k: Figure<u64>,
-    /// k_w at 4 KiB: writes in flight at which throughput stops growing.
-    pub write_concurrency_4k: Figure<u64>,
-    /// α at 8 KiB.
-    pub asymmetry_8k: Figure<f64>,
-    /// k_r at 8 KiB.
-    pub read_concurrency_8k: Figure<u64>,
-    /// k_w at 8 KiB.
-    pub write_concurrency_8k: Figure<u64>,
+pub struct Evidence {
+    /// Key of the figure in [`Parameters`].
+    pub figure: String,
+    /// What was done to the drive.
+    pub recipe: String,
+    /// What was read off, and why that gives the verdict.
+    pub reason: String,
+    /// Name of the curve in [`Curves::probes`] that it was read from; `None` where another list of [`Curves`] holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curve: Option<String>,
 }
 
 /// A median with its 95 % interval, in nanoseconds.
@@ -138,6 +120,40 @@ pub struct Curves {
     /// Throughput by requests in flight.
     #[serde(default)]
     pub throughput: Vec<ThroughputCurve>,
+    /// What the other probes saw, each with its name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<ProbeCurve>,
+}
+
+/// What one probe saw: something measured over something varied.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeCurve {
+    /// Its name, for [`Evidence::curve`].
+    pub name: String,
+    /// What was varied, with its unit.
+    pub x: String,
+    /// What was measured, with its unit.
+    pub y: String,
+    /// The points.
+    pub points: Vec<ProbePoint>,
+    /// The model that was fitted, as a line through these points; empty where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fit: Vec<(f64, f64)>,
+}
+
+/// One point of a [`ProbeCurve`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProbePoint {
+    /// What was varied.
+    pub x: f64,
+    /// Median of what was measured.
+    pub y: f64,
+    /// Lower end of its 95 % interval.
+    pub low: f64,
+    /// Upper end of its 95 % interval.
+    pub high: f64,
 }
 
 /// One point of the durable-write curve.

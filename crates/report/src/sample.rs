@@ -73,8 +73,16 @@ fn samsung_profile() -> DeviceProfile {
             asymmetry_8k: Figure::certain(1.93, 1.88, 1.97),
             read_concurrency_8k: Figure::certain(32, 32, 48),
             write_concurrency_8k: Figure::unknown(),
+            ..Parameters::default()
         },
+        evidence: vec![Evidence {
+            figure: "write_concurrency_8k".to_owned(),
+            recipe: "random 8 KiB writes, 1 to 256 in flight".to_owned(),
+            reason: "throughput still grew at the largest depth".to_owned(),
+            curve: None,
+        }],
         curves: Curves {
+            probes: Vec::new(),
             durable_write: by_size([118., 118., 119., 126., 139., 164., 316., 622., 1234., 2460.])
                 .map(|(write_bytes, latency_ns)| DurableWritePoint { write_bytes, latency_ns })
                 .collect(),
@@ -113,8 +121,11 @@ fn optane_profile() -> DeviceProfile {
             asymmetry_8k: Figure::certain(1.02, 0.99, 1.04),
             read_concurrency_8k: exactly(4),
             write_concurrency_8k: exactly(4),
+            ..Parameters::default()
         },
+        evidence: Vec::new(),
         curves: Curves {
+            probes: Vec::new(),
             durable_write: by_size([11., 11., 12., 15., 21., 34., 60., 110., 212., 415.])
                 .map(|(write_bytes, latency_ns)| DurableWritePoint { write_bytes, latency_ns })
                 .collect(),

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use flashwise_profile::{DeviceProfile, Verdict};
 use flashwise_report::{profile_page, render_profile};
 use flashwise_tune::Target;
 use flashwise_tune::sqlite::learn_target;
@@ -26,24 +25,5 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
         file.write(profile_page(&profile))?;
     }
     output.print(&profile, |style| render_profile(&profile, style))?;
-    Ok(if is_conclusive(&profile) { ExitCode::SUCCESS } else { ExitCode::from(INCONCLUSIVE) })
-}
-
-/// Whether every figure is told, be it as absent.
-fn is_conclusive(profile: &DeviceProfile) -> bool {
-    let p = &profile.parameters;
-    let verdicts = [
-        p.write_unit_bytes.verdict,
-        p.stripe_bytes.verdict,
-        p.chunk_bytes.verdict,
-        p.page_bytes.verdict,
-        p.hot_location.verdict,
-        p.asymmetry_4k.verdict,
-        p.read_concurrency_4k.verdict,
-        p.write_concurrency_4k.verdict,
-        p.asymmetry_8k.verdict,
-        p.read_concurrency_8k.verdict,
-        p.write_concurrency_8k.verdict,
-    ];
-    !verdicts.contains(&Verdict::Inconclusive)
+    Ok(if profile.is_conclusive() { ExitCode::SUCCESS } else { ExitCode::from(INCONCLUSIVE) })
 }

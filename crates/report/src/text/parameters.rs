@@ -1,6 +1,6 @@
 //! What the drive hides: one row a figure.
 
-use flashwise_profile::{DeviceProfile, Figure, HotLocation, Verdict};
+use flashwise_profile::{DeviceProfile, Entry, HotLocation, Quantity, Verdict};
 
 use super::numbers::{bytes, grouped, time, two_decimals};
 
@@ -13,19 +13,20 @@ pub(crate) struct ParameterRow {
 }
 
 impl ParameterRow {
-    fn new<T: Copy + PartialEq>(name: &'static str, figure: &Figure<T>, show: impl Fn(T) -> String) -> Self {
+    fn new(entry: &Entry) -> Self {
+        let figure = &entry.figure;
         let value = match (figure.verdict, figure.value) {
             (Verdict::Absent, _) => "– (the drive shows none)".to_owned(),
             (_, None) => "?".to_owned(),
-            (Verdict::Certain, Some(value)) => show(value),
-            (Verdict::Inconclusive, Some(value)) => format!("≈ {}", show(value)),
+            (Verdict::Certain, Some(value)) => quantity(value),
+            (Verdict::Inconclusive, Some(value)) => format!("≈ {}", quantity(value)),
         };
         let interval = match (figure.low, figure.high) {
             (Some(low), Some(high)) if low == high => "± 0".to_owned(),
-            (Some(low), Some(high)) => format!("{} … {}", show(low), show(high)),
+            (Some(low), Some(high)) => format!("{} … {}", quantity(low), quantity(high)),
             _ => "–".to_owned(),
         };
-        Self { name, value, interval, verdict: figure.verdict }
+        Self { name: entry.title, value, interval, verdict: figure.verdict }
     }
 
     /// The verdict in a word or two.
@@ -47,22 +48,30 @@ pub(crate) fn location(hot: HotLocation) -> String {
     }
 }
 
-/// All figures of a profile in the order of the rules that use them.
+/// A value of any figure with its unit.
+fn quantity(value: Quantity) -> String {
+    match value {
+        Quantity::Bytes(n) => bytes(n),
+        Quantity::Count(n) => grouped(n),
+        Quantity::Nanos(n) => time(n),
+        Quantity::BytesPerSecond(n) => format!("{}/s", bytes(n)),
+        Quantity::Ratio(x) => two_decimals(x),
+        Quantity::AddressBits(mask) => address_bits(mask),
+        Quantity::Flag(true) => "yes".to_owned(),
+        Quantity::Flag(false) => "no".to_owned(),
+        Quantity::Location(hot) => location(hot),
+    }
+}
+
+/// `12, 13, 17` for a mask.
+fn address_bits(mask: u64) -> String {
+    let bits: Vec<String> = (0..u64::BITS).filter(|bit| mask >> bit & 1 == 1).map(|bit| bit.to_string()).collect();
+    bits.join(", ")
+}
+
+/// The figures of a profile that somebody looked for.
 pub(crate) fn parameter_rows(profile: &DeviceProfile) -> Vec<ParameterRow> {
-    let p = &profile.parameters;
-    vec![
-        ParameterRow::new("write unit", &p.write_unit_bytes, bytes),
-        ParameterRow::new("stripe", &p.stripe_bytes, bytes),
-        ParameterRow::new("chunk", &p.chunk_bytes, bytes),
-        ParameterRow::new("hot locations", &p.hot_location, location),
-        ParameterRow::new("flash page", &p.page_bytes, bytes),
-        ParameterRow::new("asymmetry α, 4 KiB", &p.asymmetry_4k, two_decimals),
-        ParameterRow::new("concurrency k_r, 4 KiB", &p.read_concurrency_4k, grouped),
-        ParameterRow::new("concurrency k_w, 4 KiB", &p.write_concurrency_4k, grouped),
-        ParameterRow::new("asymmetry α, 8 KiB", &p.asymmetry_8k, two_decimals),
-        ParameterRow::new("concurrency k_r, 8 KiB", &p.read_concurrency_8k, grouped),
-        ParameterRow::new("concurrency k_w, 8 KiB", &p.write_concurrency_8k, grouped),
-    ]
+    profile.looked_for().map(|entry| ParameterRow::new(&entry)).collect()
 }
 
 /// What was learned from, in a sentence.

@@ -1,0 +1,198 @@
+//! The figures of a drive: a field each, and one list of them all for whoever shows, scores or counts them.
+//!
+//! Adding a figure is one line in [`parameters!`]; reports, scores and exit codes follow from the list.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{DeviceProfile, Figure, Verdict};
+
+/// Where a read is served fastest: at `i · period + offset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HotLocation {
+    /// Distance from one hot location to the next.
+    pub period_bytes: u64,
+    /// The first one, below `period_bytes`.
+    pub offset_bytes: u64,
+}
+
+/// A value of any figure, with what it counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Quantity {
+    /// A size.
+    Bytes(u64),
+    /// A number of things.
+    Count(u64),
+    /// A time.
+    Nanos(u64),
+    /// A speed.
+    BytesPerSecond(u64),
+    /// A factor or a share.
+    Ratio(f64),
+    /// Bits of a byte address, as a mask.
+    AddressBits(u64),
+    /// Yes or no.
+    Flag(bool),
+    /// A place that repeats.
+    Location(HotLocation),
+}
+
+/// One figure in the common form.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entry {
+    /// The key in the document.
+    pub key: &'static str,
+    /// The name for people.
+    pub title: &'static str,
+    /// What was found.
+    pub figure: Figure<Quantity>,
+}
+
+impl Entry {
+    fn new<T: Copy>(
+        key: &'static str,
+        title: &'static str,
+        figure: &Figure<T>,
+        quantity: impl Fn(T) -> Quantity,
+    ) -> Self {
+        let Figure { value, low, high, verdict } = *figure;
+        let figure =
+            Figure { value: value.map(&quantity), low: low.map(&quantity), high: high.map(&quantity), verdict };
+        Self { key, title, figure }
+    }
+}
+
+macro_rules! parameters {
+    ($($(#[$doc:meta])* $key:ident: $kind:ty, $quantity:ident, $title:literal;)*) => {
+        /// The figures of a drive. One that nobody looked for is inconclusive and has no value.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Parameters {
+            $($(#[$doc])* pub $key: Figure<$kind>,)*
+        }
+
+        impl Parameters {
+            /// Every figure, in the order in which they are shown.
+            pub fn entries(&self) -> Vec<Entry> {
+                vec![$(Entry::new(stringify!($key), $title, &self.$key, Quantity::$quantity),)*]
+            }
+        }
+    };
+}
+
+parameters! {
+    /// Desirable write length: writes of a whole multiple of it waste nothing.
+    write_unit_bytes: u64, Bytes, "write unit";
+    /// The length from which on what is written reads back fastest: the unit in which the drive lays data out.
+    stripe_bytes: u64, Bytes, "stripe";
+    /// Contiguous bytes on one channel.
+    chunk_bytes: u64, Bytes, "chunk";
+    /// Where chunk-sized reads are served fastest.
+    hot_location: HotLocation, Location, "hot locations";
+    /// Whether the hot locations are still there after everything was overwritten in blocks of 4 KiB in random order.
+    hot_location_survives_writes: bool, Flag, "hot after writes";
+    /// The unit that a read cannot split: touching two costs more than touching one.
+    page_bytes: u64, Bytes, "flash page";
+    /// α at 4 KiB: saturated read IOPS ÷ saturated write IOPS.
+    asymmetry_4k: f64, Ratio, "asymmetry α, 4 KiB";
+    /// k_r at 4 KiB: reads in flight at which throughput stops growing.
+    read_concurrency_4k: u64, Count, "concurrency k_r, 4 KiB";
+    /// k_w at 4 KiB: writes in flight at which throughput stops growing.
+    write_concurrency_4k: u64, Count, "concurrency k_w, 4 KiB";
+    /// α at 8 KiB.
+    asymmetry_8k: f64, Ratio, "asymmetry α, 8 KiB";
+    /// k_r at 8 KiB.
+    read_concurrency_8k: u64, Count, "concurrency k_r, 8 KiB";
+    /// k_w at 8 KiB.
+    write_concurrency_8k: u64, Count, "concurrency k_w, 8 KiB";
+    /// Latency of a 4 KiB write ÷ that of a 4 KiB read, one at a time.
+    latency_asymmetry_4k: f64, Ratio, "α by latency, 4 KiB";
+    /// The same at 8 KiB.
+    latency_asymmetry_8k: f64, Ratio, "α by latency, 8 KiB";
+    /// α at 4 KiB once garbage is collected all the time.
+    asymmetry_4k_collecting: f64, Ratio, "α, 4 KiB, collecting";
+    /// α at 8 KiB once garbage is collected all the time.
+    asymmetry_8k_collecting: f64, Ratio, "α, 8 KiB, collecting";
+    /// Latency of a 4 KiB write ÷ that of a 4 KiB read, one at a time, once garbage is collected all the time.
+    latency_asymmetry_4k_collecting: f64, Ratio, "α by latency, 4 KiB, collecting";
+    /// The same at 8 KiB.
+    latency_asymmetry_8k_collecting: f64, Ratio, "α by latency, 8 KiB, collecting";
+    /// Bytes of writes that the drive takes before they are on flash.
+    write_buffer_bytes: u64, Bytes, "write buffer";
+    /// Time of a flush of one block that was just written, beyond that of a flush of nothing.
+    flush_ns: u64, Nanos, "flush";
+    /// Time of a 4 KiB write that is durable at completion, beyond that of one that is not.
+    durable_write_ns: u64, Nanos, "durable write";
+    /// Whether what was acknowledged survives a power cut, as far as the time of flushes shows it.
+    power_loss_protected: bool, Flag, "power-loss protection";
+    /// Bytes of pages read before that the drive still has at hand.
+    read_cache_bytes: u64, Bytes, "read cache";
+    /// Bytes that the drive reads ahead of a sequential reader.
+    read_ahead_bytes: u64, Bytes, "read-ahead";
+    /// Places that serve reads independently of each other.
+    parallel_units: u64, Count, "parallel units";
+    /// Parts of the drive that writes reach by their address alone, and that do not help each other out.
+    internal_volumes: u64, Count, "internal volumes";
+    /// Bits of a byte address that select the volume.
+    internal_volume_bits: u64, AddressBits, "volume bits";
+    /// What is erased at once.
+    superblock_bytes: u64, Bytes, "superblock";
+    /// Flash ÷ addressable bytes − 1.
+    over_provisioning: f64, Ratio, "over-provisioning";
+    /// Bytes overwritten at random after a sequential fill until garbage is first collected.
+    collection_onset_bytes: u64, Bytes, "onset of collection";
+    /// Saturated 4 KiB write IOPS before the onset ÷ those in the steady state.
+    collection_cost: f64, Ratio, "cost of collection";
+    /// Flash bytes programmed ÷ host bytes written in the steady state of uniform random 4 KiB writes.
+    write_amplification_uniform: f64, Ratio, "write amplification, uniform";
+    /// The same where 80 % of the writes go to 20 % of the drive.
+    write_amplification_skewed: f64, Ratio, "write amplification, 80/20";
+    /// Bytes that are taken at the speed of cells with one bit.
+    slc_cache_bytes: u64, Bytes, "SLC cache";
+    /// Sequential write speed in the long run, after every cache.
+    sustained_write_bytes_per_s: u64, BytesPerSecond, "sustained writes";
+    /// Write speed of zeros ÷ that of random bytes; absent where content makes no difference.
+    compression_gain: f64, Ratio, "gain by compression";
+    /// Write speed of repeated blocks ÷ that of blocks that differ; absent where it makes no difference.
+    deduplication_gain: f64, Ratio, "gain by deduplication";
+    /// Write amplification in the steady state ÷ that after half of the drive was trimmed; absent where trim changes
+    /// nothing.
+    trim_gain: f64, Ratio, "gain by trim";
+}
+
+impl DeviceProfile {
+    /// The figures that somebody looked for: they have a value, are absent, or their evidence says what was tried.
+    pub fn looked_for(&self) -> impl Iterator<Item = Entry> {
+        self.parameters.entries().into_iter().filter(|entry| {
+            let told = entry.figure.value.is_some() || entry.figure.verdict == Verdict::Absent;
+            told || self.evidence.iter().any(|evidence| evidence.figure == entry.key)
+        })
+    }
+
+    /// Whether each of these is told, be it as absent.
+    pub fn is_conclusive(&self) -> bool {
+        self.looked_for().all(|entry| entry.figure.verdict != Verdict::Inconclusive)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_that_nobody_looked_for_is_inconclusive() {
+        let nothing: Parameters = toml::from_str("").unwrap();
+        assert!(nothing.entries().iter().all(|entry| entry.figure == Figure::unknown()));
+    }
+
+    #[test]
+    fn every_figure_is_listed_once_under_its_key() {
+        let parameters = Parameters { chunk_bytes: Figure::certain(4096, 4096, 8192), ..Parameters::default() };
+        let document = serde_json::to_value(&parameters).unwrap();
+        let entries = parameters.entries();
+        assert_eq!(document.as_object().unwrap().len(), entries.len());
+        assert!(entries.iter().all(|entry| document.get(entry.key).is_some()));
+        let chunk = entries.iter().find(|entry| entry.key == "chunk_bytes").unwrap();
+        assert_eq!(chunk.figure.high, Some(Quantity::Bytes(8192)));
+    }
+}
