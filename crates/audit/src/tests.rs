@@ -30,7 +30,14 @@ fn profile(unit: u64, stripe: u64, chunk: u64, hot: (u64, u64), page: u64) -> De
             logical_block_bytes: 512,
             clock: Clock::Virtual,
         },
-        recipe: Recipe { seed: 0, region_bytes: 0, bytes_written: 0, bytes_read: 0, device_time_ns: 0 },
+        recipe: Recipe {
+            seed: 0,
+            region_bytes: 0,
+            bytes_written: 0,
+            bytes_read: 0,
+            device_time_ns: 0,
+            probes: Vec::new(),
+        },
         parameters: Parameters {
             write_unit_bytes: exactly(unit),
             stripe_bytes: exactly(stripe),

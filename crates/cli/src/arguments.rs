@@ -156,12 +156,30 @@ pub struct LearnArguments {
     /// Seed of every random choice
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Stop before more than this is written, such as 2g
+    /// Few samples: at most 5 minutes and 1 % of a real drive's capacity; usual on real drives
+    #[arg(long, conflicts_with = "thorough")]
+    pub quick: bool,
+    /// Every sample that narrows an interval; usual on simulated drives
+    #[arg(long)]
+    pub thorough: bool,
+    /// Begin nothing that would write more than this, such as 2g
     #[arg(long, value_name = "SIZE")]
     pub max_write: Option<ByteSize>,
-    /// Write the profile here as TOML, with its curves
+    /// Begin nothing after this time on the drive's clock, such as 5m
+    #[arg(long, value_name = "TIME")]
+    pub time_budget: Option<Nanos>,
+    /// Write the profile here as TOML, with its curves, after each probe
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
+    /// Go on from a profile of this drive: probes that it has finished are left out
+    #[arg(long, value_name = "FILE")]
+    pub resume: Option<PathBuf>,
+    /// Keep every sample as CSV, one file a probe, in this directory
+    #[arg(long, value_name = "DIR")]
+    pub raw: Option<PathBuf>,
+    /// Hold what was learned against what a simulated drive is built of
+    #[arg(long)]
+    pub score: bool,
     /// Write a page with every curve here
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

@@ -1,45 +1,57 @@
 //! Learns what a drive hides, from outside, through a [`BlockDevice`] alone.
 //!
 //! ```text
-//!   probe ──▶ samples ──▶ medians with intervals ──▶ estimate ──▶ the same on resampled data ──▶ verdict
+//!   steps ──▶ requests ──▶ samples ──▶ medians with intervals ──▶ estimate ──▶ the same on resampled data ──▶ verdict
+//!     ▲                                                                                                         │
+//!     └── budget of time and writes, checkpoint after each step ◀──────────── profile so far ◀──────────────────┘
 //! ```
 //!
-//! | figure | probe | estimate |
+//! | step | figures | how |
 //! |---|---|---|
-//! | write unit | durable writes of growing length, one at a time ([`request_size`]) | end of the first flat stretch of the staircase |
-//! | stripe | reads of data written in pieces of growing length ([`request_size`]) | from where on longer pieces read back no faster |
-//! | chunk, hot locations | reads of one length, start moved in small steps ([`location`]) | smallest period of the curve, and its minimum |
-//! | page | reads of two blocks, start moved block by block ([`location`]) | period of the spikes where two pages are touched |
-//! | α, k_r, k_w | random requests, more and more in flight ([`concurrency`]) | plateaus, and where they begin |
+//! | durable writes | write unit | durable writes of growing length: end of the first flat stretch of the staircase |
+//! | reading back | stripe | reads of data written in pieces: from where on longer pieces read back no faster |
+//! | locations | chunk, hot locations | reads with the start moved in small steps: period and minimum of the curve |
+//! | pages | flash page | reads of two blocks moved block by block: period of the spikes |
+//! | write burst | write buffer | writes into an idle drive: the long-run line drawn back to the start |
+//! | throughput | α, k_r, k_w | random requests, more and more in flight: two fitted segments |
+//! | latency, durability | α by latency, flush, durable write, protection | one request at a time |
+//! | hot locations after writes | whether small writes destroy them | the location profile again |
+//! | caches | read cache, read-ahead | reads of what was read, or comes next |
+//! | parallel units | units | pairs of reads that wait for each other |
+//! | internal volumes | volumes and their address bits | random writes with one address bit held |
+//! | content | compression, deduplication | writes by dose of zeros and of repeats |
+//! | collection | onset, cost, WA, superblock, SLC cache, trim | the whole drive, overwritten until steady |
 //!
 //! Points are visited in random order, so that drift cannot look like a trend; medians, never means; every estimate is
 //! repeated on resampled data, which gives its interval. A figure whose estimate does not come out the same nearly every
 //! time is `inconclusive`. A curve that shows nothing is `absent` if it would have shown something, `inconclusive`
-//! otherwise.
+//! otherwise. Features told as present are corrected for the number of tests (Holm). Each figure carries its evidence:
+//! what was done, what was read off.
 //!
 //! Nothing here knows whether the drive is simulated, nor how it is built.
 //!
 //! Source: the request-size and location profiles of Kakaraparthy et al., PVLDB 13(4), 2019; α and k of Papon and
-//! Athanassoulis, DaMoN 2021.
+//! Athanassoulis, DaMoN 2021; volumes of SSDcheck, MICRO 2018; garbage collection after SSD-iq, PVLDB 18(11), 2025. All
+//! of the inference is added; in the sources a person reads the plots.
 //!
 //! # Limits
 //! Periods up to 256 KiB, of pages up to 32 KiB; write units up to 256 KiB; stripes up to 512 KiB, powers of two;
-//! concurrency up to 256. On a drive whose write buffer survives a power cut, durable writes show neither write unit nor
-//! stripe, and what was written before can blur the chunk.
+//! concurrency up to 256; write buffers up to 400 MiB; read-ahead up to 2 MiB. On a drive whose write buffer survives a
+//! power cut, durable writes show neither write unit nor stripe.
 
-pub mod concurrency;
-pub mod location;
+mod findings;
 mod prober;
-pub mod request_size;
+mod probes;
+pub mod score;
 mod stats;
 
-use flashwise_block::{BlockDevice, BlockError, ByteSize, Clock, Progress};
-use flashwise_profile::{
-    Curves, DeviceIdentity, DeviceProfile, Parameters, Recipe, SCHEMA, SCHEMA_VERSION, ThroughputCurve,
-};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, Clock, Nanos, Progress};
+use flashwise_profile::{DeviceIdentity, DeviceProfile, Evidence, Recipe, SCHEMA, SCHEMA_VERSION};
 
-use concurrency::Asymmetry;
+use findings::Findings;
 use prober::Prober;
+pub use prober::RawSample;
+use probes::{STEPS, Step, collection};
 
 /// How to learn.
 #[derive(Clone, Debug)]
@@ -50,18 +62,39 @@ pub struct LearnOptions {
     pub seed: u64,
     /// Bytes of the device to use, from its start on; at most its capacity, at least [`REGION_BYTES_MIN`].
     pub region: ByteSize,
-    /// Stop with an error before more than this is written.
+    /// Begin nothing that would write more than this.
     pub max_write: Option<ByteSize>,
+    /// Begin nothing after this time on the device's clock.
+    pub time_budget: Option<Nanos>,
     /// How many samples.
     pub effort: Effort,
+    /// Which figures.
+    pub scope: Scope,
+    /// Whether the device is a drive as a whole, and not a file on one.
+    pub whole_drive: bool,
+    /// Whether the device may be written to.
+    pub may_write: bool,
+    /// Go on from what this profile has: its finished steps are left out.
+    pub resume: Option<Box<DeviceProfile>>,
+    /// Keep each sample for [`Learned::raw`].
+    pub keep_raw: bool,
+}
+
+/// Which figures are learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// What decides how a database is laid out: lengths, places, α and k.
+    Layout,
+    /// Everything.
+    Complete,
 }
 
 /// How many samples are taken: intervals narrow with their number, and so does the drive's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Some 13 GiB written and 6 GiB read; for simulated drives.
+    /// For simulated drives, and for real ones that may be worn.
     Thorough,
-    /// Some 2 GiB written and 1.4 GiB read; for real drives.
+    /// Some 2 GiB written; for real drives.
     Quick,
 }
 
@@ -79,9 +112,26 @@ impl Effort {
 pub const REGION_BYTES_MIN: ByteSize = ByteSize::mib(64);
 
 impl LearnOptions {
-    /// The usual: a region of 256 MiB, seed 1, no limit on writes, thorough.
+    /// The usual: a region of 256 MiB, seed 1, no limit on writes or time, thorough, what decides the layout.
     pub fn new(target: impl Into<String>) -> Self {
-        Self { target: target.into(), seed: 1, region: ByteSize::mib(256), max_write: None, effort: Effort::Thorough }
+        Self {
+            target: target.into(),
+            seed: 1,
+            region: ByteSize::mib(256),
+            max_write: None,
+            time_budget: None,
+            effort: Effort::Thorough,
+            scope: Scope::Layout,
+            whole_drive: true,
+            may_write: true,
+            resume: None,
+            keep_raw: false,
+        }
+    }
+
+    /// The usual with every figure.
+    pub fn complete(target: impl Into<String>) -> Self {
+        Self { scope: Scope::Complete, ..Self::new(target) }
     }
 }
 
@@ -109,12 +159,35 @@ pub enum LearnError {
         /// What the next request needs.
         next: ByteSize,
     },
+    /// The time is up.
+    #[error("stopped at the end of --time-budget")]
+    TimeBudget,
+    /// The profile to go on from is of something else.
+    #[error("cannot go on from this profile: it is of {theirs}, this is {ours}")]
+    OtherDrive {
+        /// What the profile is of.
+        theirs: String,
+        /// What is learned now.
+        ours: String,
+    },
 }
 
-/// Learns a drive. Overwrites the region.
+/// What came of learning.
+#[derive(Debug)]
+pub struct Learned {
+    /// The figures; those that nobody came to are inconclusive.
+    pub profile: DeviceProfile,
+    /// Why it ended early; `None` at the end of all steps.
+    pub stopped: Option<LearnError>,
+    /// Each sample, where [`LearnOptions::keep_raw`] asks for them.
+    pub raw: Vec<RawSample>,
+}
+
+/// Learns a drive. Overwrites the region, and with [`Scope::Complete`] the drive where the budget allows it.
 ///
 /// # Errors
-/// When the device fails, is too small, the write limit is reached, or `progress` interrupts.
+/// When the device fails, is too small, the profile to go on from is of another drive, or `progress` interrupts. A spent
+/// budget is no error: the figures that it left out are inconclusive.
 ///
 /// # Example
 /// ```no_run
@@ -130,79 +203,178 @@ pub fn learn(
     options: &LearnOptions,
     progress: &mut dyn Progress,
 ) -> Result<DeviceProfile, LearnError> {
+    let learned = learn_step_by_step(device, options, progress, &mut |_| {})?;
+    match learned.stopped {
+        Some(why) => Err(why),
+        None => Ok(learned.profile),
+    }
+}
+
+/// Like [`learn`], with the profile so far handed to `checkpoint` after each step, and kept when the device fails or
+/// `progress` interrupts.
+///
+/// # Errors
+/// Only for what shows before the first step.
+pub fn learn_step_by_step(
+    device: &mut dyn BlockDevice,
+    options: &LearnOptions,
+    progress: &mut dyn Progress,
+    checkpoint: &mut dyn FnMut(&DeviceProfile),
+) -> Result<Learned, LearnError> {
     let info = device.info().clone();
     let region = ByteSize(options.region.min(info.capacity).bytes() >> 20 << 20);
     if region < REGION_BYTES_MIN {
         return Err(LearnError::TooSmall { target: options.target.clone(), available: info.capacity });
     }
-    let started = device.now();
+    let identity = DeviceIdentity {
+        target: options.target.clone(),
+        name: info.name,
+        capacity_bytes: info.capacity.bytes(),
+        logical_block_bytes: info.logical_block.bytes(),
+        clock: info.clock,
+    };
+    let mut session = Session::begin(identity, region, options, device.now())?;
     let mut prober = Prober::new(device, region, options);
-    prober.fill(ByteSize(0), region, progress)?;
-
-    let durable = request_size::probe_durable_writes(&mut prober, progress)?;
-    let read_back = request_size::probe_read_back(&mut prober, progress)?;
-    prober.fill(ByteSize(0), region, progress)?;
-    let location = location::probe_locations(&mut prober, progress)?;
-    let page = location::probe_page(&mut prober, progress)?;
-    let four = concurrency::probe(&mut prober, ByteSize::kib(4), progress)?;
-    let eight = concurrency::probe(&mut prober, ByteSize::kib(8), progress)?;
-
-    let (written, read) = (prober.written(), prober.read_total());
-    let ended = device.now();
-    Ok(DeviceProfile {
-        schema: SCHEMA.to_owned(),
-        schema_version: SCHEMA_VERSION,
-        flashwise_version: env!("CARGO_PKG_VERSION").to_owned(),
-        device: DeviceIdentity {
-            target: options.target.clone(),
-            name: info.name,
-            capacity_bytes: info.capacity.bytes(),
-            logical_block_bytes: info.logical_block.bytes(),
-            clock: info.clock,
-        },
-        recipe: Recipe {
-            seed: options.seed,
-            region_bytes: region.bytes(),
-            bytes_written: written.bytes(),
-            bytes_read: read.bytes(),
-            device_time_ns: ended.since(started).0,
-        },
-        parameters: parameters(durable.write_unit, read_back.stripe, &location, page.page, &four, &eight),
-        evidence: Vec::new(),
-        curves: Curves {
-            probes: Vec::new(),
-            durable_write: durable.curve,
-            read_back: read_back.curve,
-            location: location.curves.into_iter().chain([page.curve]).collect(),
-            throughput: throughput_curves([four, eight]),
-        },
-    })
-}
-
-fn parameters(
-    write_unit: flashwise_profile::Figure<u64>,
-    stripe: flashwise_profile::Figure<u64>,
-    location: &location::Locations,
-    page: flashwise_profile::Figure<u64>,
-    four: &Asymmetry,
-    eight: &Asymmetry,
-) -> Parameters {
-    Parameters {
-        write_unit_bytes: write_unit,
-        stripe_bytes: stripe,
-        chunk_bytes: location.chunk,
-        page_bytes: page,
-        hot_location: location.hot,
-        asymmetry_4k: four.alpha,
-        read_concurrency_4k: four.read.concurrency,
-        write_concurrency_4k: four.write.concurrency,
-        asymmetry_8k: eight.alpha,
-        read_concurrency_8k: eight.read.concurrency,
-        write_concurrency_8k: eight.write.concurrency,
-        ..Parameters::default()
+    let (mut stopped, mut spent, mut raw) = (None, None, Vec::new());
+    for step in STEPS {
+        match session.step(step, options, &mut prober, progress) {
+            Ok(()) => {}
+            Err(why @ (LearnError::WriteLimit { .. } | LearnError::TimeBudget)) => {
+                session.leave_out(step, &why.to_string(), false);
+                spent.get_or_insert(why);
+            }
+            Err(why) => {
+                stopped = Some(why);
+                break;
+            }
+        }
+        raw.extend(prober.take_raw());
+        checkpoint(&session.profile(&prober));
     }
+    if session.done.is_empty() {
+        // A budget that allows nothing is worth an error.
+        stopped = stopped.or(spent);
+    }
+    session.findings.correct_for_many_tests();
+    raw.extend(prober.take_raw());
+    Ok(Learned { profile: session.profile(&prober), stopped, raw })
 }
 
-fn throughput_curves(sizes: [Asymmetry; 2]) -> Vec<ThroughputCurve> {
-    sizes.into_iter().flat_map(|size| [size.read.curve, size.write.curve]).collect()
+/// A profile in the making.
+struct Session {
+    identity: DeviceIdentity,
+    seed: u64,
+    region: ByteSize,
+    findings: Findings,
+    done: Vec<String>,
+    /// What the runs before this one wrote, read and took.
+    before: (u64, u64, u64),
+    started: Nanos,
+}
+
+impl Session {
+    fn begin(
+        identity: DeviceIdentity,
+        region: ByteSize,
+        options: &LearnOptions,
+        started: Nanos,
+    ) -> Result<Self, LearnError> {
+        let mut session = Self {
+            identity,
+            seed: options.seed,
+            region,
+            findings: Findings::default(),
+            done: Vec::new(),
+            before: (0, 0, 0),
+            started,
+        };
+        if let Some(earlier) = &options.resume {
+            session.go_on_from(earlier)?;
+        }
+        Ok(session)
+    }
+
+    fn go_on_from(&mut self, earlier: &DeviceProfile) -> Result<(), LearnError> {
+        let (theirs, ours) = (&earlier.device, &self.identity);
+        if (&theirs.name, theirs.capacity_bytes) != (&ours.name, ours.capacity_bytes) {
+            let say = |device: &DeviceIdentity| format!("{} of {}", device.name, ByteSize(device.capacity_bytes));
+            return Err(LearnError::OtherDrive { theirs: say(theirs), ours: say(ours) });
+        }
+        self.findings.parameters = earlier.parameters.clone();
+        self.findings.evidence.clone_from(&earlier.evidence);
+        self.findings.curves = earlier.curves.clone();
+        self.done.clone_from(&earlier.recipe.probes);
+        let recipe = &earlier.recipe;
+        self.before = (recipe.bytes_written, recipe.bytes_read, recipe.device_time_ns);
+        Ok(())
+    }
+
+    /// Runs one step, unless it is done, not wanted or not allowed.
+    fn step(
+        &mut self,
+        step: &Step,
+        options: &LearnOptions,
+        prober: &mut Prober<'_>,
+        progress: &mut dyn Progress,
+    ) -> Result<(), LearnError> {
+        let wanted = step.layout || options.scope == Scope::Complete;
+        if !wanted || self.done.iter().any(|name| name == step.name) {
+            return Ok(());
+        }
+        if !options.may_write {
+            self.leave_out(step, "the drive may not be written to", true);
+            return Ok(());
+        }
+        if step.whole_drive
+            && let Some(why) = collection::obstacle(prober, options.whole_drive, options.max_write)
+        {
+            self.leave_out(step, &why, options.max_write.is_none());
+            return Ok(());
+        }
+        prober.advance(progress, step.name, 0.0)?;
+        let result = (step.run)(prober, &mut self.findings, progress);
+        if let Err(why) = result {
+            prober.settle();
+            return Err(why);
+        }
+        self.done.push(step.name.to_owned());
+        Ok(())
+    }
+
+    /// Notes of the figures of a step that were not settled why that is so.
+    fn leave_out(&mut self, step: &Step, why: &str, unasked: bool) {
+        for key in step.figures {
+            let told = self.findings.evidence.iter().any(|evidence| evidence.figure == *key);
+            if !told {
+                self.findings.leave_out(key, step.name, why, unasked);
+            }
+        }
+    }
+
+    fn profile(&self, prober: &Prober<'_>) -> DeviceProfile {
+        let (written, read, time) = self.before;
+        let order = |evidence: &Evidence| {
+            let entries = self.findings.parameters.entries();
+            entries.iter().position(|entry| entry.key == evidence.figure)
+        };
+        let mut evidence = self.findings.evidence.clone();
+        evidence.sort_by_key(order);
+        DeviceProfile {
+            schema: SCHEMA.to_owned(),
+            schema_version: SCHEMA_VERSION,
+            flashwise_version: env!("CARGO_PKG_VERSION").to_owned(),
+            device: self.identity.clone(),
+            recipe: Recipe {
+                seed: self.seed,
+                region_bytes: self.region.bytes(),
+                bytes_written: written + prober.written().bytes(),
+                bytes_read: read + prober.read_total().bytes(),
+                device_time_ns: time + prober.now().since(self.started).0,
+                probes: self.done.clone(),
+            },
+            parameters: self.findings.parameters.clone(),
+            evidence,
+            curves: self.findings.curves.clone(),
+        }
+    }
 }

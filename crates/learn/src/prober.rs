@@ -1,6 +1,9 @@
-//! Measured requests to a region of a device, with a count of what they wrote.
+//! Measured requests to a device, with a count of what they wrote, the budget they must keep, and a record of each
+//! sample for whoever wants it.
 
-use flashwise_block::{BlockDevice, BlockError, ByteSize, Nanos, Progress, Request, execute};
+use flashwise_block::{
+    BlockDevice, ByteSize, Completion, DeviceCounters, IoBuffer, Nanos, Operation, Progress, Request, execute,
+};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -10,25 +13,81 @@ use crate::{Effort, LearnError, LearnOptions};
 /// The unit in which the probes divide their region; every layout that can be learned repeats in it.
 pub(crate) const SECTION: ByteSize = ByteSize::mib(1);
 
+/// Where the data of the region came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Region {
+    /// Something else.
+    Scattered,
+    /// One pass of large writes in order.
+    InOrder,
+}
+
+/// One measurement, as it was taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RawSample {
+    /// The probe that took it.
+    pub probe: &'static str,
+    /// What was varied.
+    pub x: f64,
+    /// What was measured.
+    pub y: f64,
+}
+
 /// A device with the region that is probed.
 pub(crate) struct Prober<'a> {
     device: &'a mut dyn BlockDevice,
     region: ByteSize,
+    state: Region,
     max_write: Option<ByteSize>,
+    deadline: Option<Nanos>,
     written: ByteSize,
     read: ByteSize,
+    raw: Option<Vec<RawSample>>,
     pub(crate) random: Pcg64Mcg,
     pub(crate) effort: Effort,
 }
 
 impl<'a> Prober<'a> {
     pub(crate) fn new(device: &'a mut dyn BlockDevice, region: ByteSize, options: &LearnOptions) -> Self {
-        let (max_write, random) = (options.max_write, Pcg64Mcg::seed_from_u64(options.seed));
-        Self { device, region, max_write, written: ByteSize(0), read: ByteSize(0), random, effort: options.effort }
+        let random = Pcg64Mcg::seed_from_u64(options.seed);
+        let deadline = options.time_budget.map(|budget| Nanos(device.now().0.saturating_add(budget.0)));
+        Self {
+            device,
+            region,
+            state: Region::Scattered,
+            max_write: options.max_write,
+            deadline,
+            written: ByteSize(0),
+            read: ByteSize(0),
+            raw: options.keep_raw.then(Vec::new),
+            random,
+            effort: options.effort,
+        }
     }
 
     pub(crate) fn logical_block(&self) -> ByteSize {
         self.device.info().logical_block
+    }
+
+    /// Bytes of the whole device.
+    pub(crate) fn capacity(&self) -> ByteSize {
+        self.device.info().capacity
+    }
+
+    /// Bytes from the start on that the probes of a fresh drive use.
+    pub(crate) fn region(&self) -> ByteSize {
+        self.region
+    }
+
+    /// The largest power of two that the device takes at once, at most one section.
+    pub(crate) fn longest(&self) -> ByteSize {
+        let most = self.device.info().max_transfer.min(SECTION).bytes().max(1);
+        ByteSize(1 << most.ilog2())
+    }
+
+    /// Requests that the device takes at once.
+    pub(crate) fn queue_depth(&self) -> u32 {
+        self.device.info().queue_depth
     }
 
     pub(crate) fn written(&self) -> ByteSize {
@@ -41,6 +100,34 @@ impl<'a> Prober<'a> {
 
     pub(crate) fn now(&self) -> Nanos {
         self.device.now()
+    }
+
+    pub(crate) fn counters(&self) -> DeviceCounters {
+        self.device.counters()
+    }
+
+    /// Keeps one measurement for `--raw`.
+    pub(crate) fn sample(&mut self, probe: &'static str, x: f64, y: f64) {
+        if let Some(raw) = &mut self.raw {
+            raw.push(RawSample { probe, x, y });
+        }
+    }
+
+    /// The measurements kept since the last call.
+    pub(crate) fn take_raw(&mut self) -> Vec<RawSample> {
+        self.raw.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Tells how far a probe is.
+    ///
+    /// # Errors
+    /// When the user or the time budget ends the work.
+    pub(crate) fn advance(&self, progress: &mut dyn Progress, stage: &str, fraction: f64) -> Result<(), LearnError> {
+        progress.advance(stage, fraction)?;
+        match self.deadline {
+            Some(deadline) if self.now() > deadline => Err(LearnError::TimeBudget),
+            _ => Ok(()),
+        }
     }
 
     /// Start of a random section whose `length` bytes lie wholly in the region.
@@ -68,7 +155,18 @@ impl<'a> Prober<'a> {
             return Err(LearnError::WriteLimit { limit, written: self.written, next: length });
         }
         self.written = after;
+        self.state = Region::Scattered;
         Ok(())
+    }
+
+    /// Fails before anything is done where `bytes` more are not allowed.
+    pub(crate) fn afford(&self, bytes: ByteSize) -> Result<(), LearnError> {
+        match self.max_write {
+            Some(limit) if self.written + bytes > limit => {
+                Err(LearnError::WriteLimit { limit, written: self.written, next: bytes })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Latency of one read, nothing else in flight.
@@ -77,46 +175,106 @@ impl<'a> Prober<'a> {
         Ok(execute(self.device, Request::read(offset, length))?.latency())
     }
 
+    /// Latency of two reads submitted together: that of the later one.
+    pub(crate) fn read_pair(&mut self, offsets: [ByteSize; 2], length: ByteSize) -> Result<Nanos, LearnError> {
+        let started = self.now();
+        for offset in offsets {
+            self.submit(Request::read(offset, length))?;
+        }
+        let mut last = started;
+        while let Some(completion) = self.wait()? {
+            last = last.max(completion.completed_at);
+        }
+        Ok(last.since(started))
+    }
+
+    /// Latency of one write that need not be durable, nothing else in flight.
+    pub(crate) fn write(&mut self, offset: ByteSize, length: ByteSize) -> Result<Nanos, LearnError> {
+        self.spend(length)?;
+        Ok(execute(self.device, Request::write(offset, length))?.latency())
+    }
+
     /// Latency of one write that is durable at completion, nothing else in flight.
     pub(crate) fn durable_write(&mut self, offset: ByteSize, length: ByteSize) -> Result<Nanos, LearnError> {
         self.spend(length)?;
         Ok(execute(self.device, Request::write(offset, length).with_fua())?.latency())
     }
 
-    /// Writes `length` bytes from `start` on in order, in large writes, and flushes.
-    pub(crate) fn fill(
-        &mut self,
-        start: ByteSize,
-        length: ByteSize,
-        progress: &mut dyn Progress,
-    ) -> Result<(), LearnError> {
-        let sections = length / SECTION;
+    /// Latency of a flush, nothing else in flight.
+    pub(crate) fn flush_latency(&mut self) -> Result<Nanos, LearnError> {
+        Ok(execute(self.device, Request::flush())?.latency())
+    }
+
+    /// Says that `length` bytes from `offset` on are not needed.
+    pub(crate) fn trim(&mut self, offset: ByteSize, length: ByteSize) -> Result<(), LearnError> {
+        self.state = Region::Scattered;
+        execute(self.device, Request::trim(offset, length))?;
+        Ok(())
+    }
+
+    /// Makes everything durable and lets the drive do what it does in the background.
+    pub(crate) fn rest(&mut self, duration: Nanos) -> Result<(), LearnError> {
+        self.flush()?;
+        Ok(self.device.pause(duration)?)
+    }
+
+    /// Writes the region in order, in large writes, and flushes, unless that is how it was written last.
+    pub(crate) fn fill_region(&mut self, progress: &mut dyn Progress) -> Result<(), LearnError> {
+        if self.state == Region::InOrder {
+            return Ok(());
+        }
+        let (sections, length) = (self.region / SECTION, self.longest());
         for n in 0..sections {
             if n.is_multiple_of(16) {
-                progress.advance("filling the region", n as f64 / sections as f64)?;
+                self.advance(progress, "filling the region", n as f64 / sections as f64)?;
             }
-            self.spend(SECTION)?;
-            execute(self.device, Request::write(start + SECTION * n, SECTION))?;
+            for part in 0..SECTION / length {
+                self.spend(length)?;
+                execute(self.device, Request::write(SECTION * n + length * part, length))?;
+            }
         }
         execute(self.device, Request::flush())?;
+        self.state = Region::InOrder;
         Ok(())
+    }
+
+    /// Overwrites the region in blocks in random order, and flushes.
+    pub(crate) fn scatter_region(&mut self, progress: &mut dyn Progress) -> Result<(), LearnError> {
+        self.fill_region(progress)?;
+        let block = ByteSize::kib(4).max(self.logical_block());
+        let blocks = self.shuffled(0..self.region() / block);
+        for (n, &i) in blocks.iter().enumerate() {
+            if n.is_multiple_of(1000) {
+                self.advance(progress, "overwriting in blocks", n as f64 / blocks.len() as f64)?;
+            }
+            self.write(block * i, block)?;
+        }
+        self.flush()
     }
 
     /// Submits a request without waiting.
     pub(crate) fn submit(&mut self, request: Request) -> Result<(), LearnError> {
         match request.operation {
-            flashwise_block::Operation::Write => self.spend(request.length)?,
-            flashwise_block::Operation::Read => self.read += request.length,
+            Operation::Write => self.spend(request.length)?,
+            Operation::Read => self.read += request.length,
             _ => {}
         }
         Ok(self.device.submit(request)?)
     }
 
-    /// Waits for one completion; `false` when nothing is in flight.
-    pub(crate) fn wait(&mut self) -> Result<bool, LearnError> {
+    /// Submits a write with content.
+    pub(crate) fn submit_content(&mut self, offset: ByteSize, content: IoBuffer) -> Result<(), LearnError> {
+        self.submit(Request::write(offset, ByteSize(0)).with_buffer(content))
+    }
+
+    /// Waits for one completion; `None` when nothing is in flight.
+    pub(crate) fn wait(&mut self) -> Result<Option<Completion>, LearnError> {
         match self.device.wait()? {
-            Some(completion) => completion.result.map(|()| true).map_err(LearnError::Device),
-            None => Ok(false),
+            Some(completion) => {
+                completion.result.clone()?;
+                Ok(Some(completion))
+            }
+            None => Ok(None),
         }
     }
 
@@ -125,9 +283,60 @@ impl<'a> Prober<'a> {
         self.device.outstanding()
     }
 
+    /// Waits for everything in flight, and takes what fails as it comes; for leaving a probe that was stopped.
+    pub(crate) fn settle(&mut self) {
+        while let Ok(Some(_)) = self.device.wait() {}
+    }
+
     /// Makes everything durable.
     pub(crate) fn flush(&mut self) -> Result<(), LearnError> {
-        while self.wait()? {}
-        execute(self.device, Request::flush()).map(drop).map_err(|e: BlockError| e.into())
+        while self.wait()?.is_some() {}
+        execute(self.device, Request::flush())?;
+        Ok(())
     }
+
+    /// Lets `completions` requests complete while `depth` are kept in flight, each at the offset that `place` gives;
+    /// they stay in flight at the end.
+    pub(crate) fn keep_in_flight(
+        &mut self,
+        operation: Operation,
+        length: ByteSize,
+        depth: usize,
+        completions: usize,
+        place: &mut dyn FnMut(&mut Pcg64Mcg) -> ByteSize,
+    ) -> Result<(), LearnError> {
+        for _ in 0..completions {
+            while self.in_flight() < depth {
+                let offset = place(&mut self.random);
+                let request = match operation {
+                    Operation::Write => Request::write(offset, length),
+                    _ => Request::read(offset, length),
+                };
+                self.submit(request)?;
+            }
+            self.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Requests a second of `completions` requests while `depth` are kept in flight.
+    pub(crate) fn rate(
+        &mut self,
+        operation: Operation,
+        length: ByteSize,
+        depth: usize,
+        completions: usize,
+        place: &mut dyn FnMut(&mut Pcg64Mcg) -> ByteSize,
+    ) -> Result<f64, LearnError> {
+        let started = self.now();
+        self.keep_in_flight(operation, length, depth, completions, place)?;
+        let seconds = self.now().since(started).as_secs_f64();
+        Ok(completions as f64 / seconds.max(1e-9))
+    }
+}
+
+/// Random offsets below `bytes`, multiples of `length`.
+pub(crate) fn anywhere(bytes: ByteSize, length: ByteSize) -> impl FnMut(&mut Pcg64Mcg) -> ByteSize {
+    let places = bytes / length;
+    move |random| length * random.random_range(0..places)
 }

@@ -63,6 +63,13 @@ impl<T: Copy> Figure<T> {
         Self { value: None, low: None, high: None, verdict: Verdict::Absent }
     }
 
+    /// Makes a certain figure a best guess.
+    pub fn doubt(&mut self) {
+        if self.verdict == Verdict::Certain {
+            self.verdict = Verdict::Inconclusive;
+        }
+    }
+
     /// The value, where it is certain.
     pub fn known(&self) -> Option<T> {
         (self.verdict == Verdict::Certain).then_some(self.value).flatten()

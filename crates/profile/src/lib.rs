@@ -75,6 +75,9 @@ pub struct Recipe {
     pub bytes_read: u64,
     /// Time that the probes took on the device's clock, ns.
     pub device_time_ns: u64,
+    /// Probes that were run to their end, in order; a run that goes on from this profile leaves them out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<String>,
 }
 
 /// How one figure came about, so that anyone can repeat it.
@@ -87,6 +90,9 @@ pub struct Evidence {
     pub recipe: String,
     /// What was read off, and why that gives the verdict.
     pub reason: String,
+    /// Whether the probe was not begun because this kind of drive is not written so much unasked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left_out: bool,
     /// Name of the curve in [`Curves::probes`] that it was read from; `None` where another list of [`Curves`] holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<String>,

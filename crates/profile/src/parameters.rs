@@ -76,6 +76,14 @@ macro_rules! parameters {
             pub fn entries(&self) -> Vec<Entry> {
                 vec![$(Entry::new(stringify!($key), $title, &self.$key, Quantity::$quantity),)*]
             }
+
+            /// Makes a certain figure a best guess; others and unknown keys are left as they are.
+            pub fn doubt(&mut self, key: &str) {
+                match key {
+                    $(stringify!($key) => self.$key.doubt(),)*
+                    _ => {}
+                }
+            }
         }
     };
 }
@@ -169,9 +177,10 @@ impl DeviceProfile {
         })
     }
 
-    /// Whether each of these is told, be it as absent.
+    /// Whether each of these is told, be it as absent; what was left out for the drive's sake does not count.
     pub fn is_conclusive(&self) -> bool {
-        self.looked_for().all(|entry| entry.figure.verdict != Verdict::Inconclusive)
+        let left_out = |entry: &Entry| self.evidence.iter().any(|e| e.figure == entry.key && e.left_out);
+        self.looked_for().all(|entry| entry.figure.verdict != Verdict::Inconclusive || left_out(&entry))
     }
 }
 

@@ -50,6 +50,7 @@ fn recipe() -> Recipe {
         bytes_written: 14 * GIB,
         bytes_read: 39 * GIB + 400 * MIB,
         device_time_ns: 182_400_000_000,
+        probes: Vec::new(),
     }
 }
 
@@ -79,6 +80,7 @@ fn samsung_profile() -> DeviceProfile {
             figure: "write_concurrency_8k".to_owned(),
             recipe: "random 8 KiB writes, 1 to 256 in flight".to_owned(),
             reason: "throughput still grew at the largest depth".to_owned(),
+            left_out: false,
             curve: None,
         }],
         curves: Curves {

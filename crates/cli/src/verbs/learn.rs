@@ -1,11 +1,17 @@
 //! `flashwise learn`.
 
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
+use flashwise_learn::{Effort, LearnOptions, Learned, RawSample, Scope, learn_step_by_step};
+use flashwise_profile::DeviceProfile;
 use flashwise_report::{profile_page, render_profile};
-use flashwise_tune::Target;
-use flashwise_tune::sqlite::learn_target;
+use flashwise_tune::sqlite::{LEARN_REGION, learn_options};
+use flashwise_tune::{Target, TuneError};
 
+use super::read_profile;
 use crate::arguments::LearnArguments;
 use crate::failure::{Failure, INCONCLUSIVE};
 use crate::files::{Kind, Wanted};
@@ -15,15 +21,92 @@ use crate::progress::Bar;
 /// Learns a drive and shows its profile.
 pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failure> {
     let target = Target::parse(options.target_option.as_ref().unwrap_or(&options.target))?;
-    let profile_file = options.profile.as_deref().map(|path| Wanted::prepare(path, Kind::Profile)).transpose()?;
-    let page_file = options.html.as_deref().map(|path| Wanted::prepare(path, Kind::Page)).transpose()?;
-    let profile = learn_target(&target, options.seed, options.max_write, &mut Bar::new())?;
-    if let Some(file) = profile_file {
-        file.write(&profile.to_toml().map_err(Failure::error)?)?;
+    let files = Files::prepare(options)?;
+    let learned = learn(&target, options, &files)?;
+    files.write(&learned)?;
+    if let Some(why) = learned.stopped {
+        return Err(TuneError::from(why).into());
     }
-    if let Some(file) = page_file {
-        file.write(profile_page(&profile))?;
-    }
+    let profile = learned.profile;
     output.print(&profile, |style| render_profile(&profile, style))?;
     Ok(if profile.is_conclusive() { ExitCode::SUCCESS } else { ExitCode::from(INCONCLUSIVE) })
+}
+
+/// Learns the target; what is known is written to the profile's file after each probe.
+fn learn(target: &Target, options: &LearnArguments, files: &Files) -> Result<Learned, Failure> {
+    let resume = options.resume.as_deref().map(read_profile).transpose()?;
+    let mut device = target.open(options.seed, LEARN_REGION)?;
+    let usual = learn_options(target, options.seed, device.info().clock);
+    let effort = match (options.quick, options.thorough) {
+        (true, _) => Effort::Quick,
+        (_, true) => Effort::Thorough,
+        _ => usual.effort,
+    };
+    let learn_options = LearnOptions {
+        scope: Scope::Complete,
+        effort,
+        max_write: options.max_write,
+        time_budget: options.time_budget,
+        resume: resume.map(Box::new),
+        keep_raw: options.raw.is_some(),
+        ..usual
+    };
+    let mut unwritten = Ok(());
+    let learned = learn_step_by_step(&mut *device, &learn_options, &mut Bar::new(), &mut |profile| {
+        if unwritten.is_ok() {
+            unwritten = files.checkpoint(profile);
+        }
+    });
+    let learned = learned.map_err(TuneError::from)?;
+    unwritten.map(|()| learned)
+}
+
+/// What is to be written.
+struct Files<'a> {
+    profile: Option<Wanted>,
+    page: Option<Wanted>,
+    raw: Option<&'a Path>,
+}
+
+impl<'a> Files<'a> {
+    fn prepare(options: &'a LearnArguments) -> Result<Self, Failure> {
+        let wanted = |path: &Option<std::path::PathBuf>, kind| {
+            path.as_deref().map(|path| Wanted::prepare(path, kind)).transpose()
+        };
+        let (profile, page) = (wanted(&options.profile, Kind::Profile)?, wanted(&options.html, Kind::Page)?);
+        if let Some(directory) = &options.raw {
+            std::fs::create_dir_all(directory).map_err(|e| Failure::file(directory, &e))?;
+        }
+        Ok(Self { profile, page, raw: options.raw.as_deref() })
+    }
+
+    fn checkpoint(&self, profile: &DeviceProfile) -> Result<(), Failure> {
+        match &self.profile {
+            Some(file) => file.write(profile.to_toml().map_err(Failure::error)?),
+            None => Ok(()),
+        }
+    }
+
+    fn write(&self, learned: &Learned) -> Result<(), Failure> {
+        self.checkpoint(&learned.profile)?;
+        if let Some(file) = &self.page {
+            file.write(profile_page(&learned.profile))?;
+        }
+        self.raw.map_or(Ok(()), |directory| write_raw(directory, &learned.raw))
+    }
+}
+
+/// One CSV file a probe: what was varied, what was measured, in the order of measurement.
+fn write_raw(directory: &Path, samples: &[RawSample]) -> Result<(), Failure> {
+    let mut tables: BTreeMap<&str, String> = BTreeMap::new();
+    for sample in samples {
+        let table = tables.entry(sample.probe).or_insert_with(|| "varied,measured\n".to_owned());
+        // Writing to a string does not fail.
+        let _ = writeln!(table, "{},{}", sample.x, sample.y);
+    }
+    for (probe, table) in tables {
+        let path = directory.join(format!("{}.csv", probe.replace(' ', "-")));
+        Wanted::prepare(&path, Kind::Csv("varied"))?.write(table)?;
+    }
+    Ok(())
 }

@@ -18,7 +18,7 @@ pub use workload::KeyValueWorkload;
 use std::path::{Path, PathBuf};
 
 use flashwise_audit::audit;
-use flashwise_block::{ByteSize, Progress};
+use flashwise_block::{ByteSize, Clock, Progress};
 use flashwise_learn::{Effort, LearnOptions, learn};
 use flashwise_profile::DeviceProfile;
 use flashwise_sqlite::Layout;
@@ -49,6 +49,17 @@ pub struct FitOptions {
     pub save_trace: Option<PathBuf>,
 }
 
+/// How a target is learned where nobody asks for more: what decides the layout of a database.
+pub fn learn_options(target: &Target, seed: u64, clock: Clock) -> LearnOptions {
+    LearnOptions {
+        seed,
+        region: LEARN_REGION,
+        effort: Effort::suiting(clock),
+        whole_drive: !matches!(target, Target::Directory(_)),
+        ..LearnOptions::new(target.to_string())
+    }
+}
+
 /// Learns a target.
 ///
 /// # Errors
@@ -60,8 +71,7 @@ pub fn learn_target(
     progress: &mut dyn Progress,
 ) -> Result<DeviceProfile, TuneError> {
     let mut device = target.open(seed, LEARN_REGION)?;
-    let effort = Effort::suiting(device.info().clock);
-    let options = LearnOptions { target: target.to_string(), seed, region: LEARN_REGION, max_write, effort };
+    let options = LearnOptions { max_write, ..learn_options(target, seed, device.info().clock) };
     Ok(learn(&mut *device, &options, progress)?)
 }
 

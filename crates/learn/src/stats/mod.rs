@@ -1,18 +1,32 @@
-//! Medians, their intervals, and whether a curve repeats itself.
+//! Medians, their intervals, and what can be read off curves of them.
+//!
+//! | file | question | method |
+//! |---|---|---|
+//! | `mod.rs` | how sure is an estimate? | the same estimate on resampled data |
+//! | `period.rs` | does a curve repeat itself? | share of variance that the phase explains, against permutations |
+//! | `knee.rs` | where does throughput stop growing? | two-segment fit |
+//! | `pelt.rs` | where does a series change its level? | PELT with absolute deviations |
+//! | `rank.rs` | is one sample larger than another? | Mann–Whitney, Cliff's δ |
+//! | `steady.rs` | has a series settled? | SNIA's rule |
+//! | `holm.rs` | which of many findings are chance? | Holm's correction |
+
+pub(crate) mod holm;
+pub(crate) mod knee;
+pub(crate) mod pelt;
+mod period;
+pub(crate) mod rank;
+pub(crate) mod steady;
+
+pub(crate) use period::{best_period, fold, period_test};
 
 use flashwise_profile::{Figure, MedianNs};
 use rand::RngExt;
-use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 
 /// Share of resampled estimates that must agree before a figure is certain.
 const AGREEMENT: f64 = 0.95;
 /// How often an estimate is repeated on resampled data.
 const RESAMPLES: usize = 200;
-/// How often a curve is shuffled to see what chance makes of it.
-const PERMUTATIONS: usize = 500;
-/// A period is real if chance does as well in less than this share of the permutations.
-const CHANCE: f64 = 0.01;
 
 /// The samples of one point, sorted.
 #[derive(Clone, Debug, Default)]
@@ -110,92 +124,11 @@ pub(crate) fn figure<T: Copy + PartialOrd>(
     }
 }
 
-/// How well a curve repeats with a period: adjusted share of its variance that the phase explains.
-fn explained(curve: &[f64], period: usize) -> f64 {
-    let n = curve.len() / period * period;
-    let curve = &curve[..n];
-    let mean = curve.iter().sum::<f64>() / n as f64;
-    let total: f64 = curve.iter().map(|y| (y - mean).powi(2)).sum();
-    let folded = fold(curve, period);
-    let within: f64 = curve.iter().enumerate().map(|(i, y)| (y - folded[i % period]).powi(2)).sum();
-    if total <= f64::EPSILON * mean * mean {
-        return 0.0;
-    }
-    1.0 - (within / (n - period) as f64) / (total / (n - 1) as f64)
-}
-
-/// Mean of a curve of medians at each phase of a period.
-pub(crate) fn fold(curve: &[f64], period: usize) -> Vec<f64> {
-    let cycles = curve.len() / period;
-    (0..period)
-        .map(|phase| (0..cycles).map(|cycle| curve[cycle * period + phase]).sum::<f64>() / cycles as f64)
-        .collect()
-}
-
-/// Whole cycles that a curve must hold before it can be said to repeat.
-const CYCLES: usize = 4;
-
-/// The periods that a curve of `points` can show.
-fn candidates(points: usize) -> std::ops::RangeInclusive<usize> {
-    2..=points / CYCLES
-}
-
-/// A period explains nearly as much as the best one if it falls short by at most this share: its multiples do as well.
-const NEARLY: f64 = 0.1;
-
-/// The smallest period that explains nearly as much of a curve as the best one, with what it explains.
-pub(crate) fn best_period(curve: &[f64]) -> (usize, f64) {
-    let scores: Vec<(usize, f64)> = candidates(curve.len()).map(|p| (p, explained(curve, p))).collect();
-    let best = scores.iter().map(|s| s.1).fold(f64::MIN, f64::max);
-    scores.into_iter().find(|s| s.1 >= best - NEARLY * best.abs()).unwrap_or((curve.len(), 0.0))
-}
-
-/// A curve repeats only if its period explains at least this share of its variance.
-const EXPLAINED: f64 = 0.5;
-
-/// Whether a curve does not repeat: its best period explains little, or chance does as well.
-pub(crate) fn period_is_chance(curve: &[f64], random: &mut Pcg64Mcg) -> bool {
-    let (_, observed) = best_period(curve);
-    if observed < EXPLAINED {
-        return true;
-    }
-    let mut shuffled = curve.to_vec();
-    let as_good = (0..PERMUTATIONS)
-        .filter(|_| {
-            shuffled.shuffle(random);
-            candidates(curve.len()).map(|p| explained(&shuffled, p)).fold(f64::MIN, f64::max) >= observed
-        })
-        .count();
-    as_good as f64 >= CHANCE * PERMUTATIONS as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
     use rand::SeedableRng;
-
-    fn noisy(period: usize, points: usize, signal: f64, seed: u64) -> Vec<f64> {
-        let mut random = Pcg64Mcg::seed_from_u64(seed);
-        let wave = |i: usize| if i.is_multiple_of(period) { -signal } else { 0.0 };
-        (0..points).map(|i| 100.0 + wave(i) + random.random_range(-1.0..1.0)).collect()
-    }
-
-    #[test]
-    fn a_period_is_found_in_noise_and_not_its_multiples() {
-        for period in [2, 3, 4, 8, 16] {
-            let curve = noisy(period, 64, 5.0, period as u64);
-            assert_eq!(best_period(&curve).0, period);
-            assert!(!period_is_chance(&curve, &mut Pcg64Mcg::seed_from_u64(1)));
-        }
-    }
-
-    #[test]
-    fn noise_alone_is_taken_for_a_period_in_about_one_case_of_a_hundred() {
-        let mut random = Pcg64Mcg::seed_from_u64(5);
-        let alarms = (0..100).filter(|&seed| !period_is_chance(&noisy(7, 64, 0.0, seed), &mut random)).count();
-        assert!(alarms <= 4, "{alarms} false alarms in 100");
-    }
 
     #[test]
     fn an_estimate_that_resampling_changes_is_inconclusive() {

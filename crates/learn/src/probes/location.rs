@@ -12,11 +12,12 @@
 //! published description. Added: all of the inference; in both sources a person reads the plot.
 
 use flashwise_block::{ByteSize, Progress};
-use flashwise_profile::{Figure, HotLocation, LocationCurve, MedianNs};
+use flashwise_profile::{Figure, HotLocation, LocationCurve, MedianNs, ProbeCurve, ProbePoint, Verdict};
 
 use crate::LearnError;
+use crate::findings::{Because, Findings, settled};
 use crate::prober::Prober;
-use crate::stats::{Samples, best_period, figure, fold, median, period_is_chance, standard_error};
+use crate::stats::{Samples, best_period, figure, fold, median, period_test, standard_error};
 
 /// A family of reads: one length, starts at all multiples of `step` below `window`.
 #[derive(Clone, Copy)]
@@ -53,6 +54,15 @@ impl Sweep {
     }
 }
 
+/// How much the place matters.
+#[derive(Clone, Copy)]
+struct Effect {
+    /// Share of the latency.
+    share: f64,
+    /// Probability that chance does as well.
+    p: f64,
+}
+
 /// The samples of one sweep.
 struct Swept {
     sweep: Sweep,
@@ -72,13 +82,14 @@ impl Swept {
         }
     }
 
-    /// Difference of the best and the worst phase of the curve's best period, as a share of the latency; `None` where
-    /// chance does as well, or it is too small to matter.
-    fn effect(&self, random: &mut rand_pcg::Pcg64Mcg) -> Option<f64> {
+    /// Difference of the best and the worst phase of the curve's best period, as a share of the latency, with the
+    /// probability that chance does as well; `None` where that is likely, or the difference is too small to matter.
+    fn effect(&self, random: &mut rand_pcg::Pcg64Mcg) -> Option<Effect> {
         let medians = Self::medians(&self.points);
         let (period, _) = best_period(&medians);
-        let effect = relative_range(&fold(&medians, period));
-        (effect >= self.sweep.smallest_effect && !period_is_chance(&medians, random)).then_some(effect)
+        let share = relative_range(&fold(&medians, period));
+        let p = period_test(&medians, random)?;
+        (share >= self.sweep.smallest_effect).then_some(Effect { share, p })
     }
 
     /// Whether a period of the smallest effect that counts would have stood out from the noise.
@@ -109,7 +120,7 @@ fn measure(
     let mut samples = vec![Vec::with_capacity(sweep.reads_a_start); starts];
     for (n, &start) in visits.iter().enumerate() {
         if n.is_multiple_of(200) {
-            progress.advance(stage, n as f64 / visits.len() as f64)?;
+            prober.advance(progress, stage, n as f64 / visits.len() as f64)?;
         }
         let base = prober.random_section(sweep.window + sweep.read);
         let latency = prober.read(base + sweep.step * start as u64, sweep.read)?;
@@ -118,44 +129,112 @@ fn measure(
     Ok(Swept { sweep, points: samples.into_iter().map(Samples::new).collect() })
 }
 
-/// Chunk, hot locations, and the curves.
-pub struct Locations {
-    /// Every curve measured.
-    pub curves: Vec<LocationCurve>,
-    /// Contiguous bytes on one channel.
-    pub chunk: Figure<u64>,
-    /// Where reads are fastest.
-    pub hot: Figure<HotLocation>,
-}
-
 /// Measures the location profiles and reads chunk and hot locations from the one that shows most.
-pub(crate) fn probe_locations(prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Result<Locations, LearnError> {
+pub(crate) fn probe_locations(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    prober.fill_region(progress)?;
     let mut sweeps = Vec::new();
     for read in COARSE_READS {
         sweeps.push(measure(prober, coarse(read), &format!("location profile, {read}"), progress)?);
     }
-    let effects: Vec<Option<f64>> = sweeps.iter().map(|swept| swept.effect(&mut prober.random)).collect();
-    let strongest = (0..sweeps.len())
-        .filter(|&i| effects[i].is_some())
-        .max_by(|&a, &b| effects[a].partial_cmp(&effects[b]).unwrap_or(std::cmp::Ordering::Equal));
-    if let Some(i) = strongest {
-        let chunk = read_off_chunk(&sweeps[i], prober);
-        let chunk_long = chunk_long_sweep(chunk, &mut sweeps, prober, progress)?;
-        let hot = read_off_hot(&sweeps[chunk_long.unwrap_or(i)], chunk, prober);
-        return Ok(Locations { curves: sweeps.iter().map(Swept::curve).collect(), chunk, hot });
+    let mut effects: Vec<Option<Effect>> = sweeps.iter().map(|swept| swept.effect(&mut prober.random)).collect();
+    let mut would_show = true;
+    if effects.iter().all(Option::is_none) {
+        let fine = measure(prober, fine(prober.logical_block()), "location profile, block by block", progress)?;
+        would_show = fine.would_show();
+        effects.push(fine.effect(&mut prober.random));
+        sweeps.push(fine);
     }
-    let fine = measure(prober, fine(prober.logical_block()), "location profile, block by block", progress)?;
-    let seen = fine.effect(&mut prober.random).is_some();
-    let (chunk, hot) = if seen {
-        let chunk = read_off_chunk(&fine, prober);
-        (chunk, read_off_hot(&fine, chunk, prober))
-    } else if fine.would_show() {
-        (Figure::absent(), Figure::absent())
-    } else {
-        (Figure::unknown(), Figure::unknown())
+    let share = |i: usize| effects[i].map_or(0.0, |effect| effect.share);
+    let strongest = (0..sweeps.len()).max_by(|&a, &b| share(a).total_cmp(&share(b)));
+    let p = &mut findings.parameters;
+    match strongest.and_then(|i| effects[i].map(|effect| (i, effect))) {
+        Some((i, effect)) => {
+            p.chunk_bytes = read_off_chunk(&sweeps[i], prober);
+            let long = if sweeps[i].sweep.step >= ByteSize::kib(4) {
+                chunk_long_sweep(p.chunk_bytes, &mut sweeps, prober, progress)?
+            } else {
+                None
+            };
+            p.hot_location = read_off_hot(&sweeps[long.unwrap_or(i)], p.chunk_bytes, prober);
+            findings.present_unless_chance("chunk_bytes", effect.p);
+        }
+        None if would_show => (p.chunk_bytes, p.hot_location) = (Figure::absent(), Figure::absent()),
+        None => (p.chunk_bytes, p.hot_location) = (Figure::unknown(), Figure::unknown()),
+    }
+    findings.curves.location = sweeps.iter().map(Swept::curve).collect();
+    let recipe = "reads of 4 to 128 KiB, start moved in steps of 4 KiB (or one block) from random aligned bases, in \
+                  random order";
+    let reason = match strongest.and_then(|i| effects[i]) {
+        Some(effect) => format!("the curve repeats, and its phases differ by {:.1} %", effect.share * 100.0),
+        None => "no curve repeats".to_owned(),
     };
-    sweeps.push(fine);
-    Ok(Locations { curves: sweeps.iter().map(Swept::curve).collect(), chunk, hot })
+    for key in ["chunk_bytes", "hot_location"] {
+        findings.because(key, Because { recipe, reason: reason.clone(), curve: None });
+    }
+    Ok(())
+}
+
+/// Whether the hot locations are still there after everything was overwritten in blocks in random order.
+pub(crate) fn probe_survival(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    let recipe = "the region is overwritten in 4 KiB writes in random order, then the location profile of the chunk is \
+                  taken again";
+    let p = &findings.parameters;
+    let (chunk, hot, verdict) = (p.chunk_bytes.known(), p.hot_location.known(), p.hot_location.verdict);
+    let (figure, reason) = match (chunk, hot) {
+        _ if verdict == Verdict::Absent => (Figure::absent(), "there are no hot locations".to_owned()),
+        (Some(chunk), Some(hot)) => {
+            prober.scatter_region(progress)?;
+            survives(prober, findings, chunk, hot, progress)?
+        }
+        _ => (Figure::unknown(), "the hot locations are not known".to_owned()),
+    };
+    findings.parameters.hot_location_survives_writes = figure;
+    findings.because("hot_location_survives_writes", Because { recipe, reason, curve: Some(AFTER_WRITES) });
+    Ok(())
+}
+
+const AFTER_WRITES: &str = "location profile after writes";
+
+/// Takes the profile again with the reads that showed the hot location.
+fn survives(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    chunk: u64,
+    hot: HotLocation,
+    progress: &mut dyn Progress,
+) -> Result<(Figure<bool>, String), LearnError> {
+    let sweep =
+        if chunk >= 4096 * 2 { coarse(ByteSize(chunk).min(prober.longest())) } else { fine(prober.logical_block()) };
+    let swept = measure(prober, sweep, AFTER_WRITES, progress)?;
+    let kib = |i: usize| (sweep.step * i as u64).bytes() as f64 / 1024.0;
+    let point = |(i, samples): (usize, &Samples)| {
+        let MedianNs { median, low, high } = samples.interval();
+        ProbePoint { x: kib(i), y: median as f64, low: low as f64, high: high as f64 }
+    };
+    findings.keep(ProbeCurve {
+        name: AFTER_WRITES.to_owned(),
+        x: "start of the read, KiB".to_owned(),
+        y: "latency, ns".to_owned(),
+        points: swept.points.iter().enumerate().map(point).collect(),
+        fit: Vec::new(),
+    });
+    let Some(effect) = swept.effect(&mut prober.random) else {
+        let reason = "the curve does not repeat any more".to_owned();
+        return Ok(if swept.would_show() { (settled(false), reason) } else { (Figure::unknown(), reason) });
+    };
+    let period = (chunk / sweep.step.bytes()) as usize;
+    let medians = Swept::medians(&swept.points);
+    let same = best_period(&medians).0 == period
+        && lowest_phase(&fold(&medians, period)) as u64 * sweep.step.bytes() == hot.offset_bytes;
+    Ok((settled(same), format!("the curve still repeats, its phases differ by {:.1} %", effect.share * 100.0)))
 }
 
 /// The sweep of reads as long as a chunk, which tell the hot location; measured if there is none yet. `None` where the
@@ -203,27 +282,36 @@ fn lowest_phase(folded: &[f64]) -> usize {
     lowest.map_or(0, |(phase, _)| phase)
 }
 
-/// The page, and its curve.
-pub struct Pages {
-    /// Latency of two-block reads by where they start.
-    pub curve: LocationCurve,
-    /// The unit that a read cannot split.
-    pub page: Figure<u64>,
-}
-
 /// Measures reads that touch one page or two.
-pub(crate) fn probe_page(prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Result<Pages, LearnError> {
+pub(crate) fn probe_page(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    prober.fill_region(progress)?;
     let sweep = straddling(prober.logical_block());
     let swept = measure(prober, sweep, "page boundaries", progress)?;
     let step = sweep.step.bytes();
-    let seen = swept.effect(&mut prober.random).is_some();
+    let effect = swept.effect(&mut prober.random);
+    let seen = effect.is_some();
     let would_be_seen = swept.would_show();
     let page = figure(&swept.points, &mut prober.random, would_be_seen, |points| {
         let medians = Swept::medians(points);
         let period = best_period(&medians).0;
         (seen && last_phase_stands_out(&fold(&medians, period))).then_some(period as u64 * step)
     });
-    Ok(Pages { curve: swept.curve(), page })
+    if let (Some(effect), Some(_)) = (effect, page.value) {
+        findings.present_unless_chance("page_bytes", effect.p);
+    }
+    findings.parameters.page_bytes = page;
+    findings.curves.location.push(swept.curve());
+    let recipe = "reads of two blocks, start moved block by block from random aligned bases, in random order";
+    let reason = match page.value {
+        Some(_) => "the one start in each page from which two are touched stands out".to_owned(),
+        None => "no start stands out".to_owned(),
+    };
+    findings.because("page_bytes", Because { recipe, reason, curve: None });
+    Ok(())
 }
 
 /// Whether the last start of a period, from which the next page is touched, is the slow one, and the only one.

@@ -12,6 +12,7 @@
 use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::{DurableWritePoint, Figure, ReadBackPoint};
 
+use crate::findings::{Because, Findings};
 use crate::prober::{Prober, SECTION};
 use crate::stats::{Samples, figure, median, standard_error};
 use crate::{Effort, LearnError};
@@ -35,7 +36,7 @@ const STAIR_ERRORS: f64 = 4.0;
 /// Bytes written in pieces of each length, and then read back.
 const AREA: ByteSize = ByteSize::mib(4);
 /// Length of the reads of the read-back curve.
-const READ_BACK: ByteSize = ByteSize::kib(512);
+const READ_BACK_MAX: ByteSize = ByteSize::kib(512);
 /// How often each part of an area is read.
 const READS_A_PART: usize = 6;
 /// Reading back is slower if it takes at least this share longer.
@@ -43,47 +44,90 @@ const SLOWER_SHARE: f64 = 0.05;
 /// And equally fast within this share.
 const EQUAL_SHARE: f64 = 0.03;
 
-/// The durable-write staircase and what it says.
-pub struct DurableWrites {
-    /// Latency by length.
-    pub curve: Vec<DurableWritePoint>,
-    /// Desirable write length.
-    pub write_unit: Figure<u64>,
-}
-
 /// Lengths from one block to 4 KiB, then in steps of 4 KiB.
-fn lengths(logical_block: ByteSize) -> Vec<ByteSize> {
+fn lengths(logical_block: ByteSize, longest: ByteSize) -> Vec<ByteSize> {
     let below = [512, 1024, 2048, 3072].map(ByteSize);
     let below = below.into_iter().filter(|length| length.is_multiple_of(logical_block));
-    below.chain((1..=LONGEST_WRITE / STEP).map(|n| STEP * n)).collect()
+    below.chain((1..=LONGEST_WRITE.min(longest) / STEP).map(|n| STEP * n)).collect()
 }
 
 /// Measures durable writes of all lengths in random order.
 pub(crate) fn probe_durable_writes(
     prober: &mut Prober<'_>,
+    findings: &mut Findings,
     progress: &mut dyn Progress,
-) -> Result<DurableWrites, LearnError> {
-    let lengths = lengths(prober.logical_block());
+) -> Result<(), LearnError> {
+    prober.fill_region(progress)?;
+    let lengths = lengths(prober.logical_block(), prober.longest());
     let samples_a_length = writes_a_length(prober.effort);
     let visits = (0..lengths.len()).flat_map(|i| std::iter::repeat_n(i, samples_a_length));
     let visits = prober.shuffled(visits);
     let mut samples = vec![Vec::new(); lengths.len()];
+    // For drives that tell: which length, and how many bytes the flash programmed for it.
+    let mut waste: Vec<(usize, u64)> = Vec::new();
     for (n, &i) in visits.iter().enumerate() {
         if n.is_multiple_of(100) {
-            progress.advance("durable writes by length", n as f64 / visits.len() as f64)?;
+            prober.advance(progress, "durable writes by length", n as f64 / visits.len() as f64)?;
         }
         let offset = prober.random_section(lengths[i]);
+        let programmed = programmed(prober);
         samples[i].push(prober.durable_write(offset, lengths[i])?.0);
+        waste.extend(std::iter::zip(programmed, self::programmed(prober)).map(|(before, now)| (i, now - before)));
     }
     let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
     let would_be_seen = typical_error(&points) * STAIR_ERRORS < STAIR_SHARE;
     let write_unit = figure(&points, &mut prober.random, would_be_seen, |points| {
         first_stair(&lengths, points).map(|length| length.bytes())
     });
-    let curve = std::iter::zip(&lengths, &points)
+    let staircase = match write_unit.value {
+        Some(_) => "the longest write before the first step of the staircase",
+        None => "latency grows with length without a step",
+    };
+    let (write_unit, reason) = told_unit(&lengths, &waste).unwrap_or((write_unit, staircase.to_owned()));
+    findings.parameters.write_unit_bytes = write_unit;
+    findings.curves.durable_write = std::iter::zip(&lengths, &points)
         .map(|(length, point)| DurableWritePoint { write_bytes: length.bytes(), latency_ns: point.interval() })
         .collect();
-    Ok(DurableWrites { curve, write_unit })
+    let recipe = "durable writes of one block to 256 KiB at random sections, one at a time, lengths in random order";
+    findings.because("write_unit_bytes", Because { recipe, reason, curve: None });
+    Ok(())
+}
+
+/// Bytes programmed so far, where the drive tells.
+fn programmed(prober: &Prober<'_>) -> Option<u64> {
+    prober.counters().flash.map(|flash| flash.bytes_programmed.bytes())
+}
+
+/// Programming beyond what was written that is taken for waste.
+const WASTE_SHARE: f64 = 0.02;
+
+/// The write unit of a drive that tells what it programs: what one short durable write costs, if twice and four times
+/// that are programmed without waste; absent where nothing is wasted at any length.
+fn told_unit(lengths: &[ByteSize], waste: &[(usize, u64)]) -> Option<(Figure<u64>, String)> {
+    if waste.is_empty() {
+        return None;
+    }
+    let written: u64 = waste.iter().map(|&(i, _)| lengths[i].bytes()).sum();
+    let programmed: u64 = waste.iter().map(|(_, programmed)| programmed).sum();
+    if programmed as f64 <= (1.0 + WASTE_SHARE) * written as f64 && lengths.len() > 1 {
+        let short = typical(waste, 0);
+        return (short <= lengths[0].bytes())
+            .then(|| (Figure::absent(), "no length is programmed with waste".to_owned()));
+    }
+    let unit = typical(waste, 0);
+    let whole = |i: &usize| unit > 0 && lengths[*i].bytes().is_multiple_of(unit);
+    let fits = (0..lengths.len()).filter(whole).all(|i| typical(waste, i) == lengths[i].bytes());
+    let wastes = (0..lengths.len()).filter(|i| !whole(i)).all(|i| typical(waste, i) > lengths[i].bytes());
+    (unit > 0 && fits && wastes).then(|| {
+        let reason =
+            format!("a short durable write makes the flash program {}, whole multiples no more", ByteSize(unit));
+        (Figure::certain(unit, unit, unit), reason)
+    })
+}
+
+/// The median of what a length made the flash program; collection may add to single ones.
+fn typical(waste: &[(usize, u64)], i: usize) -> u64 {
+    median(waste.iter().filter(|(of, _)| *of == i).map(|&(_, programmed)| programmed as f64).collect()) as u64
 }
 
 /// Standard error of the points' medians as a share of them; of the points, the median.
@@ -108,49 +152,54 @@ fn first_stair(lengths: &[ByteSize], points: &[Samples]) -> Option<ByteSize> {
         .map(|i| lengths[i])
 }
 
-/// The read-back curve and what it says.
-pub struct ReadBack {
-    /// Latency by the length of the pieces.
-    pub curve: Vec<ReadBackPoint>,
-    /// The unit of layout.
-    pub stripe: Figure<u64>,
-}
-
 /// Writes an area in durable pieces of each length, then reads all areas back in random order.
-pub(crate) fn probe_read_back(prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Result<ReadBack, LearnError> {
+pub(crate) fn probe_read_back(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
     let smallest = prober.logical_block().bytes().max(1024);
-    let lengths: Vec<ByteSize> = (10..=19).map(|n| ByteSize(1 << n)).filter(|l| l.bytes() >= smallest).collect();
+    let lengths: Vec<ByteSize> =
+        (10..=19).map(|n| ByteSize(1 << n)).filter(|&l| l.bytes() >= smallest && l <= prober.longest()).collect();
     let area_of = |i: usize| AREA * i as u64;
     for (n, i) in prober.shuffled(0..lengths.len()).into_iter().enumerate() {
-        progress.advance("writing in pieces", n as f64 / lengths.len() as f64)?;
+        prober.advance(progress, "writing in pieces", n as f64 / lengths.len() as f64)?;
         for piece in 0..AREA / lengths[i] {
             prober.durable_write(area_of(i) + lengths[i] * piece, lengths[i])?;
         }
     }
-    let parts = AREA / READ_BACK;
+    let read_back = READ_BACK_MAX.min(prober.longest());
+    let parts = AREA / read_back;
     let visits = (0..lengths.len()).flat_map(|i| (0..parts).map(move |part| (i, part)));
     let visits = visits.flat_map(|visit| std::iter::repeat_n(visit, READS_A_PART));
     let visits = prober.shuffled(visits);
     let mut samples = vec![Vec::new(); lengths.len()];
     for (n, &(i, part)) in visits.iter().enumerate() {
         if n.is_multiple_of(50) {
-            progress.advance("reading back", n as f64 / visits.len() as f64)?;
+            prober.advance(progress, "reading back", n as f64 / visits.len() as f64)?;
         }
-        samples[i].push(prober.read(area_of(i) + READ_BACK * part, READ_BACK)?.0);
+        samples[i].push(prober.read(area_of(i) + read_back * part, read_back)?.0);
     }
     let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
     let would_be_seen = typical_error(&points) < EQUAL_SHARE / 2.0 && is_flat(&points);
     let stripe = figure(&points, &mut prober.random, would_be_seen, |points| {
         last_improvement(&lengths, points).map(|length| length.bytes())
     });
-    let curve = std::iter::zip(&lengths, &points)
+    findings.parameters.stripe_bytes = stripe;
+    findings.curves.read_back = std::iter::zip(&lengths, &points)
         .map(|(length, point)| ReadBackPoint {
             write_bytes: length.bytes(),
-            read_bytes: READ_BACK.bytes(),
+            read_bytes: read_back.bytes(),
             latency_ns: point.interval(),
         })
         .collect();
-    Ok(ReadBack { curve, stripe })
+    let recipe = "areas written in durable pieces of 1 to 512 KiB each, read back in large reads, one at a time";
+    let reason = match stripe.value {
+        Some(_) => "longer pieces read back no faster, the next shorter ones slower".to_owned(),
+        None => "how long the pieces were makes no lasting difference".to_owned(),
+    };
+    findings.because("stripe_bytes", Because { recipe, reason, curve: None });
+    Ok(())
 }
 
 /// Whether data reads back equally fast however it was written.

@@ -1,0 +1,130 @@
+//! What has been found so far: figures, the curves they came from, and how each came about.
+
+use flashwise_profile::{Curves, Evidence, Figure, Parameters, ProbeCurve, ProbePoint, Verdict};
+
+use crate::stats::holm;
+use crate::stats::{interval95, median};
+
+/// Family-wise probability that any of the features told as present is chance.
+const CHANCE_OF_ANY: f64 = 0.05;
+
+/// A profile in the making.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) parameters: Parameters,
+    pub(crate) evidence: Vec<Evidence>,
+    pub(crate) curves: Curves,
+    /// Figures that say that something is there, with the probability that it is chance.
+    chances: Vec<(&'static str, f64)>,
+}
+
+/// How a figure came about, in the making.
+pub(crate) struct Because<'a> {
+    /// What was done to the drive.
+    pub(crate) recipe: &'a str,
+    /// What was read off.
+    pub(crate) reason: String,
+    /// The curve among [`Curves::probes`].
+    pub(crate) curve: Option<&'a str>,
+}
+
+impl Findings {
+    /// Notes how the figure `key` came about; what was noted about it before is replaced.
+    pub(crate) fn because(&mut self, key: &str, because: Because<'_>) {
+        self.evidence.retain(|evidence| evidence.figure != key);
+        self.evidence.push(Evidence {
+            figure: key.to_owned(),
+            recipe: because.recipe.to_owned(),
+            reason: because.reason,
+            left_out: false,
+            curve: because.curve.map(str::to_owned),
+        });
+    }
+
+    /// Notes that nobody looked for a figure, and why; `unasked` if that was not for a budget that somebody gave.
+    pub(crate) fn leave_out(&mut self, key: &str, probe: &str, why: &str, unasked: bool) {
+        self.because(key, Because { recipe: probe, reason: why.to_owned(), curve: None });
+        if let Some(evidence) = self.evidence.last_mut() {
+            evidence.left_out = unasked;
+        }
+    }
+
+    /// Notes that a feature was told as present by a test in which chance does as well with probability `p`.
+    pub(crate) fn present_unless_chance(&mut self, key: &'static str, p: f64) {
+        self.chances.push((key, p));
+    }
+
+    /// Keeps a curve; one of the same name is replaced.
+    pub(crate) fn keep(&mut self, curve: ProbeCurve) {
+        self.curves.probes.retain(|other| other.name != curve.name);
+        self.curves.probes.push(curve);
+    }
+
+    /// Holm's correction over all features that were told as present: one that fails it is no longer certain.
+    pub(crate) fn correct_for_many_tests(&mut self) {
+        let probabilities: Vec<f64> = self.chances.iter().map(|(_, p)| *p).collect();
+        let stands = holm::stands(&probabilities, CHANCE_OF_ANY);
+        let doubtful: Vec<&str> =
+            self.chances.iter().zip(stands).filter_map(|((key, _), stands)| (!stands).then_some(*key)).collect();
+        for key in doubtful {
+            self.parameters.doubt(key);
+            if let Some(evidence) = self.evidence.iter_mut().find(|evidence| evidence.figure == key) {
+                evidence.reason.push_str("; not certain after correction for the number of tests");
+            }
+        }
+    }
+}
+
+/// A point of a curve from its samples.
+pub(crate) fn point(x: f64, samples: &[f64]) -> ProbePoint {
+    let (low, high) = median_interval(samples);
+    ProbePoint { x, y: median(samples.to_vec()), low, high }
+}
+
+/// 95 % interval of a median from order statistics: ranks n/2 ± 1.96·√n/2.
+pub(crate) fn median_interval(samples: &[f64]) -> (f64, f64) {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let n = sorted.len();
+    if n == 0 {
+        return (0.0, 0.0);
+    }
+    let half_width = 1.96 * (n as f64).sqrt() / 2.0;
+    let low = (n as f64 / 2.0 - half_width).floor().max(0.0) as usize;
+    let high = ((n as f64 / 2.0 + half_width).ceil() as usize).min(n - 1);
+    (sorted[low], sorted[high])
+}
+
+/// What every interval of a graded figure is widened by on either side, as a share of the value: resampling knows the
+/// noise of the samples, and not that bursts, batches and queues of another length would have shown a little less or
+/// more. Simulated drives that were measured in two ways differ by up to this.
+const OTHER_WAYS: f64 = 0.04;
+
+/// A figure from the same estimate on resampled data: certain where these lie within `tolerance` of the value.
+pub(crate) fn measured(value: f64, again: Vec<f64>, tolerance: f64) -> Figure<f64> {
+    let (low, high) = interval95(again);
+    let (low, high) = (low.min(value), high.max(value));
+    let figure = narrow_enough(value, low, high, tolerance);
+    Figure { low: Some(low - OTHER_WAYS * value), high: Some(high + OTHER_WAYS * value), ..figure }
+}
+
+fn narrow_enough(value: f64, low: f64, high: f64, tolerance: f64) -> Figure<f64> {
+    let narrow = value > 0.0 && high - value <= tolerance * value && value - low <= tolerance * value;
+    if narrow { Figure::certain(value, low, high) } else { Figure::inconclusive(value, low, high) }
+}
+
+/// The same figure in whole units.
+pub(crate) fn whole(figure: Figure<f64>) -> Figure<u64> {
+    let round = |x: f64| x.round().max(0.0) as u64;
+    Figure {
+        value: figure.value.map(round),
+        low: figure.low.map(|x| x.floor().max(0.0) as u64),
+        high: figure.high.map(|x| x.ceil().max(0.0) as u64),
+        verdict: figure.verdict,
+    }
+}
+
+/// Yes or no, settled.
+pub(crate) fn settled(flag: bool) -> Figure<bool> {
+    Figure { value: Some(flag), low: Some(flag), high: Some(flag), verdict: Verdict::Certain }
+}

@@ -1,0 +1,224 @@
+//! The write buffer: how much a drive takes before the flash sets the pace.
+//!
+//! Into an idle drive with an empty buffer writes are pushed in order, several in flight. At first the host interface
+//! sets the pace, then the flash does, and from there on
+//!
+//! ```text
+//!   bytes acknowledged at t  =  size of the buffer + bytes on flash at t
+//! ```
+//!
+//! so the line of the second part, drawn back to the start, ends at the size of the buffer. Programs end in bursts, all
+//! dies at once; right after a burst the bytes on flash are at their line, before it below, so the line is drawn through
+//! the upper edge, and the time that the host needs to fill the room is taken out. The burst is made longer until its second half runs at one speed that is lower than at the start.
+//!
+//! A size that is within the interval of a power of two is told as that: memory comes in such sizes.
+
+use flashwise_block::{ByteSize, Nanos, Progress, Request};
+use flashwise_profile::{Figure, ProbeCurve, ProbePoint};
+
+use crate::LearnError;
+use crate::findings::{Because, Findings};
+use crate::prober::Prober;
+use crate::stats::median;
+
+/// Length of each write.
+const WRITE: ByteSize = ByteSize::kib(16);
+/// Writes in flight; enough for the interface, few enough for SATA.
+const DEPTH: usize = 16;
+/// Bursts of one length.
+const BURSTS: usize = 5;
+/// Length of the first burst; each further one is four times as long, up to the last.
+const FIRST: ByteSize = ByteSize::mib(16);
+const LAST: ByteSize = ByteSize::mib(1024);
+/// The flash must be slower than the start by this share, for a buffer to show.
+const SLOWER_SHARE: f64 = 0.15;
+/// The buffer must have been filled in this share of a burst.
+const FILLED_SHARE: f64 = 0.4;
+/// Time for the drive to empty its buffer and clean up.
+const IDLE: Nanos = Nanos(200_000_000);
+/// How far the value can be off beside the spread of bursts: the flash's last program is not seen to its end.
+const SYSTEMATIC_SHARE: f64 = 0.03;
+const NAME: &str = "write burst";
+
+/// One burst: acknowledged bytes over time.
+struct Burst {
+    /// (ns since the start, bytes acknowledged).
+    points: Vec<(f64, f64)>,
+}
+
+/// What a burst says.
+struct Reading {
+    /// Bytes a nanosecond at the start and in the long run.
+    start: f64,
+    run: f64,
+    /// Intercept of the upper edge.
+    bytes: f64,
+}
+
+/// Measures the write buffer.
+pub(crate) fn probe(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    let mut length = FIRST;
+    let recipe = "16 KiB writes in order into an idle drive, 16 in flight, without a flush";
+    loop {
+        let mut bursts = Vec::new();
+        for n in 0..BURSTS {
+            prober.advance(progress, "write buffer", n as f64 / BURSTS as f64)?;
+            bursts.push(burst(prober, length)?);
+        }
+        let readings: Vec<Reading> = bursts.iter().filter_map(Burst::read).collect();
+        let slows = readings.iter().filter(|r| r.run <= (1.0 - SLOWER_SHARE) * r.start).count() == BURSTS;
+        let filled = readings.iter().all(|r| r.bytes <= FILLED_SHARE * length.bytes() as f64);
+        let at_the_end = length * 4 > LAST || prober.afford(length * 4 * BURSTS as u64).is_err();
+        if slows && filled || at_the_end {
+            let (figure, reason) = verdict(&readings, slows && filled, length);
+            findings.parameters.write_buffer_bytes = figure;
+            findings.because("write_buffer_bytes", Because { recipe, reason, curve: Some(NAME) });
+            findings.keep(bursts[0].curve());
+            return Ok(());
+        }
+        length = length * 4;
+    }
+}
+
+fn verdict(readings: &[Reading], seen: bool, longest: ByteSize) -> (Figure<u64>, String) {
+    let sizes: Vec<f64> = readings.iter().map(|reading| reading.bytes).collect();
+    let value = median(sizes.clone());
+    if !seen {
+        let reason =
+            format!("up to {longest} the speed does not fall: no buffer, one as fast as the flash, or a larger one");
+        return (Figure::unknown(), reason);
+    }
+    if value < 2.0 * (DEPTH as u64 * WRITE.bytes()) as f64
+        && sizes.iter().all(|&size| size < (DEPTH as u64 * WRITE.bytes()) as f64)
+    {
+        return (Figure::absent(), "the flash sets the pace from the start".to_owned());
+    }
+    let spread = |f: fn(f64, f64) -> f64, start: f64| sizes.iter().copied().fold(start, f);
+    let (low, high) = (spread(f64::min, f64::MAX), spread(f64::max, 0.0));
+    let (low, high) = (low * (1.0 - SYSTEMATIC_SHARE), high * (1.0 + SYSTEMATIC_SHARE));
+    let value = power_of_two_within(low, high).unwrap_or(value.round() as u64);
+    let (low, high) = (low.floor() as u64, high.ceil() as u64);
+    let reason = "the long-run line, drawn back to the start of the burst, ends there".to_owned();
+    let narrow = high - low <= value / 5;
+    (if narrow { Figure::certain(value, low, high) } else { Figure::inconclusive(value, low, high) }, reason)
+}
+
+/// The one power of two in an interval.
+pub(crate) fn power_of_two_within(low: f64, high: f64) -> Option<u64> {
+    let power = 1_u64 << (high.max(1.0).log2().floor() as u32).min(62);
+    (power as f64 >= low).then_some(power)
+}
+
+/// Pushes `length` bytes into the idle drive.
+fn burst(prober: &mut Prober<'_>, length: ByteSize) -> Result<Burst, LearnError> {
+    prober.rest(IDLE)?;
+    let write = WRITE.min(prober.longest());
+    let (writes, places) = (length / write, prober.region() / write);
+    let first = places / 2;
+    let started = prober.now();
+    let mut points = Vec::with_capacity(writes as usize);
+    let (mut submitted, mut acknowledged) = (0, 0.0);
+    while points.len() < writes as usize {
+        while prober.in_flight() < DEPTH && submitted < writes {
+            prober.submit(Request::write(write * ((first + submitted) % places), write))?;
+            submitted += 1;
+        }
+        let Some(completion) = prober.wait()? else { break };
+        acknowledged += write.bytes() as f64;
+        points.push((completion.completed_at.since(started).0 as f64, acknowledged));
+    }
+    prober.flush()?;
+    Ok(Burst { points })
+}
+
+impl Burst {
+    /// Speeds of the start and of the second half, and the intercept of the latter's upper edge.
+    fn read(&self) -> Option<Reading> {
+        let second = self.points.get(self.points.len() / 2..)?;
+        let run = slope(second);
+        let above = |point: &(f64, f64)| point.1 - run * point.0;
+        let (lower, upper) =
+            second.iter().map(above).fold((f64::MAX, f64::MIN), |(lower, upper), y| (lower.min(y), upper.max(y)));
+        // The start is what goes into half of the buffer, or a few writes where there is none.
+        let starts = self.points.iter().take_while(|point| point.1 <= upper / 2.0).count().max(2 * DEPTH);
+        let last_of_start = self.points.get(starts)?;
+        let start = last_of_start.1 / last_of_start.0.max(1.0);
+        // The room that a burst of programs makes is taken at the speed of the start; meanwhile the line has moved on.
+        let share = (run / start).min(0.9);
+        let bytes = upper + (upper - lower) * share / (1.0 - share);
+        Some(Reading { start, run, bytes })
+    }
+
+    /// At most 200 points of it.
+    fn curve(&self) -> ProbeCurve {
+        let step = self.points.len().div_ceil(200).max(1);
+        let point = |&(ns, bytes): &(f64, f64)| {
+            let mib = bytes / f64::from(1 << 20);
+            ProbePoint { x: ns / 1e6, y: mib, low: mib, high: mib }
+        };
+        let fit = self.read().map(|r| {
+            let end = self.points.last().map_or(0.0, |last| last.0);
+            let mib = |bytes: f64| bytes / f64::from(1 << 20);
+            vec![(0.0, mib(r.bytes)), (end / 1e6, mib(r.bytes + r.run * end))]
+        });
+        ProbeCurve {
+            name: NAME.to_owned(),
+            x: "time, ms".to_owned(),
+            y: "acknowledged, MiB".to_owned(),
+            points: self.points.iter().step_by(step).map(point).collect(),
+            fit: fit.unwrap_or_default(),
+        }
+    }
+}
+
+/// Least-squares slope; the bursts, many and alike, do not tilt it.
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let n = points.len().max(1) as f64;
+    let (mx, my) = points.iter().fold((0.0, 0.0), |(sx, sy), (x, y)| (sx + x / n, sy + y / n));
+    let (sxy, sxx) =
+        points.iter().fold((0.0, 0.0), |(sxy, sxx), (x, y)| (sxy + (x - mx) * (y - my), sxx + (x - mx).powi(2)));
+    if sxx > 0.0 { sxy / sxx } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A buffer of `size` bytes before dies that program in bursts.
+    fn modelled(size: f64, link: f64, burst_bytes: f64, burst_ns: f64, total: f64) -> Burst {
+        let (mut at, mut points) = (0.0_f64, Vec::new());
+        let mut acknowledged = 0.0;
+        while acknowledged < total {
+            acknowledged += WRITE.bytes() as f64;
+            at += WRITE.bytes() as f64 / link;
+            while acknowledged > size + (at / burst_ns).floor() * burst_bytes {
+                at = ((at / burst_ns).floor() + 1.0) * burst_ns;
+            }
+            points.push((at, acknowledged));
+        }
+        Burst { points }
+    }
+
+    proptest! {
+        #[test]
+        fn the_buffer_is_where_the_long_run_begins(mib in 1_u32..16, burst_kib in 32_u32..1024) {
+            let size = f64::from(mib << 20);
+            let burst = modelled(size, 3.0, f64::from(burst_kib << 10), 660_000.0, 64.0 * f64::from(1 << 20));
+            let reading = burst.read().unwrap();
+            prop_assert!(reading.run < reading.start);
+            let error = (reading.bytes - size).abs();
+            prop_assert!(error < (0.03 * size).max(3.0 * WRITE.bytes() as f64), "{} for {size}", reading.bytes);
+        }
+    }
+
+    #[test]
+    fn a_power_of_two_is_taken_only_within_the_interval() {
+        assert_eq!(power_of_two_within(4.0e6, 4.3e6), Some(4 << 20));
+        assert_eq!(power_of_two_within(4.3e6, 5.0e6), None);
+    }
+}

@@ -1,0 +1,277 @@
+//! What a drive still has at hand: the read cache, and what it reads ahead of a sequential reader.
+//!
+//! A block is *at hand* if reading it takes clearly less time than reading any other. Both are told from single reads:
+//!
+//! - **Read cache.** A number of blocks, far from each other, is read once, then again in the same order. With a cache
+//!   that drops the oldest or the least used, all of them are at hand up to its size, and none beyond. The number is
+//!   doubled until none is, then halved in between. A block brings its neighbours along where the drive caches larger
+//!   pieces than 4 KiB; how much is found first, by asking for blocks before the one that was read.
+//! - **Read-ahead.** After a few reads in order and a pause, the block at a distance is at hand if the drive has read so
+//!   far ahead. The distance is searched in the same way; each try uses a place of its own.
+//!
+//! Before each try other blocks are read, more than the last try left behind, and that they did push it out is checked.
+
+use flashwise_block::{ByteSize, Nanos, Progress};
+use flashwise_profile::{Figure, ProbeCurve};
+
+use crate::findings::{Because, Findings, point};
+use crate::prober::Prober;
+use crate::stats::{median, rank};
+use crate::{Effort, LearnError};
+
+const BLOCK: ByteSize = ByteSize::kib(4);
+/// Reads that tell what a read from flash takes.
+const REFERENCE: usize = 400;
+/// A block is at hand if reads like it are faster than this share of pairs with reads from flash (Cliff's δ).
+const CLEARLY: f64 = 0.8;
+/// And if their median is below this share.
+const FASTER_SHARE: f64 = 0.9;
+/// Reads in order before the pause.
+const RUN: u64 = 16;
+/// Time for a drive to read ahead.
+const PAUSE: Nanos = Nanos(20_000_000);
+/// Tries of one distance.
+const TRIES: usize = 15;
+/// Longest read-ahead that is looked for.
+const AHEAD_MAX: ByteSize = ByteSize::mib(2);
+
+/// The drive's own time for a read from flash, to hold others against.
+struct FromFlash(Vec<f64>);
+
+impl FromFlash {
+    fn measure(prober: &mut Prober<'_>) -> Result<Self, LearnError> {
+        let mut latencies = Vec::with_capacity(REFERENCE);
+        for _ in 0..REFERENCE {
+            let offset = prober.random_offset(BLOCK);
+            latencies.push(prober.read(offset, BLOCK)?.0 as f64);
+        }
+        Ok(Self(latencies))
+    }
+
+    /// Whether reads that took `latencies` did not go to flash.
+    fn none_of(&self, latencies: &[f64]) -> bool {
+        let test = rank::compare(&self.0, latencies);
+        let faster = median(latencies.to_vec()) < FASTER_SHARE * median(self.0.clone());
+        faster && test.delta >= CLEARLY && test.p_greater < 0.01
+    }
+}
+
+/// Measures read cache and read-ahead.
+pub(crate) fn probe(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    prober.fill_region(progress)?;
+    prober.rest(PAUSE)?;
+    let flash = FromFlash::measure(prober)?;
+    let cache = read_cache(prober, findings, &flash, progress)?;
+    findings.parameters.read_cache_bytes = cache;
+    let ahead = read_ahead(prober, findings, &flash, progress)?;
+    findings.parameters.read_ahead_bytes = ahead;
+    Ok(())
+}
+
+/// How many blocks, each `spacing` from the next, are read again from memory after `count` of them were read.
+fn again_at_hand(
+    prober: &mut Prober<'_>,
+    flash: &FromFlash,
+    spacing: ByteSize,
+    count: u64,
+) -> Result<(bool, Vec<f64>), LearnError> {
+    let places = prober.region() / spacing;
+    let chosen = prober.shuffled(0..places);
+    let offsets: Vec<ByteSize> = chosen.into_iter().take(count as usize).map(|place| spacing * place).collect();
+    for &offset in &offsets {
+        prober.read(offset, BLOCK)?;
+    }
+    let mut latencies = Vec::with_capacity(offsets.len());
+    for &offset in &offsets {
+        let latency = prober.read(offset, BLOCK)?.0 as f64;
+        prober.sample("read again", count as f64, latency);
+        latencies.push(latency);
+    }
+    // Reading them a second time hides blocks that one read has moved in; the first half tells of the older ones.
+    let older = &latencies[..latencies.len().div_ceil(2)];
+    Ok((flash.none_of(older), latencies))
+}
+
+fn read_cache(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    flash: &FromFlash,
+    progress: &mut dyn Progress,
+) -> Result<Figure<u64>, LearnError> {
+    const NAME: &str = "reading again";
+    let recipe = "4 KiB reads of n scattered blocks, one at a time, and of the same ones again; n by bisection";
+    // Few enough for the smallest cache, enough for a test.
+    let fewest = 8;
+    let mut seen = false;
+    for _ in 0..4 {
+        seen |= again_at_hand(prober, flash, BLOCK * 64, fewest)?.0;
+    }
+    if !seen {
+        let reason = "blocks that were just read take as long as others".to_owned();
+        findings.because("read_cache_bytes", Because { recipe, reason, curve: None });
+        return Ok(Figure::absent());
+    }
+    let granule = granule(prober, flash)?;
+    let spacing = granule.max(BLOCK);
+    let most = prober.region() / spacing / 2;
+    let mut curve = Vec::new();
+    let mut search = Search::new(fewest, most);
+    while let Some(count) = search.next() {
+        prober.advance(progress, "read cache", count as f64 / most as f64)?;
+        let (at_hand, latencies) = again_at_hand(prober, flash, spacing, count)?;
+        curve.push(point((spacing * count).bytes() as f64 / f64::from(1 << 20), &latencies));
+        search.told(at_hand);
+    }
+    curve.sort_by(|a, b| a.x.total_cmp(&b.x));
+    findings.keep(ProbeCurve {
+        name: NAME.to_owned(),
+        x: "read before, MiB".to_owned(),
+        y: "latency of reading again, ns".to_owned(),
+        points: curve,
+        fit: Vec::new(),
+    });
+    let bytes = (spacing * search.low).bytes();
+    let reason = format!("{} blocks of {spacing} are at hand, {} are not", search.low, search.high);
+    findings.because("read_cache_bytes", Because { recipe, reason, curve: Some(NAME) });
+    Ok(if search.high == most {
+        Figure::inconclusive(bytes, bytes, prober.region().bytes())
+    } else {
+        let high = (spacing * search.high).bytes();
+        Figure::certain(bytes, bytes, high)
+    })
+}
+
+/// How much comes along with one block: the largest power of two up to 64 KiB whose first block is at hand after its
+/// last one was read.
+fn granule(prober: &mut Prober<'_>, flash: &FromFlash) -> Result<ByteSize, LearnError> {
+    let mut found = BLOCK;
+    for shift in 1..=4 {
+        let piece = BLOCK * (1 << shift);
+        let mut latencies = Vec::new();
+        for _ in 0..TRIES {
+            let base = prober.random_offset(piece);
+            prober.read(base + piece - BLOCK, BLOCK)?;
+            latencies.push(prober.read(base, BLOCK)?.0 as f64);
+        }
+        if !flash.none_of(&latencies) {
+            break;
+        }
+        found = piece;
+    }
+    Ok(found)
+}
+
+fn read_ahead(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    flash: &FromFlash,
+    progress: &mut dyn Progress,
+) -> Result<Figure<u64>, LearnError> {
+    const NAME: &str = "reading ahead";
+    let recipe = "16 reads of 4 KiB in order, a pause, one read at a distance; the distance by bisection";
+    let tries = if prober.effort == Effort::Quick { TRIES / 2 } else { TRIES };
+    let at_distance = |prober: &mut Prober<'_>, blocks: u64| -> Result<(bool, Vec<f64>), LearnError> {
+        let mut latencies = Vec::with_capacity(tries);
+        for _ in 0..tries {
+            let base = prober.random_section(AHEAD_MAX * 2);
+            for n in 0..RUN {
+                prober.read(base + BLOCK * n, BLOCK)?;
+            }
+            prober.rest(PAUSE)?;
+            let latency = prober.read(base + BLOCK * (RUN + blocks), BLOCK)?.0 as f64;
+            prober.sample("read ahead", blocks as f64, latency);
+            latencies.push(latency);
+        }
+        Ok((flash.none_of(&latencies), latencies))
+    };
+    // The run ends where any piece of up to 64 KiB does: the next block does not come along with the last one.
+    let next = at_distance(prober, 0)?.0;
+    if !next {
+        let reason = "the next block takes as long as any other".to_owned();
+        findings.because("read_ahead_bytes", Because { recipe, reason, curve: None });
+        return Ok(Figure::absent());
+    }
+    let most = AHEAD_MAX / BLOCK;
+    let mut curve = Vec::new();
+    let mut search = Search::new(1, most);
+    while let Some(count) = search.next() {
+        prober.advance(progress, "read-ahead", count as f64 / most as f64)?;
+        let (at_hand, latencies) = at_distance(prober, count - 1)?;
+        curve.push(point((BLOCK * count).bytes() as f64 / 1024.0, &latencies));
+        search.told(at_hand);
+    }
+    curve.sort_by(|a, b| a.x.total_cmp(&b.x));
+    findings.keep(ProbeCurve {
+        name: NAME.to_owned(),
+        x: "distance, KiB".to_owned(),
+        y: "latency, ns".to_owned(),
+        points: curve,
+        fit: Vec::new(),
+    });
+    let bytes = (BLOCK * search.low).bytes();
+    let reason = format!("{} are at hand after the last read, {} are not", BLOCK * search.low, BLOCK * search.high);
+    findings.because("read_ahead_bytes", Because { recipe, reason, curve: Some(NAME) });
+    Ok(if search.high == most {
+        Figure::inconclusive(bytes, bytes, AHEAD_MAX.bytes())
+    } else {
+        Figure::certain(bytes, bytes, bytes)
+    })
+}
+
+/// The largest number for which something holds, where it holds up to there and not beyond: doubling, then bisection.
+struct Search {
+    /// It holds here.
+    low: u64,
+    /// It does not hold here, or nobody asks further.
+    high: u64,
+    /// Asked now.
+    asked: u64,
+    doubling: bool,
+}
+
+impl Search {
+    /// Looks between `low`, where it holds, and `most`.
+    fn new(low: u64, most: u64) -> Self {
+        Self { low, high: most, asked: low, doubling: true }
+    }
+
+    fn next(&mut self) -> Option<u64> {
+        let twice = self.low * 2;
+        self.doubling &= twice < self.high;
+        self.asked = if self.doubling { twice } else { self.low.midpoint(self.high) };
+        (self.asked > self.low && self.asked < self.high).then_some(self.asked)
+    }
+
+    fn told(&mut self, holds: bool) {
+        if holds {
+            self.low = self.asked;
+        } else {
+            self.high = self.asked;
+            self.doubling = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_search_ends_at_the_last_number_for_which_it_holds(limit in 8_u64..5000) {
+            let mut search = Search::new(8, 10_000);
+            let mut asked = 0;
+            while let Some(count) = search.next() {
+                search.told(count <= limit);
+                asked += 1;
+            }
+            prop_assert_eq!((search.low, search.high), (limit, limit + 1));
+            prop_assert!(asked <= 30);
+        }
+    }
+}

@@ -1,0 +1,619 @@
+//! Garbage collection: when it sets in, what it costs, and what it works on.
+//!
+//! ```text
+//!   trim ▶ fill in order ▶ random overwrites … onset … steady ▶ 80/20 … steady ▶ trim half … steady ▶ passes in order
+//!          SLC cache,       onset,      cost, WA, α while      WA, skewed         gain by trim        superblock
+//!          sustained speed  spare room  collecting
+//! ```
+//!
+//! The whole drive is written several times over, so this is for drives that are small, simulated, or bought for it;
+//! what a write budget does not allow is not begun.
+//!
+//! - **Onset.** Before it the flash programs what the host writes; from then on more. The first lasting change of level of
+//!   write amplification, or of throughput where the drive does not tell what it programs, is the onset
+//!   ([`pelt`], confirmed by ranks). Bytes overwritten until then are the spare room that data can lie on:
+//!   over-provisioning, without what the collection keeps free for itself.
+//! - **Steady state.** Rounds of an eighth of what is written to, until their later half has no trend and a known mean
+//!   ([`steady`](crate::stats::steady)).
+//! - **Superblock.** Passes in order leave nothing to move: each superblock is erased when the next is opened. The slope
+//!   of bytes programmed over erases is its size, rounded to the unit in which the counter of programmed bytes moves.
+//!   Only for drives that count erases.
+//!
+//! Source: the protocol (fill, overwrite several times, WA from physical bytes) is SSD-iq's, PVLDB 18(11), 2025; the
+//! steady state SNIA's; PELT Killick et al. 2012.
+
+use flashwise_block::{ByteSize, FlashCounters, Operation, Progress, Request};
+use flashwise_profile::{Figure, ProbeCurve, ProbePoint, Verdict};
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+
+use crate::LearnError;
+use crate::findings::{Because, Findings, measured, median_interval, whole};
+use crate::prober::{Prober, SECTION, anywhere};
+use crate::stats::steady::{Settled, level, settled};
+use crate::stats::{median, pelt};
+
+use super::latency;
+use super::throughput::{TOLERANCE, settling};
+
+const BLOCK: ByteSize = ByteSize::kib(4);
+/// Requests in flight of the overwrites.
+const DEPTH: u32 = 64;
+/// Large writes in flight of the passes in order.
+const PASS_DEPTH: usize = 8;
+/// Windows of the fill, and of one overwrite of the whole drive until the onset.
+const FILL_WINDOWS: u64 = 200;
+const ONSET_WINDOWS: u64 = 400;
+/// Windows of what is written to, for the steady state.
+const STEADY_WINDOWS: u64 = 8;
+/// Rounds before which the drive is not asked whether it is steady: what was written last must have replaced what was
+/// there before.
+const ROUNDS_MIN: usize = 14;
+/// Steady where the mean is known to within this share.
+const KNOWN_SHARE: f64 = 0.04;
+/// Overwrites after which a drive that is not steady is given up: so many, on large drives fewer.
+const OVERWRITES_MAX: u64 = 12;
+const OVERWRITES_MIN: u64 = 4;
+/// What they may come to on drives in between.
+const OVERWRITTEN_MAX: ByteSize = ByteSize::gib(16);
+/// A change of level counts from this share on.
+const CHANGE_SHARE: f64 = 0.15;
+/// Overwrites that all of this takes at most, for asking whether the budget allows it.
+const PASSES: u64 = 10;
+/// What is written at most without being asked to, on drives of this kind.
+pub(crate) const UNASKED: ByteSize = ByteSize::gib(100);
+
+pub(crate) const FIGURES: [&str; 13] = [
+    "over_provisioning",
+    "collection_onset_bytes",
+    "collection_cost",
+    "write_amplification_uniform",
+    "write_amplification_skewed",
+    "asymmetry_4k_collecting",
+    "asymmetry_8k_collecting",
+    "latency_asymmetry_4k_collecting",
+    "latency_asymmetry_8k_collecting",
+    "superblock_bytes",
+    "slc_cache_bytes",
+    "sustained_write_bytes_per_s",
+    "trim_gain",
+];
+
+/// Why the whole drive cannot be written over and over; `None` where it can.
+pub(crate) fn obstacle(prober: &Prober<'_>, whole_drive: bool, asked: Option<ByteSize>) -> Option<String> {
+    if !whole_drive {
+        return Some("a file is not the drive: what is beside it on the drive decides as well".to_owned());
+    }
+    let needed = prober.capacity() * PASSES;
+    let limit = asked.unwrap_or(UNASKED);
+    (prober.written() + needed > limit)
+        .then(|| format!("needs up to {needed} of writes, {PASSES} times the drive; allowed are {limit}"))
+}
+
+/// What happened in one window of writes.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    /// Host bytes.
+    bytes: u64,
+    /// Writes a second.
+    rate: f64,
+    /// Flash bytes ÷ host bytes, where the drive tells.
+    amplification: Option<f64>,
+}
+
+/// Measures everything that needs the whole drive.
+pub(crate) fn probe(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    fill(prober, findings, progress)?;
+    let capacity = prober.capacity();
+    let mut everywhere = anywhere(capacity, BLOCK);
+    let windows = until_steady(prober, capacity, ONSET_WINDOWS, "random overwrites", &mut everywhere, progress)?;
+    onset(findings, capacity, &windows);
+    tell_amplification(findings, "write_amplification_uniform", &windows, UNIFORM);
+    asymmetries(prober, findings, progress)?;
+    let skewed =
+        until_steady(prober, capacity, STEADY_WINDOWS, "80/20 overwrites", &mut eighty_twenty(capacity), progress)?;
+    tell_amplification(findings, "write_amplification_skewed", &skewed, SKEWED);
+    trim(prober, findings, &windows, progress)?;
+    superblock(prober, findings, progress)
+}
+
+const UNIFORM: &str = "uniform random 4 KiB writes over the whole filled drive, until steady";
+const SKEWED: &str = "random 4 KiB writes, 80 % of them to the first 20 % of the drive, until steady";
+
+/// Offsets of which four in five lie in the first fifth.
+fn eighty_twenty(capacity: ByteSize) -> impl FnMut(&mut Pcg64Mcg) -> ByteSize {
+    let blocks = capacity / BLOCK;
+    let hot = blocks / 5;
+    move |random| {
+        let n =
+            if random.random_range(0..5) < 4 { random.random_range(0..hot) } else { random.random_range(hot..blocks) };
+        BLOCK * n
+    }
+}
+
+/// Counts of one moment.
+struct Mark {
+    at_ns: u64,
+    flash: Option<FlashCounters>,
+}
+
+impl Mark {
+    fn now(prober: &Prober<'_>) -> Self {
+        Self { at_ns: prober.now().0, flash: prober.counters().flash }
+    }
+
+    /// The window from here until now, of `requests` of `length`.
+    fn window(&self, prober: &Prober<'_>, requests: u64, length: ByteSize) -> Window {
+        let now = Self::now(prober);
+        let bytes = (length * requests).bytes();
+        let seconds = (now.at_ns - self.at_ns).max(1) as f64 / 1e9;
+        let programmed = now.flash.zip(self.flash).map(|(now, then)| now.since(&then).bytes_programmed.bytes());
+        let amplification = programmed.map(|programmed| programmed as f64 / bytes as f64);
+        Window { bytes, rate: requests as f64 / seconds, amplification }
+    }
+}
+
+// ---- the fill -------------------------------------------------------------------------------------------------------
+
+/// One pass in order over the trimmed drive.
+fn fill(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Progress) -> Result<(), LearnError> {
+    const NAME: &str = "fill in order";
+    let capacity = prober.capacity();
+    prober.flush()?;
+    let parts = capacity.bytes().div_ceil(ByteSize::mib(64).bytes());
+    for n in 0..parts {
+        let start = ByteSize::mib(64) * n;
+        let _ = prober.trim(start, ByteSize::mib(64).min(capacity - start));
+    }
+    let windows = pass_in_order(prober, FILL_WINDOWS, "filling the drive", progress, &mut |_| {})?;
+    let mib = |window: &Window| window.rate * prober.longest().bytes() as f64 / f64::from(1 << 20);
+    let mut at = 0;
+    let points = windows.iter().map(|window| {
+        at += window.bytes;
+        let y = mib(window);
+        ProbePoint { x: at as f64 / f64::from(1 << 30), y, low: y, high: y }
+    });
+    findings.keep(ProbeCurve {
+        name: NAME.to_owned(),
+        x: "written, GiB".to_owned(),
+        y: "MiB/s".to_owned(),
+        points: points.collect(),
+        fit: Vec::new(),
+    });
+    slc_cache(prober, findings, &windows, NAME);
+    Ok(())
+}
+
+/// The first lasting fall of the fill's speed, and what it falls to. What the write buffer takes is left aside.
+fn slc_cache(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window], curve: &str) {
+    let buffer = 2 * findings.parameters.write_buffer_bytes.value.unwrap_or(0);
+    let mut at = 0;
+    let behind_buffer = windows.iter().take_while(|window| {
+        at += window.bytes;
+        at <= buffer
+    });
+    let windows = &windows[behind_buffer.count().min(windows.len() / 2)..];
+    let rates: Vec<f64> = windows.iter().map(|window| window.rate * prober.longest().bytes() as f64).collect();
+    let falls: Vec<usize> = pelt::confirmed(&rates, CHANGE_SHARE)
+        .into_iter()
+        .filter(|&cut| median(rates[cut..].to_vec()) < median(rates[..cut].to_vec()))
+        .collect();
+    let recipe = "the trimmed drive is filled in order with large writes, 8 in flight";
+    let p = &mut findings.parameters;
+    let reason = match falls.first() {
+        Some(&cut) => {
+            let size: u64 = windows[..cut].iter().map(|window| window.bytes).sum();
+            let step = windows[0].bytes;
+            p.slc_cache_bytes = Figure::certain(size, size.saturating_sub(2 * step), size + 2 * step);
+            format!("speed falls after {}", ByteSize(size))
+        }
+        None => {
+            p.slc_cache_bytes = Figure::absent();
+            "speed stays to the end".to_owned()
+        }
+    };
+    let tail = &rates[falls.last().copied().unwrap_or(0).max(rates.len() / 2)..];
+    let (low, high) = median_interval(tail);
+    let value = median(tail.to_vec());
+    p.sustained_write_bytes_per_s = whole(measured(value, vec![low, high], TOLERANCE));
+    findings.because("slc_cache_bytes", Because { recipe, reason, curve: Some(curve) });
+    let reason = "median speed of the last part".to_owned();
+    findings.because("sustained_write_bytes_per_s", Because { recipe, reason, curve: Some(curve) });
+}
+
+/// Writes the whole drive once in order; `watch` is called after every completion.
+fn pass_in_order(
+    prober: &mut Prober<'_>,
+    windows: u64,
+    stage: &str,
+    progress: &mut dyn Progress,
+    watch: &mut dyn FnMut(&Prober<'_>),
+) -> Result<Vec<Window>, LearnError> {
+    let length = prober.longest();
+    let writes = prober.capacity() / length;
+    let a_window = (writes / windows).max(1);
+    let (mut submitted, mut done, mut seen) = (0, 0, Vec::new());
+    let mut mark = Mark::now(prober);
+    while done < writes {
+        while prober.in_flight() < PASS_DEPTH && submitted < writes {
+            prober.submit(Request::write(length * submitted, length))?;
+            submitted += 1;
+        }
+        if prober.wait()?.is_none() {
+            break;
+        }
+        watch(prober);
+        done += 1;
+        if done % a_window == 0 {
+            prober.advance(progress, stage, done as f64 / writes as f64)?;
+            seen.push(mark.window(prober, a_window, length));
+            mark = Mark::now(prober);
+        }
+    }
+    prober.flush()?;
+    Ok(seen)
+}
+
+// ---- overwrites -----------------------------------------------------------------------------------------------------
+
+/// Random overwrites until the steady state.
+struct Overwritten {
+    all: Vec<Window>,
+    /// The windows joined to eighths of what was written to.
+    rounds: Vec<Window>,
+    is_steady: bool,
+}
+
+/// What decides whether a drive is steady: flash bytes for each host byte where it tells, else time.
+fn response(window: &Window) -> f64 {
+    window.amplification.unwrap_or(1e9 / window.rate)
+}
+
+impl Overwritten {
+    fn responses(&self) -> Vec<f64> {
+        self.rounds.iter().map(response).collect()
+    }
+
+    /// Level of the response over the later half.
+    fn level(&self) -> Settled {
+        level(&self.responses())
+    }
+
+    /// Writes a second over the later half.
+    fn rate(&self) -> f64 {
+        join(&self.rounds[self.rounds.len() / 2..]).rate
+    }
+
+    fn verdict(&self) -> Verdict {
+        if self.is_steady { Verdict::Certain } else { Verdict::Inconclusive }
+    }
+}
+
+fn join(windows: &[Window]) -> Window {
+    let bytes: u64 = windows.iter().map(|window| window.bytes).sum();
+    let seconds: f64 = windows.iter().map(|window| window.bytes as f64 / window.rate).sum();
+    let programmed: Option<f64> =
+        windows.iter().map(|window| window.amplification.map(|wa| wa * window.bytes as f64)).sum();
+    Window { bytes, rate: bytes as f64 / seconds.max(1e-9), amplification: programmed.map(|p| p / bytes.max(1) as f64) }
+}
+
+/// Random writes over `bytes` until they are steady, in windows of `bytes ÷ windows`.
+fn until_steady(
+    prober: &mut Prober<'_>,
+    bytes: ByteSize,
+    windows: u64,
+    stage: &str,
+    place: &mut dyn FnMut(&mut Pcg64Mcg) -> ByteSize,
+    progress: &mut dyn Progress,
+) -> Result<Overwritten, LearnError> {
+    let a_window = (bytes / BLOCK / windows).max(1);
+    let a_round = (windows / STEADY_WINDOWS).max(1) as usize;
+    let depth = DEPTH.min(prober.queue_depth().max(1)) as usize;
+    let mut seen = Overwritten { all: Vec::new(), rounds: Vec::new(), is_steady: false };
+    let overwrites = (OVERWRITTEN_MAX / bytes).clamp(OVERWRITES_MIN, OVERWRITES_MAX);
+    let most = windows * overwrites;
+    while (seen.all.len() as u64) < most && !seen.is_steady {
+        prober.advance(progress, stage, seen.all.len() as f64 / most as f64)?;
+        let mark = Mark::now(prober);
+        prober.keep_in_flight(Operation::Write, BLOCK, depth, a_window as usize, place)?;
+        seen.all.push(mark.window(prober, a_window, BLOCK));
+        if seen.all.len().is_multiple_of(a_round) {
+            let round = join(&seen.all[seen.all.len() - a_round..]);
+            seen.rounds.push(round);
+            seen.is_steady = seen.rounds.len() >= ROUNDS_MIN && settled(&seen.responses(), KNOWN_SHARE).is_some();
+        }
+    }
+    while prober.wait()?.is_some() {}
+    Ok(seen)
+}
+
+/// Onset, spare room and cost.
+fn onset(findings: &mut Findings, capacity: ByteSize, overwritten: &Overwritten) {
+    const NAME: &str = "random overwrites";
+    let windows = &overwritten.all;
+    let told = windows.iter().all(|window| window.amplification.is_some());
+    let first = &windows[..windows.len().min(ONSET_WINDOWS as usize)];
+    let series: Vec<f64> = first.iter().map(response).collect();
+    let mut at = 0;
+    let points = windows.iter().step_by(4).map(|window| {
+        at += 4 * window.bytes;
+        let y = window.amplification.unwrap_or(window.rate);
+        ProbePoint { x: at as f64 / capacity.bytes() as f64, y, low: y, high: y }
+    });
+    findings.keep(ProbeCurve {
+        name: NAME.to_owned(),
+        x: "overwritten, times the drive".to_owned(),
+        y: if told { "write amplification" } else { "writes a second" }.to_owned(),
+        points: points.collect(),
+        fit: Vec::new(),
+    });
+    let rise = pelt::confirmed(&series, CHANGE_SHARE)
+        .into_iter()
+        .find(|&cut| median(series[cut..].to_vec()) > median(series[..cut].to_vec()));
+    let p = &mut findings.parameters;
+    let steady_rate = overwritten.rate();
+    let reason = match rise {
+        Some(cut) => {
+            let sum = |n: usize| windows[..n].iter().map(|window| window.bytes).sum::<u64>();
+            let (value, low, high) = (sum(cut), sum(cut - 1), sum(cut + 1));
+            let share = |bytes: u64| bytes as f64 / capacity.bytes() as f64;
+            let narrow = high - low <= value / 5;
+            p.collection_onset_bytes =
+                if narrow { Figure::certain(value, low, high) } else { Figure::inconclusive(value, low, high) };
+            p.over_provisioning = Figure {
+                value: Some(share(value)),
+                low: Some(share(low)),
+                high: Some(share(high)),
+                verdict: p.collection_onset_bytes.verdict,
+            };
+            let before: Vec<f64> = windows[..cut].iter().map(|window| window.rate / steady_rate).collect();
+            let (low, high) = median_interval(&before);
+            p.collection_cost = measured(median(before), vec![low, high], TOLERANCE);
+            format!("the first lasting change comes after {}", ByteSize(value))
+        }
+        None => "no lasting change within one overwrite of the drive".to_owned(),
+    };
+    for key in ["collection_onset_bytes", "over_provisioning", "collection_cost"] {
+        findings.because(key, Because { recipe: UNIFORM, reason: reason.clone(), curve: Some(NAME) });
+    }
+}
+
+fn tell_amplification(findings: &mut Findings, key: &'static str, windows: &Overwritten, recipe: &str) {
+    let told = windows.rounds.iter().all(|round| round.amplification.is_some());
+    let Settled { mean, low, high } = windows.level();
+    let (figure, reason) = match (told, windows.is_steady) {
+        (false, _) => (Figure::unknown(), "the drive does not tell what it programs".to_owned()),
+        (true, true) => (Figure::certain(mean, low, high), "steady: no trend in the later half".to_owned()),
+        (true, false) => (
+            Figure::inconclusive(mean, low, high),
+            format!("not steady after {} overwrites", windows.rounds.len() as u64 / STEADY_WINDOWS),
+        ),
+    };
+    let p = &mut findings.parameters;
+    let slot = if key == "write_amplification_uniform" {
+        &mut p.write_amplification_uniform
+    } else {
+        &mut p.write_amplification_skewed
+    };
+    *slot = figure;
+    findings.because(key, Because { recipe, reason, curve: None });
+}
+
+/// α from saturated throughput and from latency while garbage is collected all the time.
+fn asymmetries(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    let capacity = prober.capacity();
+    let four = saturated_asymmetry(prober, ByteSize::kib(4), progress)?;
+    let eight = saturated_asymmetry(prober, ByteSize::kib(8), progress)?;
+    let settle = settling(findings.parameters.write_buffer_bytes.known());
+    let latency_four = latency::asymmetry(prober, capacity, ByteSize::kib(4), settle, progress)?;
+    let latency_eight = latency::asymmetry(prober, capacity, ByteSize::kib(8), settle, progress)?;
+    let p = &mut findings.parameters;
+    (p.asymmetry_4k_collecting, p.asymmetry_8k_collecting) = (four, eight);
+    (p.latency_asymmetry_4k_collecting, p.latency_asymmetry_8k_collecting) = (latency_four, latency_eight);
+    for key in FIGURES.iter().filter(|key| key.ends_with("_collecting")) {
+        let reason = "the same as on the fresh drive, in the steady state of overwrites".to_owned();
+        findings.because(key, Because { recipe: UNIFORM, reason, curve: None });
+    }
+    Ok(())
+}
+
+/// Depths at which a plateau is looked for.
+const SATURATING: [u32; 3] = [32, 128, 256];
+/// Batches of each.
+const BATCHES: usize = 6;
+
+fn saturated_asymmetry(
+    prober: &mut Prober<'_>,
+    length: ByteSize,
+    progress: &mut dyn Progress,
+) -> Result<Figure<f64>, LearnError> {
+    let mut place = anywhere(prober.capacity(), length);
+    let reads = saturated(prober, Operation::Read, length, 4096, &mut place, progress)?;
+    // Long enough for many victims, so that one more or less does not matter.
+    let writes_a_batch = (prober.capacity() / length / 64).clamp(4096, 65_536) as usize;
+    let writes = saturated(prober, Operation::Write, length, writes_a_batch, &mut place, progress)?;
+    let value = median(reads.clone()) / median(writes.clone());
+    let again = reads.iter().flat_map(|read| writes.iter().map(move |write| read / write)).collect();
+    // Ratios of single batches spread more than the ratio of their medians does.
+    let spread = measured(value, again, 1.0);
+    let shrink = |end: Option<f64>| end.map(|end| value + (end - value) / (BATCHES as f64).sqrt());
+    Ok(measured(value, [shrink(spread.low), shrink(spread.high)].into_iter().flatten().collect(), TOLERANCE))
+}
+
+/// Requests a second of the batches at the best depth.
+fn saturated(
+    prober: &mut Prober<'_>,
+    operation: Operation,
+    length: ByteSize,
+    requests: usize,
+    place: &mut dyn FnMut(&mut Pcg64Mcg) -> ByteSize,
+    progress: &mut dyn Progress,
+) -> Result<Vec<f64>, LearnError> {
+    let deepest = prober.queue_depth().max(32);
+    let mut best: Vec<f64> = Vec::new();
+    for depth in SATURATING.into_iter().filter(|&depth| depth <= deepest) {
+        while prober.wait()?.is_some() {}
+        prober.keep_in_flight(operation, length, depth as usize, requests, place)?;
+        let mut rates = Vec::with_capacity(BATCHES);
+        for n in 0..BATCHES {
+            prober.advance(progress, "throughput while collecting", n as f64 / BATCHES as f64)?;
+            rates.push(prober.rate(operation, length, depth as usize, requests, place)?);
+        }
+        if median(rates.clone()) > median(best.clone()) {
+            best = rates;
+        }
+    }
+    while prober.wait()?.is_some() {}
+    Ok(best)
+}
+
+// ---- trim -----------------------------------------------------------------------------------------------------------
+
+/// What trimming half of the drive is worth to writes to the other half.
+fn trim(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    uniform: &Overwritten,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    let half = ByteSize(prober.capacity().bytes() / 2 / SECTION.bytes() * SECTION.bytes());
+    let recipe = "the upper half of the steady drive is trimmed, then the lower half overwritten until steady";
+    prober.flush()?;
+    let mut at = half;
+    while at < prober.capacity() {
+        let length = ByteSize::mib(64).min(prober.capacity() - at);
+        prober.trim(at, length)?;
+        at = at + length;
+    }
+    let mut lower = anywhere(half, BLOCK);
+    let after = until_steady(prober, half, STEADY_WINDOWS * 4, "overwrites after trim", &mut lower, progress)?;
+    let (before, now) = (uniform.level(), after.level());
+    let gain = before.mean / now.mean;
+    let figure = if (gain - 1.0).abs() < 0.03 {
+        Figure::absent()
+    } else {
+        // The ends of the two intervals in the worst case, narrowed because they do not both come true.
+        let narrowed = |end: f64| gain + (end - gain) / std::f64::consts::SQRT_2;
+        let (low, high) = (narrowed(before.low / now.high), narrowed(before.high / now.low));
+        let verdict = if uniform.is_steady { after.verdict() } else { Verdict::Inconclusive };
+        Figure { value: Some(gain), low: Some(low), high: Some(high), verdict }
+    };
+    findings.parameters.trim_gain = figure;
+    let reason = format!("{:.2} before, {:.2} after", before.mean, now.mean);
+    findings.because("trim_gain", Because { recipe, reason, curve: None });
+    Ok(())
+}
+
+// ---- the superblock -------------------------------------------------------------------------------------------------
+
+/// Bytes programmed and erases so far.
+#[derive(Clone, Copy)]
+struct Worn {
+    programmed: u64,
+    erases: u64,
+}
+
+/// Passes in order, and the slope of bytes programmed over erases in the last of them.
+fn superblock(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Progress) -> Result<(), LearnError> {
+    let recipe = "the drive is written in order several times; bytes programmed at each erase that the drive counts";
+    if prober.counters().flash.is_none() {
+        let reason = "the drive does not count what it programs and erases".to_owned();
+        findings.because("superblock_bytes", Because { recipe, reason, curve: None });
+        return Ok(());
+    }
+    let mut seen: Vec<Worn> = Vec::new();
+    let mut steps = 0_u64;
+    for pass in 0..3 {
+        seen.clear();
+        let mut last = None;
+        pass_in_order(prober, 16, "passes in order", progress, &mut |prober| {
+            let Some(flash) = prober.counters().flash else { return };
+            let now = Worn { programmed: flash.bytes_programmed.bytes(), erases: flash.erases };
+            if let Some(Worn { programmed, erases }) = last.replace(now) {
+                steps = gcd(steps, now.programmed - programmed);
+                if pass == 2 && now.erases > erases {
+                    seen.push(now);
+                }
+            }
+        })?;
+    }
+    let (figure, reason) = match slope(&seen) {
+        Some(slope) if steps > 0 => {
+            let unit = steps as f64;
+            let size = ((slope / unit).round() * unit) as u64;
+            let off = (slope / size.max(1) as f64 - 1.0).abs();
+            let reason = format!("{:.0} bytes an erase, in steps of {}", slope, ByteSize(steps));
+            let erases = seen.last().map_or(0, |worn| worn.erases) - seen.first().map_or(0, |worn| worn.erases);
+            // Ends of the pass lie anywhere within a superblock; a rest beyond that says that erases are not what was
+            // opened.
+            let sure = erases >= 8 && off <= 0.5 / erases as f64;
+            let (low, high) = (slope * (1.0 - 1.0 / erases as f64), slope * (1.0 + 1.0 / erases as f64));
+            let figure = if sure {
+                Figure::certain(size, size, size)
+            } else {
+                Figure::inconclusive(size, low as u64, high as u64)
+            };
+            (figure, reason)
+        }
+        _ => (Figure::unknown(), "too few erases in a pass over the drive".to_owned()),
+    };
+    findings.parameters.superblock_bytes = figure;
+    findings.because("superblock_bytes", Because { recipe, reason, curve: None });
+    Ok(())
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Bytes programmed an erase.
+///
+/// Units take turns, so neighbouring erases come at uneven distances; but after as many erases as there are units, or a
+/// multiple, everything repeats. Of all lags about half as long as the series, the one whose distances spread least is
+/// such a multiple, and the median distance at it, divided by the lag, is free of what happens in between.
+fn slope(seen: &[Worn]) -> Option<f64> {
+    if seen.len() < 8 {
+        return None;
+    }
+    let distances = |lag: usize| -> Vec<f64> {
+        let pairs = std::iter::zip(seen, &seen[lag..]);
+        pairs.map(|(a, b)| (b.programmed - a.programmed) as f64 / (b.erases - a.erases) as f64).collect()
+    };
+    let spread = |lag: &usize| {
+        let distances = distances(*lag);
+        let middle = median(distances.clone());
+        median(distances.iter().map(|d| (d - middle).abs()).collect())
+    };
+    let longest = seen.len() / 2;
+    let lags = (longest - longest / 2).max(1)..=longest;
+    let best = lags.min_by(|a, b| spread(a).total_cmp(&spread(b)))?;
+    Some(median(distances(best)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slope_of_programmed_bytes_over_erases_is_the_superblock() {
+        let seen: Vec<Worn> = (0..50).map(|n| Worn { programmed: 1000 + n * 4096, erases: 7 + n }).collect();
+        assert!((slope(&seen).unwrap() - 4096.0).abs() < 1e-6);
+        assert!(slope(&seen[..3]).is_none());
+    }
+
+    #[test]
+    fn windows_join_by_bytes() {
+        let window = |bytes, rate, wa| Window { bytes, rate, amplification: Some(wa) };
+        let joined = join(&[window(100, 10.0, 1.0), window(300, 30.0, 2.0)]);
+        assert_eq!((joined.bytes, joined.rate), (400, 20.0));
+        assert!((joined.amplification.unwrap() - 1.75).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,156 @@
+//! Whether the content of a write changes what it costs: compression and deduplication.
+//!
+//! Dose and response. Blocks are written with none to all of their bytes zero (the rest random), or with none to all of
+//! the blocks of a run equal to blocks written before (each by itself random). A drive that compresses or deduplicates
+//! is the faster, and programs the less, the higher the dose; one that does not takes no notice. Doses come in random
+//! order, several times over, and the highest is held against the lowest by a rank test.
+//!
+//! Where the drive tells what it programs, that is the response; throughput is, where it does not.
+
+use flashwise_block::{ByteSize, IoBuffer, Progress};
+use flashwise_profile::{Figure, ProbeCurve};
+use rand::{Rng, RngExt};
+
+use crate::findings::{Because, Findings, measured, point};
+use crate::prober::Prober;
+use crate::stats::{median, rank};
+use crate::{Effort, LearnError};
+
+use super::throughput::settling;
+
+const BLOCK: ByteSize = ByteSize::kib(4);
+/// Percent of zeros in a block, or of repeated blocks in a run.
+const DOSES: [u32; 5] = [0, 25, 50, 75, 100];
+/// Writes in flight.
+const DEPTH: usize = 32;
+/// Bytes of the region that these writes go to: a simulated drive keeps their content in memory.
+const AREA: ByteSize = ByteSize::mib(32);
+/// Blocks that repeated ones are equal to.
+const ORIGINALS: usize = 16;
+/// Resampled ratios.
+const RESAMPLES: usize = 200;
+/// The highest dose must change the response by this share.
+const CHANGES_SHARE: f64 = 0.05;
+
+/// Runs of each dose.
+const fn runs(effort: Effort) -> usize {
+    match effort {
+        Effort::Thorough => 6,
+        Effort::Quick => 3,
+    }
+}
+
+/// What is varied.
+#[derive(Clone, Copy)]
+enum Content {
+    Zeros,
+    Repeats,
+}
+
+/// Measures both.
+pub(crate) fn probe(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    let compression = gain(prober, findings, Content::Zeros, progress)?;
+    findings.parameters.compression_gain = compression;
+    let deduplication = gain(prober, findings, Content::Repeats, progress)?;
+    findings.parameters.deduplication_gain = deduplication;
+    // The content is not needed any more, and a drive that keeps it has better uses for the room.
+    prober.flush()?;
+    prober.trim(ByteSize(0), AREA.min(prober.region()))
+}
+
+fn gain(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    content: Content,
+    progress: &mut dyn Progress,
+) -> Result<Figure<f64>, LearnError> {
+    let (key, name, x) = match content {
+        Content::Zeros => ("compression_gain", "writes by zeros", "zeros in a block, %"),
+        Content::Repeats => ("deduplication_gain", "writes by repeats", "repeated blocks, %"),
+    };
+    let originals: Vec<IoBuffer> = (0..ORIGINALS).map(|_| noise(&mut prober.random)).collect();
+    let runs = runs(prober.effort);
+    let visits = prober.shuffled((0..DOSES.len()).flat_map(|i| std::iter::repeat_n(i, runs)));
+    let mut responses = vec![Vec::new(); DOSES.len()];
+    for (n, &i) in visits.iter().enumerate() {
+        prober.advance(progress, name, n as f64 / visits.len() as f64)?;
+        let response = run(prober, findings, content, DOSES[i], &originals)?;
+        prober.sample(name, f64::from(DOSES[i]), response);
+        responses[i].push(response);
+    }
+    let points = std::iter::zip(DOSES, &responses).map(|(dose, response)| point(f64::from(dose), response));
+    let y = "MiB a second".to_owned();
+    findings.keep(ProbeCurve { name: name.to_owned(), x: x.to_owned(), y, points: points.collect(), fit: Vec::new() });
+    let (none, all) = (&responses[0], &responses[DOSES.len() - 1]);
+    let ratio = median(all.clone()) / median(none.clone());
+    let test = rank::compare(all, none);
+    let recipe = "4 KiB writes in random order, 32 in flight, content by dose in random order";
+    let reason = format!("the highest dose makes writes {ratio:.2} times as fast as none");
+    findings.because(key, Because { recipe, reason, curve: Some(name) });
+    if ratio < 1.0 + CHANGES_SHARE {
+        let spread = (none.iter().chain(all)).fold((f64::MAX, 0.0_f64), |(low, high), &y| (low.min(y), high.max(y)));
+        let would_show = spread.1 - spread.0 < 2.0 * CHANGES_SHARE * median(none.clone());
+        return Ok(if would_show { Figure::absent() } else { Figure::unknown() });
+    }
+    findings.present_unless_chance(key, test.p_greater);
+    let random = &mut prober.random;
+    let draw = |values: &[f64], random: &mut rand_pcg::Pcg64Mcg| {
+        median((0..values.len()).map(|_| values[random.random_range(0..values.len())]).collect())
+    };
+    let again = (0..RESAMPLES).map(|_| draw(all, random) / draw(none, random)).collect();
+    Ok(measured(ratio, again, 0.1))
+}
+
+/// MiB a second in the long run at one dose.
+fn run(
+    prober: &mut Prober<'_>,
+    findings: &Findings,
+    content: Content,
+    dose: u32,
+    originals: &[IoBuffer],
+) -> Result<f64, LearnError> {
+    let settle = (settling(findings.parameters.write_buffer_bytes.known()).min(AREA) / BLOCK) as usize;
+    let measured = settle.max(1024);
+    let mut place = crate::prober::anywhere(AREA.min(prober.region()), BLOCK);
+    let mut started = prober.now();
+    for n in 0..settle + measured {
+        if n == settle {
+            started = prober.now();
+        }
+        while prober.in_flight() < DEPTH {
+            let offset = place(&mut prober.random);
+            let block = block(content, dose, originals, &mut prober.random);
+            prober.submit_content(offset, block)?;
+        }
+        prober.wait()?;
+    }
+    let seconds = prober.now().since(started).as_secs_f64();
+    prober.flush()?;
+    Ok((BLOCK * measured as u64).bytes() as f64 / f64::from(1 << 20) / seconds.max(1e-9))
+}
+
+fn noise(random: &mut rand_pcg::Pcg64Mcg) -> IoBuffer {
+    let mut block = IoBuffer::zeroed(BLOCK.bytes() as usize);
+    random.fill_bytes(&mut block);
+    block
+}
+
+/// The content of one block.
+fn block(content: Content, dose: u32, originals: &[IoBuffer], random: &mut rand_pcg::Pcg64Mcg) -> IoBuffer {
+    match content {
+        Content::Zeros => {
+            let mut block = noise(random);
+            let zeros = block.len() * dose as usize / 100;
+            block[..zeros].fill(0);
+            block
+        }
+        Content::Repeats if random.random_range(0..100) < dose => {
+            IoBuffer::copy_of(&originals[random.random_range(0..originals.len())])
+        }
+        Content::Repeats => noise(random),
+    }
+}

@@ -1,0 +1,183 @@
+//! What one request at a time costs: reads beside writes, and what durability adds.
+//!
+//! **α by latency.** Median latency of random writes over that of random reads of one length, nothing else in flight, in
+//! the running state: the writes begin after as much was written as a write buffer swallows.
+//!
+//! **Flush and durable write.** On an idle drive, in random order: a write alone, a durable write, a flush of nothing,
+//! a flush of one block that was just written. A drive whose write buffer survives a power cut has nothing to do for a
+//! flush; that its flush is free is all that time can show of the protection.
+
+use flashwise_block::{ByteSize, Nanos, Progress};
+use flashwise_profile::Figure;
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+
+use crate::findings::{Because, Findings, measured, settled, whole};
+use crate::prober::Prober;
+use crate::stats::{interval95, median, rank};
+use crate::{Effort, LearnError};
+
+use super::throughput::{TOLERANCE, settling};
+
+/// Latencies of each kind.
+const fn requests(effort: Effort) -> usize {
+    match effort {
+        Effort::Thorough => 2000,
+        Effort::Quick => 400,
+    }
+}
+
+/// Repetitions of each of the four durable cases.
+const fn repetitions(effort: Effort) -> usize {
+    match effort {
+        Effort::Thorough => 200,
+        Effort::Quick => 40,
+    }
+}
+
+/// An idle drive is one that has had this long for itself; longer than programming and erasing take.
+const IDLE: Nanos = Nanos(20_000_000);
+/// Resampled medians.
+const RESAMPLES: usize = 200;
+/// A flush costs something if it adds at least this share.
+const ADDS_SHARE: f64 = 0.03;
+const BLOCK: ByteSize = ByteSize::kib(4);
+
+/// Measures α by latency at 4 and 8 KiB.
+pub(crate) fn probe_asymmetry(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    prober.fill_region(progress)?;
+    let bytes = prober.region();
+    let settle = settling(findings.parameters.write_buffer_bytes.known());
+    let p = &mut findings.parameters;
+    p.latency_asymmetry_4k = asymmetry(prober, bytes, ByteSize::kib(4), settle, progress)?;
+    p.latency_asymmetry_8k = asymmetry(prober, bytes, ByteSize::kib(8), settle, progress)?;
+    for key in ["latency_asymmetry_4k", "latency_asymmetry_8k"] {
+        let reason = "median write latency ÷ median read latency".to_owned();
+        let recipe = "random requests of one length over the filled region, one at a time; reads, then writes";
+        findings.because(key, Because { recipe, reason, curve: None });
+    }
+    Ok(())
+}
+
+/// Median write latency ÷ median read latency over the first `bytes`, one request at a time.
+pub(crate) fn asymmetry(
+    prober: &mut Prober<'_>,
+    bytes: ByteSize,
+    length: ByteSize,
+    settle: ByteSize,
+    progress: &mut dyn Progress,
+) -> Result<Figure<f64>, LearnError> {
+    let n = requests(prober.effort);
+    let mut place = crate::prober::anywhere(bytes, length);
+    prober.flush()?;
+    let mut reads = Vec::with_capacity(n);
+    for i in 0..n {
+        if i.is_multiple_of(100) {
+            prober.advance(progress, "latency of reads", i as f64 / n as f64)?;
+        }
+        let offset = place(&mut prober.random);
+        reads.push(prober.read(offset, length)?.0 as f64);
+    }
+    let settle = (settle / length) as usize;
+    let mut writes = Vec::with_capacity(n);
+    for i in 0..settle + n {
+        if i.is_multiple_of(100) {
+            prober.advance(progress, "latency of writes", i as f64 / (settle + n) as f64)?;
+        }
+        let offset = place(&mut prober.random);
+        let latency = prober.write(offset, length)?.0 as f64;
+        if i >= settle {
+            writes.push(latency);
+        }
+    }
+    prober.flush()?;
+    let value = median(writes.clone()) / median(reads.clone()).max(1.0);
+    let random = &mut prober.random;
+    let again = (0..RESAMPLES).map(|_| drawn_median(&writes, random) / drawn_median(&reads, random).max(1.0));
+    Ok(measured(value, again.collect(), TOLERANCE))
+}
+
+fn drawn_median(values: &[f64], random: &mut Pcg64Mcg) -> f64 {
+    median((0..values.len()).map(|_| values[random.random_range(0..values.len())]).collect())
+}
+
+/// The four cases.
+#[derive(Clone, Copy)]
+enum Case {
+    Write,
+    DurableWrite,
+    EmptyFlush,
+    FlushOfOneBlock,
+}
+
+const CASES: [Case; 4] = [Case::Write, Case::DurableWrite, Case::EmptyFlush, Case::FlushOfOneBlock];
+
+/// Measures what durability costs.
+pub(crate) fn probe_durability(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    prober.fill_region(progress)?;
+    let visits = prober.shuffled((0..CASES.len()).cycle().take(CASES.len() * repetitions(prober.effort)));
+    let mut samples: [Vec<f64>; 4] = Default::default();
+    for (n, &case) in visits.iter().enumerate() {
+        prober.advance(progress, "flushes", n as f64 / visits.len() as f64)?;
+        prober.rest(IDLE)?;
+        let offset = prober.random_offset(BLOCK);
+        let latency = match CASES[case] {
+            Case::Write => prober.write(offset, BLOCK)?,
+            Case::DurableWrite => prober.durable_write(offset, BLOCK)?,
+            Case::EmptyFlush => prober.flush_latency()?,
+            Case::FlushOfOneBlock => {
+                prober.write(offset, BLOCK)?;
+                prober.flush_latency()?
+            }
+        };
+        prober.sample("durability", case as f64, latency.0 as f64);
+        samples[case].push(latency.0 as f64);
+    }
+    let [write, durable, empty, one] = samples;
+    let flush = added(&one, &empty, &write, &mut prober.random);
+    let durable_adds = added(&durable, &write, &write, &mut prober.random);
+    let protected = match (flush.value, durable_adds.value) {
+        (None, None) => settled(true),
+        (Some(_), Some(_)) => settled(false),
+        // One of the two says so and the other does not.
+        _ => Figure::unknown(),
+    };
+    let p = &mut findings.parameters;
+    (p.flush_ns, p.durable_write_ns, p.power_loss_protected) = (flush, durable_adds, protected);
+    let recipe =
+        "on an idle drive, in random order: a 4 KiB write, a durable one, a flush of nothing, a flush of one block";
+    let ns = |values: &[f64]| format!("{}", Nanos(median(values.to_vec()) as u64));
+    let reasons = [
+        ("flush_ns", format!("a flush of one block takes {}, of nothing {}", ns(&one), ns(&empty))),
+        ("durable_write_ns", format!("a durable write takes {}, another {}", ns(&durable), ns(&write))),
+        ("power_loss_protected", "making a write durable costs nothing where nothing could be lost".to_owned()),
+    ];
+    for (key, reason) in reasons {
+        findings.because(key, Because { recipe, reason, curve: None });
+    }
+    Ok(())
+}
+
+/// What `with` takes longer than `without`; absent where that is nothing, or too little beside `scale`.
+fn added(with: &[f64], without: &[f64], scale: &[f64], random: &mut Pcg64Mcg) -> Figure<u64> {
+    let difference = median(with.to_vec()) - median(without.to_vec());
+    let test = rank::compare(with, without);
+    let counts = difference >= ADDS_SHARE * median(scale.to_vec());
+    if !counts {
+        return Figure::absent();
+    }
+    let again: Vec<f64> = (0..RESAMPLES).map(|_| drawn_median(with, random) - drawn_median(without, random)).collect();
+    if test.p_greater >= 0.01 {
+        let (low, high) = interval95(again);
+        return whole(Figure::inconclusive(difference, low, high));
+    }
+    whole(measured(difference, again, TOLERANCE))
+}

@@ -1,0 +1,75 @@
+//! The probes, in the order in which they are run: what is needed by others comes first, what wears the drive last.
+//!
+//! A probe is one line in [`STEPS`]: its name, the figures that it settles, and what it does.
+
+pub(crate) mod buffer;
+pub(crate) mod cache;
+pub(crate) mod collection;
+pub(crate) mod content;
+pub(crate) mod latency;
+pub(crate) mod location;
+pub(crate) mod request_size;
+pub(crate) mod throughput;
+pub(crate) mod units;
+pub(crate) mod volumes;
+
+use flashwise_block::Progress;
+
+use crate::LearnError;
+use crate::findings::Findings;
+use crate::prober::Prober;
+
+/// One probe.
+pub(crate) struct Step {
+    /// Its name, in profiles and messages.
+    pub(crate) name: &'static str,
+    /// The figures that it settles.
+    pub(crate) figures: &'static [&'static str],
+    /// Whether it is among those that lay out a database.
+    pub(crate) layout: bool,
+    /// Whether it writes the whole drive many times.
+    pub(crate) whole_drive: bool,
+    /// What it does.
+    pub(crate) run: fn(&mut Prober<'_>, &mut Findings, &mut dyn Progress) -> Result<(), LearnError>,
+}
+
+const fn step(
+    name: &'static str,
+    figures: &'static [&'static str],
+    run: fn(&mut Prober<'_>, &mut Findings, &mut dyn Progress) -> Result<(), LearnError>,
+) -> Step {
+    Step { name, figures, layout: false, whole_drive: false, run }
+}
+
+const fn layout(step: Step) -> Step {
+    Step { layout: true, ..step }
+}
+
+/// Every probe.
+pub(crate) const STEPS: &[Step] = &[
+    layout(step("durable writes", &["write_unit_bytes"], request_size::probe_durable_writes)),
+    layout(step("reading back", &["stripe_bytes"], request_size::probe_read_back)),
+    layout(step("locations", &["chunk_bytes", "hot_location"], location::probe_locations)),
+    layout(step("pages", &["page_bytes"], location::probe_page)),
+    step("write burst", &["write_buffer_bytes"], buffer::probe),
+    layout(step(
+        "throughput",
+        &[
+            "asymmetry_4k",
+            "read_concurrency_4k",
+            "write_concurrency_4k",
+            "asymmetry_8k",
+            "read_concurrency_8k",
+            "write_concurrency_8k",
+        ],
+        throughput::probe,
+    )),
+    step("latency", &["latency_asymmetry_4k", "latency_asymmetry_8k"], latency::probe_asymmetry),
+    step("durability", &["flush_ns", "durable_write_ns", "power_loss_protected"], latency::probe_durability),
+    step("hot locations after writes", &["hot_location_survives_writes"], location::probe_survival),
+    step("caches", &["read_cache_bytes", "read_ahead_bytes"], cache::probe),
+    step("parallel units", &["parallel_units"], units::probe),
+    step("internal volumes", &["internal_volumes", "internal_volume_bits"], volumes::probe),
+    step("content", &["compression_gain", "deduplication_gain"], content::probe),
+    Step { whole_drive: true, ..step("collection", &collection::FIGURES, collection::probe) },
+];

@@ -1,0 +1,223 @@
+//! How many requests a drive serves at once, and how much dearer a write is than a read.
+//!
+//! Random requests of one length are kept in flight by one job, at growing depths in random order, several times over.
+//! Two segments are fitted to the medians ([`knee`]): k is where they meet, the *plateau* is the
+//! flat one, and α is the plateau of reads over that of writes. Before each batch of writes as many bytes are written as
+//! the write buffer swallows, and more, so that the flash is measured and not the buffer.
+//!
+//! More batches are added until the intervals are narrow, or there are enough.
+//!
+//! Source: Papon and Athanassoulis, DaMoN 2021 (fio, more and more jobs at depth 1; the knee read from the plot). Here
+//! one job and growing depth; the fit stands in for the eye.
+
+use flashwise_block::{ByteSize, Operation, Progress};
+use flashwise_profile::{Figure, ThroughputCurve, ThroughputPoint, Verdict};
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+
+use crate::findings::{Because, Findings, measured, whole};
+use crate::prober::{Prober, anywhere};
+use crate::stats::knee::{self, Knee};
+use crate::stats::{interval95, median};
+use crate::{Effort, LearnError};
+
+/// Depths that are tried, as far as the drive takes so many at once.
+const THOROUGH: &[u32] = &[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
+const QUICK: &[u32] = &[1, 2, 4, 8, 16, 32, 64, 128];
+/// Batches at each depth: at first, and added where the interval is too wide, up to the second.
+const BATCHES: (usize, usize) = (5, 15);
+
+/// Reads in a batch: at least so many, and so many for each one in flight.
+const BATCH_READS: (usize, usize) = (1024, 24);
+/// Writes in a batch: many bursts of programs, all dies at once.
+const fn batch_writes(effort: Effort) -> usize {
+    match effort {
+        Effort::Thorough => 6144,
+        Effort::Quick => 1536,
+    }
+}
+/// Bytes written before each batch of writes at least.
+const SETTLE: ByteSize = ByteSize::mib(16);
+/// And in multiples of the write buffer: the flash empties it while it is being filled.
+const SETTLE_BUFFERS: u64 = 2;
+/// No more than this, however large the buffer.
+const SETTLE_MAX: ByteSize = ByteSize::mib(256);
+/// Resampled knees.
+const RESAMPLES: usize = 200;
+/// A figure is certain if its interval is within this share of it.
+pub(crate) const TOLERANCE: f64 = 0.1;
+
+/// Throughput of one operation at one length.
+pub(crate) struct Throughput {
+    operation: Operation,
+    length: ByteSize,
+    depths: Vec<u32>,
+    /// Requests a second of each batch, depth by depth.
+    batches: Vec<Vec<f64>>,
+}
+
+/// Measures one operation at one length on the region.
+pub(crate) fn measure(
+    prober: &mut Prober<'_>,
+    operation: Operation,
+    length: ByteSize,
+    settle: ByteSize,
+    progress: &mut dyn Progress,
+) -> Result<Throughput, LearnError> {
+    let ladder = if prober.effort == Effort::Quick { QUICK } else { THOROUGH };
+    let depths: Vec<u32> = ladder.iter().copied().filter(|&depth| depth <= prober.queue_depth().max(3)).collect();
+    let batches = vec![Vec::new(); depths.len()];
+    let mut throughput = Throughput { operation, length, depths, batches };
+    let stage = format!("throughput, {length} {}", if operation == Operation::Read { "reads" } else { "writes" });
+    loop {
+        let done = throughput.batches[0].len();
+        let visits = prober.shuffled((0..BATCHES.0).flat_map(|_| 0..throughput.depths.len()));
+        for (n, &i) in visits.iter().enumerate() {
+            prober.advance(progress, &stage, n as f64 / visits.len() as f64)?;
+            let rate = throughput.batch(prober, throughput.depths[i] as usize, settle)?;
+            prober.sample(throughput.name(), f64::from(throughput.depths[i]), rate);
+            throughput.batches[i].push(rate);
+        }
+        prober.flush()?;
+        let narrow = throughput.plateau_figure(&mut prober.random).known().is_some()
+            && throughput.concurrency(&mut prober.random).known().is_some();
+        if narrow || done + BATCHES.0 >= BATCHES.1 || prober.effort == Effort::Quick {
+            return Ok(throughput);
+        }
+    }
+}
+
+/// Bytes to write before writes are measured in the long run.
+pub(crate) fn settling(buffer: Option<u64>) -> ByteSize {
+    match buffer {
+        Some(bytes) => ByteSize(SETTLE_BUFFERS * bytes).max(SETTLE).min(SETTLE_MAX),
+        None => SETTLE,
+    }
+}
+
+impl Throughput {
+    fn name(&self) -> &'static str {
+        if self.operation == Operation::Read { "read throughput" } else { "write throughput" }
+    }
+
+    /// Requests a second of one batch at one depth, in the running state.
+    fn batch(&self, prober: &mut Prober<'_>, depth: usize, settle: ByteSize) -> Result<f64, LearnError> {
+        let (settle, requests) = match self.operation {
+            Operation::Write => ((settle / self.length) as usize, batch_writes(prober.effort)),
+            _ => (2 * depth, BATCH_READS.0.max(BATCH_READS.1 * depth)),
+        };
+        let mut place = anywhere(prober.region(), self.length);
+        prober.keep_in_flight(self.operation, self.length, depth, settle, &mut place)?;
+        let rate = prober.rate(self.operation, self.length, depth, requests, &mut place)?;
+        while prober.wait()?.is_some() {}
+        Ok(rate)
+    }
+
+    /// The curve for the profile.
+    pub(crate) fn curve(&self) -> ThroughputCurve {
+        let points = std::iter::zip(&self.depths, &self.batches).map(|(&in_flight, rates)| {
+            let (low, high) = interval95(rates.clone());
+            ThroughputPoint { in_flight, iops: median(rates.clone()), low, high }
+        });
+        ThroughputCurve { operation: self.operation, request_bytes: self.length.bytes(), points: points.collect() }
+    }
+
+    fn fit(&self, medians: &[f64]) -> Option<Knee> {
+        let depths: Vec<f64> = self.depths.iter().map(|&depth| f64::from(depth)).collect();
+        knee::fit(&depths, medians)
+    }
+
+    fn medians(&self) -> Vec<f64> {
+        self.batches.iter().map(|rates| median(rates.clone())).collect()
+    }
+
+    fn resampled(&self, random: &mut Pcg64Mcg) -> Vec<f64> {
+        let draw =
+            |rates: &Vec<f64>| median((0..rates.len()).map(|_| rates[random.random_range(0..rates.len())]).collect());
+        self.batches.iter().map(draw).collect()
+    }
+
+    /// k: where the segments meet; a lower bound where throughput still grows at the largest depth.
+    pub(crate) fn concurrency(&self, random: &mut Pcg64Mcg) -> Figure<u64> {
+        let last = u64::from(self.depths.last().copied().unwrap_or(1));
+        let Some(knee) = self.fit(&self.medians()) else {
+            return Figure::inconclusive(last, last, last);
+        };
+        let again = (0..RESAMPLES).filter_map(|_| self.fit(&self.resampled(random))).map(|knee| knee.depth());
+        let figure = measured(knee.depth(), again.collect(), TOLERANCE);
+        // A knee of two or three is a whole number within less than a tenth of itself.
+        let (low, high) = (figure.low.unwrap_or(0.0).round(), figure.high.unwrap_or(0.0).round());
+        let verdict = if high - low <= 1.0 { Verdict::Certain } else { figure.verdict };
+        whole(Figure { low: Some(low), high: Some(high), verdict, ..figure })
+    }
+
+    /// Largest median throughput, requests a second.
+    pub(crate) fn plateau(&self) -> f64 {
+        plateau(&self.medians())
+    }
+
+    fn plateau_figure(&self, random: &mut Pcg64Mcg) -> Figure<f64> {
+        let again = (0..RESAMPLES).map(|_| plateau(&self.resampled(random))).collect();
+        measured(self.plateau(), again, TOLERANCE / 2.0)
+    }
+}
+
+fn plateau(medians: &[f64]) -> f64 {
+    medians.iter().copied().fold(0.0, f64::max)
+}
+
+/// Saturated reads ÷ saturated writes.
+pub(crate) fn asymmetry(reads: &Throughput, writes: &Throughput, random: &mut Pcg64Mcg) -> Figure<f64> {
+    let value = reads.plateau() / writes.plateau();
+    let again =
+        (0..RESAMPLES).map(|_| plateau(&reads.resampled(random)) / plateau(&writes.resampled(random))).collect();
+    measured(value, again, TOLERANCE)
+}
+
+/// α, k_r and k_w at 4 and 8 KiB.
+pub(crate) fn probe(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    for length in [ByteSize::kib(4), ByteSize::kib(8)] {
+        let (alpha, k_r, k_w) = probe_length(prober, findings, length, progress)?;
+        let p = &mut findings.parameters;
+        if length == ByteSize::kib(4) {
+            (p.asymmetry_4k, p.read_concurrency_4k, p.write_concurrency_4k) = (alpha, k_r, k_w);
+        } else {
+            (p.asymmetry_8k, p.read_concurrency_8k, p.write_concurrency_8k) = (alpha, k_r, k_w);
+        }
+    }
+    let keys = [
+        ("asymmetry_4k", "saturated read IOPS ÷ saturated write IOPS"),
+        ("asymmetry_8k", "saturated read IOPS ÷ saturated write IOPS"),
+        ("read_concurrency_4k", "where the two fitted segments meet"),
+        ("read_concurrency_8k", "where the two fitted segments meet"),
+        ("write_concurrency_4k", "where the two fitted segments meet"),
+        ("write_concurrency_8k", "where the two fitted segments meet"),
+    ];
+    for (key, reason) in keys {
+        findings.because(key, Because { recipe: RECIPE, reason: reason.to_owned(), curve: None });
+    }
+    Ok(())
+}
+
+const RECIPE: &str = "random requests of one length over the filled region, one job, 1 to 256 in flight in random \
+                      order; writes after the write buffer was filled";
+
+/// α, k_r and k_w at any length.
+pub(crate) fn probe_length(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    length: ByteSize,
+    progress: &mut dyn Progress,
+) -> Result<(Figure<f64>, Figure<u64>, Figure<u64>), LearnError> {
+    prober.fill_region(progress)?;
+    let settle = settling(findings.parameters.write_buffer_bytes.known());
+    let reads = measure(prober, Operation::Read, length, settle, progress)?;
+    let writes = measure(prober, Operation::Write, length, settle, progress)?;
+    findings.curves.throughput.extend([reads.curve(), writes.curve()]);
+    let random = &mut prober.random;
+    Ok((asymmetry(&reads, &writes, random), reads.concurrency(random), writes.concurrency(random)))
+}

@@ -1,0 +1,256 @@
+//! Places that serve reads independently of each other.
+//!
+//! Two reads that are submitted together are done at once where they meet in different units (flash dies), and one after
+//! the other where they meet in one. The times of random pairs fall into two heaps, and of n units every n-th pair is in
+//! the upper one.
+//!
+//! That share alone tells n to within a few percent. To have it exactly, blocks are sorted into classes: two blocks are
+//! of one class if reading them together is slow. Each new block is held against one block of each class known; if none
+//! fits, it opens a class. When many blocks in a row have opened none, the classes are the units.
+//!
+//! A read cache would answer for the flash where blocks are read again. On a drive that has one the share decides alone:
+//! all blocks are read in random order before any is read again, and more pairs are added until the share's interval
+//! holds one number.
+//!
+//! Source: the idea of telling units by conflicts is old (Chen, Lee, Zhang, HPCA 2011, and the stride-read of Queenie,
+//! SYSTOR 2022, a published description); the sequential sorting into classes is our own.
+
+use flashwise_block::{ByteSize, Progress};
+use flashwise_profile::{Figure, ProbeCurve, Verdict};
+
+use crate::findings::{Because, Findings, point};
+use crate::prober::Prober;
+use crate::stats::median;
+use crate::{Effort, LearnError};
+
+const BLOCK: ByteSize = ByteSize::kib(4);
+/// Random pairs that show the heaps.
+const fn pairs(effort: Effort) -> usize {
+    match effort {
+        Effort::Thorough => 20_000,
+        Effort::Quick => 3_000,
+    }
+}
+/// Blocks in a row that open no class, in multiples of the classes known: with one class of n missing, a random block
+/// misses it with probability 1 − 1/n, so after 12·n blocks the chance of having missed it is e⁻¹².
+const CONTENT_AFTER: usize = 12;
+/// No more classes than this are looked for.
+const CLASSES_MAX: usize = 512;
+/// Members of a class that are kept to be read in turn.
+const MEMBERS: usize = 64;
+/// The upper heap begins at least this share above the lower one's median.
+const APART_SHARE: f64 = 0.12;
+const NAME: &str = "pairs of reads";
+const RECIPE: &str = "pairs of 4 KiB reads of blocks that were written in random order, both submitted at once; time until both are done";
+
+/// Where the two heaps part, ns.
+#[derive(Clone, Copy)]
+struct Border(f64);
+
+/// Measures the number of parallel units.
+pub(crate) fn probe(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    // What was written in order may lie on some of the units only.
+    prober.scatter_region(progress)?;
+    let n = pairs(prober.effort);
+    let mut times = Vec::with_capacity(n);
+    for i in 0..n {
+        if i.is_multiple_of(200) {
+            prober.advance(progress, "pairs of reads", i as f64 / n as f64)?;
+        }
+        let pair = [prober.random_offset(BLOCK), prober.random_offset(BLOCK)];
+        let time = prober.read_pair(pair, BLOCK)?.0 as f64;
+        prober.sample(NAME, i as f64, time);
+        times.push(time);
+    }
+    findings.keep(curve(&times));
+    let single: Vec<f64> = (0..200)
+        .map(|_| {
+            let offset = prober.random_offset(BLOCK);
+            prober.read(offset, BLOCK).map(|latency| latency.0 as f64)
+        })
+        .collect::<Result<_, _>>()?;
+    let cached = findings.parameters.read_cache_bytes.verdict != Verdict::Absent;
+    let (figure, reason) = match border(&times, median(single)) {
+        Some((border, _)) if cached => share(prober, border, progress)?,
+        Some((border, share)) => {
+            let about = (1.0 / share).round().max(1.0);
+            classes(prober, border, about as usize, progress)?
+        }
+        None => (Figure::unknown(), "the times of pairs do not fall into two heaps".to_owned()),
+    };
+    findings.parameters.parallel_units = figure;
+    findings.because("parallel_units", Because { recipe: RECIPE, reason, curve: Some(NAME) });
+    Ok(())
+}
+
+/// Where the heaps part and which share is in the upper one; all pairs are where each takes about twice a single read.
+fn border(times: &[f64], single: f64) -> Option<(Border, f64)> {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let usual = median(sorted.clone());
+    if sorted[sorted.len() / 20] > (1.0 + 4.0 * APART_SHARE) * single {
+        return Some((Border((single + sorted[sorted.len() / 20]) / 2.0), 1.0));
+    }
+    // The widest gap above the usual, among what is neither a single outlier nor half of all.
+    let spare = (sorted.len() / 2000).max(2);
+    let start = sorted.partition_point(|&time| time < usual);
+    let candidates = start..sorted.len().saturating_sub(spare);
+    let gap = |i: &usize| sorted[i + 1] - sorted[*i];
+    let widest = candidates.max_by(|a, b| gap(a).total_cmp(&gap(b)))?;
+    let upper = &sorted[widest + 1..];
+    let middle = median(upper.to_vec());
+    let border = (sorted[widest] + sorted[widest + 1]) / 2.0;
+    (middle > (1.0 + APART_SHARE) * usual).then_some((Border(border), upper.len() as f64 / sorted.len() as f64))
+}
+
+/// Pairs after which the share is what it is.
+const PAIRS_MAX: usize = 600_000;
+
+/// Counts slow pairs of blocks that were not read for long, until the interval of 1 ÷ share holds one number.
+fn share(
+    prober: &mut Prober<'_>,
+    border: Border,
+    progress: &mut dyn Progress,
+) -> Result<(Figure<u64>, String), LearnError> {
+    let most = if prober.effort == Effort::Quick { PAIRS_MAX / 100 } else { PAIRS_MAX };
+    let (mut asked, mut slow) = (0_usize, 0_usize);
+    loop {
+        let order = prober.shuffled(0..prober.region() / BLOCK);
+        for pair in order.chunks_exact(2) {
+            let time = prober.read_pair([BLOCK * pair[0], BLOCK * pair[1]], BLOCK)?;
+            slow += usize::from(time.0 as f64 > border.0);
+            asked += 1;
+        }
+        prober.advance(progress, "parallel units", asked as f64 / most as f64)?;
+        let p = slow as f64 / asked as f64;
+        let error = 2.6 * (p * (1.0 - p) / asked as f64).sqrt();
+        let (low, high) = (1.0 / (p + error), 1.0 / (p - error).max(1e-6));
+        let units = (1.0 / p.max(1e-6)).round();
+        let reason = format!("{slow} of {asked} pairs wait for each other");
+        let (first, last) = (low.ceil().max(1.0), high.floor());
+        if first == last && last == units {
+            return Ok((Figure::certain(units as u64, units as u64, units as u64), reason));
+        }
+        if asked >= most {
+            return Ok((Figure::inconclusive(units as u64, first.min(units) as u64, last.max(units) as u64), reason));
+        }
+    }
+}
+
+/// Sorts blocks into classes.
+fn classes(
+    prober: &mut Prober<'_>,
+    border: Border,
+    about: usize,
+    progress: &mut dyn Progress,
+) -> Result<(Figure<u64>, String), LearnError> {
+    let mut classes: Vec<Vec<ByteSize>> = Vec::new();
+    let (mut in_a_row, mut turn, mut asked) = (0, 0_usize, 0_usize);
+    let patience = |known: usize| CONTENT_AFTER * known.max(about).max(4);
+    while in_a_row < patience(classes.len()) && classes.len() < CLASSES_MAX {
+        if asked.is_multiple_of(50) {
+            prober.advance(progress, "parallel units", in_a_row as f64 / patience(classes.len()) as f64)?;
+        }
+        asked += 1;
+        let block = prober.random_offset(BLOCK);
+        match class_of(prober, &classes, block, border, &mut turn)? {
+            Some(class) => {
+                in_a_row += 1;
+                let members = &mut classes[class];
+                if members.len() < MEMBERS {
+                    members.push(block);
+                } else {
+                    members[asked % MEMBERS] = block;
+                }
+            }
+            None => {
+                in_a_row = 0;
+                classes.push(vec![block]);
+            }
+        }
+    }
+    let units = classes.len() as u64;
+    if classes.len() >= CLASSES_MAX {
+        return Ok((Figure::inconclusive(units, units, units), format!("there are {CLASSES_MAX} or more classes")));
+    }
+    let reason =
+        format!("blocks fall into {units} classes that wait for each other, the last {in_a_row} into known ones");
+    // The share of slow pairs must say the same, or the classes are something else.
+    let agrees = (units as f64 / about as f64 - 1.0).abs() <= 0.2;
+    Ok((
+        if agrees {
+            Figure::certain(units, units, units)
+        } else {
+            Figure::inconclusive(units, units.min(about as u64), units.max(about as u64))
+        },
+        reason,
+    ))
+}
+
+/// The class whose members wait for `block`; each answer is the middle of three pairs where the first says yes.
+fn class_of(
+    prober: &mut Prober<'_>,
+    classes: &[Vec<ByteSize>],
+    block: ByteSize,
+    border: Border,
+    turn: &mut usize,
+) -> Result<Option<usize>, LearnError> {
+    for (class, members) in classes.iter().enumerate() {
+        let mut slow = |prober: &mut Prober<'_>| -> Result<bool, LearnError> {
+            *turn += 1;
+            let other = members[*turn % members.len()];
+            Ok(prober.read_pair([block, other], BLOCK)?.0 as f64 > border.0)
+        };
+        if slow(prober)? && (slow(prober)? || slow(prober)?) {
+            return Ok(Some(class));
+        }
+    }
+    Ok(None)
+}
+
+/// Quantiles of the pairs' times.
+fn curve(times: &[f64]) -> ProbeCurve {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let at = |percent: usize| sorted[(sorted.len() - 1) * percent / 200];
+    ProbeCurve {
+        name: NAME.to_owned(),
+        x: "share of pairs, %".to_owned(),
+        y: "time of a pair, ns".to_owned(),
+        points: (0..=200).map(|half| point(half as f64 / 2.0, &[at(half)])).collect(),
+        fit: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
+    fn drawn(units: f64, sense: f64) -> Vec<f64> {
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        let wait = |slow: bool| if slow { sense } else { 0.0 };
+        (0..20_000)
+            .map(|_| 70_000.0 + random.random_range(0.0..4000.0) + wait(random.random_range(0.0..units) < 1.0))
+            .collect()
+    }
+
+    #[test]
+    fn the_share_of_slow_pairs_is_one_in_so_many_units() {
+        for units in [2.0, 8.0, 16.0, 64.0] {
+            let (_, share) = border(&drawn(units, 45_000.0), 70_000.0).unwrap();
+            assert!((share * units - 1.0).abs() < 0.15, "{share} of {units}");
+        }
+    }
+
+    #[test]
+    fn one_heap_has_no_border_unless_every_pair_waits() {
+        assert!(border(&drawn(1e9, 45_000.0), 70_000.0).is_none());
+        assert_eq!(border(&drawn(1.0, 45_000.0), 70_000.0).unwrap().1, 1.0);
+    }
+}
