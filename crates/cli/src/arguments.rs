@@ -409,6 +409,12 @@ pub enum DeviceAction {
     },
     /// Print the JSON Schema of a configuration
     Schema,
+    /// Print a random, plausible drive of 1 to 8 GiB; the same for the same seed
+    Random {
+        /// Which one
+        #[arg(long, value_name = "N")]
+        seed: u64,
+    },
     /// Turn the configuration of another simulator into a drive and a workload
     Import {
         /// MQSim's ssdconfig.xml and, where there is one, its workload.xml

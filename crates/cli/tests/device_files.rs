@@ -100,3 +100,20 @@ fn the_schema_of_a_drive_names_every_key_of_a_preset() {
     let document = place.run(&["device", "schema", "-o", "json"]).expect(0).document();
     assert_eq!(document["json_schema"], schema);
 }
+
+#[test]
+fn a_random_drive_is_the_same_for_the_same_seed_and_can_be_used_at_once() {
+    let place = Place::new();
+    let drive = place.run(&["device", "random", "--seed", "11"]).expect(0).stdout;
+    assert!(drive.starts_with("# A random drive: flashwise device random --seed 11\n"), "{drive}");
+    assert_eq!(place.run(&["device", "random", "--seed", "11"]).expect(0).stdout, drive);
+    place.write("random.toml", &drive);
+    place.run(&["device", "check", "random.toml"]).expect(0);
+    let document = place.run(&["device", "random", "--seed", "11", "-o", "json"]).expect(0).document();
+    assert_eq!(
+        (&document["schema"], &document["device"]["name"]),
+        (&"flashwise.device".into(), &"random drive 11".into())
+    );
+    let line = place.fails(2, &["device", "random"]);
+    assert!(line.contains("--seed"), "{line}");
+}

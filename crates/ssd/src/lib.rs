@@ -47,6 +47,7 @@ mod payload;
 mod power;
 mod precondition;
 mod preset;
+pub mod random;
 mod recency;
 mod reference;
 pub mod simulation;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use flashwise_block::ByteSize;
 use flashwise_ssd::import::{ImportError, Imported, disksim, mqsim};
+use flashwise_ssd::random::{random_device, random_toml};
 use flashwise_ssd::{DeviceConfig, PRESETS, Preset, SsdError, device_schema};
 use serde::Serialize;
 
@@ -52,6 +53,11 @@ pub fn run(action: &DeviceAction, output: &Output) -> Result<ExitCode, Failure> 
             output.print(&document(None, &device), |_| sound(&file.display().to_string(), &device))?;
         }
         DeviceAction::Schema => output.print_json_schema(&device_schema())?,
+        DeviceAction::Random { seed } => {
+            let (device, text) =
+                (random_device(*seed).map_err(Failure::error)?, random_toml(*seed).map_err(Failure::error)?);
+            output.print(&document(None, &device), |_| text)?;
+        }
         DeviceAction::Import { mqsim, disksim, dir, output: _ } => import(mqsim, disksim.as_deref(), dir, output)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -491,6 +491,9 @@ impl SimulatedSsd {
             cache.leaving_bytes -= u64::from(charge);
             cache.entries[entry].charge = 0;
             self.ftl.superpages[placement.superpage].held_bytes += charge;
+        } else {
+            // The version that it replaces in the open superpage is never programmed.
+            self.flash_counters.absorbed_bytes.0 += u64::from(cache.entries[entry].charge);
         }
         self.release_cached(entry, Some(placement));
         true

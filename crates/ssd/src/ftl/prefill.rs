@@ -88,10 +88,11 @@ impl Ftl {
         let choose = |ftl: &Self, page: u32, turn: u32| ftl.nth_unit(page, turn, &loads);
         (0..pages).for_each(|page| pages_of_unit[choose(self, page, page) as usize] += 1);
         let mut cursors = Vec::with_capacity(units as usize);
-        let sealed = self.geometry.superblocks - self.free_in_steady_state() - OPEN.len() as u32;
+        let in_use = self.geometry.superblocks - self.free_in_steady_state() - OPEN.len() as u32;
         let in_open = u64::from(OPEN.len() as u32 * (self.geometry.rows / 2) * self.geometry.slots);
         for unit in 0..units {
             let Some(in_sealed) = pages_of_unit[unit as usize].checked_sub(in_open) else { return false };
+            let Some(sealed) = in_use.checked_sub(self.units[unit as usize].bad) else { return false };
             let Some(counts) = counts_of(sealed, in_sealed) else { return false };
             cursors.push(Cursor { counts, at: 0, block: NONE, slot: 0, needed: 0 });
         }

@@ -45,7 +45,7 @@ pub(super) struct Unit {
     /// Victims under way.
     victims: u32,
     /// Superblocks that are bad or about to be.
-    bad: u32,
+    pub(super) bad: u32,
     /// The host has to wait until the units on its dies are clean.
     is_held: bool,
     /// The victim policy asked for cold data to be moved.
