@@ -14,6 +14,8 @@ pub(crate) struct Findings {
     pub(crate) parameters: Parameters,
     pub(crate) evidence: Vec<Evidence>,
     pub(crate) curves: Curves,
+    /// How much the place of a read matters, as a share of its latency, where it does.
+    pub(crate) location_effect: Option<f64>,
     /// Figures that say that something is there, with the probability that it is chance.
     chances: Vec<(&'static str, f64)>,
 }

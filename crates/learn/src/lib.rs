@@ -46,7 +46,7 @@ pub mod score;
 mod stats;
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, Clock, Nanos, Progress};
-use flashwise_profile::{DeviceIdentity, DeviceProfile, Evidence, Recipe, SCHEMA, SCHEMA_VERSION};
+use flashwise_profile::{DeviceIdentity, DeviceProfile, Entry, Evidence, Recipe, SCHEMA, SCHEMA_VERSION, Verdict};
 
 use findings::Findings;
 use prober::Prober;
@@ -251,7 +251,8 @@ pub fn learn_step_by_step(
         raw.extend(prober.take_raw());
         checkpoint(&session.profile(&prober));
     }
-    if session.done.is_empty() {
+    let told = |entry: &Entry| entry.figure.value.is_some() || entry.figure.verdict == Verdict::Absent;
+    if !session.findings.parameters.entries().iter().any(told) {
         // A budget that allows nothing is worth an error.
         stopped = stopped.or(spent);
     }

@@ -13,7 +13,7 @@
 //!
 //! A size that is within the interval of a power of two is told as that: memory comes in such sizes.
 
-use flashwise_block::{ByteSize, Nanos, Progress, Request};
+use flashwise_block::{ByteSize, Nanos, Operation, Progress, Request};
 use flashwise_profile::{Figure, ProbeCurve, ProbePoint};
 
 use crate::LearnError;
@@ -74,7 +74,8 @@ pub(crate) fn probe(
         let filled = readings.iter().all(|r| r.bytes <= FILLED_SHARE * length.bytes() as f64);
         let at_the_end = length * 4 > LAST || prober.afford(length * 4 * BURSTS as u64).is_err();
         if slows && filled || at_the_end {
-            let (figure, reason) = verdict(&readings, slows && filled, length);
+            let interface = interface_speed(prober)?;
+            let (figure, reason) = verdict(&readings, slows && filled, length, interface);
             findings.parameters.write_buffer_bytes = figure;
             findings.because("write_buffer_bytes", Because { recipe, reason, curve: Some(NAME) });
             findings.keep(bursts[0].curve());
@@ -84,9 +85,14 @@ pub(crate) fn probe(
     }
 }
 
-fn verdict(readings: &[Reading], seen: bool, longest: ByteSize) -> (Figure<u64>, String) {
+fn verdict(readings: &[Reading], seen: bool, longest: ByteSize, interface: f64) -> (Figure<u64>, String) {
     let sizes: Vec<f64> = readings.iter().map(|reading| reading.bytes).collect();
     let value = median(sizes.clone());
+    let start = median(readings.iter().map(|reading| reading.start).collect());
+    if !seen && start <= (1.0 - SLOWER_SHARE) * interface {
+        let reason = "writes run at one speed from the start, and reads are faster: the flash sets the pace at once";
+        return (Figure::absent(), reason.to_owned());
+    }
     if !seen {
         let reason =
             format!("up to {longest} the speed does not fall: no buffer, one as fast as the flash, or a larger one");
@@ -111,6 +117,19 @@ fn verdict(readings: &[Reading], seen: bool, longest: ByteSize) -> (Figure<u64>,
 pub(crate) fn power_of_two_within(low: f64, high: f64) -> Option<u64> {
     let power = 1_u64 << (high.max(1.0).log2().floor() as u32).min(62);
     (power as f64 >= low).then_some(power)
+}
+
+/// Bytes a nanosecond of reads as long and as many as the writes.
+fn interface_speed(prober: &mut Prober<'_>) -> Result<f64, LearnError> {
+    let length = WRITE.min(prober.longest());
+    let (mut next, places) = (0, prober.region() / length);
+    let mut in_order = |_: &mut rand_pcg::Pcg64Mcg| {
+        next = (next + 1) % places;
+        length * next
+    };
+    let rate = prober.rate(Operation::Read, length, DEPTH, 4096, &mut in_order)?;
+    while prober.wait()?.is_some() {}
+    Ok(rate * length.bytes() as f64 / 1e9)
 }
 
 /// Pushes `length` bytes into the idle drive.

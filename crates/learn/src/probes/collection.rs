@@ -9,9 +9,8 @@
 //! The whole drive is written several times over, so this is for drives that are small, simulated, or bought for it;
 //! what a write budget does not allow is not begun.
 //!
-//! - **Onset.** Before it the flash programs what the host writes; from then on more. The first lasting change of level of
-//!   write amplification, or of throughput where the drive does not tell what it programs, is the onset
-//!   ([`pelt`], confirmed by ranks). Bytes overwritten until then are the spare room that data can lie on:
+//! - **Onset.** Before it the flash programs what the host writes; from then on more. The first lasting rise of write
+//!   amplification, or fall of throughput where the drive does not tell what it programs, is the onset, told by ranks. Bytes overwritten until then are the spare room that data can lie on:
 //!   over-provisioning, without what the collection keeps free for itself.
 //! - **Steady state.** Rounds of an eighth of what is written to, until their later half has no trend and a known mean
 //!   ([`steady`](crate::stats::steady)).
@@ -31,7 +30,7 @@ use crate::LearnError;
 use crate::findings::{Because, Findings, measured, median_interval, whole};
 use crate::prober::{Prober, SECTION, anywhere};
 use crate::stats::steady::{Settled, level, settled};
-use crate::stats::{median, pelt};
+use crate::stats::{median, pelt, rank};
 
 use super::latency;
 use super::throughput::{TOLERANCE, settling};
@@ -351,9 +350,7 @@ fn onset(findings: &mut Findings, capacity: ByteSize, overwritten: &Overwritten)
         points: points.collect(),
         fit: Vec::new(),
     });
-    let rise = pelt::confirmed(&series, CHANGE_SHARE)
-        .into_iter()
-        .find(|&cut| median(series[cut..].to_vec()) > median(series[..cut].to_vec()));
+    let rise = first_rise(&series);
     let p = &mut findings.parameters;
     let steady_rate = overwritten.rate();
     let reason = match rise {
@@ -375,11 +372,38 @@ fn onset(findings: &mut Findings, capacity: ByteSize, overwritten: &Overwritten)
             p.collection_cost = measured(median(before), vec![low, high], TOLERANCE);
             format!("the first lasting change comes after {}", ByteSize(value))
         }
+        None if told && overwritten.is_steady && overwritten.level().mean < NOTHING_MOVED => {
+            (p.collection_onset_bytes, p.over_provisioning, p.collection_cost) =
+                (Figure::absent(), Figure::absent(), Figure::absent());
+            "nothing is ever moved".to_owned()
+        }
         None => "no lasting change within one overwrite of the drive".to_owned(),
     };
     for key in ["collection_onset_bytes", "over_provisioning", "collection_cost"] {
         findings.because(key, Because { recipe: UNIFORM, reason: reason.clone(), curve: Some(NAME) });
     }
+}
+
+/// Write amplification below which nothing is moved.
+const NOTHING_MOVED: f64 = 1.02;
+/// Windows that a rise must last, and windows before it that it is held against.
+const LASTING: usize = 10;
+const BEFORE: usize = 40;
+
+/// The first window from which on the response is lastingly higher than before: by ranks, and by a tenth.
+///
+/// Collection may come in bursts with nothing in between, so the mean of what follows counts, beside the ranks.
+fn first_rise(series: &[f64]) -> Option<usize> {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let rises = |cut: usize| {
+        let (before, after) = (&series[cut.saturating_sub(BEFORE)..cut], &series[cut..cut + LASTING]);
+        let test = rank::compare(after, before);
+        mean(after) > 1.1 * median(before.to_vec()) && (test.p_greater < 0.01 && test.delta >= 0.5)
+    };
+    let cut = (3..series.len().saturating_sub(LASTING)).find(|&cut| rises(cut))?;
+    // The lasting rise is seen as soon as most of what follows is higher; it begins where the first one is.
+    let usual = median(series[..cut].to_vec());
+    Some((cut..series.len()).find(|&i| series[i] > 1.05 * usual).unwrap_or(cut))
 }
 
 fn tell_amplification(findings: &mut Findings, key: &'static str, windows: &Overwritten, recipe: &str) {
@@ -438,7 +462,7 @@ fn saturated_asymmetry(
     let mut place = anywhere(prober.capacity(), length);
     let reads = saturated(prober, Operation::Read, length, 4096, &mut place, progress)?;
     // Long enough for many victims, so that one more or less does not matter.
-    let writes_a_batch = (prober.capacity() / length / 64).clamp(4096, 65_536) as usize;
+    let writes_a_batch = (prober.capacity() / length / 24).clamp(4096, 131_072) as usize;
     let writes = saturated(prober, Operation::Write, length, writes_a_batch, &mut place, progress)?;
     let value = median(reads.clone()) / median(writes.clone());
     let again = reads.iter().flat_map(|read| writes.iter().map(move |write| read / write)).collect();
@@ -458,21 +482,23 @@ fn saturated(
     progress: &mut dyn Progress,
 ) -> Result<Vec<f64>, LearnError> {
     let deepest = prober.queue_depth().max(32);
-    let mut best: Vec<f64> = Vec::new();
-    for depth in SATURATING.into_iter().filter(|&depth| depth <= deepest) {
+    let mut best = (0.0, SATURATING[0] as usize);
+    for depth in SATURATING.into_iter().filter(|&depth| depth <= deepest).map(|depth| depth as usize) {
         while prober.wait()?.is_some() {}
-        prober.keep_in_flight(operation, length, depth as usize, requests, place)?;
-        let mut rates = Vec::with_capacity(BATCHES);
-        for n in 0..BATCHES {
-            prober.advance(progress, "throughput while collecting", n as f64 / BATCHES as f64)?;
-            rates.push(prober.rate(operation, length, depth as usize, requests, place)?);
-        }
-        if median(rates.clone()) > median(best.clone()) {
-            best = rates;
+        prober.keep_in_flight(operation, length, depth, requests / 8, place)?;
+        let rate = prober.rate(operation, length, depth, requests / 2, place)?;
+        if rate > best.0 {
+            best = (rate, depth);
         }
     }
     while prober.wait()?.is_some() {}
-    Ok(best)
+    let mut rates = Vec::with_capacity(BATCHES);
+    for n in 0..BATCHES {
+        prober.advance(progress, "throughput while collecting", n as f64 / BATCHES as f64)?;
+        rates.push(prober.rate(operation, length, best.1, requests, place)?);
+    }
+    while prober.wait()?.is_some() {}
+    Ok(rates)
 }
 
 // ---- trim -----------------------------------------------------------------------------------------------------------
@@ -554,7 +580,8 @@ fn superblock(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut d
             let erases = seen.last().map_or(0, |worn| worn.erases) - seen.first().map_or(0, |worn| worn.erases);
             // Ends of the pass lie anywhere within a superblock; a rest beyond that says that erases are not what was
             // opened.
-            let sure = erases >= 8 && off <= 0.5 / erases as f64;
+            let unambiguous = (slope - size as f64).abs() <= unit / 4.0;
+            let sure = erases >= 8 && size > 0 && (unambiguous || off <= 0.5 / erases as f64);
             let (low, high) = (slope * (1.0 - 1.0 / erases as f64), slope * (1.0 + 1.0 / erases as f64));
             let figure = if sure {
                 Figure::certain(size, size, size)
@@ -563,6 +590,7 @@ fn superblock(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut d
             };
             (figure, reason)
         }
+        _ if seen.is_empty() => (Figure::absent(), "the drive is written in order and never erases".to_owned()),
         _ => (Figure::unknown(), "too few erases in a pass over the drive".to_owned()),
     };
     findings.parameters.superblock_bytes = figure;

@@ -94,12 +94,17 @@ impl Swept {
 
     /// Whether a period of the smallest effect that counts would have stood out from the noise.
     fn would_show(&self) -> bool {
+        self.would_show_effect(self.sweep.smallest_effect)
+    }
+
+    /// Whether a period whose phases differ by this share would have.
+    fn would_show_effect(&self, share: f64) -> bool {
         let relative = |point: &Samples| {
             let interval: MedianNs = point.interval();
             standard_error(&interval) / point.median().max(1.0)
         };
         // A phase is seen in at least four cycles, and in most cases in many.
-        median(self.points.iter().map(relative).collect()) < self.sweep.smallest_effect
+        median(self.points.iter().map(relative).collect()) / 2.0 < share
     }
 }
 
@@ -151,15 +156,25 @@ pub(crate) fn probe_locations(
     let share = |i: usize| effects[i].map_or(0.0, |effect| effect.share);
     let strongest = (0..sweeps.len()).max_by(|&a, &b| share(a).total_cmp(&share(b)));
     let p = &mut findings.parameters;
+    let mut reason = "no curve repeats".to_owned();
     match strongest.and_then(|i| effects[i].map(|effect| (i, effect))) {
         Some((i, effect)) => {
             p.chunk_bytes = read_off_chunk(&sweeps[i], prober);
-            let long = if sweeps[i].sweep.step >= ByteSize::kib(4) {
-                chunk_long_sweep(p.chunk_bytes, &mut sweeps, prober, progress)?
-            } else {
-                None
+            // Reads as long as a chunk tell the hot location; shorter ones where the chunk is a few blocks.
+            let coarse = sweeps[i].sweep.step >= ByteSize::kib(4);
+            let long = if coarse { chunk_long_sweep(p.chunk_bytes, &mut sweeps, prober, progress)? } else { Some(i) };
+            (p.hot_location, reason) = match long {
+                Some(long) if sweeps[long].effect(&mut prober.random).is_some() => {
+                    (read_off_hot(&sweeps[long], p.chunk_bytes, prober), reason_of(effect))
+                }
+                Some(long) if sweeps[long].would_show() => {
+                    (Figure::absent(), "reads as long as a chunk take the same wherever they start".to_owned())
+                }
+                Some(_) => (Figure::unknown(), "reads as long as a chunk could not be told apart".to_owned()),
+                None => (read_off_hot(&sweeps[i], p.chunk_bytes, prober), reason_of(effect)),
             };
-            p.hot_location = read_off_hot(&sweeps[long.unwrap_or(i)], p.chunk_bytes, prober);
+            let shown = long.and_then(|i| sweeps[i].effect(&mut prober.random)).unwrap_or(effect);
+            findings.location_effect = Some(shown.share);
             findings.present_unless_chance("chunk_bytes", effect.p);
         }
         None if would_show => (p.chunk_bytes, p.hot_location) = (Figure::absent(), Figure::absent()),
@@ -168,14 +183,14 @@ pub(crate) fn probe_locations(
     findings.curves.location = sweeps.iter().map(Swept::curve).collect();
     let recipe = "reads of 4 to 128 KiB, start moved in steps of 4 KiB (or one block) from random aligned bases, in \
                   random order";
-    let reason = match strongest.and_then(|i| effects[i]) {
-        Some(effect) => format!("the curve repeats, and its phases differ by {:.1} %", effect.share * 100.0),
-        None => "no curve repeats".to_owned(),
-    };
-    for key in ["chunk_bytes", "hot_location"] {
-        findings.because(key, Because { recipe, reason: reason.clone(), curve: None });
-    }
+    let chunk_reason = strongest.and_then(|i| effects[i]).map_or_else(|| reason.clone(), reason_of);
+    findings.because("chunk_bytes", Because { recipe, reason: chunk_reason, curve: None });
+    findings.because("hot_location", Because { recipe, reason, curve: None });
     Ok(())
+}
+
+fn reason_of(effect: Effect) -> String {
+    format!("the curve repeats, and its phases differ by {:.1} %", effect.share * 100.0)
 }
 
 /// Whether the hot locations are still there after everything was overwritten in blocks in random order.
@@ -228,7 +243,13 @@ fn survives(
     });
     let Some(effect) = swept.effect(&mut prober.random) else {
         let reason = "the curve does not repeat any more".to_owned();
-        return Ok(if swept.would_show() { (settled(false), reason) } else { (Figure::unknown(), reason) });
+        // What was there before would have been seen at a third of its size.
+        let before = findings.location_effect.unwrap_or(3.0 * sweep.smallest_effect) / 3.0;
+        return Ok(if swept.would_show_effect(before) {
+            (settled(false), reason)
+        } else {
+            (Figure::unknown(), reason)
+        });
     };
     let period = (chunk / sweep.step.bytes()) as usize;
     let medians = Swept::medians(&swept.points);
@@ -238,14 +259,14 @@ fn survives(
 }
 
 /// The sweep of reads as long as a chunk, which tell the hot location; measured if there is none yet. `None` where the
-/// chunk is longer than the sweeps' window allows or where such reads show nothing.
+/// chunk is longer than a request may be.
 fn chunk_long_sweep(
     chunk: Figure<u64>,
     sweeps: &mut Vec<Swept>,
     prober: &mut Prober<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Option<usize>, LearnError> {
-    let Some(read) = chunk.value.map(ByteSize) else { return Ok(None) };
+    let Some(read) = chunk.value.map(ByteSize).filter(|&read| read <= prober.longest()) else { return Ok(None) };
     let known = sweeps.iter().position(|swept| swept.sweep.read == read);
     let i = match known {
         Some(i) => i,
@@ -254,7 +275,7 @@ fn chunk_long_sweep(
             sweeps.len() - 1
         }
     };
-    Ok(sweeps[i].effect(&mut prober.random).map(|_| i))
+    Ok(Some(i))
 }
 
 /// Period of a curve that has been found to repeat.
@@ -277,9 +298,13 @@ fn read_off_hot(swept: &Swept, chunk: Figure<u64>, prober: &mut Prober<'_>) -> F
     Figure { value, low, high, verdict }
 }
 
+/// Phases within this share of the lowest are as low.
+const AS_LOW: f64 = 0.002;
+
+/// The first of the lowest phases.
 fn lowest_phase(folded: &[f64]) -> usize {
-    let lowest = folded.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
-    lowest.map_or(0, |(phase, _)| phase)
+    let lowest = folded.iter().copied().fold(f64::MAX, f64::min);
+    folded.iter().position(|&y| y <= lowest * (1.0 + AS_LOW)).unwrap_or(0)
 }
 
 /// Measures reads that touch one page or two.

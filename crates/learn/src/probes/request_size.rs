@@ -38,7 +38,12 @@ const AREA: ByteSize = ByteSize::mib(4);
 /// Length of the reads of the read-back curve.
 const READ_BACK_MAX: ByteSize = ByteSize::kib(512);
 /// How often each part of an area is read.
-const READS_A_PART: usize = 6;
+const fn reads_a_part(effort: Effort) -> usize {
+    match effort {
+        Effort::Thorough => 24,
+        Effort::Quick => 6,
+    }
+}
 /// Reading back is slower if it takes at least this share longer.
 const SLOWER_SHARE: f64 = 0.05;
 /// And equally fast within this share.
@@ -72,6 +77,7 @@ pub(crate) fn probe_durable_writes(
         let offset = prober.random_section(lengths[i]);
         let programmed = programmed(prober);
         samples[i].push(prober.durable_write(offset, lengths[i])?.0);
+        prober.sample("durable write", lengths[i].bytes() as f64, samples[i].last().map_or(0.0, |&ns| ns as f64));
         waste.extend(std::iter::zip(programmed, self::programmed(prober)).map(|(before, now)| (i, now - before)));
     }
     let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
@@ -101,28 +107,41 @@ fn programmed(prober: &Prober<'_>) -> Option<u64> {
 /// Programming beyond what was written that is taken for waste.
 const WASTE_SHARE: f64 = 0.02;
 
-/// The write unit of a drive that tells what it programs: what one short durable write costs, if twice and four times
-/// that are programmed without waste; absent where nothing is wasted at any length.
+/// The write unit of a drive that tells what it programs: the shortest length that is programmed without waste, as all
+/// its multiples are; absent where nothing is wasted at any length. Where every length up to the longest is wasteful,
+/// what one block makes the flash program.
 fn told_unit(lengths: &[ByteSize], waste: &[(usize, u64)]) -> Option<(Figure<u64>, String)> {
     if waste.is_empty() {
         return None;
     }
     let written: u64 = waste.iter().map(|&(i, _)| lengths[i].bytes()).sum();
     let programmed: u64 = waste.iter().map(|(_, programmed)| programmed).sum();
-    if programmed as f64 <= (1.0 + WASTE_SHARE) * written as f64 && lengths.len() > 1 {
-        let short = typical(waste, 0);
-        return (short <= lengths[0].bytes())
-            .then(|| (Figure::absent(), "no length is programmed with waste".to_owned()));
+    let bearable = |written: u64| (1.0 + WASTE_SHARE) * written as f64;
+    let one_block = typical(waste, 0) as f64;
+    if programmed as f64 <= bearable(written) && one_block <= bearable(lengths[0].bytes()) {
+        return Some((Figure::absent(), "no length is programmed with waste".to_owned()));
     }
-    let unit = typical(waste, 0);
-    let whole = |i: &usize| unit > 0 && lengths[*i].bytes().is_multiple_of(unit);
-    let fits = (0..lengths.len()).filter(whole).all(|i| typical(waste, i) == lengths[i].bytes());
-    let wastes = (0..lengths.len()).filter(|i| !whole(i)).all(|i| typical(waste, i) > lengths[i].bytes());
-    (unit > 0 && fits && wastes).then(|| {
-        let reason =
-            format!("a short durable write makes the flash program {}, whole multiples no more", ByteSize(unit));
-        (Figure::certain(unit, unit, unit), reason)
-    })
+    let needed: Vec<u64> = (0..lengths.len()).map(|i| typical(waste, i)).collect();
+    let is_tight = |i: usize| needed[i] > 0 && needed[i] as f64 <= bearable(lengths[i].bytes());
+    let tight = (0..lengths.len()).find(|&i| {
+        let multiples = (i..lengths.len()).filter(|&j| lengths[j].is_multiple_of(lengths[i]));
+        let (fit, all) = multiples.fold((0, 0), |(fit, all), j| (fit + usize::from(is_tight(j)), all + 1));
+        is_tight(i) && fit * 10 >= all * 9
+    });
+    match tight {
+        Some(i) => {
+            let unit = lengths[i].bytes();
+            let reason =
+                format!("whole multiples of {} are programmed as they are, shorter ones with waste", lengths[i]);
+            Some((Figure::certain(unit, unit, unit), reason))
+        }
+        None => {
+            let unit = needed[0];
+            let longer = unit > lengths.last().map_or(0, |longest| longest.bytes());
+            let reason = format!("one block makes the flash program {}", ByteSize(unit));
+            longer.then(|| (Figure::certain(unit, unit, unit), reason))
+        }
+    }
 }
 
 /// The median of what a length made the flash program; collection may add to single ones.
@@ -171,7 +190,8 @@ pub(crate) fn probe_read_back(
     let read_back = READ_BACK_MAX.min(prober.longest());
     let parts = AREA / read_back;
     let visits = (0..lengths.len()).flat_map(|i| (0..parts).map(move |part| (i, part)));
-    let visits = visits.flat_map(|visit| std::iter::repeat_n(visit, READS_A_PART));
+    let reads = reads_a_part(prober.effort);
+    let visits = visits.flat_map(|visit| std::iter::repeat_n(visit, reads));
     let visits = prober.shuffled(visits);
     let mut samples = vec![Vec::new(); lengths.len()];
     for (n, &(i, part)) in visits.iter().enumerate() {

@@ -39,7 +39,7 @@ const CLASSES_MAX: usize = 512;
 /// Members of a class that are kept to be read in turn.
 const MEMBERS: usize = 64;
 /// The upper heap begins at least this share above the lower one's median.
-const APART_SHARE: f64 = 0.12;
+const APART_SHARE: f64 = 0.06;
 const NAME: &str = "pairs of reads";
 const RECIPE: &str = "pairs of 4 KiB reads of blocks that were written in random order, both submitted at once; time until both are done";
 
@@ -92,7 +92,7 @@ fn border(times: &[f64], single: f64) -> Option<(Border, f64)> {
     let mut sorted = times.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let usual = median(sorted.clone());
-    if sorted[sorted.len() / 20] > (1.0 + 4.0 * APART_SHARE) * single {
+    if sorted[sorted.len() / 20] > 1.5 * single {
         return Some((Border((single + sorted[sorted.len() / 20]) / 2.0), 1.0));
     }
     // The widest gap above the usual, among what is neither a single outlier nor half of all.
