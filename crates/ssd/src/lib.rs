@@ -54,6 +54,7 @@ pub mod simulation;
 mod sparse;
 pub mod sweep;
 pub mod theory;
+pub mod truth;
 
 pub use config::DeviceConfig;
 pub use controller::read_cache::ReadCacheCounters;

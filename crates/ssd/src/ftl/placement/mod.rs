@@ -63,6 +63,11 @@ impl AnyPlacement {
     }
 }
 
+/// The unit of each address modulo the number of units, where placement is static.
+pub(crate) fn static_units(config: &DeviceConfig) -> Vec<u32> {
+    Static::new(config).into_units()
+}
+
 macro_rules! each {
     ($self:expr, $policy:ident => $call:expr) => {
         match $self {

@@ -44,6 +44,11 @@ impl Static {
         let slots = (config.superpage_bytes() / config.ftl.logical_page_bytes) as u32;
         Self { units: (0..config.units() as u32).map(unit_of).collect(), slots }
     }
+
+    /// The unit of each address modulo their number.
+    pub(super) fn into_units(self) -> Vec<u32> {
+        self.units
+    }
 }
 
 impl PlacementPolicy for Static {

@@ -1,0 +1,263 @@
+//! How data lies on the drive: write unit, stripe, chunk, page, hot locations.
+//!
+//! Write unit and page are read from the configuration. A chunk is a run of logical blocks on one channel in a drive that
+//! was written in order, found by walking over the map. What a request's place or length does to its time is measured on
+//! the *quiet* drive: the same one without jitter, page types, errors and read cache, on which two equal requests take
+//! equally long to the nanosecond, so that a curve repeats exactly or not at all.
+//!
+//! The definitions are those of Kakaraparthy et al., PVLDB 13(4), 2019.
+
+use flashwise_block::{BlockDevice, ByteSize, Request};
+use flashwise_profile::{Figure, HotLocation, Parameters};
+
+use super::bench::{Bench, Span};
+use super::{Reasons, exactly};
+use crate::DeviceConfig;
+use crate::config::{Mapping, Placement, WritePolicy};
+use crate::simulation::SimulationError;
+
+/// Read back in requests of this length (the paper's).
+const READ_BACK: u64 = 512 << 10;
+/// Written in pieces of each length.
+const AREA: u64 = 4 << 20;
+/// Equal within this share; slower from this share on.
+const EQUAL: f64 = 0.03;
+const SLOWER: f64 = 0.05;
+/// Longest period of hot locations that is looked for.
+const PERIOD_MAX: u64 = 1 << 20;
+/// A hot location is faster than the slowest start by this share at least.
+const EFFECT: f64 = 0.005;
+/// Bytes that are overwritten to see whether hot locations survive it.
+const OVERWRITTEN: u64 = 32 << 20;
+
+pub(super) fn fill_in(
+    config: &DeviceConfig,
+    parameters: &mut Parameters,
+    reasons: &mut Reasons,
+) -> Result<(), SimulationError> {
+    let quiet = quiet(config);
+    parameters.write_unit_bytes = write_unit(config);
+    parameters.page_bytes = page(config);
+    parameters.chunk_bytes = chunk(&quiet, reasons);
+    parameters.stripe_bytes = stripe(&quiet, reasons)?;
+    let (hot, survives) = hot_location(&quiet, parameters.chunk_bytes, reasons)?;
+    (parameters.hot_location, parameters.hot_location_survives_writes) = (hot, survives);
+    Ok(())
+}
+
+/// The drive without what makes equal requests take different times.
+fn quiet(config: &DeviceConfig) -> DeviceConfig {
+    let mut quiet = config.clone();
+    quiet.flash.array_time_jitter = 0.0;
+    quiet.flash.read_ns_by_page_type.clear();
+    quiet.flash.program_ns_by_page_type.clear();
+    quiet.flash.reliability = None;
+    quiet.ftl.mapping_cache = None;
+    (quiet.controller.read_cache, quiet.controller.read_ahead) = (None, None);
+    quiet
+}
+
+/// A superpage; a granule where the medium is written in place. None where a forced write ends in a protected buffer,
+/// which pads nothing.
+fn write_unit(config: &DeviceConfig) -> Figure<u64> {
+    let controller = &config.controller;
+    match config.ftl.mapping {
+        Mapping::InPlace => exactly(config.flash.write_granule_bytes),
+        _ if controller.power_loss_protection && controller.write_policy == WritePolicy::Back => Figure::absent(),
+        _ => exactly(config.superpage_bytes()),
+    }
+}
+
+/// What a read moves whole; none where that is no more than it can ask for.
+fn page(config: &DeviceConfig) -> Figure<u64> {
+    let unit = config.flash.transfer_unit_bytes;
+    if unit > config.host.logical_block_bytes { exactly(unit) } else { Figure::absent() }
+}
+
+/// The run of logical pages on one channel, where all runs are equally long.
+fn chunk(config: &DeviceConfig, reasons: &mut Reasons) -> Figure<u64> {
+    if config.flash.channels == 1 {
+        return Figure::absent();
+    }
+    let Some(runs) = channel_runs(config) else { return Figure::unknown() };
+    let bytes = runs[0] * config.ftl.logical_page_bytes;
+    if runs.iter().any(|&run| run != runs[0]) {
+        return reasons.unknown("chunk_bytes", "runs of addresses on one channel differ in length");
+    }
+    if bytes <= config.host.logical_block_bytes {
+        return reasons.unknown("chunk_bytes", "no request can start inside a chunk");
+    }
+    exactly(bytes)
+}
+
+/// Lengths of the runs of logical pages on one channel that begin behind the first page of a filled drive, some of them.
+fn channel_runs(config: &DeviceConfig) -> Option<Vec<u64>> {
+    let bench = Bench::filled(config, 1).ok()?;
+    let ways = config.ways();
+    let channel = |page: u32| Some(bench.drive.address_of(bench.drive.slot_of(page)?).die / ways);
+    let (mut runs, mut length) = (Vec::new(), 0);
+    let pages = (8 << 20) / config.ftl.logical_page_bytes;
+    for page in 0..pages as u32 {
+        length += 1;
+        if channel(page)? != channel(page + 1)? {
+            runs.push(length);
+            length = 0;
+        }
+    }
+    (!runs.is_empty()).then_some(runs)
+}
+
+/// The smallest power of two from which on data reads back equally fast, however long the pieces were that it was
+/// written in, and faster than from shorter ones.
+fn stripe(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
+    let smallest = config.host.logical_block_bytes.max(1024);
+    let lengths: Vec<u64> = (10..=19).map(|n| 1_u64 << n).filter(|&length| length >= smallest).collect();
+    let times = read_back(config, &lengths)?;
+    let fastest = times.iter().copied().fold(f64::MAX, f64::min);
+    let is_fast = |time: f64| time <= fastest * (1.0 + EQUAL);
+    if times.iter().all(|&time| is_fast(time)) {
+        return Ok(Figure::absent());
+    }
+    let from = times.iter().rposition(|&time| !is_fast(time)).map_or(0, |last| last + 1);
+    if from == times.len() {
+        return Ok(reasons.unknown("stripe_bytes", "what was written in long pieces reads back slower"));
+    }
+    if from == 0 || times[..from].iter().any(|&time| is_fast(time)) || times[from - 1] < fastest * (1.0 + SLOWER) {
+        return Ok(reasons.unknown("stripe_bytes", "the times of reading back do not fall into two groups"));
+    }
+    Ok(exactly(lengths[from]))
+}
+
+/// Mean time of reading back what was written in durable pieces of each length, ns.
+fn read_back(config: &DeviceConfig, lengths: &[u64]) -> Result<Vec<f64>, SimulationError> {
+    let mut bench = Bench::filled(config, 1)?;
+    let transfer = config.host.max_transfer_bytes;
+    for (i, &length) in lengths.iter().enumerate() {
+        for piece in 0..AREA / length {
+            let at = i as u64 * AREA + piece * length;
+            for offset in (0..length).step_by(transfer as usize) {
+                let part = ByteSize(transfer.min(length - offset));
+                bench.alone(Request::write(ByteSize(at + offset), part).with_fua())?;
+            }
+        }
+    }
+    empty_buffers(config, &mut bench, lengths.len() as u64 * AREA)?;
+    let part = READ_BACK.min(transfer);
+    let mean = |i: usize, bench: &mut Bench| -> Result<f64, SimulationError> {
+        let mut sum = 0;
+        for n in 0..AREA / part {
+            sum += bench.alone(Request::read(ByteSize(i as u64 * AREA + n * part), ByteSize(part)))?;
+        }
+        Ok(sum as f64 / (AREA / part) as f64)
+    };
+    (0..lengths.len()).map(|i| mean(i, &mut bench)).collect()
+}
+
+/// Brings to flash what is in the buffers: by a flush, or where that leaves them as they are, by writing more, from an
+/// address on.
+fn empty_buffers(config: &DeviceConfig, bench: &mut Bench, from: u64) -> Result<(), SimulationError> {
+    if config.ftl.mapping != Mapping::InPlace {
+        let cache = config.controller.write_cache.as_ref().map_or(0, |cache| cache.bytes);
+        let held = config.controller.write_buffer_bytes + cache;
+        let span = Span { start: from, bytes: config.capacity_bytes - from };
+        let length = config.host.max_transfer_bytes.min(1 << 20);
+        bench.write_in_order(span, length, 8, (2 * held).next_multiple_of(length))?;
+    }
+    bench.settle()?;
+    bench.alone(Request::flush())?;
+    bench.settle()
+}
+
+/// Where chunk-long reads are fastest, and whether they still are when all was overwritten.
+fn hot_location(
+    config: &DeviceConfig,
+    chunk: Figure<u64>,
+    reasons: &mut Reasons,
+) -> Result<(Figure<HotLocation>, Figure<bool>), SimulationError> {
+    let Some(chunk) = chunk.known() else {
+        if chunk.verdict == flashwise_profile::Verdict::Absent {
+            return Ok((Figure::absent(), Figure::absent()));
+        }
+        let why = "there is no chunk to read";
+        return Ok((reasons.unknown("hot_location", why), reasons.unknown("hot_location_survives_writes", why)));
+    };
+    let mut bench = Bench::filled(config, 1)?;
+    // Where a medium is written in place, and after the fill, nothing is in a buffer.
+    let step = config.host.logical_block_bytes.max(chunk / 256);
+    let curve = start_curve(&mut bench, chunk, step, 2 * PERIOD_MAX)?;
+    let Some(period) = period_of(&curve, step, chunk) else {
+        let why = "the latency over the start repeats in no multiple of the chunk";
+        return Ok((reasons.unknown("hot_location", why), reasons.unknown("hot_location_survives_writes", why)));
+    };
+    let phases = (period / step) as usize;
+    let folded = &curve[..phases];
+    let (fastest, slowest) = ends(folded);
+    if slowest < fastest * (1.0 + EFFECT) {
+        return Ok((Figure::absent(), Figure::absent()));
+    }
+    let offset_bytes = folded.iter().position(|&time| time <= fastest).unwrap_or(0) as u64 * step;
+    let hot = exactly(HotLocation { period_bytes: period, offset_bytes });
+    let survives = survives(config, &mut bench, (chunk, step, phases), folded)?;
+    Ok((hot, exactly(survives)))
+}
+
+fn ends(curve: &[f64]) -> (f64, f64) {
+    curve.iter().fold((f64::MAX, 0.0), |(low, high), &time| (time.min(low), time.max(high)))
+}
+
+/// Latency of chunk-long reads by where they start, ns, over a window behind the first mebibyte.
+fn start_curve(bench: &mut Bench, chunk: u64, step: u64, window: u64) -> Result<Vec<f64>, SimulationError> {
+    let read = |start: u64| Request::read(ByteSize((1 << 20) + start), ByteSize(chunk));
+    (0..window / step).map(|n| Ok(bench.alone(read(n * step))? as f64)).collect()
+}
+
+/// The smallest multiple of the chunk with which the curve repeats.
+fn period_of(curve: &[f64], step: u64, chunk: u64) -> Option<u64> {
+    (1..=PERIOD_MAX / chunk).map(|n| n * chunk).find(|period| {
+        let phases = (period / step) as usize;
+        curve.iter().zip(&curve[phases..]).all(|(a, b)| (a - b).abs() <= 0.002 * a)
+    })
+}
+
+/// Whether the same start is still the fastest, with half of its lead at least, after a region was overwritten.
+fn survives(
+    config: &DeviceConfig,
+    bench: &mut Bench,
+    (chunk, step, phases): (u64, u64, usize),
+    before: &[f64],
+) -> Result<bool, SimulationError> {
+    if matches!(config.ftl.placement, Placement::Static) && config.ftl.mapping == Mapping::Page {
+        // The address alone decides, however it was written.
+        return Ok(true);
+    }
+    overwrite_in_random_order(bench, OVERWRITTEN + chunk)?;
+    empty_buffers(config, bench, OVERWRITTEN + (4 << 20))?;
+    let period = phases as u64 * step;
+    let mut folded = vec![0.0; phases];
+    let cycles = (OVERWRITTEN / period).min(64);
+    for cycle in 0..cycles {
+        for (phase, sum) in folded.iter_mut().enumerate() {
+            let at = cycle * (OVERWRITTEN / cycles / period * period) + phase as u64 * step;
+            *sum += bench.alone(Request::read(ByteSize(at), ByteSize(chunk)))? as f64 / cycles as f64;
+        }
+    }
+    let hot = before.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(phase, _)| phase);
+    let lead = |curve: &[f64]| ends(curve).1 / curve[hot] - 1.0;
+    Ok(lead(&folded) >= lead(before) / 2.0)
+}
+
+/// Every block of 4 KiB of the first bytes once, in an order that no layout likes.
+fn overwrite_in_random_order(bench: &mut Bench, bytes: u64) -> Result<(), SimulationError> {
+    let blocks = bytes / 4096;
+    let mut order: Vec<u64> = (0..blocks).collect();
+    for n in (1..blocks).rev() {
+        let other = bench.place(Span { start: 0, bytes: n + 1 }, 1).0;
+        order.swap(n as usize, other as usize);
+    }
+    let mut next = order.into_iter();
+    let depth = 8.min(bench.drive.info().queue_depth as usize);
+    bench.run(depth, blocks - depth as u64, |_| {
+        Request::write(ByteSize(next.next().unwrap_or(0) * 4096), ByteSize(4096))
+    })?;
+    bench.settle()
+}

@@ -1,0 +1,133 @@
+//! The truth about a drive, figure by figure, from its configuration: what a learner that sees only latencies is held
+//! against.
+//!
+//! ```text
+//!   DeviceConfig ─┬─ read off the configuration and the map ─▶ layout, parallelism, buffers
+//!                 └─ measured on a white box ────────────────▶ throughput, reclaiming
+//! ```
+//!
+//! Each figure is a value (with itself as both ends), absent, or unknown where its definition fits the drive not at all;
+//! then [`Truth::reasons`] says why. The definitions are the doc comments of
+//! [`Parameters`](flashwise_profile::Parameters); the choices that they leave open are made in the file of each group:
+//!
+//! | file | figures |
+//! |---|---|
+//! | [`layout`] | write unit, stripe, chunk, page, hot locations |
+//! | [`parallelism`] | parallel units, internal volumes and their bits, superblock |
+//! | [`buffers`] | write buffer, caches, power-loss protection, what flushes and durable writes take |
+//! | [`throughput`] | α and concurrency at 4 and 8 KiB, fresh and collecting, by throughput and by latency |
+//! | [`reclaiming`] | over-provisioning, onset and cost of collection, write amplification, sustained writes, trim |
+//!
+//! What is measured is measured with the configuration in hand: states are laid out at once or written until the
+//! counters say that they have settled, and loops are as long as their own error needs to be below 2 %. A simulated drive
+//! has no SLC cache and does not look at content, so those figures are absent.
+//!
+//! **Cost.** Some seconds for a drive of 1 to 2 GiB, in proportion to the capacity; drives of more than 12 GiB are
+//! simulated with fewer blocks ([`scale`]).
+//!
+//! **Limits.** Page mapping and media in place. Of FTLs that map blocks and of elements everything is unknown.
+
+mod bench;
+mod buffers;
+mod layout;
+mod parallelism;
+mod reclaiming;
+mod scale;
+mod throughput;
+
+use std::collections::BTreeMap;
+
+use flashwise_profile::{Figure, Parameters};
+
+use crate::DeviceConfig;
+use crate::config::Mapping;
+use crate::simulation::SimulationError;
+
+/// What is true of a drive.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Truth {
+    /// The figures; certain, absent or unknown.
+    pub parameters: Parameters,
+    /// For each unknown figure, by its key, why it has no truth.
+    pub reasons: BTreeMap<&'static str, String>,
+}
+
+/// Why figures have no truth.
+#[derive(Default)]
+struct Reasons(BTreeMap<&'static str, String>);
+
+impl Reasons {
+    fn unknown<T: Copy>(&mut self, key: &'static str, why: &str) -> Figure<T> {
+        self.0.insert(key, why.to_owned());
+        Figure::unknown()
+    }
+}
+
+/// A value that is known without error.
+fn exactly<T: Copy>(value: T) -> Figure<T> {
+    Figure::certain(value, value, value)
+}
+
+/// Everything that is true of a drive; takes seconds.
+///
+/// # Errors
+/// When the configuration is impossible or the simulation fails.
+pub fn truth(config: &DeviceConfig) -> Result<Truth, SimulationError> {
+    config.check(&config.name)?;
+    if !is_covered(config) {
+        return Ok(not_covered());
+    }
+    let (small, factor) = scale::scaled(config);
+    let (mut parameters, mut reasons) = structure_of(config, &small)?;
+    buffers::measure(&small, &mut parameters, &mut reasons)?;
+    let fresh = throughput::fresh(&small, &mut parameters, &mut reasons)?;
+    let steady = reclaiming::fill_in(&small, factor, fresh, &mut parameters)?;
+    throughput::collecting(&small, steady, &mut parameters, &mut reasons)?;
+    Ok(Truth { parameters, reasons: reasons.0 })
+}
+
+/// The part of the truth that follows from how the drive is built; takes some tens of milliseconds. The other figures
+/// are unknown, without a reason.
+///
+/// # Errors
+/// As [`truth`].
+pub fn structure(config: &DeviceConfig) -> Result<Truth, SimulationError> {
+    config.check(&config.name)?;
+    if !is_covered(config) {
+        return Ok(not_covered());
+    }
+    let (parameters, reasons) = structure_of(config, &scale::scaled(config).0)?;
+    Ok(Truth { parameters, reasons: reasons.0 })
+}
+
+fn structure_of(config: &DeviceConfig, small: &DeviceConfig) -> Result<(Parameters, Reasons), SimulationError> {
+    let (mut parameters, mut reasons) = (Parameters::default(), Reasons::default());
+    layout::fill_in(small, &mut parameters, &mut reasons)?;
+    parallelism::fill_in(config, &mut parameters);
+    buffers::fill_in(config, &mut parameters);
+    reclaiming::read_off(config, &mut parameters);
+    parameters.slc_cache_bytes = Figure::absent();
+    parameters.compression_gain = Figure::absent();
+    parameters.deduplication_gain = Figure::absent();
+    Ok((parameters, reasons))
+}
+
+fn is_covered(config: &DeviceConfig) -> bool {
+    matches!(config.ftl.mapping, Mapping::Page | Mapping::InPlace)
+}
+
+fn not_covered() -> Truth {
+    let parameters = Parameters::default();
+    let why = || "only page mapping and media in place have a truth here".to_owned();
+    let reasons = parameters.entries().iter().map(|entry| (entry.key, why())).collect();
+    Truth { parameters, reasons }
+}
+
+/// Whether a median over pages is no figure: page types of different times come in equal shares, and their number is
+/// even.
+fn has_two_medians(config: &DeviceConfig, times_ns: &[u64]) -> bool {
+    config.ftl.mapping == Mapping::Page && !times_ns.is_empty() && times_ns.len() % 2 == 0
+}
+
+/// Why there is none then.
+const TWO_MEDIANS: &str = "page types take different times, and their middle lies between two of them";

@@ -1,0 +1,52 @@
+//! A drive of some gigabytes in place of one of terabytes: the same geometry, times, over-provisioning and rules, fewer
+//! blocks.
+//!
+//! No figure but the onset of collection depends on the number of blocks, once there are some tens in a unit; the onset
+//! grows with the capacity.
+
+use crate::DeviceConfig;
+use crate::config::Mapping;
+
+/// Drives up to here are simulated as they are.
+const LARGEST: u64 = 12 << 30;
+/// What a larger one is cut to, about.
+const TARGET: u64 = 4 << 30;
+/// Superblocks of a unit that are left at least.
+const SUPERBLOCKS_MIN: u64 = 48;
+
+/// The drive that is simulated, and by how much the real one is larger.
+pub(super) fn scaled(config: &DeviceConfig) -> (DeviceConfig, f64) {
+    if config.capacity_bytes <= LARGEST {
+        return (config.clone(), 1.0);
+    }
+    let mut small = config.clone();
+    match config.ftl.mapping {
+        Mapping::Page => shrink(config, &mut small),
+        _ => small.capacity_bytes = TARGET,
+    }
+    match small.check(&small.name) {
+        Ok(()) => {
+            let factor = config.capacity_bytes as f64 / small.capacity_bytes as f64;
+            (small, factor)
+        }
+        Err(_) => (config.clone(), 1.0),
+    }
+}
+
+/// Fewer pages in a block first, where few superblocks are left otherwise.
+fn shrink(config: &DeviceConfig, small: &mut DeviceConfig) {
+    let share = super::reclaiming::over_provisioning(config);
+    let row = config.units() * config.superpage_bytes();
+    let raw = (TARGET as f64 * (1.0 + share)) as u64;
+    let pages = (raw / row / SUPERBLOCKS_MIN).clamp(32, u64::from(config.flash.pages_per_block));
+    let superblock = row * pages;
+    let kept = config.superblocks_kept() + 2;
+    let least = (kept as f64 * (1.0 + share) / share.max(0.01)) as u64;
+    let data = (raw / superblock).max(SUPERBLOCKS_MIN).max(least);
+    small.flash.pages_per_block = pages as u32;
+    small.flash.blocks_per_plane = data as u32 + config.gc_threshold();
+    small.flash.blocks_per_plane += small.factory_bad_superblocks();
+    let page = config.ftl.logical_page_bytes;
+    let capacity = (data * superblock) as f64 / (1.0 + share);
+    small.capacity_bytes = capacity as u64 / page * page;
+}

@@ -1,0 +1,269 @@
+//! How fast the drive is: asymmetry and concurrency.
+//!
+//! *Fresh* is a drive that was written once in order; random requests go to its first 256 MiB, and writes are measured
+//! when the buffers are full and before collection starts. *Collecting* is the steady state of uniform random writes over
+//! all of it.
+//!
+//! Concurrency is the knee of the throughput over the depth: of all pairs of a slope *a* and a plateau *P* the one that
+//! minimises Σ (ln y − min(ln a + ln d, ln P))², and then *k* = *P* ÷ *a*. So a curve that bends gently has its knee
+//! where the two straight lines that describe it best meet. Saturated throughput is the largest of the curve.
+//!
+//! Source of the quantities: Papon and Athanassoulis, DaMoN 2021.
+
+use flashwise_block::{ByteSize, Request};
+use flashwise_profile::{Figure, Parameters};
+
+use super::bench::{Bench, Span, median, one_at_a_time};
+use super::reclaiming::{Steady, room_bytes};
+use super::{Reasons, TWO_MEDIANS, buffers, exactly, has_two_medians};
+use crate::DeviceConfig;
+use crate::config::{Mapping, WritePolicy};
+use crate::simulation::SimulationError;
+
+/// Requests in flight.
+const DEPTHS: [usize; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
+/// The region that a fresh drive is measured in.
+const REGION: u64 = 256 << 20;
+/// Requests of a point.
+const REQUESTS: u64 = 10_000;
+/// Latencies of a median.
+const LATENCIES: usize = 3_000;
+
+/// Requests a second over the depth.
+struct Curve {
+    depths: Vec<usize>,
+    iops: Vec<f64>,
+}
+
+/// Where a throughput curve stops growing.
+#[derive(Debug, PartialEq)]
+struct Knee {
+    /// Requests in flight.
+    depth: f64,
+}
+
+impl Curve {
+    fn saturated(&self) -> f64 {
+        self.iops.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// `None` where the curve has no plateau.
+    fn knee(&self) -> Option<Knee> {
+        let points: Vec<(f64, f64)> =
+            self.depths.iter().zip(&self.iops).map(|(&d, &y)| ((d as f64).ln(), y.ln())).collect();
+        let n = points.len();
+        let mean =
+            |part: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| part.iter().map(of).sum::<f64>() / part.len() as f64;
+        let fit = |split: usize| {
+            let slope = mean(&points[..split], |(d, y)| y - d);
+            let plateau = if split < n { mean(&points[split..], |(_, y)| *y) } else { f64::MAX };
+            let residual: f64 = points.iter().map(|(d, y)| (y - (slope + d).min(plateau)).powi(2)).sum();
+            (residual, slope, plateau)
+        };
+        let best = (1..=n).map(fit).min_by(|a, b| a.0.total_cmp(&b.0))?;
+        (best.2 < f64::MAX).then(|| Knee { depth: (best.2 - best.1).exp() })
+    }
+}
+
+/// Depths that the drive takes.
+fn depths(config: &DeviceConfig) -> Vec<usize> {
+    DEPTHS.into_iter().filter(|&depth| depth <= config.host.queue_depth as usize).collect()
+}
+
+fn region(config: &DeviceConfig) -> Span {
+    Span { start: 0, bytes: REGION.min(config.capacity_bytes) }
+}
+
+/// Fills in the figures of a fresh drive; gives its saturated 4 KiB writes a second.
+pub(super) fn fresh(
+    config: &DeviceConfig,
+    parameters: &mut Parameters,
+    reasons: &mut Reasons,
+) -> Result<f64, SimulationError> {
+    let p = parameters;
+    let (reads, writes) = (read_curve(config, 4096)?, write_curve(config, 4096)?);
+    p.asymmetry_4k = exactly(reads.saturated() / writes.saturated());
+    p.read_concurrency_4k = concurrency(&reads, "read_concurrency_4k", reasons);
+    p.write_concurrency_4k = concurrency(&writes, "write_concurrency_4k", reasons);
+    let fresh = writes.saturated();
+    let (reads, writes) = (read_curve(config, 8192)?, write_curve(config, 8192)?);
+    p.asymmetry_8k = exactly(reads.saturated() / writes.saturated());
+    p.read_concurrency_8k = concurrency(&reads, "read_concurrency_8k", reasons);
+    p.write_concurrency_8k = concurrency(&writes, "write_concurrency_8k", reasons);
+    p.latency_asymmetry_4k = latency_asymmetry(config, 4096, "latency_asymmetry_4k", reasons)?;
+    p.latency_asymmetry_8k = latency_asymmetry(config, 8192, "latency_asymmetry_8k", reasons)?;
+    Ok(fresh)
+}
+
+fn concurrency(curve: &Curve, key: &'static str, reasons: &mut Reasons) -> Figure<u64> {
+    match curve.knee() {
+        Some(knee) => exactly(knee.depth.round().max(1.0) as u64),
+        None => reasons.unknown(key, "throughput grows up to the most that the drive takes at once"),
+    }
+}
+
+/// A filled drive whose read cache, if any, holds what it holds in the long run.
+fn ready_to_read(config: &DeviceConfig, length: u64) -> Result<Bench, SimulationError> {
+    let mut bench = Bench::filled(config, 1)?;
+    let cache = config.controller.read_cache.as_ref().map_or(0, |cache| cache.bytes);
+    let map = config.ftl.mapping_cache.as_ref().map_or(0, |_| REGION / 8);
+    let depth = 32.min(config.host.queue_depth as usize);
+    bench.read(region(config), length, depth, 100 + (2 * cache).max(map) / length)?;
+    bench.settle()?;
+    Ok(bench)
+}
+
+fn read_curve(config: &DeviceConfig, length: u64) -> Result<Curve, SimulationError> {
+    let mut bench = ready_to_read(config, length)?;
+    let depths = depths(config);
+    let mut iops = Vec::with_capacity(depths.len());
+    for &depth in &depths {
+        bench.read(region(config), length, depth, 4 * depth as u64)?;
+        iops.push(bench.read(region(config), length, depth, REQUESTS)?.per_s);
+        bench.settle()?;
+    }
+    Ok(Curve { depths, iops })
+}
+
+/// Writes until the buffers are full, and then to be measured.
+fn write_counts(config: &DeviceConfig, length: u64, depth: usize) -> (u64, u64) {
+    let through = config.controller.write_policy == WritePolicy::Through;
+    let fill = (buffers::acknowledged_bytes(config) + config.controller.write_buffer_bytes / 4) / length;
+    let settle = if through { 0 } else { fill } + 2 * depth as u64;
+    if config.ftl.mapping == Mapping::InPlace {
+        return (settle, REQUESTS);
+    }
+    // A forced write may pad a superpage.
+    let page = length.max(config.ftl.logical_page_bytes);
+    let each = if through { config.superpage_bytes().max(page) } else { page };
+    let room = (room_bytes(config) * 8 / 10 / each).saturating_sub(settle);
+    (settle, room.min(REQUESTS.max(fill)).max(100))
+}
+
+fn write_curve(config: &DeviceConfig, length: u64) -> Result<Curve, SimulationError> {
+    let depths = depths(config);
+    let mut iops = Vec::with_capacity(depths.len());
+    let mut bench = Bench::filled(config, 1)?;
+    for &depth in &depths {
+        let (settle, count) = write_counts(config, length, depth);
+        let each = length.max(config.ftl.logical_page_bytes);
+        if config.ftl.mapping != Mapping::InPlace
+            && bench.programmed() + (settle + count) * each > room_bytes(config) * 9 / 10
+        {
+            bench = Bench::filled(config, 1)?;
+        }
+        bench.write(region(config), length, depth, settle)?;
+        iops.push(bench.write(region(config), length, depth, count)?.per_s);
+        bench.settle()?;
+    }
+    Ok(Curve { depths, iops })
+}
+
+/// Median latency of a write ÷ that of a read on a fresh drive, one at a time without a pause.
+fn latency_asymmetry(
+    config: &DeviceConfig,
+    length: u64,
+    key: &'static str,
+    reasons: &mut Reasons,
+) -> Result<Figure<f64>, SimulationError> {
+    if has_unclear_medians(config) {
+        return Ok(reasons.unknown(key, TWO_MEDIANS));
+    }
+    let mut bench = ready_to_read(config, length)?;
+    let reads = read_latency(&mut bench, region(config), length)?;
+    let (settle, count) = write_counts(config, length, 1);
+    bench.write(region(config), length, 1, settle)?;
+    let writes = write_latency(&mut bench, region(config), length, LATENCIES.min(count as usize))?;
+    Ok(exactly(writes / reads))
+}
+
+fn has_unclear_medians(config: &DeviceConfig) -> bool {
+    let through = config.controller.write_policy == WritePolicy::Through;
+    has_two_medians(config, &config.flash.read_ns_by_page_type)
+        || (through && has_two_medians(config, &config.flash.program_ns_by_page_type))
+}
+
+fn read_latency(bench: &mut Bench, span: Span, length: u64) -> Result<f64, SimulationError> {
+    Ok(median(one_at_a_time(bench, LATENCIES, |bench| Request::read(bench.place(span, length), ByteSize(length)))?))
+}
+
+fn write_latency(bench: &mut Bench, span: Span, length: u64, count: usize) -> Result<f64, SimulationError> {
+    Ok(median(one_at_a_time(bench, count, |bench| Request::write(bench.place(span, length), ByteSize(length)))?))
+}
+
+/// Fills in the figures of a drive that collects all the time.
+pub(super) fn collecting(
+    config: &DeviceConfig,
+    steady: Option<Steady>,
+    parameters: &mut Parameters,
+    reasons: &mut Reasons,
+) -> Result<(), SimulationError> {
+    let p = parameters;
+    let Some(Steady { mut bench, iops, depth }) = steady else {
+        (p.asymmetry_4k_collecting, p.asymmetry_8k_collecting) = (Figure::absent(), Figure::absent());
+        (p.latency_asymmetry_4k_collecting, p.latency_asymmetry_8k_collecting) = (Figure::absent(), Figure::absent());
+        return Ok(());
+    };
+    let unclear = has_unclear_medians(config);
+    let four = collecting_at(config, &mut bench, (4096, depth), Some(iops))?;
+    let eight = collecting_at(config, &mut bench, (8192, depth), None)?;
+    (p.asymmetry_4k_collecting, p.asymmetry_8k_collecting) = (exactly(four.0), exactly(eight.0));
+    p.latency_asymmetry_4k_collecting =
+        if unclear { reasons.unknown("latency_asymmetry_4k_collecting", TWO_MEDIANS) } else { exactly(four.1) };
+    p.latency_asymmetry_8k_collecting =
+        if unclear { reasons.unknown("latency_asymmetry_8k_collecting", TWO_MEDIANS) } else { exactly(eight.1) };
+    Ok(())
+}
+
+/// α by throughput and by latency in the steady state; saturated writes a second where they are known already.
+fn collecting_at(
+    config: &DeviceConfig,
+    bench: &mut Bench,
+    (length, depth): (u64, usize),
+    known: Option<f64>,
+) -> Result<(f64, f64), SimulationError> {
+    let all = bench.everywhere();
+    let half = config.capacity_bytes / length.max(config.ftl.logical_page_bytes) / 2;
+    let writes = match known {
+        Some(iops) => iops,
+        None => {
+            bench.write(all, length, depth, half)?;
+            bench.write(all, length, depth, half)?.per_s
+        }
+    };
+    let settle = 2_000 + buffers::acknowledged_bytes(config) / length;
+    bench.write(all, length, 1, settle)?;
+    let write_ns = write_latency(bench, all, length, 5 * LATENCIES)?;
+    bench.settle()?;
+    let cache = config.controller.read_cache.as_ref().map_or(0, |cache| cache.bytes);
+    bench.read(all, length, depth, 1_000 + 2 * cache / length)?;
+    let reads = bench.read(all, length, depth, 2 * REQUESTS)?.per_s;
+    bench.settle()?;
+    let read_ns = read_latency(bench, all, length)?;
+    Ok((reads / writes, write_ns / read_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(throughput: impl Fn(f64) -> f64) -> Curve {
+        Curve { depths: DEPTHS.to_vec(), iops: DEPTHS.map(|depth| throughput(depth as f64)).to_vec() }
+    }
+
+    #[test]
+    fn the_knee_is_where_the_slope_meets_the_plateau() {
+        for k in [1.0, 5.0, 16.0, 70.0] {
+            let knee = curve(|d| 10_000.0 * d.min(k)).knee().unwrap();
+            assert!((knee.depth / k - 1.0).abs() < 0.01, "{k}: {knee:?}");
+        }
+        assert_eq!(curve(|d| 500.0 * d).knee(), None);
+    }
+
+    #[test]
+    fn a_curve_that_bends_has_its_knee_between_its_straight_parts() {
+        // 32 servers, of which requests that go anywhere meet 32 (1 − (31/32)^d).
+        let knee = curve(|d| 32.0 * (1.0 - (31.0_f64 / 32.0).powf(d))).knee().unwrap().depth;
+        assert!((20.0..40.0).contains(&knee), "{knee}");
+    }
+}

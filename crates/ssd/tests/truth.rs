@@ -1,0 +1,235 @@
+//! The truth about drives: the published table, each rule on a drive that is built for it, and closed forms.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+
+use flashwise_block::{BlockDevice, ByteSize, Request};
+use flashwise_profile::{Figure, HotLocation, Parameters, Verdict, published_drives};
+use flashwise_ssd::config::{
+    CacheFlush, CachePolicy, CommandScope, Mapping, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder,
+    WriteCacheConfig, WritePolicy,
+};
+use flashwise_ssd::random::random_device;
+use flashwise_ssd::truth::{structure, truth};
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+
+/// 64 MiB: 4 channels of 2 dies of 2 planes, superpages of 32 KiB, stripes of 64 KiB; no jitter, nothing but the flash
+/// takes long.
+fn small(change: impl FnOnce(&mut DeviceConfig)) -> DeviceConfig {
+    let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+    let flash = &mut config.flash;
+    (flash.channels, flash.chips_per_channel, flash.dies_per_chip) = (4, 1, 2);
+    (flash.blocks_per_plane, flash.pages_per_block, flash.array_time_jitter) = (64, 64, 0.0);
+    config.ftl.gc.free_superblocks = Some(3);
+    config.capacity_bytes = 700 << 20;
+    change(&mut config);
+    config.check("small").unwrap();
+    config
+}
+
+fn built(change: impl FnOnce(&mut DeviceConfig)) -> Parameters {
+    structure(&small(change)).unwrap().parameters
+}
+
+#[test]
+fn the_published_table_is_the_truth_about_its_presets() {
+    for published in published_drives() {
+        let config = DeviceConfig::preset(published.preset).unwrap();
+        let p = structure(&config).unwrap().parameters;
+        let name = published.preset;
+        assert_eq!(p.write_unit_bytes.known(), Some(published.write_unit_bytes), "{name}");
+        assert_eq!(p.chunk_bytes.known(), Some(published.chunk_bytes), "{name}");
+        let hot = published.hot_location;
+        let hot = HotLocation { period_bytes: hot.period_bytes, offset_bytes: hot.offset_bytes };
+        assert_eq!(p.hot_location.known(), Some(hot), "{name}");
+        for (figure, bytes) in [(p.stripe_bytes, published.stripe_bytes), (p.page_bytes, published.page_bytes)] {
+            let expected = bytes.map_or(Figure::absent(), |bytes| Figure::certain(bytes, bytes, bytes));
+            assert_eq!(figure, expected, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_write_unit_is_a_superpage_and_hidden_by_a_protected_buffer() {
+    assert_eq!(built(|_| {}).write_unit_bytes.known(), Some(32 << 10));
+    let wide = |c: &mut DeviceConfig| (c.ftl.superpage_channels, c.ftl.stripe_bytes) = (2, 64 << 10);
+    assert_eq!(built(wide).write_unit_bytes.known(), Some(64 << 10));
+    let protected = |c: &mut DeviceConfig| c.controller.power_loss_protection = true;
+    assert_eq!(built(protected).write_unit_bytes.verdict, Verdict::Absent);
+    let through = |c: &mut DeviceConfig| {
+        (c.controller.power_loss_protection, c.controller.write_policy) = (true, WritePolicy::Through);
+    };
+    assert_eq!(built(through).write_unit_bytes.known(), Some(32 << 10), "forced all the same");
+}
+
+#[test]
+fn a_chunk_is_what_lies_on_one_channel_in_every_placement() {
+    let chunk = |change: fn(&mut DeviceConfig)| built(change).chunk_bytes;
+    assert_eq!(chunk(|_| {}).known(), Some(64 << 10), "a stripe on a group of one channel");
+    assert_eq!(chunk(|c| c.ftl.placement = Placement::RoundRobin).known(), Some(32 << 10), "a superpage");
+    let ways_first = |c: &mut DeviceConfig| {
+        (c.ftl.placement, c.ftl.static_order) = (Placement::Static, StaticOrder::try_from("DCWP".to_owned()).unwrap());
+    };
+    assert_eq!(chunk(ways_first).known(), Some(64 << 10), "a superpage on each of two dies");
+    let together = |c: &mut DeviceConfig| (c.ftl.superpage_channels, c.ftl.stripe_bytes) = (4, 128 << 10);
+    assert_eq!(chunk(together).known(), Some(16 << 10), "a flash page");
+    let alone = |c: &mut DeviceConfig| (c.flash.channels, c.capacity_bytes) = (1, 170 << 20);
+    assert_eq!(chunk(alone).verdict, Verdict::Absent);
+}
+
+#[test]
+fn a_hot_location_outlives_random_writes_only_where_the_address_says_where_data_goes() {
+    let survives = |change: fn(&mut DeviceConfig)| built(change).hot_location_survives_writes.known();
+    assert_eq!(survives(|_| {}), Some(false));
+    assert_eq!(survives(|c| c.ftl.placement = Placement::Static), Some(true));
+}
+
+#[test]
+fn a_page_shows_where_a_read_moves_more_than_a_block() {
+    let page = |bytes: u64, block: u64| {
+        let p = built(|c| (c.flash.transfer_unit_bytes, c.host.logical_block_bytes) = (bytes, block));
+        p.page_bytes
+    };
+    assert_eq!(page(2048, 512).known(), Some(2048));
+    assert_eq!(page(512, 512).verdict, Verdict::Absent);
+    assert_eq!(page(4096, 4096).verdict, Verdict::Absent);
+}
+
+#[test]
+fn volumes_are_what_address_bits_choose_between() {
+    let of = |change: fn(&mut DeviceConfig)| {
+        let p = built(change);
+        (p.internal_volumes.known(), p.internal_volume_bits.known())
+    };
+    assert_eq!(of(|_| {}), (Some(2), Some(32 << 10)), "the die of a channel");
+    assert_eq!(of(|c| c.ftl.placement = Placement::Static), (Some(8), Some(7 * (32 << 10))));
+    assert_eq!(of(|c| c.ftl.placement = Placement::RoundRobin), (None, None));
+    let planes = |c: &mut DeviceConfig| {
+        (c.ftl.placement, c.ftl.superpage_planes) = (Placement::Static, Some(1));
+        c.ftl.static_order = StaticOrder::try_from("PCWD".to_owned()).unwrap();
+    };
+    assert_eq!(of(planes), (Some(8), Some(7 * (32 << 10))), "planes of a die are no volumes");
+    let three = |c: &mut DeviceConfig| {
+        (c.ftl.placement, c.flash.channels, c.capacity_bytes) = (Placement::Static, 3, 500 << 20);
+        c.ftl.static_order = StaticOrder::try_from("DCWP".to_owned()).unwrap();
+    };
+    assert_eq!(of(three), (Some(2), Some(32 << 10)), "no bit chooses one of three channels");
+}
+
+#[test]
+fn places_that_take_commands_by_themselves_are_the_parallel_units() {
+    assert_eq!(built(|_| {}).parallel_units.known(), Some(8));
+    assert_eq!(built(|c| c.flash.command_scope = CommandScope::Chip).parallel_units.known(), Some(4));
+}
+
+#[test]
+fn buffers_and_caches_are_as_long_as_they_are() {
+    let cache = |flush| {
+        let (policy, hot_window_ns) = (CachePolicy::Lru, None);
+        Some(WriteCacheConfig { bytes: 2 << 20, policy, flush, high_watermark: 0.8, low_watermark: 0.5, hot_window_ns })
+    };
+    assert_eq!(built(|_| {}).write_buffer_bytes.known(), Some(4 << 20));
+    let full = built(|c| c.controller.write_cache = cache(CacheFlush::WhenFull));
+    assert_eq!(full.write_buffer_bytes.known(), Some(6 << 20));
+    let at_once = built(|c| c.controller.write_cache = cache(CacheFlush::Immediate));
+    assert_eq!(at_once.write_buffer_bytes.known(), Some(4 << 20), "it keeps nothing");
+    let through = built(|c| c.controller.write_policy = WritePolicy::Through);
+    assert_eq!(through.write_buffer_bytes.verdict, Verdict::Absent);
+    assert_eq!(through.power_loss_protected.known(), Some(true), "what is acknowledged is on flash");
+    let reads = built(|c| {
+        c.controller.read_cache = Some(ReadCacheConfig { bytes: 1 << 20, policy: CachePolicy::Lru });
+        c.controller.read_ahead = Some(ReadAheadConfig { pages: 32, streams: 1, trigger: 2 });
+    });
+    assert_eq!((reads.read_cache_bytes.known(), reads.read_ahead_bytes.known()), (Some(1 << 20), Some(128 << 10)));
+}
+
+#[test]
+fn what_a_drive_acknowledges_ahead_of_its_flash_is_its_write_buffer() {
+    for seed in 0..30 {
+        let config = random_device(seed).unwrap();
+        let expected = structure(&config).unwrap().parameters.write_buffer_bytes.known();
+        let Some(expected) = expected else { continue };
+        let mut drive = SimulatedSsd::new(config.clone(), 1).unwrap();
+        let (mut most, length) = (0, 64 << 10);
+        for n in 0..2 * expected / length + 64 {
+            drive.submit(Request::write(ByteSize(n * length), ByteSize(length))).unwrap();
+            most = most.max(drive.buffered_bytes());
+            while drive.outstanding() > 24 {
+                drive.wait().unwrap();
+                most = most.max(drive.buffered_bytes());
+            }
+        }
+        let share = most as f64 / expected as f64;
+        assert!((0.9..=1.05).contains(&share) || most < expected / 2, "seed {seed}: {most} of {expected}");
+    }
+}
+
+#[test]
+fn over_provisioning_is_what_collection_neither_keeps_free_nor_finds_bad() {
+    let config = small(|c| c.ftl.bad_blocks.initial_share = 0.02);
+    let superblocks = 64 - 3 - 2;
+    let expected = f64::from(superblocks * 8) * 2.0 / 700.0 - 1.0;
+    let found = structure(&config).unwrap().parameters.over_provisioning.known().unwrap();
+    assert!((found - expected).abs() < 1e-9, "{found} {expected}");
+    let p = built(|_| {});
+    assert_eq!(p.superblock_bytes.known(), Some(2 << 20));
+}
+
+#[test]
+fn media_in_place_have_no_collection_and_no_buffer() {
+    let config = (0..).map(|seed| random_device(seed).unwrap()).find(|c| c.ftl.mapping == Mapping::InPlace).unwrap();
+    let p = truth(&config).unwrap().parameters;
+    assert_eq!(p.write_unit_bytes.known(), Some(config.flash.write_granule_bytes));
+    assert_eq!(p.write_amplification_uniform.known(), Some(1.0));
+    for verdict in [
+        p.superblock_bytes.verdict,
+        p.over_provisioning.verdict,
+        p.collection_cost.verdict,
+        p.asymmetry_4k_collecting.verdict,
+        p.trim_gain.verdict,
+        p.flush_ns.verdict,
+        p.write_buffer_bytes.verdict,
+        p.stripe_bytes.verdict,
+    ] {
+        assert_eq!(verdict, Verdict::Absent);
+    }
+    assert!(p.asymmetry_4k.known().unwrap() > 0.5);
+}
+
+fn near(found: f64, expected: f64, share: f64, what: &str) {
+    assert!((found / expected - 1.0).abs() < share, "{what}: {found}, by formula {expected}");
+}
+
+#[test]
+fn what_is_measured_agrees_with_closed_forms() {
+    // Slow flash behind a host and channels that cost nearly nothing: dies alone bound the drive.
+    let config = small(|c| {
+        (c.flash.read_ns, c.flash.program_ns, c.flash.channel_bytes_per_s) = (100_000, 1_000_000, 12_000_000_000);
+        (c.host.link_bytes_per_s, c.host.command_issue_ns, c.host.command_latency_ns) =
+            (Some(12_000_000_000), 50, 1_000);
+        c.controller.dispatch_ns = 50;
+    });
+    let p = truth(&config).unwrap().parameters;
+    let (dies, pages) = (8.0, 8.0);
+    let reads = dies / 100e-6;
+    let writes = dies * pages / 1e-3;
+    near(p.asymmetry_4k.known().unwrap(), reads / writes, 0.05, "α at 4 KiB");
+    near(p.durable_write_ns.known().unwrap() as f64, 1e6, 0.02, "a durable write");
+    near(p.flush_ns.known().unwrap() as f64, 1e6, 0.02, "a flush");
+    near(p.sustained_write_bytes_per_s.known().unwrap() as f64, dies * 32_768.0 / 1e-3, 0.1, "sustained");
+    let room = (64 - 3) as f64 * 16.0 * 1024.0 * 1024.0 - (700 << 20) as f64;
+    near(p.collection_onset_bytes.known().unwrap() as f64, room, 0.1, "the onset");
+    // Of 64 superblocks a unit, two are free in the steady state and two half full.
+    let fill = flashwise_ssd::theory::fill_of_sealed(700 << 8, 64 * 8, 512, 2.0 * 8.0, 2.0 * 8.0);
+    let greedy = flashwise_ssd::theory::write_amplification_greedy(fill);
+    near(p.write_amplification_uniform.known().unwrap(), greedy, 0.05, "write amplification");
+    assert!(p.trim_gain.known().unwrap() > 1.5, "{:?}", p.trim_gain);
+    assert!(p.collection_cost.known().unwrap() > 1.5, "{:?}", p.collection_cost);
+    let k = p.read_concurrency_4k.known().unwrap();
+    assert!((6..=16).contains(&k), "{k} reads on eight dies");
+}
+
+#[test]
+fn the_same_drive_has_the_same_truth() {
+    let config = small(|c| c.flash.array_time_jitter = 0.05);
+    assert_eq!(truth(&config).unwrap(), truth(&config).unwrap());
+}
