@@ -33,6 +33,12 @@ const EXACT: [&str; 9] = [
 pub struct FigureScore {
     /// Key in the profile's `parameters`.
     pub figure: &'static str,
+    /// The name for people.
+    #[serde(skip)]
+    pub title: &'static str,
+    /// The two below, with their units.
+    #[serde(skip)]
+    pub quantities: (Option<Quantity>, Option<Quantity>),
     /// What the drive is built for; `None` where it has no such thing.
     pub truth: Option<serde_json::Value>,
     /// What was learned.
@@ -89,11 +95,13 @@ fn score_figure(learned: &Entry, truth: &Figure<Quantity>) -> FigureScore {
         (Some(truth), Some(value)) if EXACT.contains(&learned.key) => truth == value,
         (Some(truth), Some(value)) => agrees(truth, value, figure),
     };
-    let shown = |quantity: Option<Quantity>| quantity.map(json);
+    let truth = truth.value.filter(|_| truth.verdict == Verdict::Certain);
     FigureScore {
         figure: learned.key,
-        truth: shown(truth.value.filter(|_| truth.verdict == Verdict::Certain)),
-        value: shown(figure.value),
+        title: learned.title,
+        quantities: (truth, figure.value),
+        truth: truth.map(json),
+        value: figure.value.map(json),
         verdict: figure.verdict,
         correct,
     }

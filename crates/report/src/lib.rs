@@ -38,5 +38,6 @@ pub use html::{comparison_page, profile_page, simulation_page, study_page};
 pub use json::{ERROR_SCHEMA, ERROR_SCHEMA_VERSION, error_document, to_json};
 pub use table::{Column, Table, Values, sweep_table, time_series_table};
 pub use terminal::{
-    Style, render_comparison, render_findings, render_profile, render_simulation, render_study, render_sweep,
+    Style, render_comparison, render_findings, render_profile, render_score, render_simulation, render_study,
+    render_sweep,
 };

@@ -5,11 +5,14 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use flashwise_learn::score::{Score, score};
 use flashwise_learn::{Effort, LearnOptions, Learned, RawSample, Scope, learn_step_by_step};
-use flashwise_profile::DeviceProfile;
-use flashwise_report::{profile_page, render_profile};
+use flashwise_profile::{DeviceProfile, Parameters};
+use flashwise_report::{profile_page, render_profile, render_score};
+use flashwise_ssd::truth::truth;
 use flashwise_tune::sqlite::{LEARN_REGION, learn_options};
 use flashwise_tune::{Target, TuneError};
+use serde::Serialize;
 
 use super::read_profile;
 use crate::arguments::LearnArguments;
@@ -22,14 +25,39 @@ use crate::progress::Bar;
 pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failure> {
     let target = Target::parse(options.target_option.as_ref().unwrap_or(&options.target))?;
     let files = Files::prepare(options)?;
+    let truth = options.score.then(|| truth_of(&target)).transpose()?;
     let learned = learn(&target, options, &files)?;
     files.write(&learned)?;
     if let Some(why) = learned.stopped {
         return Err(TuneError::from(why).into());
     }
     let profile = learned.profile;
-    output.print(&profile, |style| render_profile(&profile, style))?;
+    match truth {
+        Some(truth) => {
+            let scored = Scored { score: score(&profile, &truth), profile: &profile };
+            output.print(&scored, |style| {
+                format!("{}\n{}", render_profile(&profile, style), render_score(&scored.score, style))
+            })?;
+        }
+        None => output.print(&profile, |style| render_profile(&profile, style))?,
+    }
     Ok(if profile.is_conclusive() { ExitCode::SUCCESS } else { ExitCode::from(INCONCLUSIVE) })
+}
+
+/// A profile and its score, as one document.
+#[derive(Serialize)]
+struct Scored<'a> {
+    #[serde(flatten)]
+    profile: &'a DeviceProfile,
+    score: Score,
+}
+
+/// What a simulated target is built for. The learner does not see it.
+fn truth_of(target: &Target) -> Result<Parameters, Failure> {
+    match target {
+        Target::Simulated { config, .. } => Ok(truth(config)?.parameters),
+        _ => Err(Failure::usage(format!("{target}: --score needs a simulated drive, whose truth is known"))),
+    }
 }
 
 /// Learns the target; what is known is written to the profile's file after each probe.

@@ -2,11 +2,13 @@
 
 mod comparison;
 mod layout;
+mod score;
 mod simulation;
 mod study;
 mod sweep;
 
 use flashwise_audit::Finding;
+use flashwise_learn::score::Score;
 use flashwise_profile::{DeviceProfile, Verdict};
 use flashwise_ssd::simulation::Simulation;
 use flashwise_ssd::sweep::Sweep;
@@ -39,6 +41,11 @@ pub fn render_profile(profile: &DeviceProfile, style: Style) -> String {
     screen.gap();
     screen.paragraph(&parameters::recipe_sentence(profile));
     screen.finish()
+}
+
+/// What was learned beside what is true.
+pub fn render_score(learned: &Score, style: Style) -> String {
+    score::render(learned, style)
 }
 
 /// What an audit found.

@@ -49,7 +49,7 @@ pub(crate) fn location(hot: HotLocation) -> String {
 }
 
 /// A value of any figure with its unit.
-fn quantity(value: Quantity) -> String {
+pub(crate) fn quantity(value: Quantity) -> String {
     match value {
         Quantity::Bytes(n) => bytes(n),
         Quantity::Count(n) => grouped(n),
