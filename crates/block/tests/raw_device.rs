@@ -490,7 +490,7 @@ fn a_logical_volume_holds_its_physical_volume() {
     );
     let made = run("pvcreate", &[&"--yes", &"--config", &config, &device.path()])
         .and_then(|_| run("vgcreate", &[&"--config", &config, &group, &device.path()]))
-        .and_then(|_| run("lvcreate", &[&"--yes", &"--config", &config, &"-L16m", &"-nx", &group]));
+        .and_then(|_| run("lvcreate", &[&"--yes", &"-Zn", &"-Wn", &"--config", &config, &"-L16m", &"-nx", &group]));
     let found = made.as_ref().ok().map(|_| refusals(device.path(), &consent_to(&image)));
     let _ = run("vgremove", &[&"--force", &"--force", &"--config", &config, &group]);
     match (made, found) {
