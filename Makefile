@@ -20,14 +20,16 @@ run: ## Build, then fit SQLite to a simulated drive; the report goes to flashwis
 	@echo
 	@'$(TARGET_DIR)/release/flashwise' fit sqlite $(ARGS)
 
-test: ## Format, lints, examples and every test; installs a C compiler if there is none
+test: ## Format, lints, examples and every test; installs a C compiler if there is none, and as root mkfs tools
 	@scripts/c-compiler
+	@scripts/test-tools
 	@scripts/lint
 	@scripts/examples
 	@scripts/tests $(CARGO) test --workspace --locked --no-fail-fast
 
 test-full: ## All of test, optimised and with eight times the random cases; benches once; the book
 	@scripts/c-compiler
+	@scripts/test-tools
 	@scripts/lint
 	@scripts/examples
 	@scripts/book

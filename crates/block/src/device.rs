@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockError, ByteSize, Completion, Nanos, Operation, Request};
+use crate::{Alignment, BlockError, ByteSize, Completion, ExtentMap, Nanos, Operation, Request, Unplaced};
 
 /// Which clock a device's times are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,6 +176,30 @@ pub trait BlockDevice {
 
     /// Everything since the device came up.
     fn counters(&self) -> DeviceCounters;
+
+    /// How many bytes from the start on may be written, trimmed and made zeros; 0 for a device that is only read. What
+    /// reaches behind that is refused with [`BlockError::Refused`].
+    fn writable(&self) -> ByteSize {
+        self.info().capacity
+    }
+
+    /// Where the device's bytes lie on the drive below it: for a drive itself, simulated or raw, where they are.
+    ///
+    /// # Errors
+    /// [`Unplaced`] with the reason where that is not known.
+    fn extents(&self) -> Result<ExtentMap, Unplaced> {
+        let info = self.info();
+        Ok(ExtentMap::whole(info.name.clone(), ByteSize(0), info.capacity))
+    }
+
+    /// How positions on the device and those on the drive below are shifted against each other modulo `modulus`: a
+    /// request at `x` meets the drive at `x` plus this, modulo `modulus`.
+    fn alignment(&self, modulus: ByteSize) -> Alignment {
+        match self.extents() {
+            Ok(extents) => extents.alignment(modulus),
+            Err(why) => Alignment::Unknown(why.to_string()),
+        }
+    }
 }
 
 impl DeviceInfo {

@@ -1,6 +1,6 @@
 //! What can go wrong between a caller and a drive.
 
-use crate::{ByteSize, Operation};
+use crate::{ByteSize, Nanos, Operation};
 
 /// A failed or refused piece of I/O.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +40,17 @@ pub enum BlockError {
     /// The drive serves reads only.
     #[error("the drive is read-only: it has no spare blocks left")]
     ReadOnly,
+    /// A request did not come back; the device is given up.
+    #[error(
+        "{device}: a request did not come back within {limit}; the drive hangs or is gone: see the kernel log (dmesg), \
+         and open a new device when it answers again"
+    )]
+    TimedOut {
+        /// The device.
+        device: String,
+        /// How long was waited.
+        limit: Nanos,
+    },
     /// flashwise refuses for safety's sake.
     #[error("{0}")]
     Refused(String),

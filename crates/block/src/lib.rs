@@ -15,17 +15,23 @@
 mod buffer;
 mod device;
 mod error;
+mod extents;
+mod faulty;
 mod file;
 mod latency;
 mod progress;
+mod raw;
 mod request;
 mod units;
 
 pub use buffer::IoBuffer;
 pub use device::{BlockDevice, Clock, DeviceCounters, DeviceInfo, FlashCounters, execute};
 pub use error::BlockError;
+pub use extents::{Alignment, Extent, ExtentMap, Unplaced};
+pub use faulty::{Fault, FaultyDevice};
 pub use file::{FileDevice, ScratchFile};
 pub use latency::{LatencySummary, Percentiles};
 pub use progress::{Progress, Silent};
+pub use raw::{RawPlan, Refusal, Signature, SignatureKind, WriteConsent};
 pub use request::{Completion, Operation, Request};
 pub use units::{ByteSize, Nanos, ParseUnitError};

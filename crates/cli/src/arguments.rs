@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use flashwise_block::{ByteSize, Nanos};
+use flashwise_block::{ByteSize, Nanos, SignatureKind};
 use flashwise_tune::DEFAULT_TARGET;
 
 use crate::output::Format;
@@ -11,7 +11,8 @@ use crate::output::Format;
 /// Fit your database to the SSD it runs on
 ///
 /// flashwise learns what a drive hides, audits a database's I/O against it, applies what follows, and measures before
-/// and after. The default drive is simulated. Existing files and raw devices are never written to.
+/// and after. The default drive is simulated. Existing files are never written to, raw devices only with
+/// --destructive and --confirm-device.
 #[derive(Debug, Parser)]
 #[command(name = "flashwise", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "Exit codes: 0 done, 1 error, 2 usage, 3 an audit found violations, 4 inconclusive, \
@@ -144,10 +145,13 @@ pub struct StudyArguments {
     pub report: Option<PathBuf>,
 }
 
+/// Heading of the options that only block devices have.
+const RAW_DEVICES: &str = "Writing to a block device";
+
 /// Options of `learn`.
 #[derive(Debug, Args)]
 pub struct LearnArguments {
-    /// sim:PRESET, sim:FILE.toml, or a directory on a real drive
+    /// sim:PRESET, sim:FILE.toml, a directory on a real drive, or a block device, which is only read
     #[arg(default_value = DEFAULT_TARGET, value_name = "TARGET")]
     pub target: String,
     /// The same as TARGET
@@ -162,12 +166,24 @@ pub struct LearnArguments {
     /// Every sample that narrows an interval; usual on simulated drives
     #[arg(long)]
     pub thorough: bool,
-    /// Begin nothing that would write more than this, such as 2g
+    /// Begin nothing that would write more than this, such as 2g; to a block device 4 GiB where nothing is said
     #[arg(long, value_name = "SIZE")]
     pub max_write: Option<ByteSize>,
     /// Begin nothing after this time on the drive's clock, such as 5m
     #[arg(long, value_name = "TIME")]
     pub time_budget: Option<Nanos>,
+    /// Show what would be written and what speaks against it, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Overwrite the start of the block device TARGET; needs --confirm-device
+    #[arg(long, help_heading = RAW_DEVICES)]
+    pub destructive: bool,
+    /// Serial number of the device that is overwritten, or its name in /dev/disk/by-id
+    #[arg(long, value_name = "SERIAL-OR-BY-ID", requires = "destructive", help_heading = RAW_DEVICES)]
+    pub confirm_device: Option<String>,
+    /// Overwrite the device although it carries this, such as ext4; may be given several times
+    #[arg(long, value_name = "KIND", requires = "destructive", help_heading = RAW_DEVICES)]
+    pub allow_signature: Vec<SignatureKind>,
     /// Write the profile here as TOML, with its curves, after each probe
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,

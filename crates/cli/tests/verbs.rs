@@ -43,7 +43,7 @@ fn nothing_is_written_when_learning_fails() {
 }
 
 #[test]
-fn a_raw_device_is_refused_as_a_target_and_as_an_output() {
+fn a_raw_device_is_refused_as_a_target_of_fit_and_as_an_output() {
     // Loop devices only: should the refusal ever fail, nothing is lost.
     let devices = std::fs::read_dir("/dev").unwrap().map(|entry| entry.unwrap().path());
     let is_loop = |path: &std::path::PathBuf| {
@@ -55,9 +55,8 @@ fn a_raw_device_is_refused_as_a_target_and_as_an_output() {
     };
     let (place, device) = (Place::new(), device.to_str().unwrap());
     for arguments in [
-        &["learn", device][..],
-        &["learn", "--target", device],
-        &["fit", "sqlite", device],
+        &["fit", "sqlite", device][..],
+        &["fit", "sqlite", "--target", device],
         &["learn", "--profile", device],
         &["learn", "--html", device],
         &["fit", "sqlite", "--save-database", device],

@@ -322,7 +322,7 @@ impl Session {
         if !wanted || self.done.iter().any(|name| name == step.name) {
             return Ok(());
         }
-        if !options.may_write {
+        if !prober.may_write && !step.reads_alone {
             self.leave_out(step, "the drive may not be written to", true);
             return Ok(());
         }
@@ -337,6 +337,10 @@ impl Session {
         if let Err(why) = result {
             prober.settle();
             return Err(why);
+        }
+        if !prober.may_write {
+            // What was never written may lie nowhere, and reading it shows nothing.
+            self.findings.parameters.forget_absent(step.figures);
         }
         self.done.push(step.name.to_owned());
         Ok(())

@@ -43,6 +43,8 @@ pub(crate) struct Prober<'a> {
     written: ByteSize,
     read: ByteSize,
     raw: Option<Vec<RawSample>>,
+    /// Whether anything may be written; the data that is there is then probed as it lies.
+    pub(crate) may_write: bool,
     pub(crate) random: Pcg64Mcg,
     pub(crate) effort: Effort,
 }
@@ -50,6 +52,7 @@ pub(crate) struct Prober<'a> {
 impl<'a> Prober<'a> {
     pub(crate) fn new(device: &'a mut dyn BlockDevice, region: ByteSize, options: &LearnOptions) -> Self {
         let random = Pcg64Mcg::seed_from_u64(options.seed);
+        let may_write = options.may_write && device.writable() >= region;
         let deadline = options.time_budget.map(|budget| Nanos(device.now().0.saturating_add(budget.0)));
         Self {
             device,
@@ -60,6 +63,7 @@ impl<'a> Prober<'a> {
             written: ByteSize(0),
             read: ByteSize(0),
             raw: options.keep_raw.then(Vec::new),
+            may_write,
             random,
             effort: options.effort,
         }
@@ -220,7 +224,7 @@ impl<'a> Prober<'a> {
 
     /// Writes the region in order, in large writes, and flushes, unless that is how it was written last.
     pub(crate) fn fill_region(&mut self, progress: &mut dyn Progress) -> Result<(), LearnError> {
-        if self.state == Region::InOrder {
+        if self.state == Region::InOrder || !self.may_write {
             return Ok(());
         }
         let (sections, length) = (self.region / SECTION, self.longest());
@@ -240,6 +244,9 @@ impl<'a> Prober<'a> {
 
     /// Overwrites the region in blocks in random order, and flushes.
     pub(crate) fn scatter_region(&mut self, progress: &mut dyn Progress) -> Result<(), LearnError> {
+        if !self.may_write {
+            return Ok(());
+        }
         self.fill_region(progress)?;
         let block = ByteSize::kib(4).max(self.logical_block());
         let blocks = self.shuffled(0..self.region() / block);
@@ -291,6 +298,9 @@ impl<'a> Prober<'a> {
     /// Makes everything durable.
     pub(crate) fn flush(&mut self) -> Result<(), LearnError> {
         while self.wait()?.is_some() {}
+        if !self.may_write {
+            return Ok(());
+        }
         execute(self.device, Request::flush())?;
         Ok(())
     }

@@ -77,6 +77,13 @@ macro_rules! parameters {
                 vec![$(Entry::new(stringify!($key), $title, &self.$key, Quantity::$quantity),)*]
             }
 
+            /// Makes those of the figures that were told as absent unknown.
+            pub fn forget_absent(&mut self, keys: &[&str]) {
+                $(if keys.contains(&stringify!($key)) && self.$key.verdict == Verdict::Absent {
+                    self.$key = Figure::unknown();
+                })*
+            }
+
             /// Makes a certain figure a best guess; others and unknown keys are left as they are.
             pub fn doubt(&mut self, key: &str) {
                 match key {

@@ -16,6 +16,7 @@
 
 mod comparison;
 mod error;
+mod plan;
 mod rates;
 pub mod sqlite;
 mod target;
@@ -25,4 +26,5 @@ pub use comparison::{
     WorkloadDescription,
 };
 pub use error::TuneError;
-pub use target::{DEFAULT_TARGET, Target};
+pub use plan::{PLAN_SCHEMA, PLAN_SCHEMA_VERSION, TargetPlan};
+pub use target::{DEFAULT_TARGET, RAW_MAX_WRITE, RawOptions, RawTarget, Target};

@@ -1,16 +1,16 @@
 //! What a drive is called on the command line.
 //!
-//! `sim:PRESET`, `sim:FILE.toml`, or a directory of a real file system. A file or a raw device is never opened for
-//! writing.
+//! `sim:PRESET`, `sim:FILE.toml`, a directory of a real file system, or, for learning, a block device. A file is never
+//! opened for writing; a block device only with [`RawOptions::destructive`] and what belongs to it.
 
 use std::fmt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use flashwise_block::{BlockDevice, ByteSize, FileDevice};
+use flashwise_block::{BlockDevice, ByteSize, FileDevice, RawPlan, ScratchFile, SignatureKind, WriteConsent};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
-use crate::TuneError;
+use crate::{TargetPlan, TuneError};
 
 /// A drive to work on.
 #[derive(Clone, Debug)]
@@ -24,7 +24,42 @@ pub enum Target {
     },
     /// A directory; new scratch files in it stand for the drive below.
     Directory(PathBuf),
+    /// A block device.
+    Raw(RawTarget),
 }
+
+/// A block device, and whether it may be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawTarget {
+    path: PathBuf,
+    /// `None`: it is only read.
+    consent: Option<Consent>,
+}
+
+/// What the user has said, but for the region, which is the probes' to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Consent {
+    confirmation: Option<String>,
+    allowed_signatures: Vec<SignatureKind>,
+    max_write: ByteSize,
+}
+
+/// What the user has said about writing to a raw device. Only ever from the command line: no variable of the
+/// environment and no file may say it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RawOptions {
+    /// The device may be overwritten.
+    pub destructive: bool,
+    /// Its serial number or its name in `/dev/disk/by-id`.
+    pub confirmation: Option<String>,
+    /// What may be overwritten although it is recognised.
+    pub allowed_signatures: Vec<SignatureKind>,
+    /// Bytes that may be written in all; [`RAW_MAX_WRITE`] where nothing is said.
+    pub max_write: Option<ByteSize>,
+}
+
+/// Bytes that are written to a raw device at most, unless the user says otherwise.
+pub const RAW_MAX_WRITE: ByteSize = ByteSize::gib(4);
 
 /// The default target.
 pub const DEFAULT_TARGET: &str = "sim:samsung-960-evo";
@@ -39,6 +74,24 @@ impl Target {
             Some(drive) => Self::simulated(name, drive),
             None => Self::directory(Path::new(name)),
         }
+    }
+
+    /// The same for learning, which also takes block devices.
+    ///
+    /// # Errors
+    /// As [`Target::parse`]; also when `raw` asks for writing to something that is no block device.
+    pub fn parse_for_learning(name: &str, raw: &RawOptions) -> Result<Self, TuneError> {
+        let path = Path::new(name);
+        let is_raw = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device());
+        if is_raw {
+            return Ok(Self::Raw(RawTarget::new(path, raw)));
+        }
+        let target = Self::parse(name)?;
+        if raw.destructive {
+            let message = format!("{target} is no block device, and --destructive is for those only; leave it out");
+            return Err(TuneError::Options(message));
+        }
+        Ok(target)
     }
 
     fn simulated(name: &str, drive: &str) -> Result<Self, TuneError> {
@@ -60,9 +113,13 @@ impl Target {
         if kind.is_dir() {
             return Ok(Self::Directory(path.to_owned()));
         }
-        let what = if kind.file_type().is_block_device() { "a raw device" } else { "an existing file" };
+        let why = if kind.file_type().is_block_device() {
+            "a raw device is for learning only"
+        } else {
+            "an existing file is never written to"
+        };
         Err(TuneError::Refused(format!(
-            "{}: {what} is never written to; give a directory on the drive, a scratch file in it will do",
+            "{}: {why}; give a directory on the drive, a scratch file in it will do",
             path.display()
         )))
     }
@@ -82,15 +139,65 @@ impl Target {
         )))
     }
 
-    /// Opens the drive: a new simulated one, or a new scratch file of at most `wanted` bytes that is gone when the
-    /// device is dropped.
+    /// What using the target would write, and what speaks against it; writes nothing.
     ///
     /// # Errors
-    /// When the drive cannot be, or the directory cannot hold a scratch file.
+    /// When the target cannot be looked at.
+    pub fn plan(&self, wanted: ByteSize) -> Result<TargetPlan, TuneError> {
+        Ok(match self {
+            Self::Simulated { name, .. } => TargetPlan::simulated(name),
+            Self::Directory(path) => TargetPlan::scratch(path, ScratchFile::planned_size(path, wanted)?),
+            Self::Raw(raw) => TargetPlan::raw(RawPlan::of(&raw.path, raw.consent(wanted).as_ref())?),
+        })
+    }
+
+    /// Bytes that may be written in all, where that was agreed to.
+    pub fn write_limit(&self) -> Option<ByteSize> {
+        match self {
+            Self::Raw(raw) => raw.consent.as_ref().map(|consent| consent.max_write),
+            _ => None,
+        }
+    }
+
+    /// Opens the drive: a new simulated one, a new scratch file of at most `wanted` bytes that is gone when the device
+    /// is dropped, or a block device, of which at most the first `wanted` bytes are written.
+    ///
+    /// # Errors
+    /// When the drive cannot be, the directory cannot hold a scratch file, or anything speaks against writing to the
+    /// block device.
     pub fn open(&self, seed: u64, wanted: ByteSize) -> Result<Box<dyn BlockDevice + Send>, TuneError> {
         Ok(match self {
             Self::Simulated { config, .. } => Box::new(SimulatedSsd::new(*config.clone(), seed)?),
             Self::Directory(path) => Box::new(FileDevice::scratch(path, wanted)?),
+            Self::Raw(raw) => Box::new(match raw.consent(wanted) {
+                Some(consent) => FileDevice::raw_destructive(&raw.path, &consent)?,
+                None => FileDevice::raw_read_only(&raw.path)?,
+            }),
+        })
+    }
+}
+
+impl RawTarget {
+    fn new(path: &Path, options: &RawOptions) -> Self {
+        let consent = options.destructive.then(|| Consent {
+            confirmation: options.confirmation.clone(),
+            allowed_signatures: options.allowed_signatures.clone(),
+            max_write: options.max_write.unwrap_or(RAW_MAX_WRITE),
+        });
+        Self { path: path.to_owned(), consent }
+    }
+
+    /// Its path, as the user named it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn consent(&self, region: ByteSize) -> Option<WriteConsent> {
+        self.consent.clone().map(|Consent { confirmation, allowed_signatures, max_write }| WriteConsent {
+            confirmation,
+            allowed_signatures,
+            region,
+            max_write,
         })
     }
 }
@@ -108,7 +215,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Simulated { name, .. } => f.write_str(name),
-            Self::Directory(path) => write!(f, "{}", path.display()),
+            Self::Directory(path) | Self::Raw(RawTarget { path, .. }) => write!(f, "{}", path.display()),
         }
     }
 }
@@ -132,6 +239,36 @@ mod tests {
         assert!(Target::parse("toshiba-xg5").unwrap_err().to_string().ends_with("is sim:toshiba-xg5"));
         assert!(Target::parse("/proc/version").unwrap_err().is_refusal());
         assert!(Target::parse("sim:/no/such.toml").unwrap_err().to_string().starts_with("/no/such.toml: "));
+    }
+
+    #[test]
+    fn destructive_means_a_block_device_and_nothing_else() {
+        let raw = RawOptions { destructive: true, ..RawOptions::default() };
+        for target in ["/", DEFAULT_TARGET] {
+            let error = Target::parse_for_learning(target, &raw).unwrap_err();
+            assert!(matches!(&error, TuneError::Options(why) if why.contains("is no block device")), "{error}");
+        }
+        assert!(Target::parse_for_learning("/proc/version", &raw).unwrap_err().is_refusal());
+        assert!(Target::parse_for_learning("/", &RawOptions::default()).is_ok());
+    }
+
+    #[test]
+    fn a_raw_target_without_consent_has_nothing_to_write_and_with_it_a_limit() {
+        let limit = |options: &RawOptions| Target::Raw(RawTarget::new(Path::new("/dev/x"), options)).write_limit();
+        assert_eq!(limit(&RawOptions { max_write: Some(ByteSize(5)), ..RawOptions::default() }), None);
+        let destructive = RawOptions { destructive: true, ..RawOptions::default() };
+        assert_eq!(limit(&destructive), Some(RAW_MAX_WRITE));
+        assert_eq!(limit(&RawOptions { max_write: Some(ByteSize(5)), ..destructive }), Some(ByteSize(5)));
+    }
+
+    #[test]
+    fn a_plan_of_a_directory_or_a_simulated_drive_has_no_objection() {
+        let simulated = Target::parse(DEFAULT_TARGET).unwrap().plan(ByteSize::mib(64)).unwrap();
+        assert!(simulated.objection().is_none() && simulated.to_string().contains("nothing"), "{simulated}");
+        let directory = Target::Directory(std::env::temp_dir());
+        if let Ok(plan) = directory.plan(ByteSize::mib(64)) {
+            assert!(plan.to_string().contains("a new scratch file of 64 MiB"), "{plan}");
+        }
     }
 
     #[test]

@@ -59,11 +59,9 @@ pub enum Patience {
     Now,
     /// Until this moment.
     Until(Instant),
-    /// As long as it takes. Only while a job is in flight, else nothing would end it.
-    Forever,
 }
 
-/// Carries out jobs on one file.
+/// Carries out jobs on one file. Dropping it must not wait for jobs that are still under way: they may never end.
 pub trait Engine: Send {
     /// How many jobs it has at once, at most.
     fn depth(&self) -> usize;

@@ -1,4 +1,4 @@
-//! A real drive, reached through a scratch file with `O_DIRECT`.
+//! A real drive, reached with `O_DIRECT` through a scratch file or as a raw device.
 //!
 //! ```text
 //!   submit ─▶ host queue ─▶ slots (queue_depth of them) ─▶ engine: io_uring, or threads where that is forbidden
@@ -9,14 +9,20 @@
 //! |---|---|
 //! | `mod.rs` | [`FileDevice`]: bookkeeping, times, counters, the meaning of results |
 //! | `scratch.rs` | [`ScratchFile`]: the only file that flashwise ever writes to for a measurement |
+//! | `medium.rs` | what the I/O goes to: a scratch file or a raw drive ([`crate::raw`]) |
 //! | `engine.rs` | the seam between both: start a job, reap what is done |
 //! | `ring.rs`, `threads.rs` | the two engines |
+//! | `fiemap.rs` | where a scratch file lies on the drive |
 //! | `memory.rs` | payloads for requests that carry none |
 //!
 //! # Rules
 //!
 //! - **Memory outlives I/O.** A slot owns its request's memory until the engine has told that the job is done. Dropping
-//!   the device waits for every job in flight; if even waiting fails, the memory is leaked, never freed.
+//!   the device waits for every job in flight; what does not come back in time is leaked, never freed.
+//! - **Nothing waits for ever.** A request that is not back [`FileDevice::TIME_LIMIT`] after the engine got it ends the
+//!   device: [`BlockError::TimedOut`], to this and every later call. Linux gives a drive that long for one command
+//!   before it begins to reset it (`nvme_core.io_timeout` and the SCSI disks' `timeout` are 30 s), so a drive that works
+//!   is never given up. The kernel itself cannot drop the request: the program may end only when it has.
 //! - **A failed flush is final.** After a flush or a FUA write has failed, the kernel may tell the next flush that all
 //!   is well although the data is lost, so every later flush and FUA write of the same device fails too.
 //! - **Times** are `CLOCK_MONOTONIC`, zero when the device was opened. A request is stamped when it is submitted, its
@@ -31,12 +37,15 @@
 //!   a region before its reads are measured. The first write to a block also updates the file system's own data.
 //! - A trim punches a hole (`fallocate`). The drive hears of it only where the file system is mounted with `discard`,
 //!   and the next write there may fail when the file system has run full meanwhile.
-//! - A file has extents: neighbours in the file are mostly, but not always, neighbours on the drive. The kernel splits
-//!   requests that are larger than the drive takes.
+//! - A file has extents: neighbours in the file are mostly, but not always, neighbours on the drive, and where the first
+//!   one begins is the file system's choice: [`BlockDevice::extents`] tells. The kernel splits requests that are larger
+//!   than the drive takes.
 //! - Some file systems accept `O_DIRECT` and serve from memory all the same (tmpfs since Linux 6.6, ZFS before 2.3):
 //!   look at the type in [`DeviceInfo::name`].
 
 mod engine;
+mod fiemap;
+mod medium;
 mod memory;
 mod ring;
 mod scratch;
@@ -50,19 +59,21 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use self::engine::{Done, Engine, Job, Patience};
+use self::medium::Medium;
 use self::memory::{Noise, Pool};
 use self::ring::Ring;
 pub use self::scratch::ScratchFile;
 use self::threads::Threads;
+use crate::raw::{RawDrive, WriteConsent};
 use crate::{
-    BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, IoBuffer, Nanos, Operation,
-    Request,
+    BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, ExtentMap, IoBuffer, Nanos,
+    Operation, Request, Unplaced,
 };
 
 /// Largest request. The kernel splits what the drive does not take at once.
 const MAX_TRANSFER: ByteSize = ByteSize::mib(8);
 
-/// A real drive behind a [`ScratchFile`], on the machine's monotonic clock.
+/// A real drive behind a [`ScratchFile`], or a raw one, on the machine's monotonic clock.
 ///
 /// I/O goes through io_uring, 256 requests at once. Where io_uring is forbidden (many containers) or too old, 64
 /// threads take its place and [`DeviceInfo::name`] says so. A write without a buffer carries random bytes, so that a
@@ -97,11 +108,18 @@ pub struct FileDevice {
     pool: Pool,
     /// The first failed flush or FUA write: nothing is known to be durable from then on.
     failed_flush: Option<BlockError>,
+    /// When the engine got what is in each slot, in nanoseconds; [`EMPTY`] for an empty one. Apart from the slots, so
+    /// that the oldest is found in 2 KiB.
+    started_ns: Vec<u64>,
+    time_limit: Nanos,
     /// Why the device is lost as a whole.
     lost: Option<BlockError>,
     engine: Box<dyn Engine>,
-    scratch: ScratchFile,
+    medium: Medium,
 }
+
+/// Nothing has started in this slot.
+const EMPTY: u64 = u64::MAX;
 
 /// A request on its way, and the memory that it moves.
 struct InFlight {
@@ -114,6 +132,15 @@ struct InFlight {
 }
 
 impl FileDevice {
+    /// How long a request may take, unless [`FileDevice::with_time_limit`] says otherwise.
+    pub const TIME_LIMIT: Nanos = Nanos::secs(30);
+
+    /// The same device with another time limit for each request.
+    pub fn with_time_limit(mut self, limit: Nanos) -> Self {
+        self.time_limit = limit;
+        self
+    }
+
     /// A device over a new scratch file in `directory`: [`ScratchFile::create`], then [`FileDevice::over`].
     ///
     /// # Errors
@@ -128,26 +155,47 @@ impl FileDevice {
     /// [`BlockError::Refused`] where the file system has no direct I/O that the device could use; [`BlockError::Os`]
     /// when the drive fails or no engine can be started.
     pub fn over(scratch: ScratchFile) -> Result<Self, BlockError> {
-        match Ring::new(scratch.file()) {
-            Ok(ring) => Self::with_engine(scratch, Box::new(ring), None),
-            Err(why) => Self::over_threads(scratch, &why),
+        Self::on(Medium::Scratch(scratch))
+    }
+
+    /// A device over a block device that is only read: opened `O_RDONLY`; writes, writes of zeros and trims are refused
+    /// ([`BlockError::Refused`]).
+    ///
+    /// # Errors
+    /// [`BlockError::Refused`] when `path` is no block device; [`BlockError::Os`] when it cannot be opened.
+    pub fn raw_read_only(path: &Path) -> Result<Self, BlockError> {
+        Self::on(Medium::Raw(RawDrive::read_only(path)?))
+    }
+
+    /// A device over a block device whose first bytes may be overwritten, as far as `consent` goes: opened `O_EXCL`,
+    /// and only when nothing speaks against it ([`crate::RawPlan`]).
+    ///
+    /// # Errors
+    /// [`BlockError::Refused`] with the gravest objection; [`BlockError::Os`] when it cannot be opened.
+    pub fn raw_destructive(path: &Path, consent: &WriteConsent) -> Result<Self, BlockError> {
+        Self::on(Medium::Raw(RawDrive::destructive(path, consent)?))
+    }
+
+    fn on(medium: Medium) -> Result<Self, BlockError> {
+        match Ring::new(medium.file()) {
+            Ok(ring) => Self::with_engine(medium, Box::new(ring), None),
+            Err(why) => Self::over_threads(medium, &why),
         }
     }
 
     /// The fallback for a machine without io_uring; `why` ends up in the device's name.
-    fn over_threads(scratch: ScratchFile, why: &io::Error) -> Result<Self, BlockError> {
-        let threads = Threads::new(scratch.file());
+    fn over_threads(medium: Medium, why: &io::Error) -> Result<Self, BlockError> {
+        let threads = Threads::new(medium.file());
         let note = format!("{} threads, no io_uring: {why}", threads.depth());
-        Self::with_engine(scratch, Box::new(threads), Some(&note))
+        Self::with_engine(medium, Box::new(threads), Some(&note))
     }
 
-    fn with_engine(scratch: ScratchFile, engine: Box<dyn Engine>, note: Option<&str>) -> Result<Self, BlockError> {
+    fn with_engine(medium: Medium, engine: Box<dyn Engine>, note: Option<&str>) -> Result<Self, BlockError> {
         let depth = engine.depth();
-        let details = [Some(scratch.file_system()), note].into_iter().flatten().collect::<Vec<_>>().join(", ");
         let info = DeviceInfo {
-            name: format!("{} ({details})", scratch.directory().display()),
-            capacity: scratch.size(),
-            logical_block: scratch.logical_block()?,
+            name: medium.title(note),
+            capacity: medium.capacity(),
+            logical_block: medium.logical_block()?,
             max_transfer: MAX_TRANSFER,
             queue_depth: depth as u32,
             clock: Clock::Wall,
@@ -164,9 +212,11 @@ impl FileDevice {
             noise: None,
             pool: Pool::default(),
             failed_flush: None,
+            started_ns: vec![EMPTY; depth],
+            time_limit: Self::TIME_LIMIT,
             lost: None,
             engine,
-            scratch,
+            medium,
         })
     }
 
@@ -182,13 +232,38 @@ impl FileDevice {
             return Err(lost.clone());
         }
         let result = self.try_turn(patience).map_err(|error| {
-            let place = self.scratch.directory().display();
-            BlockError::os(format!("scratch file in {place}: the kernel takes no more I/O, open a new device"), &error)
+            let place = self.medium.place();
+            BlockError::os(format!("{place}: the kernel takes no more I/O, open a new device"), &error)
         });
         if let Err(error) = &result {
             self.lost = Some(error.clone());
         }
         result
+    }
+
+    /// The same, waiting for a completion until the oldest request has taken too long. If it has, the device is lost;
+    /// what has completed meanwhile is still given back.
+    fn turn_in_time(&mut self) -> Result<(), BlockError> {
+        let until = self.deadline();
+        loop {
+            self.turn(Patience::Until(until))?;
+            let is_overdue = Instant::now() >= until;
+            if is_overdue && self.in_flight() > 0 && self.deadline() == until {
+                break;
+            }
+            if is_overdue || !self.ready.is_empty() {
+                return Ok(());
+            }
+        }
+        let error = BlockError::TimedOut { device: self.medium.place(), limit: self.time_limit };
+        Err(self.lost.insert(error).clone())
+    }
+
+    /// When the oldest request in flight has taken too long.
+    fn deadline(&self) -> Instant {
+        let oldest = self.started_ns.iter().copied().min().filter(|&oldest| oldest != EMPTY);
+        let started = oldest.map_or_else(Instant::now, |oldest| self.opened + Duration::from_nanos(oldest));
+        started + Duration::from_nanos(self.time_limit.0)
     }
 
     fn try_turn(&mut self, patience: Patience) -> io::Result<()> {
@@ -203,6 +278,7 @@ impl FileDevice {
         while let Some(&slot) = self.free.last() {
             let Some(mut flight) = self.host_queue.pop_front() else { break };
             flight.started_at = self.now();
+            self.started_ns[slot] = flight.started_at.0;
             self.free.pop();
             let job = Self::job(self.slots[slot].insert(flight), &mut self.pool, &mut self.noise);
             // SAFETY: the job points into the slot's own buffer or sink, which nobody touches and nothing drops until
@@ -262,6 +338,7 @@ impl FileDevice {
             return;
         };
         self.free.push(slot);
+        self.started_ns[slot] = EMPTY;
         if let Some(sink) = sink {
             self.pool.give_back(sink);
         }
@@ -294,31 +371,43 @@ impl FileDevice {
                 Operation::Write => "write",
                 Operation::Trim => "trim",
                 Operation::WriteZeroes => "write of zeros",
-                Operation::Flush => return format!("flush of the scratch file in {}", self.info.name),
+                Operation::Flush => return format!("flush of {}", self.medium.place()),
             };
-            format!(
-                "{what} of {} at byte {} of the scratch file in {}",
-                request.length, request.offset.0, self.info.name
-            )
+            format!("{what} of {} at byte {} of {}", request.length, request.offset.0, self.medium.place())
         };
         let moves_bytes = request.operation == Operation::Read || request.operation.writes();
         if result >= 0 && (!moves_bytes || result as u64 == request.length.0) {
             return Ok(());
+        }
+        if let Some(size) = self.shrunk_to() {
+            let message = format!("it has shrunk from {} to {size}; nothing behind that is there", self.info.capacity);
+            return Err(BlockError::Os { context: context(), message, errno: (-result).max(0) });
         }
         if result >= 0 {
             let message = format!("only {result} of {} bytes were moved; see the kernel log (dmesg)", request.length.0);
             return Err(BlockError::Os { context: context(), message, errno: 0 });
         }
         let error = io::Error::from_raw_os_error(-result);
-        let advice = match -result {
-            libc::EIO => "; the drive failed: see the kernel log (dmesg)",
-            libc::ENOSPC => "; free some space on this file system",
-            libc::EOPNOTSUPP if request.operation == Operation::Trim => {
+        let is_trim = request.operation == Operation::Trim;
+        let advice = match (-result, &self.medium) {
+            (libc::EIO, _) => "; the drive failed: see the kernel log (dmesg)",
+            (libc::ENODEV | libc::ENXIO, _) => "; the drive is gone: see the kernel log (dmesg)",
+            (libc::ENOSPC, Medium::Scratch(_)) => "; free some space on this file system",
+            (libc::ENOSPC, Medium::Raw(_)) => "; what the drive is made of has run full",
+            (libc::EOPNOTSUPP, Medium::Scratch(_)) if is_trim => {
                 "; this file system cannot give space back, use ext4, XFS, btrfs or f2fs"
+            }
+            (libc::EOPNOTSUPP, Medium::Raw(_)) if is_trim => {
+                "; this drive cannot trim so that zeros are read afterwards"
             }
             _ => "",
         };
         Err(BlockError::Os { context: context(), message: format!("{error}{advice}"), errno: -result })
+    }
+
+    /// How large the medium is now, where that is less than it was when it was opened.
+    fn shrunk_to(&self) -> Option<ByteSize> {
+        self.medium.size_now().ok().filter(|&size| size < self.info.capacity)
     }
 
     fn nanos_at(&self, at: Instant) -> Nanos {
@@ -370,6 +459,7 @@ impl BlockDevice for FileDevice {
         if let Some(lost) = &self.lost {
             return Err(lost.clone());
         }
+        self.medium.allow(&request)?;
         if request.operation == Operation::Write && request.buffer.is_none() {
             // Here, so that no latency contains the making.
             self.noise.get_or_insert_with(|| Noise::new(MAX_TRANSFER));
@@ -380,8 +470,8 @@ impl BlockDevice for FileDevice {
     }
 
     fn wait(&mut self) -> Result<Option<Completion>, BlockError> {
-        let patience = if self.ready.is_empty() && self.outstanding() > 0 { Patience::Forever } else { Patience::Now };
-        let turned = self.turn(patience);
+        let must_block = self.ready.is_empty() && self.outstanding() > 0;
+        let turned = if must_block { self.turn_in_time() } else { self.turn(Patience::Now) };
         match self.ready.pop_front() {
             Some(completion) => Ok(Some(completion)),
             None => turned.map(|()| None),
@@ -393,6 +483,9 @@ impl BlockDevice for FileDevice {
     }
 
     fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
+        if let Some(lost) = &self.lost {
+            return Err(lost.clone());
+        }
         let until = Instant::now() + Duration::from_nanos(duration.0);
         while Instant::now() < until {
             if self.in_flight() + self.host_queue.len() > 0 {
@@ -407,13 +500,23 @@ impl BlockDevice for FileDevice {
     fn counters(&self) -> DeviceCounters {
         self.counters
     }
+
+    fn writable(&self) -> ByteSize {
+        self.medium.writable()
+    }
+
+    fn extents(&self) -> Result<ExtentMap, Unplaced> {
+        self.medium.extents()
+    }
 }
 
 impl Drop for FileDevice {
     fn drop(&mut self) {
         self.host_queue.clear();
         while self.in_flight() > 0 {
-            if self.collect(Patience::Forever).is_err() {
+            let before = self.in_flight();
+            let until = if self.lost.is_some() { Instant::now() } else { self.deadline() };
+            if self.collect(Patience::Until(until)).is_err() || self.in_flight() == before {
                 // The kernel may still write to this memory: better lost than given to somebody else.
                 mem::forget((mem::take(&mut self.slots), self.noise.take()));
                 return;
@@ -427,7 +530,7 @@ impl fmt::Debug for FileDevice {
         f.debug_struct("FileDevice")
             .field("info", &self.info)
             .field("outstanding", &self.outstanding())
-            .field("scratch", &self.scratch)
+            .field("medium", &self.medium)
             .finish_non_exhaustive()
     }
 }

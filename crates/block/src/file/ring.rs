@@ -17,7 +17,7 @@ const DEPTH: u32 = 256;
 /// How long a kernel that is short of memory may refuse submissions before the device counts as lost.
 const STARVED: Duration = Duration::from_secs(10);
 
-/// Between two attempts while the kernel is short of memory, or cannot wait with a time limit (before Linux 5.11).
+/// Between two attempts while the kernel is short of memory.
 const NAP: Duration = Duration::from_micros(100);
 
 /// An io_uring with the file that its jobs go to.
@@ -30,13 +30,14 @@ impl Ring {
     /// A ring for jobs on `file`.
     ///
     /// # Errors
-    /// Where the kernel has no io_uring, forbids it (seccomp, `kernel.io_uring_disabled`), or is older than 5.6.
+    /// Where the kernel has no io_uring, forbids it (seccomp, `kernel.io_uring_disabled`), or is older than 5.11: before
+    /// that it could not wait with a time limit.
     pub fn new(file: Arc<OwnedFd>) -> io::Result<Self> {
         let ring = IoUring::new(DEPTH)?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
         let needed = [opcode::Read::CODE, opcode::Write::CODE, opcode::Fsync::CODE, opcode::Fallocate::CODE];
-        if needed.iter().any(|&code| !probe.is_supported(code)) {
+        if needed.iter().any(|&code| !probe.is_supported(code)) || !ring.params().is_feature_ext_arg() {
             return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
         }
         Ok(Self { ring, file })
@@ -63,20 +64,9 @@ impl Ring {
 
     /// Blocks until a completion is there, or `patience` is at its end; may return early.
     fn wait_for_one(&mut self, patience: Patience) -> io::Result<()> {
-        let waited = match patience {
-            Patience::Now => return Ok(()),
-            Patience::Forever => self.ring.submit_and_wait(1),
-            Patience::Until(until) => {
-                let rest = until.saturating_duration_since(Instant::now());
-                if self.ring.params().is_feature_ext_arg() {
-                    let limit = Timespec::from(rest);
-                    self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&limit))
-                } else {
-                    thread::sleep(rest.min(NAP));
-                    Ok(0)
-                }
-            }
-        };
+        let Patience::Until(until) = patience else { return Ok(()) };
+        let limit = Timespec::from(until.saturating_duration_since(Instant::now()));
+        let waited = self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&limit));
         match waited.map_err(|error| (error.raw_os_error(), error)) {
             Ok(_) | Err((Some(libc::EINTR | libc::ETIME | libc::EAGAIN | libc::EBUSY), _)) => Ok(()),
             Err((_, error)) => Err(error),
@@ -125,7 +115,6 @@ impl Engine for Ring {
             self.wait_for_one(patience)?;
             self.drain(done);
             match patience {
-                Patience::Forever => {}
                 Patience::Until(until) if Instant::now() < until => {}
                 _ => break,
             }

@@ -5,14 +5,14 @@ use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, Statx, StatxFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
-use crate::{BlockError, ByteSize, IoBuffer};
+use crate::{BlockError, ByteSize, ExtentMap, IoBuffer, Unplaced};
 
 /// The size of a scratch file is a multiple of this.
 const STEP: ByteSize = ByteSize::mib(1);
@@ -27,8 +27,11 @@ const PAGE: ByteSize = ByteSize::kib(4);
 ///
 /// It never had to exist before, holds at most 10 % of the file system's free space, is allocated in full, and has no
 /// name: it is opened with `O_TMPFILE`, or, where the file system cannot do that, created with `O_CREAT|O_EXCL` and
-/// unlinked at once. The kernel frees it when the last handle is closed, also after a `SIGKILL`. (Without `O_TMPFILE`, a
-/// kill between creating and unlinking leaves an empty file `.flashwise-…` behind.)
+/// unlinked at once. The kernel frees it when the last handle is closed, also after a `SIGKILL`.
+///
+/// Without `O_TMPFILE`, a kill between creating and unlinking leaves an empty file `.flashwise-…` behind. The next scratch
+/// file in that directory removes it: a file of that form, of the same user, and empty. Nothing can be lost by that,
+/// even where another program is just making one, because what it has open stays open.
 #[derive(Debug)]
 pub struct ScratchFile {
     file: Arc<OwnedFd>,
@@ -48,16 +51,8 @@ impl ScratchFile {
     /// [`ScratchFile::SMALLEST`], and when the file system has no direct I/O; [`BlockError::Os`] for everything that
     /// the operating system refuses.
     pub fn create(directory: &Path, wanted: ByteSize) -> Result<Self, BlockError> {
-        let failed = |what: &str| {
-            let context = format!("{}: {what}", directory.display());
-            move |error: Errno| BlockError::os(context, &error.into())
-        };
-        refuse_what_is_no_directory(directory)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(directory, flags, Mode::empty()).map_err(failed("opening the directory"))?;
-        let space = rustix::fs::fstatvfs(&opened).map_err(failed("asking for the free space"))?;
-        let size = capped_size(directory, wanted, ByteSize(space.f_bavail.saturating_mul(space.f_frsize)))?;
-
+        let failed = |what: &str| failed(directory, what);
+        let (opened, size) = open_directory(directory, wanted)?;
         let file = open_nameless(opened.as_fd()).map_err(failed("creating a scratch file"))?;
         rustix::fs::fcntl_setfl(&file, OFlags::DIRECT).map_err(|error| match error {
             Errno::INVAL => unfit(directory, "has no direct I/O"),
@@ -77,6 +72,14 @@ impl ScratchFile {
         })
     }
 
+    /// How large a file [`ScratchFile::create`] would make now; makes none.
+    ///
+    /// # Errors
+    /// As there, as far as that can be told without making one.
+    pub fn planned_size(directory: &Path, wanted: ByteSize) -> Result<ByteSize, BlockError> {
+        open_directory(directory, wanted).map(|(_, size)| size)
+    }
+
     /// How large it became.
     pub fn size(&self) -> ByteSize {
         self.size
@@ -90,6 +93,14 @@ impl ScratchFile {
     /// The type of the file system that it is on, as in `/proc/mounts`.
     pub fn file_system(&self) -> &str {
         &self.file_system
+    }
+
+    /// Where the file lies on the drive below its file system. Asked once it is written, for as long as it exists.
+    ///
+    /// # Errors
+    /// [`Unplaced`] with the reason where the file system does not tell, or where it may move the file.
+    pub fn extents(&self) -> Result<ExtentMap, Unplaced> {
+        super::fiemap::extents(&self.file, &self.file_system, self.size)
     }
 
     pub(super) fn file(&self) -> Arc<OwnedFd> {
@@ -124,6 +135,23 @@ impl ScratchFile {
     }
 }
 
+/// Turns what the system says into an error that tells what was being done.
+fn failed(directory: &Path, what: &str) -> impl Fn(Errno) -> BlockError + use<> {
+    let context = format!("{}: {what}", directory.display());
+    move |error: Errno| BlockError::os(context.clone(), &error.into())
+}
+
+/// The directory, and how large a scratch file in it may be now.
+fn open_directory(directory: &Path, wanted: ByteSize) -> Result<(OwnedFd, ByteSize), BlockError> {
+    refuse_what_is_no_directory(directory)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened =
+        rustix::fs::open(directory, flags, Mode::empty()).map_err(failed(directory, "opening the directory"))?;
+    let space = rustix::fs::fstatvfs(&opened).map_err(failed(directory, "asking for the free space"))?;
+    let size = capped_size(directory, wanted, ByteSize(space.f_bavail.saturating_mul(space.f_frsize)))?;
+    Ok((opened, size))
+}
+
 fn unfit(directory: &Path, why: &str) -> BlockError {
     BlockError::Refused(format!(
         "{}: measuring a drive needs direct I/O (O_DIRECT) to a file allocated ahead, and this file system {why}; \
@@ -142,7 +170,7 @@ fn refuse_what_is_no_directory(path: &Path) -> Result<(), BlockError> {
     let reason = if kind.is_file() {
         "is an existing file, and existing files are never written to"
     } else if kind.is_block_device() {
-        "is a block device, and raw devices are opened read-only"
+        "is a block device, and a scratch file is not made on one"
     } else {
         "is neither a directory nor a disk"
     };
@@ -185,16 +213,44 @@ fn open_nameless(directory: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
 
 /// The same where the file system has no `O_TMPFILE`.
 fn open_and_unlink(directory: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+    remove_leftovers(directory);
     loop {
         let random = RandomState::new().build_hasher().finish();
         let name = format!(".flashwise-{}-{random:016x}", std::process::id());
         match open_new(directory, OsStr::new(&name)) {
             Err(Errno::EXIST) => {}
             Ok(file) => {
-                rustix::fs::unlinkat(directory, name.as_str(), AtFlags::empty())?;
-                return Ok(file);
+                return match rustix::fs::unlinkat(directory, name.as_str(), AtFlags::empty()) {
+                    // Somebody else took it for a leftover.
+                    Ok(()) | Err(Errno::NOENT) => Ok(file),
+                    Err(error) => Err(error),
+                };
             }
             Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Whether a name is one that [`open_and_unlink`] gives: `.flashwise-`, decimal digits, `-`, 16 hexadecimal digits.
+fn is_ours(name: &str) -> bool {
+    let parts = name.strip_prefix(".flashwise-").and_then(|rest| rest.split_once('-'));
+    let all = |text: &str, test: fn(&u8) -> bool| !text.is_empty() && text.as_bytes().iter().all(test);
+    parts.is_some_and(|(process, random)| {
+        all(process, u8::is_ascii_digit) && random.len() == 16 && all(random, u8::is_ascii_hexdigit)
+    })
+}
+
+/// Removes what a killed run left behind. What cannot be looked at or removed stays.
+fn remove_leftovers(directory: BorrowedFd<'_>) {
+    let Ok(user) = fs::metadata("/proc/self").map(|metadata| metadata.uid()) else { return };
+    let Ok(entries) = rustix::fs::Dir::read_from(directory) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Ok(status) = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let is_regular = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+        let is_empty = status.st_size == 0 && status.st_blocks == 0 && status.st_nlink == 1;
+        if name.to_str().is_ok_and(is_ours) && is_regular && is_empty && status.st_uid == user {
+            let _ = rustix::fs::unlinkat(directory, name, AtFlags::empty());
         }
     }
 }
@@ -278,6 +334,31 @@ mod tests {
         let file = open_and_unlink(handle.as_fd()).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
         assert_eq!(pwrite(&file, b"still usable", 0), Ok(12));
+    }
+
+    #[test]
+    fn a_leftover_of_a_killed_run_is_removed_and_nothing_else_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let leftover = ".flashwise-4711-0123456789abcdef";
+        let others = [
+            ".flashwise-4711-0123456789abcde",
+            ".flashwise-4711-0123456789abcdeg",
+            ".flashwise--0123456789abcdef",
+            ".flashwise-x-0123456789abcdef",
+            "flashwise-4711-0123456789abcdef",
+            "notes",
+        ];
+        others.iter().chain([&leftover]).for_each(|name| fs::write(path(name), "").unwrap());
+        fs::write(path(".flashwise-1-0000000000000000"), "not empty").unwrap();
+        fs::create_dir(path(".flashwise-2-0000000000000000")).unwrap();
+        std::os::unix::fs::symlink(path("notes"), path(".flashwise-3-0000000000000000")).unwrap();
+        let count = || fs::read_dir(directory.path()).unwrap().count();
+        let before = count();
+        let handle = fs::File::open(directory.path()).unwrap();
+        drop(open_and_unlink(handle.as_fd()).unwrap());
+        assert!(!path(leftover).exists());
+        assert_eq!(count(), before - 1);
     }
 
     #[test]

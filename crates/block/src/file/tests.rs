@@ -28,7 +28,7 @@ fn scratch() -> Option<ScratchFile> {
 fn devices() -> Vec<FileDevice> {
     let why = io::Error::from_raw_os_error(libc::EPERM);
     let ring = scratch().map(|scratch| FileDevice::over(scratch).unwrap());
-    let threads = scratch().map(|scratch| FileDevice::over_threads(scratch, &why).unwrap());
+    let threads = scratch().map(|scratch| FileDevice::over_threads(Medium::Scratch(scratch), &why).unwrap());
     if ring.as_ref().is_some_and(|device| device.info().name.contains("no io_uring")) {
         eprintln!("io_uring itself is NOT TESTED: {}", ring.as_ref().unwrap().info().name);
     }
@@ -222,6 +222,9 @@ impl Engine for Scripted {
                 done.push(Done { slot, result: (self.answer)(&job), at: Instant::now() });
             }
         }
+        if let (Patience::Until(until), true) = (patience, done.is_empty()) {
+            std::thread::sleep(until.saturating_duration_since(Instant::now()));
+        }
         Ok(())
     }
 }
@@ -231,7 +234,7 @@ type UnderWay = Arc<Mutex<Vec<(usize, Job)>>>;
 fn scripted(answer: impl FnMut(&Job) -> i32 + Send + 'static) -> Option<(FileDevice, UnderWay, Arc<AtomicBool>)> {
     let (under_way, broken) = (UnderWay::default(), Arc::<AtomicBool>::default());
     let engine = Scripted { answer: Box::new(answer), under_way: Arc::clone(&under_way), broken: Arc::clone(&broken) };
-    Some((FileDevice::with_engine(scratch()?, Box::new(engine), None).unwrap(), under_way, broken))
+    Some((FileDevice::with_engine(Medium::Scratch(scratch()?), Box::new(engine), None).unwrap(), under_way, broken))
 }
 
 fn all_well(job: &Job) -> i32 {
@@ -312,4 +315,78 @@ fn a_lost_device_says_so_to_every_call_and_can_be_dropped() {
     assert_eq!(device.submit(Request::flush()).unwrap_err(), lost);
     assert_eq!(device.pause(Nanos(1_000_000)).unwrap_err(), lost);
     broken.store(true, Ordering::Relaxed);
+}
+
+#[test]
+fn a_request_that_never_comes_back_ends_the_device_after_the_time_limit_and_not_the_program() {
+    let limit = Nanos::millis(50);
+    let Some((device, under_way, _)) = scripted(all_well) else { return };
+    let mut device = device.with_time_limit(limit);
+    device.submit(Request::read(ByteSize(0), MIB).tagged(1)).unwrap();
+    device.submit(Request::write(MIB, MIB).tagged(2)).unwrap();
+    // The read is forgotten, the write completes.
+    under_way.lock().unwrap().retain(|(_, job)| matches!(job, Job::Write { .. }));
+    assert_eq!(device.wait().unwrap().unwrap().tag, 2);
+    let before = device.now();
+    let lost = device.wait().unwrap_err();
+    assert!(matches!(lost, BlockError::TimedOut { limit: told, .. } if told == limit), "{lost:?}");
+    assert!(lost.to_string().contains("did not come back within 50 ms"), "{lost}");
+    assert!(device.now().since(before) < Nanos::secs(20));
+    for later in [device.submit(Request::flush()), device.wait().map(drop), device.pause(Nanos(1))] {
+        assert_eq!(later, Err(lost.clone()));
+    }
+    drop(device);
+}
+
+#[test]
+fn one_request_that_hangs_is_noticed_although_others_complete_all_the_time() {
+    let Some((device, under_way, _)) = scripted(all_well) else { return };
+    let mut device = device.with_time_limit(Nanos::millis(30));
+    device.submit(Request::read(ByteSize(0), MIB).tagged(7)).unwrap();
+    under_way.lock().unwrap().clear();
+    let mut completed = 0;
+    let lost = loop {
+        let answer = device.submit(Request::read(MIB, MIB)).and_then(|()| device.wait());
+        match answer {
+            Ok(completion) => assert_eq!(completion.unwrap().tag, 0),
+            Err(lost) => break lost,
+        }
+        completed += 1;
+        assert!(device.now() < Nanos::secs(20), "not noticed");
+    };
+    assert!(matches!(lost, BlockError::TimedOut { .. }), "{lost:?}");
+    assert!(completed > 0);
+}
+
+#[test]
+fn a_thread_whose_system_call_hangs_does_not_hold_up_the_drop() {
+    let Some(scratch) = scratch() else { return };
+    let mut threads = Threads::new(scratch.file());
+    // Read from a pipe that nobody writes to.
+    let (reader, _writer) = io::pipe().unwrap();
+    let mut stuck = Threads::new(Arc::new(reader.into()));
+    let memory = IoBuffer::zeroed(4096);
+    let start = memory.as_ptr().cast_mut();
+    // SAFETY: the memory is leaked below.
+    unsafe { stuck.start(0, Job::Read { start, length: 4096, offset: 0 }).unwrap() };
+    mem::forget(memory);
+    let mut done = Vec::new();
+    stuck.reap(Patience::Until(Instant::now() + Duration::from_millis(20)), &mut done).unwrap();
+    drop(stuck);
+    // SAFETY: a flush has no memory.
+    unsafe { threads.start(0, Job::Sync).unwrap() };
+    while done.is_empty() {
+        threads.reap(Patience::Until(Instant::now() + Duration::from_secs(1)), &mut done).unwrap();
+    }
+    drop(threads);
+}
+
+#[test]
+fn a_file_that_shrinks_is_told_as_that() {
+    for mut device in devices() {
+        rustix::fs::ftruncate(device.medium.file(), MIB.0).unwrap();
+        let error = execute(&mut device, Request::read(MIB * 2, MIB)).unwrap_err().to_string();
+        assert!(error.contains("it has shrunk from 64 MiB to 1 MiB"), "{error}");
+        execute(&mut device, Request::read(ByteSize(0), MIB)).unwrap();
+    }
 }

@@ -133,7 +133,6 @@ impl Engine for Threads {
             let first = match patience {
                 Patience::Now => Err(RecvTimeoutError::Timeout),
                 Patience::Until(until) => outbox.recv_timeout(until.saturating_duration_since(Instant::now())),
-                Patience::Forever => outbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match first {
                 Ok(first) => done.push(first),
@@ -149,6 +148,10 @@ impl Engine for Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         self.workers.iter().for_each(|_| self.inbox.push(None));
+        if self.under_way > 0 {
+            // A system call that does not return would hold up whoever joins its thread. It ends by itself afterwards.
+            return;
+        }
         for worker in self.workers.drain(..) {
             // A thread that panicked has nothing left to tell.
             let _ = worker.join();

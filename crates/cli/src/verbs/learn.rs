@@ -11,21 +11,33 @@ use flashwise_profile::{DeviceProfile, Parameters};
 use flashwise_report::{profile_page, render_profile, render_score};
 use flashwise_ssd::truth::truth;
 use flashwise_tune::sqlite::{LEARN_REGION, learn_options};
-use flashwise_tune::{Target, TuneError};
+use flashwise_tune::{RawOptions, Target, TuneError};
 use serde::Serialize;
 
 use super::read_profile;
 use crate::arguments::LearnArguments;
-use crate::failure::{Failure, INCONCLUSIVE};
+use crate::failure::{Failure, INCONCLUSIVE, REFUSED};
 use crate::files::{Kind, Wanted};
 use crate::output::Output;
 use crate::progress::Bar;
 
 /// Learns a drive and shows its profile.
 pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failure> {
-    let target = Target::parse(options.target_option.as_ref().unwrap_or(&options.target))?;
+    let name = options.target_option.as_ref().unwrap_or(&options.target);
+    let target = Target::parse_for_learning(name, &raw_options(options))?;
+    let plan = target.plan(LEARN_REGION)?;
+    if options.dry_run {
+        output.print(&plan, |_| plan.to_string())?;
+        return Ok(if plan.objection().is_none() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) });
+    }
+    if let Some(objection) = plan.objection() {
+        return Err(Failure::refused(objection));
+    }
     let files = Files::prepare(options)?;
     let truth = options.score.then(|| truth_of(&target)).transpose()?;
+    if let Some(warning) = plan.warning() {
+        eprintln!("flashwise: {warning}");
+    }
     let learned = learn(&target, options, &files)?;
     files.write(&learned)?;
     if let Some(why) = learned.stopped {
@@ -73,7 +85,7 @@ fn learn(target: &Target, options: &LearnArguments, files: &Files) -> Result<Lea
     let learn_options = LearnOptions {
         scope: Scope::Complete,
         effort,
-        max_write: options.max_write,
+        max_write: options.max_write.into_iter().chain(target.write_limit()).min(),
         time_budget: options.time_budget,
         resume: resume.map(Box::new),
         keep_raw: options.raw.is_some(),
@@ -137,4 +149,13 @@ fn write_raw(directory: &Path, samples: &[RawSample]) -> Result<(), Failure> {
         Wanted::prepare(&path, Kind::Csv("varied"))?.write(table)?;
     }
     Ok(())
+}
+
+fn raw_options(options: &LearnArguments) -> RawOptions {
+    RawOptions {
+        destructive: options.destructive,
+        confirmation: options.confirm_device.clone(),
+        allowed_signatures: options.allow_signature.clone(),
+        max_write: options.max_write,
+    }
 }

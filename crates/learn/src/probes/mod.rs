@@ -29,6 +29,8 @@ pub(crate) struct Step {
     pub(crate) layout: bool,
     /// Whether it writes the whole drive many times.
     pub(crate) whole_drive: bool,
+    /// Whether it finds something on a drive that may only be read.
+    pub(crate) reads_alone: bool,
     /// What it does.
     pub(crate) run: fn(&mut Prober<'_>, &mut Findings, &mut dyn Progress) -> Result<(), LearnError>,
 }
@@ -38,21 +40,25 @@ const fn step(
     figures: &'static [&'static str],
     run: fn(&mut Prober<'_>, &mut Findings, &mut dyn Progress) -> Result<(), LearnError>,
 ) -> Step {
-    Step { name, figures, layout: false, whole_drive: false, run }
+    Step { name, figures, layout: false, whole_drive: false, reads_alone: false, run }
 }
 
 const fn layout(step: Step) -> Step {
     Step { layout: true, ..step }
 }
 
+const fn reads_alone(step: Step) -> Step {
+    Step { reads_alone: true, ..step }
+}
+
 /// Every probe.
 pub(crate) const STEPS: &[Step] = &[
     layout(step("durable writes", &["write_unit_bytes"], request_size::probe_durable_writes)),
     layout(step("reading back", &["stripe_bytes"], request_size::probe_read_back)),
-    layout(step("locations", &["chunk_bytes", "hot_location"], location::probe_locations)),
-    layout(step("pages", &["page_bytes"], location::probe_page)),
+    reads_alone(layout(step("locations", &["chunk_bytes", "hot_location"], location::probe_locations))),
+    reads_alone(layout(step("pages", &["page_bytes"], location::probe_page))),
     step("write burst", &["write_buffer_bytes"], buffer::probe),
-    layout(step(
+    reads_alone(layout(step(
         "throughput",
         &[
             "asymmetry_4k",
@@ -63,12 +69,12 @@ pub(crate) const STEPS: &[Step] = &[
             "write_concurrency_8k",
         ],
         throughput::probe,
-    )),
+    ))),
     step("latency", &["latency_asymmetry_4k", "latency_asymmetry_8k"], latency::probe_asymmetry),
     step("durability", &["flush_ns", "durable_write_ns", "power_loss_protected"], latency::probe_durability),
     step("hot locations after writes", &["hot_location_survives_writes"], location::probe_survival),
-    step("caches", &["read_cache_bytes", "read_ahead_bytes"], cache::probe),
-    step("parallel units", &["parallel_units"], units::probe),
+    reads_alone(step("caches", &["read_cache_bytes", "read_ahead_bytes"], cache::probe)),
+    reads_alone(step("parallel units", &["parallel_units"], units::probe)),
     step("internal volumes", &["internal_volumes", "internal_volume_bits"], volumes::probe),
     step("content", &["compression_gain", "deduplication_gain"], content::probe),
     Step { whole_drive: true, ..step("collection", &collection::FIGURES, collection::probe) },

@@ -181,13 +181,14 @@ pub(crate) fn probe(
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
     for length in [ByteSize::kib(4), ByteSize::kib(8)] {
-        let (alpha, k_r, k_w) = probe_length(prober, findings, length, progress)?;
+        let measured = probe_length(prober, findings, length, progress)?;
         let p = &mut findings.parameters;
-        if length == ByteSize::kib(4) {
-            (p.asymmetry_4k, p.read_concurrency_4k, p.write_concurrency_4k) = (alpha, k_r, k_w);
+        let slots = if length == ByteSize::kib(4) {
+            (&mut p.asymmetry_4k, &mut p.read_concurrency_4k, &mut p.write_concurrency_4k)
         } else {
-            (p.asymmetry_8k, p.read_concurrency_8k, p.write_concurrency_8k) = (alpha, k_r, k_w);
-        }
+            (&mut p.asymmetry_8k, &mut p.read_concurrency_8k, &mut p.write_concurrency_8k)
+        };
+        (*slots.0, *slots.1, *slots.2) = measured;
     }
     let keys = [
         ("asymmetry_4k", "saturated read IOPS ÷ saturated write IOPS"),
@@ -216,8 +217,12 @@ pub(crate) fn probe_length(
     prober.fill_region(progress)?;
     let settle = settling(findings.parameters.write_buffer_bytes.known());
     let reads = measure(prober, Operation::Read, length, settle, progress)?;
+    findings.curves.throughput.push(reads.curve());
+    if !prober.may_write {
+        return Ok((Figure::unknown(), reads.concurrency(&mut prober.random), Figure::unknown()));
+    }
     let writes = measure(prober, Operation::Write, length, settle, progress)?;
-    findings.curves.throughput.extend([reads.curve(), writes.curve()]);
+    findings.curves.throughput.push(writes.curve());
     let random = &mut prober.random;
     Ok((asymmetry(&reads, &writes, random), reads.concurrency(random), writes.concurrency(random)))
 }

@@ -55,12 +55,12 @@ pub fn learn_options(target: &Target, seed: u64, clock: Clock) -> LearnOptions {
         seed,
         region: LEARN_REGION,
         effort: Effort::suiting(clock),
-        whole_drive: !matches!(target, Target::Directory(_)),
+        whole_drive: matches!(target, Target::Simulated { .. }),
         ..LearnOptions::new(target.to_string())
     }
 }
 
-/// Learns a target.
+/// Learns a target. On a raw device no more is written than was agreed to, whatever `max_write` says.
 ///
 /// # Errors
 /// When it cannot be opened or learned.
@@ -71,6 +71,7 @@ pub fn learn_target(
     progress: &mut dyn Progress,
 ) -> Result<DeviceProfile, TuneError> {
     let mut device = target.open(seed, LEARN_REGION)?;
+    let max_write = max_write.into_iter().chain(target.write_limit()).min();
     let options = LearnOptions { max_write, ..learn_options(target, seed, device.info().clock) };
     Ok(learn(&mut *device, &options, progress)?)
 }

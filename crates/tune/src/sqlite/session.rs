@@ -37,6 +37,10 @@ impl Session {
                 let scratch = tempfile::Builder::new().prefix("flashwise-").tempdir_in(path);
                 (Backend::Directory, Some(scratch.map_err(|e| TuneError::file(path, &e))?))
             }
+            Target::Raw(raw) => {
+                let path = raw.path().display();
+                return Err(TuneError::Refused(format!("{path}: a database is not laid out on a raw device")));
+            }
         };
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
         let vfs = Vfs::register(&format!("flashwise-fit-{number}"), backend, VfsOptions { layout, record: false })?;

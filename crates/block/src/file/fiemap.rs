@@ -1,0 +1,161 @@
+//! The extents of a scratch file, from its file system (`FS_IOC_FIEMAP`).
+//!
+//! Told are only file systems that overwrite in place on the one block device that they are mounted from, so that what
+//! is asked now holds for as long as the file is: ext2 to ext4, XFS, and the like. Not those that write elsewhere
+//! (btrfs, f2fs, nilfs2, bcachefs, ZFS), whose addresses are their own (btrfs), or that have no device (tmpfs,
+//! overlayfs, network file systems). A file system on a mapped device (device mapper, LVM, RAID, loop) lies on a device
+//! whose own layout the kernel does not tell this way.
+//!
+//! Source: Linux, `Documentation/filesystems/fiemap.rst`, `include/uapi/linux/fiemap.h`.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::raw::Drive;
+use crate::{ByteSize, Extent, ExtentMap, Unplaced};
+
+/// Extents that are asked for at once.
+const AT_ONCE: usize = 128;
+
+/// `_IOWR('f', 11, struct fiemap)`; the size in it is that of the structure without its extents, 32 bytes.
+const FS_IOC_FIEMAP: u32 = 0xc020_660b;
+
+/// Write back first, so that there are no extents without a place.
+const FLAG_SYNC: u32 = 1;
+
+/// `struct fiemap_extent`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct RawExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
+}
+
+/// `struct fiemap`, with room for extents behind it.
+#[repr(C)]
+struct RawMap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped_extents: u32,
+    extent_count: u32,
+    reserved: u32,
+    extents: [RawExtent; AT_ONCE],
+}
+
+/// Flags that make an extent's place unusable, and what each means.
+const UNUSABLE: [(u32, &str); 7] = [
+    (0x0002, "without a place so far"),
+    (0x0004, "not yet allocated"),
+    (0x0008, "compressed or otherwise encoded"),
+    (0x0100, "not aligned to blocks"),
+    (0x0200, "stored among metadata"),
+    (0x0400, "packed together with others"),
+    (0x2000, "shared with another file, so that a write goes elsewhere"),
+];
+
+/// It is the last one.
+const LAST: u32 = 0x0001;
+
+/// File systems that move data when it is overwritten, or whose addresses are not the device's.
+const MOVING: [&str; 6] = ["btrfs", "f2fs", "nilfs2", "bcachefs", "zfs", "overlay"];
+
+/// Where the first `size` bytes of a file lie on the drive below its file system.
+pub(super) fn extents(file: &OwnedFd, file_system: &str, size: ByteSize) -> Result<ExtentMap, Unplaced> {
+    if MOVING.contains(&file_system) {
+        return Err(Unplaced(format!("{file_system} does not tell where on the drive a file stays")));
+    }
+    let drive = Drive::below(file)?;
+    let told = ask(file, size).map_err(|error| Unplaced(format!("{file_system} does not tell extents: {error}")))?;
+    let mut extents: Vec<Extent> = Vec::new();
+    for raw in told {
+        if let Some((_, what)) = UNUSABLE.iter().find(|(flag, _)| raw.flags & flag != 0) {
+            return Err(Unplaced(format!("the extent at byte {} is {what}", raw.logical)));
+        }
+        let out_of_range = || Unplaced(format!("the extent at byte {} lies nowhere", raw.logical));
+        let drive_offset = ByteSize(raw.physical.checked_add(drive.start.0).ok_or_else(out_of_range)?);
+        join(&mut extents, Extent { offset: ByteSize(raw.logical), drive_offset, length: ByteSize(raw.length) });
+    }
+    ExtentMap::new(drive.name, extents, size)
+}
+
+/// Adds an extent, to the last one where it continues that on file and drive.
+fn join(extents: &mut Vec<Extent>, next: Extent) {
+    if let Some(last) = extents.last_mut() {
+        let end = |start: ByteSize, length: ByteSize| start.0.checked_add(length.0);
+        let continues = end(last.offset, last.length) == Some(next.offset.0)
+            && end(last.drive_offset, last.length) == Some(next.drive_offset.0);
+        if let (true, Some(length)) = (continues, last.length.0.checked_add(next.length.0)) {
+            last.length = ByteSize(length);
+            return;
+        }
+    }
+    extents.push(next);
+}
+
+/// Asks for all extents, as many at once as there is room for.
+fn ask(file: &OwnedFd, size: ByteSize) -> io::Result<Vec<RawExtent>> {
+    let mut found: Vec<RawExtent> = Vec::new();
+    let mut start = 0;
+    while start < size.0 {
+        let part = ask_from(file, start, size.0 - start)?;
+        let Some(last) = part.last().copied() else { break };
+        let end = last.logical.checked_add(last.length).ok_or(io::ErrorKind::InvalidData)?;
+        found.extend(part);
+        if last.flags & LAST != 0 || end <= start {
+            break;
+        }
+        start = end;
+    }
+    Ok(found)
+}
+
+fn ask_from(file: &OwnedFd, start: u64, length: u64) -> io::Result<Vec<RawExtent>> {
+    let mut map = Box::new(RawMap {
+        start,
+        length,
+        flags: FLAG_SYNC,
+        mapped_extents: 0,
+        extent_count: AT_ONCE as u32,
+        reserved: 0,
+        extents: [RawExtent::default(); AT_ONCE],
+    });
+    // SAFETY: the request takes a pointer to a `struct fiemap` followed by as many `struct fiemap_extent` as
+    // `extent_count` says. `RawMap` is both in the kernel's layout (`repr(C)`, only integers, sizes checked by a test),
+    // lives until the call returns, is borrowed exclusively, and any bytes that the kernel writes are valid integers.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut *map) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(map.extents[..(map.mapped_extents as usize).min(AT_ONCE)].to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_structures_have_the_kernels_sizes() {
+        assert_eq!(size_of::<RawExtent>(), 56);
+        assert_eq!(std::mem::offset_of!(RawMap, extents), 32);
+        assert_eq!(std::mem::offset_of!(RawExtent, flags), 40);
+    }
+
+    #[test]
+    fn extents_that_continue_each_other_become_one() {
+        let extent = |offset, drive_offset, length| Extent {
+            offset: ByteSize(offset),
+            drive_offset: ByteSize(drive_offset),
+            length: ByteSize(length),
+        };
+        let mut extents = Vec::new();
+        for next in [extent(0, 100, 10), extent(10, 110, 5), extent(15, 200, 5), extent(20, 205, 1)] {
+            join(&mut extents, next);
+        }
+        assert_eq!(extents, [extent(0, 100, 15), extent(15, 200, 6)]);
+    }
+}

@@ -1,0 +1,95 @@
+//! What a device is on: a scratch file, or a raw drive.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use super::scratch::ScratchFile;
+use crate::raw::RawDrive;
+use crate::{BlockError, ByteSize, ExtentMap, Request, Unplaced};
+
+/// What the I/O of a [`super::FileDevice`] goes to.
+#[derive(Debug)]
+pub(super) enum Medium {
+    Scratch(ScratchFile),
+    Raw(RawDrive),
+}
+
+impl Medium {
+    pub(super) fn file(&self) -> Arc<OwnedFd> {
+        match self {
+            Self::Scratch(scratch) => scratch.file(),
+            Self::Raw(drive) => drive.file(),
+        }
+    }
+
+    /// What it is, for people; `note` tells about the engine.
+    pub(super) fn title(&self, note: Option<&str>) -> String {
+        match self {
+            Self::Scratch(scratch) => {
+                let details = [Some(scratch.file_system()), note].into_iter().flatten().collect::<Vec<_>>().join(", ");
+                format!("{} ({details})", scratch.directory().display())
+            }
+            Self::Raw(drive) => match note {
+                Some(note) => format!("{}, {note}", drive.title()),
+                None => drive.title(),
+            },
+        }
+    }
+
+    /// What it is called in an error.
+    pub(super) fn place(&self) -> String {
+        match self {
+            Self::Scratch(scratch) => format!("the scratch file in {}", scratch.directory().display()),
+            Self::Raw(drive) => drive.path().display().to_string(),
+        }
+    }
+
+    /// How large it was when it was opened.
+    pub(super) fn capacity(&self) -> ByteSize {
+        match self {
+            Self::Scratch(scratch) => scratch.size(),
+            Self::Raw(drive) => drive.capacity(),
+        }
+    }
+
+    /// How large it is now.
+    pub(super) fn size_now(&self) -> io::Result<ByteSize> {
+        match self {
+            Self::Scratch(scratch) => Ok(ByteSize(rustix::fs::fstat(scratch.file())?.st_size as u64)),
+            Self::Raw(drive) => crate::raw::size(&*drive.file()),
+        }
+    }
+
+    /// Smallest unit of direct I/O.
+    pub(super) fn logical_block(&self) -> Result<ByteSize, BlockError> {
+        match self {
+            Self::Scratch(scratch) => scratch.logical_block(),
+            Self::Raw(drive) => Ok(drive.logical_block()),
+        }
+    }
+
+    /// How many bytes from the start on may be written.
+    pub(super) fn writable(&self) -> ByteSize {
+        match self {
+            Self::Scratch(scratch) => scratch.size(),
+            Self::Raw(drive) => drive.writable(),
+        }
+    }
+
+    /// Where its bytes lie on the drive.
+    pub(super) fn extents(&self) -> Result<ExtentMap, Unplaced> {
+        match self {
+            Self::Scratch(scratch) => scratch.extents(),
+            Self::Raw(drive) => drive.extents(),
+        }
+    }
+
+    /// Allows a request that makes sense, or says why it may not be done here.
+    pub(super) fn allow(&mut self, request: &Request) -> Result<(), BlockError> {
+        match self {
+            Self::Scratch(_) => Ok(()),
+            Self::Raw(drive) => drive.allow(request),
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Raw block devices: read-only for everybody, written only with consent and when nothing speaks against it.
+//!
+//! ```text
+//!   path ─ open read-only ─ number ─▶ plan: family, use, signatures, identity ─▶ refusals, or
+//!          open exclusively, the same number? ─▶ plan again ─▶ a drive with a region and a budget
+//! ```
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `system.rs` | block devices as sysfs lists them, by number |
+//! | `relatives.rs` | what lies on a device and what it lies on |
+//! | `in_use.rs` | mounts, swap, other writers |
+//! | `signature.rs` | what a device carries |
+//! | `identity.rs` | by what a user can name it |
+//! | `plan.rs` | all of that together, and every objection |
+//!
+//! # Rules
+//!
+//! - Without [`WriteConsent`] a device is opened `O_RDONLY`, so that the kernel itself refuses a write.
+//! - With it, the plan is made twice: before, to tell what is wrong, and again after the device was opened `O_EXCL`.
+//!   From that open on no file system can be mounted on it and no volume be made of it until it is closed.
+//! - The region and the budget are checked here for every request, whatever a caller believes.
+//! - An objection that is mounted, swap, held, or open elsewhere cannot be overridden.
+
+mod identity;
+mod in_use;
+mod plan;
+mod relatives;
+mod signature;
+mod system;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FileType, Mode, OFlags};
+
+pub use self::plan::{RawPlan, Refusal, WriteConsent};
+pub use self::signature::{Signature, SignatureKind};
+use self::system::{DeviceNumber, Named, Node, System};
+use crate::{BlockError, ByteSize, ExtentMap, Operation, Request, Unplaced};
+
+/// An open raw device, and what may be written to it.
+#[derive(Debug)]
+pub(crate) struct RawDrive {
+    file: Arc<OwnedFd>,
+    path: PathBuf,
+    node: Node,
+    capacity: ByteSize,
+    permission: Permission,
+}
+
+/// What may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Permission {
+    Nothing,
+    /// `region` bytes from the start on, `budget` bytes in all, of which `spent` are.
+    Region {
+        region: ByteSize,
+        budget: ByteSize,
+        spent: ByteSize,
+    },
+}
+
+impl RawPlan {
+    /// Looks at a block device, writing nothing; with `consent`, at whether it may be written.
+    ///
+    /// # Errors
+    /// [`BlockError::Refused`] when `path` is no block device; [`BlockError::Os`] when it cannot be read.
+    pub fn of(path: &Path, consent: Option<&WriteConsent>) -> Result<Self, BlockError> {
+        let system = System::real();
+        let (file, node) = open(&system, path, OFlags::RDONLY)?;
+        make_plan(&system, path, &node, &file, consent)
+    }
+}
+
+impl RawDrive {
+    /// Opens a device that nothing will be written to.
+    pub(crate) fn read_only(path: &Path) -> Result<Self, BlockError> {
+        let (file, node) = open(&System::real(), path, OFlags::RDONLY | OFlags::DIRECT)?;
+        Self::new(path, file, node, Permission::Nothing)
+    }
+
+    /// Opens a device to write to its first bytes, when nothing speaks against it.
+    pub(crate) fn destructive(path: &Path, consent: &WriteConsent) -> Result<Self, BlockError> {
+        let system = System::real();
+        let look = |file: &File, node: &Node| make_plan(&system, path, node, file, Some(consent));
+        let accept = |plan: &RawPlan| plan.objection().map_or(Ok(()), |objection| Err(BlockError::Refused(objection)));
+        let (looked_at, before) = open(&system, path, OFlags::RDONLY)?;
+        accept(&look(&looked_at, &before)?)?;
+        let (file, node) = open(&system, path, OFlags::RDWR | OFlags::EXCL | OFlags::DIRECT)?;
+        if node != before {
+            let changed = format!("{}: it became another device while it was looked at; try again", path.display());
+            return Err(BlockError::Refused(changed));
+        }
+        // Again, now that nobody can mount it any more. Who writes to it was asked before: now it is ourselves, and for
+        // a moment each child that another thread of ours is just starting.
+        let mut again = look(&looked_at, &node)?;
+        again.refusals.retain(|refusal| !matches!(refusal, Refusal::Written { .. }));
+        accept(&again)?;
+        let WriteConsent { region, max_write: budget, .. } = *consent;
+        let mut drive = Self::new(path, file, node, Permission::Nothing)?;
+        let region = region.min(drive.capacity);
+        drive.permission = Permission::Region { region, budget, spent: ByteSize(0) };
+        Ok(drive)
+    }
+
+    fn new(path: &Path, file: File, node: Node, permission: Permission) -> Result<Self, BlockError> {
+        let capacity = size(&file).map_err(|error| BlockError::os(format!("{}: size", path.display()), &error))?;
+        Ok(Self { file: Arc::new(file.into()), path: path.to_owned(), node, capacity, permission })
+    }
+
+    pub(crate) fn file(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.file)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn capacity(&self) -> ByteSize {
+        self.capacity
+    }
+
+    /// Where its bytes lie on the whole drive.
+    pub(crate) fn extents(&self) -> Result<ExtentMap, Unplaced> {
+        let drive = Drive::of(&System::real(), &self.node)?;
+        Ok(ExtentMap::whole(drive.name, drive.start, self.capacity))
+    }
+
+    /// Smallest unit of direct I/O.
+    pub(crate) fn logical_block(&self) -> ByteSize {
+        let disk = self.node.disk();
+        let told = disk.as_ref().unwrap_or(&self.node).number("queue/logical_block_size");
+        ByteSize(told.filter(|size| size.is_power_of_two() && (512..=65_536).contains(size)).unwrap_or(4096))
+    }
+
+    /// What it is, for people.
+    pub(crate) fn title(&self) -> String {
+        let model = self.node.attribute("device/model").or_else(|| self.node.disk()?.attribute("device/model"));
+        let access = if self.permission == Permission::Nothing { "read-only" } else { "raw" };
+        match model {
+            Some(model) => format!("{} ({model}, {access})", self.path.display()),
+            None => format!("{} ({access})", self.path.display()),
+        }
+    }
+
+    /// How many bytes from the start on may be written.
+    pub(crate) fn writable(&self) -> ByteSize {
+        match self.permission {
+            Permission::Nothing => ByteSize(0),
+            Permission::Region { region, .. } => region,
+        }
+    }
+
+    /// Allows a request, or says why not; what is allowed counts against the budget.
+    pub(crate) fn allow(&mut self, request: &Request) -> Result<(), BlockError> {
+        let refuse = |why: String| Err(BlockError::Refused(format!("{}: {why}", self.path.display())));
+        let what = match request.operation {
+            Operation::Read | Operation::Flush => return Ok(()),
+            Operation::Trim => "trim",
+            Operation::Write | Operation::WriteZeroes => "write",
+        };
+        let Permission::Region { region, budget, spent } = &mut self.permission else {
+            return refuse(format!(
+                "a {what} is refused, it is opened read-only; writing needs --destructive and --confirm-device"
+            ));
+        };
+        if request.end().is_none_or(|end| end > *region) {
+            let (offset, length) = (request.offset.0, request.length);
+            return refuse(format!(
+                "a {what} of {length} at byte {offset} is refused, it reaches behind the {region} that were agreed to"
+            ));
+        }
+        if request.operation == Operation::Trim {
+            return Ok(());
+        }
+        match spent.0.checked_add(request.length.0).filter(|&after| after <= budget.0) {
+            Some(after) => {
+                *spent = ByteSize(after);
+                Ok(())
+            }
+            None => {
+                let (spent, budget) = (*spent, *budget);
+                refuse(format!(
+                    "{spent} are written and a write of {} is refused, it would be more than --max-write {budget}",
+                    request.length
+                ))
+            }
+        }
+    }
+}
+
+fn make_plan(
+    system: &System,
+    path: &Path,
+    node: &Node,
+    file: &File,
+    consent: Option<&WriteConsent>,
+) -> Result<RawPlan, BlockError> {
+    plan::plan(system, path, node.clone(), file, consent)
+        .map_err(|error| BlockError::os(format!("{}: looking at what it carries", path.display()), &error))
+}
+
+/// A drive that something lies on, from `start` on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Drive {
+    /// The kernel's name of the whole drive.
+    pub(crate) name: String,
+    /// First byte of the partition on it, 0 without partitions.
+    pub(crate) start: ByteSize,
+}
+
+impl Drive {
+    /// The drive below the file system that `file` is on.
+    pub(crate) fn below(file: &impl AsFd) -> Result<Self, Unplaced> {
+        let status = rustix::fs::fstat(file).map_err(|error| Unplaced(format!("looking at the file: {error}")))?;
+        let number = DeviceNumber::from_raw(status.st_dev);
+        if number.major == 0 {
+            return Err(Unplaced("its file system is on no block device of its own".into()));
+        }
+        let system = System::real();
+        let node = system.node(number).map_err(|error| Unplaced(format!("sysfs does not know {number}: {error}")))?;
+        Self::of(&system, &node)
+    }
+
+    /// The drive that a block device is, or is a partition of.
+    fn of(system: &System, node: &Node) -> Result<Self, Unplaced> {
+        let disk = node.disk();
+        let start = match &disk {
+            // sysfs counts sectors of 512 bytes, whatever the drive's own are.
+            Some(_) => node.number("start").and_then(|sectors| sectors.checked_mul(512)),
+            None => Some(0),
+        };
+        let whole = disk.unwrap_or_else(|| node.clone());
+        let is_mapped = !whole.slaves().is_empty() || whole.attribute("dm/name").is_some();
+        // A loop device over another block device lies on that, from an offset on that only root is told.
+        let backing = whole.loop_backing().and_then(|path| (system.named)(Path::new(&path)));
+        if is_mapped || matches!(backing, Some(Named::Device(_))) {
+            return Err(Unplaced(format!("{} is itself made of other devices", whole.name)));
+        }
+        let start = start.ok_or_else(|| Unplaced(format!("the kernel does not tell where {} begins", node.name)))?;
+        Ok(Self { name: whole.name, start: ByteSize(start) })
+    }
+}
+
+/// Opens a block device and finds it in sysfs.
+fn open(system: &System, path: &Path, flags: OFlags) -> Result<(File, Node), BlockError> {
+    let failed = |what: &str, error: &io::Error| BlockError::os(format!("{}: {what}", path.display()), error);
+    let kind = rustix::fs::stat(path).map_err(|error| failed("looking at it", &error.into()))?.st_mode;
+    if FileType::from_raw_mode(kind) != FileType::BlockDevice {
+        return Err(BlockError::Refused(format!("{}: is no block device", path.display())));
+    }
+    // O_NONBLOCK: a drive without a medium is opened, and told by its size.
+    let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| refused_by_the_kernel(path, error))?;
+    let file = File::from(opened);
+    let number = number_of(&file).map_err(|error| failed("looking at it", &error))?;
+    let node = system.node(number).map_err(|error| failed("sysfs does not know it", &error))?;
+    Ok((file, node))
+}
+
+fn refused_by_the_kernel(path: &Path, error: rustix::io::Errno) -> BlockError {
+    let path = path.display();
+    match error {
+        rustix::io::Errno::BUSY => BlockError::Refused(format!(
+            "{path}: nothing is written: the kernel has it in use (mounted in another namespace, or part of a volume); \
+             take that apart first, or take another drive"
+        )),
+        rustix::io::Errno::ROFS | rustix::io::Errno::PERM => BlockError::Refused(format!(
+            "{path}: nothing is written: the kernel has it as read-only; take another drive"
+        )),
+        rustix::io::Errno::ACCESS => BlockError::os(
+            format!("{path}: opening it takes root, or membership in its group (usually disk)"),
+            &error.into(),
+        ),
+        _ => BlockError::os(format!("{path}: opening"), &error.into()),
+    }
+}
+
+/// The number of the block device that `file` is open on.
+pub(crate) fn number_of(file: &impl AsFd) -> io::Result<DeviceNumber> {
+    let stat = rustix::fs::fstat(file)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::BlockDevice => Ok(DeviceNumber::from_raw(stat.st_rdev)),
+        _ => Err(io::Error::other("it is no block device")),
+    }
+}
+
+/// How large an open block device is now.
+pub(crate) fn size(file: &impl AsFd) -> io::Result<ByteSize> {
+    Ok(ByteSize(rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::system::fake::Machine;
+    use super::*;
+
+    fn drive(machine: &Machine, number: &str) -> Result<Drive, Unplaced> {
+        Drive::of(&machine.system(), &machine.node(number))
+    }
+
+    #[test]
+    fn a_partition_begins_where_sysfs_says_in_sectors_of_512_bytes() {
+        let machine = Machine::new();
+        machine.disk("nvme0n1", "259:0");
+        machine.partition("nvme0n1", 1, "nvme0n1p1", "259:1");
+        machine.partition("nvme0n1", 2, "nvme0n1p2", "259:2");
+        machine.write("sys/devices/nvme0n1/nvme0n1p1/start", "2048\n");
+        let expected = |start| Ok(Drive { name: "nvme0n1".into(), start: ByteSize(start) });
+        assert_eq!(drive(&machine, "259:0"), expected(0));
+        assert_eq!(drive(&machine, "259:1"), expected(1 << 20));
+        assert!(drive(&machine, "259:2").unwrap_err().to_string().contains("where nvme0n1p2 begins"));
+    }
+
+    #[test]
+    fn on_a_mapped_device_nothing_is_known_of_the_drive() {
+        let machine = Machine::new();
+        machine.disk("sda", "8:0");
+        machine.disk("dm-0", "252:0");
+        machine.holds("dm-0", "sda");
+        machine.loop_over("loop0", "7:0", &machine.path("dev/sda"));
+        for number in ["252:0", "7:0"] {
+            assert!(drive(&machine, number).unwrap_err().to_string().contains("made of other devices"));
+        }
+        machine.write("image", "no number");
+        machine.loop_over("loop1", "7:1", &machine.path("image"));
+        assert_eq!(drive(&machine, "7:1").unwrap().name, "loop1");
+    }
+}
