@@ -181,6 +181,24 @@ impl WriteCache {
         }))
     }
 
+    /// Says that the place of what is known of a page will be asked for soon.
+    #[inline]
+    pub(crate) fn expect_place(&self, logical_page: u32, is_write: bool) {
+        self.index.prefetch_place(logical_page);
+        if let Some(hot) = self.hot.as_ref().filter(|_| is_write) {
+            hot.written_in.prefetch_place(logical_page);
+        }
+    }
+
+    /// Says that what is known of a page will be needed soon.
+    #[inline]
+    pub(crate) fn expect_page(&self, logical_page: u32, is_write: bool) {
+        self.index.prefetch(logical_page);
+        if let Some(hot) = self.hot.as_ref().filter(|_| is_write) {
+            hot.written_in.prefetch(logical_page);
+        }
+    }
+
     fn entry_of(&self, logical_page: u32) -> Option<u32> {
         self.index.get(logical_page).checked_sub(1)
     }

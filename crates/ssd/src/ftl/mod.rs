@@ -207,6 +207,12 @@ impl Ftl {
         if row < self.superblocks[block].programmed_rows { Location::Flash(slot) } else { Location::Buffer(slot) }
     }
 
+    /// Says that the place of a logical page's entry will be asked for soon.
+    #[inline]
+    pub(crate) fn expect_place(&self, logical_page: u32) {
+        self.mapping.prefetch_place(logical_page);
+    }
+
     /// Says that the entry of a logical page will be needed soon.
     #[inline]
     pub(crate) fn expect_page(&self, logical_page: u32) {
