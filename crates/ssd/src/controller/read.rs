@@ -57,13 +57,17 @@ impl SimulatedSsd {
         let active = &mut self.active[request];
         active.pending += ops;
         active.finish_ns = finish_ns;
-        for read in &self.row_reads {
-            active.to_dispatch.push(self.flash.prepared(), read.op);
-        }
-        match (active.pending, ops) {
+        match (active.pending, &self.row_reads[..]) {
             (0, _) => self.read_ends(request),
-            (_, 0) => {}
-            _ => self.dispatch(request),
+            (_, []) => {}
+            (_, &[RowRead { op, .. }]) => {
+                active.flash_begins(self.now_ns);
+                self.issue_host_read(op);
+            }
+            (_, reads) => {
+                reads.iter().for_each(|read| active.to_dispatch.push(self.flash.prepared(), read.op));
+                self.dispatch(request);
+            }
         }
         if self.ahead.is_some() {
             self.read_ahead(range);

@@ -12,6 +12,7 @@ use flashwise_block::Operation;
 use crate::controller::{ByteRange, PageSpan};
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, OpClass, Owner};
+use crate::ftl::geometry::Geometry;
 use crate::ftl::{Cause, Location, Placement};
 use crate::list::{Fifo, Linked, NONE};
 
@@ -290,21 +291,21 @@ impl SimulatedSsd {
         let record = &self.ftl.superpages[superpage];
         let (unit, block, row, stream) = (record.unit, record.block, record.row, record.stream);
         let (filled, moved, held_bytes) = (record.filled, record.moved, record.held_bytes);
-        let geometry = self.ftl.geometry;
         self.count_programmed(filled, moved);
+        let Geometry { dies_per_unit, program_bytes_per_die, .. } = self.ftl.geometry;
         let all_moved = moved.iter().sum::<u32>() == filled;
         let bytes = match stream {
             _ if all_moved && self.config.ftl.gc.copy_back => 0,
             // The die gets what was written, and no padding.
-            _ if stream.is_host() && !all_moved && self.sectors.are_known() && geometry.dies_per_unit == 1 => {
-                held_bytes.min(geometry.program_bytes_per_die)
+            _ if stream.is_host() && !all_moved && self.sectors.are_known() && dies_per_unit == 1 => {
+                held_bytes.min(program_bytes_per_die)
             }
-            _ => geometry.program_bytes_per_die,
+            _ => program_bytes_per_die,
         };
         let class = if all_moved { OpClass::GcProgram } else { OpClass::HostProgram };
-        for n in 0..geometry.dies_per_unit {
-            let owner = Owner::Superpage { superpage };
-            let op = FlashOp::new(FlashOpKind::Program, owner, geometry.address(block, row, n), bytes).of_class(class);
+        for n in 0..dies_per_unit {
+            let (at, owner) = (self.ftl.geometry.address(block, row, n), Owner::Superpage { superpage });
+            let op = FlashOp::new(FlashOpKind::Program, owner, at, bytes).of_class(class);
             if stream.is_host() {
                 let op = self.flash.prepare(op);
                 self.flash.issue(op, self.now_ns, &mut self.events);

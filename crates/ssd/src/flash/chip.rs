@@ -49,8 +49,11 @@ impl FlashArray {
         self.channel_is_unsettled(channel);
     }
 
+    /// A channel may take something when the event is over, unless something is on it.
+    #[inline]
     pub(super) fn channel_is_unsettled(&mut self, channel: u32) {
-        if !std::mem::replace(&mut self.channels[channel as usize].unsettled, true) {
+        let state = &mut self.channels[channel as usize];
+        if state.current == NONE && !std::mem::replace(&mut state.unsettled, true) {
             self.unsettled.push(channel);
         }
     }
@@ -63,7 +66,9 @@ impl FlashArray {
 
     /// Gives an idle channel its next transfer: data that waits in a die, or the commands of a chip that is ready.
     pub(super) fn use_channel(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) {
-        self.start_channel(channel, now_ns, events);
+        if self.channels[channel as usize].has_transfers() {
+            self.start_channel(channel, now_ns, events);
+        }
         loop {
             let state = &mut self.channels[channel as usize];
             if state.current != NONE || state.ready_chips == 0 {

@@ -174,7 +174,6 @@ impl Ftl {
 
     fn with(geometry: Geometry, logical_pages: u64, config: &DeviceConfig, seed: u64) -> Self {
         let mut ftl = Self {
-            geometry,
             mapping: Mapping::new(logical_pages, geometry.total_slots()),
             superblocks: Superblocks::new(&geometry),
             policy: AnyPolicy::new(config, &geometry),
@@ -188,6 +187,7 @@ impl Ftl {
             host_superpages: Vec::new(),
             placement: AnyPlacement::new(config, &geometry),
             opened: Vec::new(),
+            geometry,
         };
         ftl.provide_superblocks(config);
         ftl
