@@ -572,7 +572,9 @@ impl SimulatedSsd {
             buffer: done.buffer,
         });
         self.in_drive -= 1;
-        self.take_commands();
+        if self.queues.waiting() > 0 {
+            self.take_commands();
+        }
     }
 
     #[inline(always)]

@@ -116,11 +116,16 @@ impl SimulatedSsd {
 
     /// Lets waiting writes into the buffer for as long as there is room, behind what the cache has to write back. Placing
     /// a page may make room for others; they are let in here then, not in the midst of that page.
+    #[inline]
     pub(crate) fn admit_writes(&mut self) {
         self.buffer.has_changed = true;
-        if self.buffer.is_admitting {
-            return;
+        let has_queued = self.write_cache.as_ref().is_some_and(|cache| cache.has_queued());
+        if !self.buffer.is_admitting && (has_queued || self.buffer.waiting.peek().is_some()) {
+            self.admit_waiting();
         }
+    }
+
+    fn admit_waiting(&mut self) {
         self.buffer.is_admitting = true;
         self.write_back_queued();
         while let Some(request) = self.buffer.waiting.peek() {
@@ -138,18 +143,18 @@ impl SimulatedSsd {
     /// Takes the pages of a write into the buffer and places them; `false` when it has to wait with the rest.
     fn admit(&mut self, request: u32) -> bool {
         let Some(range) = self.range_of(request) else { return true };
-        let pages = range.pages();
-        let mut bytes = 0;
-        while self.active[request].taken < pages {
-            let n = self.active[request].taken;
+        let (pages, zeroes) = (range.pages(), self.writes_zeroes(request));
+        let (mut n, mut bytes) = (self.active[request].taken, 0);
+        while n < pages {
             let span = range.span(n);
-            if !self.take_page(request, span, (n, pages)) {
+            if !(zeroes && self.is_settled_zeros(span) || self.take_page(request, span, (n, pages))) {
                 break;
             }
-            self.active[request].taken += 1;
+            n += 1;
+            self.active[request].taken = n;
             bytes += span.len() as u64;
         }
-        if self.writes_zeroes(request) {
+        if zeroes {
             bytes = 0;
         }
         let active = &mut self.active[request];
@@ -157,15 +162,12 @@ impl SimulatedSsd {
         if self.write_cache.is_some() {
             self.end_cache_admission();
         }
-        self.active[request].taken == pages
+        n == pages
     }
 
     /// Takes one page of a write into the cache or the buffer; `false` when it has to wait for room.
     fn take_page(&mut self, request: u32, span: PageSpan, nth: (u32, u32)) -> bool {
         self.forget_read(span.logical_page);
-        if self.is_settled_zeros(request, span) {
-            return true;
-        }
         if self.write_cache.is_some() {
             return self.cache_page(request, span, nth);
         }
@@ -363,10 +365,13 @@ impl SimulatedSsd {
     pub(crate) fn superpage_saved(&mut self, superpage: u32) {
         let record = &mut self.ftl.superpages[superpage];
         let (stream, held_bytes) = (record.stream, record.held_bytes);
-        let mut waiters = std::mem::take(&mut record.waiters);
+        let has_waiters = !record.waiters.is_empty();
         self.ftl.release_superpage(superpage);
-        waiters.drain(..).for_each(|request| self.one_less_pending(request));
-        self.ftl.superpages[superpage].waiters = waiters;
+        if has_waiters {
+            let mut waiters = std::mem::take(&mut self.ftl.superpages[superpage].waiters);
+            waiters.drain(..).for_each(|request| self.one_less_pending(request));
+            self.ftl.superpages[superpage].waiters = waiters;
+        }
         if stream.is_host() {
             self.buffer.used_bytes -= u64::from(held_bytes);
             self.admit_writes();
@@ -415,10 +420,7 @@ impl SimulatedSsd {
 
     /// Does what a write of zeros does to a page where nothing needs to be written: a page that it covers wholly is
     /// forgotten, and one that nobody has written is zeros already. `false` where the page has to be written.
-    pub(crate) fn is_settled_zeros(&mut self, request: u32, span: PageSpan) -> bool {
-        if !self.writes_zeroes(request) {
-            return false;
-        }
+    pub(crate) fn is_settled_zeros(&mut self, span: PageSpan) -> bool {
         if span.is_whole() {
             self.deallocate(span.logical_page);
             return true;

@@ -216,6 +216,12 @@ impl WriteCache {
         self.entry_of(logical_page).map(|entry| self.entries[entry].covered)
     }
 
+    /// Whether pages wait for being written back.
+    #[inline]
+    pub(crate) fn has_queued(&self) -> bool {
+        self.queued > 0
+    }
+
     /// Whether nothing is dirty, nor on its way to flash.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.taken() == 0
@@ -400,7 +406,7 @@ impl SimulatedSsd {
 
     /// Writes queued pages back for as long as the write buffer has room.
     pub(crate) fn write_back_queued(&mut self) {
-        while self.write_cache.as_ref().is_some_and(|cache| cache.queued > 0) && !self.buffer.is_full() {
+        while self.write_cache.as_ref().is_some_and(|cache| cache.has_queued()) && !self.buffer.is_full() {
             self.write_back_next();
         }
     }
@@ -520,15 +526,15 @@ impl SimulatedSsd {
     /// A page has left the cache: its slot and unused room are given back, and who waited for it goes on.
     fn release_cached(&mut self, entry: u32, placement: Option<Placement>) {
         let waiters = self.leave_buffer(entry, State::Leaving);
-        for &request in &waiters {
-            if let Some(placement) = placement {
-                self.remember_for_fua(request, placement.superpage);
-            }
+        if let Some(Placement { superpage, .. }) = placement {
+            waiters.iter().for_each(|&request| self.remember_for_fua(request, superpage));
         }
         if let Some(Placement { superpage, full: true, .. }) = placement {
             self.program_superpage(superpage);
         }
-        self.answer_cache_waiters(entry, waiters);
+        if !waiters.is_empty() {
+            self.answer_cache_waiters(entry, waiters);
+        }
         if let Some(cache) = &mut self.write_cache {
             cache.release(entry);
         }
@@ -543,7 +549,9 @@ impl SimulatedSsd {
             return self.release_cached(entry, None);
         }
         let waiters = self.leave_buffer(entry, State::Kept);
-        self.answer_cache_waiters(entry, waiters);
+        if !waiters.is_empty() {
+            self.answer_cache_waiters(entry, waiters);
+        }
     }
 
     /// A page that was on its way from the cache takes no room in the write buffer any more; gives who waits for it.
@@ -554,7 +562,8 @@ impl SimulatedSsd {
         record.state = state;
         cache.leaving_bytes -= charge;
         self.buffer.used_bytes -= charge;
-        std::mem::take(&mut record.waiters)
+        // A list without anybody in it stays, with its room, where it is.
+        if record.waiters.is_empty() { Vec::new() } else { std::mem::take(&mut record.waiters) }
     }
 
     /// Those who waited for a page of the cache go on; gives the list back to its owner.
