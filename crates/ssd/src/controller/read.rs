@@ -202,11 +202,13 @@ impl SimulatedSsd {
     }
 
     /// One flash command of a read has ended: its data goes over the link.
+    #[inline]
     pub(crate) fn read_op_finished(&mut self, request: u32, finished: &Finished) {
         self.read_part_arrived(request, finished.transfer_ns, u64::from(finished.transfer_bytes));
     }
 
     /// A part of what a read asks for has come in from the flash, over `transfer_ns` until now.
+    #[inline]
     pub(crate) fn read_part_arrived(&mut self, request: u32, transfer_ns: u64, bytes: u64) {
         let sent_ns = match self.config.host.data_transfer {
             DataTransfer::CutThrough => self.host.send(self.now_ns, transfer_ns, bytes),
@@ -222,8 +224,11 @@ impl SimulatedSsd {
     }
 
     /// All of a read's data has left the flash.
+    #[inline]
     fn read_ends(&mut self, request: u32) {
-        self.keep_read_pages(request);
+        if self.read_cache.is_some() {
+            self.keep_read_pages(request);
+        }
         let whole = self.config.host.data_transfer == DataTransfer::WholeRequest;
         if !whole || !self.waits_for_dram(request) {
             self.send_read(request);

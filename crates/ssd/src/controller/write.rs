@@ -325,6 +325,9 @@ impl SimulatedSsd {
         let counters = &mut self.flash_counters;
         counters.bytes_programmed.0 += u64::from(slots) * page;
         counters.padding_bytes.0 += u64::from(slots - filled) * page;
+        if moved == [0; Cause::COUNT] {
+            return;
+        }
         let bytes = |cause: Cause| u64::from(moved[cause as usize]) * page;
         counters.gc_bytes_moved.0 += bytes(Cause::Gc);
         counters.gc_pages_moved += u64::from(moved[Cause::Gc as usize]);

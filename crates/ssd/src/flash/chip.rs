@@ -30,6 +30,7 @@ impl Chip {
 }
 
 impl FlashArray {
+    #[inline]
     pub(super) fn issue_to_chip(&mut self, die: u32, rank: usize, op: u32) {
         let chip = self.dies[die as usize].chip;
         self.queues[chip as usize].push(&mut self.ops, rank, op);
@@ -37,6 +38,7 @@ impl FlashArray {
     }
 
     /// Notes on its channel whether a chip is idle and has a command waiting.
+    #[inline]
     fn chip_may_be_ready(&mut self, chip: u32) {
         let Chip { busy_dies, channel, bit } = self.chips[chip as usize];
         let ready = busy_dies == 0 && !self.queues[chip as usize].is_empty();
@@ -58,6 +60,7 @@ impl FlashArray {
         }
     }
 
+    #[inline]
     pub(super) fn die_of_chip_is_free(&mut self, die: u32) {
         let chip = self.dies[die as usize].chip;
         self.chips[chip as usize].busy_dies -= 1;

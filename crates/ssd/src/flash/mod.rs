@@ -230,13 +230,14 @@ impl FlashArray {
     }
 
     /// Lets dies and chips take their next commands, now that all commands of the present event are issued.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn settle(&mut self, now_ns: u64, events: &mut EventQueue) {
         if !self.unsettled.is_empty() {
             self.settle_all(now_ns, events);
         }
     }
 
+    #[inline(never)]
     fn settle_all(&mut self, now_ns: u64, events: &mut EventQueue) {
         let mut nth = 0;
         while let Some(&index) = self.unsettled.get(nth) {

@@ -15,8 +15,11 @@ impl FlashArray {
         if self.queues[queue].is_empty() {
             return;
         }
+        let mut taken = self.ops[first].at.plane_mask();
+        if taken == self.rules.all_planes {
+            return;
+        }
         let head = self.ops[first];
-        let mut taken = head.at.plane_mask();
         // Planes whose next command is not this one's match.
         let mut closed = 0_u32;
         let (all, in_order) = (self.rules.all_planes, self.rules.programs_in_order);
