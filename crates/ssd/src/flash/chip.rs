@@ -121,7 +121,7 @@ impl FlashArray {
             if found { Wanted::Take } else { Wanted::Leave }
         };
         self.gathered.clear();
-        self.queues[queue].extract(&mut self.ops, wanted, &mut self.gathered);
+        self.queues[queue].extract_of(u8::MAX, &mut self.ops, wanted, &mut self.gathered);
         self.gathered.first().copied()
     }
 }

@@ -41,7 +41,9 @@ impl FlashArray {
             Wanted::Leave
         };
         self.gathered.clear();
-        self.queues[queue].extract(&mut self.ops, wanted, &mut self.gathered);
+        // Only where the order of programs counts does a command of another kind matter.
+        let ranks = if in_order { u8::MAX } else { self.ranks.of_kind(head.kind) };
+        self.queues[queue].extract_of(ranks, &mut self.ops, wanted, &mut self.gathered);
         let mut last = first;
         for &op in &self.gathered {
             self.ops[last].beside = op;
