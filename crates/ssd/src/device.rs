@@ -397,16 +397,16 @@ impl SimulatedSsd {
         let told = Expected { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
         let [before, last] = self.expected;
         self.expected = [last, told];
-        self.expect_places(told);
-        self.expect_entries(last);
+        self.expect_places(told.page);
+        self.expect_entries(last.page);
         self.ftl.expect_slot(before.page, before.is_write);
     }
 
     /// The places where the tables hold what they know of a page will be asked for.
-    fn expect_places(&self, Expected { page, is_write }: Expected) {
+    fn expect_places(&self, page: u32) {
         self.ftl.expect_place(page);
         if let Some(cache) = &self.write_cache {
-            cache.expect_place(page, is_write);
+            cache.expect_place(page);
         }
         self.sectors.expect_place(page);
         if let Some(translator) = &self.translator {
@@ -415,10 +415,10 @@ impl SimulatedSsd {
     }
 
     /// What the tables know of a page will be needed, its places being here by now.
-    fn expect_entries(&self, Expected { page, is_write }: Expected) {
+    fn expect_entries(&self, page: u32) {
         self.ftl.expect_page(page);
         if let Some(cache) = &self.write_cache {
-            cache.expect_page(page, is_write);
+            cache.expect_page(page);
         }
         self.sectors.expect_page(page);
         if let Some(translator) = &self.translator {
@@ -458,7 +458,7 @@ impl SimulatedSsd {
         let taken = Expected { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
         let [before, last] = self.expected;
         self.expected = [last, taken];
-        self.expect_entries(taken);
+        self.expect_entries(taken.page);
         self.ftl.expect_slot(before.page, before.is_write);
     }
 

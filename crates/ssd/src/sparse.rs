@@ -15,8 +15,8 @@
 
 use crate::memory::{Numbers, Touched};
 
-/// Numbers of a table that is always a plain array: 16 MiB of them.
-pub(crate) const SMALL: usize = 4 << 20;
+/// Numbers of a table that is always a plain array: 32 MiB of them.
+pub(crate) const SMALL: usize = 8 << 20;
 
 /// Numbers of a leaf.
 const LEAF: usize = 16;
@@ -117,12 +117,11 @@ impl SparseTable {
         sparse.chain((0..all).map(|n| (n, n))).flat_map(of_leaf).filter(|&(_, entry)| entry != 0)
     }
 
-    /// Says that the number of a page will be needed some time, first where it is.
+    /// Says that the number of a page will be needed some time, first where it is: known beforehand in an array.
     #[inline]
     pub(crate) fn prefetch_place(&self, page: u32) {
-        match &self.leaf_of {
-            Some(leaf_of) => leaf_of.prefetch(page as usize >> SHIFT),
-            None => self.leaves.prefetch(page as usize),
+        if let Some(leaf_of) = &self.leaf_of {
+            leaf_of.prefetch(page as usize >> SHIFT);
         }
     }
 
