@@ -207,6 +207,7 @@ impl DeviceInfo {
     ///
     /// # Errors
     /// [`BlockError::InvalidRequest`] with the reason.
+    #[inline]
     pub fn check(&self, request: &Request) -> Result<(), BlockError> {
         let fail = |reason: String| {
             let Request { operation, offset, length, .. } = request;

@@ -49,8 +49,8 @@ pub struct SimulatedSsd {
     in_drive: u32,
     /// Requests that wait for a place in the drive.
     queues: SubmissionQueues,
-    /// First logical pages of the last two requests that the drive has been told of, and whether they are written.
-    expected: [(u32, bool); 2],
+    /// The last two requests that the drive has been told of.
+    expected: [Expected; 2],
     /// The drive is told of requests before they come, by [`Self::expect`].
     is_told: bool,
     completed: VecDeque<Completion>,
@@ -92,6 +92,13 @@ pub struct SimulatedSsd {
     pub(crate) scratch_superpages: Vec<u32>,
     pub(crate) bytes_of_die: Vec<u32>,
     pub(crate) scratch_steps: Vec<Step>,
+}
+
+/// A request that is about to come: its first logical page, and whether it writes.
+#[derive(Clone, Copy, Default)]
+struct Expected {
+    page: u32,
+    is_write: bool,
 }
 
 /// The look-up of a drive whose page map lies on flash.
@@ -174,7 +181,7 @@ impl SimulatedSsd {
             active: Slab::default(),
             in_drive: 0,
             queues: SubmissionQueues::new(&config.host),
-            expected: [(0, false); 2],
+            expected: [Expected::default(); 2],
             is_told: false,
             completed: VecDeque::new(),
             outstanding: 0,
@@ -382,15 +389,41 @@ impl SimulatedSsd {
         self.active[request].request.as_ref().map(|request| ByteRange::of(request, self.page))
     }
 
-    /// Says that a request for a place is about to come: the entries of the tables that it needs are on their way then.
+    /// Says that a request for a place is about to come. Each step from its logical page to its block needs what the
+    /// step before has brought, and is taken when the drive is told of a further request.
     #[inline]
     pub(crate) fn expect(&mut self, operation: Operation, offset: ByteSize) {
         self.is_told = true;
-        let page = self.page.of_byte(offset.0);
+        let told = Expected { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
+        let [before, last] = self.expected;
+        self.expected = [last, told];
+        self.expect_places(told.page);
+        self.expect_entries(last.page);
+        self.ftl.expect_slot(before.page, before.is_write);
+    }
+
+    /// The places where the tables hold what they know of a page will be asked for.
+    fn expect_places(&self, page: u32) {
+        self.ftl.expect_place(page);
+        if let Some(cache) = &self.write_cache {
+            cache.expect_place(page);
+        }
+        self.sectors.expect_place(page);
+        if let Some(translator) = &self.translator {
+            translator.expect_place(page);
+        }
+    }
+
+    /// What the tables know of a page will be needed, its places being here by now.
+    fn expect_entries(&self, page: u32) {
         self.ftl.expect_page(page);
-        let [_, (before, writes)] = self.expected;
-        self.ftl.expect_slot(before, writes);
-        self.expected[1] = (page, operation == Operation::Write);
+        if let Some(cache) = &self.write_cache {
+            cache.expect_page(page);
+        }
+        self.sectors.expect_page(page);
+        if let Some(translator) = &self.translator {
+            translator.expect_page(page);
+        }
     }
 
     /// Takes requests from the host's queue for as long as the drive's queue has a place.
@@ -422,11 +455,11 @@ impl SimulatedSsd {
     /// The tables' entries for a request that the drive has just taken, and of the one before the last, will be needed.
     fn expect_taken(&mut self, request: u32) {
         let Some(Request { operation, offset, .. }) = self.active[request].request else { return };
-        let page = self.page.of_byte(offset.0);
-        let [(before, writes), last] = self.expected;
-        self.expected = [last, (page, operation == Operation::Write)];
-        self.ftl.expect_page(page);
-        self.ftl.expect_slot(before, writes);
+        let taken = Expected { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
+        let [before, last] = self.expected;
+        self.expected = [last, taken];
+        self.expect_entries(taken.page);
+        self.ftl.expect_slot(before.page, before.is_write);
     }
 
     /// A command has its first effect.
@@ -539,7 +572,9 @@ impl SimulatedSsd {
             buffer: done.buffer,
         });
         self.in_drive -= 1;
-        self.take_commands();
+        if self.queues.waiting() > 0 {
+            self.take_commands();
+        }
     }
 
     #[inline(always)]

@@ -128,7 +128,7 @@ impl Default for EventQueue {
 
 impl EventQueue {
     /// Lets `event` happen at `time_ns`, which is below 2⁶¹: 73 years.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn schedule(&mut self, lane: Lane, time_ns: u64, event: Event) {
         debug_assert!(time_ns < ABSENT >> LANE_BITS);
         match self.lanes.get_mut(lane as usize) {
@@ -178,7 +178,6 @@ impl EventQueue {
             self.heap.first().map_or(ABSENT, |&entry| ((entry >> 64) as u64) << LANE_BITS | HEAP as u64);
     }
 
-    #[inline]
     fn push(&mut self, time_ns: u64, packed: u32) {
         if self.sequence == u32::MAX {
             self.renumber();

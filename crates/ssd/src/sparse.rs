@@ -13,10 +13,10 @@
 //! That is a page table of two levels. A table that is small, or whose larger part is named at once, as by a fill, is a
 //! plain array instead: the way through the upper level would cost more than it saves.
 
-use crate::memory::prefetch;
+use crate::memory::{Numbers, Touched};
 
-/// Numbers of a table that is always a plain array: 16 MiB of them.
-const SMALL: usize = 4 << 20;
+/// Numbers of a table that is always a plain array: 32 MiB of them.
+pub(crate) const SMALL: usize = 8 << 20;
 
 /// Numbers of a leaf.
 const LEAF: usize = 16;
@@ -24,58 +24,61 @@ const SHIFT: u32 = LEAF.trailing_zeros();
 
 /// A number, at first 0, for each logical page.
 pub(crate) struct SparseTable {
-    /// Empty where the leaves are an array of all pages.
-    leaf_of: Vec<u32>,
+    /// Absent where the leaves are an array of all pages.
+    leaf_of: Option<Numbers>,
     pages: usize,
-    /// One leaf behind the other. A list of plain numbers grows without being copied, because the allocator moves large
-    /// ones page by page.
-    leaves: Vec<u32>,
+    /// One leaf behind the other, with room for those of all pages.
+    leaves: Numbers,
+    /// Leaves that have been made, the one that is all zeros among them.
+    made: u32,
 }
 
 impl SparseTable {
     /// Zeros for so many pages.
     pub(crate) fn new(pages: usize) -> Self {
-        let sparse = pages > SMALL;
-        let leaf_of = vec![0; if sparse { pages.div_ceil(LEAF) } else { 0 }];
-        Self { leaf_of, pages, leaves: vec![0; if sparse { LEAF } else { pages }] }
+        Self::of_kind(pages, pages > SMALL)
+    }
+
+    fn of_kind(pages: usize, is_sparse: bool) -> Self {
+        let leaf_of = is_sparse.then(|| Numbers::new(pages.div_ceil(LEAF), Touched::Densely));
+        let room = if is_sparse { pages.next_multiple_of(LEAF) + LEAF } else { pages };
+        Self { leaf_of, pages, leaves: Numbers::new(room, Touched::Densely), made: 1 }
     }
 
     /// The number of a page; 0 for one behind the table.
     #[inline]
     pub(crate) fn get(&self, page: u32) -> u32 {
-        self.leaves.get(self.place(page)).copied().unwrap_or(0)
-    }
-
-    #[inline]
-    fn is_array(&self) -> bool {
-        self.leaf_of.is_empty()
+        self.leaves.get(self.place(page))
     }
 
     /// Where the number of a page is.
     #[inline]
     fn place(&self, page: u32) -> usize {
-        if self.is_array() {
-            return page as usize;
-        }
-        let leaf = self.leaf_of.get(page as usize >> SHIFT).copied().unwrap_or(0);
+        let Some(leaf_of) = &self.leaf_of else { return page as usize };
+        let leaf = leaf_of.get(page as usize >> SHIFT);
         ((leaf as usize) << SHIFT) + page as usize % LEAF
     }
 
     /// Changes the number of a page, which is in the table; gives the one before.
     #[inline]
     pub(crate) fn replace(&mut self, page: u32, number: u32) -> u32 {
-        if self.is_array() {
-            return std::mem::replace(&mut self.leaves[page as usize], number);
+        let place = self.place(page);
+        if place < LEAF && self.leaf_of.is_some() {
+            return self.make_leaf(page, number);
         }
-        let leaf = &mut self.leaf_of[page as usize >> SHIFT];
-        if *leaf == 0 {
-            if number == 0 {
-                return 0;
-            }
-            *leaf = (self.leaves.len() >> SHIFT) as u32;
-            self.leaves.extend_from_slice(&[0; LEAF]);
+        self.leaves.replace(place, number)
+    }
+
+    /// Gives a page whose leaf is the one of zeros a leaf of its own, if it needs one; gives 0.
+    fn make_leaf(&mut self, page: u32, number: u32) -> u32 {
+        if number != 0
+            && let Some(leaf_of) = &mut self.leaf_of
+        {
+            leaf_of.set(page as usize >> SHIFT, self.made);
+            self.made += 1;
+            self.leaves.set(self.place(page), number);
         }
-        std::mem::replace(&mut self.leaves[((*leaf as usize) << SHIFT) + page as usize % LEAF], number)
+        0
     }
 
     /// Changes the number of a page, which is in the table.
@@ -87,38 +90,45 @@ impl SparseTable {
     /// Gives successive pages the numbers that belong to them; none of these is 0.
     pub(crate) fn set_run(&mut self, first_page: u32, count: u32, number_of: impl Fn(u32) -> u32) {
         let (mut page, end) = (first_page, first_page + count);
-        if self.leaves.len() == LEAF && count as usize > self.pages / 2 {
-            (self.leaf_of, self.leaves) = (Vec::new(), vec![0; self.pages]);
+        if self.made == 1 && count as usize > self.pages / 2 {
+            *self = Self::of_kind(self.pages, false);
         }
-        if self.is_array() {
-            let entries = &mut self.leaves[page as usize..end as usize];
-            return (page..).zip(entries).for_each(|(page, entry)| *entry = number_of(page));
+        if self.leaf_of.is_none() {
+            return self.leaves.set_run(page as usize..end as usize, |page| number_of(page as u32));
         }
         while page < end {
             let in_leaf = (LEAF as u32 - page % LEAF as u32).min(end - page);
             self.set(page, number_of(page));
             let from = self.place(page);
-            let entries = &mut self.leaves[from..from + in_leaf as usize];
-            (page..).zip(entries).for_each(|(page, entry)| *entry = number_of(page));
+            self.leaves.set_run(from..from + in_leaf as usize, |place| number_of(page + (place - from) as u32));
             page += in_leaf;
         }
     }
 
     /// All pages whose number is not 0, with it.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u32)> {
-        let sparse = (0..).zip(&self.leaf_of).filter(|&(_, &leaf)| leaf != 0).map(|(n, &leaf)| (n, leaf));
-        let array = (0..if self.is_array() { self.pages.div_ceil(LEAF) as u32 } else { 0 }).map(|n| (n, n));
+        let upper = self.leaf_of.iter().flat_map(|leaf_of| leaf_of.iter_from(0));
+        let sparse = (0..).zip(upper).filter(|&(_, leaf)| leaf != 0);
+        let all = if self.leaf_of.is_none() { self.pages.div_ceil(LEAF) as u32 } else { 0 };
         let of_leaf = |(n, leaf): (u32, u32)| {
-            let numbers = self.leaves[(leaf as usize) << SHIFT..].iter().take(LEAF);
-            (n << SHIFT..).zip(numbers.copied())
+            let numbers = self.leaves.iter_from((leaf as usize) << SHIFT).take(LEAF);
+            (n << SHIFT..).zip(numbers)
         };
-        sparse.chain(array).flat_map(of_leaf).filter(|&(_, entry)| entry != 0)
+        sparse.chain((0..all).map(|n| (n, n))).flat_map(of_leaf).filter(|&(_, entry)| entry != 0)
+    }
+
+    /// Says that the number of a page will be needed some time, first where it is: known beforehand in an array.
+    #[inline]
+    pub(crate) fn prefetch_place(&self, page: u32) {
+        if let Some(leaf_of) = &self.leaf_of {
+            leaf_of.prefetch(page as usize >> SHIFT);
+        }
     }
 
     /// Says that the number of a page will be needed soon.
     #[inline]
     pub(crate) fn prefetch(&self, page: u32) {
-        prefetch(&self.leaves, self.place(page));
+        self.leaves.prefetch(self.place(page));
     }
 }
 
@@ -133,7 +143,7 @@ mod tests {
         for page in [0, 15, 16, 1 << 20, (1 << 28) - 1] {
             table.set(page, page + 7);
         }
-        assert_eq!(table.leaves.len(), LEAF * (1 + 4));
+        assert_eq!(table.made, 1 + 4);
         assert_eq!((table.get(1 << 20), table.get(1), table.get(u32::MAX)), ((1 << 20) + 7, 0, 0));
     }
 
@@ -141,7 +151,7 @@ mod tests {
     fn setting_nothing_to_zero_makes_no_leaf() {
         let mut table = SparseTable::new(SMALL + 1);
         table.set(40, 0);
-        assert_eq!(table.leaves.len(), LEAF);
+        assert_eq!(table.made, 1);
     }
 
     #[test]
@@ -149,16 +159,15 @@ mod tests {
         let pages = SMALL as u32 + 100;
         let mut table = SparseTable::new(pages as usize);
         table.set_run(0, pages - 1, |page| page + 1);
-        assert!(table.is_array());
+        assert!(table.leaf_of.is_none());
         assert_eq!((table.get(7), table.get(pages - 1), table.get(pages)), (8, 0, 0));
         assert_eq!(table.iter().count(), pages as usize - 1);
     }
 
     /// A table that is sparse or an array whatever its length.
     fn table(pages: usize, sparse: bool) -> SparseTable {
-        let (upper, lower) = if sparse { (pages.div_ceil(LEAF), LEAF) } else { (0, pages) };
         // It would become an array if it knew its length.
-        SparseTable { leaf_of: vec![0; upper], pages: if sparse { usize::MAX } else { pages }, leaves: vec![0; lower] }
+        SparseTable { pages: if sparse { usize::MAX } else { pages }, ..SparseTable::of_kind(pages, sparse) }
     }
 
     proptest! {

@@ -17,7 +17,7 @@ impl SimulatedSsd {
         self.active[request].pending = 1;
         for span in range.spans() {
             self.forget_read(span.logical_page);
-            if self.is_settled_zeros(request, span) {
+            if self.writes_zeroes(request) && self.is_settled_zeros(span) {
                 continue;
             }
             let mut old = self.slot_of(span.logical_page);

@@ -230,12 +230,11 @@ impl SimulatedSsd {
 
     /// Begins to empty a victim.
     pub(super) fn empty(&mut self, unit: u32, victim: u32, cause: Cause) {
-        let geometry = self.ftl.geometry;
-        let invalid = geometry.slots_per_superblock() - self.ftl.superblocks[victim].valid;
+        let invalid = self.ftl.geometry.slots_per_superblock() - self.ftl.superblocks[victim].valid;
         let streams = self.ftl.streams_of_victim(cause);
         let collector = &mut self.collectors[unit as usize];
         let rows = collector.spare_rows.pop().unwrap_or_default();
-        let frees_a_row = invalid >= geometry.slots;
+        let frees_a_row = invalid >= self.ftl.geometry.slots;
         collector.present.push(Collection { victim, cause: Some(cause), next_row: 0, rows, streams, frees_a_row });
         self.read_victim_ahead(unit, victim);
     }
@@ -285,18 +284,17 @@ impl SimulatedSsd {
 
     /// Reads the valid pages of a row; gives the number of flash commands.
     fn issue_row_reads(&mut self, unit: u32, victim: u32, row: u32) -> u32 {
-        let geometry = self.ftl.geometry;
         self.bytes_of_die.fill(0);
         for slot in self.ftl.valid_slots(victim, row) {
-            self.bytes_of_die[geometry.die_index(slot) as usize] += self.page.bytes() as u32;
+            self.bytes_of_die[self.ftl.geometry.die_index(slot) as usize] += self.page.bytes() as u32;
         }
         let mut reads = 0;
-        for n in 0..geometry.dies_per_unit {
+        for n in 0..self.ftl.geometry.dies_per_unit {
             let bytes = self.bytes_of_die[n as usize];
             if bytes > 0 {
                 self.flash_counters.bytes_read.0 += u64::from(bytes);
                 reads += 1;
-                let (at, owner) = (geometry.address(victim, row, n), Owner::Gc { unit });
+                let (at, owner) = (self.ftl.geometry.address(victim, row, n), Owner::Gc { unit });
                 let transfer = if self.config.ftl.gc.copy_back { 0 } else { bytes };
                 self.issue_collecting(unit, FlashOp::new(FlashOpKind::Read, owner, at, transfer));
             }
@@ -323,7 +321,7 @@ impl SimulatedSsd {
     /// Lets collection's waiting commands give way no longer where too few superblocks are free.
     fn promote_if_hard(&mut self, unit: u32) {
         if self.is_hard(unit) {
-            let geometry = self.ftl.geometry;
+            let geometry = &self.ftl.geometry;
             (0..geometry.dies_per_unit).for_each(|n| self.flash.stop_yielding(geometry.die_in_unit(unit, n)));
         }
     }
@@ -348,11 +346,11 @@ impl SimulatedSsd {
         let cause = collection.cause();
         let Some(at) = collection.rows.iter().position(|r| r.row == row) else { return false };
         let first_slot = collection.rows[at].slot;
-        let geometry = self.ftl.geometry;
+        let (first_of_row, slots) = (self.ftl.geometry.first_slot(victim, row), self.ftl.geometry.slots);
         let only = self.ftl.only_stream(cause);
         let mut streams = StreamSet::EMPTY;
-        for slot in first_slot..geometry.slots {
-            let from = geometry.first_slot(victim, row) + slot;
+        for slot in first_slot..slots {
+            let from = first_of_row + slot;
             match self.ftl.relocate(from, cause, only) {
                 Relocation::NotValid => {}
                 Relocation::Moved(placement, logical_page) => {
@@ -452,7 +450,7 @@ impl SimulatedSsd {
 
     /// Erases the victims whose data is all on flash elsewhere, or sets them aside if they are retired.
     fn erase_emptied(&mut self, unit: u32) {
-        let geometry = self.ftl.geometry;
+        let dies = self.ftl.geometry.dies_per_unit;
         loop {
             let collector = &mut self.collectors[unit as usize];
             let waited_for = &collector.not_programmed;
@@ -467,9 +465,9 @@ impl SimulatedSsd {
                 self.retirement_finished(unit, block);
                 continue;
             }
-            collector.erasing.push(Erasing { block, ops_left: geometry.dies_per_unit, has_failed: false });
-            for n in 0..geometry.dies_per_unit {
-                let (owner, at) = (Owner::Erase { unit, block }, geometry.address(block, 0, n));
+            collector.erasing.push(Erasing { block, ops_left: dies, has_failed: false });
+            for n in 0..dies {
+                let (owner, at) = (Owner::Erase { unit, block }, self.ftl.geometry.address(block, 0, n));
                 self.issue_collecting(unit, FlashOp::new(FlashOpKind::Erase, owner, at, 0));
             }
         }

@@ -55,6 +55,16 @@ impl SimulatedSsd {
 
     /// All of a write is in the buffer and placed: it completes, or waits for the flash if it is forced.
     pub(crate) fn write_placed(&mut self, request: u32) {
+        if !self.active[request].touched.is_empty() {
+            self.wait_for_touched(request);
+        }
+        if self.active[request].pending == 0 {
+            self.finish(request);
+        }
+    }
+
+    /// Makes a forced write wait for the superpages that its pages are in.
+    fn wait_for_touched(&mut self, request: u32) {
         let mut touched = std::mem::take(&mut self.active[request].touched);
         for (superpage, generation) in touched.drain(..) {
             let record = &self.ftl.superpages[superpage];
@@ -63,9 +73,6 @@ impl SimulatedSsd {
             }
         }
         self.active[request].touched = touched;
-        if self.active[request].pending == 0 {
-            self.finish(request);
-        }
     }
 
     /// Makes a request wait for a superpage, which is programmed now, full or not.

@@ -30,7 +30,7 @@ impl SimulatedSsd {
         let page_bytes = self.page.bytes() as u32;
         for span in range.spans() {
             self.forget_read(span.logical_page);
-            if self.is_settled_zeros(request, span) {
+            if self.writes_zeroes(request) && self.is_settled_zeros(span) {
                 continue;
             }
             if let Some(r) = &self.active[request].request {

@@ -15,6 +15,7 @@
 //! [`block_mapped`], of elements in [`element`]; the look-up of a page map that does not fit memory in [`translate`].
 
 pub mod block_mapped;
+mod cached_pages;
 pub mod collection;
 pub(crate) mod dram;
 pub mod element;

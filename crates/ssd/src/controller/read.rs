@@ -57,13 +57,17 @@ impl SimulatedSsd {
         let active = &mut self.active[request];
         active.pending += ops;
         active.finish_ns = finish_ns;
-        for read in &self.row_reads {
-            active.to_dispatch.push(self.flash.prepared(), read.op);
-        }
-        match (active.pending, ops) {
+        match (active.pending, &self.row_reads[..]) {
             (0, _) => self.read_ends(request),
-            (_, 0) => {}
-            _ => self.dispatch(request),
+            (_, []) => {}
+            (_, &[RowRead { op, .. }]) => {
+                active.flash_begins(self.now_ns);
+                self.issue_host_read(op);
+            }
+            (_, reads) => {
+                reads.iter().for_each(|read| active.to_dispatch.push(self.flash.prepared(), read.op));
+                self.dispatch(request);
+            }
         }
         if self.ahead.is_some() {
             self.read_ahead(range);
@@ -198,11 +202,13 @@ impl SimulatedSsd {
     }
 
     /// One flash command of a read has ended: its data goes over the link.
+    #[inline]
     pub(crate) fn read_op_finished(&mut self, request: u32, finished: &Finished) {
         self.read_part_arrived(request, finished.transfer_ns, u64::from(finished.transfer_bytes));
     }
 
     /// A part of what a read asks for has come in from the flash, over `transfer_ns` until now.
+    #[inline]
     pub(crate) fn read_part_arrived(&mut self, request: u32, transfer_ns: u64, bytes: u64) {
         let sent_ns = match self.config.host.data_transfer {
             DataTransfer::CutThrough => self.host.send(self.now_ns, transfer_ns, bytes),
@@ -218,8 +224,11 @@ impl SimulatedSsd {
     }
 
     /// All of a read's data has left the flash.
+    #[inline]
     fn read_ends(&mut self, request: u32) {
-        self.keep_read_pages(request);
+        if self.read_cache.is_some() {
+            self.keep_read_pages(request);
+        }
         let whole = self.config.host.data_transfer == DataTransfer::WholeRequest;
         if !whole || !self.waits_for_dram(request) {
             self.send_read(request);

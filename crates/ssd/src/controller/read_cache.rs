@@ -197,9 +197,6 @@ impl SimulatedSsd {
 
     /// A read has ended: what it had from flash stays in the cache.
     pub(crate) fn keep_read_pages(&mut self, request: u32) {
-        if self.read_cache.is_none() {
-            return;
-        }
         let Some(range) = self.range_of(request) else { return };
         for span in range.spans() {
             self.keep_read_page(span);

@@ -140,11 +140,17 @@ impl SimulatedSsd {
 
     /// When a unit has no superblock left for what has to move, and none will become free, the drive is read-only, and
     /// those who wait for what is still in its buffer are told.
+    #[inline]
     pub(super) fn give_up_if_stuck(&mut self, unit: u32) {
         let collector = &self.collectors[unit as usize];
-        if !collector.is_stuck() || (collector.is_idle() && collector.failing.is_empty()) {
-            return;
+        let has_work = !collector.failing.is_empty() || !collector.is_idle();
+        if has_work && collector.is_stuck() {
+            self.give_up(unit);
         }
+    }
+
+    fn give_up(&mut self, unit: u32) {
+        let collector = &self.collectors[unit as usize];
         let is_running = |&block: &u32| {
             let state = &self.ftl.superblocks[block];
             state.programmed_rows < state.allocated_rows

@@ -72,6 +72,18 @@ impl Translator {
         self.cache.all_stored();
     }
 
+    /// Says that the place of a logical page's entry will be asked for soon.
+    #[inline]
+    pub(crate) fn expect_place(&self, logical_page: u32) {
+        self.cache.expect_place(logical_page);
+    }
+
+    /// Says that the entry of a logical page will be needed soon.
+    #[inline]
+    pub(crate) fn expect_page(&self, logical_page: u32) {
+        self.cache.expect_page(logical_page);
+    }
+
     /// How often an entry was found in memory, and how often not.
     pub(crate) fn counters(&self) -> Counters {
         self.cache.counters

@@ -12,6 +12,7 @@ use flashwise_block::Operation;
 use crate::controller::{ByteRange, PageSpan};
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, OpClass, Owner};
+use crate::ftl::geometry::Geometry;
 use crate::ftl::{Cause, Location, Placement};
 use crate::list::{Fifo, Linked, NONE};
 
@@ -115,11 +116,16 @@ impl SimulatedSsd {
 
     /// Lets waiting writes into the buffer for as long as there is room, behind what the cache has to write back. Placing
     /// a page may make room for others; they are let in here then, not in the midst of that page.
+    #[inline]
     pub(crate) fn admit_writes(&mut self) {
         self.buffer.has_changed = true;
-        if self.buffer.is_admitting {
-            return;
+        let has_queued = self.write_cache.as_ref().is_some_and(|cache| cache.has_queued());
+        if !self.buffer.is_admitting && (has_queued || self.buffer.waiting.peek().is_some()) {
+            self.admit_waiting();
         }
+    }
+
+    fn admit_waiting(&mut self) {
         self.buffer.is_admitting = true;
         self.write_back_queued();
         while let Some(request) = self.buffer.waiting.peek() {
@@ -137,18 +143,18 @@ impl SimulatedSsd {
     /// Takes the pages of a write into the buffer and places them; `false` when it has to wait with the rest.
     fn admit(&mut self, request: u32) -> bool {
         let Some(range) = self.range_of(request) else { return true };
-        let pages = range.pages();
-        let mut bytes = 0;
-        while self.active[request].taken < pages {
-            let n = self.active[request].taken;
+        let (pages, zeroes) = (range.pages(), self.writes_zeroes(request));
+        let (mut n, mut bytes) = (self.active[request].taken, 0);
+        while n < pages {
             let span = range.span(n);
-            if !self.take_page(request, span, (n, pages)) {
+            if !(zeroes && self.is_settled_zeros(span) || self.take_page(request, span, (n, pages))) {
                 break;
             }
-            self.active[request].taken += 1;
+            n += 1;
+            self.active[request].taken = n;
             bytes += span.len() as u64;
         }
-        if self.writes_zeroes(request) {
+        if zeroes {
             bytes = 0;
         }
         let active = &mut self.active[request];
@@ -156,15 +162,12 @@ impl SimulatedSsd {
         if self.write_cache.is_some() {
             self.end_cache_admission();
         }
-        self.active[request].taken == pages
+        n == pages
     }
 
     /// Takes one page of a write into the cache or the buffer; `false` when it has to wait for room.
     fn take_page(&mut self, request: u32, span: PageSpan, nth: (u32, u32)) -> bool {
         self.forget_read(span.logical_page);
-        if self.is_settled_zeros(request, span) {
-            return true;
-        }
         if self.write_cache.is_some() {
             return self.cache_page(request, span, nth);
         }
@@ -290,21 +293,21 @@ impl SimulatedSsd {
         let record = &self.ftl.superpages[superpage];
         let (unit, block, row, stream) = (record.unit, record.block, record.row, record.stream);
         let (filled, moved, held_bytes) = (record.filled, record.moved, record.held_bytes);
-        let geometry = self.ftl.geometry;
         self.count_programmed(filled, moved);
+        let Geometry { dies_per_unit, program_bytes_per_die, .. } = self.ftl.geometry;
         let all_moved = moved.iter().sum::<u32>() == filled;
         let bytes = match stream {
             _ if all_moved && self.config.ftl.gc.copy_back => 0,
             // The die gets what was written, and no padding.
-            _ if stream.is_host() && !all_moved && self.sectors.are_known() && geometry.dies_per_unit == 1 => {
-                held_bytes.min(geometry.program_bytes_per_die)
+            _ if stream.is_host() && !all_moved && self.sectors.are_known() && dies_per_unit == 1 => {
+                held_bytes.min(program_bytes_per_die)
             }
-            _ => geometry.program_bytes_per_die,
+            _ => program_bytes_per_die,
         };
         let class = if all_moved { OpClass::GcProgram } else { OpClass::HostProgram };
-        for n in 0..geometry.dies_per_unit {
-            let owner = Owner::Superpage { superpage };
-            let op = FlashOp::new(FlashOpKind::Program, owner, geometry.address(block, row, n), bytes).of_class(class);
+        for n in 0..dies_per_unit {
+            let (at, owner) = (self.ftl.geometry.address(block, row, n), Owner::Superpage { superpage });
+            let op = FlashOp::new(FlashOpKind::Program, owner, at, bytes).of_class(class);
             if stream.is_host() {
                 let op = self.flash.prepare(op);
                 self.flash.issue(op, self.now_ns, &mut self.events);
@@ -322,6 +325,9 @@ impl SimulatedSsd {
         let counters = &mut self.flash_counters;
         counters.bytes_programmed.0 += u64::from(slots) * page;
         counters.padding_bytes.0 += u64::from(slots - filled) * page;
+        if moved == [0; Cause::COUNT] {
+            return;
+        }
         let bytes = |cause: Cause| u64::from(moved[cause as usize]) * page;
         counters.gc_bytes_moved.0 += bytes(Cause::Gc);
         counters.gc_pages_moved += u64::from(moved[Cause::Gc as usize]);
@@ -362,10 +368,13 @@ impl SimulatedSsd {
     pub(crate) fn superpage_saved(&mut self, superpage: u32) {
         let record = &mut self.ftl.superpages[superpage];
         let (stream, held_bytes) = (record.stream, record.held_bytes);
-        let mut waiters = std::mem::take(&mut record.waiters);
+        let has_waiters = !record.waiters.is_empty();
         self.ftl.release_superpage(superpage);
-        waiters.drain(..).for_each(|request| self.one_less_pending(request));
-        self.ftl.superpages[superpage].waiters = waiters;
+        if has_waiters {
+            let mut waiters = std::mem::take(&mut self.ftl.superpages[superpage].waiters);
+            waiters.drain(..).for_each(|request| self.one_less_pending(request));
+            self.ftl.superpages[superpage].waiters = waiters;
+        }
         if stream.is_host() {
             self.buffer.used_bytes -= u64::from(held_bytes);
             self.admit_writes();
@@ -414,10 +423,7 @@ impl SimulatedSsd {
 
     /// Does what a write of zeros does to a page where nothing needs to be written: a page that it covers wholly is
     /// forgotten, and one that nobody has written is zeros already. `false` where the page has to be written.
-    pub(crate) fn is_settled_zeros(&mut self, request: u32, span: PageSpan) -> bool {
-        if !self.writes_zeroes(request) {
-            return false;
-        }
+    pub(crate) fn is_settled_zeros(&mut self, span: PageSpan) -> bool {
         if span.is_whole() {
             self.deallocate(span.logical_page);
             return true;

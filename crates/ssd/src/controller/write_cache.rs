@@ -25,6 +25,7 @@ use flashwise_block::Operation;
 
 use crate::config::{CacheFlush, CachePolicy, DeviceConfig};
 use crate::controller::PageSpan;
+use crate::controller::cached_pages::CachedPages;
 use crate::device::SimulatedSsd;
 use crate::event::{Event, Lane};
 use crate::flash::{FlashOp, FlashOpKind, Owner};
@@ -32,7 +33,6 @@ use crate::ftl::{Location, Placement};
 use crate::list::{Fifo, Linked, Slab};
 use crate::payload::Payload;
 use crate::recency::{Links, Ranked, Recency};
-use crate::sparse::SparseTable;
 
 /// Where a page of the cache stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,14 +92,12 @@ struct HotPages {
     /// The window ends with the first write after this.
     end_ns: u64,
     window: u32,
-    /// The window in which each logical page was written last.
-    written_in: SparseTable,
 }
 
 impl HotPages {
     /// Notes a write; `true` when the page was written in this window before.
-    fn written(&mut self, logical_page: u32) -> bool {
-        self.written_in.replace(logical_page, self.window) == self.window
+    fn written(&self, pages: &mut CachedPages, logical_page: u32) -> bool {
+        pages.written_in(logical_page, self.window) == self.window
     }
 
     fn turn(&mut self, now_ns: u64) {
@@ -132,8 +130,7 @@ pub(crate) struct WriteCache {
     policy: CachePolicy,
     flush: CacheFlush,
     hot: Option<HotPages>,
-    /// Entry + 1 of each logical page.
-    index: SparseTable,
+    pages: CachedPages,
     entries: Slab<Entry>,
     dirty: Recency,
     queue: Fifo,
@@ -155,20 +152,15 @@ impl WriteCache {
         let pages = config.logical_pages() as usize;
         let capacity = (cache.bytes / config.ftl.logical_page_bytes) as u32;
         let share = |share: f64| ((f64::from(capacity) * share) as u32).max(1);
-        let hot = cache.hot_window_ns.map(|window_ns| HotPages {
-            window_ns,
-            end_ns: 0,
-            window: 1,
-            written_in: SparseTable::new(pages),
-        });
+        let hot = cache.hot_window_ns.map(|window_ns| HotPages { window_ns, end_ns: 0, window: 1 });
         Some(Box::new(Self {
             capacity,
             high: share(cache.high_watermark),
             low: (f64::from(capacity) * cache.low_watermark) as u32,
             policy: cache.policy,
             flush: cache.flush,
+            pages: CachedPages::new(pages, hot.is_some()),
             hot,
-            index: SparseTable::new(pages),
             entries: Slab::default(),
             dirty: Recency::default(),
             queue: Fifo::default(),
@@ -181,8 +173,20 @@ impl WriteCache {
         }))
     }
 
+    /// Says that the place of what is known of a page will be asked for soon.
+    #[inline]
+    pub(crate) fn expect_place(&self, logical_page: u32) {
+        self.pages.prefetch_place(logical_page);
+    }
+
+    /// Says that what is known of a page will be needed soon.
+    #[inline]
+    pub(crate) fn expect_page(&self, logical_page: u32) {
+        self.pages.prefetch(logical_page);
+    }
+
     fn entry_of(&self, logical_page: u32) -> Option<u32> {
-        self.index.get(logical_page).checked_sub(1)
+        self.pages.entry(logical_page)
     }
 
     /// Pages that take room in the cache.
@@ -196,6 +200,12 @@ impl WriteCache {
             return None;
         }
         self.entry_of(logical_page).map(|entry| self.entries[entry].covered)
+    }
+
+    /// Whether pages wait for being written back.
+    #[inline]
+    pub(crate) fn has_queued(&self) -> bool {
+        self.queued > 0
     }
 
     /// Whether nothing is dirty, nor on its way to flash.
@@ -219,7 +229,7 @@ impl WriteCache {
 
     fn insert(&mut self, logical_page: u32, nth: (u32, u32), covered: u16) -> u32 {
         let entry = self.entries.take();
-        self.index.set(logical_page, entry + 1);
+        self.pages.enter(logical_page, entry);
         let record = &mut self.entries[entry];
         debug_assert!(record.state == State::Unused && record.waiters.is_empty());
         (record.logical_page, record.nth, record.state) = (logical_page, nth, State::Dirty);
@@ -289,7 +299,7 @@ impl WriteCache {
             return Err(format!("the write cache counts {} of {} pages and holds {held}", self.held, self.capacity));
         }
         let live = held + states(State::Leaving).chain(states(State::Kept)).count();
-        let indexed = self.index.iter().count();
+        let indexed = self.pages.entered();
         if live != indexed {
             return Err(format!("the write cache has {live} pages and finds {indexed}"));
         }
@@ -337,7 +347,7 @@ impl SimulatedSsd {
         if let Some(r) = &self.active[request].request {
             cache.contents.store(entry, span, r);
         }
-        let was_hot = cache.hot.as_mut().is_some_and(|hot| hot.written(span.logical_page));
+        let was_hot = cache.hot.as_ref().is_some_and(|hot| hot.written(&mut cache.pages, span.logical_page));
         let at_once =
             cache.flush == CacheFlush::Immediate && if cache.hot.is_some() { !was_hot } else { found.is_none() };
         if forced {
@@ -382,7 +392,7 @@ impl SimulatedSsd {
 
     /// Writes queued pages back for as long as the write buffer has room.
     pub(crate) fn write_back_queued(&mut self) {
-        while self.write_cache.as_ref().is_some_and(|cache| cache.queued > 0) && !self.buffer.is_full() {
+        while self.write_cache.as_ref().is_some_and(|cache| cache.has_queued()) && !self.buffer.is_full() {
             self.write_back_next();
         }
     }
@@ -485,7 +495,7 @@ impl SimulatedSsd {
         }
         let Some(cache) = &mut self.write_cache else { return true };
         self.payload.put(placement.slot, cache.contents.take(entry));
-        cache.index.set(logical_page, 0);
+        cache.pages.leave(logical_page);
         if placement.new_slot {
             let charge = cache.entries[entry].charge;
             cache.leaving_bytes -= u64::from(charge);
@@ -502,15 +512,15 @@ impl SimulatedSsd {
     /// A page has left the cache: its slot and unused room are given back, and who waited for it goes on.
     fn release_cached(&mut self, entry: u32, placement: Option<Placement>) {
         let waiters = self.leave_buffer(entry, State::Leaving);
-        for &request in &waiters {
-            if let Some(placement) = placement {
-                self.remember_for_fua(request, placement.superpage);
-            }
+        if let Some(Placement { superpage, .. }) = placement {
+            waiters.iter().for_each(|&request| self.remember_for_fua(request, superpage));
         }
         if let Some(Placement { superpage, full: true, .. }) = placement {
             self.program_superpage(superpage);
         }
-        self.answer_cache_waiters(entry, waiters);
+        if !waiters.is_empty() {
+            self.answer_cache_waiters(entry, waiters);
+        }
         if let Some(cache) = &mut self.write_cache {
             cache.release(entry);
         }
@@ -525,7 +535,9 @@ impl SimulatedSsd {
             return self.release_cached(entry, None);
         }
         let waiters = self.leave_buffer(entry, State::Kept);
-        self.answer_cache_waiters(entry, waiters);
+        if !waiters.is_empty() {
+            self.answer_cache_waiters(entry, waiters);
+        }
     }
 
     /// A page that was on its way from the cache takes no room in the write buffer any more; gives who waits for it.
@@ -536,7 +548,8 @@ impl SimulatedSsd {
         record.state = state;
         cache.leaving_bytes -= charge;
         self.buffer.used_bytes -= charge;
-        std::mem::take(&mut record.waiters)
+        // A list without anybody in it stays, with its room, where it is.
+        if record.waiters.is_empty() { Vec::new() } else { std::mem::take(&mut record.waiters) }
     }
 
     /// Those who waited for a page of the cache go on; gives the list back to its owner.
@@ -584,7 +597,7 @@ impl SimulatedSsd {
         let Some(cache) = &mut self.write_cache else { return };
         let Some(entry) = cache.entry_of(logical_page) else { return };
         self.flash_counters.absorbed_bytes.0 += self.page.bytes();
-        cache.index.set(logical_page, 0);
+        cache.pages.leave(logical_page);
         match cache.entries[entry].state {
             State::Dirty => {
                 cache.dirty.remove(&mut cache.entries, entry);

@@ -36,6 +36,20 @@ impl Default for Channel {
     }
 }
 
+impl Channel {
+    /// Whether something waits for it.
+    #[inline]
+    pub(super) fn is_wanted(&self) -> bool {
+        self.ready_chips != 0 || self.has_transfers()
+    }
+
+    /// Whether data waits in a die, or commands that are to go to one.
+    #[inline]
+    pub(super) fn has_transfers(&self) -> bool {
+        !self.from_dies.is_empty() || self.to_dies.peek().is_some()
+    }
+}
+
 impl FlashArray {
     /// Sends a die its commands, with the data of programs.
     #[inline]

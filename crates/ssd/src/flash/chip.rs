@@ -30,6 +30,7 @@ impl Chip {
 }
 
 impl FlashArray {
+    #[inline]
     pub(super) fn issue_to_chip(&mut self, die: u32, rank: usize, op: u32) {
         let chip = self.dies[die as usize].chip;
         self.queues[chip as usize].push(&mut self.ops, rank, op);
@@ -37,6 +38,7 @@ impl FlashArray {
     }
 
     /// Notes on its channel whether a chip is idle and has a command waiting.
+    #[inline]
     fn chip_may_be_ready(&mut self, chip: u32) {
         let Chip { busy_dies, channel, bit } = self.chips[chip as usize];
         let ready = busy_dies == 0 && !self.queues[chip as usize].is_empty();
@@ -49,12 +51,16 @@ impl FlashArray {
         self.channel_is_unsettled(channel);
     }
 
+    /// A channel may take something when the event is over, unless something is on it.
+    #[inline]
     pub(super) fn channel_is_unsettled(&mut self, channel: u32) {
-        if !std::mem::replace(&mut self.channels[channel as usize].unsettled, true) {
+        let state = &mut self.channels[channel as usize];
+        if state.current == NONE && !std::mem::replace(&mut state.unsettled, true) {
             self.unsettled.push(channel);
         }
     }
 
+    #[inline]
     pub(super) fn die_of_chip_is_free(&mut self, die: u32) {
         let chip = self.dies[die as usize].chip;
         self.chips[chip as usize].busy_dies -= 1;
@@ -63,7 +69,9 @@ impl FlashArray {
 
     /// Gives an idle channel its next transfer: data that waits in a die, or the commands of a chip that is ready.
     pub(super) fn use_channel(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) {
-        self.start_channel(channel, now_ns, events);
+        if self.channels[channel as usize].has_transfers() {
+            self.start_channel(channel, now_ns, events);
+        }
         loop {
             let state = &mut self.channels[channel as usize];
             if state.current != NONE || state.ready_chips == 0 {
@@ -113,7 +121,7 @@ impl FlashArray {
             if found { Wanted::Take } else { Wanted::Leave }
         };
         self.gathered.clear();
-        self.queues[queue].extract(&mut self.ops, wanted, &mut self.gathered);
+        self.queues[queue].extract_of(u8::MAX, &mut self.ops, wanted, &mut self.gathered);
         self.gathered.first().copied()
     }
 }

@@ -212,12 +212,14 @@ impl FlashArray {
     pub(crate) fn transfer_done(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) -> Option<Finished> {
         let op = std::mem::replace(&mut self.channels[channel as usize].current, NONE);
         let die = self.ops[op].at.die;
-        let finished = if self.dies[die as usize].phase == Phase::ToDie {
+        if self.dies[die as usize].phase == Phase::ToDie {
             self.start_array(die, now_ns, events);
-            None
-        } else {
-            self.data_is_out(die, op, now_ns, events)
-        };
+            if self.channels[channel as usize].is_wanted() {
+                self.channel_is_free(channel, now_ns, events);
+            }
+            return None;
+        }
+        let finished = self.data_is_out(die, op, now_ns, events);
         self.channel_is_free(channel, now_ns, events);
         finished
     }
@@ -228,16 +230,18 @@ impl FlashArray {
     }
 
     /// Lets dies and chips take their next commands, now that all commands of the present event are issued.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn settle(&mut self, now_ns: u64, events: &mut EventQueue) {
         if !self.unsettled.is_empty() {
             self.settle_all(now_ns, events);
         }
     }
 
+    #[inline(never)]
     fn settle_all(&mut self, now_ns: u64, events: &mut EventQueue) {
-        for n in 0..self.unsettled.len() {
-            let index = self.unsettled[n];
+        let mut nth = 0;
+        while let Some(&index) = self.unsettled.get(nth) {
+            nth += 1;
             if self.rules.chips_take_commands {
                 self.channels[index as usize].unsettled = false;
                 self.use_channel(index, now_ns, events);

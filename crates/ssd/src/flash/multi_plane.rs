@@ -15,8 +15,11 @@ impl FlashArray {
         if self.queues[queue].is_empty() {
             return;
         }
+        let mut taken = self.ops[first].at.plane_mask();
+        if taken == self.rules.all_planes {
+            return;
+        }
         let head = self.ops[first];
-        let mut taken = head.at.plane_mask();
         // Planes whose next command is not this one's match.
         let mut closed = 0_u32;
         let (all, in_order) = (self.rules.all_planes, self.rules.programs_in_order);
@@ -38,7 +41,9 @@ impl FlashArray {
             Wanted::Leave
         };
         self.gathered.clear();
-        self.queues[queue].extract(&mut self.ops, wanted, &mut self.gathered);
+        // Only where the order of programs counts does a command of another kind matter.
+        let ranks = if in_order { u8::MAX } else { self.ranks.of_kind(head.kind) };
+        self.queues[queue].extract_of(ranks, &mut self.ops, wanted, &mut self.gathered);
         let mut last = first;
         for &op in &self.gathered {
             self.ops[last].beside = op;

@@ -17,7 +17,7 @@
 //! before the host's, which may wait for them. Where an erase may overtake a host read of the same block, as in
 //! `priority-out-of-order`, the read has the bytes from before: they are also where garbage collection moved them.
 
-use super::command::{FlashOp, OpClass};
+use super::command::{FlashOp, FlashOpKind, OpClass};
 use crate::config::Scheduling;
 use crate::list::{Fifo, Slab};
 
@@ -33,6 +33,8 @@ pub(super) struct Ranks {
     on_die: [u8; CLASSES],
     /// Of data that leaves a die over a channel.
     on_channel: [u8; CLASSES],
+    /// The ranks on a die, one bit each, of the classes of each kind of command, and of commands that let others go first.
+    of_kind: [u8; 3],
 }
 
 /// Mapping before host before garbage collection: MQSim's order of data that leaves the dies.
@@ -47,7 +49,16 @@ impl Ranks {
             Scheduling::PriorityOutOfOrder => ([4, 0, 1, 6, 5, 2, 3], MAPPING_FIRST),
             Scheduling::PreemptibleGc => ([1, 0, 4, 2, 3, 5, 6], MAPPING_FIRST),
         };
-        Self { on_die, on_channel }
+        let ranks_of = |classes: &[OpClass]| {
+            classes.iter().fold(1 << YIELDING, |ranks, &class| ranks | 1 << on_die[class as usize])
+        };
+        use OpClass::{Erase, GcProgram, GcRead, HostProgram, HostRead, MappingProgram, MappingRead};
+        let of_kind = [
+            ranks_of(&[HostRead, MappingRead, GcRead]),
+            ranks_of(&[HostProgram, MappingProgram, GcProgram]),
+            ranks_of(&[Erase]),
+        ];
+        Self { on_die, on_channel, of_kind }
     }
 
     #[inline]
@@ -58,6 +69,12 @@ impl Ranks {
     #[inline]
     pub(super) fn on_channel(&self, class: OpClass) -> usize {
         self.on_channel[class as usize] as usize
+    }
+
+    /// The ranks, one bit each, that may hold commands of a kind.
+    #[inline]
+    pub(super) fn of_kind(&self, kind: FlashOpKind) -> u8 {
+        self.of_kind[kind as usize]
     }
 
     /// The ranks, one bit each, that hold reads and nothing else.
@@ -119,14 +136,16 @@ impl Ranked {
         }
     }
 
-    /// Takes commands out of their ranks, in the order in which they would go, for as long as `wanted` wants more.
-    pub(super) fn extract(
+    /// Takes commands out of some ranks, one bit each, in the order in which they would go, for as long as `wanted` wants
+    /// more.
+    pub(super) fn extract_of(
         &mut self,
+        ranks: u8,
         ops: &mut Slab<FlashOp>,
         mut wanted: impl FnMut(&FlashOp) -> Wanted,
         into: &mut Vec<u32>,
     ) {
-        let mut left = self.waiting;
+        let mut left = self.waiting & ranks;
         while left != 0 {
             let rank = left.trailing_zeros() as usize;
             left &= left - 1;
@@ -165,7 +184,7 @@ pub(super) enum Wanted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flash::{FlashAddress, FlashOpKind, Owner};
+    use crate::flash::{FlashAddress, Owner};
 
     fn order(policy: Scheduling, arriving: &[OpClass]) -> Vec<OpClass> {
         let (ranks, mut ops, mut queue) = (Ranks::new(policy), Slab::default(), Ranked::default());
@@ -195,6 +214,14 @@ mod tests {
             order(Scheduling::PreemptibleGc, &arriving),
             [MappingRead, HostRead, HostProgram, MappingProgram, GcRead, GcProgram, Erase]
         );
+    }
+
+    #[test]
+    fn a_rank_is_known_to_hold_the_kinds_of_its_classes() {
+        let ranks = Ranks::new(Scheduling::PriorityOutOfOrder);
+        let of = [FlashOpKind::Read, FlashOpKind::Program, FlashOpKind::Erase].map(|kind| ranks.of_kind(kind));
+        assert_eq!(of, [0b1001_0011, 0b1110_0100, 0b1000_1000]);
+        assert_eq!(Ranks::new(Scheduling::Fcfs).of_kind(FlashOpKind::Erase), 0b1000_0001);
     }
 
     #[test]

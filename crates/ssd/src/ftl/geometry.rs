@@ -17,7 +17,7 @@ use crate::config::DeviceConfig;
 use crate::flash::FlashAddress;
 
 /// The counts that turn a slot number into a place in the flash.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Geometry {
     /// Parallel units.
     pub(crate) units: u32,
@@ -40,6 +40,15 @@ pub(crate) struct Geometry {
     /// Bytes that one die programs for a superpage.
     pub(crate) program_bytes_per_die: u32,
     by: Divisors,
+    /// The dies of every unit, unit by unit.
+    dies_of_units: Box<[DieOfUnit]>,
+}
+
+/// One die of a unit: its number, and the first of its planes that belong to the unit.
+#[derive(Clone, Copy, Debug)]
+struct DieOfUnit {
+    die: u32,
+    plane: u8,
 }
 
 /// What slot numbers are divided by, on the path of every command.
@@ -51,8 +60,6 @@ struct Divisors {
     rows: Divisor,
     superblocks: Divisor,
     dies_per_unit: Divisor,
-    units_per_group: Divisor,
-    channels_per_unit: Divisor,
     /// Units that share the same dies, on other planes.
     plane_groups: Divisor,
 }
@@ -84,11 +91,11 @@ impl Geometry {
                 rows: Divisor::new(flash.pages_per_block),
                 superblocks: Divisor::new(flash.blocks_per_plane),
                 dies_per_unit: Divisor::new(dies_per_unit),
-                units_per_group: Divisor::new(units_per_group),
-                channels_per_unit: Divisor::new(channels_per_unit),
                 plane_groups: Divisor::new(plane_groups),
             },
+            dies_of_units: Box::default(),
         }
+        .with_dies()
     }
 
     /// The geometry of a drive that has none: one unit of one slot.
@@ -111,24 +118,19 @@ impl Geometry {
                 rows: one,
                 superblocks: one,
                 dies_per_unit: one,
-                units_per_group: one,
-                channels_per_unit: one,
                 plane_groups: one,
             },
+            dies_of_units: Box::default(),
         }
+        .with_dies()
     }
 
     /// Units of one plane and blocks of pages that hold one slot each.
     #[cfg(test)]
     pub(crate) fn pages(units: u32, superblocks: u32, rows: u32) -> Self {
         let trivial = Self::trivial();
-        let by = Divisors {
-            rows: Divisor::new(rows),
-            superblocks: Divisor::new(superblocks),
-            units_per_group: Divisor::new(units),
-            ..trivial.by
-        };
-        Self { units, units_per_group: units, superblocks, rows, by, ..trivial }
+        let by = Divisors { rows: Divisor::new(rows), superblocks: Divisor::new(superblocks), ..trivial.by };
+        Self { units, units_per_group: units, superblocks, rows, by, ..trivial }.with_dies()
     }
 
     /// Dies of the drive.
@@ -175,6 +177,7 @@ impl Geometry {
     }
 
     /// Where a slot is.
+    #[inline]
     pub(crate) fn address_of(&self, slot: u32) -> FlashAddress {
         let (block, row) = self.block_and_row(slot);
         self.address(block, row, self.die_index(slot))
@@ -183,28 +186,45 @@ impl Geometry {
     /// Which of its unit's dies a slot is on.
     #[inline]
     pub(crate) fn die_index(&self, slot: u32) -> u32 {
+        if self.dies_per_unit == 1 {
+            return 0;
+        }
         let in_superpage = self.by.slots.divide(slot).1;
         self.by.dies_per_unit.divide(self.by.slots_per_page.quotient(in_superpage)).1
     }
 
-    /// A unit's `n`th die: channel by channel, then way by way.
-    pub(crate) fn die_in_unit(&self, unit: u32, n: u32) -> u32 {
-        let (group, unit_in_group) = self.by.units_per_group.divide(unit);
-        let (way, channel_in_group) = self.by.channels_per_unit.divide(n);
-        let channel = group * self.channels_per_unit + channel_in_group;
-        let ways_per_unit = self.by.channels_per_unit.quotient(self.dies_per_unit);
-        channel * self.ways + self.by.plane_groups.quotient(unit_in_group) * ways_per_unit + way
+    /// Notes where the dies of every unit are, so that a command's address needs no division.
+    fn with_dies(mut self) -> Self {
+        let all = (0..self.units).flat_map(|unit| (0..self.dies_per_unit).map(move |n| (unit, n)));
+        self.dies_of_units = all.map(|(unit, n)| self.find_die(unit, n)).collect();
+        self
     }
 
-    /// The first of a unit's planes.
-    pub(crate) fn first_plane(&self, unit: u32) -> u32 {
-        self.by.plane_groups.divide(unit).1 * self.planes_per_unit
+    fn find_die(&self, unit: u32, n: u32) -> DieOfUnit {
+        let (group, unit_in_group) = (unit / self.units_per_group, unit % self.units_per_group);
+        let (way, channel_in_group) = (n / self.channels_per_unit, n % self.channels_per_unit);
+        let channel = group * self.channels_per_unit + channel_in_group;
+        let ways_per_unit = self.dies_per_unit / self.channels_per_unit;
+        let plane_group = self.by.plane_groups.quotient(unit_in_group);
+        let plane = self.by.plane_groups.divide(unit).1 * self.planes_per_unit;
+        DieOfUnit { die: channel * self.ways + plane_group * ways_per_unit + way, plane: plane as u8 }
+    }
+
+    #[inline]
+    fn die_of_unit(&self, unit: u32, n: u32) -> DieOfUnit {
+        self.dies_of_units[(unit * self.dies_per_unit + n) as usize]
+    }
+
+    /// A unit's `n`th die: channel by channel, then way by way.
+    #[inline]
+    pub(crate) fn die_in_unit(&self, unit: u32, n: u32) -> u32 {
+        self.die_of_unit(unit, n).die
     }
 
     /// The planes that a command to a unit's `n`th die names, in a row of a superblock (counted over the drive).
+    #[inline]
     pub(crate) fn address(&self, block: u32, row: u32, n: u32) -> FlashAddress {
-        let unit = self.unit_of(block);
-        let (plane, planes) = (self.first_plane(unit) as u8, self.planes_per_unit as u8);
-        FlashAddress { die: self.die_in_unit(unit, n), plane, planes, row: row as u16, block }
+        let DieOfUnit { die, plane } = self.die_of_unit(self.unit_of(block), n);
+        FlashAddress { die, plane, planes: self.planes_per_unit as u8, row: row as u16, block }
     }
 }

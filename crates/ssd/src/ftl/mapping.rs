@@ -10,20 +10,23 @@
 //!                          = 0                       invalid, or clean behind the write pointer
 //! ```
 
-use crate::memory::prefetch;
-use crate::sparse::SparseTable;
+use crate::memory::{Numbers, Touched};
+use crate::sparse::{SMALL, SparseTable};
 
 /// The page map and its inverse.
 pub(crate) struct Mapping {
     slot_of: SparseTable,
-    page_in: Vec<u32>,
+    page_in: Numbers,
     /// Logical pages that have a slot.
     mapped: u32,
 }
 
 impl Mapping {
     pub(crate) fn new(logical_pages: u64, slots: u64) -> Self {
-        Self { slot_of: SparseTable::new(logical_pages as usize), page_in: vec![0; slots as usize], mapped: 0 }
+        // The open superblocks of a large drive lie far apart.
+        let touched = if slots as usize > SMALL { Touched::Sparsely } else { Touched::Densely };
+        let page_in = Numbers::new(slots as usize, touched);
+        Self { slot_of: SparseTable::new(logical_pages as usize), page_in, mapped: 0 }
     }
 
     /// The slot that holds a logical page.
@@ -33,7 +36,13 @@ impl Mapping {
 
     /// The logical page that a slot validly holds.
     pub(crate) fn page_in(&self, slot: u32) -> Option<u32> {
-        self.page_in[slot as usize].checked_sub(1)
+        self.page_in.get(slot as usize).checked_sub(1)
+    }
+
+    /// Says that the place of a logical page's entry will be asked for soon.
+    #[inline]
+    pub(crate) fn prefetch_place(&self, logical_page: u32) {
+        self.slot_of.prefetch_place(logical_page);
     }
 
     /// Says that a logical page's entry will be needed soon.
@@ -45,16 +54,16 @@ impl Mapping {
     /// Says that what a slot holds will be needed soon.
     #[inline]
     pub(crate) fn prefetch_slot(&self, slot: u32) {
-        prefetch(&self.page_in, slot as usize);
+        self.page_in.prefetch(slot as usize);
     }
 
     /// Maps a logical page to a clean slot; gives the slot that became invalid.
     pub(crate) fn map(&mut self, logical_page: u32, slot: u32) -> Option<u32> {
-        debug_assert_eq!(self.page_in[slot as usize], 0, "slot {slot} is not clean");
-        self.page_in[slot as usize] = logical_page + 1;
+        debug_assert_eq!(self.page_in.get(slot as usize), 0, "slot {slot} is not clean");
+        self.page_in.set(slot as usize, logical_page + 1);
         let old = self.slot_of.replace(logical_page, slot + 1).checked_sub(1);
         match old {
-            Some(old) => self.page_in[old as usize] = 0,
+            Some(old) => self.page_in.set(old as usize, 0),
             None => self.mapped += 1,
         }
         old
@@ -65,9 +74,7 @@ impl Mapping {
         let slot = first_slot as usize;
         self.mapped += count;
         self.slot_of.set_run(first_page, count, |page| first_slot + 1 + (page - first_page));
-        for (n, entry) in self.page_in[slot..slot + count as usize].iter_mut().enumerate() {
-            *entry = first_page + n as u32 + 1;
-        }
+        self.page_in.set_run(slot..slot + count as usize, |place| first_page + (place - slot) as u32 + 1);
     }
 
     /// Logical pages that have a slot.
@@ -78,7 +85,7 @@ impl Mapping {
     /// Forgets a logical page; gives the slot that became invalid.
     pub(crate) fn unmap(&mut self, logical_page: u32) -> Option<u32> {
         let slot = self.slot_of.replace(logical_page, 0).checked_sub(1)?;
-        self.page_in[slot as usize] = 0;
+        self.page_in.set(slot as usize, 0);
         self.mapped -= 1;
         Some(slot)
     }
@@ -86,7 +93,7 @@ impl Mapping {
     /// Checks that each map is the other's inverse.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mapped = self.slot_of.iter().count();
-        let valid = self.page_in.iter().filter(|&&page| page != 0).count();
+        let valid = self.page_in.iter_from(0).filter(|&page| page != 0).count();
         if mapped != self.mapped as usize {
             return Err(format!("{mapped} logical pages are mapped, but {} are counted", self.mapped));
         }
@@ -94,7 +101,7 @@ impl Mapping {
             return Err(format!("{mapped} logical pages are mapped, but {valid} slots are valid"));
         }
         for (page, entry) in self.slot_of.iter() {
-            let back = self.page_in[entry as usize - 1];
+            let back = self.page_in.get(entry as usize - 1);
             if back != page + 1 {
                 return Err(format!("logical page {page} maps to slot {}, which holds entry {back}", entry - 1));
             }

@@ -122,6 +122,18 @@ impl MappingCache {
         }
     }
 
+    /// Says that the place of what is known of a logical page will be asked for soon.
+    #[inline]
+    pub(crate) fn expect_place(&self, logical_page: u32) {
+        self.entry_of.prefetch_place(logical_page);
+    }
+
+    /// Says that what is known of a logical page will be needed soon.
+    #[inline]
+    pub(crate) fn expect_page(&self, logical_page: u32) {
+        self.entry_of.prefetch(logical_page);
+    }
+
     fn partition(&mut self, entry: u32) -> &mut Partition {
         let logical_page = self.entries[entry as usize].logical_page;
         &mut self.partitions[(logical_page / self.pages_of_partition) as usize]

@@ -174,7 +174,6 @@ impl Ftl {
 
     fn with(geometry: Geometry, logical_pages: u64, config: &DeviceConfig, seed: u64) -> Self {
         let mut ftl = Self {
-            geometry,
             mapping: Mapping::new(logical_pages, geometry.total_slots()),
             superblocks: Superblocks::new(&geometry),
             policy: AnyPolicy::new(config, &geometry),
@@ -188,6 +187,7 @@ impl Ftl {
             host_superpages: Vec::new(),
             placement: AnyPlacement::new(config, &geometry),
             opened: Vec::new(),
+            geometry,
         };
         ftl.provide_superblocks(config);
         ftl
@@ -205,6 +205,12 @@ impl Ftl {
         let Some(slot) = self.mapping.slot_of(logical_page) else { return Location::Nowhere };
         let (block, row) = self.geometry.block_and_row(slot);
         if row < self.superblocks[block].programmed_rows { Location::Flash(slot) } else { Location::Buffer(slot) }
+    }
+
+    /// Says that the place of a logical page's entry will be asked for soon.
+    #[inline]
+    pub(crate) fn expect_place(&self, logical_page: u32) {
+        self.mapping.prefetch_place(logical_page);
     }
 
     /// Says that the entry of a logical page will be needed soon.

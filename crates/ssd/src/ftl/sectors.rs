@@ -32,6 +32,22 @@ impl Sectors {
         Self { granule_shift: (page / 16).max(512).trailing_zeros(), page_bytes: page as u32, held }
     }
 
+    /// Says that the place of what is known of a page will be asked for soon.
+    #[inline]
+    pub(crate) fn expect_place(&self, logical_page: u32) {
+        if let Some(held) = &self.held {
+            held.prefetch_place(logical_page / 2);
+        }
+    }
+
+    /// Says that what is known of a page will be needed soon.
+    #[inline]
+    pub(crate) fn expect_page(&self, logical_page: u32) {
+        if let Some(held) = &self.held {
+            held.prefetch(logical_page / 2);
+        }
+    }
+
     /// Whether parts of pages are remembered.
     pub(crate) fn are_known(&self) -> bool {
         self.held.is_some()

@@ -24,6 +24,9 @@ use crate::SimulatedSsd;
 const PROGRESS_EVERY: u64 = 1 << 14;
 /// Bits of a tag that hold the flow; a workload has at most 1,024.
 const FLOW_BITS: u32 = 16;
+/// How many requests of a flow the drive is told of before they come; one for each step from a logical page to its
+/// block, and one more.
+const AHEAD: usize = 4;
 
 /// One flow on its way.
 struct RunningFlow {
@@ -39,8 +42,10 @@ struct RunningFlow {
     stop_ns: u64,
     /// The request that arrives next, where the source decides about the time.
     arriving: Option<FlowRequest>,
-    /// The request that a closed flow issues next; known early, so that the drive can be told ([`SimulatedSsd::expect`]).
-    upcoming: Option<FlowRequest>,
+    /// The requests that come next, in turn from the place `turn` on; known early, so that the drive can be told
+    /// ([`SimulatedSsd::expect`]).
+    upcoming: [Option<FlowRequest>; AHEAD],
+    turn: usize,
     started: bool,
     record: FlowRecord,
 }
@@ -140,7 +145,7 @@ impl<'a> Driver<'a> {
     /// Notes a timed flow's next arrival.
     fn next_arrival(&mut self, index: usize) -> Result<(), SimulationError> {
         let flow = &mut self.flows[index];
-        flow.arriving = flow.source.next();
+        flow.arriving = flow.next(self.drive);
         match flow.arriving {
             Some(request) => {
                 self.agenda.note(flow.start_ns.saturating_add(request.at.0), index as u32);
@@ -157,14 +162,8 @@ impl<'a> Driver<'a> {
         if self.drive.now().0 >= flow.stop_ns {
             return Ok(());
         }
-        match flow.upcoming.take().or_else(|| flow.source.next()) {
-            Some(request) => {
-                flow.upcoming = flow.source.next();
-                if let Some(upcoming) = &flow.upcoming {
-                    self.drive.expect(upcoming.operation, upcoming.offset);
-                }
-                self.submit(index, request)
-            }
+        match flow.next(self.drive) {
+            Some(request) => self.submit(index, request),
             None => flow.check_source(),
         }
     }
@@ -240,7 +239,8 @@ impl RunningFlow {
             start_ns: flow.start_ns,
             stop_ns: flow.duration_ns.unwrap_or(u64::MAX),
             arriving: None,
-            upcoming: None,
+            upcoming: [None; AHEAD],
+            turn: 0,
             started: false,
             record: FlowRecord::default(),
         }
@@ -251,6 +251,19 @@ impl RunningFlow {
         self.start_ns = self.start_ns.saturating_add(origin_ns);
         self.stop_ns = self.stop_ns.saturating_add(self.start_ns);
         self.record.start(self.start_ns);
+        self.upcoming = std::array::from_fn(|_| self.source.next());
+    }
+
+    /// The next request; the drive is told of the one that takes its place among those to come.
+    #[inline]
+    fn next(&mut self, drive: &mut SimulatedSsd) -> Option<FlowRequest> {
+        let told = self.source.next();
+        if let Some(FlowRequest { operation, offset, .. }) = told {
+            drive.expect(operation, offset);
+        }
+        let next = std::mem::replace(&mut self.upcoming[self.turn % AHEAD], told);
+        self.turn += 1;
+        next
     }
 
     /// A source that has ended may have ended in the middle of its trace.

@@ -104,7 +104,10 @@ fn responses(record: &ResponseRecord, elapsed_ns: u64) -> Responses {
     let requests = record.count();
     let per_s = |count: u64| if elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / elapsed_ns as f64 };
     let any = requests > 0;
-    let point = |percent| DistributionPoint { percent, response_ns: record.percentile(percent) };
+    let points = || {
+        let times = DISTRIBUTION.into_iter().zip(record.percentiles(DISTRIBUTION));
+        times.map(|(percent, response_ns)| DistributionPoint { percent, response_ns }).collect()
+    };
     Responses {
         requests,
         iops: per_s(requests),
@@ -114,20 +117,14 @@ fn responses(record: &ResponseRecord, elapsed_ns: u64) -> Responses {
         min_response_ns: any.then_some(record.min_ns),
         max_response_ns: any.then_some(record.max_ns),
         percentiles_ns: any.then(|| percentiles(record)),
-        distribution: if any { DISTRIBUTION.map(point).to_vec() } else { Vec::new() },
+        distribution: if any { points() } else { Vec::new() },
     }
 }
 
 fn percentiles(record: &ResponseRecord) -> Percentiles {
-    Percentiles {
-        p50: record.percentile(50.0),
-        p90: record.percentile(90.0),
-        p95: record.percentile(95.0),
-        p99: record.percentile(99.0),
-        p99_9: record.percentile(99.9),
-        p99_99: record.percentile(99.99),
-        p99_999: record.percentile(99.999),
-    }
+    let [p50, p90, p95, p99, p99_9, p99_99, p99_999] =
+        record.percentiles([50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999]);
+    Percentiles { p50, p90, p95, p99, p99_9, p99_99, p99_999 }
 }
 
 fn write_causes(counters: &DeviceCounters, flash: &FlashCounters) -> Option<WriteCauses> {

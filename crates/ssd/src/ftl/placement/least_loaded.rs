@@ -16,7 +16,7 @@ pub(crate) struct LeastLoaded {
 
 impl LeastLoaded {
     pub(crate) fn new(geometry: &Geometry) -> Self {
-        Self { geometry: *geometry, last: geometry.units - 1, filled: 0 }
+        Self { geometry: geometry.clone(), last: geometry.units - 1, filled: 0 }
     }
 
     /// The unit `turns` behind the last choice, channel by channel.
