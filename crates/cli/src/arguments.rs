@@ -193,6 +193,9 @@ pub struct LearnArguments {
     /// Keep every sample as CSV, one file a probe, in this directory
     #[arg(long, value_name = "DIR")]
     pub raw: Option<PathBuf>,
+    /// Learn nothing; write the probes as job files into DIR, so that fio can check them
+    #[arg(long, num_args = 2, value_names = ["FORMAT", "DIR"])]
+    pub export: Option<Vec<String>>,
     /// Hold what was learned against what a simulated drive is built of
     #[arg(long)]
     pub score: bool,

@@ -21,6 +21,8 @@ pub enum Kind {
     Csv(&'static str),
     /// A table as Parquet.
     Parquet,
+    /// Jobs for fio.
+    Jobs,
 }
 
 /// A file to be written at the end of long work; known from the start to be writable.
@@ -92,6 +94,7 @@ impl Kind {
             Self::Page => ("Written by flashwise", "page"),
             Self::Csv(first) => (first, "table"),
             Self::Parquet => ("flashwise", "table"),
+            Self::Jobs => ("# flashwise: ", "job file"),
         };
         let bytes = fs::read(path).map_err(|e| Failure::file(path, &e))?;
         let has_mark = match self {

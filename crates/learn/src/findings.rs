@@ -16,6 +16,10 @@ pub(crate) struct Findings {
     pub(crate) curves: Curves,
     /// How much the place of a read matters, as a share of its latency, where it does.
     pub(crate) location_effect: Option<f64>,
+    /// Saturated 4 KiB writes a second of the fresh drive.
+    pub(crate) saturated_writes_per_s: Option<f64>,
+    /// Conflicting reads: where they part from others, and their share among random pairs.
+    pub(crate) conflicts: Option<(f64, f64)>,
     /// Figures that say that something is there, with the probability that it is chance.
     chances: Vec<(&'static str, f64)>,
 }
@@ -107,7 +111,13 @@ pub(crate) fn measured(value: f64, again: Vec<f64>, tolerance: f64) -> Figure<f6
     let (low, high) = interval95(again);
     let (low, high) = (low.min(value), high.max(value));
     let figure = narrow_enough(value, low, high, tolerance);
-    Figure { low: Some(low - OTHER_WAYS * value), high: Some(high + OTHER_WAYS * value), ..figure }
+    let (low, high) = widened(value, low, high);
+    Figure { low: Some(low), high: Some(high), ..figure }
+}
+
+/// An interval with that on either side.
+pub(crate) fn widened(value: f64, low: f64, high: f64) -> (f64, f64) {
+    (low - OTHER_WAYS * value.abs(), high + OTHER_WAYS * value.abs())
 }
 
 fn narrow_enough(value: f64, low: f64, high: f64, tolerance: f64) -> Figure<f64> {

@@ -40,6 +40,7 @@
 //! power cut, durable writes show neither write unit nor stripe.
 
 mod findings;
+pub mod fio;
 mod prober;
 mod probes;
 pub mod score;

@@ -152,7 +152,8 @@ parameters! {
     internal_volume_bits: u64, AddressBits, "volume bits";
     /// What is erased at once.
     superblock_bytes: u64, Bytes, "superblock";
-    /// Flash ÷ addressable bytes − 1.
+    /// Bytes that can be overwritten at random after a fill until garbage is first collected ÷ addressable bytes: the flash
+    /// beyond these, without what the collection keeps free.
     over_provisioning: f64, Ratio, "over-provisioning";
     /// Bytes overwritten at random after a sequential fill until garbage is first collected.
     collection_onset_bytes: u64, Bytes, "onset of collection";

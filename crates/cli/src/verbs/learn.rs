@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use flashwise_learn::fio::job_files;
 use flashwise_learn::score::{Score, score};
 use flashwise_learn::{Effort, LearnOptions, Learned, RawSample, Scope, learn_step_by_step};
 use flashwise_profile::{DeviceProfile, Parameters};
@@ -33,6 +34,9 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
     if let Some(objection) = plan.objection() {
         return Err(Failure::refused(objection));
     }
+    if let Some(words) = &options.export {
+        return export(words, &target, options.seed, output);
+    }
     let files = Files::prepare(options)?;
     let truth = options.score.then(|| truth_of(&target)).transpose()?;
     if let Some(warning) = plan.warning() {
@@ -54,6 +58,38 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
         None => output.print(&profile, |style| render_profile(&profile, style))?,
     }
     Ok(if profile.is_conclusive() { ExitCode::SUCCESS } else { ExitCode::from(INCONCLUSIVE) })
+}
+
+/// Job files that were written.
+#[derive(Serialize)]
+struct Exported {
+    schema: &'static str,
+    schema_version: u32,
+    files: Vec<String>,
+}
+
+/// Writes the probes as job files for another program.
+fn export(words: &[String], target: &Target, seed: u64, output: &Output) -> Result<ExitCode, Failure> {
+    let [format, directory] = words else { return Err(Failure::usage("--export takes a format and a directory")) };
+    if format != "fio" {
+        return Err(Failure::usage(format!("--export {format}: the one format is fio")));
+    }
+    let filename = match target {
+        Target::Simulated { .. } => "/path/to/a/new/file".to_owned(),
+        Target::Directory(path) => path.join("flashwise-fio").display().to_string(),
+        Target::Raw(_) => target.to_string(),
+    };
+    let directory = Path::new(directory);
+    std::fs::create_dir_all(directory).map_err(|e| Failure::file(directory, &e))?;
+    let mut files = Vec::new();
+    for file in job_files(&filename, LEARN_REGION, seed) {
+        let path = directory.join(file.name);
+        Wanted::prepare(&path, Kind::Jobs)?.write(file.text)?;
+        files.push(path.display().to_string());
+    }
+    let exported = Exported { schema: "flashwise.export", schema_version: 1, files };
+    output.print(&exported, |_| exported.files.iter().map(|file| format!("{file}\n")).collect())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A profile and its score, as one document.

@@ -21,13 +21,13 @@
 //! Source: the protocol (fill, overwrite several times, WA from physical bytes) is SSD-iq's, PVLDB 18(11), 2025; the
 //! steady state SNIA's; PELT Killick et al. 2012.
 
-use flashwise_block::{ByteSize, FlashCounters, Operation, Progress, Request};
+use flashwise_block::{ByteSize, FlashCounters, Nanos, Operation, Progress, Request};
 use flashwise_profile::{Figure, ProbeCurve, ProbePoint, Verdict};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
 use crate::LearnError;
-use crate::findings::{Because, Findings, measured, median_interval, whole};
+use crate::findings::{Because, Findings, measured, median_interval, whole, widened};
 use crate::prober::{Prober, SECTION, anywhere};
 use crate::stats::steady::{Settled, level, settled};
 use crate::stats::{median, pelt, rank};
@@ -38,8 +38,8 @@ use super::throughput::{TOLERANCE, settling};
 const BLOCK: ByteSize = ByteSize::kib(4);
 /// Requests in flight of the overwrites.
 const DEPTH: u32 = 64;
-/// Large writes in flight of the passes in order.
-const PASS_DEPTH: usize = 8;
+/// Large writes in flight in passes in order.
+const PASS_DEPTH: usize = 32;
 /// Windows of the fill, and of one overwrite of the whole drive until the onset.
 const FILL_WINDOWS: u64 = 200;
 const ONSET_WINDOWS: u64 = 400;
@@ -47,7 +47,7 @@ const ONSET_WINDOWS: u64 = 400;
 const STEADY_WINDOWS: u64 = 8;
 /// Rounds before which the drive is not asked whether it is steady: what was written last must have replaced what was
 /// there before.
-const ROUNDS_MIN: usize = 14;
+const ROUNDS_MIN: usize = 22;
 /// Steady where the mean is known to within this share.
 const KNOWN_SHARE: f64 = 0.04;
 /// Overwrites after which a drive that is not steady is given up: so many, on large drives fewer.
@@ -201,7 +201,7 @@ fn slc_cache(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window], c
         .into_iter()
         .filter(|&cut| median(rates[cut..].to_vec()) < median(rates[..cut].to_vec()))
         .collect();
-    let recipe = "the trimmed drive is filled in order with large writes, 8 in flight";
+    let recipe = "the trimmed drive is filled in order with large writes, 32 in flight";
     let p = &mut findings.parameters;
     let reason = match falls.first() {
         Some(&cut) => {
@@ -215,13 +215,7 @@ fn slc_cache(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window], c
             "speed stays to the end".to_owned()
         }
     };
-    let tail = &rates[falls.last().copied().unwrap_or(0).max(rates.len() / 2)..];
-    let (low, high) = median_interval(tail);
-    let value = median(tail.to_vec());
-    p.sustained_write_bytes_per_s = whole(measured(value, vec![low, high], TOLERANCE));
     findings.because("slc_cache_bytes", Because { recipe, reason, curve: Some(curve) });
-    let reason = "median speed of the last part".to_owned();
-    findings.because("sustained_write_bytes_per_s", Because { recipe, reason, curve: Some(curve) });
 }
 
 /// Writes the whole drive once in order; `watch` is called after every completion.
@@ -280,11 +274,6 @@ impl Overwritten {
     /// Level of the response over the later half.
     fn level(&self) -> Settled {
         level(&self.responses())
-    }
-
-    /// Writes a second over the later half.
-    fn rate(&self) -> f64 {
-        join(&self.rounds[self.rounds.len() / 2..]).rate
     }
 
     fn verdict(&self) -> Verdict {
@@ -350,13 +339,14 @@ fn onset(findings: &mut Findings, capacity: ByteSize, overwritten: &Overwritten)
         points: points.collect(),
         fit: Vec::new(),
     });
-    let rise = first_rise(&series);
+    let rise = first_rise(&series, if told { 1.0 } else { 0.0 });
     let p = &mut findings.parameters;
-    let steady_rate = overwritten.rate();
     let reason = match rise {
         Some(cut) => {
             let sum = |n: usize| windows[..n].iter().map(|window| window.bytes).sum::<u64>();
-            let (value, low, high) = (sum(cut), sum(cut - 1), sum(cut + 1));
+            let value = sum(cut);
+            let (low, high) = widened(value as f64, sum(cut - 1) as f64, sum(cut + 1) as f64);
+            let (low, high) = (low as u64, high as u64);
             let share = |bytes: u64| bytes as f64 / capacity.bytes() as f64;
             let narrow = high - low <= value / 5;
             p.collection_onset_bytes =
@@ -367,9 +357,6 @@ fn onset(findings: &mut Findings, capacity: ByteSize, overwritten: &Overwritten)
                 high: Some(share(high)),
                 verdict: p.collection_onset_bytes.verdict,
             };
-            let before: Vec<f64> = windows[..cut].iter().map(|window| window.rate / steady_rate).collect();
-            let (low, high) = median_interval(&before);
-            p.collection_cost = measured(median(before), vec![low, high], TOLERANCE);
             format!("the first lasting change comes after {}", ByteSize(value))
         }
         None if told && overwritten.is_steady && overwritten.level().mean < NOTHING_MOVED => {
@@ -393,22 +380,28 @@ const BEFORE: usize = 40;
 /// The first window from which on the response is lastingly higher than before: by ranks, and by a tenth.
 ///
 /// Collection may come in bursts with nothing in between, so the mean of what follows counts, beside the ranks.
-fn first_rise(series: &[f64]) -> Option<usize> {
+///
+/// `floor` is what the response cannot fall below in the long run: a flash byte for each host byte.
+fn first_rise(series: &[f64], floor: f64) -> Option<usize> {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let rises = |cut: usize| {
         let (before, after) = (&series[cut.saturating_sub(BEFORE)..cut], &series[cut..cut + LASTING]);
         let test = rank::compare(after, before);
-        mean(after) > 1.1 * median(before.to_vec()) && (test.p_greater < 0.01 && test.delta >= 0.5)
+        // What is still in the write buffer makes the first windows look better than they are.
+        let usual = median(before.to_vec());
+        mean(after) > 1.1 * usual.max(floor) && (test.p_greater < 0.01 && test.delta >= 0.5)
     };
-    let cut = (3..series.len().saturating_sub(LASTING)).find(|&cut| rises(cut))?;
-    // The lasting rise is seen as soon as most of what follows is higher; it begins where the first one is.
-    let usual = median(series[..cut].to_vec());
-    Some((cut..series.len()).find(|&i| series[i] > 1.05 * usual).unwrap_or(cut))
+    let cut = (4..series.len().saturating_sub(LASTING)).find(|&cut| rises(cut))?;
+    // It is seen coming as soon as most of what follows is higher; it begins where a quarter of it is reached.
+    let usual = median(series[..cut].to_vec()).max(floor);
+    let reached = usual + (mean(&series[cut..cut + LASTING]) - usual) / 4.0;
+    (cut.saturating_sub(LASTING)..cut + LASTING).find(|&i| series[i] > reached)
 }
 
 fn tell_amplification(findings: &mut Findings, key: &'static str, windows: &Overwritten, recipe: &str) {
     let told = windows.rounds.iter().all(|round| round.amplification.is_some());
     let Settled { mean, low, high } = windows.level();
+    let (low, high) = widened(mean, low, high);
     let (figure, reason) = match (told, windows.is_steady) {
         (false, _) => (Figure::unknown(), "the drive does not tell what it programs".to_owned()),
         (true, true) => (Figure::certain(mean, low, high), "steady: no trend in the later half".to_owned()),
@@ -434,10 +427,31 @@ fn asymmetries(
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
     let capacity = prober.capacity();
-    let four = saturated_asymmetry(prober, ByteSize::kib(4), progress)?;
-    let eight = saturated_asymmetry(prober, ByteSize::kib(8), progress)?;
+    if findings.parameters.collection_onset_bytes.verdict == Verdict::Absent {
+        let p = &mut findings.parameters;
+        (p.asymmetry_4k_collecting, p.asymmetry_8k_collecting) = (Figure::absent(), Figure::absent());
+        (p.latency_asymmetry_4k_collecting, p.latency_asymmetry_8k_collecting) = (Figure::absent(), Figure::absent());
+        for key in FIGURES.iter().filter(|key| key.ends_with("_collecting")) {
+            let reason = "nothing is ever collected".to_owned();
+            findings.because(key, Because { recipe: UNIFORM, reason, curve: None });
+        }
+        return Ok(());
+    }
+    prober.rest(AFTERMATH)?;
+    let (four, writes) = saturated_asymmetry(prober, ByteSize::kib(4), progress)?;
+    let (eight, _) = saturated_asymmetry(prober, ByteSize::kib(8), progress)?;
+    if let (Some(fresh), true) =
+        (findings.saturated_writes_per_s, findings.parameters.collection_onset_bytes.value.is_some())
+    {
+        let again = writes.iter().map(|rate| fresh / rate).collect();
+        findings.parameters.collection_cost = measured(fresh / mean_rate(&writes), again, 2.0 * TOLERANCE);
+        let reason = "saturated 4 KiB writes a second on the fresh drive ÷ in the steady state".to_owned();
+        findings.because("collection_cost", Because { recipe: UNIFORM, reason, curve: None });
+    }
     let settle = settling(findings.parameters.write_buffer_bytes.known());
+    prober.rest(AFTERMATH)?;
     let latency_four = latency::asymmetry(prober, capacity, ByteSize::kib(4), settle, progress)?;
+    prober.rest(AFTERMATH)?;
     let latency_eight = latency::asymmetry(prober, capacity, ByteSize::kib(8), settle, progress)?;
     let p = &mut findings.parameters;
     (p.asymmetry_4k_collecting, p.asymmetry_8k_collecting) = (four, eight);
@@ -449,6 +463,8 @@ fn asymmetries(
     Ok(())
 }
 
+/// Time in which a drive ends what it does in the background.
+const AFTERMATH: Nanos = Nanos(500_000_000);
 /// Depths at which a plateau is looked for.
 const SATURATING: [u32; 3] = [32, 128, 256];
 /// Batches of each.
@@ -458,18 +474,24 @@ fn saturated_asymmetry(
     prober: &mut Prober<'_>,
     length: ByteSize,
     progress: &mut dyn Progress,
-) -> Result<Figure<f64>, LearnError> {
+) -> Result<(Figure<f64>, Vec<f64>), LearnError> {
     let mut place = anywhere(prober.capacity(), length);
     let reads = saturated(prober, Operation::Read, length, 4096, &mut place, progress)?;
     // Long enough for many victims, so that one more or less does not matter.
     let writes_a_batch = (prober.capacity() / length / 24).clamp(4096, 131_072) as usize;
     let writes = saturated(prober, Operation::Write, length, writes_a_batch, &mut place, progress)?;
-    let value = median(reads.clone()) / median(writes.clone());
+    let value = mean_rate(&reads) / mean_rate(&writes);
     let again = reads.iter().flat_map(|read| writes.iter().map(move |write| read / write)).collect();
     // Ratios of single batches spread more than the ratio of their medians does.
     let spread = measured(value, again, 1.0);
     let shrink = |end: Option<f64>| end.map(|end| value + (end - value) / (BATCHES as f64).sqrt());
-    Ok(measured(value, [shrink(spread.low), shrink(spread.high)].into_iter().flatten().collect(), TOLERANCE))
+    let again = [shrink(spread.low), shrink(spread.high)].into_iter().flatten().collect();
+    Ok((measured(value, again, TOLERANCE), writes))
+}
+
+/// The rate of all batches together: collection comes in bursts, which a median would not see.
+fn mean_rate(rates: &[f64]) -> f64 {
+    rates.len() as f64 / rates.iter().map(|rate| 1.0 / rate).sum::<f64>()
 }
 
 /// Requests a second of the batches at the best depth.
@@ -528,7 +550,7 @@ fn trim(
     } else {
         // The ends of the two intervals in the worst case, narrowed because they do not both come true.
         let narrowed = |end: f64| gain + (end - gain) / std::f64::consts::SQRT_2;
-        let (low, high) = (narrowed(before.low / now.high), narrowed(before.high / now.low));
+        let (low, high) = widened(gain, narrowed(before.low / now.high), narrowed(before.high / now.low));
         let verdict = if uniform.is_steady { after.verdict() } else { Verdict::Inconclusive };
         Figure { value: Some(gain), low: Some(low), high: Some(high), verdict }
     };
@@ -550,17 +572,13 @@ struct Worn {
 /// Passes in order, and the slope of bytes programmed over erases in the last of them.
 fn superblock(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Progress) -> Result<(), LearnError> {
     let recipe = "the drive is written in order several times; bytes programmed at each erase that the drive counts";
-    if prober.counters().flash.is_none() {
-        let reason = "the drive does not count what it programs and erases".to_owned();
-        findings.because("superblock_bytes", Because { recipe, reason, curve: None });
-        return Ok(());
-    }
+    let counts = prober.counters().flash.is_some();
     let mut seen: Vec<Worn> = Vec::new();
     let mut steps = 0_u64;
     for pass in 0..3 {
         seen.clear();
         let mut last = None;
-        pass_in_order(prober, 16, "passes in order", progress, &mut |prober| {
+        let windows = pass_in_order(prober, 16, "passes in order", progress, &mut |prober| {
             let Some(flash) = prober.counters().flash else { return };
             let now = Worn { programmed: flash.bytes_programmed.bytes(), erases: flash.erases };
             if let Some(Worn { programmed, erases }) = last.replace(now) {
@@ -570,6 +588,12 @@ fn superblock(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut d
                 }
             }
         })?;
+        sustained(prober, findings, &windows);
+    }
+    if !counts {
+        let reason = "the drive does not count what it programs and erases".to_owned();
+        findings.because("superblock_bytes", Because { recipe, reason, curve: None });
+        return Ok(());
     }
     let (figure, reason) = match slope(&seen) {
         Some(slope) if steps > 0 => {
@@ -596,6 +620,17 @@ fn superblock(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut d
     findings.parameters.superblock_bytes = figure;
     findings.because("superblock_bytes", Because { recipe, reason, curve: None });
     Ok(())
+}
+
+/// Speed of the latest pass in order.
+fn sustained(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window]) {
+    let rates: Vec<f64> = windows.iter().map(|window| window.rate * prober.longest().bytes() as f64).collect();
+    let (low, high) = median_interval(&rates);
+    let whole_pass = join(windows).rate * prober.longest().bytes() as f64;
+    findings.parameters.sustained_write_bytes_per_s = whole(measured(whole_pass, vec![low, high], 2.0 * TOLERANCE));
+    let recipe = "the drive is written in order, large writes, 32 in flight, again and again; the last pass";
+    let reason = "speed of the whole pass".to_owned();
+    findings.because("sustained_write_bytes_per_s", Because { recipe, reason, curve: None });
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

@@ -41,6 +41,8 @@ const IDLE: Nanos = Nanos(20_000_000);
 const RESAMPLES: usize = 200;
 /// A flush costs something if it adds at least this share.
 const ADDS_SHARE: f64 = 0.03;
+/// Bytes written before, in multiples of what fills the buffer when many are in flight.
+const FILLING: u64 = 3;
 const BLOCK: ByteSize = ByteSize::kib(4);
 
 /// Measures α by latency at 4 and 8 KiB.
@@ -82,7 +84,8 @@ pub(crate) fn asymmetry(
         let offset = place(&mut prober.random);
         reads.push(prober.read(offset, length)?.0 as f64);
     }
-    let settle = (settle / length) as usize;
+    // One at a time a buffer fills slowly where the flash is nearly as fast.
+    let settle = (settle * FILLING / length) as usize;
     let mut writes = Vec::with_capacity(n);
     for i in 0..settle + n {
         if i.is_multiple_of(100) {

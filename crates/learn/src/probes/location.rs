@@ -14,10 +14,10 @@
 use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::{Figure, HotLocation, LocationCurve, MedianNs, ProbeCurve, ProbePoint, Verdict};
 
-use crate::LearnError;
 use crate::findings::{Because, Findings, settled};
 use crate::prober::Prober;
 use crate::stats::{Samples, best_period, figure, fold, median, period_test, standard_error};
+use crate::{Effort, LearnError};
 
 /// A family of reads: one length, starts at all multiples of `step` below `window`.
 #[derive(Clone, Copy)]
@@ -314,10 +314,15 @@ pub(crate) fn probe_page(
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
     prober.fill_region(progress)?;
-    let sweep = straddling(prober.logical_block());
-    let swept = measure(prober, sweep, "page boundaries", progress)?;
+    let mut sweep = straddling(prober.logical_block());
+    let mut swept = measure(prober, sweep, "page boundaries", progress)?;
     let step = sweep.step.bytes();
-    let effect = swept.effect(&mut prober.random);
+    let mut effect = swept.effect(&mut prober.random);
+    if effect.is_none() && !swept.would_show() && prober.effort == Effort::Thorough {
+        sweep.reads_a_start *= 4;
+        swept = measure(prober, sweep, "page boundaries, more reads", progress)?;
+        effect = swept.effect(&mut prober.random);
+    }
     let seen = effect.is_some();
     let would_be_seen = swept.would_show();
     let page = figure(&swept.points, &mut prober.random, would_be_seen, |points| {

@@ -145,8 +145,8 @@ impl Throughput {
         };
         let again = (0..RESAMPLES).filter_map(|_| self.fit(&self.resampled(random))).map(|knee| knee.depth());
         let figure = measured(knee.depth(), again.collect(), TOLERANCE);
+        let (low, high) = (figure.low.unwrap_or(0.0).floor().max(1.0), figure.high.unwrap_or(0.0).ceil());
         // A knee of two or three is a whole number within less than a tenth of itself.
-        let (low, high) = (figure.low.unwrap_or(0.0).round(), figure.high.unwrap_or(0.0).round());
         let verdict = if high - low <= 1.0 { Verdict::Certain } else { figure.verdict };
         whole(Figure { low: Some(low), high: Some(high), verdict, ..figure })
     }
@@ -223,6 +223,9 @@ pub(crate) fn probe_length(
     }
     let writes = measure(prober, Operation::Write, length, settle, progress)?;
     findings.curves.throughput.push(writes.curve());
+    if length == ByteSize::kib(4) {
+        findings.saturated_writes_per_s = Some(writes.plateau());
+    }
     let random = &mut prober.random;
     Ok((asymmetry(&reads, &writes, random), reads.concurrency(random), writes.concurrency(random)))
 }

@@ -40,6 +40,8 @@ const CLASSES_MAX: usize = 512;
 const MEMBERS: usize = 64;
 /// The upper heap begins at least this share above the lower one's median.
 const APART_SHARE: f64 = 0.06;
+/// A gap is as wide as the widest from this share on.
+const AS_WIDE: f64 = 0.6;
 const NAME: &str = "pairs of reads";
 const RECIPE: &str = "pairs of 4 KiB reads of blocks that were written in random order, both submitted at once; time until both are done";
 
@@ -74,7 +76,9 @@ pub(crate) fn probe(
         })
         .collect::<Result<_, _>>()?;
     let cached = findings.parameters.read_cache_bytes.verdict != Verdict::Absent;
-    let (figure, reason) = match border(&times, median(single)) {
+    let found = border(&times, median(single));
+    findings.conflicts = found.map(|(border, share)| (border.0, share));
+    let (figure, reason) = match found {
         Some((border, _)) if cached => share(prober, border, progress)?,
         Some((border, share)) => {
             let about = (1.0 / share).round().max(1.0);
@@ -100,7 +104,10 @@ fn border(times: &[f64], single: f64) -> Option<(Border, f64)> {
     let start = sorted.partition_point(|&time| time < usual);
     let candidates = start..sorted.len().saturating_sub(spare);
     let gap = |i: &usize| sorted[i + 1] - sorted[*i];
-    let widest = candidates.max_by(|a, b| gap(a).total_cmp(&gap(b)))?;
+    let widest = candidates.clone().max_by(|a, b| gap(a).total_cmp(&gap(b)))?;
+    // Blocks on one channel may wait for each other too, but less than those in one unit: of gaps as wide the last.
+    let least = AS_WIDE * gap(&widest);
+    let widest = candidates.rev().find(|i| gap(i) >= least)?;
     let upper = &sorted[widest + 1..];
     let middle = median(upper.to_vec());
     let border = (sorted[widest] + sorted[widest + 1]) / 2.0;

@@ -51,6 +51,19 @@ impl Bench {
         Ok(bench)
     }
 
+    /// A drive of which only a region holds data, written in order, after so many writes to it that all flash is in use:
+    /// what is collected has nothing left to move.
+    pub(super) fn fresh(config: &DeviceConfig, region: u64) -> Result<Self, SimulationError> {
+        let mut bench = Self::empty(config, 1)?;
+        let length = config.host.max_transfer_bytes.min(1 << 20);
+        let flash = if config.ftl.mapping == Mapping::InPlace { region } else { config.raw_bytes() + region };
+        let passes = flash.div_ceil(region);
+        let span = Span { start: 0, bytes: region / length * length };
+        bench.write_in_order(span, length, 8, passes * span.bytes)?;
+        bench.settle()?;
+        Ok(bench)
+    }
+
     /// A drive in the steady state of uniform writes where theory knows it, else one that was written once; gives which.
     pub(super) fn steady(config: &DeviceConfig, seed: u64) -> Result<(Self, bool), SimulationError> {
         let mut bench = Self::empty(config, seed)?;

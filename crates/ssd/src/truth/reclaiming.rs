@@ -84,7 +84,10 @@ pub(super) fn fill_in(
     if config.ftl.mapping != Mapping::Page {
         return Ok(None);
     }
-    p.collection_onset_bytes = exactly((onset(config)? as f64 * factor).round() as u64);
+    let onset = onset(config)? as f64;
+    p.collection_onset_bytes = exactly((onset * factor).round() as u64);
+    // What each unit keeps free depends on where its collection stands, so the room is what can be written before it.
+    p.over_provisioning = exactly(onset / config.capacity_bytes as f64);
     let depth = 256.min(config.host.queue_depth as usize);
     let (mut bench, computed) = Bench::steady(config, 1)?;
     let all = bench.everywhere();

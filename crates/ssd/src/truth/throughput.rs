@@ -1,7 +1,7 @@
 //! How fast the drive is: asymmetry and concurrency.
 //!
-//! *Fresh* is a drive that was written once in order; random requests go to its first 256 MiB, and writes are measured
-//! when the buffers are full and before collection starts. *Collecting* is the steady state of uniform random writes over
+//! *Fresh* is a drive of which only the first 256 MiB hold data, written in order; random requests go there, what is
+//! collected has nothing left to move, and writes are measured when the buffers are full. *Collecting* is the steady state of uniform random writes over
 //! all of it.
 //!
 //! Concurrency is the knee of the throughput over the depth: of all pairs of a slope *a* and a plateau *P* the one that
@@ -14,10 +14,10 @@ use flashwise_block::{ByteSize, Request};
 use flashwise_profile::{Figure, Parameters};
 
 use super::bench::{Bench, Span, median, one_at_a_time};
-use super::reclaiming::{Steady, room_bytes};
+use super::reclaiming::Steady;
 use super::{Reasons, TWO_MEDIANS, buffers, exactly, has_two_medians};
 use crate::DeviceConfig;
-use crate::config::{Mapping, WritePolicy};
+use crate::config::WritePolicy;
 use crate::simulation::SimulationError;
 
 /// Requests in flight.
@@ -104,7 +104,7 @@ fn concurrency(curve: &Curve, key: &'static str, reasons: &mut Reasons) -> Figur
 
 /// A filled drive whose read cache, if any, holds what it holds in the long run.
 fn ready_to_read(config: &DeviceConfig, length: u64) -> Result<Bench, SimulationError> {
-    let mut bench = Bench::filled(config, 1)?;
+    let mut bench = Bench::fresh(config, region(config).bytes)?;
     let cache = config.controller.read_cache.as_ref().map_or(0, |cache| cache.bytes);
     let map = config.ftl.mapping_cache.as_ref().map_or(0, |_| REGION / 8);
     let depth = 32.min(config.host.queue_depth as usize);
@@ -130,28 +130,17 @@ fn write_counts(config: &DeviceConfig, length: u64, depth: usize) -> (u64, u64) 
     let through = config.controller.write_policy == WritePolicy::Through;
     let fill = (buffers::acknowledged_bytes(config) + config.controller.write_buffer_bytes / 4) / length;
     let settle = if through { 0 } else { fill } + 2 * depth as u64;
-    if config.ftl.mapping == Mapping::InPlace {
-        return (settle, REQUESTS);
-    }
-    // A forced write may pad a superpage.
-    let page = length.max(config.ftl.logical_page_bytes);
-    let each = if through { config.superpage_bytes().max(page) } else { page };
-    let room = (room_bytes(config) * 8 / 10 / each).saturating_sub(settle);
-    (settle, room.min(REQUESTS.max(fill)).max(100))
+    (settle, REQUESTS.max(fill))
 }
 
 fn write_curve(config: &DeviceConfig, length: u64) -> Result<Curve, SimulationError> {
     let depths = depths(config);
     let mut iops = Vec::with_capacity(depths.len());
-    let mut bench = Bench::filled(config, 1)?;
+    let mut bench = Bench::fresh(config, region(config).bytes)?;
     for &depth in &depths {
         let (settle, count) = write_counts(config, length, depth);
-        let each = length.max(config.ftl.logical_page_bytes);
-        if config.ftl.mapping != Mapping::InPlace
-            && bench.programmed() + (settle + count) * each > room_bytes(config) * 9 / 10
-        {
-            bench = Bench::filled(config, 1)?;
-        }
+        // In a shallow queue a buffer fills slowly where the flash is nearly as fast.
+        let settle = if depth < 8 { 3 * settle } else { settle };
         bench.write(region(config), length, depth, settle)?;
         iops.push(bench.write(region(config), length, depth, count)?.per_s);
         bench.settle()?;
@@ -172,7 +161,7 @@ fn latency_asymmetry(
     let mut bench = ready_to_read(config, length)?;
     let reads = read_latency(&mut bench, region(config), length)?;
     let (settle, count) = write_counts(config, length, 1);
-    bench.write(region(config), length, 1, settle)?;
+    bench.write(region(config), length, 1, 3 * settle)?;
     let writes = write_latency(&mut bench, region(config), length, LATENCIES.min(count as usize))?;
     Ok(exactly(writes / reads))
 }
