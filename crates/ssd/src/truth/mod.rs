@@ -22,7 +22,7 @@
 //! counters say that they have settled, and loops are as long as their own error needs to be below 2 %. A simulated drive
 //! has no SLC cache and does not look at content, so those figures are absent.
 //!
-//! **Cost.** Some seconds for a drive of 1 to 2 GiB, in proportion to the capacity; drives of more than 12 GiB are
+//! **Cost.** Some seconds for a drive of 1 to 2 GiB, in proportion to the capacity; drives of more than 4 GiB are
 //! simulated with fewer blocks ([`scale`]).
 //!
 //! **Limits.** Page mapping and media in place. Of FTLs that map blocks and of elements everything is unknown.
