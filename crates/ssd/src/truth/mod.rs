@@ -126,7 +126,7 @@ fn not_covered() -> Truth {
 /// Whether a median over pages is no figure: page types of different times come in equal shares, and their number is
 /// even.
 fn has_two_medians(config: &DeviceConfig, times_ns: &[u64]) -> bool {
-    config.ftl.mapping == Mapping::Page && !times_ns.is_empty() && times_ns.len() % 2 == 0
+    config.ftl.mapping == Mapping::Page && !times_ns.is_empty() && times_ns.len().is_multiple_of(2)
 }
 
 /// Why there is none then.
