@@ -434,6 +434,11 @@ pub enum DeviceAction {
         #[arg(long, value_name = "N")]
         seed: u64,
     },
+    /// Print what is true of a drive, figure by figure: what `learn` should find; takes seconds
+    Truth {
+        /// A preset, sim:PRESET, or a TOML file
+        device: String,
+    },
     /// Turn the configuration of another simulator into a drive and a workload
     Import {
         /// MQSim's ssdconfig.xml and, where there is one, its workload.xml

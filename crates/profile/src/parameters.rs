@@ -98,15 +98,17 @@ macro_rules! parameters {
 parameters! {
     /// Desirable write length: writes of a whole multiple of it waste nothing.
     write_unit_bytes: u64, Bytes, "write unit";
-    /// The length from which on what is written reads back fastest: the unit in which the drive lays data out.
+    /// The length from which on what is written reads back fastest: the unit in which the drive lays data out; absent
+    /// where any length reads back equally fast.
     stripe_bytes: u64, Bytes, "stripe";
-    /// Contiguous bytes on one channel.
+    /// Contiguous bytes on one channel of a drive that was written in order.
     chunk_bytes: u64, Bytes, "chunk";
     /// Where chunk-sized reads are served fastest.
     hot_location: HotLocation, Location, "hot locations";
     /// Whether the hot locations are still there after everything was overwritten in blocks of 4 KiB in random order.
     hot_location_survives_writes: bool, Flag, "hot after writes";
-    /// The unit that a read cannot split: touching two costs more than touching one.
+    /// The unit that a read cannot split: touching two costs more than touching one; absent where a read moves no more
+    /// than it asks for.
     page_bytes: u64, Bytes, "flash page";
     /// α at 4 KiB: saturated read IOPS ÷ saturated write IOPS.
     asymmetry_4k: f64, Ratio, "asymmetry α, 4 KiB";
@@ -132,11 +134,13 @@ parameters! {
     latency_asymmetry_4k_collecting: f64, Ratio, "α by latency, 4 KiB, collecting";
     /// The same at 8 KiB.
     latency_asymmetry_8k_collecting: f64, Ratio, "α by latency, 8 KiB, collecting";
-    /// Bytes of writes that the drive takes before they are on flash.
+    /// Bytes of writes that the drive has acknowledged before they are on flash, at most.
     write_buffer_bytes: u64, Bytes, "write buffer";
-    /// Time of a flush of one block that was just written, beyond that of a flush of nothing.
+    /// Time of a flush of one block that was just written, beyond that of a flush of nothing; absent where there is
+    /// nothing to wait for.
     flush_ns: u64, Nanos, "flush";
-    /// Time of a 4 KiB write that is durable at completion, beyond that of one that is not.
+    /// Time of a 4 KiB write that is durable at completion, beyond that of one that is not; absent where both take the
+    /// same.
     durable_write_ns: u64, Nanos, "durable write";
     /// Whether what was acknowledged survives a power cut, as far as the time of flushes shows it.
     power_loss_protected: bool, Flag, "power-loss protection";
@@ -146,7 +150,8 @@ parameters! {
     read_ahead_bytes: u64, Bytes, "read-ahead";
     /// Places that serve reads independently of each other.
     parallel_units: u64, Count, "parallel units";
-    /// Parts of the drive that writes reach by their address alone, and that do not help each other out.
+    /// Parts of the drive with dies of their own that writes reach by single bits of their address, and that do not help
+    /// each other out; parts that no bit chooses between are not counted.
     internal_volumes: u64, Count, "internal volumes";
     /// Bits of a byte address that select the volume.
     internal_volume_bits: u64, AddressBits, "volume bits";

@@ -181,3 +181,19 @@ fn what_is_counted_varies_over_the_whole_range_that_the_module_gives() {
     assert!(least < 1100 << 20 && most > 7000 << 20, "{least} {most}");
     assert!(flash.iter().any(|c| !c.units().is_power_of_two()));
 }
+
+#[test]
+fn a_fill_spreads_evenly_over_all_parallel_units() {
+    for seed in 0..200 {
+        let config = random_device(seed).unwrap();
+        if !flash(&config) {
+            continue;
+        }
+        let (superpage, units) = (config.superpage_bytes(), config.units());
+        if config.ftl.placement == Placement::Stripe {
+            let groups = u64::from(config.flash.channels / config.ftl.superpage_channels);
+            let covers = config.ftl.stripe_bytes >= superpage * units / groups;
+            assert!(groups == 1 || covers, "seed {seed}: {units} units, stripe {}", config.ftl.stripe_bytes);
+        }
+    }
+}

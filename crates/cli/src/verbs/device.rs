@@ -1,11 +1,14 @@
 //! `flashwise device`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use flashwise_block::ByteSize;
+use flashwise_profile::{Entry, Parameters, Quantity, Verdict};
 use flashwise_ssd::import::{ImportError, Imported, disksim, mqsim};
 use flashwise_ssd::random::{random_device, random_toml};
+use flashwise_ssd::truth::{Truth, truth};
 use flashwise_ssd::{DeviceConfig, PRESETS, Preset, SsdError, device_schema};
 use serde::Serialize;
 
@@ -58,6 +61,11 @@ pub fn run(action: &DeviceAction, output: &Output) -> Result<ExitCode, Failure> 
                 (random_device(*seed).map_err(Failure::error)?, random_toml(*seed).map_err(Failure::error)?);
             output.print(&document(None, &device), |_| text)?;
         }
+        DeviceAction::Truth { device } => {
+            let config = super::read_device(device)?;
+            let found = truth(&config).map_err(Failure::error)?;
+            output.print(&truth_document(&config, &found), |_| truth_lines(&config, &found))?;
+        }
         DeviceAction::Import { mqsim, disksim, dir, output: _ } => import(mqsim, disksim.as_deref(), dir, output)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -69,6 +77,48 @@ fn usage(error: SsdError) -> Failure {
 
 fn document<'a>(preset: Option<&'a str>, device: &'a DeviceConfig) -> Document<'a> {
     Document { schema: "flashwise.device", schema_version: 1, preset, device }
+}
+
+/// What `-o json` gives of the truth about a drive.
+#[derive(Serialize)]
+struct TruthDocument<'a> {
+    schema: &'static str,
+    schema_version: u32,
+    device: &'a str,
+    truth: &'a Parameters,
+    /// Why a figure has no truth, by its key.
+    reasons: &'a BTreeMap<&'static str, String>,
+}
+
+fn truth_document<'a>(device: &'a DeviceConfig, found: &'a Truth) -> TruthDocument<'a> {
+    let (truth, reasons) = (&found.parameters, &found.reasons);
+    TruthDocument { schema: "flashwise.truth", schema_version: 1, device: &device.name, truth, reasons }
+}
+
+/// One line a figure: its key, which ends in its unit, and its value.
+fn truth_lines(device: &DeviceConfig, found: &Truth) -> String {
+    let line = |entry: Entry| {
+        let value = match (entry.figure.value, entry.figure.verdict) {
+            (Some(value), _) => plain(value),
+            (None, Verdict::Absent) => "absent".to_owned(),
+            (None, _) => {
+                format!("unknown: {}", found.reasons.get(entry.key).map_or("not looked for", String::as_str))
+            }
+        };
+        format!("{:<34} {value}\n", entry.key)
+    };
+    let lines: String = found.parameters.entries().into_iter().map(line).collect();
+    format!("{}\n\n{lines}", device.name)
+}
+
+fn plain(value: Quantity) -> String {
+    match value {
+        Quantity::Bytes(n) | Quantity::Count(n) | Quantity::Nanos(n) | Quantity::BytesPerSecond(n) => n.to_string(),
+        Quantity::Ratio(ratio) => format!("{ratio:.4}"),
+        Quantity::AddressBits(mask) => format!("{mask:#x}"),
+        Quantity::Flag(flag) => flag.to_string(),
+        Quantity::Location(hot) => format!("i * {} + {}", hot.period_bytes, hot.offset_bytes),
+    }
 }
 
 fn list(output: &Output) -> Result<(), Failure> {

@@ -10,8 +10,8 @@
 
 use super::draw::{Draws, rounded};
 use crate::config::{
-    CellType, CommandScope, CommandTimes, EnergyConfig, FlashConfig, Interface, PageOrder, ReliabilityConfig,
-    Scheduling, Suspend, SuspensionConfig,
+    CellType, CommandScope, CommandTimes, EnergyConfig, FlashConfig, Interface, PageOrder, Placement,
+    ReliabilityConfig, Scheduling, Suspend, SuspensionConfig,
 };
 
 /// Share of drives whose array times do not vary.
@@ -43,7 +43,10 @@ pub(super) fn nand(draws: &Draws, interface: Interface, logical_page_bytes: u64)
     };
     set_times(draws, cell, &mut flash);
     set_rules(draws, &mut flash);
-    shrink(&mut flash);
+    shrink(&mut flash, row_bytes, ROW_BYTES_MAX);
+    if super::ftl::placement(draws) == Placement::Stripe {
+        shrink(&mut flash, channel_row_bytes, super::ftl::LONGEST);
+    }
     flash
 }
 
@@ -150,9 +153,9 @@ fn set_rules(draws: &Draws, flash: &mut FlashConfig) {
     }
 }
 
-/// Fewer chips, dies and planes until a row of all planes is short enough.
-fn shrink(flash: &mut FlashConfig) {
-    while row_bytes(flash) > ROW_BYTES_MAX {
+/// Fewer chips, dies and planes until a row is short enough.
+fn shrink(flash: &mut FlashConfig, row: fn(&FlashConfig) -> u64, most: u64) {
+    while row(flash) > most {
         let count = [&mut flash.chips_per_channel, &mut flash.dies_per_chip, &mut flash.planes_per_die]
             .into_iter()
             .find(|count| **count > 1);
@@ -167,6 +170,11 @@ fn shrink(flash: &mut FlashConfig) {
 pub(super) fn row_bytes(flash: &FlashConfig) -> u64 {
     let planes = [flash.channels, flash.chips_per_channel, flash.dies_per_chip, flash.planes_per_die];
     planes.iter().map(|&n| u64::from(n)).product::<u64>() * flash.page_bytes
+}
+
+/// What all planes of one channel hold of one row.
+fn channel_row_bytes(flash: &FlashConfig) -> u64 {
+    row_bytes(flash) / u64::from(flash.channels)
 }
 
 /// A medium without erase.

@@ -14,7 +14,7 @@ use crate::config::{
 };
 
 /// Longest superpage, and longest stripe.
-const LONGEST: u64 = 256 << 10;
+pub(super) const LONGEST: u64 = 256 << 10;
 /// Share of drives of flash with an address-bound placement.
 pub(super) const STATIC: f64 = 0.20;
 /// Share with a placement that goes by load or by turn.
@@ -41,6 +41,9 @@ pub(super) fn page_mapped(draws: &Draws, flash: &FlashConfig, logical_page_bytes
     let planes = superpage_planes(draws, flash);
     let (channels, ways) = superpage_dies(draws, flash, placement, u64::from(planes) * flash.page_bytes);
     let superpage = u64::from(channels * ways * planes) * flash.page_bytes;
+    let dies = flash.chips_per_channel * flash.dies_per_chip;
+    let has_groups = placement == Placement::Stripe && flash.channels > channels;
+    let units_of_group = if has_groups { dies / ways * (flash.planes_per_die / planes) } else { 1 };
     let one_page = superpage == logical_page_bytes;
     let streams = streams(draws);
     FtlConfig {
@@ -48,7 +51,7 @@ pub(super) fn page_mapped(draws: &Draws, flash: &FlashConfig, logical_page_bytes
         logical_page_bytes,
         placement,
         static_order: draws.any("ftl.static_order", &StaticOrder::all()),
-        stripe_bytes: stripe_bytes(draws, superpage),
+        stripe_bytes: stripe_bytes(draws, superpage, units_of_group),
         superpage_channels: channels,
         superpage_ways: ways,
         superpage_planes: (planes != flash.planes_per_die).then_some(planes),
@@ -71,7 +74,7 @@ pub(super) fn page_mapped(draws: &Draws, flash: &FlashConfig, logical_page_bytes
     }
 }
 
-fn placement(draws: &Draws) -> Placement {
+pub(super) fn placement(draws: &Draws) -> Placement {
     if draws.chance("ftl.placement.static", STATIC) {
         Placement::Static
     } else if draws.chance("ftl.placement.dynamic", DYNAMIC / (1.0 - STATIC)) {
@@ -93,10 +96,19 @@ fn superpage_dies(draws: &Draws, flash: &FlashConfig, placement: Placement, die_
     }
     let ways = flash.chips_per_channel * flash.dies_per_chip;
     let channels = flash.channels;
+    // In stripes, all units of a group have to find room in one.
+    let row = if placement == Placement::Stripe { planes_bytes(flash) * u64::from(ways) } else { die_bytes };
     let wanted = draws.weighted("ftl.superpage_channels", &[(1, 55), (2, 10), (channels, 35)]);
-    let together = largest_divisor(channels, wanted, LONGEST / die_bytes);
+    let most = if wanted == channels { LONGEST / die_bytes } else { LONGEST / row };
+    let all = largest_divisor(channels, wanted, most);
+    let together = if all == channels { all } else { largest_divisor(channels, wanted, LONGEST / row) };
     let wanted = draws.weighted("ftl.superpage_ways", &[(1, 70), (2, 20), (ways, 10)]);
     (together, largest_divisor(ways, wanted, LONGEST / (die_bytes * u64::from(together))))
+}
+
+/// What all planes of a die hold of one row.
+fn planes_bytes(flash: &FlashConfig) -> u64 {
+    u64::from(flash.planes_per_die) * flash.page_bytes
 }
 
 /// The largest part of `whole` that divides it, and is neither above `wanted` nor `most`.
@@ -105,11 +117,13 @@ fn largest_divisor(whole: u32, wanted: u32, most: u64) -> u32 {
     (1..=wanted.min(whole)).rev().find(fits).unwrap_or(1)
 }
 
-/// One superpage, or two, four … of them.
-fn stripe_bytes(draws: &Draws, superpage: u64) -> u64 {
-    let wanted = superpage << draws.weighted("ftl.stripe_bytes", &[(0, 35), (1, 25), (2, 20), (3, 12), (4, 8)]);
-    let longest = LONGEST / superpage * superpage;
-    wanted.min(longest.max(superpage))
+/// One superpage of each unit of a channel group, or two, four … of them. A shorter stripe would let the pieces of a
+/// sequential write, which go over the groups in turn, meet the same units of each again and again.
+fn stripe_bytes(draws: &Draws, superpage: u64, units_of_group: u32) -> u64 {
+    let least = superpage * u64::from(units_of_group);
+    let doublings = draws.weighted("ftl.stripe_bytes", &[(0, 35), (1, 25), (2, 20), (3, 12), (4, 8)]);
+    let fits = |n: &u32| least << n <= LONGEST;
+    least << (0..=doublings).rev().find(fits).unwrap_or(0)
 }
 
 fn streams(draws: &Draws) -> StreamsConfig {

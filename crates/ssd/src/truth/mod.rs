@@ -22,7 +22,7 @@
 //! counters say that they have settled, and loops are as long as their own error needs to be below 2 %. A simulated drive
 //! has no SLC cache and does not look at content, so those figures are absent.
 //!
-//! **Cost.** Some seconds for a drive of 1 to 2 GiB, in proportion to the capacity; drives of more than 12 GiB are
+//! **Cost.** Some seconds for a drive of 1 to 2 GiB, in proportion to the capacity; drives of more than 4 GiB are
 //! simulated with fewer blocks ([`scale`]).
 //!
 //! **Limits.** Page mapping and media in place. Of FTLs that map blocks and of elements everything is unknown.
@@ -126,7 +126,7 @@ fn not_covered() -> Truth {
 /// Whether a median over pages is no figure: page types of different times come in equal shares, and their number is
 /// even.
 fn has_two_medians(config: &DeviceConfig, times_ns: &[u64]) -> bool {
-    config.ftl.mapping == Mapping::Page && !times_ns.is_empty() && times_ns.len() % 2 == 0
+    config.ftl.mapping == Mapping::Page && !times_ns.is_empty() && times_ns.len().is_multiple_of(2)
 }
 
 /// Why there is none then.

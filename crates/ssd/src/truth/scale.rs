@@ -1,6 +1,8 @@
 //! A drive of some gigabytes in place of one of terabytes: the same geometry, times, over-provisioning and rules, fewer
 //! blocks.
 //!
+//! Drives whose map is cached are cut further, with the cache in proportion, because each of their requests costs a few.
+//!
 //! No figure but the onset of collection depends on the number of blocks, once there are some tens in a unit; the onset
 //! grows with the capacity.
 
@@ -8,21 +10,27 @@ use crate::DeviceConfig;
 use crate::config::Mapping;
 
 /// Drives up to here are simulated as they are.
-const LARGEST: u64 = 12 << 30;
+const LARGEST: u64 = 4 << 30;
 /// What a larger one is cut to, about.
-const TARGET: u64 = 4 << 30;
+const TARGET: u64 = 2 << 30;
+/// And one with a cached map.
+const TARGET_CACHED: u64 = 1 << 30;
 /// Superblocks of a unit that are left at least.
 const SUPERBLOCKS_MIN: u64 = 48;
 
 /// The drive that is simulated, and by how much the real one is larger.
 pub(super) fn scaled(config: &DeviceConfig) -> (DeviceConfig, f64) {
-    if config.capacity_bytes <= LARGEST {
+    let (largest, target) = match config.ftl.mapping_cache {
+        Some(_) => (TARGET_CACHED * 5 / 4, TARGET_CACHED),
+        None => (LARGEST, TARGET),
+    };
+    if config.capacity_bytes <= largest {
         return (config.clone(), 1.0);
     }
     let mut small = config.clone();
     match config.ftl.mapping {
-        Mapping::Page => shrink(config, &mut small),
-        _ => small.capacity_bytes = TARGET,
+        Mapping::Page => shrink(config, &mut small, target),
+        _ => small.capacity_bytes = target,
     }
     match small.check(&small.name) {
         Ok(()) => {
@@ -34,10 +42,10 @@ pub(super) fn scaled(config: &DeviceConfig) -> (DeviceConfig, f64) {
 }
 
 /// Fewer pages in a block first, where few superblocks are left otherwise.
-fn shrink(config: &DeviceConfig, small: &mut DeviceConfig) {
+fn shrink(config: &DeviceConfig, small: &mut DeviceConfig, target: u64) {
     let share = super::reclaiming::over_provisioning(config);
     let row = config.units() * config.superpage_bytes();
-    let raw = (TARGET as f64 * (1.0 + share)) as u64;
+    let raw = (target as f64 * (1.0 + share)) as u64;
     let pages = (raw / row / SUPERBLOCKS_MIN).clamp(32, u64::from(config.flash.pages_per_block));
     let superblock = row * pages;
     let kept = config.superblocks_kept() + 2;
@@ -49,4 +57,8 @@ fn shrink(config: &DeviceConfig, small: &mut DeviceConfig) {
     let page = config.ftl.logical_page_bytes;
     let capacity = (data * superblock) as f64 / (1.0 + share);
     small.capacity_bytes = capacity as u64 / page * page;
+    let part = small.capacity_bytes as f64 / config.capacity_bytes as f64;
+    if let Some(cache) = &mut small.ftl.mapping_cache {
+        cache.capacity_bytes = (cache.capacity_bytes as f64 * part) as u64;
+    }
 }
