@@ -236,6 +236,9 @@ pub fn learn_step_by_step(
     };
     let mut session = Session::begin(identity, region, options, device.now())?;
     let mut prober = Prober::new(device, region, options);
+    prober.may_wear = options.scope == Scope::Complete
+        && prober.may_write
+        && collection::obstacle(&prober, options.whole_drive, options.max_write).is_none();
     let (mut stopped, mut spent, mut raw) = (None, None, Vec::new());
     for step in STEPS {
         match session.step(step, options, &mut prober, progress) {

@@ -45,6 +45,8 @@ pub(crate) struct Prober<'a> {
     raw: Option<Vec<RawSample>>,
     /// Whether anything may be written; the data that is there is then probed as it lies.
     pub(crate) may_write: bool,
+    /// Whether the whole drive may be written over and over.
+    pub(crate) may_wear: bool,
     pub(crate) random: Pcg64Mcg,
     pub(crate) effort: Effort,
 }
@@ -64,6 +66,7 @@ impl<'a> Prober<'a> {
             read: ByteSize(0),
             raw: options.keep_raw.then(Vec::new),
             may_write,
+            may_wear: false,
             random,
             effort: options.effort,
         }
@@ -240,6 +243,23 @@ impl<'a> Prober<'a> {
         execute(self.device, Request::flush())?;
         self.state = Region::InOrder;
         Ok(())
+    }
+
+    /// Writes the region in order, over and over, until the drive must have used all of its flash: from then on it erases
+    /// for what is written, as any drive in use does.
+    pub(crate) fn use_all_flash(&mut self, progress: &mut dyn Progress) -> Result<(), LearnError> {
+        let (length, passes) = (self.longest(), (self.capacity().bytes() * 3 / 2).div_ceil(self.region.bytes()));
+        let writes = (self.region / length) as usize;
+        for pass in 0..passes {
+            self.advance(progress, "writing as much as the drive holds", pass as f64 / passes as f64)?;
+            let mut next = 0;
+            let mut in_order = |_: &mut Pcg64Mcg| {
+                next = (next + 1) % writes as u64;
+                length * next
+            };
+            self.keep_in_flight(Operation::Write, length, 8, writes, &mut in_order)?;
+        }
+        self.flush()
     }
 
     /// Overwrites the region in blocks in random order, and flushes.

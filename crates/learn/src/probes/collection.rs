@@ -391,11 +391,12 @@ fn first_rise(series: &[f64], floor: f64) -> Option<usize> {
         let usual = median(before.to_vec());
         mean(after) > 1.1 * usual.max(floor) && (test.p_greater < 0.01 && test.delta >= 0.5)
     };
-    let cut = (4..series.len().saturating_sub(LASTING)).find(|&cut| rises(cut))?;
+    let cut = (4..series.len().saturating_sub(2 * LASTING)).find(|&cut| rises(cut))?;
     // It is seen coming as soon as most of what follows is higher; it begins where a quarter of it is reached.
     let usual = median(series[..cut].to_vec()).max(floor);
-    let reached = usual + (mean(&series[cut..cut + LASTING]) - usual) / 4.0;
-    (cut.saturating_sub(LASTING)..cut + LASTING).find(|&i| series[i] > reached)
+    let risen = mean(&series[cut + LASTING..(cut + 2 * LASTING).min(series.len())]);
+    let reached = usual + (risen - usual) / 4.0;
+    (cut..cut + LASTING).find(|&i| series[i] > reached)
 }
 
 fn tell_amplification(findings: &mut Findings, key: &'static str, windows: &Overwritten, recipe: &str) {
@@ -426,7 +427,6 @@ fn asymmetries(
     findings: &mut Findings,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
-    let capacity = prober.capacity();
     if findings.parameters.collection_onset_bytes.verdict == Verdict::Absent {
         let p = &mut findings.parameters;
         (p.asymmetry_4k_collecting, p.asymmetry_8k_collecting) = (Figure::absent(), Figure::absent());
@@ -437,90 +437,90 @@ fn asymmetries(
         }
         return Ok(());
     }
-    prober.rest(AFTERMATH)?;
-    let (four, writes) = saturated_asymmetry(prober, ByteSize::kib(4), progress)?;
-    let (eight, _) = saturated_asymmetry(prober, ByteSize::kib(8), progress)?;
-    if let (Some(fresh), true) =
-        (findings.saturated_writes_per_s, findings.parameters.collection_onset_bytes.value.is_some())
-    {
-        let again = writes.iter().map(|rate| fresh / rate).collect();
-        findings.parameters.collection_cost = measured(fresh / mean_rate(&writes), again, 2.0 * TOLERANCE);
+    let four = while_collecting(prober, findings, ByteSize::kib(4), progress)?;
+    let eight = while_collecting(prober, findings, ByteSize::kib(8), progress)?;
+    let p = &mut findings.parameters;
+    if let (Some(fresh), true) = (findings.saturated_writes_per_s, p.collection_onset_bytes.value.is_some()) {
+        let again = four.writes.iter().map(|rate| fresh / rate).collect();
+        p.collection_cost = measured(fresh / mean_rate(&four.writes), again, 2.0 * TOLERANCE);
         let reason = "saturated 4 KiB writes a second on the fresh drive ÷ in the steady state".to_owned();
         findings.because("collection_cost", Because { recipe: UNIFORM, reason, curve: None });
     }
-    let settle = settling(findings.parameters.write_buffer_bytes.known());
-    prober.rest(AFTERMATH)?;
-    let latency_four = latency::asymmetry(prober, capacity, ByteSize::kib(4), settle, progress)?;
-    prober.rest(AFTERMATH)?;
-    let latency_eight = latency::asymmetry(prober, capacity, ByteSize::kib(8), settle, progress)?;
     let p = &mut findings.parameters;
-    (p.asymmetry_4k_collecting, p.asymmetry_8k_collecting) = (four, eight);
-    (p.latency_asymmetry_4k_collecting, p.latency_asymmetry_8k_collecting) = (latency_four, latency_eight);
+    (p.asymmetry_4k_collecting, p.asymmetry_8k_collecting) = (four.saturated, eight.saturated);
+    (p.latency_asymmetry_4k_collecting, p.latency_asymmetry_8k_collecting) = (four.latency, eight.latency);
     for key in FIGURES.iter().filter(|key| key.ends_with("_collecting")) {
         let reason = "the same as on the fresh drive, in the steady state of overwrites".to_owned();
-        findings.because(key, Because { recipe: UNIFORM, reason, curve: None });
+        findings.because(key, Because { recipe: COLLECTING, reason, curve: None });
     }
     Ok(())
 }
 
+const COLLECTING: &str = "random writes of one length over the whole drive, for half of it, then measured for another \
+                          half of it at the largest depth, and one at a time; then reads of what they wrote";
+
 /// Time in which a drive ends what it does in the background.
 const AFTERMATH: Nanos = Nanos(500_000_000);
-/// Depths at which a plateau is looked for.
-const SATURATING: [u32; 3] = [32, 128, 256];
-/// Batches of each.
+/// Depth at which throughput is saturated.
+const SATURATING: u32 = 256;
+/// Batches of reads, and of writes.
 const BATCHES: usize = 6;
+/// Reads of one.
+const READS: usize = 4096;
 
-fn saturated_asymmetry(
+/// What requests of one length cost in the steady state.
+struct Collecting {
+    saturated: Figure<f64>,
+    latency: Figure<f64>,
+    /// Writes a second of the batches.
+    writes: Vec<f64>,
+}
+
+/// Writes first: how reads fare depends on what wrote the data.
+fn while_collecting(
     prober: &mut Prober<'_>,
+    findings: &Findings,
     length: ByteSize,
     progress: &mut dyn Progress,
-) -> Result<(Figure<f64>, Vec<f64>), LearnError> {
-    let mut place = anywhere(prober.capacity(), length);
-    let reads = saturated(prober, Operation::Read, length, 4096, &mut place, progress)?;
-    // Long enough for many victims, so that one more or less does not matter.
-    let writes_a_batch = (prober.capacity() / length / 24).clamp(4096, 131_072) as usize;
-    let writes = saturated(prober, Operation::Write, length, writes_a_batch, &mut place, progress)?;
+) -> Result<Collecting, LearnError> {
+    const STAGE: &str = "throughput while collecting";
+    let capacity = prober.capacity();
+    let mut place = anywhere(capacity, length);
+    let depth = SATURATING.min(prober.queue_depth().max(1)) as usize;
+    // The share that is still valid in what is collected takes long to get used to another length.
+    let half = (capacity / length / 2) as usize;
+    let mut batches = |prober: &mut Prober<'_>, operation, requests: usize, before: usize| {
+        let mut rates = Vec::with_capacity(BATCHES);
+        prober.keep_in_flight(operation, length, depth, before, &mut place)?;
+        for n in 0..BATCHES {
+            prober.advance(progress, STAGE, n as f64 / BATCHES as f64)?;
+            rates.push(prober.rate(operation, length, depth, requests, &mut place)?);
+        }
+        while prober.wait()?.is_some() {}
+        Ok::<_, LearnError>(rates)
+    };
+    let writes = batches(prober, Operation::Write, (half / BATCHES).max(1024), half)?;
+    prober.rest(AFTERMATH)?;
+    let reads = batches(prober, Operation::Read, READS, 2 * depth)?;
     let value = mean_rate(&reads) / mean_rate(&writes);
     let again = reads.iter().flat_map(|read| writes.iter().map(move |write| read / write)).collect();
-    // Ratios of single batches spread more than the ratio of their medians does.
+    // Ratios of single batches spread more than the ratio of their means does.
     let spread = measured(value, again, 1.0);
     let shrink = |end: Option<f64>| end.map(|end| value + (end - value) / (BATCHES as f64).sqrt());
     let again = [shrink(spread.low), shrink(spread.high)].into_iter().flatten().collect();
-    Ok((measured(value, again, TOLERANCE), writes))
+    let saturated = measured(value, again, TOLERANCE);
+
+    let settle = settling(findings.parameters.write_buffer_bytes.known());
+    let writes_ns = latency::write_latencies(prober, capacity, length, settle, progress)?;
+    prober.rest(AFTERMATH)?;
+    let reads_ns = latency::read_latencies(prober, capacity, length, progress)?;
+    let latency = latency::ratio(&writes_ns, &reads_ns, &mut prober.random);
+    Ok(Collecting { saturated, latency, writes })
 }
 
 /// The rate of all batches together: collection comes in bursts, which a median would not see.
 fn mean_rate(rates: &[f64]) -> f64 {
     rates.len() as f64 / rates.iter().map(|rate| 1.0 / rate).sum::<f64>()
-}
-
-/// Requests a second of the batches at the best depth.
-fn saturated(
-    prober: &mut Prober<'_>,
-    operation: Operation,
-    length: ByteSize,
-    requests: usize,
-    place: &mut dyn FnMut(&mut Pcg64Mcg) -> ByteSize,
-    progress: &mut dyn Progress,
-) -> Result<Vec<f64>, LearnError> {
-    let deepest = prober.queue_depth().max(32);
-    let mut best = (0.0, SATURATING[0] as usize);
-    for depth in SATURATING.into_iter().filter(|&depth| depth <= deepest).map(|depth| depth as usize) {
-        while prober.wait()?.is_some() {}
-        prober.keep_in_flight(operation, length, depth, requests / 8, place)?;
-        let rate = prober.rate(operation, length, depth, requests / 2, place)?;
-        if rate > best.0 {
-            best = (rate, depth);
-        }
-    }
-    while prober.wait()?.is_some() {}
-    let mut rates = Vec::with_capacity(BATCHES);
-    for n in 0..BATCHES {
-        prober.advance(progress, "throughput while collecting", n as f64 / BATCHES as f64)?;
-        rates.push(prober.rate(operation, length, best.1, requests, place)?);
-    }
-    while prober.wait()?.is_some() {}
-    Ok(rates)
 }
 
 // ---- trim -----------------------------------------------------------------------------------------------------------

@@ -51,12 +51,18 @@ pub(crate) fn probe_asymmetry(
     findings: &mut Findings,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
-    prober.fill_region(progress)?;
     let bytes = prober.region();
     let settle = settling(findings.parameters.write_buffer_bytes.known());
-    let p = &mut findings.parameters;
-    p.latency_asymmetry_4k = asymmetry(prober, bytes, ByteSize::kib(4), settle, progress)?;
-    p.latency_asymmetry_8k = asymmetry(prober, bytes, ByteSize::kib(8), settle, progress)?;
+    for length in [ByteSize::kib(4), ByteSize::kib(8)] {
+        // What short writes scattered would take longer to read.
+        prober.fill_region(progress)?;
+        prober.flush()?;
+        let reads = read_latencies(prober, bytes, length, progress)?;
+        let writes = write_latencies(prober, bytes, length, settle, progress)?;
+        let figure = ratio(&writes, &reads, &mut prober.random);
+        let p = &mut findings.parameters;
+        *(if length == ByteSize::kib(4) { &mut p.latency_asymmetry_4k } else { &mut p.latency_asymmetry_8k }) = figure;
+    }
     for key in ["latency_asymmetry_4k", "latency_asymmetry_8k"] {
         let reason = "median write latency ÷ median read latency".to_owned();
         let recipe = "random requests of one length over the filled region, one at a time; reads, then writes";
@@ -65,17 +71,15 @@ pub(crate) fn probe_asymmetry(
     Ok(())
 }
 
-/// Median write latency ÷ median read latency over the first `bytes`, one request at a time.
-pub(crate) fn asymmetry(
+/// Latencies of random reads of the first `bytes`, one at a time.
+pub(crate) fn read_latencies(
     prober: &mut Prober<'_>,
     bytes: ByteSize,
     length: ByteSize,
-    settle: ByteSize,
     progress: &mut dyn Progress,
-) -> Result<Figure<f64>, LearnError> {
+) -> Result<Vec<f64>, LearnError> {
     let n = requests(prober.effort);
     let mut place = crate::prober::anywhere(bytes, length);
-    prober.flush()?;
     let mut reads = Vec::with_capacity(n);
     for i in 0..n {
         if i.is_multiple_of(100) {
@@ -84,6 +88,19 @@ pub(crate) fn asymmetry(
         let offset = place(&mut prober.random);
         reads.push(prober.read(offset, length)?.0 as f64);
     }
+    Ok(reads)
+}
+
+/// Latencies of random writes to the first `bytes`, one at a time, after `settle` bytes and more; flushes.
+pub(crate) fn write_latencies(
+    prober: &mut Prober<'_>,
+    bytes: ByteSize,
+    length: ByteSize,
+    settle: ByteSize,
+    progress: &mut dyn Progress,
+) -> Result<Vec<f64>, LearnError> {
+    let n = requests(prober.effort);
+    let mut place = crate::prober::anywhere(bytes, length);
     // One at a time a buffer fills slowly where the flash is nearly as fast.
     let settle = (settle * FILLING / length) as usize;
     let mut writes = Vec::with_capacity(n);
@@ -98,10 +115,14 @@ pub(crate) fn asymmetry(
         }
     }
     prober.flush()?;
-    let value = median(writes.clone()) / median(reads.clone()).max(1.0);
-    let random = &mut prober.random;
-    let again = (0..RESAMPLES).map(|_| drawn_median(&writes, random) / drawn_median(&reads, random).max(1.0));
-    Ok(measured(value, again.collect(), TOLERANCE))
+    Ok(writes)
+}
+
+/// Median write latency ÷ median read latency.
+pub(crate) fn ratio(writes: &[f64], reads: &[f64], random: &mut Pcg64Mcg) -> Figure<f64> {
+    let value = median(writes.to_vec()) / median(reads.to_vec()).max(1.0);
+    let again = (0..RESAMPLES).map(|_| drawn_median(writes, random) / drawn_median(reads, random).max(1.0));
+    measured(value, again.collect(), TOLERANCE)
 }
 
 fn drawn_median(values: &[f64], random: &mut Pcg64Mcg) -> f64 {

@@ -16,7 +16,7 @@ use flashwise_profile::{Figure, HotLocation, LocationCurve, MedianNs, ProbeCurve
 
 use crate::findings::{Because, Findings, settled};
 use crate::prober::Prober;
-use crate::stats::{Samples, best_period, figure, fold, median, period_test, standard_error};
+use crate::stats::{Samples, best_period, figure, fold, median, period_test};
 use crate::{Effort, LearnError};
 
 /// A family of reads: one length, starts at all multiples of `step` below `window`.
@@ -35,7 +35,7 @@ const COARSE_READS: [ByteSize; 6] =
     [ByteSize::kib(4), ByteSize::kib(8), ByteSize::kib(16), ByteSize::kib(32), ByteSize::kib(64), ByteSize::kib(128)];
 
 const fn coarse(read: ByteSize) -> Sweep {
-    Sweep { read, step: ByteSize::kib(4), window: ByteSize::mib(1), reads_a_start: 30, smallest_effect: 0.02 }
+    Sweep { read, step: ByteSize::kib(4), window: ByteSize::mib(1), reads_a_start: 40, smallest_effect: 0.02 }
 }
 
 fn fine(logical_block: ByteSize) -> Sweep {
@@ -70,8 +70,8 @@ struct Swept {
 }
 
 impl Swept {
-    fn medians(points: &[Samples]) -> Vec<f64> {
-        points.iter().map(Samples::median).collect()
+    fn levels(points: &[Samples]) -> Vec<f64> {
+        points.iter().map(Samples::undisturbed).collect()
     }
 
     fn curve(&self) -> LocationCurve {
@@ -85,7 +85,7 @@ impl Swept {
     /// Difference of the best and the worst phase of the curve's best period, as a share of the latency, with the
     /// probability that chance does as well; `None` where that is likely, or the difference is too small to matter.
     fn effect(&self, random: &mut rand_pcg::Pcg64Mcg) -> Option<Effect> {
-        let medians = Self::medians(&self.points);
+        let medians = Self::levels(&self.points);
         let (period, _) = best_period(&medians);
         let share = relative_range(&fold(&medians, period));
         let p = period_test(&medians, random)?;
@@ -99,18 +99,19 @@ impl Swept {
 
     /// Whether a period whose phases differ by this share would have.
     fn would_show_effect(&self, share: f64) -> bool {
-        let relative = |point: &Samples| {
-            let interval: MedianNs = point.interval();
-            standard_error(&interval) / point.median().max(1.0)
-        };
+        let relative = |point: &Samples| point.undisturbed_error() / point.undisturbed().max(1.0);
         // A phase is seen in at least four cycles, and in most cases in many.
         median(self.points.iter().map(relative).collect()) / 2.0 < share
     }
 }
 
 fn relative_range(folded: &[f64]) -> f64 {
-    let (low, high) = folded.iter().fold((f64::MAX, f64::MIN), |(low, high), &y| (low.min(y), high.max(y)));
+    let (low, high) = ends(folded);
     (high - low) / low.max(1.0)
+}
+
+fn ends(values: &[f64]) -> (f64, f64) {
+    values.iter().fold((f64::MAX, f64::MIN), |(low, high), &y| (low.min(y), high.max(y)))
 }
 
 /// Measures a sweep, all its reads in random order.
@@ -155,9 +156,10 @@ pub(crate) fn probe_locations(
     }
     let share = |i: usize| effects[i].map_or(0.0, |effect| effect.share);
     let strongest = (0..sweeps.len()).max_by(|&a, &b| share(a).total_cmp(&share(b)));
+    let telling = telling_chunk(&sweeps, &effects).or(strongest);
     let p = &mut findings.parameters;
     let mut reason = "no curve repeats".to_owned();
-    match strongest.and_then(|i| effects[i].map(|effect| (i, effect))) {
+    match telling.and_then(|i| effects[i].map(|effect| (i, effect))) {
         Some((i, effect)) => {
             p.chunk_bytes = read_off_chunk(&sweeps[i], prober);
             // Reads as long as a chunk tell the hot location; shorter ones where the chunk is a few blocks.
@@ -183,10 +185,26 @@ pub(crate) fn probe_locations(
     findings.curves.location = sweeps.iter().map(Swept::curve).collect();
     let recipe = "reads of 4 to 128 KiB, start moved in steps of 4 KiB (or one block) from random aligned bases, in \
                   random order";
-    let chunk_reason = strongest.and_then(|i| effects[i]).map_or_else(|| reason.clone(), reason_of);
+    let chunk_reason = telling.and_then(|i| effects[i]).map_or_else(|| reason.clone(), reason_of);
     findings.because("chunk_bytes", Because { recipe, reason: chunk_reason, curve: None });
     findings.because("hot_location", Because { recipe, reason, curve: None });
     Ok(())
+}
+
+/// The sweep that tells the chunk: of the reads that are longer than a step the shortest for which the place matters.
+/// Longer reads also show what several chunks have in common, a stripe or a superpage. Reads that are shared by two
+/// channels are the faster ones; where reads across a border are slower, it may be one of pages on one channel, so these
+/// come second.
+fn telling_chunk(sweeps: &[Swept], effects: &[Option<Effect>]) -> Option<usize> {
+    let shows = |i: &usize| effects[*i].is_some() && sweeps[*i].sweep.read > sweeps[*i].sweep.step;
+    let dips = |i: &usize| {
+        let levels = Swept::levels(&sweeps[*i].points);
+        let folded = fold(&levels, best_period(&levels).0);
+        let middle = median(folded.clone());
+        let (low, high) = ends(&folded);
+        middle - low >= 0.8 * (high - middle)
+    };
+    (0..sweeps.len()).filter(shows).find(dips).or_else(|| (0..sweeps.len()).find(shows))
 }
 
 fn reason_of(effect: Effect) -> String {
@@ -252,7 +270,7 @@ fn survives(
         });
     };
     let period = (chunk / sweep.step.bytes()) as usize;
-    let medians = Swept::medians(&swept.points);
+    let medians = Swept::levels(&swept.points);
     let same = best_period(&medians).0 == period
         && lowest_phase(&fold(&medians, period)) as u64 * sweep.step.bytes() == hot.offset_bytes;
     Ok((settled(same), format!("the curve still repeats, its phases differ by {:.1} %", effect.share * 100.0)))
@@ -281,7 +299,7 @@ fn chunk_long_sweep(
 /// Period of a curve that has been found to repeat.
 fn read_off_chunk(swept: &Swept, prober: &mut Prober<'_>) -> Figure<u64> {
     let step = swept.sweep.step.bytes();
-    figure(&swept.points, &mut prober.random, true, |points| Some(best_period(&Swept::medians(points)).0 as u64 * step))
+    figure(&swept.points, &mut prober.random, true, |points| Some(best_period(&Swept::levels(points)).0 as u64 * step))
 }
 
 /// Where a curve that repeats with the chunk is lowest.
@@ -290,7 +308,7 @@ fn read_off_hot(swept: &Swept, chunk: Figure<u64>, prober: &mut Prober<'_>) -> F
     let Some(period_bytes) = chunk.value else { return Figure::unknown() };
     let period = (period_bytes / step) as usize;
     let offset = figure(&swept.points, &mut prober.random, true, |points| {
-        Some(lowest_phase(&fold(&Swept::medians(points), period)) as u64 * step)
+        Some(lowest_phase(&fold(&Swept::levels(points), period)) as u64 * step)
     });
     let hot = |offset_bytes| HotLocation { period_bytes, offset_bytes };
     let (value, low, high) = (offset.value.map(hot), offset.low.map(hot), offset.high.map(hot));
@@ -326,7 +344,7 @@ pub(crate) fn probe_page(
     let seen = effect.is_some();
     let would_be_seen = swept.would_show();
     let page = figure(&swept.points, &mut prober.random, would_be_seen, |points| {
-        let medians = Swept::medians(points);
+        let medians = Swept::levels(points);
         let period = best_period(&medians).0;
         (seen && last_phase_stands_out(&fold(&medians, period))).then_some(period as u64 * step)
     });

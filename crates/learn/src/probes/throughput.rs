@@ -3,7 +3,9 @@
 //! Random requests of one length are kept in flight by one job, at growing depths in random order, several times over.
 //! Two segments are fitted to the medians ([`knee`]): k is where they meet, the *plateau* is the
 //! flat one, and α is the plateau of reads over that of writes. Before each batch of writes as many bytes are written as
-//! the write buffer swallows, and more, so that the flash is measured and not the buffer.
+//! the write buffer swallows, and more, so that the flash is measured and not the buffer. Where the drive as a whole may
+//! be written over and over, all of its flash is used once before, so that writes cost what they cost on a drive in use:
+//! a program, and their share of an erase.
 //!
 //! More batches are added until the intervals are narrow, or there are enough.
 //!
@@ -180,6 +182,9 @@ pub(crate) fn probe(
     findings: &mut Findings,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
+    if prober.may_wear {
+        prober.use_all_flash(progress)?;
+    }
     for length in [ByteSize::kib(4), ByteSize::kib(8)] {
         let measured = probe_length(prober, findings, length, progress)?;
         let p = &mut findings.parameters;

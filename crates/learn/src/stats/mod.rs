@@ -25,6 +25,8 @@ use rand_pcg::Pcg64Mcg;
 
 /// Share of resampled estimates that must agree before a figure is certain.
 const AGREEMENT: f64 = 0.95;
+/// Share of samples that may be faster than what counts as undisturbed.
+const UNDISTURBED: f64 = 0.15;
 /// How often an estimate is repeated on resampled data.
 const RESAMPLES: usize = 200;
 
@@ -46,6 +48,32 @@ impl Samples {
             _ if n.is_multiple_of(2) => (self.0[n / 2 - 1] + self.0[n / 2]) as f64 / 2.0,
             _ => self.0[n / 2] as f64,
         }
+    }
+
+    /// The value that a share of 15 % lies below: what an undisturbed sample takes, also where pages of several speeds are
+    /// mixed, of which a median takes now one and now the other.
+    pub(crate) fn undisturbed(&self) -> f64 {
+        let (below, above) = self.around(UNDISTURBED);
+        (below + above) / 2.0
+    }
+
+    /// The two samples next to a quantile; 0 of nothing.
+    fn around(&self, share: f64) -> (f64, f64) {
+        let last = self.0.len().saturating_sub(1);
+        let at = |rank: f64| self.0.get(rank as usize).map_or(0.0, |&value| value as f64);
+        (at((last as f64 * share).floor()), at((last as f64 * share).ceil()))
+    }
+
+    /// Standard error of [`Samples::undisturbed`], from order statistics.
+    pub(crate) fn undisturbed_error(&self) -> f64 {
+        let n = self.0.len();
+        if n == 0 {
+            return 0.0;
+        }
+        let ranks = (n as f64 * UNDISTURBED * (1.0 - UNDISTURBED)).sqrt();
+        let at = |rank: f64| self.0[(rank.max(0.0) as usize).min(n - 1)] as f64;
+        let middle = n as f64 * UNDISTURBED;
+        (at((middle + ranks).ceil()) - at((middle - ranks).floor())) / 2.0
     }
 
     /// Median with its 95 % interval from order statistics: ranks n/2 ± 1.96·√n/2.

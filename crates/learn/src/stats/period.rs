@@ -43,11 +43,13 @@ fn candidates(points: usize) -> std::ops::RangeInclusive<usize> {
 /// A period explains nearly as much as the best one if it falls short by at most this share: its multiples do as well.
 const NEARLY: f64 = 0.1;
 
-/// The smallest period that explains nearly as much of a curve as the best one, with what it explains.
+/// The period that explains most of a curve, or the smallest one that divides it and explains nearly as much, with what
+/// it explains.
 pub(crate) fn best_period(curve: &[f64]) -> (usize, f64) {
     let scores: Vec<(usize, f64)> = candidates(curve.len()).map(|p| (p, explained(curve, p))).collect();
-    let best = scores.iter().map(|s| s.1).fold(f64::MIN, f64::max);
-    scores.into_iter().find(|s| s.1 >= best - NEARLY * best.abs()).unwrap_or((curve.len(), 0.0))
+    let Some(&(longest, best)) = scores.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { return (curve.len(), 0.0) };
+    let divides = |s: &&(usize, f64)| longest.is_multiple_of(s.0) && s.1 >= best - NEARLY * best.abs();
+    scores.iter().find(divides).copied().unwrap_or((longest, best))
 }
 
 /// A curve repeats only if its period explains at least this share of its variance.
@@ -89,6 +91,13 @@ mod tests {
             assert_eq!(best_period(&curve).0, period);
             assert!(period_test(&curve, &mut Pcg64Mcg::seed_from_u64(1)).is_some());
         }
+    }
+
+    #[test]
+    fn a_long_smooth_wave_is_not_taken_for_one_a_little_shorter() {
+        let valley = |i: usize| (i % 64).abs_diff(32) as f64;
+        let curve: Vec<f64> = (0..256).map(|i| 100.0 + valley(i)).collect();
+        assert_eq!(best_period(&curve).0, 64);
     }
 
     #[test]
