@@ -53,7 +53,7 @@ pub struct SimulatedSsd {
     expected: [Expected; 2],
     /// The drive is told of requests before they come, by [`Self::expect`].
     is_told: bool,
-    completed: VecDeque<Completion>,
+    pub(crate) completed: VecDeque<Completion>,
     outstanding: usize,
 
     pub(crate) dram: Dram,
@@ -682,8 +682,12 @@ impl SimulatedSsd {
                     return true;
                 }
             }
-            if !self.events.is_empty() || !self.collect_at_rest() {
+            if !self.events.is_empty() || !self.collect_at_rest(completed) {
                 return false;
+            }
+            // What was let in at rest may have completed at once.
+            if self.completed.len() > completed {
+                return true;
             }
         }
     }

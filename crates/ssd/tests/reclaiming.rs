@@ -323,6 +323,25 @@ fn in_the_foreground_a_read_waits_until_its_die_is_clean_and_nothing_is_collecte
     assert!(background.counters().flash.unwrap().erases > 0, "collected as soon as it was low");
 }
 
+/// Units that hold nothing but valid data, beside units of garbage that the same pages may go to: pages written one by one
+/// alternate between two channels, so that every second unit of each channel gets all of them, and then more than it holds.
+#[test]
+fn in_the_foreground_a_page_whose_unit_has_nothing_to_gain_makes_another_unit_collect() {
+    let mut config = drive(true);
+    (config.ftl.placement, config.ftl.stripe_bytes) = (Placement::Stripe, PAGE);
+    (config.ftl.gc.mode, config.capacity_bytes) = (GcMode::Foreground, 300 * PAGE);
+    config.flash.planes_per_die = 1;
+    config.check("skewed").unwrap();
+    let pages = config.capacity_bytes / PAGE;
+    let mut drive = SimulatedSsd::new(config, 1).unwrap();
+    let last = pages - pages / 16..pages;
+    for page in (0..pages).chain((0..60).flat_map(|_| last.clone())) {
+        support::write(&mut drive, page * PAGE, PAGE);
+    }
+    assert!(drive.counters().flash.unwrap().erases > 0);
+    assert_eq!((drive.check_invariants(), drive.is_read_only()), (Ok(()), false));
+}
+
 /// Mean latency of reads in µs while random writes keep garbage collection going.
 fn reads_beside_collection(preemptible: bool) -> f64 {
     let mut config = drive(true);

@@ -136,15 +136,19 @@ impl SimulatedSsd {
 
     /// Nothing is under way, and the host waits for room. A unit that is low looks for victims when a superpage of it is
     /// programmed; one that had nothing to gain then may have by now, because its pages were written anew in other units,
-    /// and as a full one it gets no page that would let it look again. Gives whether there is anything to wait for.
+    /// and as a full one it gets no page that would let it look again. Where the host's commands make units collect, those
+    /// that wait ask them again. Gives whether there is anything to wait for, or more than `completed` requests have ended.
     #[cold]
-    pub(crate) fn collect_at_rest(&mut self) -> bool {
+    pub(crate) fn collect_at_rest(&mut self, completed: usize) -> bool {
         if self.is_idle() || self.config.ftl.mapping != Mapping::Page {
             return false;
         }
         (0..self.ftl.geometry.units).for_each(|unit| self.collect_if_needed(unit));
+        (0..self.ftl.geometry.units).for_each(|unit| self.place_cleaned(unit));
+        self.admit_writes();
+        self.collect_where_opened();
         self.flash.settle(self.now_ns, &mut self.events);
-        !self.events.is_empty()
+        !self.events.is_empty() || self.completed.len() > completed
     }
 
     /// A stream has opened a superblock. Another one may wait for the next, and this one for pages that fill its first

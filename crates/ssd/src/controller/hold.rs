@@ -9,13 +9,15 @@
 //!
 //! A read waits here with its flash command, a written page waits in the write buffer for its place. Commands that were
 //! issued before, and programs of pages that were placed before, go on. Nothing is collected while the host asks for
-//! nothing.
+//! nothing. When none of the units that may take a written page has room, it asks them in turn until one has something to
+//! collect.
 //!
 //! Source: Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008, as the SSD add-on to DiskSim 4.0 does
 //! it with cleaning in the foreground: before each page operation of an element, a read or a write.
 
 use crate::config::{GcMode, Mapping};
 use crate::device::SimulatedSsd;
+use crate::ftl::Placement;
 use crate::list::Fifo;
 
 impl SimulatedSsd {
@@ -41,8 +43,31 @@ impl SimulatedSsd {
             return;
         }
         // A page that finds room in a superpage that is being filled is an operation of its own none the less.
-        if let Some(unit) = self.ftl.due_unit(logical_page, self.flash.commands_of_die()) {
+        if let Some(unit) = self.ftl.candidate_unit(logical_page, 0, self.flash.commands_of_die()) {
             self.must_clean_first(unit);
+        }
+    }
+
+    /// Finds a written page a slot, as [`Ftl::place`](crate::ftl::Ftl::place) does. Where no unit has room, one of those
+    /// that may take the page collects.
+    #[inline]
+    pub(crate) fn place_written(&mut self, logical_page: u32, nth: (u32, u32), hint: u16) -> Option<Placement> {
+        let placement = self.ftl.place(logical_page, nth, hint, self.flash.commands_of_die());
+        if placement.is_none() && self.collects_in_foreground() {
+            self.clean_a_candidate(logical_page);
+        }
+        placement
+    }
+
+    /// Makes one of the units that may take a page collect. The one that is due may hold nothing but valid data; asked
+    /// alone, it would let the page wait for units that nobody asks.
+    #[cold]
+    fn clean_a_candidate(&mut self, logical_page: u32) {
+        let mut attempt = 0;
+        while let Some(unit) = self.ftl.candidate_unit(logical_page, attempt, self.flash.commands_of_die())
+            && !self.must_clean_first(unit)
+        {
+            attempt += 1;
         }
     }
 

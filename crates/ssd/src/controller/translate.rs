@@ -208,7 +208,7 @@ impl SimulatedSsd {
             Some(placement) => Some(placement),
             None => {
                 self.clean_before_write(logical_page);
-                self.ftl.place(logical_page, (0, 1), 0, self.flash.commands_of_die())
+                self.place_written(logical_page, (0, 1), 0)
             }
         };
         let Some(translator) = &mut self.translator else { return };

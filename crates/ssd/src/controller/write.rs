@@ -186,7 +186,7 @@ impl SimulatedSsd {
         let charge = self.sectors.written_bytes(touched);
         self.clean_before_write(span.logical_page);
         let hint = self.active[request].stream;
-        if let Some(placement) = self.ftl.place(span.logical_page, nth, hint, self.flash.commands_of_die()) {
+        if let Some(placement) = self.place_written(span.logical_page, nth, hint) {
             self.take_buffer_room(placement.superpage, charge);
             self.page_placed(request, span, old, placement);
             return true;
@@ -253,9 +253,7 @@ impl SimulatedSsd {
         self.clean_before_write(span.logical_page);
         let old = self.ftl.slot_of(span.logical_page);
         let hint = self.active[request].stream;
-        let Some(placement) = self.ftl.place(span.logical_page, nth, hint, self.flash.commands_of_die()) else {
-            return false;
-        };
+        let Some(placement) = self.place_written(span.logical_page, nth, hint) else { return false };
         self.buffer.parked_bytes -= u64::from(charge);
         self.ftl.superpages[placement.superpage].held_bytes += charge;
         self.page_placed(request, span, old, placement);

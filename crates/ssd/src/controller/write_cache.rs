@@ -484,7 +484,7 @@ impl SimulatedSsd {
         let old = self.ftl.slot_of(logical_page);
         let placement = match self.ftl.overwrite_in_buffer(logical_page, nth) {
             Some(placement) => placement,
-            None => match self.ftl.place(logical_page, nth, stream, self.flash.commands_of_die()) {
+            None => match self.place_written(logical_page, nth, stream) {
                 Some(placement) => placement,
                 None => return false,
             },

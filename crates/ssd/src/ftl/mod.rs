@@ -255,9 +255,10 @@ impl Ftl {
         self.append(unit, stream, logical_page, None)
     }
 
-    /// The unit that is due for a logical page.
-    pub(crate) fn due_unit(&self, logical_page: u32, commands_of_die: &[u32]) -> Option<u32> {
-        self.placement.unit(logical_page, 0, commands_of_die)
+    /// The unit that is due for a logical page, or with an `attempt` above 0 one that is asked when those before it have no
+    /// room; `None` when there are no more.
+    pub(crate) fn candidate_unit(&self, logical_page: u32, attempt: u32, commands_of_die: &[u32]) -> Option<u32> {
+        self.placement.unit(logical_page, attempt, commands_of_die)
     }
 
     /// The one unit that a logical page is bound to; `None` where any unit may take it.
