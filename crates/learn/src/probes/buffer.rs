@@ -33,7 +33,9 @@ const LAST: ByteSize = ByteSize::mib(1024);
 /// The flash must be slower than the start by this share, for a buffer to show.
 const SLOWER_SHARE: f64 = 0.15;
 /// The buffer must have been filled in this share of a burst.
-const FILLED_SHARE: f64 = 0.4;
+const FILLED_SHARE: f64 = 0.6;
+/// Bursts of two lengths show the same buffer if they differ by no more than this share.
+const AGREEING: f64 = 0.15;
 /// Time for the drive to empty its buffer and clean up.
 const IDLE: Nanos = Nanos(200_000_000);
 /// How far the value can be off beside the spread of bursts: the flash's last program is not seen to its end.
@@ -62,7 +64,9 @@ pub(crate) fn probe(
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
     let mut length = FIRST;
-    let recipe = "16 KiB writes in order into an idle drive, 16 in flight, without a flush";
+    let recipe = "16 KiB writes in order into an idle drive, 16 in flight, without a flush, in bursts of 16 MiB, 64 MiB \
+                  and so on, until a longer one shows no larger buffer";
+    let mut shorter: Option<(Vec<Reading>, ProbeCurve)> = None;
     loop {
         let mut bursts = Vec::new();
         for n in 0..BURSTS {
@@ -70,19 +74,37 @@ pub(crate) fn probe(
             bursts.push(burst(prober, length)?);
         }
         let readings: Vec<Reading> = bursts.iter().filter_map(Burst::read).collect();
-        let slows = readings.iter().filter(|r| r.run <= (1.0 - SLOWER_SHARE) * r.start).count() == BURSTS;
-        let filled = readings.iter().all(|r| r.bytes <= FILLED_SHARE * length.bytes() as f64);
+        let curve = bursts[0].curve();
+        let seen = readings.len() == BURSTS && readings.iter().all(|reading| reading.shows(length));
+        // Caches may lie in a row, and a short burst fill no more than the first.
+        let agreeing = shorter.take_if(|(earlier, _)| seen && agree(earlier, &readings));
         let at_the_end = length * 4 > LAST || prober.afford(length * 4 * BURSTS as u64).is_err();
-        if slows && filled || at_the_end {
+        if agreeing.is_some() || at_the_end {
+            let (readings, curve) = agreeing.unwrap_or((readings, curve));
             let interface = interface_speed(prober)?;
-            let (figure, reason) = verdict(&readings, slows && filled, length, interface);
+            let (figure, reason) = verdict(&readings, seen, length, interface);
             findings.parameters.write_buffer_bytes = figure;
             findings.because("write_buffer_bytes", Because { recipe, reason, curve: Some(NAME) });
-            findings.keep(bursts[0].curve());
+            findings.keep(curve);
             return Ok(());
         }
+        shorter = seen.then_some((readings, curve));
         length = length * 4;
     }
+}
+
+impl Reading {
+    /// Whether a burst of that length has filled a buffer and then gone on at the pace of the flash.
+    fn shows(&self, length: ByteSize) -> bool {
+        self.run <= (1.0 - SLOWER_SHARE) * self.start && self.bytes <= FILLED_SHARE * length.bytes() as f64
+    }
+}
+
+/// Whether longer bursts show the same buffer.
+fn agree(shorter: &[Reading], longer: &[Reading]) -> bool {
+    let middle = |readings: &[Reading]| median(readings.iter().map(|reading| reading.bytes).collect());
+    let (shorter, longer) = (middle(shorter), middle(longer));
+    (longer - shorter).abs() <= AGREEING * shorter.max((DEPTH as u64 * WRITE.bytes()) as f64)
 }
 
 fn verdict(readings: &[Reading], seen: bool, longest: ByteSize, interface: f64) -> (Figure<u64>, String) {

@@ -52,24 +52,21 @@ const fn reads_alone(step: Step) -> Step {
 }
 
 /// Every probe.
+///
+/// What is read, and the buffer, come first: small writes that are forced to flash leave pages that are half full, and from
+/// then on what belongs together may lie on two of them.
 pub(crate) const STEPS: &[Step] = &[
+    reads_alone(layout(step("reads", &["read_concurrency_4k", "read_concurrency_8k"], throughput::probe_reads))),
+    step("write burst", &["write_buffer_bytes"], buffer::probe),
     layout(step("durable writes", &["write_unit_bytes"], request_size::probe_durable_writes)),
     layout(step("reading back", &["stripe_bytes"], request_size::probe_read_back)),
     reads_alone(layout(step("locations", &["chunk_bytes", "hot_location"], location::probe_locations))),
     reads_alone(layout(step("pages", &["page_bytes"], location::probe_page))),
-    step("write burst", &["write_buffer_bytes"], buffer::probe),
-    reads_alone(layout(step(
-        "throughput",
-        &[
-            "asymmetry_4k",
-            "read_concurrency_4k",
-            "write_concurrency_4k",
-            "asymmetry_8k",
-            "read_concurrency_8k",
-            "write_concurrency_8k",
-        ],
-        throughput::probe,
-    ))),
+    layout(step(
+        "writes",
+        &["asymmetry_4k", "write_concurrency_4k", "asymmetry_8k", "write_concurrency_8k"],
+        throughput::probe_writes,
+    )),
     step("latency", &["latency_asymmetry_4k", "latency_asymmetry_8k"], latency::probe_asymmetry),
     step("durability", &["flush_ns", "durable_write_ns", "power_loss_protected"], latency::probe_durability),
     step("hot locations after writes", &["hot_location_survives_writes"], location::probe_survival),

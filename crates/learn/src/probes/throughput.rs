@@ -23,6 +23,8 @@ use crate::stats::knee::{self, Knee};
 use crate::stats::{interval95, median};
 use crate::{Effort, LearnError};
 
+use super::latency;
+
 /// Depths that are tried, as far as the drive takes so many at once.
 const THOROUGH: &[u32] = &[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 const QUICK: &[u32] = &[1, 2, 4, 8, 16, 32, 64, 128];
@@ -50,6 +52,7 @@ const RESAMPLES: usize = 200;
 pub(crate) const TOLERANCE: f64 = 0.1;
 
 /// Throughput of one operation at one length.
+#[derive(Clone, Debug)]
 pub(crate) struct Throughput {
     operation: Operation,
     length: ByteSize,
@@ -176,61 +179,87 @@ pub(crate) fn asymmetry(reads: &Throughput, writes: &Throughput, random: &mut Pc
     measured(value, again, TOLERANCE)
 }
 
-/// α, k_r and k_w at 4 and 8 KiB.
-pub(crate) fn probe(
+const LENGTHS: [ByteSize; 2] = [ByteSize::kib(4), ByteSize::kib(8)];
+const KNEE: &str = "where the two fitted segments meet";
+
+/// k_r at 4 and 8 KiB.
+pub(crate) fn probe_reads(
     prober: &mut Prober<'_>,
     findings: &mut Findings,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
-    if prober.may_wear {
-        prober.use_all_flash(progress)?;
+    read_throughput(prober, findings, progress)?;
+    let four = findings.reads[0].throughput.concurrency(&mut prober.random);
+    let eight = findings.reads[1].throughput.concurrency(&mut prober.random);
+    (findings.parameters.read_concurrency_4k, findings.parameters.read_concurrency_8k) = (four, eight);
+    for reads in &findings.reads {
+        findings.curves.throughput.push(reads.throughput.curve());
     }
-    for length in [ByteSize::kib(4), ByteSize::kib(8)] {
-        let measured = probe_length(prober, findings, length, progress)?;
-        let p = &mut findings.parameters;
-        let slots = if length == ByteSize::kib(4) {
-            (&mut p.asymmetry_4k, &mut p.read_concurrency_4k, &mut p.write_concurrency_4k)
-        } else {
-            (&mut p.asymmetry_8k, &mut p.read_concurrency_8k, &mut p.write_concurrency_8k)
-        };
-        (*slots.0, *slots.1, *slots.2) = measured;
-    }
-    let keys = [
-        ("asymmetry_4k", "saturated read IOPS ÷ saturated write IOPS"),
-        ("asymmetry_8k", "saturated read IOPS ÷ saturated write IOPS"),
-        ("read_concurrency_4k", "where the two fitted segments meet"),
-        ("read_concurrency_8k", "where the two fitted segments meet"),
-        ("write_concurrency_4k", "where the two fitted segments meet"),
-        ("write_concurrency_8k", "where the two fitted segments meet"),
-    ];
-    for (key, reason) in keys {
-        findings.because(key, Because { recipe: RECIPE, reason: reason.to_owned(), curve: None });
+    let recipe = "random reads of one length over the filled region, one job, 1 to 256 in flight in random order";
+    for key in ["read_concurrency_4k", "read_concurrency_8k"] {
+        findings.because(key, Because { recipe, reason: KNEE.to_owned(), curve: None });
     }
     Ok(())
 }
 
-const RECIPE: &str = "random requests of one length over the filled region, one job, 1 to 256 in flight in random \
-                      order; writes after the write buffer was filled";
+/// Reads of one length over a region that was written in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Reads {
+    pub(crate) length: ByteSize,
+    pub(crate) throughput: Throughput,
+    /// Latencies, one at a time, ns.
+    pub(crate) latencies: Vec<f64>,
+}
 
-/// α, k_r and k_w at any length.
-pub(crate) fn probe_length(
+/// Measures reads of both lengths, unless that was done.
+fn read_throughput(
     prober: &mut Prober<'_>,
     findings: &mut Findings,
-    length: ByteSize,
     progress: &mut dyn Progress,
-) -> Result<(Figure<f64>, Figure<u64>, Figure<u64>), LearnError> {
+) -> Result<(), LearnError> {
+    if !findings.reads.is_empty() {
+        return Ok(());
+    }
     prober.fill_region(progress)?;
-    let settle = settling(findings.parameters.write_buffer_bytes.known());
-    let reads = measure(prober, Operation::Read, length, settle, progress)?;
-    findings.curves.throughput.push(reads.curve());
-    if !prober.may_write {
-        return Ok((Figure::unknown(), reads.concurrency(&mut prober.random), Figure::unknown()));
+    for length in LENGTHS {
+        let throughput = measure(prober, Operation::Read, length, ByteSize(0), progress)?;
+        let latencies = latency::read_latencies(prober, prober.region(), length, progress)?;
+        findings.reads.push(Reads { length, throughput, latencies });
     }
-    let writes = measure(prober, Operation::Write, length, settle, progress)?;
-    findings.curves.throughput.push(writes.curve());
-    if length == ByteSize::kib(4) {
-        findings.saturated_writes_per_s = Some(writes.plateau());
-    }
-    let random = &mut prober.random;
-    Ok((asymmetry(&reads, &writes, random), reads.concurrency(random), writes.concurrency(random)))
+    Ok(())
 }
+
+/// α and k_w at 4 and 8 KiB.
+pub(crate) fn probe_writes(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    read_throughput(prober, findings, progress)?;
+    if prober.may_wear {
+        prober.use_all_flash(progress)?;
+    }
+    let settle = settling(findings.parameters.write_buffer_bytes.known());
+    for (i, length) in LENGTHS.into_iter().enumerate() {
+        let writes = measure(prober, Operation::Write, length, settle, progress)?;
+        let asymmetry = asymmetry(&findings.reads[i].throughput, &writes, &mut prober.random);
+        let concurrency = writes.concurrency(&mut prober.random);
+        findings.curves.throughput.push(writes.curve());
+        let p = &mut findings.parameters;
+        if length == ByteSize::kib(4) {
+            (p.asymmetry_4k, p.write_concurrency_4k) = (asymmetry, concurrency);
+            findings.saturated_writes_per_s = Some(writes.plateau());
+        } else {
+            (p.asymmetry_8k, p.write_concurrency_8k) = (asymmetry, concurrency);
+        }
+    }
+    let ratio = "saturated read IOPS ÷ saturated write IOPS";
+    let keys = ["asymmetry_4k", "asymmetry_8k", "write_concurrency_4k", "write_concurrency_8k"];
+    for (key, reason) in std::iter::zip(keys, [ratio, ratio, KNEE, KNEE]) {
+        findings.because(key, Because { recipe: WRITES, reason: reason.to_owned(), curve: None });
+    }
+    Ok(())
+}
+
+const WRITES: &str = "random writes of one length over the region, one job, 1 to 256 in flight in random order, after \
+                      the write buffer was filled, and where the whole drive may be worn, all of its flash was used";

@@ -42,6 +42,8 @@ const MEMBERS: usize = 64;
 const APART_SHARE: f64 = 0.06;
 /// A gap is as wide as the widest from this share on.
 const AS_WIDE: f64 = 0.6;
+/// A read that takes less than this share of the usual time was answered by a buffer.
+const IN_A_BUFFER: f64 = 0.7;
 const NAME: &str = "pairs of reads";
 const RECIPE: &str = "pairs of 4 KiB reads of blocks that were written in random order, both submitted at once; time until both are done";
 
@@ -76,13 +78,13 @@ pub(crate) fn probe(
         })
         .collect::<Result<_, _>>()?;
     let cached = findings.parameters.read_cache_bytes.verdict != Verdict::Absent;
-    let found = border(&times, median(single));
+    let found = border(&times, median(single.clone()));
     findings.conflicts = found.map(|(border, share)| (border.0, share));
     let (figure, reason) = match found {
         Some((border, _)) if cached => share(prober, border, progress)?,
         Some((border, share)) => {
             let about = (1.0 / share).round().max(1.0);
-            classes(prober, border, about as usize, progress)?
+            classes(prober, border, (about as usize, IN_A_BUFFER * median(single)), progress)?
         }
         None => (Figure::unknown(), "the times of pairs do not fall into two heaps".to_owned()),
     };
@@ -152,7 +154,7 @@ fn share(
 fn classes(
     prober: &mut Prober<'_>,
     border: Border,
-    about: usize,
+    (about, on_flash_ns): (usize, f64),
     progress: &mut dyn Progress,
 ) -> Result<(Figure<u64>, String), LearnError> {
     let mut classes: Vec<Vec<ByteSize>> = Vec::new();
@@ -174,6 +176,8 @@ fn classes(
                     members[asked % MEMBERS] = block;
                 }
             }
+            // What is still in a buffer waits for nothing.
+            None if (prober.read(block, BLOCK)?.0 as f64) < on_flash_ns => {}
             None => {
                 in_a_row = 0;
                 classes.push(vec![block]);

@@ -1,7 +1,8 @@
 //! What stands between the host and the flash: buffers and caches, and what it takes to be sure that data is through.
 //!
 //! A write buffer is what the host may have acknowledged before it is on flash: the buffer itself and the write cache in
-//! front of it, unless that sends everything on at once. Flushes and durable writes are timed one at a time on a drive
+//! front of it, unless that sends everything on at once. What the flash takes as fast as the interface brings it never
+//! fills, and its size shows nowhere. Flushes and durable writes are timed one at a time on a drive
 //! that has nothing else to do and nothing else in its buffer.
 
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Request};
@@ -17,6 +18,10 @@ use crate::simulation::SimulationError;
 const SAMPLES: usize = 120;
 /// Between two samples.
 const PAUSE: Nanos = Nanos::millis(50);
+/// Writes into an idle drive that show whether its buffer fills: their length, and how many are in flight.
+const BURST: (u64, usize) = (16_384, 16);
+/// It does where the flash takes less than this share of what the interface brings.
+const FILLS_SHARE: f64 = 0.9;
 /// What is less than this is no time at all, ns.
 const NOTHING_NS: f64 = 1_000.0;
 
@@ -59,6 +64,10 @@ pub(super) fn measure(
     parameters: &mut Parameters,
     reasons: &mut Reasons,
 ) -> Result<(), SimulationError> {
+    if parameters.write_buffer_bytes.value.is_some() && !fills(config)? {
+        parameters.write_buffer_bytes =
+            reasons.unknown("write_buffer_bytes", "the flash takes what the interface brings, and the buffer never fills");
+    }
     if is_durable_at_once(config) {
         (parameters.flush_ns, parameters.durable_write_ns) = (Figure::absent(), Figure::absent());
         return Ok(());
@@ -85,6 +94,18 @@ pub(super) fn measure(
     parameters.flush_ns = beyond(flush, nothing);
     parameters.durable_write_ns = beyond(durable, write);
     Ok(())
+}
+
+/// Whether writes in order are slower in the long run than at the start.
+fn fills(config: &DeviceConfig) -> Result<bool, SimulationError> {
+    let (length, depth) = BURST;
+    let mut bench = Bench::empty(config, 1)?;
+    let span = bench.everywhere();
+    let held = acknowledged_bytes(config);
+    let start = bench.write_in_order(span, length, depth, (held / 2).max(32 * length))?;
+    bench.write_in_order(span, length, depth, 8 * held)?;
+    let run = bench.write_in_order(span, length, depth, (4 * held).max(1024 * length))?;
+    Ok(run.per_s < FILLS_SHARE * start.per_s)
 }
 
 /// A write, its flush, a flush of nothing, and a durable write, each on an idle drive.
