@@ -345,7 +345,9 @@ fn onset(findings: &mut Findings, capacity: ByteSize, overwritten: &Overwritten)
         Some(cut) => {
             let sum = |n: usize| windows[..n].iter().map(|window| window.bytes).sum::<u64>();
             let value = sum(cut);
-            let (low, high) = widened(value as f64, sum(cut - 1) as f64, sum(cut + 1) as f64);
+            // What lay in open superblocks from the drive's life before the fill was room of an empty one.
+            let kept = LIFE_BEFORE * value as f64;
+            let (low, high) = widened(value as f64, sum(cut.max(1) - 1) as f64, sum(cut + 1) as f64 + kept);
             let (low, high) = (low as u64, high as u64);
             let share = |bytes: u64| bytes as f64 / capacity.bytes() as f64;
             let narrow = high - low <= value / 5;
@@ -373,6 +375,8 @@ fn onset(findings: &mut Findings, capacity: ByteSize, overwritten: &Overwritten)
 
 /// Write amplification below which nothing is moved.
 const NOTHING_MOVED: f64 = 1.02;
+/// Share by which collection can start earlier on a drive that was in use before it was trimmed and filled.
+const LIFE_BEFORE: f64 = 0.06;
 /// Windows that a rise must last, and windows before it that it is held against.
 const LASTING: usize = 10;
 const BEFORE: usize = 40;

@@ -14,9 +14,9 @@
 use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::{Figure, HotLocation, LocationCurve, MedianNs, ProbeCurve, ProbePoint, Verdict};
 
-use crate::findings::{Because, Findings, settled};
+use crate::findings::{Because, Findings};
 use crate::prober::Prober;
-use crate::stats::{Samples, best_period, figure, fold, median, period_test};
+use crate::stats::{Samples, best_period, figure, fold, median, period_test, rank};
 use crate::{Effort, LearnError};
 
 /// A family of reads: one length, starts at all multiples of `step` below `window`.
@@ -30,6 +30,8 @@ struct Sweep {
     smallest_effect: f64,
 }
 
+/// A location is hot if it is faster than the slowest by this share at least.
+const HOT_SHARE: f64 = 0.02;
 /// Read lengths of the coarse sweeps.
 const COARSE_READS: [ByteSize; 6] =
     [ByteSize::kib(4), ByteSize::kib(8), ByteSize::kib(16), ByteSize::kib(32), ByteSize::kib(64), ByteSize::kib(128)];
@@ -71,7 +73,7 @@ struct Swept {
 
 impl Swept {
     fn levels(points: &[Samples]) -> Vec<f64> {
-        points.iter().map(Samples::undisturbed).collect()
+        points.iter().map(Samples::midmean).collect()
     }
 
     fn curve(&self) -> LocationCurve {
@@ -99,7 +101,7 @@ impl Swept {
 
     /// Whether a period whose phases differ by this share would have.
     fn would_show_effect(&self, share: f64) -> bool {
-        let relative = |point: &Samples| point.undisturbed_error() / point.undisturbed().max(1.0);
+        let relative = |point: &Samples| point.midmean_error() / point.midmean().max(1.0);
         // A phase is seen in at least four cycles, and in most cases in many.
         median(self.points.iter().map(relative).collect()) / 2.0 < share
     }
@@ -166,7 +168,7 @@ pub(crate) fn probe_locations(
             let coarse = sweeps[i].sweep.step >= ByteSize::kib(4);
             let long = if coarse { chunk_long_sweep(p.chunk_bytes, &mut sweeps, prober, progress)? } else { Some(i) };
             (p.hot_location, reason) = match long {
-                Some(long) if sweeps[long].effect(&mut prober.random).is_some() => {
+                Some(long) if sweeps[long].effect(&mut prober.random).is_some_and(|e| e.share >= HOT_SHARE) => {
                     (read_off_hot(&sweeps[long], p.chunk_bytes, prober), reason_of(effect))
                 }
                 Some(long) if sweeps[long].would_show() => {
@@ -259,21 +261,42 @@ fn survives(
         points: swept.points.iter().enumerate().map(point).collect(),
         fit: Vec::new(),
     });
-    let Some(effect) = swept.effect(&mut prober.random) else {
-        let reason = "the curve does not repeat any more".to_owned();
-        // What was there before would have been seen at a third of its size.
-        let before = findings.location_effect.unwrap_or(3.0 * sweep.smallest_effect) / 3.0;
-        return Ok(if swept.would_show_effect(before) {
-            (settled(false), reason)
-        } else {
-            (Figure::unknown(), reason)
-        });
-    };
     let period = (chunk / sweep.step.bytes()) as usize;
-    let medians = Swept::levels(&swept.points);
-    let same = best_period(&medians).0 == period
-        && lowest_phase(&fold(&medians, period)) as u64 * sweep.step.bytes() == hot.offset_bytes;
-    Ok((settled(same), format!("the curve still repeats, its phases differ by {:.1} %", effect.share * 100.0)))
+    let phase = (hot.offset_bytes / sweep.step.bytes()) as usize;
+    let before = findings
+        .curves
+        .location
+        .iter()
+        .find(|curve| (curve.read_bytes, curve.step_bytes) == (sweep.read.bytes(), sweep.step.bytes()));
+    let Some(before) = before.map(|curve| {
+        lead(&curve.latency_ns.iter().map(|point| point.median as f64).collect::<Vec<_>>(), period, phase)
+    }) else {
+        return Ok((Figure::unknown(), "the location profile of before is not there".to_owned()));
+    };
+    let now = lead(&Swept::levels(&swept.points), period, phase);
+    let stays = figure(&swept.points, &mut prober.random, true, |points| {
+        Some(u64::from(lead(&Swept::levels(points), period, phase) >= before / 2.0))
+    });
+    let figure = Figure {
+        value: stays.value.map(|stays| stays == 1),
+        low: stays.low.map(|stays| stays == 1),
+        high: stays.high.map(|stays| stays == 1),
+        verdict: stays.verdict,
+    };
+    let percent = |lead: f64| 100.0 * lead;
+    let reason = format!(
+        "the hot locations were {:.1} % faster than the mean before, and are {:.1} % faster after",
+        percent(before),
+        percent(now)
+    );
+    Ok((figure, reason))
+}
+
+/// By which share of its latency a phase of a curve is faster than the mean of all.
+fn lead(levels: &[f64], period: usize, phase: usize) -> f64 {
+    let folded = fold(levels, period);
+    let mean = folded.iter().sum::<f64>() / folded.len().max(1) as f64;
+    folded.get(phase).map_or(0.0, |&hot| mean / hot - 1.0)
 }
 
 /// The sweep of reads as long as a chunk, which tell the hot location; measured if there is none yet. `None` where the
@@ -335,21 +358,17 @@ pub(crate) fn probe_page(
     let mut sweep = straddling(prober.logical_block());
     let mut swept = measure(prober, sweep, "page boundaries", progress)?;
     let step = sweep.step.bytes();
-    let mut effect = swept.effect(&mut prober.random);
-    if effect.is_none() && !swept.would_show() && prober.effort == Effort::Thorough {
+    let found = |swept: &Swept| smallest_page(&Swept::levels(&swept.points), sweep.smallest_effect);
+    if found(&swept).is_none() && !swept.would_show() && prober.effort == Effort::Thorough {
         sweep.reads_a_start *= 4;
         swept = measure(prober, sweep, "page boundaries, more reads", progress)?;
-        effect = swept.effect(&mut prober.random);
     }
-    let seen = effect.is_some();
     let would_be_seen = swept.would_show();
     let page = figure(&swept.points, &mut prober.random, would_be_seen, |points| {
-        let medians = Swept::levels(points);
-        let period = best_period(&medians).0;
-        (seen && last_phase_stands_out(&fold(&medians, period))).then_some(period as u64 * step)
+        smallest_page(&Swept::levels(points), sweep.smallest_effect).map(|period| period as u64 * step)
     });
-    if let (Some(effect), Some(_)) = (effect, page.value) {
-        findings.present_unless_chance("page_bytes", effect.p);
+    if page.value.is_some() {
+        findings.present_unless_chance("page_bytes", CHANCE_OF_A_PAGE);
     }
     findings.parameters.page_bytes = page;
     findings.curves.location.push(swept.curve());
@@ -362,12 +381,25 @@ pub(crate) fn probe_page(
     Ok(())
 }
 
-/// Whether the last start of a period, from which the next page is touched, is the slow one, and the only one.
-fn last_phase_stands_out(folded: &[f64]) -> bool {
-    let Some((&last, others)) = folded.split_last() else { return false };
-    let highest = others.iter().copied().fold(f64::MIN, f64::max);
-    let typical = median(others.to_vec());
-    last - highest > highest - typical
+/// Probability at which a period counts as a page.
+const CHANCE_OF_A_PAGE: f64 = 0.001;
+/// The last starts of pages must be slower than the others in nearly all pairs (Cliff's δ).
+const APART: f64 = 0.8;
+/// Pages that a sweep must hold.
+const PAGES_MIN: usize = 4;
+
+/// The smallest period of which the last start, from which the next page is touched, is the slow one. Longer ones may be
+/// there as well: pages are transferred in parts, and parallel units hold several pages.
+fn smallest_page(levels: &[f64], smallest_effect: f64) -> Option<usize> {
+    (2..=levels.len() / PAGES_MIN).find(|&period| {
+        let (last, others): (Vec<_>, Vec<_>) = levels.iter().enumerate().partition(|(i, _)| i % period == period - 1);
+        let values = |part: Vec<(usize, &f64)>| part.into_iter().map(|(_, &level)| level).collect::<Vec<f64>>();
+        let (last, others) = (values(last), values(others));
+        let test = rank::compare(&last, &others);
+        test.delta >= APART
+            && test.p_greater < CHANCE_OF_A_PAGE
+            && median(last) >= (1.0 + smallest_effect) * median(others)
+    })
 }
 
 #[cfg(test)]
@@ -376,9 +408,15 @@ mod tests {
 
     #[test]
     fn a_page_is_told_by_the_one_start_that_touches_the_next_page() {
-        assert!(last_phase_stands_out(&[70.0, 70.1, 70.0, 71.5]));
-        assert!(!last_phase_stands_out(&[71.5, 70.0, 70.1, 70.0]));
-        assert!(!last_phase_stands_out(&[70.0, 71.5, 70.0, 71.5]));
+        let curve =
+            |slow: &dyn Fn(usize) -> f64| (0..256).map(|i| 70.0 + 0.1 * (i % 3) as f64 + slow(i)).collect::<Vec<_>>();
+        let every = |n: usize, by: f64| move |i: usize| if i % n == n - 1 { by } else { 0.0 };
+        assert_eq!(smallest_page(&curve(&every(8, 3.0)), 0.005), Some(8));
+        assert_eq!(smallest_page(&curve(&|_| 0.0), 0.005), None);
+        // Not where the page is begun late.
+        assert_eq!(smallest_page(&curve(&|i| if i % 8 == 3 { 3.0 } else { 0.0 }), 0.005), None);
+        // Parts of pages are told, also where what lies behind a page takes much longer.
+        assert_eq!(smallest_page(&curve(&|i| every(2, 3.0)(i) + every(16, 60.0)(i)), 0.005), Some(2));
     }
 
     #[test]

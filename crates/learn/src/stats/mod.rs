@@ -25,8 +25,6 @@ use rand_pcg::Pcg64Mcg;
 
 /// Share of resampled estimates that must agree before a figure is certain.
 const AGREEMENT: f64 = 0.95;
-/// Share of samples that may be faster than what counts as undisturbed.
-const UNDISTURBED: f64 = 0.15;
 /// How often an estimate is repeated on resampled data.
 const RESAMPLES: usize = 200;
 
@@ -50,30 +48,28 @@ impl Samples {
         }
     }
 
-    /// The value that a share of 15 % lies below: what an undisturbed sample takes, also where pages of several speeds are
-    /// mixed, of which a median takes now one and now the other.
-    pub(crate) fn undisturbed(&self) -> f64 {
-        let (below, above) = self.around(UNDISTURBED);
-        (below + above) / 2.0
+    /// Mean of the middle half: as deaf to outliers and to what a cache answers as a median, and steady where pages of
+    /// several speeds are mixed, of which a median takes now one and now the other. 0 of nothing.
+    pub(crate) fn midmean(&self) -> f64 {
+        let middle = self.middle_half();
+        middle.iter().sum::<u64>() as f64 / middle.len().max(1) as f64
     }
 
-    /// The two samples next to a quantile; 0 of nothing.
-    fn around(&self, share: f64) -> (f64, f64) {
-        let last = self.0.len().saturating_sub(1);
-        let at = |rank: f64| self.0.get(rank as usize).map_or(0.0, |&value| value as f64);
-        (at((last as f64 * share).floor()), at((last as f64 * share).ceil()))
+    fn middle_half(&self) -> &[u64] {
+        let cut = self.0.len() / 4;
+        &self.0[cut..self.0.len() - cut]
     }
 
-    /// Standard error of [`Samples::undisturbed`], from order statistics.
-    pub(crate) fn undisturbed_error(&self) -> f64 {
-        let n = self.0.len();
-        if n == 0 {
-            return 0.0;
-        }
-        let ranks = (n as f64 * UNDISTURBED * (1.0 - UNDISTURBED)).sqrt();
-        let at = |rank: f64| self.0[(rank.max(0.0) as usize).min(n - 1)] as f64;
-        let middle = n as f64 * UNDISTURBED;
-        (at((middle + ranks).ceil()) - at((middle - ranks).floor())) / 2.0
+    /// Standard error of [`Samples::midmean`], from the values cut off being set to the ends of the middle half.
+    pub(crate) fn midmean_error(&self) -> f64 {
+        let (middle, cut) = (self.middle_half(), self.0.len() / 4);
+        let (Some(&first), Some(&last)) = (middle.first(), middle.last()) else { return 0.0 };
+        let drawn_in =
+            middle.iter().copied().chain(std::iter::repeat_n(first, cut)).chain(std::iter::repeat_n(last, cut));
+        let (n, mean) = (self.0.len() as f64, self.midmean());
+        let squares: f64 = drawn_in.map(|value| (value as f64 - mean).powi(2)).sum();
+        // A trimmed mean's error: the deviation of the drawn-in values over the share that is left.
+        (squares / (n - 1.0).max(1.0)).sqrt() / (0.5 * n.sqrt())
     }
 
     /// Median with its 95 % interval from order statistics: ranks n/2 ± 1.96·√n/2.

@@ -10,7 +10,7 @@
 use flashwise_block::{BlockDevice, ByteSize, Request};
 use flashwise_profile::{Figure, HotLocation, Parameters};
 
-use super::bench::{Bench, Span};
+use super::bench::{Bench, Span, median};
 use super::{Reasons, exactly};
 use crate::DeviceConfig;
 use crate::config::{Mapping, Placement, WritePolicy};
@@ -27,6 +27,9 @@ const SLOWER: f64 = 0.05;
 const PERIOD_MAX: u64 = 1 << 20;
 /// A hot location is faster than the slowest start by this share at least.
 const EFFECT: f64 = 0.02;
+/// Pages whose borders are read across, and by which share that must take longer.
+const PAGES: u64 = 101;
+const PAGE_EFFECT: f64 = 0.005;
 /// Bytes that are overwritten to see whether hot locations survive it.
 const OVERWRITTEN: u64 = 32 << 20;
 
@@ -37,7 +40,7 @@ pub(super) fn fill_in(
 ) -> Result<(), SimulationError> {
     let quiet = quiet(config);
     parameters.write_unit_bytes = write_unit(config, reasons);
-    parameters.page_bytes = page(config);
+    parameters.page_bytes = page(&quiet)?;
     parameters.chunk_bytes = chunk(&quiet, reasons);
     parameters.stripe_bytes = stripe(&quiet, reasons)?;
     let (hot, survives) = hot_location(&quiet, parameters.chunk_bytes, reasons)?;
@@ -71,10 +74,24 @@ fn write_unit(config: &DeviceConfig, reasons: &mut Reasons) -> Figure<u64> {
     }
 }
 
-/// What a read moves whole; none where that is no more than it can ask for.
-fn page(config: &DeviceConfig) -> Figure<u64> {
-    let unit = config.flash.transfer_unit_bytes;
-    if unit > config.host.logical_block_bytes { exactly(unit) } else { Figure::absent() }
+/// What a read moves whole: a transfer unit, or where that is no more than what can be asked for, a page, if reads across
+/// its border take longer than others.
+fn page(quiet: &DeviceConfig) -> Result<Figure<u64>, SimulationError> {
+    let (unit, block) = (quiet.flash.transfer_unit_bytes, quiet.host.logical_block_bytes);
+    if unit > block {
+        return Ok(exactly(unit));
+    }
+    let page = quiet.flash.page_bytes;
+    let mut bench = Bench::filled(quiet, 1)?;
+    let mut read = |start: u64| bench.alone(Request::read(ByteSize(start), ByteSize(2 * block)));
+    let (mut inside, mut across) = (Vec::new(), Vec::new());
+    for n in 0..PAGES {
+        let start = (1 << 20) + n * page;
+        inside.push(read(start)?);
+        across.push(read(start + page - block)?);
+    }
+    let slower = median(across) >= median(inside) * (1.0 + PAGE_EFFECT);
+    Ok(if slower { exactly(page) } else { Figure::absent() })
 }
 
 /// The run of logical pages on one channel, where all runs are equally long.
