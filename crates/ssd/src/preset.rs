@@ -26,7 +26,7 @@ pub static PRESETS: [Preset; 12] = [
     preset!("toshiba-xg5", "NVMe, TLC flash, 256 GB: 64 KiB superpages over all channels"),
     preset!("micron-m500", "SATA, MLC flash, 120 GB: 64 KiB superpages over all channels"),
     preset!("intel-optane-p4800x", "NVMe, 3D XPoint, 375 GB: written in place, serves 6 requests at once"),
-    preset!("intel-p4510", "NVMe, TLC flash, 1 TB: reads three times as many as writes, 16 at once"),
+    preset!("intel-p4510", "NVMe, TLC flash, 1 TB: reads three times as fast as writes, 16 at once"),
     preset!("intel-p4510-fs", "the same behind a file system: 80 reads at once"),
     preset!("intel-s4610", "SATA, TLC flash, 960 GB: 25 reads and 9 writes at once"),
     preset!("virtual-ssd", "a cloud's volume, 100 GB: behind a network, held to a rate"),
