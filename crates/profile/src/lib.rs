@@ -10,7 +10,10 @@ mod toml_format;
 
 pub use figure::{Figure, Verdict};
 pub use parameters::{Entry, HotLocation, Parameters, Quantity};
-pub use published::{PublishedDrive, PublishedHotLocation, published_drives};
+pub use published::{
+    PublishedAsymmetry, PublishedConcurrency, PublishedDrive, PublishedHotLocation, PublishedThroughput,
+    published_asymmetries, published_drives,
+};
 pub use toml_format::ProfileError;
 
 use flashwise_block::Clock;

@@ -1,9 +1,12 @@
 //! The result of a study: what a published text claims beside what is measured, and why they differ.
 //!
 //! A study fills in this document; how it looks on a terminal and on a page is decided here, for all of them alike. Every
-//! measured value carries the 95 % interval of its mean.
+//! measured value carries the 95 % interval of its mean, and every learned figure its interval and its verdict.
 
+use flashwise_profile::{Entry, Quantity, Verdict};
 use serde::{Deserialize, Serialize};
+
+use crate::text::parameters::interval_in_words;
 
 /// `schema` of a study.
 pub const STUDY_SCHEMA: &str = "flashwise.study";
@@ -103,8 +106,41 @@ pub struct StudyTable {
 pub enum StudyCell {
     /// A name, or why there is no number.
     Text(String),
+    /// A figure that was learned of a drive.
+    Learned(LearnedCell),
     /// A mean with its interval.
     Measured(Measured),
+}
+
+/// A figure that was learned of a drive, with its interval and its verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LearnedCell {
+    /// How sure it is.
+    pub verdict: Verdict,
+    /// The value, in bytes where it is a size; `None` where there is none, or where it is no number.
+    pub value: Option<f64>,
+    /// Lower end of its interval.
+    pub low: Option<f64>,
+    /// Upper end of its interval.
+    pub high: Option<f64>,
+    /// As it is printed: "≈" stands before a best guess, "–" is absent, "?" cannot tell.
+    pub words: String,
+}
+
+impl LearnedCell {
+    /// A figure of a profile.
+    pub fn new(entry: &Entry) -> Self {
+        let figure = &entry.figure;
+        let number = |quantity: Option<Quantity>| match quantity? {
+            Quantity::Bytes(n) | Quantity::Count(n) | Quantity::Nanos(n) | Quantity::BytesPerSecond(n) => {
+                Some(n as f64)
+            }
+            Quantity::Ratio(x) => Some(x),
+            Quantity::AddressBits(_) | Quantity::Flag(_) | Quantity::Location(_) => None,
+        };
+        let (value, low, high) = (number(figure.value), number(figure.low), number(figure.high));
+        Self { verdict: figure.verdict, value, low, high, words: interval_in_words(figure) }
+    }
 }
 
 /// A mean with its 95 % interval.
@@ -161,6 +197,7 @@ impl StudyCell {
     pub fn words(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
+            Self::Learned(figure) => figure.words.clone(),
             Self::Measured(measured) => measured.words(),
         }
     }
@@ -191,6 +228,8 @@ impl Measured {
 
 #[cfg(test)]
 mod tests {
+    use flashwise_profile::{Figure, HotLocation, Parameters};
+
     use super::*;
 
     #[test]
@@ -202,8 +241,34 @@ mod tests {
     }
 
     #[test]
+    fn a_figure_is_printed_with_its_interval_and_a_sign_for_its_verdict() {
+        let hot = HotLocation { period_bytes: 65536, offset_bytes: 32768 };
+        let parameters = Parameters {
+            write_unit_bytes: Figure::certain(32768, 32768, 32768),
+            stripe_bytes: Figure::absent(),
+            hot_location: Figure::certain(hot, hot, hot),
+            asymmetry_4k: Figure::inconclusive(3.017, 2.5, 3.5),
+            ..Parameters::default()
+        };
+        let cells: Vec<LearnedCell> = parameters.entries().iter().map(LearnedCell::new).collect();
+        let words = |key| {
+            let at = parameters.entries().iter().position(|entry| entry.key == key).unwrap();
+            cells[at].words.as_str()
+        };
+        assert_eq!(words("write_unit_bytes"), "32 KiB ± 0");
+        assert_eq!(words("stripe_bytes"), "–");
+        assert_eq!(words("hot_location"), "64 KiB·i + 32 KiB ± 0");
+        assert_eq!(words("asymmetry_4k"), "≈ 3.02, 2.50 … 3.50");
+        assert_eq!(words("chunk_bytes"), "?");
+        assert!(cells.iter().any(|cell| (cell.value, cell.low) == (Some(3.017), Some(2.5))));
+    }
+
+    #[test]
     fn a_cell_survives_the_way_through_json() {
-        let cells = vec![StudyCell::text("5 %"), StudyCell::from(Measured { value: 1.5, low: 1.0, high: 2.0 })];
+        let measured = StudyCell::from(Measured { value: 1.5, low: 1.0, high: 2.0 });
+        let entries = Parameters { asymmetry_4k: Figure::certain(1.5, 1.0, 2.0), ..Parameters::default() }.entries();
+        let learned = entries.iter().map(|entry| StudyCell::Learned(LearnedCell::new(entry)));
+        let cells: Vec<StudyCell> = [StudyCell::text("5 %"), measured].into_iter().chain(learned).collect();
         let text = serde_json::to_string(&cells).unwrap();
         assert_eq!(serde_json::from_str::<Vec<StudyCell>>(&text).unwrap(), cells);
     }

@@ -1,6 +1,7 @@
 //! Why a study could not be run.
 
 use flashwise_block::BlockError;
+use flashwise_learn::LearnError;
 use flashwise_ssd::SsdError;
 
 /// Why a study could not be run.
@@ -20,6 +21,9 @@ pub enum StudyError {
     /// A drive failed.
     #[error(transparent)]
     Block(#[from] BlockError),
+    /// A drive could not be learned.
+    #[error(transparent)]
+    Learn(#[from] LearnError),
     /// A thread of the study ended early.
     #[error("a part of the study ended early")]
     Lost,

@@ -14,6 +14,7 @@
 
 mod error;
 mod gc_organisation;
+mod hidden_parameters;
 mod parallel;
 mod statistics;
 
@@ -56,13 +57,23 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they are listed.
-pub static STUDIES: [Study; 1] = [Study {
-    name: "gc-organisation",
-    title: "What an SSD's internal organisation costs: garbage collection in DiskSim",
-    source: "V. Machado, F. Boito, R. Kassick, P. Navaux: Simulando o Impacto da Organização Interna de um SSD no seu \
-             Desempenho. Escola Regional de Alto Desempenho (ERAD), Gramado, 2015.",
-    run: gc_organisation::run,
-}];
+pub static STUDIES: [Study; 2] = [
+    Study {
+        name: "gc-organisation",
+        title: "What an SSD's internal organisation costs: garbage collection in DiskSim",
+        source: "V. Machado, F. Boito, R. Kassick, P. Navaux: Simulando o Impacto da Organização Interna de um SSD no \
+                 seu Desempenho. Escola Regional de Alto Desempenho (ERAD), Gramado, 2015.",
+        run: gc_organisation::run,
+    },
+    Study {
+        name: "hidden-parameters",
+        title: "What drives hide, learned blind: lengths and places, asymmetry and concurrency",
+        source: "A. Kakaraparthy, J. M. Patel, K. Park, B. P. Kroth: Optimizing Databases by Learning Hidden Parameters \
+                 of Solid State Drives. PVLDB 13(4), 2019. T. I. Papon, M. Athanassoulis: A Parametric I/O Model for \
+                 Modern Storage Devices. DaMoN, 2021.",
+        run: hidden_parameters::run,
+    },
+];
 
 impl Study {
     /// The study of that name.
@@ -106,6 +117,6 @@ mod tests {
     fn a_study_is_found_by_its_name_and_another_name_is_told_with_those_that_exist() {
         assert_eq!(Study::find("gc-organisation").unwrap().name, "gc-organisation");
         let error = Study::find("gc").err().unwrap().to_string();
-        assert_eq!(error, "no study is called 'gc'; there are gc-organisation");
+        assert_eq!(error, "no study is called 'gc'; there are gc-organisation, hidden-parameters");
     }
 }

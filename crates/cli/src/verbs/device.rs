@@ -124,7 +124,7 @@ fn plain(value: Quantity) -> String {
 fn list(output: &Output) -> Result<(), Failure> {
     let presets = PRESETS.iter().map(|p| Listed { name: p.name, summary: p.summary }).collect();
     output.print(&List { schema: "flashwise.devices", schema_version: 1, presets }, |_| {
-        PRESETS.iter().map(|p| format!("{:<18} {}\n", p.name, p.summary)).collect()
+        PRESETS.iter().map(|p| format!("{:<20} {}\n", p.name, p.summary)).collect()
     })
 }
 

@@ -1,6 +1,6 @@
 //! What the drive hides: one row a figure.
 
-use flashwise_profile::{DeviceProfile, Entry, HotLocation, Quantity, Verdict};
+use flashwise_profile::{DeviceProfile, Entry, Figure, HotLocation, Quantity, Verdict};
 
 use super::numbers::{bytes, grouped, time, two_decimals};
 
@@ -37,6 +37,21 @@ impl ParameterRow {
             Verdict::Inconclusive => "best guess",
             Verdict::Absent => "absent",
         }
+    }
+}
+
+/// A figure with its interval, in a cell of a table: `3.02, 2.95 … 3.10`.
+pub(crate) fn interval_in_words(figure: &Figure<Quantity>) -> String {
+    let value = match (figure.verdict, figure.value) {
+        (Verdict::Absent, _) => return "–".to_owned(),
+        (_, None) => return "?".to_owned(),
+        (Verdict::Certain, Some(value)) => quantity(value),
+        (Verdict::Inconclusive, Some(value)) => format!("≈ {}", quantity(value)),
+    };
+    match (figure.low, figure.high) {
+        (Some(low), Some(high)) if low == high => format!("{value} ± 0"),
+        (Some(low), Some(high)) => format!("{value}, {} … {}", quantity(low), quantity(high)),
+        _ => value,
     }
 }
 
