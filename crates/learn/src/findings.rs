@@ -3,6 +3,7 @@
 use flashwise_profile::{Curves, Evidence, Figure, Parameters, ProbeCurve, ProbePoint, Verdict};
 
 use crate::probes::throughput::Reads;
+use crate::probes::units::Conflicts;
 use crate::stats::holm;
 use crate::stats::{interval95, median};
 
@@ -21,8 +22,8 @@ pub(crate) struct Findings {
     pub(crate) saturated_writes_per_s: Option<f64>,
     /// Reads at 4 and at 8 KiB.
     pub(crate) reads: Vec<Reads>,
-    /// Conflicting reads: where they part from others, and their share among random pairs.
-    pub(crate) conflicts: Option<(f64, f64)>,
+    /// What pairs of reads have shown.
+    pub(crate) conflicts: Option<Conflicts>,
     /// Figures that say that something is there, with the probability that it is chance.
     chances: Vec<(&'static str, f64)>,
 }

@@ -37,7 +37,7 @@ use super::throughput::{TOLERANCE, settling};
 
 const BLOCK: ByteSize = ByteSize::kib(4);
 /// Requests in flight of the overwrites.
-const DEPTH: u32 = 64;
+const DEPTH: u32 = 256;
 /// Large writes in flight in passes in order.
 const PASS_DEPTH: usize = 32;
 /// Windows of the fill, and of one overwrite of the whole drive until the onset.
@@ -46,8 +46,8 @@ const ONSET_WINDOWS: u64 = 400;
 /// Windows of what is written to, for the steady state.
 const STEADY_WINDOWS: u64 = 8;
 /// Rounds before which the drive is not asked whether it is steady: what was written last must have replaced what was
-/// there before.
-const ROUNDS_MIN: usize = 22;
+/// there before. Coming from a fill, and coming from a steady state of another kind.
+const ROUNDS_MIN: (usize, usize) = (22, 14);
 /// Steady where the mean is known to within this share.
 const KNOWN_SHARE: f64 = 0.04;
 /// Overwrites after which a drive that is not steady is given up: so many, on large drives fewer.
@@ -84,7 +84,7 @@ pub(crate) fn obstacle(prober: &Prober<'_>, whole_drive: bool, asked: Option<Byt
         return Some("a file is not the drive: what is beside it on the drive decides as well".to_owned());
     }
     let needed = prober.capacity() * PASSES;
-    let limit = asked.unwrap_or(UNASKED);
+    let limit = asked.unwrap_or(prober.written() + UNASKED);
     (prober.written() + needed > limit)
         .then(|| format!("needs up to {needed} of writes, {PASSES} times the drive; allowed are {limit}"))
 }
@@ -109,12 +109,14 @@ pub(crate) fn probe(
     fill(prober, findings, progress)?;
     let capacity = prober.capacity();
     let mut everywhere = anywhere(capacity, BLOCK);
-    let windows = until_steady(prober, capacity, ONSET_WINDOWS, "random overwrites", &mut everywhere, progress)?;
+    let (name, rounds) = ("random overwrites", ROUNDS_MIN.0);
+    let windows = until_steady(prober, capacity, (ONSET_WINDOWS, rounds), name, &mut everywhere, progress)?;
     onset(findings, capacity, &windows);
     tell_amplification(findings, "write_amplification_uniform", &windows, UNIFORM);
-    asymmetries(prober, findings, progress)?;
-    let skewed =
-        until_steady(prober, capacity, STEADY_WINDOWS, "80/20 overwrites", &mut eighty_twenty(capacity), progress)?;
+    asymmetries(prober, findings, &windows, progress)?;
+    let (name, rounds) = ("80/20 overwrites", ROUNDS_MIN.1);
+    let mut place = eighty_twenty(capacity);
+    let skewed = until_steady(prober, capacity, (STEADY_WINDOWS, rounds), name, &mut place, progress)?;
     tell_amplification(findings, "write_amplification_skewed", &skewed, SKEWED);
     trim(prober, findings, &windows, progress)?;
     superblock(prober, findings, progress)
@@ -293,7 +295,7 @@ fn join(windows: &[Window]) -> Window {
 fn until_steady(
     prober: &mut Prober<'_>,
     bytes: ByteSize,
-    windows: u64,
+    (windows, rounds_min): (u64, usize),
     stage: &str,
     place: &mut dyn FnMut(&mut Pcg64Mcg) -> ByteSize,
     progress: &mut dyn Progress,
@@ -312,7 +314,7 @@ fn until_steady(
         if seen.all.len().is_multiple_of(a_round) {
             let round = join(&seen.all[seen.all.len() - a_round..]);
             seen.rounds.push(round);
-            seen.is_steady = seen.rounds.len() >= ROUNDS_MIN && settled(&seen.responses(), KNOWN_SHARE).is_some();
+            seen.is_steady = seen.rounds.len() >= rounds_min && settled(&seen.responses(), KNOWN_SHARE).is_some();
         }
     }
     while prober.wait()?.is_some() {}
@@ -381,19 +383,22 @@ const LIFE_BEFORE: f64 = 0.06;
 const LASTING: usize = 10;
 const BEFORE: usize = 40;
 
-/// The first window from which on the response is lastingly higher than before: by ranks, and by a tenth.
+/// The first window from which on the response is lastingly higher than before: by ranks, and by a
+/// tenth, or by a fiftieth where flash bytes are counted.
 ///
 /// Collection may come in bursts with nothing in between, so the mean of what follows counts, beside the ranks.
 ///
 /// `floor` is what the response cannot fall below in the long run: a flash byte for each host byte.
 fn first_rise(series: &[f64], floor: f64) -> Option<usize> {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    // Flash bytes are counted, time is measured.
+    let rise = if floor > 0.0 { 1.02 } else { 1.1 };
     let rises = |cut: usize| {
         let (before, after) = (&series[cut.saturating_sub(BEFORE)..cut], &series[cut..cut + LASTING]);
         let test = rank::compare(after, before);
         // What is still in the write buffer makes the first windows look better than they are.
         let usual = median(before.to_vec());
-        mean(after) > 1.1 * usual.max(floor) && (test.p_greater < 0.01 && test.delta >= 0.5)
+        mean(after) > rise * usual.max(floor) && (test.p_greater < 0.01 && test.delta >= 0.5)
     };
     let cut = (4..series.len().saturating_sub(2 * LASTING)).find(|&cut| rises(cut))?;
     // It is seen coming as soon as most of what follows is higher; it begins where a quarter of it is reached.
@@ -429,6 +434,7 @@ fn tell_amplification(findings: &mut Findings, key: &'static str, windows: &Over
 fn asymmetries(
     prober: &mut Prober<'_>,
     findings: &mut Findings,
+    uniform: &Overwritten,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
     if findings.parameters.collection_onset_bytes.verdict == Verdict::Absent {
@@ -441,8 +447,11 @@ fn asymmetries(
         }
         return Ok(());
     }
-    let four = while_collecting(prober, findings, ByteSize::kib(4), progress)?;
-    let eight = while_collecting(prober, findings, ByteSize::kib(8), progress)?;
+    let later = &uniform.rounds[uniform.rounds.len() / 2..];
+    let rates = later.iter().map(|round| round.rate).collect();
+    let four = while_collecting(prober, findings, ByteSize::kib(4), rates, progress)?;
+    let rates = saturated_writes(prober, ByteSize::kib(8), progress)?;
+    let eight = while_collecting(prober, findings, ByteSize::kib(8), rates, progress)?;
     let p = &mut findings.parameters;
     if let (Some(fresh), true) = (findings.saturated_writes_per_s, p.collection_onset_bytes.value.is_some()) {
         let again = four.writes.iter().map(|rate| fresh / rate).collect();
@@ -460,13 +469,11 @@ fn asymmetries(
     Ok(())
 }
 
-const COLLECTING: &str = "random writes of one length over the whole drive, for half of it, then measured for another \
-                          half of it at the largest depth, and one at a time; then reads of what they wrote";
+const COLLECTING: &str = "random writes of one length over the whole drive at the largest depth, for half of it or more, then \
+                          measured for another half; then reads of what they wrote; then both one at a time";
 
 /// Time in which a drive ends what it does in the background.
-const AFTERMATH: Nanos = Nanos(500_000_000);
-/// Depth at which throughput is saturated.
-const SATURATING: u32 = 256;
+const AFTERMATH: Nanos = Nanos(1_000_000_000);
 /// Batches of reads, and of writes.
 const BATCHES: usize = 6;
 /// Reads of one.
@@ -480,37 +487,54 @@ struct Collecting {
     writes: Vec<f64>,
 }
 
-/// Writes first: how reads fare depends on what wrote the data.
+/// Writes a second of one length in batches, in the steady state of writes of that length.
+fn saturated_writes(
+    prober: &mut Prober<'_>,
+    length: ByteSize,
+    progress: &mut dyn Progress,
+) -> Result<Vec<f64>, LearnError> {
+    let capacity = prober.capacity();
+    // The share that is still valid in what is collected takes long to get used to another length.
+    let half = (capacity / length / 2) as usize;
+    batches(prober, Operation::Write, length, ((half / BATCHES).max(1024), half), progress)
+}
+
+/// Requests a second at the largest depth, in batches of so many, after so many.
+fn batches(
+    prober: &mut Prober<'_>,
+    operation: Operation,
+    length: ByteSize,
+    (requests, before): (usize, usize),
+    progress: &mut dyn Progress,
+) -> Result<Vec<f64>, LearnError> {
+    let mut place = anywhere(prober.capacity(), length);
+    let depth = DEPTH.min(prober.queue_depth().max(1)) as usize;
+    let mut rates = Vec::with_capacity(BATCHES);
+    prober.keep_in_flight(operation, length, depth, before, &mut place)?;
+    for n in 0..BATCHES {
+        prober.advance(progress, "throughput while collecting", n as f64 / BATCHES as f64)?;
+        rates.push(prober.rate(operation, length, depth, requests, &mut place)?);
+    }
+    while prober.wait()?.is_some() {}
+    Ok(rates)
+}
+
+/// After writes of a length that came to `writes` a second: how reads fare depends on what wrote the data.
 fn while_collecting(
     prober: &mut Prober<'_>,
     findings: &Findings,
     length: ByteSize,
+    writes: Vec<f64>,
     progress: &mut dyn Progress,
 ) -> Result<Collecting, LearnError> {
-    const STAGE: &str = "throughput while collecting";
     let capacity = prober.capacity();
-    let mut place = anywhere(capacity, length);
-    let depth = SATURATING.min(prober.queue_depth().max(1)) as usize;
-    // The share that is still valid in what is collected takes long to get used to another length.
-    let half = (capacity / length / 2) as usize;
-    let mut batches = |prober: &mut Prober<'_>, operation, requests: usize, before: usize| {
-        let mut rates = Vec::with_capacity(BATCHES);
-        prober.keep_in_flight(operation, length, depth, before, &mut place)?;
-        for n in 0..BATCHES {
-            prober.advance(progress, STAGE, n as f64 / BATCHES as f64)?;
-            rates.push(prober.rate(operation, length, depth, requests, &mut place)?);
-        }
-        while prober.wait()?.is_some() {}
-        Ok::<_, LearnError>(rates)
-    };
-    let writes = batches(prober, Operation::Write, (half / BATCHES).max(1024), half)?;
     prober.rest(AFTERMATH)?;
-    let reads = batches(prober, Operation::Read, READS, 2 * depth)?;
+    let reads = batches(prober, Operation::Read, length, (READS, 2 * DEPTH as usize), progress)?;
     let value = mean_rate(&reads) / mean_rate(&writes);
     let again = reads.iter().flat_map(|read| writes.iter().map(move |write| read / write)).collect();
     // Ratios of single batches spread more than the ratio of their means does.
     let spread = measured(value, again, 1.0);
-    let shrink = |end: Option<f64>| end.map(|end| value + (end - value) / (BATCHES as f64).sqrt());
+    let shrink = |end: Option<f64>| end.map(|end| value + (end - value) / (writes.len() as f64).sqrt());
     let again = [shrink(spread.low), shrink(spread.high)].into_iter().flatten().collect();
     let saturated = measured(value, again, TOLERANCE);
 
@@ -546,7 +570,8 @@ fn trim(
         at = at + length;
     }
     let mut lower = anywhere(half, BLOCK);
-    let after = until_steady(prober, half, STEADY_WINDOWS * 4, "overwrites after trim", &mut lower, progress)?;
+    let (name, rounds) = ("overwrites after trim", ROUNDS_MIN.0);
+    let after = until_steady(prober, half, (STEADY_WINDOWS * 4, rounds), name, &mut lower, progress)?;
     let (before, now) = (uniform.level(), after.level());
     let gain = before.mean / now.mean;
     let figure = if (gain - 1.0).abs() < 0.03 {

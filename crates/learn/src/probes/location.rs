@@ -194,19 +194,17 @@ pub(crate) fn probe_locations(
 }
 
 /// The sweep that tells the chunk: of the reads that are longer than a step the shortest for which the place matters.
-/// Longer reads also show what several chunks have in common, a stripe or a superpage. Reads that are shared by two
-/// channels are the faster ones; where reads across a border are slower, it may be one of pages on one channel, so these
-/// come second.
+/// Longer reads also show what several chunks have in common, a stripe or a superpage. From the start of a chunk a read
+/// meets as few channels as it can, and reads that are shared by two are the faster ones; where those across a border are
+/// slower, it may be one of pages on one channel, so these come second.
 fn telling_chunk(sweeps: &[Swept], effects: &[Option<Effect>]) -> Option<usize> {
     let shows = |i: &usize| effects[*i].is_some() && sweeps[*i].sweep.read > sweeps[*i].sweep.step;
-    let dips = |i: &usize| {
+    let shares = |i: &usize| {
         let levels = Swept::levels(&sweeps[*i].points);
         let folded = fold(&levels, best_period(&levels).0);
-        let middle = median(folded.clone());
-        let (low, high) = ends(&folded);
-        middle - low >= 0.8 * (high - middle)
+        folded[0] >= folded.iter().sum::<f64>() / folded.len() as f64
     };
-    (0..sweeps.len()).filter(shows).find(dips).or_else(|| (0..sweeps.len()).find(shows))
+    (0..sweeps.len()).filter(shows).find(shares).or_else(|| (0..sweeps.len()).find(shows))
 }
 
 fn reason_of(effect: Effect) -> String {

@@ -107,6 +107,9 @@ fn programmed(prober: &Prober<'_>) -> Option<u64> {
 /// Programming beyond what was written that is taken for waste.
 const WASTE_SHARE: f64 = 0.02;
 
+/// What a length may waste for the flash to be said to program it as it is: less than a block of 4 KiB in the longest.
+const TIGHT_SHARE: f64 = 0.005;
+
 /// The write unit of a drive that tells what it programs: the shortest length that is programmed without waste, as all
 /// its multiples are; absent where nothing is wasted at any length. Where every length up to the longest is wasteful,
 /// what one block makes the flash program.
@@ -122,7 +125,7 @@ fn told_unit(lengths: &[ByteSize], waste: &[(usize, u64)]) -> Option<(Figure<u64
         return Some((Figure::absent(), "no length is programmed with waste".to_owned()));
     }
     let needed: Vec<u64> = (0..lengths.len()).map(|i| typical(waste, i)).collect();
-    let is_tight = |i: usize| needed[i] > 0 && needed[i] as f64 <= bearable(lengths[i].bytes());
+    let is_tight = |i: usize| needed[i] > 0 && needed[i] as f64 <= (1.0 + TIGHT_SHARE) * lengths[i].bytes() as f64;
     let tight = (0..lengths.len()).find(|&i| {
         let multiples = (i..lengths.len()).filter(|&j| lengths[j].is_multiple_of(lengths[i]));
         let (fit, all) = multiples.fold((0, 0), |(fit, all), j| (fit + usize::from(is_tight(j)), all + 1));

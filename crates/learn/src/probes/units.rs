@@ -1,8 +1,8 @@
 //! Places that serve reads independently of each other.
 //!
 //! Two reads that are submitted together are done at once where they meet in different units (flash dies), and one after
-//! the other where they meet in one. The times of random pairs fall into two heaps, and of n units every n-th pair is in
-//! the upper one.
+//! the other where they meet in one. What the second of two reads adds to the time of the first, as a share of what it
+//! takes alone, falls into two heaps over random pairs, and of n units every n-th pair is in the upper one.
 //!
 //! That share alone tells n to within a few percent. To have it exactly, blocks are sorted into classes: two blocks are
 //! of one class if reading them together is slow. Each new block is held against one block of each class known; if none
@@ -15,7 +15,7 @@
 //! Source: the idea of telling units by conflicts is old (Chen, Lee, Zhang, HPCA 2011, and the stride-read of Queenie,
 //! SYSTOR 2022, a published description); the sequential sorting into classes is our own.
 
-use flashwise_block::{ByteSize, Progress};
+use flashwise_block::{ByteSize, Nanos, Progress};
 use flashwise_profile::{Figure, ProbeCurve, Verdict};
 
 use crate::findings::{Because, Findings, point};
@@ -31,6 +31,8 @@ const fn pairs(effort: Effort) -> usize {
         Effort::Quick => 3_000,
     }
 }
+/// Reads that tell the usual latency.
+const SINGLES: usize = 200;
 /// Blocks in a row that open no class, in multiples of the classes known: with one class of n missing, a random block
 /// misses it with probability 1 − 1/n, so after 12·n blocks the chance of having missed it is e⁻¹².
 const CONTENT_AFTER: usize = 12;
@@ -38,18 +40,71 @@ const CONTENT_AFTER: usize = 12;
 const CLASSES_MAX: usize = 512;
 /// Members of a class that are kept to be read in turn.
 const MEMBERS: usize = 64;
-/// The upper heap begins at least this share above the lower one's median.
-const APART_SHARE: f64 = 0.06;
+/// The upper heap lies so much above the lower one, in shares of a read.
+const APART: f64 = 0.25;
+/// What takes longer than both reads and half of one more was held up by something else.
+const HELD_UP: f64 = 1.5;
 /// A gap is as wide as the widest from this share on.
 const AS_WIDE: f64 = 0.6;
 /// A read that takes less than this share of the usual time was answered by a buffer.
 const IN_A_BUFFER: f64 = 0.7;
 const NAME: &str = "pairs of reads";
-const RECIPE: &str = "pairs of 4 KiB reads of blocks that were written in random order, both submitted at once; time until both are done";
+const RECIPE: &str = "pairs of 4 KiB reads of blocks that were written in random order, each alone and both at once: what \
+                      the second adds to the first, as a share of itself";
+/// Time in which a drive ends what it does in the background.
+pub(crate) const AFTERMATH: Nanos = Nanos(500_000_000);
 
-/// Where the two heaps part, ns.
+/// Where the two heaps part, in shares of a read.
 #[derive(Clone, Copy)]
 struct Border(f64);
+
+/// A block and what reading it takes, ns.
+#[derive(Clone, Copy)]
+struct Block {
+    at: ByteSize,
+    alone_ns: f64,
+}
+
+/// How blocks are read in pairs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pairs {
+    /// The usual latency, ns, on a drive with a read cache, where a block cannot be read alone first.
+    cached_ns: Option<f64>,
+}
+
+impl Pairs {
+    /// A block, read alone where that is possible.
+    fn block(self, prober: &mut Prober<'_>, at: ByteSize) -> Result<Block, LearnError> {
+        let alone_ns = match self.cached_ns {
+            Some(usual) => usual,
+            None => prober.read(at, BLOCK)?.0 as f64,
+        };
+        Ok(Block { at, alone_ns })
+    }
+
+    /// What the second of two reads adds to the first, as a share of what it takes alone.
+    fn added(self, prober: &mut Prober<'_>, a: Block, b: Block) -> Result<f64, LearnError> {
+        let both = prober.read_pair([a.at, b.at], BLOCK)?.0 as f64;
+        Ok((both - a.alone_ns.max(b.alone_ns)) / a.alone_ns.min(b.alone_ns).max(1.0))
+    }
+
+    /// The same for two places.
+    pub(crate) fn added_at(self, prober: &mut Prober<'_>, [a, b]: [ByteSize; 2]) -> Result<f64, LearnError> {
+        let (a, b) = (self.block(prober, a)?, self.block(prober, b)?);
+        self.added(prober, a, b)
+    }
+}
+
+/// What pairs of reads have shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conflicts {
+    /// How to read pairs.
+    pub(crate) pairs: Pairs,
+    /// Where pairs that wait part from others, in shares of a read.
+    pub(crate) border: f64,
+    /// Share of random pairs that wait.
+    pub(crate) share: f64,
+}
 
 /// Measures the number of parallel units.
 pub(crate) fn probe(
@@ -59,32 +114,34 @@ pub(crate) fn probe(
 ) -> Result<(), LearnError> {
     // What was written in order may lie on some of the units only.
     prober.scatter_region(progress)?;
+    prober.rest(AFTERMATH)?;
+    let mut single = Vec::with_capacity(SINGLES);
+    for _ in 0..SINGLES {
+        let offset = prober.random_offset(BLOCK);
+        single.push(prober.read(offset, BLOCK)?.0 as f64);
+    }
+    let usual = median(single);
+    let cached = findings.parameters.read_cache_bytes.verdict != Verdict::Absent;
+    let reading = Pairs { cached_ns: cached.then_some(usual) };
     let n = pairs(prober.effort);
-    let mut times = Vec::with_capacity(n);
+    let mut added = Vec::with_capacity(n);
     for i in 0..n {
         if i.is_multiple_of(200) {
             prober.advance(progress, "pairs of reads", i as f64 / n as f64)?;
         }
         let pair = [prober.random_offset(BLOCK), prober.random_offset(BLOCK)];
-        let time = prober.read_pair(pair, BLOCK)?.0 as f64;
-        prober.sample(NAME, i as f64, time);
-        times.push(time);
+        let share = reading.added_at(prober, pair)?;
+        prober.sample(NAME, i as f64, share);
+        added.push(share);
     }
-    findings.keep(curve(&times));
-    let single: Vec<f64> = (0..200)
-        .map(|_| {
-            let offset = prober.random_offset(BLOCK);
-            prober.read(offset, BLOCK).map(|latency| latency.0 as f64)
-        })
-        .collect::<Result<_, _>>()?;
-    let cached = findings.parameters.read_cache_bytes.verdict != Verdict::Absent;
-    let found = border(&times, median(single.clone()));
-    findings.conflicts = found.map(|(border, share)| (border.0, share));
+    findings.keep(curve(&added));
+    let found = border(&added);
+    findings.conflicts = found.map(|(border, share)| Conflicts { pairs: reading, border: border.0, share });
     let (figure, reason) = match found {
-        Some((border, _)) if cached => share(prober, border, progress)?,
+        Some((border, _)) if cached => share(prober, reading, border, progress)?,
         Some((border, share)) => {
             let about = (1.0 / share).round().max(1.0);
-            classes(prober, border, (about as usize, IN_A_BUFFER * median(single)), progress)?
+            classes(prober, reading, border, (about as usize, IN_A_BUFFER * usual), progress)?
         }
         None => (Figure::unknown(), "the times of pairs do not fall into two heaps".to_owned()),
     };
@@ -93,17 +150,19 @@ pub(crate) fn probe(
     Ok(())
 }
 
-/// Where the heaps part and which share is in the upper one; all pairs are where each takes about twice a single read.
-fn border(times: &[f64], single: f64) -> Option<(Border, f64)> {
-    let mut sorted = times.to_vec();
+/// Where the heaps part and which share is in the upper one; all pairs are where each takes about as long as both reads.
+fn border(added: &[f64]) -> Option<(Border, f64)> {
+    let mut sorted = added.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
+    sorted.truncate(sorted.partition_point(|&share| share < HELD_UP));
     let usual = median(sorted.clone());
-    if sorted[sorted.len() / 20] > 1.5 * single {
-        return Some((Border((single + sorted[sorted.len() / 20]) / 2.0), 1.0));
+    let lowest = *sorted.get(sorted.len() / 20)?;
+    if lowest > 2.0 * APART {
+        return Some((Border(lowest / 2.0), 1.0));
     }
     // The widest gap above the usual, among what is neither a single outlier nor half of all.
     let spare = (sorted.len() / 2000).max(2);
-    let start = sorted.partition_point(|&time| time < usual);
+    let start = sorted.partition_point(|&share| share < usual);
     let candidates = start..sorted.len().saturating_sub(spare);
     let gap = |i: &usize| sorted[i + 1] - sorted[*i];
     let widest = candidates.clone().max_by(|a, b| gap(a).total_cmp(&gap(b)))?;
@@ -111,9 +170,8 @@ fn border(times: &[f64], single: f64) -> Option<(Border, f64)> {
     let least = AS_WIDE * gap(&widest);
     let widest = candidates.rev().find(|i| gap(i) >= least)?;
     let upper = &sorted[widest + 1..];
-    let middle = median(upper.to_vec());
     let border = (sorted[widest] + sorted[widest + 1]) / 2.0;
-    (middle > (1.0 + APART_SHARE) * usual).then_some((Border(border), upper.len() as f64 / sorted.len() as f64))
+    (median(upper.to_vec()) > usual + APART).then_some((Border(border), upper.len() as f64 / sorted.len() as f64))
 }
 
 /// Pairs after which the share is what it is.
@@ -122,6 +180,7 @@ const PAIRS_MAX: usize = 600_000;
 /// Counts slow pairs of blocks that were not read for long, until the interval of 1 ÷ share holds one number.
 fn share(
     prober: &mut Prober<'_>,
+    reading: Pairs,
     border: Border,
     progress: &mut dyn Progress,
 ) -> Result<(Figure<u64>, String), LearnError> {
@@ -130,8 +189,8 @@ fn share(
     loop {
         let order = prober.shuffled(0..prober.region() / BLOCK);
         for pair in order.chunks_exact(2) {
-            let time = prober.read_pair([BLOCK * pair[0], BLOCK * pair[1]], BLOCK)?;
-            slow += usize::from(time.0 as f64 > border.0);
+            let added = reading.added_at(prober, [BLOCK * pair[0], BLOCK * pair[1]])?;
+            slow += usize::from(added > border.0);
             asked += 1;
         }
         prober.advance(progress, "parallel units", asked as f64 / most as f64)?;
@@ -153,11 +212,12 @@ fn share(
 /// Sorts blocks into classes.
 fn classes(
     prober: &mut Prober<'_>,
+    reading: Pairs,
     border: Border,
     (about, on_flash_ns): (usize, f64),
     progress: &mut dyn Progress,
 ) -> Result<(Figure<u64>, String), LearnError> {
-    let mut classes: Vec<Vec<ByteSize>> = Vec::new();
+    let mut classes: Vec<Vec<Block>> = Vec::new();
     let (mut in_a_row, mut turn, mut asked) = (0, 0_usize, 0_usize);
     let patience = |known: usize| CONTENT_AFTER * known.max(about).max(4);
     while in_a_row < patience(classes.len()) && classes.len() < CLASSES_MAX {
@@ -165,8 +225,13 @@ fn classes(
             prober.advance(progress, "parallel units", in_a_row as f64 / patience(classes.len()) as f64)?;
         }
         asked += 1;
-        let block = prober.random_offset(BLOCK);
-        match class_of(prober, &classes, block, border, &mut turn)? {
+        let at = prober.random_offset(BLOCK);
+        let block = reading.block(prober, at)?;
+        // What is still in a buffer waits for nothing.
+        if block.alone_ns < on_flash_ns {
+            continue;
+        }
+        match class_of(prober, &classes, block, (reading, border), &mut turn)? {
             Some(class) => {
                 in_a_row += 1;
                 let members = &mut classes[class];
@@ -176,8 +241,6 @@ fn classes(
                     members[asked % MEMBERS] = block;
                 }
             }
-            // What is still in a buffer waits for nothing.
-            None if (prober.read(block, BLOCK)?.0 as f64) < on_flash_ns => {}
             None => {
                 in_a_row = 0;
                 classes.push(vec![block]);
@@ -205,16 +268,16 @@ fn classes(
 /// The class whose members wait for `block`; each answer is the middle of three pairs where the first says yes.
 fn class_of(
     prober: &mut Prober<'_>,
-    classes: &[Vec<ByteSize>],
-    block: ByteSize,
-    border: Border,
+    classes: &[Vec<Block>],
+    block: Block,
+    (reading, border): (Pairs, Border),
     turn: &mut usize,
 ) -> Result<Option<usize>, LearnError> {
     for (class, members) in classes.iter().enumerate() {
         let mut slow = |prober: &mut Prober<'_>| -> Result<bool, LearnError> {
             *turn += 1;
             let other = members[*turn % members.len()];
-            Ok(prober.read_pair([block, other], BLOCK)?.0 as f64 > border.0)
+            Ok(reading.added(prober, block, other)? > border.0)
         };
         if slow(prober)? && (slow(prober)? || slow(prober)?) {
             return Ok(Some(class));
@@ -223,15 +286,15 @@ fn class_of(
     Ok(None)
 }
 
-/// Quantiles of the pairs' times.
-fn curve(times: &[f64]) -> ProbeCurve {
-    let mut sorted = times.to_vec();
+/// Quantiles of what the second read adds.
+fn curve(added: &[f64]) -> ProbeCurve {
+    let mut sorted = added.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let at = |percent: usize| sorted[(sorted.len() - 1) * percent / 200];
     ProbeCurve {
         name: NAME.to_owned(),
         x: "share of pairs, %".to_owned(),
-        y: "time of a pair, ns".to_owned(),
+        y: "added by the second, share of a read".to_owned(),
         points: (0..=200).map(|half| point(half as f64 / 2.0, &[at(half)])).collect(),
         fit: Vec::new(),
     }
@@ -243,25 +306,23 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_pcg::Pcg64Mcg;
 
-    fn drawn(units: f64, sense: f64) -> Vec<f64> {
+    fn drawn(units: f64, added: f64) -> Vec<f64> {
         let mut random = Pcg64Mcg::seed_from_u64(1);
-        let wait = |slow: bool| if slow { sense } else { 0.0 };
-        (0..20_000)
-            .map(|_| 70_000.0 + random.random_range(0.0..4000.0) + wait(random.random_range(0.0..units) < 1.0))
-            .collect()
+        let wait = |slow: bool| if slow { added } else { 0.0 };
+        (0..20_000).map(|_| random.random_range(0.0..0.06) + wait(random.random_range(0.0..units) < 1.0)).collect()
     }
 
     #[test]
     fn the_share_of_slow_pairs_is_one_in_so_many_units() {
         for units in [2.0, 8.0, 16.0, 64.0] {
-            let (_, share) = border(&drawn(units, 45_000.0), 70_000.0).unwrap();
+            let (_, share) = border(&drawn(units, 0.65)).unwrap();
             assert!((share * units - 1.0).abs() < 0.15, "{share} of {units}");
         }
     }
 
     #[test]
     fn one_heap_has_no_border_unless_every_pair_waits() {
-        assert!(border(&drawn(1e9, 45_000.0), 70_000.0).is_none());
-        assert_eq!(border(&drawn(1.0, 45_000.0), 70_000.0).unwrap().1, 1.0);
+        assert!(border(&drawn(1e9, 0.65)).is_none());
+        assert_eq!(border(&drawn(1.0, 0.65)).unwrap().1, 1.0);
     }
 }

@@ -23,6 +23,7 @@ use crate::prober::Prober;
 use crate::stats::{median, rank};
 
 use super::throughput::settling;
+use super::units::{AFTERMATH, Conflicts};
 
 const BLOCK: ByteSize = ByteSize::kib(4);
 /// Writes in flight.
@@ -43,8 +44,8 @@ pub(crate) fn probe(
 ) -> Result<(), LearnError> {
     let lowest = BLOCK.bytes().trailing_zeros();
     let bits: Vec<u32> = (lowest..prober.region().bytes().ilog2()).collect();
-    if let Some((border, share)) = findings.conflicts.filter(|(_, share)| (SHARE_MIN..0.9).contains(share)) {
-        return by_pairs(prober, findings, &bits, (border, share), progress);
+    if let Some(conflicts) = findings.conflicts.filter(|conflicts| (SHARE_MIN..0.9).contains(&conflicts.share)) {
+        return by_pairs(prober, findings, &bits, conflicts, progress);
     }
     prober.fill_region(progress)?;
     let settle = (settling(findings.parameters.write_buffer_bytes.known()) / BLOCK) as usize;
@@ -83,10 +84,11 @@ fn by_pairs(
     prober: &mut Prober<'_>,
     findings: &mut Findings,
     bits: &[u32],
-    (border, share): (f64, f64),
+    Conflicts { pairs: reading, border, share }: Conflicts,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
     prober.scatter_region(progress)?;
+    prober.rest(AFTERMATH)?;
     let pairs = (PAIRS / share).ceil() as usize;
     let places = 1 << (prober.region().bytes().ilog2() - BLOCK.bytes().trailing_zeros());
     let mut waiting = Vec::with_capacity(bits.len());
@@ -96,7 +98,7 @@ fn by_pairs(
         for _ in 0..pairs {
             let block = BLOCK * prober.random.random_range(0..places);
             let other = ByteSize(block.bytes() ^ 1 << bit);
-            slow += usize::from(prober.read_pair([block, other], BLOCK)?.0 as f64 > border);
+            slow += usize::from(reading.added_at(prober, [block, other])? > border);
         }
         prober.sample(PAIRS_NAME, f64::from(bit), slow as f64 / pairs as f64);
         waiting.push(slow);

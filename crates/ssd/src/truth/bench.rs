@@ -12,7 +12,7 @@ use crate::simulation::SimulationError;
 use crate::{DeviceConfig, SimulatedSsd};
 
 /// Idle time after which everything that goes on by itself has ended.
-const QUIET: Nanos = Nanos::millis(200);
+const QUIET: Nanos = Nanos::millis(1_000);
 
 /// A range of the drive that requests of one length go to, anywhere, aligned to their length.
 #[derive(Clone, Copy)]

@@ -41,7 +41,7 @@ pub(super) fn fill_in(
     let quiet = quiet(config);
     parameters.write_unit_bytes = write_unit(config, reasons);
     parameters.page_bytes = page(&quiet)?;
-    parameters.chunk_bytes = chunk(&quiet, reasons);
+    parameters.chunk_bytes = chunk(&quiet, reasons)?;
     parameters.stripe_bytes = stripe(&quiet, reasons)?;
     let (hot, survives) = hot_location(&quiet, parameters.chunk_bytes, reasons)?;
     (parameters.hot_location, parameters.hot_location_survives_writes) = (hot, survives);
@@ -60,18 +60,24 @@ fn quiet(config: &DeviceConfig) -> DeviceConfig {
     quiet
 }
 
-/// A superpage; a granule where the medium is written in place. None where a forced write ends in a protected buffer,
+/// A superpage; a granule where the medium is written in place and nothing shorter can be written. None where a forced write ends in a protected buffer,
 /// which pads nothing.
 fn write_unit(config: &DeviceConfig, reasons: &mut Reasons) -> Figure<u64> {
     let controller = &config.controller;
-    let scatters = matches!(config.ftl.placement, Placement::RoundRobin | Placement::LeastLoaded);
     match config.ftl.mapping {
+        Mapping::InPlace if config.flash.write_granule_bytes <= config.host.logical_block_bytes => Figure::absent(),
         Mapping::InPlace => exactly(config.flash.write_granule_bytes),
         _ if controller.power_loss_protection && controller.write_policy == WritePolicy::Back => Figure::absent(),
         // As many superpages are begun as the write has pages, and how full the last ones get depends on what came before.
-        _ if scatters => reasons.unknown("write_unit_bytes", "each page of a write goes to another die"),
+        _ if scatters(config) => reasons.unknown("write_unit_bytes", "each page of a write goes to another die"),
         _ => exactly(config.superpage_bytes()),
     }
+}
+
+/// Whether each page goes to another die, whatever its address.
+fn scatters(config: &DeviceConfig) -> bool {
+    config.ftl.mapping == Mapping::Page
+        && matches!(config.ftl.placement, Placement::RoundRobin | Placement::LeastLoaded)
 }
 
 /// What a read moves whole: a transfer unit, or where that is no more than what can be asked for, a page, if reads across
@@ -94,20 +100,35 @@ fn page(quiet: &DeviceConfig) -> Result<Figure<u64>, SimulationError> {
     Ok(if slower { exactly(page) } else { Figure::absent() })
 }
 
-/// The run of logical pages on one channel, where all runs are equally long.
-fn chunk(config: &DeviceConfig, reasons: &mut Reasons) -> Figure<u64> {
+/// The run of logical pages on one channel, where all runs are equally long and a host can tell.
+fn chunk(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
     if config.flash.channels == 1 {
-        return Figure::absent();
+        return Ok(Figure::absent());
     }
-    let Some(runs) = channel_runs(config) else { return Figure::unknown() };
+    let Some(runs) = channel_runs(config) else { return Ok(Figure::unknown()) };
     let bytes = runs[0] * config.ftl.logical_page_bytes;
     if runs.iter().any(|&run| run != runs[0]) {
-        return reasons.unknown("chunk_bytes", "runs of addresses on one channel differ in length");
+        return Ok(reasons.unknown("chunk_bytes", "runs of addresses on one channel differ in length"));
     }
     if bytes <= config.host.logical_block_bytes {
-        return reasons.unknown("chunk_bytes", "no request can start inside a chunk");
+        return Ok(reasons.unknown("chunk_bytes", "no request can start inside a chunk"));
     }
-    exactly(bytes)
+    Ok(if place_matters(config, bytes)? { exactly(bytes) } else { Figure::absent() })
+}
+
+/// Whether any start of reads of any length up to 128 KiB makes a difference: where the host interface is slower than
+/// one channel, chunks are there, and no host can tell.
+fn place_matters(quiet: &DeviceConfig, chunk: u64) -> Result<bool, SimulationError> {
+    let mut bench = Bench::filled(quiet, 1)?;
+    let block = quiet.host.logical_block_bytes;
+    let step = if chunk >= 8192 { block.max(4096) } else { block };
+    for length in (12..=17).map(|n| 1_u64 << n).filter(|&length| length <= quiet.host.max_transfer_bytes) {
+        let (fastest, slowest) = ends(&start_curve(&mut bench, length, step, 4 * chunk)?);
+        if slowest >= fastest * (1.0 + EFFECT) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Lengths of the runs of logical pages on one channel that begin behind the first page of a filled drive, some of them.
@@ -130,6 +151,11 @@ fn channel_runs(config: &DeviceConfig) -> Option<Vec<u64>> {
 /// The smallest power of two from which on data reads back equally fast, however long the pieces were that it was
 /// written in, and faster than from shorter ones.
 fn stripe(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
+    if scatters(config) {
+        return Ok(
+            reasons.unknown("stripe_bytes", "each page of a write goes to another die, however long the write is")
+        );
+    }
     let smallest = config.host.logical_block_bytes.max(1024);
     let lengths: Vec<u64> = (10..=19).map(|n| 1_u64 << n).filter(|&length| length >= smallest).collect();
     let times = read_back(config, &lengths)?;

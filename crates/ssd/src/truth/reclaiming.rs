@@ -176,7 +176,10 @@ fn sustained(config: &DeviceConfig) -> Result<f64, SimulationError> {
     let length = SEQUENTIAL.0.min(config.host.max_transfer_bytes);
     let bytes = if config.ftl.mapping == Mapping::Page { config.capacity_bytes } else { 512 << 20 };
     let depth = SEQUENTIAL.1.min(config.host.queue_depth as usize);
-    bench.write_in_order(all, length, depth, bytes + room_of(config))?;
+    // Whole rounds: what begins again in the middle of one is out of order for a while.
+    let whole = all.bytes / length * length;
+    let rounds = (bytes + room_of(config)).div_ceil(whole);
+    bench.write_in_order(all, length, depth, rounds * whole)?;
     Ok(bench.write_in_order(all, length, depth, bytes)?.per_s * length as f64)
 }
 

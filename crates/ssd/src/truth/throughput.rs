@@ -137,13 +137,15 @@ fn write_curve(config: &DeviceConfig, length: u64) -> Result<Curve, SimulationEr
     let depths = depths(config);
     let mut iops = Vec::with_capacity(depths.len());
     let mut bench = Bench::fresh(config, region(config).bytes)?;
+    // Until what collection kept ready is used up, and writes pay for their erases.
+    bench.write(region(config), length, 32.min(config.host.queue_depth as usize), region(config).bytes / length)?;
     for &depth in &depths {
         let (settle, count) = write_counts(config, length, depth);
         // In a shallow queue a buffer fills slowly where the flash is nearly as fast.
-        let settle = if depth < 8 { 3 * settle } else { settle };
+        let settle = if depth < 8 { 6 * settle } else { settle };
+        // No pause in between: a buffer that has emptied takes long to fill where the flash is nearly as fast as it.
         bench.write(region(config), length, depth, settle)?;
         iops.push(bench.write(region(config), length, depth, count)?.per_s);
-        bench.settle()?;
     }
     Ok(Curve { depths, iops })
 }
@@ -161,9 +163,25 @@ fn latency_asymmetry(
     let mut bench = ready_to_read(config, length)?;
     let reads = read_latency(&mut bench, region(config), length)?;
     let (settle, count) = write_counts(config, length, 1);
-    bench.write(region(config), length, 1, 3 * settle)?;
+    bench.write(region(config), length, 1, 6 * settle)?;
     let writes = write_latency(&mut bench, region(config), length, LATENCIES.min(count as usize))?;
-    Ok(exactly(writes / reads))
+    Ok(ratio(writes, reads).map_or_else(|| reasons.unknown(key, TWO_HEAPS), exactly))
+}
+
+/// Writes over reads, where both have a latency that most requests are near.
+fn ratio(writes: Option<f64>, reads: Option<f64>) -> Option<f64> {
+    Some(writes? / reads?)
+}
+
+const TWO_HEAPS: &str = "some requests are answered by a buffer and some wait, and the median lies between";
+/// Latencies have a median to speak of where a tenth of them above it, and a tenth below, are near it by this share.
+const NEAR: f64 = 0.1;
+
+/// Median latency; `None` where the latencies around it are far apart.
+fn usual(mut latencies: Vec<u64>) -> Option<f64> {
+    latencies.sort_unstable();
+    let at = |tenths: usize| latencies[(latencies.len() - 1) * tenths / 10] as f64;
+    (at(6) <= at(4) * (1.0 + NEAR)).then(|| median(latencies.clone()))
 }
 
 fn has_unclear_medians(config: &DeviceConfig) -> bool {
@@ -172,12 +190,12 @@ fn has_unclear_medians(config: &DeviceConfig) -> bool {
         || (through && has_two_medians(config, &config.flash.program_ns_by_page_type))
 }
 
-fn read_latency(bench: &mut Bench, span: Span, length: u64) -> Result<f64, SimulationError> {
-    Ok(median(one_at_a_time(bench, LATENCIES, |bench| Request::read(bench.place(span, length), ByteSize(length)))?))
+fn read_latency(bench: &mut Bench, span: Span, length: u64) -> Result<Option<f64>, SimulationError> {
+    Ok(usual(one_at_a_time(bench, LATENCIES, |bench| Request::read(bench.place(span, length), ByteSize(length)))?))
 }
 
-fn write_latency(bench: &mut Bench, span: Span, length: u64, count: usize) -> Result<f64, SimulationError> {
-    Ok(median(one_at_a_time(bench, count, |bench| Request::write(bench.place(span, length), ByteSize(length)))?))
+fn write_latency(bench: &mut Bench, span: Span, length: u64, count: usize) -> Result<Option<f64>, SimulationError> {
+    Ok(usual(one_at_a_time(bench, count, |bench| Request::write(bench.place(span, length), ByteSize(length)))?))
 }
 
 /// Fills in the figures of a drive that collects all the time.
@@ -197,10 +215,13 @@ pub(super) fn collecting(
     let four = collecting_at(config, &mut bench, (4096, depth), Some(iops))?;
     let eight = collecting_at(config, &mut bench, (8192, depth), None)?;
     (p.asymmetry_4k_collecting, p.asymmetry_8k_collecting) = (exactly(four.0), exactly(eight.0));
-    p.latency_asymmetry_4k_collecting =
-        if unclear { reasons.unknown("latency_asymmetry_4k_collecting", TWO_MEDIANS) } else { exactly(four.1) };
-    p.latency_asymmetry_8k_collecting =
-        if unclear { reasons.unknown("latency_asymmetry_8k_collecting", TWO_MEDIANS) } else { exactly(eight.1) };
+    let by_latency = |ratio: Option<f64>, key, reasons: &mut Reasons| match ratio {
+        _ if unclear => reasons.unknown(key, TWO_MEDIANS),
+        Some(ratio) => exactly(ratio),
+        None => reasons.unknown(key, TWO_HEAPS),
+    };
+    p.latency_asymmetry_4k_collecting = by_latency(four.1, "latency_asymmetry_4k_collecting", reasons);
+    p.latency_asymmetry_8k_collecting = by_latency(eight.1, "latency_asymmetry_8k_collecting", reasons);
     Ok(())
 }
 
@@ -210,7 +231,7 @@ fn collecting_at(
     bench: &mut Bench,
     (length, depth): (u64, usize),
     known: Option<f64>,
-) -> Result<(f64, f64), SimulationError> {
+) -> Result<(f64, Option<f64>), SimulationError> {
     let all = bench.everywhere();
     let half = config.capacity_bytes / length.max(config.ftl.logical_page_bytes) / 2;
     let writes = match known {
@@ -229,7 +250,7 @@ fn collecting_at(
     let reads = bench.read(all, length, depth, 2 * REQUESTS)?.per_s;
     bench.settle()?;
     let read_ns = read_latency(bench, all, length)?;
-    Ok((reads / writes, write_ns / read_ns))
+    Ok((reads / writes, ratio(write_ns, read_ns)))
 }
 
 #[cfg(test)]
