@@ -2,7 +2,7 @@
 
 use flashwise_profile::{DeviceProfile, Entry, Figure, HotLocation, Quantity, Verdict};
 
-use super::numbers::{bytes, grouped, time, two_decimals};
+use super::numbers::{bytes, grouped, percentage, time, two_decimals};
 
 /// A figure in words.
 pub(crate) struct ParameterRow {
@@ -71,6 +71,7 @@ pub(crate) fn quantity(value: Quantity) -> String {
         Quantity::Nanos(n) => time(n),
         Quantity::BytesPerSecond(n) => format!("{}/s", bytes(n)),
         Quantity::Ratio(x) => two_decimals(x),
+        Quantity::Share(x) => percentage(x),
         Quantity::AddressBits(mask) => address_bits(mask),
         Quantity::Flag(true) => "yes".to_owned(),
         Quantity::Flag(false) => "no".to_owned(),
