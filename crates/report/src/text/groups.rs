@@ -93,6 +93,11 @@ impl Group {
     }
 }
 
+/// The name of a figure below the title of its group; its key, if it has no group.
+pub(crate) fn short_name(key: &str) -> &str {
+    GROUPS.iter().find_map(|group| group.name_of(key)).unwrap_or(key)
+}
+
 #[cfg(test)]
 mod tests {
     use flashwise_profile::Parameters;

@@ -7,6 +7,7 @@ use super::numbers::{bytes, grouped, percentage, time, two_decimals};
 
 /// A figure in words.
 pub(crate) struct ParameterRow {
+    pub(crate) key: &'static str,
     /// Its name below the title of its group.
     pub(crate) name: &'static str,
     pub(crate) value: String,
@@ -29,7 +30,7 @@ impl ParameterRow {
         };
         let value = value_in_words(figure.verdict, figure.value);
         let verdict_text = if is_left_out { "not tried" } else { verdict_in_words(figure.verdict, figure.value) };
-        Self { name, value, interval, verdict: figure.verdict, verdict_text, reason }
+        Self { key: entry.key, name, value, interval, verdict: figure.verdict, verdict_text, reason }
     }
 
     /// Whether it is not settled, and the profile says why.
