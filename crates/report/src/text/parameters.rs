@@ -80,7 +80,7 @@ fn interval(low: Quantity, high: Quantity) -> String {
 }
 
 fn finer_sizes(low: u64, high: u64) -> (String, String) {
-    let (unit, name) = if low % 1024 == 0 && high % 1024 == 0 { (1024, "KiB") } else { (1, "B") };
+    let (unit, name) = if low.is_multiple_of(1024) && high.is_multiple_of(1024) { (1024, "KiB") } else { (1, "B") };
     (format!("{} {name}", grouped(low / unit)), format!("{} {name}", grouped(high / unit)))
 }
 
