@@ -119,7 +119,7 @@ fn agrees(truth: Quantity, value: Quantity, figure: &Figure<Quantity>) -> bool {
 fn number(quantity: Quantity) -> Option<f64> {
     match quantity {
         Quantity::Bytes(n) | Quantity::Count(n) | Quantity::Nanos(n) | Quantity::BytesPerSecond(n) => Some(n as f64),
-        Quantity::Ratio(x) => Some(x),
+        Quantity::Ratio(x) | Quantity::Share(x) => Some(x),
         Quantity::AddressBits(_) | Quantity::Flag(_) | Quantity::Location(_) => None,
     }
 }
@@ -131,7 +131,7 @@ fn json(quantity: Quantity) -> serde_json::Value {
         | Quantity::Nanos(n)
         | Quantity::BytesPerSecond(n)
         | Quantity::AddressBits(n) => n.into(),
-        Quantity::Ratio(x) => x.into(),
+        Quantity::Ratio(x) | Quantity::Share(x) => x.into(),
         Quantity::Flag(flag) => flag.into(),
         Quantity::Location(hot) => {
             serde_json::json!({ "period_bytes": hot.period_bytes, "offset_bytes": hot.offset_bytes })

@@ -27,8 +27,10 @@ pub enum Quantity {
     Nanos(u64),
     /// A speed.
     BytesPerSecond(u64),
-    /// A factor or a share.
+    /// A factor.
     Ratio(f64),
+    /// A part of a whole, or of what stands for it; 1 is all of it.
+    Share(f64),
     /// Bits of a byte address, as a mask.
     AddressBits(u64),
     /// Yes or no.
@@ -159,7 +161,7 @@ parameters! {
     superblock_bytes: u64, Bytes, "superblock";
     /// Bytes that can be overwritten at random after a fill until garbage is first collected ÷ addressable bytes: the flash
     /// beyond these, without what the collection keeps free.
-    over_provisioning: f64, Ratio, "over-provisioning";
+    over_provisioning: f64, Share, "over-provisioning";
     /// Bytes overwritten at random after a sequential fill until garbage is first collected.
     collection_onset_bytes: u64, Bytes, "onset of collection";
     /// Saturated 4 KiB write IOPS before the onset ÷ those in the steady state.

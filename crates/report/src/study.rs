@@ -135,7 +135,7 @@ impl LearnedCell {
             Quantity::Bytes(n) | Quantity::Count(n) | Quantity::Nanos(n) | Quantity::BytesPerSecond(n) => {
                 Some(n as f64)
             }
-            Quantity::Ratio(x) => Some(x),
+            Quantity::Ratio(x) | Quantity::Share(x) => Some(x),
             Quantity::AddressBits(_) | Quantity::Flag(_) | Quantity::Location(_) => None,
         };
         let (value, low, high) = (number(figure.value), number(figure.low), number(figure.high));

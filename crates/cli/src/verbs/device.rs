@@ -114,7 +114,7 @@ fn truth_lines(device: &DeviceConfig, found: &Truth) -> String {
 fn plain(value: Quantity) -> String {
     match value {
         Quantity::Bytes(n) | Quantity::Count(n) | Quantity::Nanos(n) | Quantity::BytesPerSecond(n) => n.to_string(),
-        Quantity::Ratio(ratio) => format!("{ratio:.4}"),
+        Quantity::Ratio(ratio) | Quantity::Share(ratio) => format!("{ratio:.4}"),
         Quantity::AddressBits(mask) => format!("{mask:#x}"),
         Quantity::Flag(flag) => flag.to_string(),
         Quantity::Location(hot) => format!("i * {} + {}", hot.period_bytes, hot.offset_bytes),

@@ -629,7 +629,7 @@ fn superblock(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut d
             let unit = steps as f64;
             let size = ((slope / unit).round() * unit) as u64;
             let off = (slope / size.max(1) as f64 - 1.0).abs();
-            let reason = format!("{:.0} bytes an erase, in steps of {}", slope, ByteSize(steps));
+            let reason = format!("{} an erase, in steps of {}", ByteSize(slope.round() as u64), ByteSize(steps));
             let erases = seen.last().map_or(0, |worn| worn.erases) - seen.first().map_or(0, |worn| worn.erases);
             // Ends of the pass lie anywhere within a superblock; a rest beyond that says that erases are not what was
             // opened.

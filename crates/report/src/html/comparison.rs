@@ -3,7 +3,7 @@
 use flashwise_tune::{Comparison, Rate, RunMeasurement};
 use maud::{Markup, html};
 
-use super::{plots, shell, tables};
+use super::{exhibits, shell, tables};
 use crate::svg::{Bar, BarChart, BarGroup};
 use crate::text::numbers::{bytes, significant};
 use crate::text::words::kept_together;
@@ -32,7 +32,7 @@ pub(super) fn page(c: &Comparison) -> String {
         }
         (tables::applied(c))
         (tables::parameters(&c.profile))
-        (plots::curves(&c.profile))
+        (exhibits::section(&c.profile))
         (tables::audit(c))
         (notes(c))
     };

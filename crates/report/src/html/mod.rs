@@ -1,7 +1,9 @@
 //! One self-contained page: its style is in it, its plots are in it, and it needs no script.
 
 mod comparison;
+mod exhibits;
 mod plots;
+mod probe_plots;
 mod shell;
 mod simulation;
 mod study;
@@ -36,7 +38,7 @@ pub fn profile_page(profile: &DeviceProfile) -> String {
             h1 { (title) }
         }
         (tables::parameters(profile))
-        (plots::curves(profile))
+        (exhibits::section(profile))
     };
     shell::page(&title, &profile.flashwise_version, &body)
 }

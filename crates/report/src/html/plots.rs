@@ -1,60 +1,33 @@
-//! A drive's curves as plots.
+//! The curves that every profile has, as plots; those of single probes are in `probe_plots`.
 
 use flashwise_block::Operation;
 use flashwise_profile::{DeviceProfile, Figure, HotLocation, LocationCurve, MedianNs, ThroughputCurve, Verdict};
-use maud::{Markup, html};
 
 use crate::svg::{Axis, LineChart, Mark, Point, Series};
-use crate::text::numbers::{bytes, significant, time};
+use crate::text::numbers::{bytes, grouped, significant, time};
+use crate::text::parameters::location as location_in_words;
 
-/// More hot locations than this are not marked one by one.
-const MOST_MARKS: u64 = 8;
+/// More hot locations than this would hide the curve.
+const MOST_MARKS: u64 = 32;
 
-/// Every plot that the profile has curves for.
-pub(super) fn curves(profile: &DeviceProfile) -> Markup {
-    let size = [durable_write(profile), read_back(profile)];
-    let curves = &profile.curves;
-    let location: Vec<_> = curves.location.iter().filter(|c| !c.latency_ns.is_empty()).collect();
-    html! {
-        @if size.iter().any(Option::is_some) {
-            section {
-                h3 { "Request-size profile" }
-                div.charts { @for chart in size.iter().flatten() { (chart.render()) } }
-            }
-        }
-        @if !location.is_empty() {
-            section {
-                h3 { "Location profile" }
-                div.charts { @for curve in location { (location_chart(profile, curve).render()) } }
-            }
-        }
-        @if !curves.throughput.is_empty() {
-            section {
-                h3 { "Throughput by requests in flight" }
-                div.charts { @for chart in throughput_charts(profile) { (chart.render()) } }
-            }
-        }
-    }
-}
-
-/// `64K`, as short as a tick has to be.
-fn short_bytes(value: f64) -> String {
-    bytes(value.round() as u64).replace("iB", "").replace(' ', "")
-}
-
-pub(super) fn short_number(value: f64) -> String {
+/// A number as short as a tick has to be: `0.3`, `1,500`, `20k`, `3M`.
+pub(super) fn tick(value: f64) -> String {
+    let trimmed = |v: f64| {
+        let text = format!("{v:.3}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
     match value {
-        v if v >= 1e6 => format!("{}M", v / 1e6),
-        v if v >= 1e3 => format!("{}k", v / 1e3),
-        v => v.to_string(),
+        v if v >= 1e6 => format!("{}M", trimmed(v / 1e6)),
+        v if v >= 1e4 => format!("{}k", trimmed(v / 1e3)),
+        v if v >= 1e3 && v.fract() == 0.0 => grouped(v as u64),
+        v => trimmed(v),
     }
 }
 
 /// An axis of latencies from zero, in µs or ms, with the factor from ns.
 fn latency_axis(what: &str, highest_ns: u64) -> (Axis, f64) {
     let (unit, factor) = if highest_ns >= 10_000_000 { ("ms", 1e-6) } else { ("µs", 1e-3) };
-    let number = |v: f64| if v >= 1000.0 { crate::text::numbers::grouped(v as u64) } else { v.to_string() };
-    (Axis::from_zero(format!("{what}, {unit}"), highest_ns as f64 * factor, number), factor)
+    (Axis::from_zero(format!("{what}, {unit}"), highest_ns as f64 * factor, tick), factor)
 }
 
 fn latency_point(x: f64, latency: &MedianNs, factor: f64, where_: &str) -> Point {
@@ -95,20 +68,23 @@ fn size_chart(
     };
     Some(LineChart {
         title,
-        x: Axis::log2("write size", low, high, short_bytes),
+        x: Axis::log2("write size", low, high, |v| bytes(v.round() as u64)),
         y,
         series: series.into_iter().enumerate().map(draw).collect(),
+        fit: Vec::new(),
         marks: size_marks(profile),
     })
 }
 
-fn durable_write(profile: &DeviceProfile) -> Option<LineChart> {
+/// How long a durable write takes.
+pub(super) fn durable_write(profile: &DeviceProfile) -> Option<LineChart> {
     let points = profile.curves.durable_write.iter().map(|p| (p.write_bytes, p.latency_ns)).collect();
     let series = vec![("durable write".to_owned(), points)];
     size_chart(profile, "Latency of one durable write by its size".to_owned(), "median latency", series)
 }
 
-fn read_back(profile: &DeviceProfile) -> Option<LineChart> {
+/// How fast data reads back.
+pub(super) fn read_back(profile: &DeviceProfile) -> Option<LineChart> {
     let curve = &profile.curves.read_back;
     let mut reads: Vec<u64> = curve.iter().map(|p| p.read_bytes).collect();
     reads.sort_unstable();
@@ -122,58 +98,63 @@ fn read_back(profile: &DeviceProfile) -> Option<LineChart> {
     size_chart(profile, title, "median read latency", series)
 }
 
-fn location_chart(profile: &DeviceProfile, curve: &LocationCurve) -> LineChart {
+/// Reads of one length by where they start; with the hot locations where the reads are of the length that these are of.
+pub(super) fn location(profile: &DeviceProfile, curve: &LocationCurve) -> LineChart {
+    LineChart { marks: hot_marks(profile, curve), ..unmarked_location(curve) }
+}
+
+fn window(curve: &LocationCurve) -> u64 {
+    (curve.latency_ns.len() as u64).saturating_mul(curve.step_bytes)
+}
+
+/// The same without marks.
+pub(super) fn unmarked_location(curve: &LocationCurve) -> LineChart {
     let highest = curve.latency_ns.iter().map(|l| l.high).max().unwrap_or(0);
     let (y, factor) = latency_axis("median latency", highest);
     let point = |(i, latency): (usize, &MedianNs)| {
-        let offset = i as u64 * curve.step_bytes;
+        let offset = (i as u64).saturating_mul(curve.step_bytes);
         latency_point(offset as f64, latency, factor, &format!("offset {}", bytes(offset)))
     };
-    let window = curve.latency_ns.len() as u64 * curve.step_bytes;
     let points = curve.latency_ns.iter().enumerate().map(point).collect();
     LineChart {
         title: format!("Reads of {} by where they start", bytes(curve.read_bytes)),
-        x: Axis::of_offsets("offset, KiB", window as f64, |offset| significant_kib(offset / 1024.0)),
+        x: Axis::of_offsets("offset, KiB", window(curve) as f64, |offset| tick(offset / 1024.0)),
         y,
         series: vec![Series { name: "median".to_owned(), class: "s1", points }],
-        marks: hot_marks(profile, window),
+        fit: Vec::new(),
+        marks: Vec::new(),
     }
 }
 
-fn significant_kib(kib: f64) -> String {
-    if kib.fract() == 0.0 { kib.to_string() } else { significant(kib) }
-}
-
-fn hot_marks(profile: &DeviceProfile, window: u64) -> Vec<Mark> {
+/// The hot locations, the first with a label.
+fn hot_marks(profile: &DeviceProfile, curve: &LocationCurve) -> Vec<Mark> {
+    let window = window(curve);
     let figure = &profile.parameters.hot_location;
-    let Some(HotLocation { period_bytes, offset_bytes }) = figure.value else { return Vec::new() };
-    if period_bytes == 0 || offset_bytes >= period_bytes || window / period_bytes > MOST_MARKS {
+    let Some(hot @ HotLocation { period_bytes, offset_bytes }) = figure.value else { return Vec::new() };
+    let is_of_these = period_bytes > 0 && offset_bytes < period_bytes && curve.read_bytes == period_bytes;
+    if !is_of_these || window / period_bytes > MOST_MARKS {
         return Vec::new();
     }
-    let label = if figure.verdict == Verdict::Certain { "hot" } else { "hot?" };
+    let about = if figure.verdict == Verdict::Certain { "" } else { "≈ " };
+    let label = format!("hot: {about}{}", location_in_words(hot));
+    let labels = std::iter::once(label).chain(std::iter::repeat(String::new()));
     let places = (offset_bytes..window).step_by(period_bytes as usize);
-    places.map(|place| Mark { x: place as f64, label: label.to_owned(), class: "m1" }).collect()
+    places.zip(labels).map(|(place, label)| Mark { x: place as f64, label, class: "m1" }).collect()
 }
 
-/// One chart for each request size, reads and writes in it.
-fn throughput_charts(profile: &DeviceProfile) -> Vec<LineChart> {
-    let curves = &profile.curves.throughput;
-    let mut sizes: Vec<u64> = curves.iter().map(|c| c.request_bytes).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    let of = |size| curves.iter().filter(move |c| c.request_bytes == size && !c.points.is_empty()).collect::<Vec<_>>();
-    sizes.into_iter().filter_map(|size| throughput_chart(profile, size, &of(size))).collect()
-}
-
-fn throughput_chart(profile: &DeviceProfile, size: u64, curves: &[&ThroughputCurve]) -> Option<LineChart> {
+/// Requests of one length, reads and writes; `None` without points.
+pub(super) fn throughput(profile: &DeviceProfile, size: u64) -> Option<LineChart> {
+    let of_size = |curve: &&ThroughputCurve| curve.request_bytes == size && !curve.points.is_empty();
+    let curves: Vec<_> = profile.curves.throughput.iter().filter(of_size).collect();
     let points = || curves.iter().flat_map(|c| &c.points);
     let depths = || points().map(|p| p.in_flight);
     let highest = points().map(|p| p.high).fold(0.0, f64::max);
     Some(LineChart {
         title: format!("Random requests of {}", bytes(size)),
-        x: Axis::log2("requests in flight", f64::from(depths().min()?), f64::from(depths().max()?), |v| v.to_string()),
-        y: Axis::from_zero("requests a second", highest, short_number),
+        x: Axis::log2("requests in flight", f64::from(depths().min()?), f64::from(depths().max()?), tick),
+        y: Axis::from_zero("requests a second", highest, tick),
         series: curves.iter().map(|curve| throughput_series(curve)).collect(),
+        fit: Vec::new(),
         marks: knee_marks(profile, size),
     })
 }
@@ -212,4 +193,26 @@ fn knee_marks(profile: &DeviceProfile, size: u64) -> Vec<Mark> {
         Some(Mark { x: value as f64, label: format!("{name} {equals} {value}"), class })
     };
     knees.into_iter().filter_map(mark).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn hot_locations_are_marked_on_reads_of_their_length_alone_and_labelled_once() {
+        let profile = sample::samsung().profile;
+        let labels =
+            |curve: &LocationCurve| location(&profile, curve).marks.into_iter().map(|mark| mark.label).collect();
+        let told: Vec<Vec<String>> = profile.curves.location.iter().map(labels).collect();
+        assert_eq!(told[..3], [vec![], vec![], vec![]] as [Vec<String>; 3]);
+        assert_eq!(told[3], ["hot: 64 KiB·i + 32 KiB", ""]);
+    }
+
+    #[test]
+    fn ticks_are_short_and_free_of_rounding() {
+        let ticks = [0.0, 0.1 * 3.0, 2.0, 999.0, 1500.0, 20_000.0, 2.5e6].map(tick);
+        assert_eq!(ticks, ["0", "0.3", "2", "999", "1,500", "20k", "2.5M"]);
+    }
 }

@@ -3,7 +3,7 @@
 use flashwise_ssd::simulation::{Interval, Responses, Simulation};
 use maud::{Markup, html};
 
-use super::plots::short_number;
+use super::plots::tick;
 use super::shell;
 use crate::svg::{Axis, Bar, BarChart, BarGroup, LineChart, Point, Series};
 use crate::text::numbers::{bytes, grouped, significant, time, two_decimals};
@@ -139,6 +139,7 @@ fn distribution(s: &Simulation) -> LineChart {
         x: Axis::log2("response time, µs", if low.is_finite() { low } else { 1.0 }, high, significant),
         y: Axis::from_zero("percent of the requests", 100.0, |v| v.to_string()),
         series: told.iter().enumerate().map(series).collect(),
+        fit: Vec::new(),
         marks: Vec::new(),
     }
 }
@@ -156,8 +157,9 @@ fn over_time(s: &Simulation) -> Vec<LineChart> {
         Some(LineChart {
             title: title.to_owned(),
             x: Axis::from_zero(format!("time, {unit}"), s.elapsed_ns as f64 * factor, significant),
-            y: Axis::from_zero(y, highest, short_number),
+            y: Axis::from_zero(y, highest, tick),
             series: vec![Series { name: title.to_owned(), class: "s1", points: points.iter().map(draw).collect() }],
+            fit: Vec::new(),
             marks: Vec::new(),
         })
     };

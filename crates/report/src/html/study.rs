@@ -97,6 +97,7 @@ fn line_chart(chart: &StudyChart) -> LineChart {
         x: Axis::log2(chart.x_label.clone(), low, high, x_write),
         y: Axis::from_zero(chart.y_label.clone(), top, significant),
         series: series.collect(),
+        fit: Vec::new(),
         marks: Vec::new(),
     }
 }

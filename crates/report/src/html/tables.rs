@@ -5,35 +5,59 @@ use flashwise_profile::{DeviceProfile, Verdict};
 use flashwise_tune::Comparison;
 use maud::{Markup, html};
 
+use crate::text::groups::Group;
+use crate::text::parameters::ParameterRow;
 use crate::text::words::kept_together;
 use crate::text::{findings, parameters, runs};
 
 /// What the drive hides.
 pub(super) fn parameters(profile: &DeviceProfile) -> Markup {
+    let groups = parameters::parameter_groups(profile);
     html! {
         section {
             h2 { "What the drive hides" }
+            p { (parameters::verdict_counts(&groups)) }
             div.scroll {
-                table {
-                    thead { tr { th { "parameter" } th { "value" } th { "95 % interval" } th { "verdict" } } }
-                    tbody {
-                        @for row in parameters::parameter_rows(profile) {
-                            tr class=(verdict_class(row.verdict)) {
-                                th scope="row" { (row.name) }
-                                td { (row.value) }
-                                td { (row.interval) }
-                                td.verdict { (row.verdict_text()) }
-                            }
+                table.figures {
+                    thead { tr { th { "figure" } th { "value" } th { "95 % interval" } th { "verdict" } } }
+                    @for (group, rows) in &groups {
+                        tbody {
+                            tr.group { th colspan="4" scope="rowgroup" { (group.title) } }
+                            @for row in rows { (parameter_row(row)) }
                         }
                     }
                 }
             }
+            (open_figures(&groups))
             p.small { (kept_together(&parameters::recipe_sentence(profile))) }
         }
     }
 }
 
-fn verdict_class(verdict: Verdict) -> &'static str {
+fn parameter_row(row: &ParameterRow) -> Markup {
+    html! {
+        tr class=(verdict_class(row.verdict)) {
+            th scope="row" { (row.name) }
+            td { (row.value) }
+            td { (row.interval) }
+            td.verdict { (row.verdict_text) }
+        }
+    }
+}
+
+fn open_figures(groups: &[(&Group, Vec<ParameterRow>)]) -> Markup {
+    html! {
+        @for open in parameters::open_figures(groups) {
+            p.small {
+                b { (findings::sentence(open.verdict)) } " " (open.what) " "
+                (kept_together(&findings::sentence(&open.reason)))
+            }
+        }
+    }
+}
+
+/// Class of a verdict.
+pub(super) fn verdict_class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Certain => "certain",
         Verdict::Inconclusive => "inconclusive",

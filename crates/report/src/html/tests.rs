@@ -1,5 +1,7 @@
 //! Pages are well-formed, complete, and nobody else's markup.
 
+use flashwise_profile::{Evidence, Figure, ProbeCurve, ProbePoint};
+
 use super::*;
 use crate::sample;
 use crate::sample_simulation::simulation;
@@ -20,6 +22,7 @@ fn pages() -> Vec<String> {
         comparison_page(&optane),
         profile_page(&samsung.profile),
         profile_page(&optane.profile),
+        profile_page(&probed()),
         simulation_page(&simulation()),
     ]
 }
@@ -70,6 +73,86 @@ fn a_fit_of_an_ordinary_drive_has_all_its_plots() {
     assert_eq!(plots(&comparison_page(&samsung)), 3 + 2 + 4 + 2);
 }
 
+/// A drive with curves of single probes: one with a figure, one that a figure names by its probe, one that none names.
+fn probed() -> DeviceProfile {
+    let mut profile = sample::samsung().profile;
+    let point =
+        |i: u32| ProbePoint { x: f64::from(i), y: f64::from(i), low: f64::from(i) * 0.9, high: f64::from(i) * 1.1 };
+    let curve = |name: &str, x: &str, y: &str| ProbeCurve {
+        name: name.to_owned(),
+        x: x.to_owned(),
+        y: y.to_owned(),
+        points: (0..20).map(point).collect(),
+        fit: vec![(0.0, 4.0), (19.0, 19.5)],
+    };
+    profile.curves.probes = vec![
+        curve("write burst", "time, ms", "acknowledged, MiB"),
+        curve("random overwrites", "overwritten, times the drive", "write amplification"),
+        curve("left over", "x", "y"),
+    ];
+    let evidence = |figure: &str, recipe: &str, reason: &str, curve: Option<&str>| Evidence {
+        figure: figure.to_owned(),
+        recipe: recipe.to_owned(),
+        reason: reason.to_owned(),
+        left_out: false,
+        curve: curve.map(str::to_owned),
+    };
+    profile.evidence.extend([
+        evidence("write_unit_bytes", "durable writes", "multiples of 32 KiB waste nothing", None),
+        evidence("write_buffer_bytes", "writes in order", "the line ends there", Some("write burst")),
+        evidence("over_provisioning", "writes until steady", "the first change", Some("random overwrites")),
+        evidence("write_amplification_uniform", "writes until steady", "no trend", None),
+        evidence("flush_ns", "flushes of one block", "they take 754 µs", None),
+    ]);
+    profile.parameters.write_buffer_bytes = Figure::certain(4 << 20, 4 << 20, 5 << 20);
+    profile.parameters.over_provisioning = Figure::certain(0.275, 0.261, 0.288);
+    profile.parameters.write_amplification_uniform = Figure::inconclusive(2.5, 2.2, 2.8);
+    profile.parameters.flush_ns = Figure::certain(742_000, 710_000, 775_000);
+    profile
+}
+
+/// The words of the exhibit whose chart has a title.
+fn exhibit_of(page: &str, title: &str) -> String {
+    let xml = as_xml(page);
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    let caption = document.descendants().find(|n| n.has_tag_name("figcaption") && n.text() == Some(title)).unwrap();
+    let is_exhibit = |n: &roxmltree::Node| n.attribute("class").is_some_and(|class| class.starts_with("exhibit"));
+    let exhibit = caption.ancestors().find(is_exhibit).unwrap();
+    exhibit.descendants().filter_map(|n| n.text().filter(|_| n.is_text())).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_page_of_a_drive_tells_each_figure_with_its_curve() {
+    insta::assert_snapshot!(words(&profile_page(&probed())));
+}
+
+#[test]
+fn every_curve_of_a_drive_is_drawn_once() {
+    let page = profile_page(&probed());
+    assert_eq!(page.matches("<svg").count(), 2 + 4 + 2 + 3);
+    assert_eq!(page.matches("line fit").count(), 3);
+    assert!(page.contains("Further curves") && page.contains("Left over"));
+}
+
+#[test]
+fn a_figure_stands_beside_the_curve_that_it_was_read_from() {
+    let page = profile_page(&probed());
+    let burst = exhibit_of(&page, "Write burst");
+    assert!(
+        burst.contains("write buffer") && burst.contains("The line ends there") && burst.contains("Writes in order")
+    );
+    assert!(!burst.contains("754"));
+    let overwrites = exhibit_of(&page, "Random overwrites");
+    assert!(overwrites.contains("WA, uniform writes"), "a figure of the same probe: {overwrites}");
+    assert!(exhibit_of(&page, "Latency of one durable write by its size").contains("write unit"));
+}
+
+#[test]
+fn a_figure_without_a_curve_is_told_with_its_probe_and_its_reason() {
+    let page = words(&profile_page(&probed()));
+    assert!(page.contains("They take 754 µs.") && page.contains("Flushes of one block."), "{page}");
+}
+
 #[test]
 fn everything_that_comes_from_outside_is_escaped() {
     let mut c = sample::samsung();
@@ -87,6 +170,11 @@ fn everything_that_comes_from_outside_is_escaped() {
     c.after.label = evil.to_owned();
     c.after.integrity_check = evil.to_owned();
     c.gains[0].metric = evil.to_owned();
+    c.profile.evidence[0].reason = evil.to_owned();
+    c.profile.evidence[0].recipe = evil.to_owned();
+    let ProbeCurve { points, fit, .. } = probed().curves.probes.remove(0);
+    let [name, x, y] = [evil; 3].map(str::to_owned);
+    c.profile.curves.probes.push(ProbeCurve { name, x, y, points, fit });
     for page in [comparison_page(&c), profile_page(&c.profile)] {
         assert!(!page.contains("<script"));
         roxmltree::Document::parse(&as_xml(&page)).unwrap();

@@ -23,6 +23,8 @@ pub(crate) struct LineChart {
     pub(crate) x: Axis,
     pub(crate) y: Axis,
     pub(crate) series: Vec<Series>,
+    /// What was fitted to the points, as a line; empty where there is none.
+    pub(crate) fit: Vec<(f64, f64)>,
     pub(crate) marks: Vec<Mark>,
 }
 
@@ -63,12 +65,14 @@ impl LineChart {
         let marks = self.place_marks();
         let rows = marks.iter().map(|m| m.row + usize::from(!m.mark.label.is_empty())).max().unwrap_or(0);
         let top = 8.0 + rows as f64 * MARK_ROW;
-        let legend: Vec<_> = self.series.iter().map(|s| (s.class, s.name.as_str())).collect();
+        let fitted = (!self.fit.is_empty()).then_some(("fit", "fitted"));
+        let legend: Vec<_> = self.series.iter().map(|s| (s.class, s.name.as_str())).chain(fitted).collect();
         let drawing = html! {
             (self.y_axis(top))
             (self.x_axis())
             @for mark in &marks { (self.mark(mark, top)) }
             @for series in &self.series { (self.series(series, top)) }
+            (self.fitted(top))
         };
         figure(&self.title, &legend, &self.description(), (WIDTH, HEIGHT), &drawing)
     }
@@ -141,13 +145,31 @@ impl LineChart {
         html! {
             g.axis {
                 line.base x1=(at(LEFT)) x2=(at(RIGHT)) y1=(at(BOTTOM)) y2=(at(BOTTOM)) {}
-                @for tick in self.x.ticks() {
+                @for tick in self.readable_ticks() {
                     @let x = self.px(tick);
                     line.base x1=(at(x)) x2=(at(x)) y1=(at(BOTTOM)) y2=(at(BOTTOM + 4.0)) {}
                     text x=(at(x)) y=(at(BOTTOM + 16.0)) text-anchor="middle" { (self.x.write(tick)) }
                 }
                 text.name x=(at((LEFT + RIGHT) / 2.0)) y=(at(HEIGHT - 6.0)) text-anchor="middle" { (self.x.label) }
             }
+        }
+    }
+
+    /// The ticks of the x axis, every second, third, … of them where their numbers would touch each other.
+    fn readable_ticks(&self) -> Vec<f64> {
+        let ticks = self.x.ticks();
+        let half_width = |tick: f64| self.x.write(tick).chars().count() as f64 * LETTER / 2.0;
+        let apart = |a: f64, b: f64| self.px(b) - self.px(a) > half_width(a) + half_width(b) + LETTER;
+        let every = |n: usize| ticks.iter().copied().step_by(n).collect::<Vec<_>>();
+        let fit = |ticks: &Vec<f64>| ticks.windows(2).all(|pair| apart(pair[0], pair[1]));
+        (1..=ticks.len()).map(every).find(fit).unwrap_or_default()
+    }
+
+    fn fitted(&self, top: f64) -> Markup {
+        let seen = self.fit.iter().filter(|(x, _)| self.x.contains(*x));
+        let line: Vec<_> = seen.map(|&(x, y)| format!("{},{}", at(self.px(x)), at(self.py(y, top)))).collect();
+        html! {
+            @if line.len() > 1 { polyline.line.fit points=(line.join(" ")) {} }
         }
     }
 

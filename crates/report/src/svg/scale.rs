@@ -28,6 +28,11 @@ impl Axis {
         Self { label: label.into(), low: 0.0, high: top, kind: Kind::Decimal, write }
     }
 
+    /// From `low` to `high` exactly, ticks at decimal numbers.
+    pub(crate) fn between(label: impl Into<String>, low: f64, high: f64, write: fn(f64) -> String) -> Self {
+        Self { label: label.into(), low, high: if high > low { high } else { low + 1.0 }, kind: Kind::Decimal, write }
+    }
+
     /// From zero to `high` exactly, ticks at powers of two.
     pub(crate) fn of_offsets(label: impl Into<String>, high: f64, write: fn(f64) -> String) -> Self {
         Self { label: label.into(), low: 0.0, high: if high > 0.0 { high } else { 1.0 }, kind: Kind::Binary, write }

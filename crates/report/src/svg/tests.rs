@@ -22,6 +22,7 @@ fn line_chart() -> LineChart {
             class: "s1",
             points: [(1.0, 80.0), (4.0, 50.0), (16.0, 20.0)].map(point).into(),
         }],
+        fit: vec![(1.0, 82.0), (16.0, 18.0)],
         marks: vec![mark(4.0, "write unit"), mark(4.0, "stripe & chunk"), mark(8.0, ""), mark(999.0, "off the axis")],
     }
 }

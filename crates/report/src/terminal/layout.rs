@@ -10,6 +10,10 @@ use crate::text::words::{KEPT_SPACE, kept_together};
 const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 const BARE: TableStyle = TableStyle::new();
 
+/// Holds the place of a section's title in a table, whose columns are not to be as wide as the title; a character for
+/// private use.
+const TITLE: &str = "\u{e000}";
+
 /// What a text means; colours follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ink {
@@ -55,6 +59,14 @@ impl Text {
             Ink::Doubtful => cell.fg(Color::Yellow),
         }
     }
+}
+
+/// A row that stands below the title of its section.
+fn indented(mut row: Vec<Text>) -> Vec<Text> {
+    if let Some(first) = row.first_mut() {
+        first.text.insert_str(0, "\u{a0}\u{a0}");
+    }
+    row
 }
 
 /// A text that grows downwards.
@@ -129,17 +141,49 @@ impl Screen {
 
     /// A table with a header.
     pub(super) fn table(&mut self, header: &[&str], align: &[Align], rows: Vec<Vec<Text>>) {
+        let table = self.headed_table(header, align, 2, rows);
+        self.push_table(&table);
+    }
+
+    /// A table with a header, whose columns stand `padding` and one space apart.
+    fn headed_table(&self, header: &[&str], align: &[Align], padding: u16, rows: Vec<Vec<Text>>) -> Table {
         let mut table = self.new_table(RULED, rows);
         table.set_header(header.iter().map(|h| Text::new(*h, Ink::Faint).cell()).collect::<Vec<_>>());
         for (i, place) in align.iter().enumerate() {
             let Some(column) = table.column_mut(i) else { continue };
-            column.set_padding((0, if i + 1 < align.len() { 2 } else { 0 }));
+            column.set_padding((0, if i + 1 < align.len() { padding } else { 0 }));
             column.set_cell_alignment(match place {
                 Align::Left => CellAlignment::Left,
                 Align::Right => CellAlignment::Right,
             });
         }
-        self.push_table(&table);
+        table
+    }
+
+    /// A table whose rows stand in sections, each below its title.
+    pub(super) fn sections(&mut self, header: &[&str], align: &[Align], sections: Vec<(&str, Vec<Vec<Text>>)>) {
+        let mut rows = Vec::new();
+        let mut titles = Vec::new();
+        for (title, section) in sections {
+            titles.push(title);
+            rows.push(vec![Text::plain(TITLE)]);
+            rows.extend(section.into_iter().map(indented));
+        }
+        let table = self.headed_table(header, align, 1, rows);
+        let mut titles = titles.into_iter();
+        for line in table.lines() {
+            match line.trim() {
+                TITLE => self.section_title(titles.next().unwrap_or_default()),
+                _ => self.push_line(&line),
+            }
+        }
+    }
+
+    fn section_title(&mut self, title: &str) {
+        if !self.text.ends_with("─\n") {
+            self.gap();
+        }
+        self.strong_paragraph(title);
     }
 
     /// Rows without header; the first columns have fixed widths, the last takes the rest.
@@ -166,7 +210,11 @@ impl Screen {
     }
 
     fn push_table(&mut self, table: &Table) {
-        table.lines().for_each(|line| self.push(line.replace(KEPT_SPACE, " ").trim_end()));
+        table.lines().for_each(|line| self.push_line(&line));
+    }
+
+    fn push_line(&mut self, line: &str) {
+        self.push(line.replace(KEPT_SPACE, " ").trim_end());
     }
 
     fn push(&mut self, line: &str) {

@@ -85,17 +85,26 @@ fn unjudged(screen: &mut Screen, profile: &DeviceProfile) {
     }
 }
 
+/// The figures group by group, and why some are open.
 fn parameter_table(screen: &mut Screen, profile: &DeviceProfile) {
-    let rows = parameters::parameter_rows(profile).into_iter().map(|row| {
-        let ink = match row.verdict {
-            Verdict::Certain => Ink::Plain,
-            Verdict::Inconclusive => Ink::Doubtful,
-            Verdict::Absent => Ink::Faint,
-        };
-        let verdict = Text::new(row.verdict_text(), ink);
-        vec![Text::plain(row.name), Text::new(row.value, ink), Text::new(row.interval, ink), verdict]
-    });
-    screen.table(&["parameter", "value", "95 % interval", "verdict"], &[Align::Left; 4], rows.collect());
+    let groups = parameters::parameter_groups(profile);
+    let sections = groups.iter().map(|(group, rows)| (group.title, rows.iter().map(parameter_row).collect()));
+    screen.sections(&["figure", "value", "95 % interval", "verdict"], &[Align::Left; 4], sections.collect());
+    for open in parameters::open_figures(&groups) {
+        screen.gap_between_items();
+        screen.bullet(&format!("{}. {}", findings::sentence(open.verdict).trim_end_matches('.'), open.what));
+        screen.details(vec![("because", Text::plain(open.reason))]);
+    }
+}
+
+fn parameter_row(row: &parameters::ParameterRow) -> Vec<Text> {
+    let ink = match row.verdict {
+        Verdict::Certain => Ink::Plain,
+        Verdict::Inconclusive => Ink::Doubtful,
+        Verdict::Absent => Ink::Faint,
+    };
+    let told = |text: &str| Text::new(text, ink);
+    vec![Text::plain(row.name), told(&row.value), told(&row.interval), told(row.verdict_text)]
 }
 
 /// The findings one below the other; with those of a second run beside them where there is one.

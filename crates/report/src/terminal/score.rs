@@ -1,39 +1,47 @@
-//! A score on a terminal: what was learned beside what is true, the wrong ones marked.
+//! A score on a terminal: what is true beside what was learned, group by group, and how much of it is right.
 
 use flashwise_learn::score::{FigureScore, Score};
 use flashwise_profile::Verdict;
 
 use super::Style;
 use super::layout::{Align, Ink, Screen, Text};
-use crate::text::parameters::quantity;
+use crate::text::groups::{GROUPS, Group};
+use crate::text::parameters::{quantity, value_in_words, verdict_in_words};
 
 pub(super) fn render(score: &Score, style: Style) -> String {
     let mut screen = Screen::new(style);
     screen.heading("Beside the truth");
-    let header = ["parameter", "learned", "truth", ""];
-    let align = [Align::Left, Align::Right, Align::Right, Align::Left];
-    screen.table(&header, &align, score.figures.iter().map(line).collect());
+    let section = |group: &'static Group| {
+        let members = group.sort_out(&score.figures, |figure| figure.figure);
+        let lines = members.into_iter().filter_map(|figure| Some(line(group.name_of(figure.figure)?, figure)));
+        (group.title, lines.collect::<Vec<_>>())
+    };
+    let sections = GROUPS.iter().map(section).filter(|(_, lines)| !lines.is_empty()).collect();
+    let align = [Align::Left, Align::Right, Align::Right, Align::Left, Align::Left];
+    screen.sections(&["figure", "truth", "learned", "verdict", ""], &align, sections);
     screen.gap();
-    screen.paragraph(&format!(
-        "{} of {} figures are right; of {} that are certain or absent, {}; features told that are not there: {}.",
-        score.correct, score.scored, score.settled, score.settled_correct, score.false_features
-    ));
+    screen.paragraph(&totals(score));
     screen.finish()
 }
 
-fn line(figure: &FigureScore) -> Vec<Text> {
+fn line(name: &str, figure: &FigureScore) -> Vec<Text> {
     let (truth, value) = figure.quantities;
-    let learned = match (figure.verdict, value) {
-        (Verdict::Absent, _) => "none".to_owned(),
-        (_, None) => "?".to_owned(),
-        (Verdict::Certain, Some(value)) => quantity(value),
-        (Verdict::Inconclusive, Some(value)) => format!("≈ {}", quantity(value)),
-    };
-    let mark = match (figure.correct, figure.verdict) {
-        (true, _) => Text::new("right".to_owned(), Ink::Good),
-        (false, Verdict::Inconclusive) => Text::plain("cannot tell".to_owned()),
-        (false, _) => Text::new("wrong".to_owned(), Ink::Bad),
-    };
     let truth = truth.map_or_else(|| "none".to_owned(), quantity);
-    vec![Text::plain(figure.title.to_owned()), Text::plain(learned), Text::plain(truth), mark]
+    let mark = match (figure.correct, figure.verdict) {
+        (true, _) => Text::new("right", Ink::Good),
+        (false, Verdict::Inconclusive) => Text::new("open", Ink::Doubtful),
+        (false, _) => Text::new("wrong", Ink::Bad),
+    };
+    let verdict = Text::plain(verdict_in_words(figure.verdict, value));
+    vec![Text::plain(name), Text::plain(truth), Text::plain(value_in_words(figure.verdict, value)), verdict, mark]
+}
+
+fn totals(score: &Score) -> String {
+    let wrong = score.settled.saturating_sub(score.settled_correct);
+    let open = score.scored.saturating_sub(score.correct + wrong);
+    format!(
+        "{} of {} right, {wrong} wrong, {open} open. Of {} that are certain or absent, {} are right; features told that \
+         are not there: {}.",
+        score.correct, score.scored, score.settled, score.settled_correct, score.false_features
+    )
 }

@@ -1,5 +1,7 @@
 //! What a terminal shows, word for word.
 
+use flashwise_profile::{Figure, HotLocation, Parameters};
+
 use super::*;
 use crate::sample;
 use crate::sample_simulation::simulation;
@@ -21,6 +23,44 @@ fn a_drive_with_nothing_to_gain_is_told_so() {
 #[test]
 fn a_profile_is_a_table() {
     insta::assert_snapshot!(render_profile(&sample::samsung().profile, Style::default()));
+}
+
+/// A score with a figure of each kind: right, wrong, absent, a best guess, and one that cannot be told.
+fn score_of_every_kind() -> Score {
+    fn certain<T: Copy>(value: T) -> Figure<T> {
+        Figure::certain(value, value, value)
+    }
+    let truth = Parameters {
+        write_unit_bytes: certain(32 << 10),
+        stripe_bytes: certain(128 << 10),
+        hot_location: certain(HotLocation { period_bytes: 64 << 10, offset_bytes: 32 << 10 }),
+        page_bytes: Figure::absent(),
+        write_concurrency_4k: certain(24),
+        write_concurrency_8k: certain(4),
+        power_loss_protected: certain(false),
+        ..Parameters::default()
+    };
+    let mut profile = sample::samsung().profile;
+    profile.parameters.power_loss_protected = certain(false);
+    flashwise_learn::score::score(&profile, &truth)
+}
+
+#[test]
+fn a_score_is_a_table_with_its_totals() {
+    insta::assert_snapshot!(render_score(&score_of_every_kind(), Style::default()));
+}
+
+#[test]
+fn truth_and_learned_hot_locations_fit_beside_each_other_into_80_columns() {
+    let text = render_score(&score_of_every_kind(), plain(80));
+    assert!(text.contains("64 KiB·i + 32 KiB  64 KiB·i + 32 KiB  certain      right"), "{text}");
+}
+
+#[test]
+fn a_title_of_a_section_may_be_wider_than_its_column() {
+    let text = render_profile(&sample::samsung().profile, Style::default());
+    assert!(text.contains("\n\nAsymmetry and concurrency\n  α, 4 KiB "), "{text}");
+    assert!(!text.contains('\u{e000}'));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 pub(crate) mod findings;
 pub(crate) mod gains;
+pub(crate) mod groups;
 pub(crate) mod numbers;
 pub(crate) mod parameters;
 pub(crate) mod runs;

@@ -90,6 +90,11 @@ pub(crate) fn more_or(ratio: f64, less: &str) -> String {
     }
 }
 
+/// A share in percent, three digits of it: `0.274` is `27.4 %`.
+pub(crate) fn percentage(share: f64) -> String {
+    format!("{} %", significant(share * 100.0))
+}
+
 /// `part` of `whole` in percent.
 pub(crate) fn share(part: u64, whole: u64) -> String {
     match (part, whole) {
@@ -113,6 +118,11 @@ mod tests {
     fn numbers_have_the_digits_that_mean_something() {
         let numbers = [0.0, 0.01234, 0.5, 1.0, 9.999, 12.345, 99.99, 1234.5, -2.5, f64::NAN].map(significant);
         assert_eq!(numbers, ["0", "0.0123", "0.500", "1.00", "10.0", "12.3", "100", "1,235", "−2.50", "–"]);
+    }
+
+    #[test]
+    fn a_share_has_three_digits() {
+        assert_eq!([0.2744, 0.07, 1.0, 0.0].map(percentage), ["27.4 %", "7.00 %", "100 %", "0 %"]);
     }
 
     #[test]

@@ -1,43 +1,87 @@
-//! What the drive hides: one row a figure.
+//! What the drive hides: a row for each figure, group by group, and why some are open.
 
-use flashwise_profile::{DeviceProfile, Entry, Figure, HotLocation, Quantity, Verdict};
+use flashwise_profile::{DeviceProfile, Entry, Evidence, Figure, HotLocation, Quantity, Verdict};
 
-use super::numbers::{bytes, grouped, time, two_decimals};
+use super::groups::{GROUPS, Group};
+use super::numbers::{bytes, grouped, percentage, time, two_decimals};
 
 /// A figure in words.
 pub(crate) struct ParameterRow {
+    pub(crate) key: &'static str,
+    /// Its name below the title of its group.
     pub(crate) name: &'static str,
     pub(crate) value: String,
     pub(crate) interval: String,
     pub(crate) verdict: Verdict,
+    /// The verdict in a word or two.
+    pub(crate) verdict_text: &'static str,
+    /// Why; empty where the profile does not say.
+    reason: String,
 }
 
 impl ParameterRow {
-    fn new(entry: &Entry) -> Self {
+    fn new(entry: &Entry, name: &'static str, evidence: Option<&Evidence>) -> Self {
         let figure = &entry.figure;
-        let value = match (figure.verdict, figure.value) {
-            (Verdict::Absent, _) => "– (the drive shows none)".to_owned(),
-            (_, None) => "?".to_owned(),
-            (Verdict::Certain, Some(value)) => quantity(value),
-            (Verdict::Inconclusive, Some(value)) => format!("≈ {}", quantity(value)),
-        };
+        let is_left_out = evidence.is_some_and(|evidence| evidence.left_out);
+        let reason = evidence.map_or_else(String::new, |evidence| evidence.reason.clone());
         let interval = match (figure.low, figure.high) {
-            (Some(low), Some(high)) if low == high => "± 0".to_owned(),
-            (Some(low), Some(high)) => format!("{} … {}", quantity(low), quantity(high)),
+            (Some(low), Some(high)) => interval(low, high),
             _ => "–".to_owned(),
         };
-        Self { name: entry.title, value, interval, verdict: figure.verdict }
+        let value = value_in_words(figure.verdict, figure.value);
+        let verdict_text = if is_left_out { "not tried" } else { verdict_in_words(figure.verdict, figure.value) };
+        Self { key: entry.key, name, value, interval, verdict: figure.verdict, verdict_text, reason }
     }
 
-    /// The verdict in a word or two.
-    pub(crate) fn verdict_text(&self) -> &'static str {
-        match self.verdict {
-            Verdict::Certain => "certain",
-            Verdict::Inconclusive if self.value == "?" => "cannot tell",
-            Verdict::Inconclusive => "best guess",
-            Verdict::Absent => "absent",
-        }
+    /// Whether it is not settled, and the profile says why.
+    fn is_open(&self) -> bool {
+        self.verdict == Verdict::Inconclusive && !self.reason.is_empty()
     }
+
+    fn is_told_by(&self, told: &OpenFigures) -> bool {
+        self.is_open() && self.verdict_text == told.verdict && self.reason == told.reason
+    }
+}
+
+/// A value with its unit; `≈` stands before a best guess.
+pub(crate) fn value_in_words(verdict: Verdict, value: Option<Quantity>) -> String {
+    match (verdict, value) {
+        (Verdict::Absent, _) => "none".to_owned(),
+        (_, None) => "?".to_owned(),
+        (Verdict::Certain, Some(value)) => quantity(value),
+        (Verdict::Inconclusive, Some(value)) => format!("≈ {}", quantity(value)),
+    }
+}
+
+/// The verdict in a word or two.
+pub(crate) fn verdict_in_words(verdict: Verdict, value: Option<Quantity>) -> &'static str {
+    match (verdict, value) {
+        (Verdict::Certain, _) => "certain",
+        (Verdict::Inconclusive, None) => "cannot tell",
+        (Verdict::Inconclusive, Some(_)) => "best guess",
+        (Verdict::Absent, _) => "absent",
+    }
+}
+
+/// Both ends of an interval, the unit said once where both have it: `3.84 … 4.1 MiB`.
+fn interval(low: Quantity, high: Quantity) -> String {
+    if low == high {
+        return "± 0".to_owned();
+    }
+    let (first, last) = match (low, high) {
+        // Sizes that look the same in a large unit are told apart in a smaller one.
+        (Quantity::Bytes(low), Quantity::Bytes(high)) if bytes(low) == bytes(high) => finer_sizes(low, high),
+        _ => (quantity(low), quantity(high)),
+    };
+    match (first.split_once(' '), last.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number} … {last}"),
+        _ => format!("{first} … {last}"),
+    }
+}
+
+fn finer_sizes(low: u64, high: u64) -> (String, String) {
+    let (unit, name) = if low.is_multiple_of(1024) && high.is_multiple_of(1024) { (1024, "KiB") } else { (1, "B") };
+    (format!("{} {name}", grouped(low / unit)), format!("{} {name}", grouped(high / unit)))
 }
 
 /// A figure with its interval, in a cell of a table: `3.02, 2.95 … 3.10`.
@@ -71,6 +115,7 @@ pub(crate) fn quantity(value: Quantity) -> String {
         Quantity::Nanos(n) => time(n),
         Quantity::BytesPerSecond(n) => format!("{}/s", bytes(n)),
         Quantity::Ratio(x) => two_decimals(x),
+        Quantity::Share(x) => percentage(x),
         Quantity::AddressBits(mask) => address_bits(mask),
         Quantity::Flag(true) => "yes".to_owned(),
         Quantity::Flag(false) => "no".to_owned(),
@@ -84,9 +129,61 @@ fn address_bits(mask: u64) -> String {
     bits.join(", ")
 }
 
-/// The figures of a profile that somebody looked for.
-pub(crate) fn parameter_rows(profile: &DeviceProfile) -> Vec<ParameterRow> {
-    profile.looked_for().map(|entry| ParameterRow::new(&entry)).collect()
+/// The figures of a profile that somebody looked for, group by group; groups without any are left out.
+pub(crate) fn parameter_groups(profile: &DeviceProfile) -> Vec<(&'static Group, Vec<ParameterRow>)> {
+    let entries: Vec<Entry> = profile.looked_for().collect();
+    let evidence = |key: &str| profile.evidence.iter().find(|evidence| evidence.figure == key);
+    let row =
+        |group: &Group, entry: &Entry| Some(ParameterRow::new(entry, group.name_of(entry.key)?, evidence(entry.key)));
+    let rows = |group: &'static Group| {
+        let members = group.sort_out(&entries, |entry| entry.key);
+        (group, members.into_iter().filter_map(|entry| row(group, entry)).collect::<Vec<_>>())
+    };
+    GROUPS.iter().map(rows).filter(|(_, rows)| !rows.is_empty()).collect()
+}
+
+/// How many figures have which verdict: `28 certain, 6 absent, 1 cannot tell`.
+pub(crate) fn verdict_counts(groups: &[(&Group, Vec<ParameterRow>)]) -> String {
+    let verdicts: Vec<_> = groups.iter().flat_map(|(_, rows)| rows).map(|row| row.verdict_text).collect();
+    let count = |verdict: &str| verdicts.iter().filter(|other| **other == verdict).count();
+    let order = ["certain", "absent", "best guess", "cannot tell", "not tried"];
+    let told = order.into_iter().map(|verdict| (count(verdict), verdict)).filter(|(n, _)| *n > 0);
+    told.map(|(n, verdict)| format!("{n} {verdict}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Figures that are not settled for one reason.
+#[derive(Debug, PartialEq)]
+pub(crate) struct OpenFigures {
+    pub(crate) verdict: &'static str,
+    /// `Layout: superblock. Garbage collection: everything.`
+    pub(crate) what: String,
+    pub(crate) reason: String,
+}
+
+/// Why figures are not settled; those with one verdict for one reason are told together.
+pub(crate) fn open_figures(groups: &[(&Group, Vec<ParameterRow>)]) -> Vec<OpenFigures> {
+    let mut open: Vec<OpenFigures> = Vec::new();
+    for row in groups.iter().flat_map(|(_, rows)| rows).filter(|row| row.is_open()) {
+        if !open.iter().any(|told| row.is_told_by(told)) {
+            let (what, reason) = (String::new(), row.reason.clone());
+            open.push(OpenFigures { verdict: row.verdict_text, what, reason });
+        }
+    }
+    for told in &mut open {
+        let names = groups.iter().filter_map(|(group, rows)| names_in(group, rows, told));
+        told.what = names.collect::<Vec<_>>().join(" ");
+    }
+    open
+}
+
+/// Those of a group's figures that are told by `told`.
+fn names_in(group: &Group, rows: &[ParameterRow], told: &OpenFigures) -> Option<String> {
+    let names: Vec<&str> = rows.iter().filter(|row| row.is_told_by(told)).map(|row| row.name).collect();
+    match names.len() {
+        0 => None,
+        n if n == rows.len() && n > 1 => Some(format!("{}: everything.", group.title)),
+        _ => Some(format!("{}: {}.", group.title, names.join("; "))),
+    }
 }
 
 /// What was learned from, in a sentence.
@@ -106,4 +203,50 @@ pub(crate) fn recipe_sentence(profile: &DeviceProfile) -> String {
         bytes(recipe.bytes_read),
         time(recipe.device_time_ns),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn the_ends_of_an_interval_share_their_unit_and_differ() {
+        let size = |low, high| interval(Quantity::Bytes(low), Quantity::Bytes(high));
+        assert_eq!(size(4096, 4096), "± 0");
+        assert_eq!(size(16 << 10, 64 << 10), "16 … 64 KiB");
+        assert_eq!(size(512, 4096), "512 B … 4 KiB");
+        assert_eq!(size(8 << 20, (8 << 20) + 4096), "8,192 … 8,196 KiB");
+        assert_eq!(size(8 << 20, (8 << 20) + 1), "8,388,608 … 8,388,609 B");
+        assert_eq!(interval(Quantity::Share(0.26), Quantity::Share(0.29)), "26.0 … 29.0 %");
+        assert_eq!(interval(Quantity::Count(18), Quantity::Count(21)), "18 … 21");
+    }
+
+    #[test]
+    fn open_figures_with_one_reason_are_told_together_and_a_whole_group_by_its_title() {
+        let mut profile = sample::samsung().profile;
+        let left_out = |figure: &str| Evidence {
+            figure: figure.to_owned(),
+            recipe: "collection".to_owned(),
+            reason: "too many writes".to_owned(),
+            left_out: true,
+            curve: None,
+        };
+        profile.evidence.extend(["superblock_bytes", "trim_gain", "collection_cost"].map(left_out));
+        let open = open_figures(&parameter_groups(&profile));
+        let told: Vec<_> = open.iter().map(|o| (o.verdict, o.what.as_str(), o.reason.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                ("not tried", "Layout: superblock. Garbage collection: everything.", "too many writes"),
+                ("cannot tell", "Asymmetry and concurrency: k_w, 8 KiB.", "throughput still grew at the largest depth"),
+            ]
+        );
+    }
+
+    #[test]
+    fn verdicts_are_counted() {
+        let counts = verdict_counts(&parameter_groups(&sample::samsung().profile));
+        assert_eq!(counts, "8 certain, 1 absent, 1 best guess, 1 cannot tell");
+    }
 }
