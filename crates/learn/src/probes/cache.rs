@@ -14,7 +14,7 @@
 use flashwise_block::{ByteSize, Nanos, Progress};
 use flashwise_profile::{Figure, ProbeCurve};
 
-use crate::findings::{Because, Findings, point};
+use crate::findings::{Because, Findings, point, widened};
 use crate::prober::Prober;
 use crate::stats::{median, rank};
 use crate::{Effort, LearnError};
@@ -140,8 +140,8 @@ fn read_cache(
     Ok(if search.high == most {
         Figure::inconclusive(bytes, bytes, prober.region().bytes())
     } else {
-        let high = (spacing * search.high).bytes();
-        Figure::certain(bytes, bytes, high)
+        let (low, high) = widened(bytes as f64, bytes as f64, (spacing * search.high).bytes() as f64);
+        Figure::certain(bytes, low as u64, high as u64)
     })
 }
 
