@@ -40,6 +40,8 @@ const BLOCK: ByteSize = ByteSize::kib(4);
 const DEPTH: u32 = 256;
 /// Large writes in flight in passes in order.
 const PASS_DEPTH: usize = 32;
+/// Writes of a window of a pass at least: they end in bursts.
+const WINDOW_WRITES: u64 = 8;
 /// Windows of the fill, and of one overwrite of the whole drive until the onset.
 const FILL_WINDOWS: u64 = 200;
 const ONSET_WINDOWS: u64 = 400;
@@ -207,7 +209,7 @@ fn slc_cache(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window], c
     let p = &mut findings.parameters;
     let reason = match falls.first() {
         Some(&cut) => {
-            let size: u64 = windows[..cut].iter().map(|window| window.bytes).sum();
+            let size = where_speed_falls(windows, cut);
             let step = windows[0].bytes;
             p.slc_cache_bytes = Figure::certain(size, size.saturating_sub(2 * step), size + 2 * step);
             format!("speed falls after {}", ByteSize(size))
@@ -220,6 +222,19 @@ fn slc_cache(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window], c
     findings.because("slc_cache_bytes", Because { recipe, reason, curve: Some(curve) });
 }
 
+/// Bytes until the speed falls, from a cut between windows: so many at the speed before and the rest at that after take
+/// as long as the windows next to the cut did.
+fn where_speed_falls(windows: &[Window], cut: usize) -> u64 {
+    let (from, to) = (cut.saturating_sub(2).max(1), (cut + 2).min(windows.len() - 1));
+    let sum = |windows: &[Window]| windows.iter().map(|window| window.bytes).sum::<u64>() as f64;
+    let seconds = |windows: &[Window]| windows.iter().map(|window| window.bytes as f64 / window.rate).sum::<f64>();
+    let pace = |windows: &[Window]| seconds(windows) / sum(windows).max(1.0);
+    let (before, around, after) = (&windows[..from], &windows[from..to], &windows[to..]);
+    let (fast, slow) = (pace(before), pace(after));
+    let at_fast = (slow * sum(around) - seconds(around)) / (slow - fast);
+    (sum(before) + at_fast.clamp(0.0, sum(around))) as u64
+}
+
 /// Writes the whole drive once in order; `watch` is called after every completion.
 fn pass_in_order(
     prober: &mut Prober<'_>,
@@ -230,7 +245,7 @@ fn pass_in_order(
 ) -> Result<Vec<Window>, LearnError> {
     let length = prober.longest();
     let writes = prober.capacity() / length;
-    let a_window = (writes / windows).max(1);
+    let a_window = (writes / windows).max(WINDOW_WRITES.min(writes / 8)).max(1);
     let (mut submitted, mut done, mut seen) = (0, 0, Vec::new());
     let mut mark = Mark::now(prober);
     while done < writes {
@@ -341,7 +356,11 @@ fn onset(findings: &mut Findings, capacity: ByteSize, overwritten: &Overwritten)
         points: points.collect(),
         fit: Vec::new(),
     });
-    let rise = first_rise(&series, if told { 1.0 } else { 0.0 });
+    // What the write buffer takes is faster than all that comes after.
+    let buffer = if told { 0 } else { 2 * findings.parameters.write_buffer_bytes.value.unwrap_or(0) };
+    let behind = (buffer / windows[0].bytes.max(1)) as usize;
+    let rise = first_rise(series.get(behind..).unwrap_or_default(), if told { 1.0 } else { 0.0 });
+    let rise = rise.map(|cut| cut + behind);
     let p = &mut findings.parameters;
     let reason = match rise {
         Some(cut) => {
@@ -375,6 +394,8 @@ fn onset(findings: &mut Findings, capacity: ByteSize, overwritten: &Overwritten)
     }
 }
 
+/// A drive that does not tell what it moves collects if overwrites make it slower by this factor at least.
+const NO_SLOWER: f64 = 1.1;
 /// Write amplification below which nothing is moved.
 const NOTHING_MOVED: f64 = 1.02;
 /// Share by which collection can start earlier on a drive that was in use before it was trimmed and filled.
@@ -458,6 +479,16 @@ fn asymmetries(
         p.collection_cost = measured(fresh / mean_rate(&four.writes), again, 2.0 * TOLERANCE);
         let reason = "saturated 4 KiB writes a second on the fresh drive ÷ in the steady state".to_owned();
         findings.because("collection_cost", Because { recipe: UNIFORM, reason, curve: None });
+    }
+    let told = uniform.all.iter().all(|window| window.amplification.is_some());
+    if !told && findings.parameters.collection_cost.value.is_some_and(|cost| cost < NO_SLOWER) {
+        let p = &mut findings.parameters;
+        (p.collection_onset_bytes, p.over_provisioning, p.collection_cost) =
+            (Figure::unknown(), Figure::unknown(), Figure::unknown());
+        for key in ["collection_onset_bytes", "over_provisioning", "collection_cost"] {
+            let reason = "the drive does not tell what it moves, and gets no slower".to_owned();
+            findings.because(key, Because { recipe: UNIFORM, reason, curve: None });
+        }
     }
     let p = &mut findings.parameters;
     (p.asymmetry_4k_collecting, p.asymmetry_8k_collecting) = (four.saturated, eight.saturated);

@@ -42,7 +42,7 @@ const RESAMPLES: usize = 200;
 /// A flush costs something if it adds at least this share.
 const ADDS_SHARE: f64 = 0.03;
 /// Bytes written before, in multiples of what fills the buffer when many are in flight.
-const FILLING: u64 = 3;
+const FILLING: u64 = 6;
 const BLOCK: ByteSize = ByteSize::kib(4);
 
 /// Measures α by latency at 4 and 8 KiB.

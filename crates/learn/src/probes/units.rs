@@ -44,8 +44,10 @@ const MEMBERS: usize = 64;
 const APART: f64 = 0.25;
 /// What takes longer than both reads and half of one more was held up by something else.
 const HELD_UP: f64 = 1.5;
-/// A gap is as wide as the widest from this share on.
-const AS_WIDE: f64 = 0.6;
+/// Half of the width of a valley between the heaps, in shares of a read.
+const VALLEY: f64 = 0.06;
+/// Share of pairs that must wait for the upper heap to be one.
+const UPPER_MIN: f64 = 0.0015;
 /// A read that takes less than this share of the usual time was answered by a buffer.
 const IN_A_BUFFER: f64 = 0.7;
 const NAME: &str = "pairs of reads";
@@ -160,17 +162,20 @@ fn border(added: &[f64]) -> Option<(Border, f64)> {
     if lowest > 2.0 * APART {
         return Some((Border(lowest / 2.0), 1.0));
     }
-    // The widest gap above the usual, among what is neither a single outlier nor half of all.
-    let spare = (sorted.len() / 2000).max(2);
-    let start = sorted.partition_point(|&share| share < usual);
-    let candidates = start..sorted.len().saturating_sub(spare);
-    let gap = |i: &usize| sorted[i + 1] - sorted[*i];
-    let widest = candidates.clone().max_by(|a, b| gap(a).total_cmp(&gap(b)))?;
-    // Blocks on one channel may wait for each other too, but less than those in one unit: of gaps as wide the last.
-    let least = AS_WIDE * gap(&widest);
-    let widest = candidates.rev().find(|i| gap(i) >= least)?;
-    let upper = &sorted[widest + 1..];
-    let border = (sorted[widest] + sorted[widest + 1]) / 2.0;
+    let above = |limit: f64| sorted.len() - sorted.partition_point(|&share| share < limit);
+    let enough = (UPPER_MIN * sorted.len() as f64).max(3.0) as usize;
+    // Late answers lie anywhere: a valley need not be empty. Blocks on one channel may wait for each other too, but less
+    // than those in one unit: of valleys the last.
+    let is_valley = |limit: f64| {
+        let upper = above(limit + VALLEY);
+        upper >= enough && above(limit - VALLEY) - upper <= upper / 10
+    };
+    let lowest_limit = usual + 2.0 * VALLEY;
+    let limits = || (0..).map(|n| HELD_UP - VALLEY - 0.01 * f64::from(n)).take_while(|&limit| limit >= lowest_limit);
+    let last = limits().find(|&limit| is_valley(limit))?;
+    let first = limits().skip_while(|&limit| limit > last).take_while(|&limit| is_valley(limit)).last()?;
+    let border = (first + last) / 2.0;
+    let upper = &sorted[sorted.len() - above(border)..];
     (median(upper.to_vec()) > usual + APART).then_some((Border(border), upper.len() as f64 / sorted.len() as f64))
 }
 
@@ -318,6 +323,17 @@ mod tests {
             let (_, share) = border(&drawn(units, 0.65)).unwrap();
             assert!((share * units - 1.0).abs() < 0.15, "{share} of {units}");
         }
+    }
+
+    #[test]
+    fn late_answers_are_no_border() {
+        let mut random = Pcg64Mcg::seed_from_u64(2);
+        let mut added = drawn(8.0, 0.9);
+        for late in added.iter_mut().step_by(100) {
+            *late += random.random_range(0.0..8.0);
+        }
+        let (_, share) = border(&added).unwrap();
+        assert!((share * 8.0 - 1.0).abs() < 0.15, "{share}");
     }
 
     #[test]

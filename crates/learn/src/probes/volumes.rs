@@ -45,8 +45,25 @@ pub(crate) fn probe(
     let lowest = BLOCK.bytes().trailing_zeros();
     let bits: Vec<u32> = (lowest..prober.region().bytes().ilog2()).collect();
     if let Some(conflicts) = findings.conflicts.filter(|conflicts| (SHARE_MIN..0.9).contains(&conflicts.share)) {
-        return by_pairs(prober, findings, &bits, conflicts, progress);
+        let selects = by_pairs(prober, findings, &bits, conflicts, progress)?;
+        // Where the number of units is no power of two, blocks that lie a power of two apart may never meet, whichever.
+        if 1.0 / conflicts.share * MORE_THAN_UNITS >= (1_u64 << selects.len()) as f64 {
+            return Ok(());
+        }
     }
+    by_throughput(prober, findings, &bits, progress)
+}
+
+/// There cannot be more volumes than units; the share of pairs tells these to within this factor.
+const MORE_THAN_UNITS: f64 = 1.5;
+
+/// Writes with each bit held.
+fn by_throughput(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    bits: &[u32],
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
     prober.fill_region(progress)?;
     let settle = (settling(findings.parameters.write_buffer_bytes.known()) / BLOCK) as usize;
     let visits = prober.shuffled((0..=bits.len()).flat_map(|i| std::iter::repeat_n(i, RUNS)));
@@ -61,8 +78,8 @@ pub(crate) fn probe(
     prober.flush()?;
     let free = rates.pop().unwrap_or_default();
     let selects: Vec<u32> =
-        std::iter::zip(&bits, &rates).filter(|(_, held)| halves(held, &free)).map(|(&bit, _)| bit).collect();
-    let points = std::iter::zip(&bits, &rates).map(|(&bit, rates)| point(f64::from(bit), rates)).collect();
+        std::iter::zip(bits, &rates).filter(|(_, held)| halves(held, &free)).map(|(&bit, _)| bit).collect();
+    let points = std::iter::zip(bits, &rates).map(|(&bit, rates)| point(f64::from(bit), rates)).collect();
     let (x, y) = ("bit of the byte address".to_owned(), "writes a second".to_owned());
     findings.keep(ProbeCurve { name: NAME.to_owned(), x, y, points, fit: Vec::new() });
     let recipe = "random 4 KiB writes, 64 in flight, with one address bit held; throughput in the long run";
@@ -86,7 +103,7 @@ fn by_pairs(
     bits: &[u32],
     Conflicts { pairs: reading, border, share }: Conflicts,
     progress: &mut dyn Progress,
-) -> Result<(), LearnError> {
+) -> Result<Vec<u32>, LearnError> {
     prober.scatter_region(progress)?;
     prober.rest(AFTERMATH)?;
     let pairs = (PAIRS / share).ceil() as usize;
@@ -118,7 +135,7 @@ fn by_pairs(
     let some = format!("pairs that differ in any of bits {selects:?} never wait for each other");
     let reason = if selects.is_empty() { none } else { some };
     tell(findings, &selects, (recipe, reason, PAIRS_NAME));
-    Ok(())
+    Ok(selects)
 }
 
 /// Requests a second of random writes with a bit held.
