@@ -352,6 +352,10 @@ impl Session {
             self.leave_out(step, &why, options.max_write.is_none());
             return Ok(());
         }
+        if let Some(earlier) = step.after.filter(|earlier| !self.done.iter().any(|name| name == earlier)) {
+            self.leave_out(step, &format!("it works on what the probe of {earlier} shows, which was left out"), false);
+            return Ok(());
+        }
         prober.advance(progress, step.name, 0.0)?;
         let before = self.findings.clone();
         let result = (step.run)(prober, &mut self.findings, progress);

@@ -131,6 +131,18 @@ fn what_a_write_budget_left_out_is_done_by_a_run_that_may_write_more() {
 }
 
 #[test]
+fn a_probe_that_lacks_what_another_was_to_show_is_not_taken_for_done() {
+    let mut drive = Counting::new(small_drive());
+    let limited = LearnOptions { max_write: Some(ByteSize::mib(1)), ..complete() };
+    let partial = learn_with_checkpoints(&mut drive, &limited, &mut Silent).0.unwrap().profile;
+    assert!(partial.recipe.probes.is_empty(), "{:?}", partial.recipe.probes);
+    let profile = learn(&mut drive, &going_on(&through_toml(&partial), &complete()), &mut Silent).unwrap();
+    assert_eq!(profile.recipe.probes, in_one_go().recipe.probes);
+    let about = reason(&profile, "hot_location_survives_writes").unwrap();
+    assert!(!about.contains("left out"), "{about}");
+}
+
+#[test]
 fn what_a_time_budget_left_out_is_done_by_a_run_with_more_time() {
     let options = layout();
     let whole = learn(&mut small_drive(), &options, &mut Silent).unwrap();
