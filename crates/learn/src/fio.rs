@@ -21,7 +21,7 @@ pub struct JobFile {
 
 /// All job files for a region of a file or drive; `filename` goes into them as it is.
 pub fn job_files(filename: &str, region: ByteSize, seed: u64) -> Vec<JobFile> {
-    let files: [(&'static str, fn(&mut Jobs)); 8] = [
+    let files: [(&'static str, Fill); 8] = [
         ("1-durable-writes.fio", durable_writes),
         ("2-locations.fio", locations),
         ("3-pages.fio", pages),
@@ -31,13 +31,16 @@ pub fn job_files(filename: &str, region: ByteSize, seed: u64) -> Vec<JobFile> {
         ("7-content.fio", content),
         ("8-collection.fio", collection),
     ];
-    let write = |(name, fill): (&'static str, fn(&mut Jobs))| {
+    let write = |(name, fill): (&'static str, Fill)| {
         let mut jobs = Jobs { filename, region, seed, text: String::new() };
         fill(&mut jobs);
         JobFile { name, text: jobs.text }
     };
     files.into_iter().map(write).collect()
 }
+
+/// Writes the jobs of one file.
+type Fill = fn(&mut Jobs<'_>);
 
 /// A job file in the making.
 struct Jobs<'a> {

@@ -47,7 +47,9 @@ pub mod score;
 mod stats;
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, Clock, Nanos, Progress};
-use flashwise_profile::{DeviceIdentity, DeviceProfile, Entry, Evidence, Recipe, SCHEMA, SCHEMA_VERSION, Verdict};
+use flashwise_profile::{
+    DeviceIdentity, DeviceProfile, Entry, Evidence, Recipe, SCHEMA, SCHEMA_VERSION, ThroughputCurve, Verdict,
+};
 
 use findings::Findings;
 use prober::Prober;
@@ -173,6 +175,12 @@ pub enum LearnError {
     },
 }
 
+impl LearnError {
+    fn is_spent_budget(&self) -> bool {
+        matches!(self, Self::WriteLimit { .. } | Self::TimeBudget)
+    }
+}
+
 /// What came of learning.
 #[derive(Debug)]
 pub struct Learned {
@@ -243,7 +251,7 @@ pub fn learn_step_by_step(
     for step in STEPS {
         match session.step(step, options, &mut prober, progress) {
             Ok(()) => {}
-            Err(why @ (LearnError::WriteLimit { .. } | LearnError::TimeBudget)) => {
+            Err(why) if why.is_spent_budget() => {
                 session.leave_out(step, &why.to_string(), false);
                 spent.get_or_insert(why);
             }
@@ -263,6 +271,13 @@ pub fn learn_step_by_step(
     session.findings.correct_for_many_tests();
     raw.extend(prober.take_raw());
     Ok(Learned { profile: session.profile(&prober), stopped, raw })
+}
+
+/// Saturated 4 KiB writes a second, which later probes hold theirs against, from the curve of an earlier run.
+fn saturated_writes_per_s(earlier: &DeviceProfile) -> Option<f64> {
+    let is_writes = |curve: &&ThroughputCurve| curve.operation.writes() && curve.request_bytes == 4096;
+    let curve = earlier.curves.throughput.iter().find(is_writes)?;
+    curve.points.iter().map(|point| point.iops).max_by(f64::total_cmp)
 }
 
 /// A profile in the making.
@@ -308,6 +323,7 @@ impl Session {
         self.findings.parameters = earlier.parameters.clone();
         self.findings.evidence.clone_from(&earlier.evidence);
         self.findings.curves = earlier.curves.clone();
+        self.findings.saturated_writes_per_s = saturated_writes_per_s(earlier);
         self.done.clone_from(&earlier.recipe.probes);
         let recipe = &earlier.recipe;
         self.before = (recipe.bytes_written, recipe.bytes_read, recipe.device_time_ns);
@@ -336,10 +352,19 @@ impl Session {
             self.leave_out(step, &why, options.max_write.is_none());
             return Ok(());
         }
+        if let Some(earlier) = step.after.filter(|earlier| !self.done.iter().any(|name| name == earlier)) {
+            self.leave_out(step, &format!("it works on what the probe of {earlier} shows, which was left out"), false);
+            return Ok(());
+        }
         prober.advance(progress, step.name, 0.0)?;
+        let before = self.findings.clone();
         let result = (step.run)(prober, &mut self.findings, progress);
         if let Err(why) = result {
             prober.settle();
+            if !why.is_spent_budget() {
+                // What a drive showed while it was failing, or half of a probe, is no knowledge.
+                self.findings = before;
+            }
             return Err(why);
         }
         if !prober.may_write {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use flashwise_learn::fio::job_files;
 use flashwise_learn::score::{Score, score};
 use flashwise_learn::{Effort, LearnOptions, Learned, RawSample, Scope, learn_step_by_step};
-use flashwise_profile::{DeviceProfile, Parameters};
+use flashwise_profile::{DeviceProfile, Entry, Parameters, Verdict};
 use flashwise_report::{profile_page, render_profile, render_score};
 use flashwise_ssd::truth::truth;
 use flashwise_tune::sqlite::{LEARN_REGION, learn_options};
@@ -158,18 +158,24 @@ impl<'a> Files<'a> {
 
     fn checkpoint(&self, profile: &DeviceProfile) -> Result<(), Failure> {
         match &self.profile {
-            Some(file) => file.write(profile.to_toml().map_err(Failure::error)?),
-            None => Ok(()),
+            Some(file) if says_something(profile) => file.write(profile.to_toml().map_err(Failure::error)?),
+            _ => Ok(()),
         }
     }
 
     fn write(&self, learned: &Learned) -> Result<(), Failure> {
         self.checkpoint(&learned.profile)?;
-        if let Some(file) = &self.page {
+        if let Some(file) = self.page.as_ref().filter(|_| says_something(&learned.profile)) {
             file.write(profile_page(&learned.profile))?;
         }
         self.raw.map_or(Ok(()), |directory| write_raw(directory, &learned.raw))
     }
+}
+
+/// Whether a profile is worth the place of an earlier one: a run that ended before its first probe did has told nothing.
+fn says_something(profile: &DeviceProfile) -> bool {
+    let is_told = |entry: &Entry| entry.figure.value.is_some() || entry.figure.verdict == Verdict::Absent;
+    !profile.recipe.probes.is_empty() || profile.parameters.entries().iter().any(is_told)
 }
 
 /// One CSV file a probe: what was varied, what was measured, in the order of measurement.

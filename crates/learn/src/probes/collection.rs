@@ -598,7 +598,7 @@ fn trim(
     while at < prober.capacity() {
         let length = ByteSize::mib(64).min(prober.capacity() - at);
         prober.trim(at, length)?;
-        at = at + length;
+        at += length;
     }
     let mut lower = anywhere(half, BLOCK);
     let (name, rounds) = ("overwrites after trim", ROUNDS_MIN.0);

@@ -21,6 +21,8 @@ use super::throughput::settling;
 const BLOCK: ByteSize = ByteSize::kib(4);
 /// Percent of zeros in a block, or of repeated blocks in a run.
 const DOSES: [u32; 5] = [0, 25, 50, 75, 100];
+/// Bytes of a block that are never zero: two blocks of zeros would be one to a drive that deduplicates.
+const DISTINCT_BYTES: usize = 16;
 /// Writes in flight.
 const DEPTH: usize = 32;
 /// Bytes of the region that these writes go to: a simulated drive keeps their content in memory.
@@ -150,7 +152,7 @@ fn block(content: Content, dose: u32, originals: &[IoBuffer], random: &mut rand_
     match content {
         Content::Zeros => {
             let mut block = noise(random);
-            let zeros = block.len() * dose as usize / 100;
+            let zeros = (block.len() * dose as usize / 100).min(block.len() - DISTINCT_BYTES);
             block[..zeros].fill(0);
             block
         }

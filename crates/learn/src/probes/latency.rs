@@ -65,9 +65,11 @@ pub(crate) fn probe_asymmetry(
         let writes = write_latencies(prober, bytes, length, settle, progress)?;
         let figure = ratio(&writes, &reads, &mut prober.random);
         let p = &mut findings.parameters;
-        *(if length == ByteSize::kib(4) { &mut p.latency_asymmetry_4k } else { &mut p.latency_asymmetry_8k }) = figure;
-    }
-    for key in ["latency_asymmetry_4k", "latency_asymmetry_8k"] {
+        let (slot, key) = match length == ByteSize::kib(4) {
+            true => (&mut p.latency_asymmetry_4k, "latency_asymmetry_4k"),
+            false => (&mut p.latency_asymmetry_8k, "latency_asymmetry_8k"),
+        };
+        *slot = figure;
         let reason = "median write latency ÷ median read latency".to_owned();
         let recipe = "random requests of one length over the filled region, one at a time; reads, then writes";
         findings.because(key, Because { recipe, reason, curve: None });

@@ -31,6 +31,8 @@ pub(crate) struct Step {
     pub(crate) whole_drive: bool,
     /// Whether it finds something on a drive that may only be read.
     pub(crate) reads_alone: bool,
+    /// The probe whose figures it works on; without them it is not begun.
+    pub(crate) after: Option<&'static str>,
     /// What it does.
     pub(crate) run: fn(&mut Prober<'_>, &mut Findings, &mut dyn Progress) -> Result<(), LearnError>,
 }
@@ -40,7 +42,7 @@ const fn step(
     figures: &'static [&'static str],
     run: fn(&mut Prober<'_>, &mut Findings, &mut dyn Progress) -> Result<(), LearnError>,
 ) -> Step {
-    Step { name, figures, layout: false, whole_drive: false, reads_alone: false, run }
+    Step { name, figures, layout: false, whole_drive: false, reads_alone: false, after: None, run }
 }
 
 const fn layout(step: Step) -> Step {
@@ -69,7 +71,10 @@ pub(crate) const STEPS: &[Step] = &[
     )),
     step("latency", &["latency_asymmetry_4k", "latency_asymmetry_8k"], latency::probe_asymmetry),
     step("durability", &["flush_ns", "durable_write_ns", "power_loss_protected"], latency::probe_durability),
-    step("hot locations after writes", &["hot_location_survives_writes"], location::probe_survival),
+    Step {
+        after: Some("locations"),
+        ..step("hot locations after writes", &["hot_location_survives_writes"], location::probe_survival)
+    },
     reads_alone(step("caches", &["read_cache_bytes", "read_ahead_bytes"], cache::probe)),
     reads_alone(step("parallel units", &["parallel_units"], units::probe)),
     step("internal volumes", &["internal_volumes", "internal_volume_bits"], volumes::probe),

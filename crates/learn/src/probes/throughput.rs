@@ -192,9 +192,8 @@ pub(crate) fn probe_reads(
     let four = findings.reads[0].throughput.concurrency(&mut prober.random);
     let eight = findings.reads[1].throughput.concurrency(&mut prober.random);
     (findings.parameters.read_concurrency_4k, findings.parameters.read_concurrency_8k) = (four, eight);
-    for reads in &findings.reads {
-        findings.curves.throughput.push(reads.throughput.curve());
-    }
+    let curves: Vec<ThroughputCurve> = findings.reads.iter().map(|reads| reads.throughput.curve()).collect();
+    curves.into_iter().for_each(|curve| keep_curve(findings, curve));
     let recipe = "random reads of one length over the filled region, one job, 1 to 256 in flight in random order";
     for key in ["read_concurrency_4k", "read_concurrency_8k"] {
         findings.because(key, Because { recipe, reason: KNEE.to_owned(), curve: None });
@@ -244,21 +243,29 @@ pub(crate) fn probe_writes(
         let writes = measure(prober, Operation::Write, length, settle, progress)?;
         let asymmetry = asymmetry(&findings.reads[i].throughput, &writes, &mut prober.random);
         let concurrency = writes.concurrency(&mut prober.random);
-        findings.curves.throughput.push(writes.curve());
+        keep_curve(findings, writes.curve());
         let p = &mut findings.parameters;
-        if length == ByteSize::kib(4) {
+        let keys = if length == ByteSize::kib(4) {
             (p.asymmetry_4k, p.write_concurrency_4k) = (asymmetry, concurrency);
             findings.saturated_writes_per_s = Some(writes.plateau());
+            ["asymmetry_4k", "write_concurrency_4k"]
         } else {
             (p.asymmetry_8k, p.write_concurrency_8k) = (asymmetry, concurrency);
+            ["asymmetry_8k", "write_concurrency_8k"]
+        };
+        for (key, reason) in std::iter::zip(keys, ["saturated read IOPS ÷ saturated write IOPS", KNEE]) {
+            findings.because(key, Because { recipe: WRITES, reason: reason.to_owned(), curve: None });
         }
     }
-    let ratio = "saturated read IOPS ÷ saturated write IOPS";
-    let keys = ["asymmetry_4k", "asymmetry_8k", "write_concurrency_4k", "write_concurrency_8k"];
-    for (key, reason) in std::iter::zip(keys, [ratio, ratio, KNEE, KNEE]) {
-        findings.because(key, Because { recipe: WRITES, reason: reason.to_owned(), curve: None });
-    }
     Ok(())
+}
+
+/// Keeps a curve; one of the same requests, from a run that this one goes on from, is replaced.
+fn keep_curve(findings: &mut Findings, curve: ThroughputCurve) {
+    let same =
+        |other: &ThroughputCurve| (other.operation, other.request_bytes) == (curve.operation, curve.request_bytes);
+    findings.curves.throughput.retain(|other| !same(other));
+    findings.curves.throughput.push(curve);
 }
 
 const WRITES: &str = "random writes of one length over the region, one job, 1 to 256 in flight in random order, after \
