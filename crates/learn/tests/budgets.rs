@@ -49,7 +49,7 @@ fn assert_left_out_for(profile: &DeviceProfile, budget: &str) {
 fn no_byte_is_written_beyond_the_limit() {
     let needed = without_budget().recipe.bytes_written;
     let mib = 1 << 20;
-    let limits = (1..16).map(|n| needed * n / 16).chain([64 * mib, 65 * mib, 80 * mib, needed - 1]);
+    let limits = (1..16).step_by(5).map(|n| needed * n / 16).chain([64 * mib, needed - 1]);
     for limit in limits {
         let (learned, written, _) = within(&LearnOptions { max_write: Some(ByteSize(limit)), ..complete() });
         assert!(written <= limit, "{written} of {limit} bytes");
@@ -84,7 +84,7 @@ fn nothing_is_begun_after_the_end_of_the_time() {
     let needed = without_budget().recipe.device_time_ns;
     // What was begun is ended: a batch of requests, or what settles before one, which is half of the drive at most.
     let slack = Nanos::millis(4000);
-    for share in [2, 3, 5, 10, 30, 100] {
+    for share in [2, 5, 30] {
         let budget = Nanos(needed / share);
         let (learned, _, took) = within(&LearnOptions { time_budget: Some(budget), ..complete() });
         assert!(took.0 <= budget.0 + slack.0, "{took} of {budget}");

@@ -426,7 +426,8 @@ fn first_rise(series: &[f64], floor: f64) -> Option<usize> {
     let usual = median(series[..cut].to_vec()).max(floor);
     let risen = mean(&series[cut + LASTING..(cut + 2 * LASTING).min(series.len())]);
     let reached = usual + (risen - usual) / 4.0;
-    (cut..cut + LASTING).find(|&i| series[i] > reached)
+    // Where it rises slowly, in the middle of what was seen coming.
+    (cut..cut + LASTING).find(|&i| series[i] > reached).or(Some(cut + LASTING / 2))
 }
 
 fn tell_amplification(findings: &mut Findings, key: &'static str, windows: &Overwritten, recipe: &str) {
@@ -541,9 +542,13 @@ fn batches(
     let mut place = anywhere(prober.capacity(), length);
     let depth = DEPTH.min(prober.queue_depth().max(1)) as usize;
     let mut rates = Vec::with_capacity(BATCHES);
-    prober.keep_in_flight(operation, length, depth, before, &mut place)?;
+    const STAGE: &str = "throughput while collecting";
     for n in 0..BATCHES {
-        prober.advance(progress, "throughput while collecting", n as f64 / BATCHES as f64)?;
+        prober.advance(progress, STAGE, n as f64 / BATCHES as f64 / 2.0)?;
+        prober.keep_in_flight(operation, length, depth, before / BATCHES, &mut place)?;
+    }
+    for n in 0..BATCHES {
+        prober.advance(progress, STAGE, 0.5 + n as f64 / BATCHES as f64 / 2.0)?;
         rates.push(prober.rate(operation, length, depth, requests, &mut place)?);
     }
     while prober.wait()?.is_some() {}

@@ -83,7 +83,24 @@ pub fn truth(config: &DeviceConfig) -> Result<Truth, SimulationError> {
     let fresh = throughput::fresh(&small, &mut parameters, &mut reasons)?;
     let steady = reclaiming::fill_in(&small, factor, fresh, &mut parameters)?;
     throughput::collecting(&small, steady, &mut parameters, &mut reasons)?;
+    if factor != 1.0 && config.ftl.mapping_cache.is_some() {
+        forget_what_the_map_decides(&mut parameters, &mut reasons);
+    }
     Ok(Truth { parameters, reasons: reasons.0 })
+}
+
+/// On a smaller drive with a smaller cache as many requests miss it, but the pages of its map lie on other units and are
+/// rewritten at another rate, so that what collection costs there says nothing of the large one.
+fn forget_what_the_map_decides(p: &mut Parameters, reasons: &mut Reasons) {
+    const WHY: &str = "the map of this drive is cached, and the drive too large to be simulated as a whole";
+    p.collection_cost = reasons.unknown("collection_cost", WHY);
+    p.write_amplification_uniform = reasons.unknown("write_amplification_uniform", WHY);
+    p.write_amplification_skewed = reasons.unknown("write_amplification_skewed", WHY);
+    p.trim_gain = reasons.unknown("trim_gain", WHY);
+    p.asymmetry_4k_collecting = reasons.unknown("asymmetry_4k_collecting", WHY);
+    p.asymmetry_8k_collecting = reasons.unknown("asymmetry_8k_collecting", WHY);
+    p.latency_asymmetry_4k_collecting = reasons.unknown("latency_asymmetry_4k_collecting", WHY);
+    p.latency_asymmetry_8k_collecting = reasons.unknown("latency_asymmetry_8k_collecting", WHY);
 }
 
 /// The part of the truth that follows from how the drive is built; takes some tens of milliseconds. The other figures
