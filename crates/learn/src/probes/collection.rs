@@ -204,6 +204,7 @@ fn slc_cache(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window], c
     let falls: Vec<usize> = pelt::confirmed(&rates, CHANGE_SHARE)
         .into_iter()
         .filter(|&cut| median(rates[cut..].to_vec()) < median(rates[..cut].to_vec()))
+        .filter(|&cut| !collects(&windows[cut..]))
         .collect();
     let recipe = "the trimmed drive is filled in order with large writes, 32 in flight";
     let p = &mut findings.parameters;
@@ -221,6 +222,14 @@ fn slc_cache(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window], c
     };
     findings.because("slc_cache_bytes", Because { recipe, reason, curve: Some(curve) });
 }
+
+/// Whether the drive tells that it moves data meanwhile, which makes writes slower as well.
+fn collects(windows: &[Window]) -> bool {
+    join(windows).amplification.is_some_and(|amplification| amplification > COLLECTS)
+}
+
+/// Flash bytes for each host byte from which on data is moved, in writes that are as long as they can be.
+const COLLECTS: f64 = 1.05;
 
 /// Bytes until the speed falls, from a cut between windows: so many at the speed before and the rest at that after take
 /// as long as the windows next to the cut did.
@@ -669,7 +678,7 @@ fn superblock(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut d
             let erases = seen.last().map_or(0, |worn| worn.erases) - seen.first().map_or(0, |worn| worn.erases);
             // Ends of the pass lie anywhere within a superblock; a rest beyond that says that erases are not what was
             // opened.
-            let unambiguous = (slope - size as f64).abs() <= unit / 4.0;
+            let unambiguous = (slope - size as f64).abs() <= unit / 4.0 && slope / erases as f64 <= unit;
             let sure = erases >= 8 && size > 0 && (unambiguous || off <= 0.5 / erases as f64);
             let (low, high) = (slope * (1.0 - 1.0 / erases as f64), slope * (1.0 + 1.0 / erases as f64));
             let figure = if sure {
