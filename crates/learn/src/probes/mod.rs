@@ -59,11 +59,11 @@ const fn reads_alone(step: Step) -> Step {
 /// then on what belongs together may lie on two of them.
 pub(crate) const STEPS: &[Step] = &[
     reads_alone(layout(step("reads", &["read_concurrency_4k", "read_concurrency_8k"], throughput::probe_reads))),
+    reads_alone(layout(step("locations", &["chunk_bytes", "hot_location"], location::probe_locations))),
+    reads_alone(layout(step("pages", &["page_bytes"], location::probe_page))),
     step("write burst", &["write_buffer_bytes"], buffer::probe),
     layout(step("durable writes", &["write_unit_bytes"], request_size::probe_durable_writes)),
     layout(step("reading back", &["stripe_bytes"], request_size::probe_read_back)),
-    reads_alone(layout(step("locations", &["chunk_bytes", "hot_location"], location::probe_locations))),
-    reads_alone(layout(step("pages", &["page_bytes"], location::probe_page))),
     layout(step(
         "writes",
         &["asymmetry_4k", "write_concurrency_4k", "asymmetry_8k", "write_concurrency_8k"],

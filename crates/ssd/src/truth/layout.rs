@@ -274,10 +274,6 @@ fn survives(
     (chunk, step, phases): (u64, u64, usize),
     before: &[f64],
 ) -> Result<bool, SimulationError> {
-    if matches!(config.ftl.placement, Placement::Static) && config.ftl.mapping == Mapping::Page {
-        // The address alone decides, however it was written.
-        return Ok(true);
-    }
     overwrite_in_random_order(bench, OVERWRITTEN + chunk)?;
     empty_buffers(config, bench, OVERWRITTEN + (4 << 20))?;
     let period = phases as u64 * step;
