@@ -31,7 +31,7 @@ struct Sweep {
 }
 
 /// A location is hot if it is faster than the slowest by this share at least.
-const HOT_SHARE: f64 = 0.02;
+const HOT_SHARE: f64 = 0.01;
 /// Read lengths of the coarse sweeps.
 const COARSE_READS: [ByteSize; 6] =
     [ByteSize::kib(4), ByteSize::kib(8), ByteSize::kib(16), ByteSize::kib(32), ByteSize::kib(64), ByteSize::kib(128)];

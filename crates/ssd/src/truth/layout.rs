@@ -26,7 +26,9 @@ const SLOWER: f64 = 0.05;
 /// Longest period of hot locations that is looked for.
 const PERIOD_MAX: u64 = 1 << 20;
 /// A hot location is faster than the slowest start by this share at least.
-const EFFECT: f64 = 0.02;
+const EFFECT: f64 = 0.01;
+/// A chunk shows where the start of a read makes this difference.
+const SHOWS: f64 = 0.02;
 /// Pages whose borders are read across, and by which share that must take longer.
 const PAGES: u64 = 101;
 const PAGE_EFFECT: f64 = 0.005;
@@ -124,7 +126,7 @@ fn place_matters(quiet: &DeviceConfig, chunk: u64) -> Result<bool, SimulationErr
     let step = if chunk >= 8192 { block.max(4096) } else { block };
     for length in (12..=17).map(|n| 1_u64 << n).filter(|&length| length <= quiet.host.max_transfer_bytes) {
         let (fastest, slowest) = ends(&start_curve(&mut bench, length, step, 4 * chunk)?);
-        if slowest >= fastest * (1.0 + EFFECT) {
+        if slowest >= fastest * (1.0 + SHOWS) {
             return Ok(true);
         }
     }
