@@ -2,7 +2,7 @@
 //! sample for whoever wants it.
 
 use flashwise_block::{
-    BlockDevice, ByteSize, Completion, DeviceCounters, IoBuffer, Nanos, Operation, Progress, Request, execute,
+    BlockDevice, ByteSize, Clock, Completion, DeviceCounters, IoBuffer, Nanos, Operation, Progress, Request, execute,
 };
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -103,6 +103,11 @@ impl<'a> Prober<'a> {
 
     pub(crate) fn read_total(&self) -> ByteSize {
         self.read
+    }
+
+    /// Whose time it is.
+    pub(crate) fn clock(&self) -> Clock {
+        self.device.info().clock
     }
 
     pub(crate) fn now(&self) -> Nanos {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use flashwise_block::{BlockDevice, ByteSize, FileDevice, RawPlan, ScratchFile, SignatureKind, WriteConsent};
+use flashwise_block::{BlockDevice, ByteSize, FileDevice, Nanos, RawPlan, ScratchFile, SignatureKind, WriteConsent};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
 use crate::{TargetPlan, TuneError};
@@ -157,6 +157,18 @@ impl Target {
             Self::Raw(raw) => raw.consent.as_ref().map(|consent| consent.max_write),
             _ => None,
         }
+    }
+
+    /// What a quick look at a real drive may write and take: a hundredth of the file system's or the drive's size, and five
+    /// minutes. A simulated drive has no such limits.
+    pub fn quick_limits(&self, capacity: ByteSize) -> Option<(ByteSize, Nanos)> {
+        let size = match self {
+            Self::Simulated { .. } => return None,
+            Self::Directory(path) => rustix::fs::statvfs(path)
+                .map_or(capacity, |space| ByteSize(space.f_blocks.saturating_mul(space.f_frsize))),
+            Self::Raw(_) => capacity,
+        };
+        Some((ByteSize(size.0 / 100), Nanos(300_000_000_000)))
     }
 
     /// Opens the drive: a new simulated one, a new scratch file of at most `wanted` bytes that is gone when the device

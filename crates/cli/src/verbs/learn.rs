@@ -118,11 +118,13 @@ fn learn(target: &Target, options: &LearnArguments, files: &Files) -> Result<Lea
         (_, true) => Effort::Thorough,
         _ => usual.effort,
     };
+    let quick = if options.quick { target.quick_limits(device.info().capacity) } else { None };
+    let (quick_write, quick_time) = quick.unzip();
     let learn_options = LearnOptions {
         scope: Scope::Complete,
         effort,
-        max_write: options.max_write.into_iter().chain(target.write_limit()).min(),
-        time_budget: options.time_budget,
+        max_write: options.max_write.or(quick_write).into_iter().chain(target.write_limit()).min(),
+        time_budget: options.time_budget.or(quick_time),
         resume: resume.map(Box::new),
         keep_raw: options.raw.is_some(),
         ..usual

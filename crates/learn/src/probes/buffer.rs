@@ -16,10 +16,10 @@
 use flashwise_block::{ByteSize, Nanos, Operation, Progress, Request};
 use flashwise_profile::{Figure, ProbeCurve, ProbePoint};
 
-use crate::LearnError;
 use crate::findings::{Because, Findings};
 use crate::prober::Prober;
 use crate::stats::median;
+use crate::{Effort, LearnError};
 
 /// Length of each write.
 const WRITE: ByteSize = ByteSize::kib(16);
@@ -27,9 +27,11 @@ const WRITE: ByteSize = ByteSize::kib(16);
 const DEPTH: usize = 16;
 /// Bursts of one length.
 const BURSTS: usize = 5;
+const BURSTS_QUICK: usize = 2;
 /// Length of the first burst; each further one is four times as long, up to the last.
 const FIRST: ByteSize = ByteSize::mib(16);
 const LAST: ByteSize = ByteSize::mib(1024);
+const LAST_QUICK: ByteSize = ByteSize::mib(64);
 /// The flash must be slower than the start by this share, for a buffer to show.
 const SLOWER_SHARE: f64 = 0.15;
 /// The buffer must have been filled in this share of a burst.
@@ -67,19 +69,23 @@ pub(crate) fn probe(
     let mut length = FIRST;
     let recipe = "16 KiB writes in order into an idle drive, 16 in flight, without a flush, in bursts of 16 MiB, 64 MiB \
                   and so on, until a longer one shows no larger buffer";
+    let (count, last) = match prober.effort {
+        Effort::Thorough => (BURSTS, LAST),
+        Effort::Quick => (BURSTS_QUICK, LAST_QUICK),
+    };
     let mut shorter: Option<(Vec<Reading>, ProbeCurve)> = None;
     loop {
         let mut bursts = Vec::new();
-        for n in 0..BURSTS {
-            prober.advance(progress, "write buffer", n as f64 / BURSTS as f64)?;
+        for n in 0..count {
+            prober.advance(progress, "write buffer", n as f64 / count as f64)?;
             bursts.push(burst(prober, length)?);
         }
         let readings: Vec<Reading> = bursts.iter().filter_map(Burst::read).collect();
         let curve = bursts[0].curve();
-        let seen = readings.len() == BURSTS && readings.iter().all(|reading| reading.shows(length));
+        let seen = readings.len() == count && readings.iter().all(|reading| reading.shows(length));
         // Caches may lie in a row, and a short burst fill no more than the first.
         let agreeing = shorter.take_if(|(earlier, _)| seen && agree(earlier, &readings));
-        let at_the_end = length * 4 > LAST || prober.afford(length * 4 * BURSTS as u64).is_err();
+        let at_the_end = length * 4 > last || prober.afford(length * 4 * count as u64).is_err();
         if agreeing.is_some() || at_the_end {
             let (readings, curve) = agreeing.unwrap_or((readings, curve));
             let interface = interface_speed(prober)?;

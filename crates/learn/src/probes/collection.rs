@@ -409,6 +409,8 @@ const NO_SLOWER: f64 = 1.1;
 const NOTHING_MOVED: f64 = 1.02;
 /// Share by which collection can start earlier on a drive that was in use before it was trimmed and filled.
 const LIFE_BEFORE: f64 = 0.06;
+/// Flash bytes for each host byte at which collection is at work.
+const AT_WORK: f64 = 1.2;
 /// Windows that a rise must last, and windows before it that it is held against.
 const LASTING: usize = 10;
 const BEFORE: usize = 40;
@@ -430,6 +432,10 @@ fn first_rise(series: &[f64], floor: f64) -> Option<usize> {
         let usual = median(before.to_vec());
         mean(after) > rise * usual.max(floor) && (test.p_greater < 0.01 && test.delta >= 0.5)
     };
+    // A collector that takes what is valid while there is something better is at work from the first window on.
+    if floor > 0.0 && median(series.iter().take(4).copied().collect()) > AT_WORK * floor {
+        return None;
+    }
     let cut = (4..series.len().saturating_sub(2 * LASTING)).find(|&cut| rises(cut))?;
     // It is seen coming as soon as most of what follows is higher; it begins where a quarter of it is reached.
     let usual = median(series[..cut].to_vec()).max(floor);
@@ -583,7 +589,7 @@ fn while_collecting(
     let again = [shrink(spread.low), shrink(spread.high)].into_iter().flatten().collect();
     let saturated = measured(value, again, TOLERANCE);
 
-    let settle = settling(findings.parameters.write_buffer_bytes.known());
+    let settle = settling(prober.effort, findings.parameters.write_buffer_bytes.known());
     let writes_ns = latency::write_latencies(prober, capacity, length, settle, progress)?;
     prober.rest(AFTERMATH)?;
     let reads_ns = latency::read_latencies(prober, capacity, length, progress)?;

@@ -121,7 +121,7 @@ fn run(
     dose: u32,
     originals: &[IoBuffer],
 ) -> Result<f64, LearnError> {
-    let settle = (settling(findings.parameters.write_buffer_bytes.known()).min(AREA) / BLOCK) as usize;
+    let settle = (settling(prober.effort, findings.parameters.write_buffer_bytes.known()).min(AREA) / BLOCK) as usize;
     let measured = settle.max(1024);
     let mut place = crate::prober::anywhere(AREA.min(prober.region()), BLOCK);
     let mut started = prober.now();

@@ -41,11 +41,21 @@ const fn batch_writes(effort: Effort) -> usize {
     }
 }
 /// Bytes written before each batch of writes at least.
-const SETTLE: ByteSize = ByteSize::mib(16);
+const fn settle_min(effort: Effort) -> ByteSize {
+    match effort {
+        Effort::Thorough => ByteSize::mib(16),
+        Effort::Quick => ByteSize::mib(2),
+    }
+}
 /// And in multiples of the write buffer: the flash empties it while it is being filled.
 const SETTLE_BUFFERS: u64 = 2;
 /// No more than this, however large the buffer.
-const SETTLE_MAX: ByteSize = ByteSize::mib(256);
+const fn settle_max(effort: Effort) -> ByteSize {
+    match effort {
+        Effort::Thorough => ByteSize::mib(256),
+        Effort::Quick => ByteSize::mib(16),
+    }
+}
 /// Resampled knees.
 const RESAMPLES: usize = 200;
 /// A figure is certain if its interval is within this share of it.
@@ -93,11 +103,8 @@ pub(crate) fn measure(
 }
 
 /// Bytes to write before writes are measured in the long run.
-pub(crate) fn settling(buffer: Option<u64>) -> ByteSize {
-    match buffer {
-        Some(bytes) => ByteSize(SETTLE_BUFFERS * bytes).max(SETTLE).min(SETTLE_MAX),
-        None => SETTLE,
-    }
+pub(crate) fn settling(effort: Effort, buffer: Option<u64>) -> ByteSize {
+    ByteSize(SETTLE_BUFFERS * buffer.unwrap_or(0)).max(settle_min(effort)).min(settle_max(effort))
 }
 
 impl Throughput {
@@ -238,7 +245,7 @@ pub(crate) fn probe_writes(
     if prober.may_wear {
         prober.use_all_flash(progress)?;
     }
-    let settle = settling(findings.parameters.write_buffer_bytes.known());
+    let settle = settling(prober.effort, findings.parameters.write_buffer_bytes.known());
     for (i, length) in LENGTHS.into_iter().enumerate() {
         let writes = measure(prober, Operation::Write, length, settle, progress)?;
         let asymmetry = asymmetry(&findings.reads[i].throughput, &writes, &mut prober.random);

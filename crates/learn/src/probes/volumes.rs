@@ -65,7 +65,7 @@ fn by_throughput(
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
     prober.fill_region(progress)?;
-    let settle = (settling(findings.parameters.write_buffer_bytes.known()) / BLOCK) as usize;
+    let settle = (settling(prober.effort, findings.parameters.write_buffer_bytes.known()) / BLOCK) as usize;
     let visits = prober.shuffled((0..=bits.len()).flat_map(|i| std::iter::repeat_n(i, RUNS)));
     let mut rates = vec![Vec::with_capacity(RUNS); bits.len() + 1];
     for (n, &i) in visits.iter().enumerate() {
