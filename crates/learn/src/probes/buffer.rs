@@ -26,7 +26,7 @@ const WRITE: ByteSize = ByteSize::kib(16);
 /// Writes in flight; enough for the interface, few enough for SATA.
 const DEPTH: usize = 16;
 /// Bursts of one length.
-const BURSTS: usize = 5;
+const BURSTS: usize = 7;
 const BURSTS_QUICK: usize = 2;
 /// Length of the first burst; each further one is four times as long, up to the last.
 const FIRST: ByteSize = ByteSize::mib(16);
@@ -43,6 +43,8 @@ const IDLE: Nanos = Nanos(200_000_000);
 /// How far the value can be off beside the spread of bursts: the flash's last program is not seen to its end, and what
 /// waits for the rest of its page keeps its room.
 const SYSTEMATIC_SHARE: f64 = 0.08;
+/// Bursts that differ by no more than this share tell the size.
+const SPREAD_SHARE: f64 = 0.14;
 const NAME: &str = "write burst";
 
 /// One burst: acknowledged bytes over time.
@@ -132,13 +134,18 @@ fn verdict(readings: &[Reading], seen: bool, longest: ByteSize, interface: f64) 
     {
         return (Figure::absent(), "the flash sets the pace from the start".to_owned());
     }
+    // One late answer makes one burst odd.
+    let mut sizes = sizes;
+    sizes.sort_unstable_by(f64::total_cmp);
+    let odd = usize::from(sizes.len() >= BURSTS);
+    let sizes = &sizes[odd..sizes.len() - odd];
     let spread = |f: fn(f64, f64) -> f64, start: f64| sizes.iter().copied().fold(start, f);
     let (low, high) = (spread(f64::min, f64::MAX), spread(f64::max, 0.0));
+    let narrow = high - low <= SPREAD_SHARE * value;
     let (low, high) = (low * (1.0 - SYSTEMATIC_SHARE), high * (1.0 + SYSTEMATIC_SHARE));
     let value = power_of_two_within(low, high).unwrap_or(value.round() as u64);
     let (low, high) = (low.floor() as u64, high.ceil() as u64);
     let reason = "the long-run line, drawn back to the start of the burst, ends there".to_owned();
-    let narrow = high - low <= value / 5;
     (if narrow { Figure::certain(value, low, high) } else { Figure::inconclusive(value, low, high) }, reason)
 }
 

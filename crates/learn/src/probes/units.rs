@@ -79,7 +79,8 @@ impl Pairs {
     fn block(self, prober: &mut Prober<'_>, at: ByteSize) -> Result<Block, LearnError> {
         let alone_ns = match self.cached_ns {
             Some(usual) => usual,
-            None => prober.read(at, BLOCK)?.0 as f64,
+            // One of the two may be late.
+            None => prober.read(at, BLOCK)?.min(prober.read(at, BLOCK)?).0 as f64,
         };
         Ok(Block { at, alone_ns })
     }

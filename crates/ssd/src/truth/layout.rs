@@ -26,7 +26,7 @@ const SLOWER: f64 = 0.05;
 /// Longest period of hot locations that is looked for.
 const PERIOD_MAX: u64 = 1 << 20;
 /// A hot location is faster than the slowest start by this share at least.
-const EFFECT: f64 = 0.01;
+const EFFECT: f64 = 0.005;
 /// A chunk shows where the start of a read makes this difference.
 const SHOWS: f64 = 0.02;
 /// Pages whose borders are read across, and by which share that must take longer.

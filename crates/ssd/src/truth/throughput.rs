@@ -61,7 +61,9 @@ impl Curve {
             (residual, slope, plateau)
         };
         let best = (1..=n).map(fit).min_by(|a, b| a.0.total_cmp(&b.0))?;
-        (best.2 < f64::MAX).then(|| Knee { depth: (best.2 - best.1).exp() })
+        // A plateau of one point fits a slope as well, but for rounding.
+        let grows_to_the_end = fit(n).0 <= best.0 + 1e-12;
+        (!grows_to_the_end && best.2 < f64::MAX).then(|| Knee { depth: (best.2 - best.1).exp() })
     }
 }
 
