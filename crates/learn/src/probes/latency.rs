@@ -84,7 +84,7 @@ pub(crate) fn probe_asymmetry(
 }
 
 /// One figure measured twice: its interval holds both.
-fn both(first: Figure<f64>, second: Figure<f64>) -> Figure<f64> {
+pub(crate) fn both(first: Figure<f64>, second: Figure<f64>) -> Figure<f64> {
     let ends = [first.low, first.high, second.low, second.high].into_iter().flatten().collect();
     match first.value {
         Some(value) => measured(value, ends, TOLERANCE),

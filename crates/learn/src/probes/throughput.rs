@@ -12,7 +12,7 @@
 //! Source: Papon and Athanassoulis, DaMoN 2021 (fio, more and more jobs at depth 1; the knee read from the plot). Here
 //! one job and growing depth; the fit stands in for the eye.
 
-use flashwise_block::{ByteSize, Operation, Progress};
+use flashwise_block::{ByteSize, Clock, Operation, Progress};
 use flashwise_profile::{Figure, ThroughputCurve, ThroughputPoint, Verdict};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
@@ -248,16 +248,22 @@ pub(crate) fn probe_writes(
     let settle = settling(prober.effort, findings.parameters.write_buffer_bytes.known());
     for (i, length) in LENGTHS.into_iter().enumerate() {
         let writes = measure(prober, Operation::Write, length, settle, progress)?;
-        let asymmetry = asymmetry(&findings.reads[i].throughput, &writes, &mut prober.random);
+        let mut ratio = asymmetry(&findings.reads[i].throughput, &writes, &mut prober.random);
+        if prober.clock() == Clock::Wall {
+            // Neighbours of a real drive come and go: what reads reach afterwards is in the interval as well.
+            prober.fill_region(progress)?;
+            let reads = measure(prober, Operation::Read, length, ByteSize(0), progress)?;
+            ratio = latency::both(ratio, asymmetry(&reads, &writes, &mut prober.random));
+        }
         let concurrency = writes.concurrency(&mut prober.random);
         keep_curve(findings, writes.curve());
         let p = &mut findings.parameters;
         let keys = if length == ByteSize::kib(4) {
-            (p.asymmetry_4k, p.write_concurrency_4k) = (asymmetry, concurrency);
+            (p.asymmetry_4k, p.write_concurrency_4k) = (ratio, concurrency);
             findings.saturated_writes_per_s = Some(writes.plateau());
             ["asymmetry_4k", "write_concurrency_4k"]
         } else {
-            (p.asymmetry_8k, p.write_concurrency_8k) = (asymmetry, concurrency);
+            (p.asymmetry_8k, p.write_concurrency_8k) = (ratio, concurrency);
             ["asymmetry_8k", "write_concurrency_8k"]
         };
         for (key, reason) in std::iter::zip(keys, ["saturated read IOPS ÷ saturated write IOPS", KNEE]) {
