@@ -215,12 +215,24 @@ fn slc_cache(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window], c
             p.slc_cache_bytes = Figure::certain(size, size.saturating_sub(2 * step), size + 2 * step);
             format!("speed falls after {}", ByteSize(size))
         }
+        None if windows.len() < WINDOWS_MIN && begins_faster(windows) => {
+            "speed falls, but the drive is too small to tell where".to_owned()
+        }
         None => {
             p.slc_cache_bytes = Figure::absent();
             "speed stays to the end".to_owned()
         }
     };
     findings.because("slc_cache_bytes", Because { recipe, reason, curve: Some(curve) });
+}
+
+/// Windows of a fill without which a fall of speed need not show as a change of level.
+const WINDOWS_MIN: usize = 40;
+
+/// Whether the first eighth of a pass was written faster than the rest.
+fn begins_faster(windows: &[Window]) -> bool {
+    let (first, rest) = windows.split_at((windows.len() / 8).max(1).min(windows.len()));
+    join(first).rate > (1.0 + CHANGE_SHARE) * join(rest).rate
 }
 
 /// Whether the drive tells that it moves data meanwhile, which makes writes slower as well.
