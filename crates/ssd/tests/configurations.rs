@@ -223,12 +223,10 @@ fn small_config_with_caches() -> impl Strategy<Value = DeviceConfig> {
     })
 }
 
-/// A small drive without streams, and a sequential order that its stripes may bring to some of its units alone. (With
-/// several classes of moved pages, a unit that stripes have filled to the brim can collect for ever: padding one row a class
-/// takes what a victim frees.)
+/// A small drive, and a sequential order that its stripes would bring to some of its units alone.
 fn small_config_filled_unevenly() -> impl Strategy<Value = (DeviceConfig, Order)> {
     (small_config_with_caches(), 1_u64..=4, any::<bool>()).prop_map(|(mut config, superpages, foreground)| {
-        (config.ftl.placement, config.ftl.streams) = (Placement::Stripe, StreamsConfig::default());
+        config.ftl.placement = Placement::Stripe;
         if foreground {
             (config.ftl.gc.mode, config.ftl.gc.trigger) = (GcMode::Foreground, GcTrigger::Low);
         }

@@ -127,9 +127,11 @@ fn check(name: &str, config: &DeviceConfig, result: &Simulation) {
         let programmed = flash.bytes_programmed as f64 / result.host.bytes_written as f64;
         assert!((programmed - amplification).abs() < 1e-9, "{name}: {programmed}, {amplification}");
         if config.ftl.mapping != Mapping::InPlace {
-            // Bytes are counted at the issue of a command, pages when the die takes it: at the end some may still wait.
-            let by_page = (flash.programs * page) as f64 / flash.bytes_programmed as f64;
-            assert!((0.95..=1.0001).contains(&by_page), "{name}: pages hold {by_page} of the bytes programmed");
+            // Bytes are counted at the issue of a command, pages when the die takes it: at the end some may still wait, of
+            // the host's as much as the write buffer holds, and about as much of what is moved.
+            let waiting = flash.bytes_programmed as i128 - i128::from(flash.programs * page);
+            let most = 2 * i128::from(config.controller.write_buffer_bytes);
+            assert!((0..=most).contains(&waiting), "{name}: {waiting} of the bytes programmed are in no page");
         }
     }
     assert_eq!(result.gc.pages_moved > 0, result.write_amplification_by_cause.is_some_and(|c| c.gc > 0.0), "{name}");

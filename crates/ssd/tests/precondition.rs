@@ -4,7 +4,7 @@
 mod support;
 
 use flashwise_block::{BlockDevice, ByteSize, Request};
-use flashwise_ssd::config::{GcPolicy, Placement};
+use flashwise_ssd::config::{GcMode, GcPolicy, Placement};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use support::{read_us, tiny};
 
@@ -60,14 +60,16 @@ fn a_drive_filled_at_once_is_laid_out_as_one_that_was_written_in_order() {
 #[test]
 fn the_analytic_steady_state_amplifies_writes_as_the_simulated_one_does() {
     let cases = [
-        (Placement::Stripe, GcPolicy::Greedy),
-        (Placement::Static, GcPolicy::Greedy),
-        (Placement::Stripe, GcPolicy::Fifo),
-        (Placement::Stripe, GcPolicy::RandomGreedy),
+        (Placement::Stripe, GcPolicy::Greedy, true),
+        (Placement::Static, GcPolicy::Greedy, true),
+        (Placement::Stripe, GcPolicy::Fifo, true),
+        (Placement::Stripe, GcPolicy::RandomGreedy, true),
+        (Placement::Static, GcPolicy::Greedy, false),
     ];
-    for (placement, policy) in cases {
+    for (placement, policy, separate) in cases {
         let mut config = drive(placement);
         (config.ftl.gc.policy, config.ftl.gc.choices) = (policy, 4);
+        config.ftl.gc.separate_open_block = separate;
         let mut analytic = SimulatedSsd::new(config.clone(), 1).unwrap();
         let promised = analytic.enter_steady_state(7).unwrap();
         analytic.check_invariants().unwrap();
@@ -76,12 +78,43 @@ fn the_analytic_steady_state_amplifies_writes_as_the_simulated_one_does() {
         simulated.fill_at_once().unwrap();
         overwrite(&mut simulated, 5.0, 2);
         let steady = overwrite(&mut simulated, 2.0, 3);
-        let case =
-            format!("{placement:?}, {policy:?}: promised {promised:.3}, at once {at_once:.3}, simulated {steady:.3}");
+        // What the drive started from is forgotten after so many overwrites.
+        overwrite(&mut analytic, 4.5, 2);
+        let forgotten = overwrite(&mut analytic, 2.0, 3);
+        let case = format!(
+            "{placement:?}, {policy:?}, apart {separate}: promised {promised:.3}, at once {at_once:.3}, later \
+             {forgotten:.3}, simulated {steady:.3}"
+        );
         println!("{case}");
         assert!((at_once / steady - 1.0).abs() < 0.03, "{case}");
+        assert!((forgotten / steady - 1.0).abs() < 0.03, "{case}");
         assert!((promised / steady - 1.0).abs() < 0.05, "{case}");
     }
+}
+
+#[test]
+fn units_that_take_any_page_keep_even_shares_of_the_data_however_the_drive_was_filled() {
+    let mut config = drive(Placement::LeastLoaded);
+    config.capacity_bytes = (config.raw_bytes() as f64 * 0.86) as u64 / (1 << 20) * (1 << 20);
+    config.ftl.gc.mode = GcMode::Background;
+    config.flash.array_time_jitter = 0.06;
+    let steady = |fill: &dyn Fn(&mut SimulatedSsd)| {
+        let mut drive = SimulatedSsd::new(config.clone(), 1).unwrap();
+        fill(&mut drive);
+        overwrite(&mut drive, 5.0, 2);
+        overwrite(&mut drive, 2.0, 3)
+    };
+    let at_once = steady(&|drive| drive.fill_at_once().unwrap());
+    let written = steady(&|drive| {
+        for at in (0..config.capacity_bytes).step_by(1 << 20) {
+            drive.submit(Request::write(ByteSize(at), ByteSize::mib(1))).unwrap();
+            while drive.outstanding() >= 32 {
+                drive.wait().unwrap();
+            }
+        }
+        while drive.wait().unwrap().is_some() {}
+    });
+    assert!((written / at_once - 1.0).abs() < 0.03, "written {written:.3}, at once {at_once:.3}");
 }
 
 #[test]

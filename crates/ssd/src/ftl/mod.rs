@@ -244,7 +244,7 @@ impl Ftl {
         let mut attempt = 0;
         let unit = loop {
             let unit = self.placement.unit(logical_page, attempt, commands_of_die)?;
-            if self.has_room(unit, stream) {
+            if self.has_room(unit, stream) && !self.is_overfull(unit, stream) {
                 break unit;
             }
             attempt += 1;

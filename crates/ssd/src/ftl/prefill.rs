@@ -14,9 +14,6 @@ use super::superblock::BlockState;
 use super::{Ftl, Stream};
 use crate::list::NONE;
 
-/// The streams whose superblocks are open in steady state when the host names none.
-const OPEN: [Stream; 2] = [Stream::HOST, Stream::gc(0)];
-
 /// Where the next page of a unit goes while its steady state is laid out.
 struct Cursor {
     /// Valid pages of each of the unit's superblocks that will be sealed, ascending: the oldest first.
@@ -88,8 +85,9 @@ impl Ftl {
         let choose = |ftl: &Self, page: u32, turn: u32| ftl.nth_unit(page, turn, &loads);
         (0..pages).for_each(|page| pages_of_unit[choose(self, page, page) as usize] += 1);
         let mut cursors = Vec::with_capacity(units as usize);
-        let in_use = self.geometry.superblocks - self.free_in_steady_state() - OPEN.len() as u32;
-        let in_open = u64::from(OPEN.len() as u32 * (self.geometry.rows / 2) * self.geometry.slots);
+        let open = self.open_in_steady_state();
+        let in_use = self.geometry.superblocks - self.free_in_steady_state() - open.len() as u32;
+        let in_open = u64::from(open.len() as u32 * (self.geometry.rows / 2) * self.geometry.slots);
         for unit in 0..units {
             let Some(in_sealed) = pages_of_unit[unit as usize].checked_sub(in_open) else { return false };
             let Some(sealed) = in_use.checked_sub(self.units[unit as usize].bad) else { return false };
@@ -101,13 +99,20 @@ impl Ftl {
         for n in 0..pages {
             let page = order.at(n);
             let unit = choose(self, page, page);
-            let left = OPEN.iter().try_fold(page, |page, &stream| self.fill_open(unit, stream, page));
+            let left = open.iter().try_fold(page, |page, &stream| self.fill_open(unit, stream, page));
             if let Some(page) = left {
                 self.lay_out_page(unit, page, &mut cursors[unit as usize], &mut random);
             }
         }
         cursors.iter_mut().enumerate().for_each(|(unit, cursor)| self.finish_unit(unit as u32, cursor));
         true
+    }
+
+    /// The streams whose superblocks are open in steady state when the host names none.
+    fn open_in_steady_state(&self) -> &'static [Stream] {
+        const APART: [Stream; 2] = [Stream::HOST, Stream::gc(0)];
+        // Moved pages may go to the superblock that the host fills.
+        if self.gc_streams().any(|stream| stream == Stream::HOST) { &APART[..1] } else { &APART }
     }
 
     /// The unit of a logical page; where it is free to choose, `turn` chooses.

@@ -16,6 +16,7 @@ use rand::RngExt;
 
 use super::gc::{Choice, Context, Origin, VictimPolicy};
 use super::geometry::Geometry;
+use super::placement;
 use super::streams::{ByStream, StreamPolicy, StreamSet};
 use super::superblock::BlockState;
 use super::wear::{ColdBlocks, FreeBlocks, UnitWear};
@@ -97,6 +98,8 @@ pub(super) struct Reclaiming {
     erasures_max: u32,
     /// Bad superblocks that a unit can bear.
     bad_max: u32,
+    /// Valid pages in sealed superblocks of a unit beyond which the host's pages go to another one, where they may.
+    valid_max: u32,
 }
 
 impl Reclaiming {
@@ -118,9 +121,26 @@ impl Reclaiming {
             wear_apart_max: is_static.then_some(levelling.threshold),
             erasures_max: config.ftl.bad_blocks.erasures_max.unwrap_or(u32::MAX),
             bad_max: u64::from(geometry.superblocks).saturating_sub(needed) as u32,
+            valid_max: valid_max(config, geometry, logical_pages),
         }
     }
 }
+
+/// Valid pages that a unit may hold before the host's go elsewhere, where they may: an even share, and what chance makes
+/// of it, which is an eighth of the room that is spare, or a superblock.
+fn valid_max(config: &DeviceConfig, geometry: &Geometry, logical_pages: u64) -> u32 {
+    if placement::binds_addresses(config, geometry) {
+        return u32::MAX;
+    }
+    let slots = geometry.slots_per_superblock();
+    let even_share = logical_pages.div_ceil(u64::from(geometry.units)) as u32;
+    let kept = config.superblocks_kept() as u32;
+    let spare = (geometry.superblocks.saturating_sub(kept)).saturating_mul(slots).saturating_sub(even_share);
+    even_share.saturating_add(slots.max(spare / SPARE_PARTS))
+}
+
+/// See [`valid_max`].
+const SPARE_PARTS: u32 = 8;
 
 /// What has to be done with a superblock that is retired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,6 +235,15 @@ impl Ftl {
         let (free, reserve) = (state.free.len(), self.reserve(unit));
         let may_fill = is_open && (!self.reclaiming.shares_open_block || free >= reserve);
         (may_fill || free > reserve) && free >= self.reclaiming.host_reserve && !state.is_held
+    }
+
+    /// Whether a unit has so much valid data that the next superpage of a stream of the host's should go to another one:
+    /// what one unit has too much is room that its collection lacks, while another has more of it than it needs.
+    #[inline]
+    pub(super) fn is_overfull(&self, unit: u32, stream: Stream) -> bool {
+        let Unit { sealed, invalid, points, .. } = &self.units[unit as usize];
+        points[stream].superpage == NONE
+            && sealed * self.geometry.slots_per_superblock() - invalid > self.reclaiming.valid_max
     }
 
     /// One of a unit's superblocks is filled: where that makes it take a victim, it is noted, and a free superblock takes

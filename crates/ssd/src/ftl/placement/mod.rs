@@ -1,7 +1,8 @@
 //! Placement: which parallel unit the host's next page goes to.
 //!
 //! One type a policy, chosen by `ftl.placement`. A policy names the unit that is due and, where the address does not
-//! bind it, the ones to try when that unit has no room.
+//! bind it, the ones to try when that unit has no room, or more than its share of the valid data. Without the latter the
+//! shares drift apart: a unit that is a little fuller collects more for the same room, and nothing drives it back.
 
 mod least_loaded;
 mod round_robin;
@@ -60,6 +61,15 @@ impl AnyPlacement {
             Placement::RoundRobin => Self::RoundRobin(RoundRobin::new(geometry)),
             Placement::LeastLoaded => Self::LeastLoaded(LeastLoaded::new(geometry)),
         }
+    }
+}
+
+/// Whether each address belongs to one unit, so that no page can go to another one when that is full.
+pub(super) fn binds_addresses(config: &DeviceConfig, geometry: &Geometry) -> bool {
+    match config.ftl.placement {
+        Placement::Static => true,
+        Placement::Stripe => geometry.groups() == 1,
+        Placement::RoundRobin | Placement::LeastLoaded => geometry.units == 1,
     }
 }
 
