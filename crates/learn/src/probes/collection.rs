@@ -64,6 +64,7 @@ const PASSES: u64 = 10;
 /// What is written at most without being asked to, on drives of this kind.
 pub(crate) const UNASKED: ByteSize = ByteSize::gib(100);
 
+const ROOM_FIGURES: [&str; 2] = ["over_provisioning", "collection_onset_bytes"];
 pub(crate) const FIGURES: [&str; 13] = [
     "over_provisioning",
     "collection_onset_bytes",
@@ -111,9 +112,10 @@ pub(crate) fn probe(
     fill(prober, findings, progress)?;
     let capacity = prober.capacity();
     let mut everywhere = anywhere(capacity, BLOCK);
-    let (name, rounds) = ("random overwrites", ROUNDS_MIN.0);
+    let (name, rounds) = (OVERWRITES, ROUNDS_MIN.0);
     let windows = until_steady(prober, capacity, (ONSET_WINDOWS, rounds), name, &mut everywhere, progress)?;
-    onset(findings, capacity, &windows);
+    onset(findings, capacity, &windows.all);
+    nothing_is_moved(findings, &windows);
     tell_amplification(findings, "write_amplification_uniform", &windows, UNIFORM);
     asymmetries(prober, findings, &windows, progress)?;
     let (name, rounds) = ("80/20 overwrites", ROUNDS_MIN.1);
@@ -165,13 +167,7 @@ impl Mark {
 /// One pass in order over the trimmed drive.
 fn fill(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Progress) -> Result<(), LearnError> {
     const NAME: &str = "fill in order";
-    let capacity = prober.capacity();
-    prober.flush()?;
-    let parts = capacity.bytes().div_ceil(ByteSize::mib(64).bytes());
-    for n in 0..parts {
-        let start = ByteSize::mib(64) * n;
-        let _ = prober.trim(start, ByteSize::mib(64).min(capacity - start));
-    }
+    trim_all(prober)?;
     let windows = pass_in_order(prober, FILL_WINDOWS, "filling the drive", progress, &mut |_| {})?;
     let mib = |window: &Window| window.rate * prober.longest().bytes() as f64 / f64::from(1 << 20);
     let mut at = 0;
@@ -199,7 +195,8 @@ fn slc_cache(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window], c
         at += window.bytes;
         at <= buffer
     });
-    let windows = &windows[behind_buffer.count().min(windows.len() / 2)..];
+    let (before, windows) = windows.split_at(behind_buffer.count().min(windows.len() / 2));
+    let before: u64 = before.iter().map(|window| window.bytes).sum();
     let rates: Vec<f64> = windows.iter().map(|window| window.rate * prober.longest().bytes() as f64).collect();
     let falls: Vec<usize> = pelt::confirmed(&rates, CHANGE_SHARE)
         .into_iter()
@@ -210,7 +207,7 @@ fn slc_cache(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window], c
     let p = &mut findings.parameters;
     let reason = match falls.first() {
         Some(&cut) => {
-            let size = where_speed_falls(windows, cut);
+            let size = before + where_speed_falls(windows, cut);
             let step = windows[0].bytes;
             p.slc_cache_bytes = Figure::certain(size, size.saturating_sub(2 * step), size + 2 * step);
             format!("speed falls after {}", ByteSize(size))
@@ -289,6 +286,167 @@ fn pass_in_order(
     Ok(seen)
 }
 
+/// Trims the whole drive, where it can.
+fn trim_all(prober: &mut Prober<'_>) -> Result<(), LearnError> {
+    prober.flush()?;
+    let (capacity, part) = (prober.capacity(), ByteSize::mib(64));
+    for n in 0..capacity.bytes().div_ceil(part.bytes()) {
+        let start = part * n;
+        let _ = prober.trim(start, part.min(capacity - start));
+    }
+    Ok(())
+}
+
+// ---- the onset ------------------------------------------------------------------------------------------------------
+
+/// Measures what a drive that has nothing to collect programs for small writes: one that has never erased. On one that was
+/// in use that cannot be told from what it moves.
+pub(crate) fn probe_small_writes(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    if !prober.never_erased() {
+        return Ok(());
+    }
+    prober.advance(progress, "small writes", 0.0)?;
+    prober.flush()?;
+    let depth = DEPTH.min(prober.queue_depth().max(1)) as usize;
+    let mut place = anywhere(prober.region(), BLOCK);
+    let mark = Mark::now(prober);
+    prober.keep_in_flight(Operation::Write, BLOCK, depth, SMALL_WRITES, &mut place)?;
+    let in_flight = prober.in_flight();
+    prober.flush()?;
+    let window = mark.window(prober, (SMALL_WRITES + in_flight) as u64, BLOCK);
+    findings.padding = window.amplification.filter(|_| prober.never_erased());
+    Ok(())
+}
+
+const SMALL_WRITES: usize = 16_384;
+
+/// Tells the spare room from what a drive has programmed and erased in its life: flash that was programmed is erased, or
+/// holds data or garbage, and when a drive keeps no more free than it must, that is all there is, but for what is open.
+fn room(prober: &mut Prober<'_>, findings: &mut Findings, superblock: u64, seen: &[Worn]) -> Result<(), LearnError> {
+    let capacity = prober.capacity().bytes();
+    prober.rest(AFTERMATH)?;
+    let Some(last) = Worn::now(prober) else { return Ok(()) };
+    // Of more turns than there are units, with some planes for themselves, nothing is known.
+    let units_max = findings.parameters.parallel_units.value.map_or(u64::MAX, |units| 2 * units);
+    let units = turns(seen).filter(|&units| units <= units_max);
+    let open = (units.unwrap_or(0) * superblock) as f64;
+    let held = |worn: &Worn| worn.programmed as f64 - worn.erases as f64 * superblock as f64;
+    // In each unit the host and collection fill a superblock, which on average is half empty. Under way a victim may still
+    // wait for its erase; at rest more may be free than must be.
+    let under_way = seen.iter().map(held).sum::<f64>() / seen.len().max(1) as f64 + open / 2.0;
+    let at_rest = held(&last) + open;
+    let occupied = ((under_way + at_rest) / 2.0).max(0.0) as u64;
+    let p = &mut findings.parameters;
+    if occupied <= capacity || p.collection_onset_bytes.verdict == Verdict::Absent {
+        return Ok(());
+    }
+    // What small writes waste counts as well; what meets in the write buffer, and is programmed once, does not.
+    let padding = findings.padding.unwrap_or(1.0).max(1.0);
+    let onset = (occupied - capacity) as f64 / padding;
+    let bytes = [1.0, 1.0 - ROOM_SPREAD, 1.0 + ROOM_SPREAD].map(|share| (share * onset) as u64);
+    let share = bytes.map(|bytes| bytes as f64 / capacity as f64);
+    // Without the number of units what is open is not known.
+    let verdict = if units.is_some() { Verdict::Certain } else { Verdict::Inconclusive };
+    p.collection_onset_bytes = Figure { verdict, ..Figure::certain(bytes[0], bytes[1], bytes[2]) };
+    p.over_provisioning = Figure { verdict, ..Figure::certain(share[0], share[1], share[2]) };
+    let reason = format!(
+        "{} are programmed and {} erasures of {} done in all, so {} more than the drive offers are in use; small writes \
+         program {padding:.2} times what they write",
+        ByteSize(last.programmed),
+        last.erases,
+        ByteSize(superblock),
+        ByteSize(occupied - capacity),
+    );
+    for key in ROOM_FIGURES {
+        findings.because(key, Because { recipe: ROOM, reason: reason.clone(), curve: Some(OVERWRITES) });
+    }
+    Ok(())
+}
+
+/// Share by which the onset of random overwrites may come before the room is full, or after: they fill one part of the
+/// drive before the others, and the parts are filled by superblocks.
+const ROOM_SPREAD: f64 = 0.10;
+const ROOM: &str = "the drive is overwritten until it collects all the time; what it says it has programmed, less what it \
+                    says it has erased, is what its flash holds";
+
+/// Onset and spare room.
+fn onset(findings: &mut Findings, capacity: ByteSize, windows: &[Window]) {
+    let told = tells(windows);
+    let mut at = 0;
+    let points = windows.iter().step_by(4).map(|window| {
+        at += 4 * window.bytes;
+        let y = window.amplification.unwrap_or(window.rate);
+        ProbePoint { x: at as f64 / capacity.bytes() as f64, y, low: y, high: y }
+    });
+    findings.keep(ProbeCurve {
+        name: OVERWRITES.to_owned(),
+        x: "overwritten, times the drive".to_owned(),
+        y: if told { "write amplification" } else { "writes a second" }.to_owned(),
+        points: points.collect(),
+        fit: Vec::new(),
+    });
+    let p = &mut findings.parameters;
+    let first = &windows[..windows.len().min(ONSET_WINDOWS as usize)];
+    let reason = match Rise::of(first, p.write_buffer_bytes.value.unwrap_or(0)).first() {
+        Some(cut) => {
+            let sum = |n: usize| windows[..n].iter().map(|window| window.bytes).sum::<u64>();
+            let value = sum(cut);
+            // What lay in open superblocks from the drive's life before the fill was room of an empty one.
+            let kept = LIFE_BEFORE * value as f64;
+            let (low, high) = widened(value as f64, sum(cut.max(1) - 1) as f64, sum(cut + 1) as f64 + kept);
+            let (low, high) = (low as u64, high as u64);
+            let share = |bytes: u64| bytes as f64 / capacity.bytes() as f64;
+            let narrow = high - low <= value / 5;
+            p.collection_onset_bytes =
+                if narrow { Figure::certain(value, low, high) } else { Figure::inconclusive(value, low, high) };
+            p.over_provisioning = Figure {
+                value: Some(share(value)),
+                low: Some(share(low)),
+                high: Some(share(high)),
+                verdict: p.collection_onset_bytes.verdict,
+            };
+            format!("the first lasting change comes after {}", ByteSize(value))
+        }
+        None => "no lasting change within one overwrite of the drive".to_owned(),
+    };
+    for key in ROOM_FIGURES {
+        findings.because(key, Because { recipe: UNIFORM, reason: reason.clone(), curve: Some(OVERWRITES) });
+    }
+}
+
+const OVERWRITES: &str = "random overwrites";
+
+fn tells(windows: &[Window]) -> bool {
+    windows.iter().all(|window| window.amplification.is_some())
+}
+
+/// A search for the first lasting rise of the response in successive windows.
+struct Rise {
+    series: Vec<f64>,
+    /// Windows left out at the begin: what the write buffer takes is faster than all that comes after.
+    behind: usize,
+    /// What the response cannot fall below in the long run: a flash byte for each host byte.
+    floor: f64,
+}
+
+impl Rise {
+    fn of(windows: &[Window], buffer: u64) -> Self {
+        let told = tells(windows);
+        let a_window = windows.first().map_or(1, |window| window.bytes.max(1));
+        let behind = if told { 0 } else { (2 * buffer / a_window) as usize };
+        let series: Vec<f64> = windows.iter().skip(behind).map(response).collect();
+        Self { series, behind, floor: if told { 1.0 } else { 0.0 } }
+    }
+
+    fn first(&self) -> Option<usize> {
+        Some(first_rise(&self.series, self.floor)? + self.behind)
+    }
+}
+
 // ---- overwrites -----------------------------------------------------------------------------------------------------
 
 /// Random overwrites until the steady state.
@@ -357,61 +515,20 @@ fn until_steady(
     Ok(seen)
 }
 
-/// Onset, spare room and cost.
-fn onset(findings: &mut Findings, capacity: ByteSize, overwritten: &Overwritten) {
-    const NAME: &str = "random overwrites";
-    let windows = &overwritten.all;
-    let told = windows.iter().all(|window| window.amplification.is_some());
-    let first = &windows[..windows.len().min(ONSET_WINDOWS as usize)];
-    let series: Vec<f64> = first.iter().map(response).collect();
-    let mut at = 0;
-    let points = windows.iter().step_by(4).map(|window| {
-        at += 4 * window.bytes;
-        let y = window.amplification.unwrap_or(window.rate);
-        ProbePoint { x: at as f64 / capacity.bytes() as f64, y, low: y, high: y }
-    });
-    findings.keep(ProbeCurve {
-        name: NAME.to_owned(),
-        x: "overwritten, times the drive".to_owned(),
-        y: if told { "write amplification" } else { "writes a second" }.to_owned(),
-        points: points.collect(),
-        fit: Vec::new(),
-    });
-    // What the write buffer takes is faster than all that comes after.
-    let buffer = if told { 0 } else { 2 * findings.parameters.write_buffer_bytes.value.unwrap_or(0) };
-    let behind = (buffer / windows[0].bytes.max(1)) as usize;
-    let rise = first_rise(series.get(behind..).unwrap_or_default(), if told { 1.0 } else { 0.0 });
-    let rise = rise.map(|cut| cut + behind);
+/// Says of a drive that comes to its steady state without ever moving anything that it does not collect.
+fn nothing_is_moved(findings: &mut Findings, overwritten: &Overwritten) {
+    let told = overwritten.all.iter().all(|window| window.amplification.is_some());
     let p = &mut findings.parameters;
-    let reason = match rise {
-        Some(cut) => {
-            let sum = |n: usize| windows[..n].iter().map(|window| window.bytes).sum::<u64>();
-            let value = sum(cut);
-            // What lay in open superblocks from the drive's life before the fill was room of an empty one.
-            let kept = LIFE_BEFORE * value as f64;
-            let (low, high) = widened(value as f64, sum(cut.max(1) - 1) as f64, sum(cut + 1) as f64 + kept);
-            let (low, high) = (low as u64, high as u64);
-            let share = |bytes: u64| bytes as f64 / capacity.bytes() as f64;
-            let narrow = high - low <= value / 5;
-            p.collection_onset_bytes =
-                if narrow { Figure::certain(value, low, high) } else { Figure::inconclusive(value, low, high) };
-            p.over_provisioning = Figure {
-                value: Some(share(value)),
-                low: Some(share(low)),
-                high: Some(share(high)),
-                verdict: p.collection_onset_bytes.verdict,
-            };
-            format!("the first lasting change comes after {}", ByteSize(value))
+    if p.collection_onset_bytes.value.is_some() || !told || !overwritten.is_steady {
+        return;
+    }
+    if overwritten.level().mean < NOTHING_MOVED {
+        (p.collection_onset_bytes, p.over_provisioning, p.collection_cost) =
+            (Figure::absent(), Figure::absent(), Figure::absent());
+        for key in ["collection_onset_bytes", "over_provisioning", "collection_cost"] {
+            let reason = "nothing is ever moved".to_owned();
+            findings.because(key, Because { recipe: UNIFORM, reason, curve: None });
         }
-        None if told && overwritten.is_steady && overwritten.level().mean < NOTHING_MOVED => {
-            (p.collection_onset_bytes, p.over_provisioning, p.collection_cost) =
-                (Figure::absent(), Figure::absent(), Figure::absent());
-            "nothing is ever moved".to_owned()
-        }
-        None => "no lasting change within one overwrite of the drive".to_owned(),
-    };
-    for key in ["collection_onset_bytes", "over_provisioning", "collection_cost"] {
-        findings.because(key, Because { recipe: UNIFORM, reason: reason.clone(), curve: Some(NAME) });
     }
 }
 
@@ -423,6 +540,15 @@ const NOTHING_MOVED: f64 = 1.02;
 const LIFE_BEFORE: f64 = 0.06;
 /// Flash bytes for each host byte at which collection is at work.
 const AT_WORK: f64 = 1.2;
+/// Windows by which that is judged, but for the first, and how far they may be apart where nothing is collected.
+const AT_FIRST: usize = 8;
+const EVEN: f64 = 0.06;
+
+fn is_even(values: &[f64]) -> bool {
+    let usual = median(values.to_vec());
+    values.iter().skip(1).all(|value| (value / usual - 1.0).abs() <= EVEN)
+}
+
 /// Windows that a rise must last, and windows before it that it is held against.
 const LASTING: usize = 10;
 const BEFORE: usize = 40;
@@ -444,8 +570,10 @@ fn first_rise(series: &[f64], floor: f64) -> Option<usize> {
         let usual = median(before.to_vec());
         mean(after) > rise * usual.max(floor) && (test.p_greater < 0.01 && test.delta >= 0.5)
     };
-    // A collector that takes what is valid while there is something better is at work from the first window on.
-    if floor > 0.0 && median(series.iter().take(4).copied().collect()) > AT_WORK * floor {
+    // A collector that takes what is valid while there is something better is at work from the first window on, now more
+    // and now less; what is programmed beside the data of each write is always the same.
+    let begin: Vec<f64> = series.iter().take(AT_FIRST).copied().collect();
+    if floor > 0.0 && median(begin.clone()) > AT_WORK * floor && !is_even(&begin) {
         return None;
     }
     let cut = (4..series.len().saturating_sub(2 * LASTING)).find(|&cut| rises(cut))?;
@@ -502,7 +630,8 @@ fn asymmetries(
     let rates = saturated_writes(prober, ByteSize::kib(8), progress)?;
     let eight = while_collecting(prober, findings, ByteSize::kib(8), rates, progress)?;
     let p = &mut findings.parameters;
-    if let (Some(fresh), true) = (findings.saturated_writes_per_s, p.collection_onset_bytes.value.is_some()) {
+    let moves = tells(&uniform.all) && uniform.level().mean >= NOTHING_MOVED;
+    if let (Some(fresh), true) = (findings.saturated_writes_per_s, moves || p.collection_onset_bytes.value.is_some()) {
         let again = four.writes.iter().map(|rate| fresh / rate).collect();
         p.collection_cost = measured(fresh / mean_rate(&four.writes), again, 2.0 * TOLERANCE);
         let reason = "saturated 4 KiB writes a second on the fresh drive ÷ in the steady state".to_owned();
@@ -661,6 +790,14 @@ struct Worn {
     erases: u64,
 }
 
+impl Worn {
+    /// `None` where the drive does not count.
+    fn now(prober: &Prober<'_>) -> Option<Self> {
+        let flash = prober.counters().flash?;
+        Some(Self { programmed: flash.bytes_programmed.bytes(), erases: flash.erases })
+    }
+}
+
 /// Passes in order, and the slope of bytes programmed over erases in the last of them.
 fn superblock(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Progress) -> Result<(), LearnError> {
     let recipe = "the drive is written in order several times; bytes programmed at each erase that the drive counts";
@@ -671,8 +808,7 @@ fn superblock(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut d
         seen.clear();
         let mut last = None;
         let windows = pass_in_order(prober, 16, "passes in order", progress, &mut |prober| {
-            let Some(flash) = prober.counters().flash else { return };
-            let now = Worn { programmed: flash.bytes_programmed.bytes(), erases: flash.erases };
+            let Some(now) = Worn::now(prober) else { return };
             if let Some(Worn { programmed, erases }) = last.replace(now) {
                 steps = gcd(steps, now.programmed - programmed);
                 if pass == 2 && now.erases > erases {
@@ -711,7 +847,10 @@ fn superblock(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut d
     };
     findings.parameters.superblock_bytes = figure;
     findings.because("superblock_bytes", Because { recipe, reason, curve: None });
-    Ok(())
+    match findings.parameters.superblock_bytes.known() {
+        Some(superblock) => room(prober, findings, superblock, &seen),
+        None => Ok(()),
+    }
 }
 
 /// Speed of the latest pass in order.
@@ -728,6 +867,30 @@ fn sustained(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window]) {
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
+
+/// After how many erases everything repeats in a pass in order: units take turns, so there are as many. `None` where no
+/// such number stands out.
+fn turns(seen: &[Worn]) -> Option<u64> {
+    let erases = |lag: usize| -> Vec<f64> {
+        std::iter::zip(seen, seen.get(lag..).unwrap_or_default()).map(|(a, b)| (b.erases - a.erases) as f64).collect()
+    };
+    let spread = |lag: usize| {
+        let each: Vec<f64> = std::iter::zip(seen, &seen[lag..])
+            .map(|(a, b)| (b.programmed - a.programmed) as f64 / (b.erases - a.erases).max(1) as f64)
+            .collect();
+        let middle = median(each.clone());
+        median(each.iter().map(|one| (one - middle).abs()).collect()) * lag as f64
+    };
+    let spreads: Vec<f64> = (1..=(seen.len() / CYCLES_MIN).min(TURNS_MAX)).map(spread).collect();
+    let best = spreads.iter().copied().min_by(f64::total_cmp)?;
+    let usual = median(spreads.clone());
+    let lag = 1 + spreads.iter().position(|&spread| spread <= (2.0 * best).min(usual / 2.0))?;
+    (usual > 0.0).then(|| median(erases(lag)).round() as u64)
+}
+
+/// Turns that a pass must hold, and the longest that are looked for, in erases.
+const CYCLES_MIN: usize = 4;
+const TURNS_MAX: usize = 512;
 
 /// Bytes programmed an erase.
 ///

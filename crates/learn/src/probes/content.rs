@@ -8,7 +8,7 @@
 //! Where the drive tells what it programs, and that is the same at every dose, noise of throughput does not matter.
 
 use flashwise_block::{ByteSize, IoBuffer, Progress};
-use flashwise_profile::{Figure, ProbeCurve};
+use flashwise_profile::{Figure, ProbeCurve, Verdict};
 use rand::{Rng, RngExt};
 
 use crate::findings::{Because, Findings, measured, point};
@@ -78,13 +78,13 @@ fn gain(
     let runs = runs(prober.effort);
     let visits = prober.shuffled((0..DOSES.len()).flat_map(|i| std::iter::repeat_n(i, runs)));
     let mut responses = vec![Vec::new(); DOSES.len()];
-    // Flash bytes for each host byte of every run, where the drive tells.
-    let mut told: Vec<f64> = Vec::new();
+    // Flash bytes for each host byte of the runs of each dose, where the drive tells.
+    let mut told: Vec<Vec<f64>> = vec![Vec::new(); DOSES.len()];
     for (n, &i) in visits.iter().enumerate() {
         prober.advance(progress, name, n as f64 / visits.len() as f64)?;
         let before = prober.counters();
         let response = run(prober, findings, content, DOSES[i], &originals)?;
-        told.extend(prober.counters().since(&before).write_amplification());
+        told[i].extend(prober.counters().since(&before).write_amplification());
         prober.sample(name, f64::from(DOSES[i]), response);
         responses[i].push(response);
     }
@@ -102,15 +102,29 @@ fn gain(
         median((0..values.len()).map(|_| values[random.random_range(0..values.len())]).collect())
     };
     let figure = measured(ratio, (0..RESAMPLES).map(|_| draw(all, random) / draw(none, random)).collect(), 0.1);
-    let programs_the_same = told.iter().all(|&share| (share / told[0] - 1.0).abs() < CHANGES_SHARE / 2.0);
-    let too_little = ratio < 1.0 + CHANGES_SHARE || test.p_greater >= 0.01;
-    if too_little {
+    if let Some(less) = programs_less(&told) {
+        let reason = format!("the highest dose makes the flash program {less:.3} times as much as none");
+        if (1.0 / less) < 1.0 + CHANGES_SHARE {
+            findings.because(key, Because { recipe, reason, curve: Some(name) });
+            return Ok(Figure::absent());
+        }
+    }
+    if ratio < 1.0 + CHANGES_SHARE || test.p_greater >= 0.01 {
         let would_show = figure.high.is_some_and(|high| high < 1.0 + 3.0 * CHANGES_SHARE);
-        let settled = would_show || !told.is_empty() && programs_the_same;
-        return Ok(if settled { Figure::absent() } else { Figure::unknown() });
+        return Ok(if would_show { Figure::absent() } else { Figure::unknown() });
+    }
+    if figure.low.is_some_and(|low| low <= 1.0) {
+        return Ok(Figure { verdict: Verdict::Inconclusive, ..figure });
     }
     findings.present_unless_chance(key, test.p_greater);
     Ok(figure)
+}
+
+/// What the flash programs at the highest dose, times what it programs at none, where the drive tells.
+fn programs_less(told: &[Vec<f64>]) -> Option<f64> {
+    let (none, all) = (told.first()?, told.last()?);
+    let known = !none.is_empty() && !all.is_empty();
+    known.then(|| median(all.clone()) / median(none.clone()).max(1e-9))
 }
 
 /// MiB a second in the long run at one dose.

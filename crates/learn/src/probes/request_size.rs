@@ -75,10 +75,10 @@ pub(crate) fn probe_durable_writes(
             prober.advance(progress, "durable writes by length", n as f64 / visits.len() as f64)?;
         }
         let offset = prober.random_section(lengths[i]);
-        let programmed = programmed(prober);
+        let programmed = prober.programmed();
         samples[i].push(prober.durable_write(offset, lengths[i])?.0);
         prober.sample("durable write", lengths[i].bytes() as f64, samples[i].last().map_or(0.0, |&ns| ns as f64));
-        waste.extend(std::iter::zip(programmed, self::programmed(prober)).map(|(before, now)| (i, now - before)));
+        waste.extend(std::iter::zip(programmed, prober.programmed()).map(|(before, now)| (i, now - before)));
     }
     let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
     let would_be_seen = typical_error(&points) * STAIR_ERRORS < STAIR_SHARE;
@@ -89,7 +89,14 @@ pub(crate) fn probe_durable_writes(
         Some(_) => "the longest write before the first step of the staircase",
         None => "latency grows with length without a step",
     };
-    let (write_unit, reason) = told_unit(&lengths, &waste).unwrap_or((write_unit, staircase.to_owned()));
+    let told = told_unit(&lengths, &waste).unwrap_or((write_unit, staircase.to_owned()));
+    let in_a_buffer = answered_by_a_buffer(findings, &lengths, &points) && wastes_nothing(&lengths, &waste);
+    let (write_unit, reason) = match in_a_buffer {
+        true => {
+            (Figure::absent(), "durable writes end in a buffer, from where they are programmed without waste".into())
+        }
+        false => told,
+    };
     findings.parameters.write_unit_bytes = write_unit;
     findings.curves.durable_write = std::iter::zip(&lengths, &points)
         .map(|(length, point)| DurableWritePoint { write_bytes: length.bytes(), latency_ns: point.interval() })
@@ -99,9 +106,20 @@ pub(crate) fn probe_durable_writes(
     Ok(())
 }
 
-/// Bytes programmed so far, where the drive tells.
-fn programmed(prober: &Prober<'_>) -> Option<u64> {
-    prober.counters().flash.map(|flash| flash.bytes_programmed.bytes())
+/// Whether a durable block takes less than a read of one from flash.
+fn answered_by_a_buffer(findings: &Findings, lengths: &[ByteSize], points: &[Samples]) -> bool {
+    let block = lengths.iter().position(|&length| length == STEP).and_then(|i| points.get(i));
+    let reads = findings.reads.iter().find(|reads| reads.length == STEP);
+    let (Some(block), Some(reads)) = (block, reads) else { return false };
+    !reads.latencies.is_empty() && block.median() < median(reads.latencies.clone())
+}
+
+/// Whether what is written in whole blocks of 4 KiB is programmed once.
+fn wastes_nothing(lengths: &[ByteSize], waste: &[(usize, u64)]) -> bool {
+    let whole = || waste.iter().filter(|(i, _)| lengths[*i] >= STEP);
+    let written: u64 = whole().map(|&(i, _)| lengths[i].bytes()).sum();
+    let programmed: u64 = whole().map(|(_, programmed)| programmed).sum();
+    written > 0 && programmed as f64 <= (1.0 + WASTE_SHARE) * written as f64
 }
 
 /// Programming beyond what was written that is taken for waste.
