@@ -64,6 +64,7 @@ const PASSES: u64 = 10;
 /// What is written at most without being asked to, on drives of this kind.
 pub(crate) const UNASKED: ByteSize = ByteSize::gib(100);
 
+const ROOM_FIGURES: [&str; 2] = ["over_provisioning", "collection_onset_bytes"];
 pub(crate) const FIGURES: [&str; 13] = [
     "over_provisioning",
     "collection_onset_bytes",
@@ -113,7 +114,8 @@ pub(crate) fn probe(
     let mut everywhere = anywhere(capacity, BLOCK);
     let (name, rounds) = ("random overwrites", ROUNDS_MIN.0);
     let windows = until_steady(prober, capacity, (ONSET_WINDOWS, rounds), name, &mut everywhere, progress)?;
-    onset(findings, capacity, &windows);
+    onset(findings, capacity, &windows.all);
+    nothing_is_moved(findings, &windows);
     tell_amplification(findings, "write_amplification_uniform", &windows, UNIFORM);
     asymmetries(prober, findings, &windows, progress)?;
     let (name, rounds) = ("80/20 overwrites", ROUNDS_MIN.1);
@@ -165,13 +167,7 @@ impl Mark {
 /// One pass in order over the trimmed drive.
 fn fill(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Progress) -> Result<(), LearnError> {
     const NAME: &str = "fill in order";
-    let capacity = prober.capacity();
-    prober.flush()?;
-    let parts = capacity.bytes().div_ceil(ByteSize::mib(64).bytes());
-    for n in 0..parts {
-        let start = ByteSize::mib(64) * n;
-        let _ = prober.trim(start, ByteSize::mib(64).min(capacity - start));
-    }
+    trim_all(prober)?;
     let windows = pass_in_order(prober, FILL_WINDOWS, "filling the drive", progress, &mut |_| {})?;
     let mib = |window: &Window| window.rate * prober.longest().bytes() as f64 / f64::from(1 << 20);
     let mut at = 0;
@@ -289,6 +285,190 @@ fn pass_in_order(
     Ok(seen)
 }
 
+/// Trims the whole drive, where it can.
+fn trim_all(prober: &mut Prober<'_>) -> Result<(), LearnError> {
+    prober.flush()?;
+    let (capacity, part) = (prober.capacity(), ByteSize::mib(64));
+    for n in 0..capacity.bytes().div_ceil(part.bytes()) {
+        let start = part * n;
+        let _ = prober.trim(start, part.min(capacity - start));
+    }
+    Ok(())
+}
+
+// ---- the onset ------------------------------------------------------------------------------------------------------
+
+/// Measures the room of a drive that has never erased anything: in order, each part of it gets its share of what is
+/// written, and the first erase says that it is full.
+///
+/// This comes before anything that spreads writes unevenly. On a drive that was in use what is spare is full of what was
+/// overwritten or trimmed before; there, and on drives that do not count, the onset is looked for in overwrites.
+pub(crate) fn probe_room(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    if !prober.never_erased() {
+        return Ok(());
+    }
+    let padding = padding_of_small_writes(prober)?;
+    let room = programmed_until_erase(prober, progress)?.zip(padding);
+    if let Some((programmed, padding)) = room {
+        tell_room(findings, prober.capacity(), programmed, padding);
+    }
+    trim_all(prober)?;
+    prober.all_flash_is_used = true;
+    Ok(())
+}
+
+/// Flash bytes for each host byte of random 4 KiB writes into room that is left; `None` where the first erase has come.
+fn padding_of_small_writes(prober: &mut Prober<'_>) -> Result<Option<f64>, LearnError> {
+    prober.flush()?;
+    let depth = DEPTH.min(prober.queue_depth().max(1)) as usize;
+    let mut place = anywhere(prober.region(), BLOCK);
+    let mark = Mark::now(prober);
+    prober.keep_in_flight(Operation::Write, BLOCK, depth, PADDING_WRITES, &mut place)?;
+    let in_flight = prober.in_flight();
+    prober.flush()?;
+    let window = mark.window(prober, (PADDING_WRITES + in_flight) as u64, BLOCK);
+    Ok(window.amplification.filter(|_| prober.never_erased()))
+}
+
+const PADDING_WRITES: usize = 4096;
+
+/// Writes the drive in order, from behind the region and round and round, until it erases; gives what it has programmed by
+/// then, since it was new. `None` where it never erases.
+///
+/// Flash as large as the drive is there in any case. From there on it goes on in small steps with rests between them, in
+/// which a collection that has begun comes to its erase.
+fn programmed_until_erase(prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Result<Option<u64>, LearnError> {
+    let (capacity, length) = (prober.capacity(), prober.longest());
+    let programmed = |prober: &Prober<'_>| prober.counters().flash.map_or(0, |flash| flash.bytes_programmed.bytes());
+    let (places, most) = (capacity / length, ROOM_PASSES * capacity.bytes());
+    let mut next = prober.region() / length;
+    let mut in_order = move |_: &mut Pcg64Mcg| {
+        next += 1;
+        length * ((next - 1) % places)
+    };
+    while prober.never_erased() && programmed(prober) < most {
+        prober.advance(progress, "filling the drive", programmed(prober) as f64 / most as f64)?;
+        let left = capacity.bytes().saturating_sub(programmed(prober)) / length.bytes();
+        let (depth, writes) = match left {
+            0 => (1, (places / ROOM_STEPS).max(1)),
+            _ => (PASS_DEPTH.min(left as usize), left.min(64)),
+        };
+        prober.keep_in_flight(Operation::Write, length, depth, writes as usize, &mut in_order)?;
+        prober.rest(A_COLLECTION)?;
+    }
+    Ok(Some(programmed(prober)).filter(|_| !prober.never_erased()))
+}
+
+/// Steps in which as much as the drive holds is written.
+const ROOM_STEPS: u64 = 1000;
+/// Time in which what has to be collected is.
+const A_COLLECTION: Nanos = Nanos(50_000_000);
+/// A drive that has not erased after so many passes never does.
+const ROOM_PASSES: u64 = 3;
+/// Share by which the onset of random overwrites may come before the room is full, or after: they fill one part of the
+/// drive before the others, and the parts are filled by superblocks.
+const ROOM_SPREAD: f64 = 0.10;
+
+fn tell_room(findings: &mut Findings, capacity: ByteSize, programmed: u64, padding: f64) {
+    let room = programmed.saturating_sub(capacity.bytes()) as f64 / padding.max(1.0);
+    let bytes = [1.0, 1.0 - ROOM_SPREAD, 1.0 + ROOM_SPREAD].map(|share| (share * room) as u64);
+    let share = bytes.map(|bytes| bytes as f64 / capacity.bytes() as f64);
+    let p = &mut findings.parameters;
+    p.collection_onset_bytes = Figure::certain(bytes[0], bytes[1], bytes[2]);
+    p.over_provisioning = Figure::certain(share[0], share[1], share[2]);
+    let reason = format!(
+        "the first erase comes when {} are programmed, {} more than the drive offers; small writes program {padding:.2} \
+         times what they write",
+        ByteSize(programmed),
+        ByteSize(programmed.saturating_sub(capacity.bytes())),
+    );
+    for key in ROOM_FIGURES {
+        findings.because(key, Because { recipe: ROOM, reason: reason.clone(), curve: None });
+    }
+}
+
+const ROOM: &str = "the drive, never erased so far, is written in order, round and round, until it counts its first erase";
+
+/// Onset and spare room.
+fn onset(findings: &mut Findings, capacity: ByteSize, windows: &[Window]) {
+    const NAME: &str = "random overwrites";
+    let told = tells(windows);
+    let mut at = 0;
+    let points = windows.iter().step_by(4).map(|window| {
+        at += 4 * window.bytes;
+        let y = window.amplification.unwrap_or(window.rate);
+        ProbePoint { x: at as f64 / capacity.bytes() as f64, y, low: y, high: y }
+    });
+    findings.keep(ProbeCurve {
+        name: NAME.to_owned(),
+        x: "overwritten, times the drive".to_owned(),
+        y: if told { "write amplification" } else { "writes a second" }.to_owned(),
+        points: points.collect(),
+        fit: Vec::new(),
+    });
+    let p = &mut findings.parameters;
+    if p.collection_onset_bytes.value.is_some() {
+        return;
+    }
+    let first = &windows[..windows.len().min(ONSET_WINDOWS as usize)];
+    let reason = match Rise::of(first, p.write_buffer_bytes.value.unwrap_or(0)).first() {
+        Some(cut) => {
+            let sum = |n: usize| windows[..n].iter().map(|window| window.bytes).sum::<u64>();
+            let value = sum(cut);
+            // What lay in open superblocks from the drive's life before the fill was room of an empty one.
+            let kept = LIFE_BEFORE * value as f64;
+            let (low, high) = widened(value as f64, sum(cut.max(1) - 1) as f64, sum(cut + 1) as f64 + kept);
+            let (low, high) = (low as u64, high as u64);
+            let share = |bytes: u64| bytes as f64 / capacity.bytes() as f64;
+            let narrow = high - low <= value / 5;
+            p.collection_onset_bytes =
+                if narrow { Figure::certain(value, low, high) } else { Figure::inconclusive(value, low, high) };
+            p.over_provisioning = Figure {
+                value: Some(share(value)),
+                low: Some(share(low)),
+                high: Some(share(high)),
+                verdict: p.collection_onset_bytes.verdict,
+            };
+            format!("the first lasting change comes after {}", ByteSize(value))
+        }
+        None => "no lasting change within one overwrite of the drive".to_owned(),
+    };
+    for key in ROOM_FIGURES {
+        findings.because(key, Because { recipe: UNIFORM, reason: reason.clone(), curve: Some(NAME) });
+    }
+}
+
+fn tells(windows: &[Window]) -> bool {
+    windows.iter().all(|window| window.amplification.is_some())
+}
+
+/// A search for the first lasting rise of the response in successive windows.
+struct Rise {
+    series: Vec<f64>,
+    /// Windows left out at the begin: what the write buffer takes is faster than all that comes after.
+    behind: usize,
+    /// What the response cannot fall below in the long run: a flash byte for each host byte.
+    floor: f64,
+}
+
+impl Rise {
+    fn of(windows: &[Window], buffer: u64) -> Self {
+        let told = tells(windows);
+        let a_window = windows.first().map_or(1, |window| window.bytes.max(1));
+        let behind = if told { 0 } else { (2 * buffer / a_window) as usize };
+        let series: Vec<f64> = windows.iter().skip(behind).map(response).collect();
+        Self { series, behind, floor: if told { 1.0 } else { 0.0 } }
+    }
+
+    fn first(&self) -> Option<usize> {
+        Some(first_rise(&self.series, self.floor)? + self.behind)
+    }
+}
+
 // ---- overwrites -----------------------------------------------------------------------------------------------------
 
 /// Random overwrites until the steady state.
@@ -357,61 +537,20 @@ fn until_steady(
     Ok(seen)
 }
 
-/// Onset, spare room and cost.
-fn onset(findings: &mut Findings, capacity: ByteSize, overwritten: &Overwritten) {
-    const NAME: &str = "random overwrites";
-    let windows = &overwritten.all;
-    let told = windows.iter().all(|window| window.amplification.is_some());
-    let first = &windows[..windows.len().min(ONSET_WINDOWS as usize)];
-    let series: Vec<f64> = first.iter().map(response).collect();
-    let mut at = 0;
-    let points = windows.iter().step_by(4).map(|window| {
-        at += 4 * window.bytes;
-        let y = window.amplification.unwrap_or(window.rate);
-        ProbePoint { x: at as f64 / capacity.bytes() as f64, y, low: y, high: y }
-    });
-    findings.keep(ProbeCurve {
-        name: NAME.to_owned(),
-        x: "overwritten, times the drive".to_owned(),
-        y: if told { "write amplification" } else { "writes a second" }.to_owned(),
-        points: points.collect(),
-        fit: Vec::new(),
-    });
-    // What the write buffer takes is faster than all that comes after.
-    let buffer = if told { 0 } else { 2 * findings.parameters.write_buffer_bytes.value.unwrap_or(0) };
-    let behind = (buffer / windows[0].bytes.max(1)) as usize;
-    let rise = first_rise(series.get(behind..).unwrap_or_default(), if told { 1.0 } else { 0.0 });
-    let rise = rise.map(|cut| cut + behind);
+/// Says of a drive that comes to its steady state without ever moving anything that it does not collect.
+fn nothing_is_moved(findings: &mut Findings, overwritten: &Overwritten) {
+    let told = overwritten.all.iter().all(|window| window.amplification.is_some());
     let p = &mut findings.parameters;
-    let reason = match rise {
-        Some(cut) => {
-            let sum = |n: usize| windows[..n].iter().map(|window| window.bytes).sum::<u64>();
-            let value = sum(cut);
-            // What lay in open superblocks from the drive's life before the fill was room of an empty one.
-            let kept = LIFE_BEFORE * value as f64;
-            let (low, high) = widened(value as f64, sum(cut.max(1) - 1) as f64, sum(cut + 1) as f64 + kept);
-            let (low, high) = (low as u64, high as u64);
-            let share = |bytes: u64| bytes as f64 / capacity.bytes() as f64;
-            let narrow = high - low <= value / 5;
-            p.collection_onset_bytes =
-                if narrow { Figure::certain(value, low, high) } else { Figure::inconclusive(value, low, high) };
-            p.over_provisioning = Figure {
-                value: Some(share(value)),
-                low: Some(share(low)),
-                high: Some(share(high)),
-                verdict: p.collection_onset_bytes.verdict,
-            };
-            format!("the first lasting change comes after {}", ByteSize(value))
+    if p.collection_onset_bytes.value.is_some() || !told || !overwritten.is_steady {
+        return;
+    }
+    if overwritten.level().mean < NOTHING_MOVED {
+        (p.collection_onset_bytes, p.over_provisioning, p.collection_cost) =
+            (Figure::absent(), Figure::absent(), Figure::absent());
+        for key in ["collection_onset_bytes", "over_provisioning", "collection_cost"] {
+            let reason = "nothing is ever moved".to_owned();
+            findings.because(key, Because { recipe: UNIFORM, reason, curve: None });
         }
-        None if told && overwritten.is_steady && overwritten.level().mean < NOTHING_MOVED => {
-            (p.collection_onset_bytes, p.over_provisioning, p.collection_cost) =
-                (Figure::absent(), Figure::absent(), Figure::absent());
-            "nothing is ever moved".to_owned()
-        }
-        None => "no lasting change within one overwrite of the drive".to_owned(),
-    };
-    for key in ["collection_onset_bytes", "over_provisioning", "collection_cost"] {
-        findings.because(key, Because { recipe: UNIFORM, reason: reason.clone(), curve: Some(NAME) });
     }
 }
 
@@ -423,6 +562,15 @@ const NOTHING_MOVED: f64 = 1.02;
 const LIFE_BEFORE: f64 = 0.06;
 /// Flash bytes for each host byte at which collection is at work.
 const AT_WORK: f64 = 1.2;
+/// Windows by which that is judged, but for the first, and how far they may be apart where nothing is collected.
+const AT_FIRST: usize = 8;
+const EVEN: f64 = 0.06;
+
+fn is_even(values: &[f64]) -> bool {
+    let usual = median(values.to_vec());
+    values.iter().skip(1).all(|value| (value / usual - 1.0).abs() <= EVEN)
+}
+
 /// Windows that a rise must last, and windows before it that it is held against.
 const LASTING: usize = 10;
 const BEFORE: usize = 40;
@@ -444,8 +592,10 @@ fn first_rise(series: &[f64], floor: f64) -> Option<usize> {
         let usual = median(before.to_vec());
         mean(after) > rise * usual.max(floor) && (test.p_greater < 0.01 && test.delta >= 0.5)
     };
-    // A collector that takes what is valid while there is something better is at work from the first window on.
-    if floor > 0.0 && median(series.iter().take(4).copied().collect()) > AT_WORK * floor {
+    // A collector that takes what is valid while there is something better is at work from the first window on, now more
+    // and now less; what is programmed beside the data of each write is always the same.
+    let begin: Vec<f64> = series.iter().take(AT_FIRST).copied().collect();
+    if floor > 0.0 && median(begin.clone()) > AT_WORK * floor && !is_even(&begin) {
         return None;
     }
     let cut = (4..series.len().saturating_sub(2 * LASTING)).find(|&cut| rises(cut))?;

@@ -31,7 +31,7 @@ struct Sweep {
 }
 
 /// A location is hot if it is faster than the slowest by this share at least.
-const HOT_SHARE: f64 = 0.01;
+const HOT_SHARE: f64 = 0.005;
 /// Read lengths of the coarse sweeps.
 const COARSE_READS: [ByteSize; 6] =
     [ByteSize::kib(4), ByteSize::kib(8), ByteSize::kib(16), ByteSize::kib(32), ByteSize::kib(64), ByteSize::kib(128)];
@@ -65,15 +65,91 @@ struct Effect {
     p: f64,
 }
 
+/// What stands for the samples of one start. No one of them shows a period on every drive: where pages of several speeds
+/// are mixed, a median takes now one and now the other, and the fastest of them tell most.
+#[derive(Clone, Copy)]
+enum Level {
+    Midmean,
+    Median,
+    Fastest,
+}
+
+impl Level {
+    const ALL: [Self; 3] = [Self::Midmean, Self::Median, Self::Fastest];
+
+    fn of(self, samples: &Samples) -> f64 {
+        match self {
+            Self::Midmean => samples.midmean(),
+            Self::Median => samples.median(),
+            Self::Fastest => samples.quantile(0.1),
+        }
+    }
+
+    fn of_all(self, points: &[Samples]) -> Vec<f64> {
+        points.iter().map(|samples| self.of(samples)).collect()
+    }
+}
+
+/// Share of the variance by which a period must explain more of a curve without what its pages cost.
+const CLEARER: f64 = 0.1;
+/// Pages differ in speed if the slower ones of single reads take so much longer than the faster ones.
+const PAGES_DIFFER: f64 = 0.08;
+
 /// The samples of one sweep.
 struct Swept {
     sweep: Sweep,
     points: Vec<Samples>,
+    /// The level by which the curve repeats best.
+    level: Level,
+    /// What the pages themselves add at each start, by that level, ns.
+    own: Vec<f64>,
 }
 
 impl Swept {
-    fn levels(points: &[Samples]) -> Vec<f64> {
-        points.iter().map(Samples::midmean).collect()
+    /// `single` is the sweep of reads of single blocks of the same starts: where these depend on the place, it is because
+    /// pages differ in speed, and not because of how they lie beside each other.
+    fn new(sweep: Sweep, samples: Vec<Vec<u64>>, single: Option<&Self>) -> Self {
+        let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
+        let with = |level: Level, own: Vec<f64>| {
+            let curve: Vec<f64> = std::iter::zip(level.of_all(&points), &own).map(|(y, own)| y - own).collect();
+            (best_period(&curve).1, level, own)
+        };
+        let best = |of: &dyn Fn(Level) -> Vec<f64>| {
+            Level::ALL.into_iter().map(|level| with(level, of(level))).max_by(|a, b| a.0.total_cmp(&b.0))
+        };
+        let nothing = |_| vec![0.0; points.len()];
+        let as_they_are = best(&nothing);
+        let without_pages = single.and_then(|single| best(&|level| single.costs_of_pages(sweep, level)));
+        let explained = |way: &Option<(f64, Level, Vec<f64>)>| way.as_ref().map_or(f64::MIN, |way| way.0);
+        // Two pages on one channel take less than what both add, so what pages cost is only taken off where it must be.
+        let takes_off = explained(&without_pages) > explained(&as_they_are) + CLEARER;
+        let way = if takes_off { without_pages } else { as_they_are };
+        let (_, level, own) = way.unwrap_or_else(|| with(Level::Midmean, vec![0.0; points.len()]));
+        Self { sweep, points, level, own }
+    }
+
+    fn levels(&self) -> Vec<f64> {
+        self.levels_of(&self.points)
+    }
+
+    /// Levels of these points, or of what was drawn from them.
+    fn levels_of(&self, points: &[Samples]) -> Vec<f64> {
+        std::iter::zip(self.level.of_all(points), &self.own).map(|(y, own)| y - own).collect()
+    }
+
+    /// What the slowest page that a read of another sweep touches adds at each start, ns; nothing where single reads are
+    /// alike.
+    fn costs_of_pages(&self, other: Sweep, level: Level) -> Vec<f64> {
+        let levels = level.of_all(&self.points);
+        let (steps, n) = ((other.read / self.sweep.step) as usize, levels.len());
+        let mut sorted = levels.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let (low, high) = (sorted[n / 10], sorted[n - 1 - n / 10]);
+        if other.step != self.sweep.step || high < low * (1.0 + PAGES_DIFFER) {
+            return vec![0.0; other.starts()];
+        }
+        let slowest = |from: usize| levels[from..(from + steps).min(n)].iter().copied().fold(low, f64::max) - low;
+        (0..n).map(slowest).collect()
     }
 
     fn curve(&self) -> LocationCurve {
@@ -87,24 +163,42 @@ impl Swept {
     /// Difference of the best and the worst phase of the curve's best period, as a share of the latency, with the
     /// probability that chance does as well; `None` where that is likely, or the difference is too small to matter.
     fn effect(&self, random: &mut rand_pcg::Pcg64Mcg) -> Option<Effect> {
-        let medians = Self::levels(&self.points);
-        let (period, _) = best_period(&medians);
-        let share = relative_range(&fold(&medians, period));
-        let p = period_test(&medians, random)?;
-        (share >= self.sweep.smallest_effect).then_some(Effect { share, p })
+        self.effect_from(self.sweep.smallest_effect, random)
     }
 
-    /// Whether a period of the smallest effect that counts would have stood out from the noise.
+    fn effect_from(&self, smallest: f64, random: &mut rand_pcg::Pcg64Mcg) -> Option<Effect> {
+        let levels = self.levels();
+        let (period, _) = best_period(&levels);
+        let share = relative_range(&fold(&levels, period));
+        // One of several levels shows it by chance more often.
+        let p = (period_test(&levels, random)? * Level::ALL.len() as f64).min(1.0);
+        (share >= smallest).then_some(Effect { share, p })
+    }
+
+    /// By which share of its latency a place is faster than the mean.
+    fn lead_of(&self, hot: HotLocation) -> Option<f64> {
+        let step = self.sweep.step.bytes();
+        let (period, phase) = ((hot.period_bytes / step) as usize, (hot.offset_bytes / step) as usize);
+        (1..=self.points.len()).contains(&period).then(|| lead(&self.levels(), period, phase))
+    }
+
+    /// Whether a period of the smallest effect that counts would have stood out from the noise, by any level.
     fn would_show(&self) -> bool {
-        self.would_show_effect(self.sweep.smallest_effect)
-    }
-
-    /// Whether a period whose phases differ by this share would have.
-    fn would_show_effect(&self, share: f64) -> bool {
-        let relative = |point: &Samples| point.midmean_error() / point.midmean().max(1.0);
+        let share = self.sweep.smallest_effect;
         // A phase is seen in at least four cycles, and in most cases in many.
-        median(self.points.iter().map(relative).collect()) / 2.0 < share
+        Level::ALL.into_iter().any(|level| {
+            let levels = level.of_all(&self.points);
+            scatter(&levels, best_period(&levels).0) / 2.0 < share
+        })
     }
+}
+
+/// How far noise moves a level, as a share of it: from levels a period apart, which differ by nothing else but where the
+/// speed of pages changes.
+fn scatter(levels: &[f64], period: usize) -> f64 {
+    let apart = std::iter::zip(levels, levels.get(period..).unwrap_or_default()).map(|(a, b)| (a - b).abs());
+    // Of normal noise the median deviation is 0.6745 of the standard deviation; differences have twice the variance.
+    median(apart.collect()) / 0.6745 / std::f64::consts::SQRT_2 / median(levels.to_vec()).max(1.0)
 }
 
 fn relative_range(folded: &[f64]) -> f64 {
@@ -120,6 +214,7 @@ fn ends(values: &[f64]) -> (f64, f64) {
 fn measure(
     prober: &mut Prober<'_>,
     sweep: Sweep,
+    single: Option<&Swept>,
     stage: &str,
     progress: &mut dyn Progress,
 ) -> Result<Swept, LearnError> {
@@ -134,7 +229,7 @@ fn measure(
         let latency = prober.read(base + sweep.step * start as u64, sweep.read)?;
         samples[start].push(latency.0);
     }
-    Ok(Swept { sweep, points: samples.into_iter().map(Samples::new).collect() })
+    Ok(Swept::new(sweep, samples, single))
 }
 
 /// Measures the location profiles and reads chunk and hot locations from the one that shows most.
@@ -144,21 +239,22 @@ pub(crate) fn probe_locations(
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
     prober.fill_region(progress)?;
-    let mut sweeps = Vec::new();
+    let mut sweeps: Vec<Swept> = Vec::new();
     for read in COARSE_READS {
-        sweeps.push(measure(prober, coarse(read), &format!("location profile, {read}"), progress)?);
+        let stage = format!("location profile, {read}");
+        sweeps.push(measure(prober, coarse(read), sweeps.first(), &stage, progress)?);
     }
     let mut effects: Vec<Option<Effect>> = sweeps.iter().map(|swept| swept.effect(&mut prober.random)).collect();
     let mut would_show = true;
     if effects.iter().all(Option::is_none) {
-        let fine = measure(prober, fine(prober.logical_block()), "location profile, block by block", progress)?;
+        let fine = measure(prober, fine(prober.logical_block()), None, "location profile, block by block", progress)?;
         would_show = fine.would_show();
-        effects.push(fine.effect(&mut prober.random));
+        // Longer periods are of pages: chunks of that length show in longer reads.
+        let is_short = best_period(&fine.levels()).0 < (ByteSize::kib(8) / fine.sweep.step) as usize;
+        effects.push(fine.effect(&mut prober.random).filter(|_| is_short));
         sweeps.push(fine);
     }
-    let share = |i: usize| effects[i].map_or(0.0, |effect| effect.share);
-    let strongest = (0..sweeps.len()).max_by(|&a, &b| share(a).total_cmp(&share(b)));
-    let telling = telling_chunk(&sweeps, &effects).or(strongest);
+    let telling = telling_chunk(&sweeps, &effects);
     let p = &mut findings.parameters;
     let mut reason = "no curve repeats".to_owned();
     match telling.and_then(|i| effects[i].map(|effect| (i, effect))) {
@@ -168,7 +264,7 @@ pub(crate) fn probe_locations(
             let coarse = sweeps[i].sweep.step >= ByteSize::kib(4);
             let long = if coarse { chunk_long_sweep(p.chunk_bytes, &mut sweeps, prober, progress)? } else { Some(i) };
             (p.hot_location, reason) = match long {
-                Some(long) if sweeps[long].effect(&mut prober.random).is_some_and(|e| e.share >= HOT_SHARE) => {
+                Some(long) if sweeps[long].effect_from(HOT_SHARE, &mut prober.random).is_some() => {
                     (read_off_hot(&sweeps[long], p.chunk_bytes, prober), reason_of(effect))
                 }
                 Some(long) if sweeps[long].would_show() => {
@@ -177,6 +273,7 @@ pub(crate) fn probe_locations(
                 Some(_) => (Figure::unknown(), "reads as long as a chunk could not be told apart".to_owned()),
                 None => (read_off_hot(&sweeps[i], p.chunk_bytes, prober), reason_of(effect)),
             };
+            findings.hot_lead = long.and_then(|i| sweeps[i].lead_of(p.hot_location.value?));
             let shown = long.and_then(|i| sweeps[i].effect(&mut prober.random)).unwrap_or(effect);
             findings.location_effect = Some(shown.share);
             findings.present_unless_chance("chunk_bytes", effect.p);
@@ -196,16 +293,29 @@ pub(crate) fn probe_locations(
 /// The sweep that tells the chunk: of the reads that are longer than a step the shortest for which the place matters.
 /// Longer reads also show what several chunks have in common, a stripe or a superpage. From the start of a chunk a read
 /// meets as few channels as it can, and reads that are shared by two are the faster ones; where those across a border are
-/// slower, it may be one of pages on one channel, so these come second.
+/// slower, it may be one of pages on one channel, so these come second, and where what is across the border is read when
+/// the rest has been, it is such pages.
 fn telling_chunk(sweeps: &[Swept], effects: &[Option<Effect>]) -> Option<usize> {
     let shows = |i: &usize| effects[*i].is_some() && sweeps[*i].sweep.read > sweeps[*i].sweep.step;
+    let folded = |i: usize| {
+        let levels = sweeps[i].levels();
+        fold(&levels, best_period(&levels).0)
+    };
     let shares = |i: &usize| {
-        let levels = Swept::levels(&sweeps[*i].points);
-        let folded = fold(&levels, best_period(&levels).0);
+        let folded = folded(*i);
         folded[0] >= folded.iter().sum::<f64>() / folded.len() as f64
     };
-    (0..sweeps.len()).filter(shows).find(shares).or_else(|| (0..sweeps.len()).find(shows))
+    let alone = sweeps.first().map_or(0.0, |shortest| median(shortest.levels()));
+    let at_once = |i: &usize| {
+        let (low, high) = ends(&folded(*i));
+        high - low < ONE_BY_ONE * alone
+    };
+    let found = (0..sweeps.len()).filter(shows).find(shares);
+    found.or_else(|| (0..sweeps.len()).filter(shows).find(at_once))
 }
+
+/// What takes this share of the shortest read longer across a border is read one after the other.
+const ONE_BY_ONE: f64 = 0.3;
 
 fn reason_of(effect: Effect) -> String {
     format!("the curve repeats, and its phases differ by {:.1} %", effect.share * 100.0)
@@ -246,7 +356,7 @@ fn survives(
 ) -> Result<(Figure<bool>, String), LearnError> {
     let sweep =
         if chunk >= 4096 * 2 { coarse(ByteSize(chunk).min(prober.longest())) } else { fine(prober.logical_block()) };
-    let swept = measure(prober, sweep, AFTER_WRITES, progress)?;
+    let swept = measure(prober, sweep, None, AFTER_WRITES, progress)?;
     let kib = |i: usize| (sweep.step * i as u64).bytes() as f64 / 1024.0;
     let point = |(i, samples): (usize, &Samples)| {
         let MedianNs { median, low, high } = samples.interval();
@@ -266,14 +376,15 @@ fn survives(
         .location
         .iter()
         .find(|curve| (curve.read_bytes, curve.step_bytes) == (sweep.read.bytes(), sweep.step.bytes()));
-    let Some(before) = before.map(|curve| {
+    let of_medians = |curve: &LocationCurve| {
         lead(&curve.latency_ns.iter().map(|point| point.median as f64).collect::<Vec<_>>(), period, phase)
-    }) else {
+    };
+    let Some(before) = findings.hot_lead.or_else(|| before.map(of_medians)) else {
         return Ok((Figure::unknown(), "the location profile of before is not there".to_owned()));
     };
-    let now = lead(&Swept::levels(&swept.points), period, phase);
+    let now = lead(&swept.levels(), period, phase);
     let stays = figure(&swept.points, &mut prober.random, true, |points| {
-        Some(u64::from(lead(&Swept::levels(points), period, phase) >= before / 2.0))
+        Some(u64::from(lead(&swept.levels_of(points), period, phase) >= before / 2.0))
     });
     let figure = Figure {
         value: stays.value.map(|stays| stays == 1),
@@ -310,7 +421,8 @@ fn chunk_long_sweep(
     let i = match known {
         Some(i) => i,
         None => {
-            sweeps.push(measure(prober, coarse(read), &format!("location profile, {read}"), progress)?);
+            let stage = format!("location profile, {read}");
+            sweeps.push(measure(prober, coarse(read), sweeps.first(), &stage, progress)?);
             sweeps.len() - 1
         }
     };
@@ -320,7 +432,9 @@ fn chunk_long_sweep(
 /// Period of a curve that has been found to repeat.
 fn read_off_chunk(swept: &Swept, prober: &mut Prober<'_>) -> Figure<u64> {
     let step = swept.sweep.step.bytes();
-    figure(&swept.points, &mut prober.random, true, |points| Some(best_period(&Swept::levels(points)).0 as u64 * step))
+    figure(&swept.points, &mut prober.random, true, |points| {
+        Some(best_period(&swept.levels_of(points)).0 as u64 * step)
+    })
 }
 
 /// Where a curve that repeats with the chunk is lowest.
@@ -328,8 +442,11 @@ fn read_off_hot(swept: &Swept, chunk: Figure<u64>, prober: &mut Prober<'_>) -> F
     let step = swept.sweep.step.bytes();
     let Some(period_bytes) = chunk.value else { return Figure::unknown() };
     let period = (period_bytes / step) as usize;
+    let levels = swept.levels();
+    let cycles = (levels.len() / period).max(1) as f64;
+    let as_low = (2.0 * scatter(&levels, period) / cycles.sqrt()).min(AS_LOW);
     let offset = figure(&swept.points, &mut prober.random, true, |points| {
-        Some(lowest_phase(&fold(&Swept::levels(points), period)) as u64 * step)
+        Some(lowest_phase(&fold(&swept.levels_of(points), period), as_low) as u64 * step)
     });
     let hot = |offset_bytes| HotLocation { period_bytes, offset_bytes };
     let (value, low, high) = (offset.value.map(hot), offset.low.map(hot), offset.high.map(hot));
@@ -337,13 +454,13 @@ fn read_off_hot(swept: &Swept, chunk: Figure<u64>, prober: &mut Prober<'_>) -> F
     Figure { value, low, high, verdict }
 }
 
-/// Phases within this share of the lowest are as low.
+/// Phases within this share of the lowest, or what noise makes of them where that is less, are as low.
 const AS_LOW: f64 = 0.002;
 
 /// The first of the lowest phases.
-fn lowest_phase(folded: &[f64]) -> usize {
+fn lowest_phase(folded: &[f64], as_low: f64) -> usize {
     let lowest = folded.iter().copied().fold(f64::MAX, f64::min);
-    folded.iter().position(|&y| y <= lowest * (1.0 + AS_LOW)).unwrap_or(0)
+    folded.iter().position(|&y| y <= lowest * (1.0 + as_low)).unwrap_or(0)
 }
 
 /// Measures reads that touch one page or two.
@@ -354,16 +471,21 @@ pub(crate) fn probe_page(
 ) -> Result<(), LearnError> {
     prober.fill_region(progress)?;
     let mut sweep = straddling(prober.logical_block());
-    let mut swept = measure(prober, sweep, "page boundaries", progress)?;
+    let mut swept = measure(prober, sweep, None, "page boundaries", progress)?;
     let step = sweep.step.bytes();
-    let found = |swept: &Swept| smallest_page(&Swept::levels(&swept.points), sweep.smallest_effect);
-    if found(&swept).is_none() && !swept.would_show() && prober.effort == Effort::Thorough {
+    let told_by = |swept: &Swept, level: Level| smallest_page(&level.of_all(&swept.points), sweep.smallest_effect);
+    let finest = |swept: &Swept| {
+        let found = Level::ALL.into_iter().filter_map(|level| Some((told_by(swept, level)?, level)));
+        found.min_by_key(|&(period, _)| period).map(|(_, level)| level)
+    };
+    if finest(&swept).is_none() && !swept.would_show() && prober.effort == Effort::Thorough {
         sweep.reads_a_start *= 4;
-        swept = measure(prober, sweep, "page boundaries, more reads", progress)?;
+        swept = measure(prober, sweep, None, "page boundaries, more reads", progress)?;
     }
     let would_be_seen = swept.would_show();
+    let level = finest(&swept).unwrap_or(Level::Midmean);
     let page = figure(&swept.points, &mut prober.random, would_be_seen, |points| {
-        smallest_page(&Swept::levels(points), sweep.smallest_effect).map(|period| period as u64 * step)
+        smallest_page(&level.of_all(points), sweep.smallest_effect).map(|period| period as u64 * step)
     });
     if page.value.is_some() {
         findings.present_unless_chance("page_bytes", CHANCE_OF_A_PAGE);
@@ -419,6 +541,7 @@ mod tests {
 
     #[test]
     fn the_fastest_phase_is_the_hot_one() {
-        assert_eq!(lowest_phase(&[3.0, 1.0, 2.0]), 1);
+        assert_eq!(lowest_phase(&[3.0, 1.0, 2.0], 0.0), 1);
+        assert_eq!(lowest_phase(&[3.0, 1.001, 1.0], 0.002), 1);
     }
 }

@@ -60,16 +60,11 @@ impl Samples {
         &self.0[cut..self.0.len() - cut]
     }
 
-    /// Standard error of [`Samples::midmean`], from the values cut off being set to the ends of the middle half.
-    pub(crate) fn midmean_error(&self) -> f64 {
-        let (middle, cut) = (self.middle_half(), self.0.len() / 4);
-        let (Some(&first), Some(&last)) = (middle.first(), middle.last()) else { return 0.0 };
-        let drawn_in =
-            middle.iter().copied().chain(std::iter::repeat_n(first, cut)).chain(std::iter::repeat_n(last, cut));
-        let (n, mean) = (self.0.len() as f64, self.midmean());
-        let squares: f64 = drawn_in.map(|value| (value as f64 - mean).powi(2)).sum();
-        // A trimmed mean's error: the deviation of the drawn-in values over the share that is left.
-        (squares / (n - 1.0).max(1.0)).sqrt() / (0.5 * n.sqrt())
+    /// The value that a share of the others is below; 0 of nothing. Where pages of several speeds are mixed, an eighth
+    /// and less are of the fastest sort alone.
+    pub(crate) fn quantile(&self, share: f64) -> f64 {
+        let at = (self.0.len().saturating_sub(1) as f64 * share).round() as usize;
+        self.0.get(at).map_or(0.0, |&value| value as f64)
     }
 
     /// Median with its 95 % interval from order statistics: ranks n/2 ± 1.96·√n/2.

@@ -40,15 +40,18 @@ fn candidates(points: usize) -> std::ops::RangeInclusive<usize> {
     2..=points / CYCLES
 }
 
-/// A period explains nearly as much as the best one if it falls short by at most this share: its multiples do as well.
-const NEARLY: f64 = 0.1;
+/// Of a period and one that divides it the shorter is told, unless the longer one leaves less than this share of the
+/// variance that the shorter leaves, and explains so much more: multiples explain as much as a period by chance alone.
+const LEAVES: f64 = 0.67;
+const MORE: f64 = 0.03;
 
 /// The period that explains most of a curve, or the smallest one that divides it and explains nearly as much, with what
 /// it explains.
 pub(crate) fn best_period(curve: &[f64]) -> (usize, f64) {
     let scores: Vec<(usize, f64)> = candidates(curve.len()).map(|p| (p, explained(curve, p))).collect();
     let Some(&(longest, best)) = scores.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { return (curve.len(), 0.0) };
-    let divides = |s: &&(usize, f64)| longest.is_multiple_of(s.0) && s.1 >= best - NEARLY * best.abs();
+    let is_as_good = |score: f64| 1.0 - best >= LEAVES * (1.0 - score) || best - score < MORE;
+    let divides = |s: &&(usize, f64)| longest.is_multiple_of(s.0) && s.1 > 0.0 && is_as_good(s.1);
     scores.iter().find(divides).copied().unwrap_or((longest, best))
 }
 

@@ -250,6 +250,9 @@ fn collecting_at(
     bench.write(all, length, 1, settle)?;
     let write_ns = write_latency(bench, all, length, 5 * LATENCIES)?;
     bench.settle()?;
+    // What is dirty in a cache would be written in the midst of the reads that take its place.
+    bench.alone(Request::flush())?;
+    bench.settle()?;
     let cache = config.controller.read_cache.as_ref().map_or(0, |cache| cache.bytes);
     bench.read(all, length, depth, 1_000 + 2 * cache / length)?;
     let reads = bench.read(all, length, depth, 2 * REQUESTS)?.per_s;
