@@ -9,8 +9,8 @@
 //! fits, it opens a class. When many blocks in a row have opened none, the classes are the units.
 //!
 //! A read cache would answer for the flash where blocks are read again. On a drive that has one the share decides alone:
-//! all blocks are read in random order before any is read again, and more pairs are added until the share's interval
-//! holds one number.
+//! all blocks are read in random order before any is read again, first each alone and then in pairs, and more pairs are
+//! added until the share's interval holds one number.
 //!
 //! Source: the idea of telling units by conflicts is old (Chen, Lee, Zhang, HPCA 2011, and the stride-read of Queenie,
 //! SYSTOR 2022, a published description); the sequential sorting into classes is our own.
@@ -38,6 +38,8 @@ const SINGLES: usize = 200;
 const CONTENT_AFTER: usize = 12;
 /// No more classes than this are looked for.
 const CLASSES_MAX: usize = 512;
+/// Times that a block is held against all classes before it opens one.
+const TRIES: usize = 3;
 /// Members of a class that are kept to be read in turn.
 const MEMBERS: usize = 64;
 /// The upper heap lies so much above the lower one, in shares of a read.
@@ -45,7 +47,7 @@ const APART: f64 = 0.25;
 /// What takes longer than both reads and half of one more was held up by something else.
 const HELD_UP: f64 = 1.5;
 /// Half of the width of a valley between the heaps, in shares of a read.
-const VALLEY: f64 = 0.06;
+const VALLEY: f64 = 0.045;
 /// Share of pairs that must wait for the upper heap to be one.
 const UPPER_MIN: f64 = 0.0015;
 /// A read that takes less than this share of the usual time was answered by a buffer.
@@ -126,25 +128,38 @@ pub(crate) fn probe(
     let usual = median(single);
     let cached = findings.parameters.read_cache_bytes.verdict != Verdict::Absent;
     let reading = Pairs { cached_ns: cached.then_some(usual) };
+    let on_flash_ns = IN_A_BUFFER * usual;
     let n = pairs(prober.effort);
+    let alone = if cached { Some(Alone::measure(prober, progress)?) } else { None };
     let mut added = Vec::with_capacity(n);
-    for i in 0..n {
-        if i.is_multiple_of(200) {
-            prober.advance(progress, "pairs of reads", i as f64 / n as f64)?;
+    match &alone {
+        Some(alone) => {
+            let order = &alone.order[..(2 * n).min(alone.order.len())];
+            added = alone.added(prober, order, (reading, on_flash_ns))?;
         }
-        let pair = [prober.random_offset(BLOCK), prober.random_offset(BLOCK)];
-        let share = reading.added_at(prober, pair)?;
+        None => {
+            for i in 0..n {
+                if i.is_multiple_of(200) {
+                    prober.advance(progress, "pairs of reads", i as f64 / n as f64)?;
+                }
+                let pair = [prober.random_offset(BLOCK), prober.random_offset(BLOCK)];
+                added.push(reading.added_at(prober, pair)?);
+            }
+        }
+    }
+    for (i, &share) in added.iter().enumerate() {
         prober.sample(NAME, i as f64, share);
-        added.push(share);
     }
     findings.keep(curve(&added));
     let found = border(&added);
     findings.conflicts = found.map(|(border, share)| Conflicts { pairs: reading, border: border.0, share });
     let (figure, reason) = match found {
-        Some((border, _)) if cached => share(prober, reading, border, progress)?,
+        Some((border, _)) if let Some(alone) = &alone => {
+            share(prober, alone, (reading, on_flash_ns), border, progress)?
+        }
         Some((border, share)) => {
             let about = (1.0 / share).round().max(1.0);
-            classes(prober, reading, border, (about as usize, IN_A_BUFFER * usual), progress)?
+            classes(prober, reading, border, (about as usize, on_flash_ns), progress)?
         }
         None => (Figure::unknown(), "the times of pairs do not fall into two heaps".to_owned()),
     };
@@ -183,10 +198,56 @@ fn border(added: &[f64]) -> Option<(Border, f64)> {
 /// Pairs after which the share is what it is.
 const PAIRS_MAX: usize = 600_000;
 
+/// What each block of the region takes alone, ns, with the order in which they were read: whoever reads them in the same
+/// order again finds none of them in a cache that is smaller than the region.
+struct Alone {
+    order: Vec<u64>,
+    ns: Vec<u32>,
+}
+
+impl Alone {
+    fn measure(prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Result<Self, LearnError> {
+        let order = prober.shuffled(0..prober.region() / BLOCK);
+        let mut ns = vec![0; order.len()];
+        for (n, &block) in order.iter().enumerate() {
+            if n.is_multiple_of(1000) {
+                prober.advance(progress, "blocks read alone", n as f64 / order.len() as f64)?;
+            }
+            ns[block as usize] = prober.read(BLOCK * block, BLOCK)?.0.try_into().unwrap_or(u32::MAX);
+        }
+        Ok(Self { order, ns })
+    }
+
+    /// A block that the flash answered for.
+    fn block(&self, n: u64, on_flash_ns: f64) -> Option<Block> {
+        let alone_ns = f64::from(self.ns[n as usize]);
+        (alone_ns >= on_flash_ns).then_some(Block { at: BLOCK * n, alone_ns })
+    }
+
+    /// What the second of each pair adds, over all blocks in an order; pairs with a block that a buffer answered for are
+    /// left out.
+    fn added(
+        &self,
+        prober: &mut Prober<'_>,
+        order: &[u64],
+        (reading, on_flash_ns): (Pairs, f64),
+    ) -> Result<Vec<f64>, LearnError> {
+        let mut all = Vec::with_capacity(order.len() / 2);
+        for pair in order.chunks_exact(2) {
+            let [a, b] = [pair[0], pair[1]].map(|n| self.block(n, on_flash_ns));
+            if let (Some(a), Some(b)) = (a, b) {
+                all.push(reading.added(prober, a, b)?);
+            }
+        }
+        Ok(all)
+    }
+}
+
 /// Counts slow pairs of blocks that were not read for long, until the interval of 1 ÷ share holds one number.
 fn share(
     prober: &mut Prober<'_>,
-    reading: Pairs,
+    alone: &Alone,
+    (reading, on_flash_ns): (Pairs, f64),
     border: Border,
     progress: &mut dyn Progress,
 ) -> Result<(Figure<u64>, String), LearnError> {
@@ -194,26 +255,32 @@ fn share(
     let (mut asked, mut slow) = (0_usize, 0_usize);
     loop {
         let order = prober.shuffled(0..prober.region() / BLOCK);
-        for pair in order.chunks_exact(2) {
-            let added = reading.added_at(prober, [BLOCK * pair[0], BLOCK * pair[1]])?;
-            slow += usize::from(added > border.0);
-            asked += 1;
-        }
+        let added = alone.added(prober, &order, (reading, on_flash_ns))?;
+        slow += added.iter().filter(|&&added| added > border.0).count();
+        asked += added.len().max(1);
         prober.advance(progress, "parallel units", asked as f64 / most as f64)?;
         let p = slow as f64 / asked as f64;
-        let error = 2.6 * (p * (1.0 - p) / asked as f64).sqrt();
+        let error = 2.6 * (p * (1.0 - p) / asked as f64).sqrt() + UNEVEN_SHARE * p;
         let (low, high) = (1.0 / (p + error), 1.0 / (p - error).max(1e-6));
-        let units = (1.0 / p.max(1e-6)).round();
         let reason = format!("{slow} of {asked} pairs wait for each other");
         let (first, last) = (low.ceil().max(1.0), high.floor());
-        if first == last && last == units {
-            return Ok((Figure::certain(units as u64, units as u64, units as u64), reason));
+        // Dies come in such numbers.
+        let power = super::buffer::power_of_two_within(low, high);
+        let units = power.unwrap_or_else(|| (1.0 / p.max(1e-6)).round() as u64);
+        if first == last && last == units as f64 {
+            return Ok((Figure::certain(units, units, units), reason));
         }
         if asked >= most {
-            return Ok((Figure::inconclusive(units as u64, first.min(units) as u64, last.max(units) as u64), reason));
+            return Ok((
+                Figure::inconclusive(units, (first as u64).min(units), (last as u64).max(units)),
+                reason,
+            ));
         }
     }
 }
+
+/// Share by which the conflicts of pairs can be off because a cache answered, or units hold uneven parts of the data.
+const UNEVEN_SHARE: f64 = 0.02;
 
 /// Sorts blocks into classes.
 fn classes(
@@ -237,7 +304,14 @@ fn classes(
         if block.alone_ns < on_flash_ns {
             continue;
         }
-        match class_of(prober, &classes, block, (reading, border), &mut turn)? {
+        let mut found = None;
+        // A late or an early answer must not open a class.
+        for _ in 0..TRIES {
+            if found.is_none() {
+                found = class_of(prober, &classes, block, (reading, border), &mut turn)?;
+            }
+        }
+        match found {
             Some(class) => {
                 in_a_row += 1;
                 let members = &mut classes[class];
