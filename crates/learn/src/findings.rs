@@ -3,6 +3,7 @@
 use flashwise_profile::{Curves, Evidence, Figure, Parameters, ProbeCurve, ProbePoint, Verdict};
 
 use crate::probes::throughput::Reads;
+use crate::probes::location::Level;
 use crate::probes::units::Conflicts;
 use crate::stats::holm;
 use crate::stats::{interval95, median};
@@ -18,12 +19,14 @@ pub(crate) struct Findings {
     pub(crate) curves: Curves,
     /// How much the place of a read matters, as a share of its latency, where it does.
     pub(crate) location_effect: Option<f64>,
-    /// By which share of its latency the hot location is faster than the mean of all.
-    pub(crate) hot_lead: Option<f64>,
+    /// By which share of its latency the hot location is faster than the mean of all, and by which level of it.
+    pub(crate) hot_lead: Option<(f64, Level)>,
     /// Saturated 4 KiB writes a second of the fresh drive.
     pub(crate) saturated_writes_per_s: Option<f64>,
     /// Reads at 4 and at 8 KiB.
     pub(crate) reads: Vec<Reads>,
+    /// Flash bytes that a drive programs for each host byte of random 4 KiB writes when nothing is collected.
+    pub(crate) padding: Option<f64>,
     /// What pairs of reads have shown.
     pub(crate) conflicts: Option<Conflicts>,
     /// Figures that say that something is there, with the probability that it is chance.

@@ -47,8 +47,6 @@ pub(crate) struct Prober<'a> {
     pub(crate) may_write: bool,
     /// Whether the whole drive may be written over and over.
     pub(crate) may_wear: bool,
-    /// Whether all of it was written, so that it erases for what is written from now on.
-    pub(crate) all_flash_is_used: bool,
     pub(crate) random: Pcg64Mcg,
     pub(crate) effort: Effort,
 }
@@ -69,7 +67,6 @@ impl<'a> Prober<'a> {
             raw: options.keep_raw.then(Vec::new),
             may_write,
             may_wear: false,
-            all_flash_is_used: false,
             random,
             effort: options.effort,
         }
@@ -124,14 +121,6 @@ impl<'a> Prober<'a> {
     /// Whether the drive counts erases and has none yet.
     pub(crate) fn never_erased(&self) -> bool {
         self.device.counters().flash.is_some_and(|flash| flash.erases == 0)
-    }
-
-    /// Whether a drive whose room will be asked for might have to erase for the first time to write so much.
-    pub(crate) fn would_erase_first(&self, bytes: ByteSize) -> bool {
-        let programmed = self.device.counters().flash.map_or(0, |flash| flash.bytes_programmed.bytes()) as f64;
-        let each = (programmed / self.written.bytes().max(1) as f64).max(1.0);
-        let after = programmed + each * bytes.bytes() as f64;
-        self.may_wear && self.never_erased() && after > self.capacity().bytes() as f64
     }
 
     /// Keeps one measurement for `--raw`.
@@ -269,9 +258,6 @@ impl<'a> Prober<'a> {
     /// Writes the region in order, over and over, until the drive must have used all of its flash: from then on it erases
     /// for what is written, as any drive in use does.
     pub(crate) fn use_all_flash(&mut self, progress: &mut dyn Progress) -> Result<(), LearnError> {
-        if self.all_flash_is_used {
-            return Ok(());
-        }
         let (length, passes) = (self.longest(), (self.capacity().bytes() * 3 / 2).div_ceil(self.region.bytes()));
         let writes = (self.region / length) as usize;
         for pass in 0..passes {
@@ -283,7 +269,6 @@ impl<'a> Prober<'a> {
             };
             self.keep_in_flight(Operation::Write, length, 8, writes, &mut in_order)?;
         }
-        self.all_flash_is_used = true;
         self.flush()
     }
 

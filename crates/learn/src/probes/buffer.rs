@@ -15,10 +15,9 @@
 
 use flashwise_block::{ByteSize, Nanos, Operation, Progress, Request};
 use flashwise_profile::{Figure, ProbeCurve, ProbePoint};
-use rand::RngExt;
 
 use crate::findings::{Because, Findings};
-use crate::prober::{Prober, SECTION};
+use crate::prober::Prober;
 use crate::stats::median;
 use crate::{Effort, LearnError};
 
@@ -29,7 +28,6 @@ const DEPTH: usize = 16;
 /// Bursts of one length.
 const BURSTS: usize = 7;
 const BURSTS_QUICK: usize = 2;
-const BURSTS_LONG: usize = 3;
 /// Length of the first burst; each further one is four times as long, up to the last.
 const FIRST: ByteSize = ByteSize::mib(16);
 const LAST: ByteSize = ByteSize::mib(1024);
@@ -73,9 +71,12 @@ pub(crate) fn probe(
     let mut length = FIRST;
     let recipe = "16 KiB writes in order into an idle drive, 16 in flight, without a flush, in bursts of 16 MiB, 64 MiB \
                   and so on, until a longer one shows no larger buffer";
+    let (count, last) = match prober.effort {
+        Effort::Thorough => (BURSTS, LAST),
+        Effort::Quick => (BURSTS_QUICK, LAST_QUICK),
+    };
     let mut shorter: Option<(Vec<Reading>, ProbeCurve)> = None;
     loop {
-        let count = bursts_of(length, prober.effort);
         let mut bursts = Vec::new();
         for n in 0..count {
             prober.advance(progress, "write buffer", n as f64 / count as f64)?;
@@ -86,8 +87,7 @@ pub(crate) fn probe(
         let seen = readings.len() == count && readings.iter().all(|reading| reading.shows(length));
         // Caches may lie in a row, and a short burst fill no more than the first.
         let agreeing = shorter.take_if(|(earlier, _)| seen && agree(earlier, &readings));
-        let longer = longer(prober, length);
-        let at_the_end = longer.is_none();
+        let at_the_end = length * 4 > last || prober.afford(length * 4 * count as u64).is_err();
         if agreeing.is_some() || at_the_end {
             let (readings, curve) = agreeing.unwrap_or((readings, curve));
             let interface = interface_speed(prober)?;
@@ -98,29 +98,8 @@ pub(crate) fn probe(
             return Ok(());
         }
         shorter = seen.then_some((readings, curve));
-        length = longer.unwrap_or(length);
+        length = length * 4;
     }
-}
-
-/// Bursts of a length: of long ones fewer, because they write much.
-fn bursts_of(length: ByteSize, effort: Effort) -> usize {
-    match effort {
-        Effort::Quick => BURSTS_QUICK,
-        Effort::Thorough if length <= FIRST => BURSTS,
-        Effort::Thorough if length <= FIRST * 4 => BURSTS - 2,
-        Effort::Thorough => BURSTS_LONG,
-    }
-}
-
-/// The next length of bursts, four times as long, or twice where a drive that is still new would have to erase for it;
-/// `None` where no longer ones may be.
-fn longer(prober: &Prober<'_>, length: ByteSize) -> Option<ByteSize> {
-    let last = if prober.effort == Effort::Quick { LAST_QUICK } else { LAST };
-    let fits = |length: &ByteSize| {
-        let all = *length * bursts_of(*length, prober.effort) as u64;
-        *length <= last && prober.afford(all).is_ok() && !prober.would_erase_first(all)
-    };
-    [length * 4, length * 2].into_iter().find(fits)
 }
 
 impl Reading {
@@ -158,7 +137,7 @@ fn verdict(readings: &[Reading], seen: bool, longest: ByteSize, interface: f64) 
     // One late answer makes one burst odd.
     let mut sizes = sizes;
     sizes.sort_unstable_by(f64::total_cmp);
-    let odd = usize::from(sizes.len() > BURSTS_LONG);
+    let odd = usize::from(sizes.len() >= BURSTS);
     let sizes = &sizes[odd..sizes.len() - odd];
     let spread = |f: fn(f64, f64) -> f64, start: f64| sizes.iter().copied().fold(start, f);
     let (low, high) = (spread(f64::min, f64::MAX), spread(f64::max, 0.0));
@@ -189,35 +168,18 @@ fn interface_speed(prober: &mut Prober<'_>) -> Result<f64, LearnError> {
     Ok(rate * length.bytes() as f64 / 1e9)
 }
 
-/// Offsets in order, from the middle of the region on, round and round. Of each section one, at random, is left out: a
-/// drive that deals writes out in turn would otherwise give the same places to the same units each time, and some of
-/// them nothing.
-fn places(prober: &mut Prober<'_>, write: ByteSize) -> impl FnMut() -> ByteSize + use<> {
-    let (sections, a_section) = (prober.region() / SECTION, SECTION / write);
-    let left_out: Vec<u64> = (0..sections).map(|_| prober.random.random_range(0..a_section)).collect();
-    let mut next = sections / 2 * a_section;
-    move || {
-        let (section, n) = (next / a_section % sections, next % a_section);
-        next += 1;
-        if n == left_out[section as usize] {
-            next += 1;
-        }
-        write * ((next - 1) % (sections * a_section))
-    }
-}
-
 /// Pushes `length` bytes into the idle drive.
 fn burst(prober: &mut Prober<'_>, length: ByteSize) -> Result<Burst, LearnError> {
     prober.rest(IDLE)?;
     let write = WRITE.min(prober.longest());
-    let writes = length / write;
-    let mut order = places(prober, write);
+    let (writes, places) = (length / write, prober.region() / write);
+    let first = places / 2;
     let started = prober.now();
     let mut points = Vec::with_capacity(writes as usize);
     let (mut submitted, mut acknowledged) = (0, 0.0);
     while points.len() < writes as usize {
         while prober.in_flight() < DEPTH && submitted < writes {
-            prober.submit(Request::write(order(), write))?;
+            prober.submit(Request::write(write * ((first + submitted) % places), write))?;
             submitted += 1;
         }
         let Some(completion) = prober.wait()? else { break };

@@ -112,7 +112,7 @@ pub(crate) fn probe(
     fill(prober, findings, progress)?;
     let capacity = prober.capacity();
     let mut everywhere = anywhere(capacity, BLOCK);
-    let (name, rounds) = ("random overwrites", ROUNDS_MIN.0);
+    let (name, rounds) = (OVERWRITES, ROUNDS_MIN.0);
     let windows = until_steady(prober, capacity, (ONSET_WINDOWS, rounds), name, &mut everywhere, progress)?;
     onset(findings, capacity, &windows.all);
     nothing_is_moved(findings, &windows);
@@ -298,12 +298,9 @@ fn trim_all(prober: &mut Prober<'_>) -> Result<(), LearnError> {
 
 // ---- the onset ------------------------------------------------------------------------------------------------------
 
-/// Measures the room of a drive that has never erased anything: in order, each part of it gets its share of what is
-/// written, and the first erase says that it is full.
-///
-/// This comes before anything that spreads writes unevenly. On a drive that was in use what is spare is full of what was
-/// overwritten or trimmed before; there, and on drives that do not count, the onset is looked for in overwrites.
-pub(crate) fn probe_room(
+/// Measures what a drive that has nothing to collect programs for small writes: one that has never erased. On one that was
+/// in use that cannot be told from what it moves.
+pub(crate) fn probe_small_writes(
     prober: &mut Prober<'_>,
     findings: &mut Findings,
     progress: &mut dyn Progress,
@@ -311,91 +308,70 @@ pub(crate) fn probe_room(
     if !prober.never_erased() {
         return Ok(());
     }
-    let padding = padding_of_small_writes(prober)?;
-    let room = programmed_until_erase(prober, progress)?.zip(padding);
-    if let Some((programmed, padding)) = room {
-        tell_room(findings, prober.capacity(), programmed, padding);
-    }
-    trim_all(prober)?;
-    prober.all_flash_is_used = true;
-    Ok(())
-}
-
-/// Flash bytes for each host byte of random 4 KiB writes into room that is left; `None` where the first erase has come.
-fn padding_of_small_writes(prober: &mut Prober<'_>) -> Result<Option<f64>, LearnError> {
+    prober.advance(progress, "small writes", 0.0)?;
     prober.flush()?;
     let depth = DEPTH.min(prober.queue_depth().max(1)) as usize;
     let mut place = anywhere(prober.region(), BLOCK);
     let mark = Mark::now(prober);
-    prober.keep_in_flight(Operation::Write, BLOCK, depth, PADDING_WRITES, &mut place)?;
+    prober.keep_in_flight(Operation::Write, BLOCK, depth, SMALL_WRITES, &mut place)?;
     let in_flight = prober.in_flight();
     prober.flush()?;
-    let window = mark.window(prober, (PADDING_WRITES + in_flight) as u64, BLOCK);
-    Ok(window.amplification.filter(|_| prober.never_erased()))
+    let window = mark.window(prober, (SMALL_WRITES + in_flight) as u64, BLOCK);
+    findings.padding = window.amplification.filter(|_| prober.never_erased());
+    Ok(())
 }
 
-const PADDING_WRITES: usize = 4096;
+const SMALL_WRITES: usize = 16_384;
 
-/// Writes the drive in order, from behind the region and round and round, until it erases; gives what it has programmed by
-/// then, since it was new. `None` where it never erases.
-///
-/// Flash as large as the drive is there in any case. From there on it goes on in small steps with rests between them, in
-/// which a collection that has begun comes to its erase.
-fn programmed_until_erase(prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Result<Option<u64>, LearnError> {
-    let (capacity, length) = (prober.capacity(), prober.longest());
-    let programmed = |prober: &Prober<'_>| prober.counters().flash.map_or(0, |flash| flash.bytes_programmed.bytes());
-    let (places, most) = (capacity / length, ROOM_PASSES * capacity.bytes());
-    let mut next = prober.region() / length;
-    let mut in_order = move |_: &mut Pcg64Mcg| {
-        next += 1;
-        length * ((next - 1) % places)
-    };
-    while prober.never_erased() && programmed(prober) < most {
-        prober.advance(progress, "filling the drive", programmed(prober) as f64 / most as f64)?;
-        let left = capacity.bytes().saturating_sub(programmed(prober)) / length.bytes();
-        let (depth, writes) = match left {
-            0 => (1, (places / ROOM_STEPS).max(1)),
-            _ => (PASS_DEPTH.min(left as usize), left.min(64)),
-        };
-        prober.keep_in_flight(Operation::Write, length, depth, writes as usize, &mut in_order)?;
-        prober.rest(A_COLLECTION)?;
+/// Tells the spare room from what a drive has programmed and erased in its life: flash that was programmed is erased, or
+/// holds data or garbage, and when a drive keeps no more free than it must, that is all there is, but for what is open.
+fn room(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    superblock: u64,
+    units: Option<u64>,
+) -> Result<(), LearnError> {
+    prober.rest(AFTERMATH)?;
+    let Some(flash) = prober.counters().flash else { return Ok(()) };
+    let (capacity, erased) = (prober.capacity().bytes(), flash.erases.saturating_mul(superblock));
+    // In each unit the host and collection fill a superblock, which on average is half empty.
+    let open = units.unwrap_or(0) * superblock;
+    let occupied = flash.bytes_programmed.bytes().saturating_sub(erased) + open;
+    let p = &mut findings.parameters;
+    if occupied <= capacity || p.collection_onset_bytes.verdict == Verdict::Absent {
+        return Ok(());
     }
-    Ok(Some(programmed(prober)).filter(|_| !prober.never_erased()))
+    // What small writes waste counts as well; what meets in the write buffer, and is programmed once, does not.
+    let padding = findings.padding.unwrap_or(1.0).max(1.0);
+    let onset = (occupied - capacity) as f64 / padding;
+    let bytes = [1.0, 1.0 - ROOM_SPREAD, 1.0 + ROOM_SPREAD].map(|share| (share * onset) as u64);
+    let share = bytes.map(|bytes| bytes as f64 / capacity as f64);
+    // Without the number of units what is open is not known.
+    let verdict = if units.is_some() { Verdict::Certain } else { Verdict::Inconclusive };
+    p.collection_onset_bytes = Figure { verdict, ..Figure::certain(bytes[0], bytes[1], bytes[2]) };
+    p.over_provisioning = Figure { verdict, ..Figure::certain(share[0], share[1], share[2]) };
+    let reason = format!(
+        "{} are programmed and {} erasures of {} done in all, so {} more than the drive offers are in use; small writes \
+         program {padding:.2} times what they write",
+        flash.bytes_programmed,
+        flash.erases,
+        ByteSize(superblock),
+        ByteSize(occupied - capacity),
+    );
+    for key in ROOM_FIGURES {
+        findings.because(key, Because { recipe: ROOM, reason: reason.clone(), curve: Some(OVERWRITES) });
+    }
+    Ok(())
 }
 
-/// Steps in which as much as the drive holds is written.
-const ROOM_STEPS: u64 = 1000;
-/// Time in which what has to be collected is.
-const A_COLLECTION: Nanos = Nanos(50_000_000);
-/// A drive that has not erased after so many passes never does.
-const ROOM_PASSES: u64 = 3;
 /// Share by which the onset of random overwrites may come before the room is full, or after: they fill one part of the
 /// drive before the others, and the parts are filled by superblocks.
 const ROOM_SPREAD: f64 = 0.10;
-
-fn tell_room(findings: &mut Findings, capacity: ByteSize, programmed: u64, padding: f64) {
-    let room = programmed.saturating_sub(capacity.bytes()) as f64 / padding.max(1.0);
-    let bytes = [1.0, 1.0 - ROOM_SPREAD, 1.0 + ROOM_SPREAD].map(|share| (share * room) as u64);
-    let share = bytes.map(|bytes| bytes as f64 / capacity.bytes() as f64);
-    let p = &mut findings.parameters;
-    p.collection_onset_bytes = Figure::certain(bytes[0], bytes[1], bytes[2]);
-    p.over_provisioning = Figure::certain(share[0], share[1], share[2]);
-    let reason = format!(
-        "the first erase comes when {} are programmed, {} more than the drive offers; small writes program {padding:.2} \
-         times what they write",
-        ByteSize(programmed),
-        ByteSize(programmed.saturating_sub(capacity.bytes())),
-    );
-    for key in ROOM_FIGURES {
-        findings.because(key, Because { recipe: ROOM, reason: reason.clone(), curve: None });
-    }
-}
-
-const ROOM: &str = "the drive, never erased so far, is written in order, round and round, until it counts its first erase";
+const ROOM: &str = "the drive is overwritten until it collects all the time; what it says it has programmed, less what it \
+                    says it has erased, is what its flash holds";
 
 /// Onset and spare room.
 fn onset(findings: &mut Findings, capacity: ByteSize, windows: &[Window]) {
-    const NAME: &str = "random overwrites";
     let told = tells(windows);
     let mut at = 0;
     let points = windows.iter().step_by(4).map(|window| {
@@ -404,16 +380,13 @@ fn onset(findings: &mut Findings, capacity: ByteSize, windows: &[Window]) {
         ProbePoint { x: at as f64 / capacity.bytes() as f64, y, low: y, high: y }
     });
     findings.keep(ProbeCurve {
-        name: NAME.to_owned(),
+        name: OVERWRITES.to_owned(),
         x: "overwritten, times the drive".to_owned(),
         y: if told { "write amplification" } else { "writes a second" }.to_owned(),
         points: points.collect(),
         fit: Vec::new(),
     });
     let p = &mut findings.parameters;
-    if p.collection_onset_bytes.value.is_some() {
-        return;
-    }
     let first = &windows[..windows.len().min(ONSET_WINDOWS as usize)];
     let reason = match Rise::of(first, p.write_buffer_bytes.value.unwrap_or(0)).first() {
         Some(cut) => {
@@ -438,9 +411,11 @@ fn onset(findings: &mut Findings, capacity: ByteSize, windows: &[Window]) {
         None => "no lasting change within one overwrite of the drive".to_owned(),
     };
     for key in ROOM_FIGURES {
-        findings.because(key, Because { recipe: UNIFORM, reason: reason.clone(), curve: Some(NAME) });
+        findings.because(key, Because { recipe: UNIFORM, reason: reason.clone(), curve: Some(OVERWRITES) });
     }
 }
+
+const OVERWRITES: &str = "random overwrites";
 
 fn tells(windows: &[Window]) -> bool {
     windows.iter().all(|window| window.amplification.is_some())
@@ -652,7 +627,10 @@ fn asymmetries(
     let rates = saturated_writes(prober, ByteSize::kib(8), progress)?;
     let eight = while_collecting(prober, findings, ByteSize::kib(8), rates, progress)?;
     let p = &mut findings.parameters;
-    if let (Some(fresh), true) = (findings.saturated_writes_per_s, p.collection_onset_bytes.value.is_some()) {
+    let moves = tells(&uniform.all) && uniform.level().mean >= NOTHING_MOVED;
+    if let (Some(fresh), true) =
+        (findings.saturated_writes_per_s, moves || p.collection_onset_bytes.value.is_some())
+    {
         let again = four.writes.iter().map(|rate| fresh / rate).collect();
         p.collection_cost = measured(fresh / mean_rate(&four.writes), again, 2.0 * TOLERANCE);
         let reason = "saturated 4 KiB writes a second on the fresh drive ÷ in the steady state".to_owned();
@@ -861,7 +839,10 @@ fn superblock(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut d
     };
     findings.parameters.superblock_bytes = figure;
     findings.because("superblock_bytes", Because { recipe, reason, curve: None });
-    Ok(())
+    match findings.parameters.superblock_bytes.known() {
+        Some(superblock) => room(prober, findings, superblock, turns(&seen)),
+        None => Ok(()),
+    }
 }
 
 /// Speed of the latest pass in order.
@@ -878,6 +859,30 @@ fn sustained(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window]) {
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
+
+/// After how many erases everything repeats in a pass in order: units take turns, so there are as many. `None` where no
+/// such number stands out.
+fn turns(seen: &[Worn]) -> Option<u64> {
+    let erases = |lag: usize| -> Vec<f64> {
+        std::iter::zip(seen, seen.get(lag..).unwrap_or_default()).map(|(a, b)| (b.erases - a.erases) as f64).collect()
+    };
+    let spread = |lag: usize| {
+        let each: Vec<f64> = std::iter::zip(seen, &seen[lag..])
+            .map(|(a, b)| (b.programmed - a.programmed) as f64 / (b.erases - a.erases).max(1) as f64)
+            .collect();
+        let middle = median(each.clone());
+        median(each.iter().map(|one| (one - middle).abs()).collect()) * lag as f64
+    };
+    let spreads: Vec<f64> = (1..=(seen.len() / CYCLES_MIN).min(TURNS_MAX)).map(spread).collect();
+    let best = spreads.iter().copied().min_by(f64::total_cmp)?;
+    let usual = median(spreads.clone());
+    let lag = 1 + spreads.iter().position(|&spread| spread <= (2.0 * best).min(usual / 2.0))?;
+    (usual > 0.0).then(|| median(erases(lag)).round() as u64)
+}
+
+/// Turns that a pass must hold, and the longest that are looked for, in erases.
+const CYCLES_MIN: usize = 4;
+const TURNS_MAX: usize = 512;
 
 /// Bytes programmed an erase.
 ///

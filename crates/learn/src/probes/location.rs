@@ -67,8 +67,8 @@ struct Effect {
 
 /// What stands for the samples of one start. No one of them shows a period on every drive: where pages of several speeds
 /// are mixed, a median takes now one and now the other, and the fastest of them tell most.
-#[derive(Clone, Copy)]
-enum Level {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Level {
     Midmean,
     Median,
     Fastest,
@@ -175,11 +175,11 @@ impl Swept {
         (share >= smallest).then_some(Effect { share, p })
     }
 
-    /// By which share of its latency a place is faster than the mean.
-    fn lead_of(&self, hot: HotLocation) -> Option<f64> {
+    /// By which share of its latency a place is faster than the mean, and by which level.
+    fn lead_of(&self, hot: HotLocation) -> Option<(f64, Level)> {
         let step = self.sweep.step.bytes();
         let (period, phase) = ((hot.period_bytes / step) as usize, (hot.offset_bytes / step) as usize);
-        (1..=self.points.len()).contains(&period).then(|| lead(&self.levels(), period, phase))
+        (1..=self.points.len()).contains(&period).then(|| (lead(&self.levels(), period, phase), self.level))
     }
 
     /// Whether a period of the smallest effect that counts would have stood out from the noise, by any level.
@@ -379,12 +379,13 @@ fn survives(
     let of_medians = |curve: &LocationCurve| {
         lead(&curve.latency_ns.iter().map(|point| point.median as f64).collect::<Vec<_>>(), period, phase)
     };
-    let Some(before) = findings.hot_lead.or_else(|| before.map(of_medians)) else {
+    let of_medians = before.map(|curve| (of_medians(curve), Level::Median));
+    let Some((before, level)) = findings.hot_lead.or(of_medians) else {
         return Ok((Figure::unknown(), "the location profile of before is not there".to_owned()));
     };
-    let now = lead(&swept.levels(), period, phase);
+    let now = lead(&level.of_all(&swept.points), period, phase);
     let stays = figure(&swept.points, &mut prober.random, true, |points| {
-        Some(u64::from(lead(&swept.levels_of(points), period, phase) >= before / 2.0))
+        Some(u64::from(lead(&level.of_all(points), period, phase) >= before / 2.0))
     });
     let figure = Figure {
         value: stays.value.map(|stays| stays == 1),

@@ -55,15 +55,15 @@ const fn reads_alone(step: Step) -> Step {
 
 /// Every probe.
 ///
-/// What is read comes first: small writes that are forced to flash leave pages that are half full, and from then on what
-/// belongs together may lie on two of them. Then the room that a drive has is filled, while it may still be new; the write
-/// burst is before that, because a full drive may hold a write back until it has collected.
+/// What is read, and the buffer, come first: small writes that are forced to flash leave pages that are half full, and from
+/// then on what belongs together may lie on two of them. What small writes program is asked while the drive may still be
+/// new and have nothing to collect.
 pub(crate) const STEPS: &[Step] = &[
     reads_alone(layout(step("reads", &["read_concurrency_4k", "read_concurrency_8k"], throughput::probe_reads))),
     reads_alone(layout(step("locations", &["chunk_bytes", "hot_location"], location::probe_locations))),
     reads_alone(layout(step("pages", &["page_bytes"], location::probe_page))),
+    Step { whole_drive: true, ..step("small writes", &[], collection::probe_small_writes) },
     step("write burst", &["write_buffer_bytes"], buffer::probe),
-    Step { whole_drive: true, ..step("room", &[], collection::probe_room) },
     layout(step("durable writes", &["write_unit_bytes"], request_size::probe_durable_writes)),
     layout(step("reading back", &["stripe_bytes"], request_size::probe_read_back)),
     layout(step(
