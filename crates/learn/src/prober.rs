@@ -123,6 +123,11 @@ impl<'a> Prober<'a> {
         self.device.counters().flash.is_some_and(|flash| flash.erases == 0)
     }
 
+    /// Bytes programmed so far, where the drive tells.
+    pub(crate) fn programmed(&self) -> Option<u64> {
+        self.device.counters().flash.map(|flash| flash.bytes_programmed.bytes())
+    }
+
     /// Keeps one measurement for `--raw`.
     pub(crate) fn sample(&mut self, probe: &'static str, x: f64, y: f64) {
         if let Some(raw) = &mut self.raw {

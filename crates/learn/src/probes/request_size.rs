@@ -75,10 +75,10 @@ pub(crate) fn probe_durable_writes(
             prober.advance(progress, "durable writes by length", n as f64 / visits.len() as f64)?;
         }
         let offset = prober.random_section(lengths[i]);
-        let programmed = programmed(prober);
+        let programmed = prober.programmed();
         samples[i].push(prober.durable_write(offset, lengths[i])?.0);
         prober.sample("durable write", lengths[i].bytes() as f64, samples[i].last().map_or(0.0, |&ns| ns as f64));
-        waste.extend(std::iter::zip(programmed, self::programmed(prober)).map(|(before, now)| (i, now - before)));
+        waste.extend(std::iter::zip(programmed, prober.programmed()).map(|(before, now)| (i, now - before)));
     }
     let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
     let would_be_seen = typical_error(&points) * STAIR_ERRORS < STAIR_SHARE;
@@ -97,11 +97,6 @@ pub(crate) fn probe_durable_writes(
     let recipe = "durable writes of one block to 256 KiB at random sections, one at a time, lengths in random order";
     findings.because("write_unit_bytes", Because { recipe, reason, curve: None });
     Ok(())
-}
-
-/// Bytes programmed so far, where the drive tells.
-fn programmed(prober: &Prober<'_>) -> Option<u64> {
-    prober.counters().flash.map(|flash| flash.bytes_programmed.bytes())
 }
 
 /// Programming beyond what was written that is taken for waste.

@@ -9,7 +9,7 @@ use rand_pcg::Pcg64Mcg;
 /// A period is real if chance does as well in less than this share of the permutations.
 const CHANCE: f64 = 0.01;
 /// How often a curve is shuffled to see what chance makes of it.
-const PERMUTATIONS: usize = 500;
+const PERMUTATIONS: usize = 1000;
 /// How well a curve repeats with a period: adjusted share of its variance that the phase explains.
 fn explained(curve: &[f64], period: usize) -> f64 {
     let n = curve.len() / period * period;
