@@ -254,7 +254,7 @@ pub(crate) fn probe_locations(
         effects.push(fine.effect(&mut prober.random).filter(|_| is_short));
         sweeps.push(fine);
     }
-    let telling = telling_chunk(&sweeps, &effects);
+    let telling = telling_chunk(&sweeps, &effects).map(|i| clearest(&sweeps, &effects, i));
     let p = &mut findings.parameters;
     let mut reason = "no curve repeats".to_owned();
     match telling.and_then(|i| effects[i].map(|effect| (i, effect))) {
@@ -312,6 +312,15 @@ fn telling_chunk(sweeps: &[Swept], effects: &[Option<Effect>]) -> Option<usize> 
     };
     let found = (0..sweeps.len()).filter(shows).find(shares);
     found.or_else(|| (0..sweeps.len()).filter(shows).find(at_once))
+}
+
+/// Of the sweeps that repeat as a given one does, the one of which the period explains most.
+fn clearest(sweeps: &[Swept], effects: &[Option<Effect>], telling: usize) -> usize {
+    let periods: Vec<(usize, f64)> = sweeps.iter().map(|swept| best_period(&swept.levels())).collect();
+    let step = sweeps[telling].sweep.step;
+    let alike = (0..sweeps.len())
+        .filter(|&i| effects[i].is_some() && sweeps[i].sweep.step == step && periods[i].0 == periods[telling].0);
+    alike.max_by(|&a, &b| periods[a].1.total_cmp(&periods[b].1)).unwrap_or(telling)
 }
 
 /// What takes this share of the shortest read longer across a border is read one after the other.

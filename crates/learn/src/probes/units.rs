@@ -43,11 +43,11 @@ const TRIES: usize = 3;
 /// Members of a class that are kept to be read in turn.
 const MEMBERS: usize = 64;
 /// The upper heap lies so much above the lower one, in shares of a read.
-const APART: f64 = 0.25;
+const APART: f64 = 0.15;
 /// What takes longer than both reads and half of one more was held up by something else.
 const HELD_UP: f64 = 1.5;
 /// Half of the width of a valley between the heaps, in shares of a read.
-const VALLEY: f64 = 0.045;
+const VALLEY: f64 = 0.04;
 /// Share of pairs that must wait for the upper heap to be one.
 const UPPER_MIN: f64 = 0.0015;
 /// A read that takes less than this share of the usual time was answered by a buffer.

@@ -64,6 +64,19 @@ impl Bench {
         Ok(bench)
     }
 
+    /// A new drive of which a region was written once, in order, one write after the other: the pages of writes that are in
+    /// flight at once lie mixed.
+    pub(super) fn written(config: &DeviceConfig, region: u64) -> Result<Self, SimulationError> {
+        let mut bench = Self::empty(config, 1)?;
+        let length = config.host.max_transfer_bytes.min(1 << 20);
+        let span = Span { start: 0, bytes: region / length * length };
+        bench.write_in_order(span, length, 1, span.bytes)?;
+        bench.settle()?;
+        bench.alone(Request::flush())?;
+        bench.settle()?;
+        Ok(bench)
+    }
+
     /// A drive in the steady state of uniform writes where theory knows it, else one that was written once; gives which.
     pub(super) fn steady(config: &DeviceConfig, seed: u64) -> Result<(Self, bool), SimulationError> {
         let mut bench = Self::empty(config, seed)?;

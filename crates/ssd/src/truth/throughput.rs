@@ -1,7 +1,8 @@
 //! How fast the drive is: asymmetry and concurrency.
 //!
-//! *Fresh* is a drive of which only the first 256 MiB hold data, written in order; random requests go there, what is
-//! collected has nothing left to move, and writes are measured when the buffers are full. *Collecting* is the steady state of uniform random writes over
+//! *Fresh* is a drive of which only the first 256 MiB hold data, written in order; random requests go there. Reads are
+//! measured when it was written once; writes when all flash is in use, so that they pay for erases, and what is collected
+//! has nothing left to move, and when the buffers are full. *Collecting* is the steady state of uniform random writes over
 //! all of it.
 //!
 //! Concurrency is the knee of the throughput over the depth: of all pairs of a slope *a* and a plateau *P* the one that
@@ -104,9 +105,9 @@ fn concurrency(curve: &Curve, key: &'static str, reasons: &mut Reasons) -> Figur
     }
 }
 
-/// A filled drive whose read cache, if any, holds what it holds in the long run.
+/// A drive that was written in order, whose read cache, if any, holds what it holds in the long run.
 fn ready_to_read(config: &DeviceConfig, length: u64) -> Result<Bench, SimulationError> {
-    let mut bench = Bench::fresh(config, region(config).bytes)?;
+    let mut bench = Bench::written(config, region(config).bytes)?;
     let cache = config.controller.read_cache.as_ref().map_or(0, |cache| cache.bytes);
     let map = config.ftl.mapping_cache.as_ref().map_or(0, |_| REGION / 8);
     let depth = 32.min(config.host.queue_depth as usize);
@@ -164,6 +165,7 @@ fn latency_asymmetry(
     }
     let mut bench = ready_to_read(config, length)?;
     let reads = read_latency(&mut bench, region(config), length)?;
+    let mut bench = Bench::fresh(config, region(config).bytes)?;
     let (settle, count) = write_counts(config, length, 1);
     // Where the flash is nearly as fast as one request at a time, a buffer takes long to fill.
     bench.write(region(config), length, 1, (6 * settle).max(SETTLED_BYTES / length))?;
