@@ -268,15 +268,12 @@ impl SimulatedSsd {
 
     /// How many superblocks have gone through how many P/E cycles; empty for media that need no erase.
     pub fn erase_histogram(&self) -> BTreeMap<u32, u64> {
-        let mut histogram = BTreeMap::new();
-        let mut count = |erases: u32| *histogram.entry(erases).or_default() += 1;
         match &self.blocks {
-            _ if self.is_in_place() => {}
-            Some(blocks) => blocks.space().erase_counts().for_each(&mut count),
-            None if self.elements.is_some() => self.element_erase_counts().for_each(&mut count),
-            None => self.ftl.superblocks.blocks.iter().for_each(|block| count(block.erase_count)),
+            _ if self.is_in_place() => BTreeMap::new(),
+            Some(blocks) => histogram(blocks.space().erase_counts()),
+            None if self.elements.is_some() => histogram(self.element_erase_counts()),
+            None => histogram(self.ftl.superblocks.blocks.iter().map(|block| block.erase_count)),
         }
-        histogram
     }
 
     /// Gives a submission queue, in which no command waits, its class under weighted round robin.
@@ -699,6 +696,23 @@ impl SimulatedSsd {
         let lifetime = self.config.ftl.element.lifetime_erasures;
         self.elements.iter().flat_map(|elements| elements.lives()).map(move |life| lifetime - life)
     }
+}
+
+/// How often each number comes. Equal neighbours, the rule on a drive that is young, are counted together.
+fn histogram(numbers: impl Iterator<Item = u32>) -> BTreeMap<u32, u64> {
+    let mut histogram = BTreeMap::new();
+    let (mut number, mut run) = (0, 0);
+    for next in numbers {
+        if next != number && run > 0 {
+            *histogram.entry(number).or_default() += run;
+            run = 0;
+        }
+        (number, run) = (next, run + 1);
+    }
+    if run > 0 {
+        *histogram.entry(number).or_default() += run;
+    }
+    histogram
 }
 
 #[cold]

@@ -176,13 +176,23 @@ impl WriteCache {
     /// Says that the place of what is known of a page will be asked for soon.
     #[inline]
     pub(crate) fn expect_place(&self, logical_page: u32) {
-        self.pages.prefetch_place(logical_page);
+        if self.was_used() {
+            self.pages.prefetch_place(logical_page);
+        }
     }
 
     /// Says that what is known of a page will be needed soon.
     #[inline]
     pub(crate) fn expect_page(&self, logical_page: u32) {
-        self.pages.prefetch(logical_page);
+        if self.was_used() {
+            self.pages.prefetch(logical_page);
+        }
+    }
+
+    /// Whether there was ever a page in the cache; as long as there was none, nobody looks for one.
+    #[inline]
+    fn was_used(&self) -> bool {
+        self.entries.slots() > 0
     }
 
     fn entry_of(&self, logical_page: u32) -> Option<u32> {

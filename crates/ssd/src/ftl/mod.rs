@@ -189,7 +189,7 @@ impl Ftl {
             opened: Vec::new(),
             geometry,
         };
-        ftl.provide_superblocks(config);
+        ftl.take_factory_bad_superblocks(config);
         ftl
     }
 

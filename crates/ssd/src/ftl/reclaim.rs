@@ -61,7 +61,7 @@ impl Unit {
     pub(super) fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
         let (superblocks, cold) = (geometry.superblocks, config.moves_cold_data());
         Self {
-            free: FreeBlocks::new(superblocks, config.ftl.wear_levelling.dynamic, cold),
+            free: FreeBlocks::all(superblocks, config.ftl.wear_levelling.dynamic, cold),
             points: ByStream::all(CLOSED),
             wear: UnitWear::new(superblocks),
             cold: cold.then(|| ColdBlocks::new(superblocks)),
@@ -155,22 +155,24 @@ pub(crate) enum Retirement {
 }
 
 impl Ftl {
-    /// Gives every unit its free superblocks, but for those that are bad from the factory.
-    pub(super) fn provide_superblocks(&mut self, config: &DeviceConfig) {
+    /// Takes the superblocks that are bad from the factory away from every unit.
+    pub(super) fn take_factory_bad_superblocks(&mut self, config: &DeviceConfig) {
         let bad = config.factory_bad_superblocks();
         let superblocks = self.geometry.superblocks;
         for unit in 0..self.geometry.units {
+            let mut still_bad = bad;
             for index in 0..superblocks {
+                if still_bad == 0 {
+                    break;
+                }
                 // Each of those left is bad with the probability that makes their number come out.
-                let still_bad = bad - self.units[unit as usize].bad;
-                let is_bad = still_bad > 0 && self.random.random_range(0..superblocks - index) < still_bad;
-                if is_bad {
+                if self.random.random_range(0..superblocks - index) < still_bad {
                     self.superblocks[unit * superblocks + index].state = BlockState::Bad;
-                    self.units[unit as usize].bad += 1;
-                } else {
-                    self.units[unit as usize].free.insert(index, 0);
+                    self.units[unit as usize].free.remove(index);
+                    still_bad -= 1;
                 }
             }
+            self.units[unit as usize].bad = bad - still_bad;
         }
     }
 
