@@ -53,6 +53,8 @@ pub struct SimulatedSsd {
     expected: [Expected; 2],
     /// The drive is told of requests before they come, by [`Self::expect`].
     is_told: bool,
+    /// Its tables are so small that nothing need be brought from memory beforehand.
+    fits_caches: bool,
     pub(crate) completed: VecDeque<Completion>,
     outstanding: usize,
 
@@ -93,6 +95,9 @@ pub struct SimulatedSsd {
     pub(crate) bytes_of_die: Vec<u32>,
     pub(crate) scratch_steps: Vec<Step>,
 }
+
+/// Logical pages of a drive whose tables, some sixteen bytes a page, fit the caches of a processor's core or nearly so.
+const FEW_PAGES: u64 = 1 << 19;
 
 /// A request that is about to come: its first logical page, and whether it writes.
 #[derive(Clone, Copy, Default)]
@@ -183,6 +188,7 @@ impl SimulatedSsd {
             queues: SubmissionQueues::new(&config.host),
             expected: [Expected::default(); 2],
             is_told: false,
+            fits_caches: config.logical_pages() <= FEW_PAGES,
             completed: VecDeque::new(),
             outstanding: 0,
             dram: Dram::new(&config.controller),
@@ -391,6 +397,9 @@ impl SimulatedSsd {
     #[inline]
     pub(crate) fn expect(&mut self, operation: Operation, offset: ByteSize) {
         self.is_told = true;
+        if self.fits_caches {
+            return;
+        }
         let told = Expected { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
         let [before, last] = self.expected;
         self.expected = [last, told];
@@ -427,26 +436,29 @@ impl SimulatedSsd {
     fn take_commands(&mut self) {
         while self.in_drive < self.config.host.queue_depth {
             let Some(request) = self.queues.pop(&mut self.active) else { return };
-            self.in_drive += 1;
-            self.active[request].taken_ns = self.now_ns;
-            let ready_ns = self.host.take_command(self.now_ns);
-            if self.elements.is_some() {
-                self.active[request].ready_ns = ready_ns;
-                match ready_ns == self.now_ns {
-                    true => self.start(request),
-                    false => self.events.schedule(Lane::Command, ready_ns, Event::Command { request }),
-                }
-                continue;
-            }
-            let ready_ns = match &self.active[request].request {
-                Some(r) if r.operation == Operation::Write => self.host.receive(ready_ns, r.length.bytes()),
-                _ => ready_ns,
-            };
-            if !self.is_told {
-                self.expect_taken(request);
-            }
-            self.events.schedule(Lane::Command, ready_ns, Event::Command { request });
+            self.take_command(request);
         }
+    }
+
+    /// Takes a request that has left the host's queue.
+    #[inline(always)]
+    fn take_command(&mut self, request: u32) {
+        self.in_drive += 1;
+        let mut ready_ns = self.host.take_command(self.now_ns);
+        let active = &mut self.active[request];
+        active.taken_ns = self.now_ns;
+        if self.elements.is_some() {
+            active.ready_ns = ready_ns;
+            if ready_ns == self.now_ns {
+                return self.start(request);
+            }
+        } else if let Some(Request { operation: Operation::Write, length, .. }) = &active.request {
+            ready_ns = self.host.receive(ready_ns, length.bytes());
+        }
+        if !self.is_told && !self.fits_caches {
+            self.expect_taken(request);
+        }
+        self.events.schedule(Lane::Command, ready_ns, Event::Command { request });
     }
 
     /// The tables' entries for a request that the drive has just taken, and of the one before the last, will be needed.
@@ -477,6 +489,7 @@ impl SimulatedSsd {
         self.start_translated(request, operation);
     }
 
+    #[inline(always)]
     fn start_translated(&mut self, request: u32, operation: Operation) {
         match (operation, self.config.ftl.mapping) {
             (Operation::Read | Operation::Write | Operation::WriteZeroes, Mapping::Element) => {
@@ -736,8 +749,12 @@ impl BlockDevice for SimulatedSsd {
         let queue = request.queue;
         self.active[index].start(request, Nanos(self.now_ns));
         self.outstanding += 1;
-        self.queues.push(&mut self.active, index, queue);
-        self.take_commands();
+        if self.in_drive < self.config.host.queue_depth && self.queues.pass() {
+            self.take_command(index);
+        } else {
+            self.queues.push(&mut self.active, index, queue);
+            self.take_commands();
+        }
         Ok(())
     }
 

@@ -130,6 +130,10 @@ impl SimulatedSsd {
         self.write_back_queued();
         while let Some(request) = self.buffer.waiting.peek() {
             self.buffer.has_changed = false;
+            if self.takes_no_page(request) {
+                self.end_cache_admission();
+                break;
+            }
             if self.admit(request) {
                 self.buffer.waiting.pop(&mut self.active);
                 self.all_pages_taken(request);
@@ -138,6 +142,12 @@ impl SimulatedSsd {
             }
         }
         self.buffer.is_admitting = false;
+    }
+
+    /// Whether trying to take a page of a write changes nothing, because it would have to go on to a buffer that is full.
+    #[inline]
+    fn takes_no_page(&self, request: u32) -> bool {
+        self.buffer.is_full() && self.cache_hands_on() && self.read_cache.is_none() && !self.writes_zeroes(request)
     }
 
     /// Takes the pages of a write into the buffer and places them; `false` when it has to wait with the rest.

@@ -320,11 +320,10 @@ impl WriteCache {
 impl SimulatedSsd {
     /// Takes one page of a write into the cache; `false` when it has to wait for room.
     pub(crate) fn cache_page(&mut self, request: u32, span: PageSpan, nth: (u32, u32)) -> bool {
-        let buffer_is_full = self.buffer.is_full();
-        let Some(cache) = &mut self.write_cache else { return false };
-        if buffer_is_full && cache.flush == CacheFlush::Immediate {
+        if self.buffer.is_full() && self.cache_hands_on() {
             return false;
         }
+        let Some(cache) = &mut self.write_cache else { return false };
         let found = cache.entry_of(span.logical_page);
         if found.is_none() && !self.make_room_in_cache() {
             return false;
@@ -370,6 +369,12 @@ impl SimulatedSsd {
         cache.keep_below_watermark();
         self.write_back_queued();
         true
+    }
+
+    /// Whether there is a cache that hands every page on at once, so that it takes one only where the write buffer does.
+    #[inline]
+    pub(crate) fn cache_hands_on(&self) -> bool {
+        self.write_cache.as_ref().is_some_and(|cache| cache.flush == CacheFlush::Immediate)
     }
 
     /// What counts as there of a page that is about to come into the cache: all of it, where it was filled up before or

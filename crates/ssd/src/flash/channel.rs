@@ -122,7 +122,7 @@ impl FlashArray {
     }
 
     /// Starts the next transfer, unless one is going on.
-    #[inline]
+    #[inline(always)]
     pub(super) fn start_channel(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) {
         let state = &mut self.channels[channel as usize];
         if state.current != NONE {
@@ -155,7 +155,7 @@ impl FlashArray {
         self.occupy(channel, first, busy_ns, bytes, now_ns, events);
     }
 
-    #[inline]
+    #[inline(always)]
     fn occupy(&mut self, channel: u32, op: u32, busy_ns: u64, bytes: u64, now_ns: u64, events: &mut EventQueue) {
         self.channels[channel as usize].current = op;
         let statistics = &mut self.statistics.channels[channel as usize];

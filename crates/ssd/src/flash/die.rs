@@ -87,18 +87,18 @@ impl FlashArray {
     }
 
     /// A die starts with a command and with those beside it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin(&mut self, die: u32, first: u32, now_ns: u64, events: &mut EventQueue) {
-        let (mut op, mut planes) = (first, 0);
+        let taken = &mut self.ops[first];
+        taken.started_ns = now_ns;
+        let (kind, mut op, mut planes) = (taken.kind, taken.beside, u32::from(taken.at.planes));
         while op != NONE {
-            let taken = &mut self.ops[op];
-            taken.started_ns = now_ns;
-            self.statistics.taken(taken);
-            planes += u32::from(taken.at.planes);
-            op = taken.beside;
+            let beside = &mut self.ops[op];
+            beside.started_ns = now_ns;
+            planes += u32::from(beside.at.planes);
+            op = beside.beside;
         }
-        self.statistics.dies[die as usize].commands += 1;
-        let kind = self.ops[first].kind;
+        self.statistics.taken(die, kind, planes);
         let command_ns = self.timing.command_ns(kind, planes);
         let state = &mut self.dies[die as usize];
         state.current = first;
@@ -115,7 +115,7 @@ impl FlashArray {
     }
 
     /// The array starts; whether the commands succeed is known from now on.
-    #[inline]
+    #[inline(always)]
     pub(super) fn start_array(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) {
         let first = self.dies[die as usize].current;
         let mut array_ns = self.timing.array_ns(&self.ops[first]);

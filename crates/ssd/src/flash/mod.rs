@@ -254,6 +254,7 @@ impl FlashArray {
     }
 
     /// Takes a command out of the array.
+    #[inline(always)]
     fn ended(&mut self, op: u32, now_ns: u64) -> Finished {
         self.ops.give_back(op);
         let done = &self.ops[op];

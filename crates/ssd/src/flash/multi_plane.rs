@@ -11,10 +11,14 @@ use super::scheduler::Wanted;
 
 impl FlashArray {
     /// Puts beside a command that has left its queue all that can be done with it.
+    #[inline]
     pub(super) fn join_others(&mut self, queue: usize, first: u32) {
-        if self.queues[queue].is_empty() {
-            return;
+        if !self.queues[queue].is_empty() {
+            self.join_waiting(queue, first);
         }
+    }
+
+    fn join_waiting(&mut self, queue: usize, first: u32) {
         let mut taken = self.ops[first].at.plane_mask();
         if taken == self.rules.all_planes {
             return;

@@ -133,11 +133,12 @@ impl Statistics {
         (die.array_ns, die.commands) = (die.array_ns + op.array_ns, die.commands + 1);
     }
 
-    /// A die has taken a command, alone or with others.
+    /// A die has taken a command, or several of one kind to be done together, for so many planes.
     #[inline]
-    pub(super) fn taken(&mut self, op: &FlashOp) {
-        let planes = u64::from(op.at.planes);
-        match op.kind {
+    pub(super) fn taken(&mut self, die: u32, kind: FlashOpKind, planes: u32) {
+        self.dies[die as usize].commands += 1;
+        let planes = u64::from(planes);
+        match kind {
             FlashOpKind::Read => self.pages_sensed += planes,
             FlashOpKind::Program => self.pages_programmed += planes,
             FlashOpKind::Erase => self.blocks_erased += planes,

@@ -112,6 +112,19 @@ impl SubmissionQueues {
         if self.count == 1 { 0 } else { u32::from(queue) % self.count }
     }
 
+    /// Whether a command that arrives is the next one, and may go on without waiting in it: where there is but
+    /// one queue, and nothing in it.
+    #[inline]
+    pub(crate) fn pass(&mut self) -> bool {
+        if self.count != 1 || self.waiting > 0 {
+            return false;
+        }
+        let queue = &mut self.queues[0];
+        let passes = queue.in_drive < self.commands_per_queue;
+        queue.in_drive += u32::from(passes);
+        passes
+    }
+
     /// A command arrives in a queue.
     pub(crate) fn push(&mut self, active: &mut Slab<Active>, request: u32, queue: u16) {
         let queue = self.queue_of(queue);
