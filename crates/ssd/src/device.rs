@@ -268,7 +268,7 @@ impl SimulatedSsd {
 
     /// What the flash has done since the drive is new: times of channels and dies, counts and waits by class of command,
     /// retries, suspensions, energy.
-    pub fn flash_statistics(&self) -> &Statistics {
+    pub fn flash_statistics(&self) -> Statistics {
         self.flash.statistics()
     }
 

@@ -69,6 +69,16 @@ impl SimulatedSsd {
     /// A write's data is in the drive: partial pages are filled up first.
     pub(crate) fn start_write(&mut self, request: u32) {
         let Some(range) = self.range_of(request) else { return };
+        if !range.is_whole_pages() {
+            self.fill_partial_pages(request, range);
+        }
+        if self.active[request].pending == 0 {
+            self.write_filled(request);
+        }
+    }
+
+    /// Reads what a write lacks of its first and its last page.
+    fn fill_partial_pages(&mut self, request: u32, range: ByteRange) {
         let last = range.pages() - 1;
         let ends = [range.span(0), range.span(last)];
         let partial = if last == 0 { &ends[..1] } else { &ends[..] };
@@ -76,9 +86,6 @@ impl SimulatedSsd {
             if let Some((slot, bytes)) = self.missing_on_flash(*span) {
                 self.read_for_fill(request, slot, bytes);
             }
-        }
-        if self.active[request].pending == 0 {
-            self.write_filled(request);
         }
     }
 
@@ -176,6 +183,7 @@ impl SimulatedSsd {
     }
 
     /// Takes one page of a write into the cache or the buffer; `false` when it has to wait for room.
+    #[inline(always)]
     fn take_page(&mut self, request: u32, span: PageSpan, nth: (u32, u32)) -> bool {
         self.forget_read(span.logical_page);
         if self.write_cache.is_some() {

@@ -3,6 +3,7 @@
 use super::FlashArray;
 use super::die::Phase;
 use super::scheduler::Ranked;
+use super::statistics::ChannelStatistics;
 use crate::event::{Event, EventQueue, Lane};
 use crate::list::{Fifo, NONE};
 
@@ -21,6 +22,7 @@ pub(super) struct Channel {
     pub(super) ready_chips: u64,
     /// The chip that is looked at first.
     pub(super) next_chip: u32,
+    pub(super) statistics: ChannelStatistics,
 }
 
 impl Default for Channel {
@@ -32,6 +34,7 @@ impl Default for Channel {
             to_dies: Fifo::default(),
             ready_chips: 0,
             next_chip: 0,
+            statistics: ChannelStatistics::default(),
         }
     }
 }
@@ -157,10 +160,10 @@ impl FlashArray {
 
     #[inline(always)]
     fn occupy(&mut self, channel: u32, op: u32, busy_ns: u64, bytes: u64, now_ns: u64, events: &mut EventQueue) {
-        self.channels[channel as usize].current = op;
-        let statistics = &mut self.statistics.channels[channel as usize];
-        statistics.busy_ns += busy_ns;
-        statistics.bytes += bytes;
+        let state = &mut self.channels[channel as usize];
+        state.current = op;
+        state.statistics.busy_ns += busy_ns;
+        state.statistics.bytes += bytes;
         let lane = if bytes == 0 { Lane::CommandSent } else { Lane::DataSent };
         events.schedule(lane, now_ns + busy_ns, Event::TransferDone { channel });
     }

@@ -15,7 +15,7 @@ use crate::event::EventQueue;
 use crate::list::NONE;
 
 /// One chip.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Chip {
     busy_dies: u32,
     channel: u32,
@@ -33,21 +33,17 @@ impl FlashArray {
     #[inline]
     pub(super) fn issue_to_chip(&mut self, die: u32, rank: usize, op: u32) {
         let chip = self.dies[die as usize].chip;
-        self.queues[chip as usize].push(&mut self.ops, rank, op);
-        self.chip_may_be_ready(chip);
+        self.queues[chip as usize].commands.push(&mut self.ops, rank, op);
+        if self.queues[chip as usize].chip.busy_dies == 0 {
+            self.chip_is_ready(chip);
+        }
     }
 
-    /// Notes on its channel whether a chip is idle and has a command waiting.
+    /// Notes on its channel that a chip is idle and has a command waiting; that ends with the chip's taking it.
     #[inline(always)]
-    fn chip_may_be_ready(&mut self, chip: u32) {
-        let Chip { busy_dies, channel, bit } = self.chips[chip as usize];
-        let ready = busy_dies == 0 && !self.queues[chip as usize].is_empty();
-        let state = &mut self.channels[channel as usize];
-        if !ready {
-            state.ready_chips &= !bit;
-            return;
-        }
-        state.ready_chips |= bit;
+    fn chip_is_ready(&mut self, chip: u32) {
+        let Chip { channel, bit, .. } = self.queues[chip as usize].chip;
+        self.channels[channel as usize].ready_chips |= bit;
         self.channel_is_unsettled(channel);
     }
 
@@ -63,8 +59,11 @@ impl FlashArray {
     #[inline]
     pub(super) fn die_of_chip_is_free(&mut self, die: u32) {
         let chip = self.dies[die as usize].chip;
-        self.chips[chip as usize].busy_dies -= 1;
-        self.chip_may_be_ready(chip);
+        let state = &mut self.queues[chip as usize].chip;
+        state.busy_dies -= 1;
+        if state.busy_dies == 0 && !self.queues[chip as usize].commands.is_empty() {
+            self.chip_is_ready(chip);
+        }
     }
 
     /// Gives an idle channel its next transfer: data that waits in a die, or the commands of a chip that is ready.
@@ -88,13 +87,13 @@ impl FlashArray {
     /// A ready chip takes a command, others beside it, and with interleaving one for each of its other dies.
     #[inline(always)]
     fn chip_takes(&mut self, chip: u32, now_ns: u64, events: &mut EventQueue) {
-        let Some(first) = self.queues[chip as usize].pop(&mut self.ops) else { return };
+        let Some(first) = self.queues[chip as usize].commands.pop(&mut self.ops) else { return };
         let FlashOp { kind, at, .. } = self.ops[first];
         self.die_of_chip_takes(chip, at.die, first, now_ns, events);
         if self.rules.interleave {
             self.others_of_chip_take(chip, at.die, kind, now_ns, events);
         }
-        let Chip { channel, bit, .. } = self.chips[chip as usize];
+        let Chip { channel, bit, .. } = self.queues[chip as usize].chip;
         self.channels[channel as usize].ready_chips &= !bit;
     }
 
@@ -103,7 +102,7 @@ impl FlashArray {
         if self.rules.multi_plane {
             self.join_others(chip as usize, op);
         }
-        self.chips[chip as usize].busy_dies += 1;
+        self.queues[chip as usize].chip.busy_dies += 1;
         self.begin(die, op, now_ns, events);
     }
 
@@ -132,7 +131,7 @@ impl FlashArray {
             if found { Wanted::Take } else { Wanted::Leave }
         };
         self.gathered.clear();
-        self.queues[queue].extract_of(u8::MAX, &mut self.ops, wanted, &mut self.gathered);
+        self.queues[queue].commands.extract_of(u8::MAX, &mut self.ops, wanted, &mut self.gathered);
         self.gathered.first().copied()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::FlashArray;
 use super::command::FlashOpKind;
+use super::statistics::DieStatistics;
 use super::suspension::Suspended;
 use crate::event::{Event, EventQueue, Lane};
 use crate::list::NONE;
@@ -35,6 +36,7 @@ pub(super) struct Die {
     /// Goes before the next array operation.
     pub(super) delay_ns: u64,
     pub(super) suspended: Suspended,
+    pub(super) statistics: DieStatistics,
 }
 
 impl Die {
@@ -49,6 +51,7 @@ impl Die {
             array_end_ns: 0,
             delay_ns: 0,
             suspended: Suspended::default(),
+            statistics: DieStatistics::default(),
         }
     }
 
@@ -79,7 +82,7 @@ impl FlashArray {
         if ranks != u8::MAX && !self.read_goes_first(die) {
             return self.resume(die, now_ns, events);
         }
-        let Some(op) = self.queues[die as usize].pop_of(ranks, &mut self.ops) else { return };
+        let Some(op) = self.queues[die as usize].commands.pop_of(ranks, &mut self.ops) else { return };
         if self.rules.multi_plane {
             self.join_others(die as usize, op);
         }
@@ -98,9 +101,10 @@ impl FlashArray {
             planes += u32::from(beside.at.planes);
             op = beside.beside;
         }
-        self.statistics.taken(die, kind, planes);
+        self.statistics.taken(kind, planes);
         let command_ns = self.timing.command_ns(kind, planes);
         let state = &mut self.dies[die as usize];
+        state.statistics.commands += 1;
         state.current = first;
         if kind != FlashOpKind::Read {
             state.suspended.reads_left = self.suspension.reads_max;
@@ -126,7 +130,7 @@ impl FlashArray {
         array_ns += std::mem::take(&mut state.delay_ns);
         state.phase = Phase::Array;
         state.array_end_ns = now_ns + array_ns;
-        self.statistics.dies[die as usize].array_ns += array_ns;
+        state.statistics.array_ns += array_ns;
         let lane = if self.ops[first].kind == FlashOpKind::Read { Lane::Sensed } else { Lane::Programmed };
         events.schedule(lane, now_ns + array_ns, Event::ArrayDone { die });
     }
@@ -148,7 +152,7 @@ impl FlashArray {
     }
 
     /// The die's command has ended.
-    #[inline]
+    #[inline(always)]
     pub(super) fn die_is_free(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) {
         let state = &mut self.dies[die as usize];
         (state.current, state.phase) = (NONE, Phase::Idle);

@@ -13,7 +13,7 @@ impl FlashArray {
     /// Puts beside a command that has left its queue all that can be done with it.
     #[inline]
     pub(super) fn join_others(&mut self, queue: usize, first: u32) {
-        if !self.queues[queue].is_empty() {
+        if !self.queues[queue].commands.is_empty() {
             self.join_waiting(queue, first);
         }
     }
@@ -47,7 +47,7 @@ impl FlashArray {
         self.gathered.clear();
         // Only where the order of programs counts does a command of another kind matter.
         let ranks = if in_order { u8::MAX } else { self.ranks.of_kind(head.kind) };
-        self.queues[queue].extract_of(ranks, &mut self.ops, wanted, &mut self.gathered);
+        self.queues[queue].commands.extract_of(ranks, &mut self.ops, wanted, &mut self.gathered);
         let mut last = first;
         for &op in &self.gathered {
             self.ops[last].beside = op;

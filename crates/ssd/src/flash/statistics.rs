@@ -12,6 +12,13 @@ pub struct ChannelStatistics {
     pub bytes: u64,
 }
 
+impl ChannelStatistics {
+    pub(super) fn add(&mut self, other: Self) {
+        self.busy_ns += other.busy_ns;
+        self.bytes += other.bytes;
+    }
+}
+
 /// What a die has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DieStatistics {
@@ -19,6 +26,13 @@ pub struct DieStatistics {
     pub array_ns: u64,
     /// Commands taken; those of several planes done together count once.
     pub commands: u64,
+}
+
+impl DieStatistics {
+    pub(super) fn add(&mut self, other: Self) {
+        self.array_ns += other.array_ns;
+        self.commands += other.commands;
+    }
 }
 
 /// What the commands of one class have seen.
@@ -135,8 +149,7 @@ impl Statistics {
 
     /// A die has taken a command, or several of one kind to be done together, for so many planes.
     #[inline]
-    pub(super) fn taken(&mut self, die: u32, kind: FlashOpKind, planes: u32) {
-        self.dies[die as usize].commands += 1;
+    pub(super) fn taken(&mut self, kind: FlashOpKind, planes: u32) {
         let planes = u64::from(planes);
         match kind {
             FlashOpKind::Read => self.pages_sensed += planes,

@@ -257,6 +257,12 @@ impl Ftl {
         }
     }
 
+    /// Whether a superblock of a unit was filled since [`Self::take_filled`].
+    #[inline]
+    pub(crate) fn has_filled(&self, unit: u32) -> bool {
+        self.units[unit as usize].filled > 0
+    }
+
     /// How many superblocks of a unit were filled since the last call.
     pub(crate) fn take_filled(&mut self, unit: u32) -> u32 {
         std::mem::take(&mut self.units[unit as usize].filled)
