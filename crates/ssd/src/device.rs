@@ -521,11 +521,12 @@ impl SimulatedSsd {
 
     /// Whether a request's part in DRAM takes longer than the rest; then its end is told by an event, so that nothing
     /// that comes before it finds the link taken.
+    #[inline]
     pub(crate) fn waits_for_dram(&mut self, request: u32) -> bool {
         let ready_ns = self.active[request].finish_ns;
         let waits = ready_ns > self.now_ns;
         if waits {
-            self.events.schedule(Lane::Other, ready_ns, Event::InMemory { request });
+            self.events.schedule(Lane::InMemory, ready_ns, Event::InMemory { request });
         }
         waits
     }

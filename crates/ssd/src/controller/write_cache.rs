@@ -237,15 +237,24 @@ impl WriteCache {
         true
     }
 
-    fn insert(&mut self, logical_page: u32, nth: (u32, u32), covered: u16) -> u32 {
+    /// Brings a page in; one that goes on at once, while it arrives, is queued.
+    fn insert(&mut self, logical_page: u32, nth: (u32, u32), covered: u16, goes_on: bool) -> u32 {
         let entry = self.entries.take();
         self.pages.enter(logical_page, entry);
         let record = &mut self.entries[entry];
         debug_assert!(record.state == State::Unused && record.waiters.is_empty());
-        (record.logical_page, record.nth, record.state) = (logical_page, nth, State::Dirty);
+        (record.logical_page, record.nth) = (logical_page, nth);
         (record.covered, record.touched) = (covered, covered);
-        self.dirty.push(&mut self.entries, entry);
-        (self.dirty_pages, self.held) = (self.dirty_pages + 1, self.held + 1);
+        self.held += 1;
+        if goes_on {
+            (record.state, record.arriving) = (State::Queued, true);
+            self.queue.push(&mut self.entries, entry);
+            self.queued += 1;
+        } else {
+            record.state = State::Dirty;
+            self.dirty.push(&mut self.entries, entry);
+            self.dirty_pages += 1;
+        }
         entry
     }
 
@@ -333,16 +342,23 @@ impl SimulatedSsd {
         let (covers, touches) = (self.sectors.covered(span), self.sectors.touched(span));
         let forced = self.is_forced(request);
         let Some(cache) = &mut self.write_cache else { return false };
+        let was_hot = cache.hot.as_ref().is_some_and(|hot| hot.written(&mut cache.pages, span.logical_page));
+        let at_once =
+            cache.flush == CacheFlush::Immediate && if cache.hot.is_some() { !was_hot } else { found.is_none() };
+        let goes_on = forced || at_once;
         let entry = match found {
             Some(entry) => {
                 cache.counters.write_hits += 1;
                 cache.hit(entry);
+                if goes_on {
+                    cache.queue(entry, true);
+                }
                 self.flash_counters.absorbed_bytes.0 += span.len() as u64;
                 entry
             }
             None => {
                 cache.counters.write_misses += 1;
-                let entry = cache.insert(span.logical_page, nth, covered);
+                let entry = cache.insert(span.logical_page, nth, covered, goes_on);
                 if let Some(copy) = old.and_then(|old| self.payload.copy_of(old)) {
                     cache.contents.put(entry, Some(copy));
                 }
@@ -356,15 +372,9 @@ impl SimulatedSsd {
         if let Some(r) = &self.active[request].request {
             cache.contents.store(entry, span, r);
         }
-        let was_hot = cache.hot.as_ref().is_some_and(|hot| hot.written(&mut cache.pages, span.logical_page));
-        let at_once =
-            cache.flush == CacheFlush::Immediate && if cache.hot.is_some() { !was_hot } else { found.is_none() };
         if forced {
             cache.entries[entry].waiters.push(request);
             self.active[request].pending += 1;
-        }
-        if forced || at_once {
-            cache.queue(entry, true);
         }
         cache.keep_below_watermark();
         self.write_back_queued();

@@ -315,7 +315,7 @@ impl Ftl {
 
     /// A superblock is fully written.
     pub(super) fn seal(&mut self, block: u32, stream: Stream) {
-        let (unit, index) = (block / self.geometry.superblocks, block % self.geometry.superblocks);
+        let (unit, index) = self.geometry.unit_and_index(block);
         let state = &mut self.superblocks[block];
         state.state = BlockState::Sealed;
         let (valid, erase_count) = (state.valid, state.erase_count);
@@ -332,13 +332,13 @@ impl Ftl {
     /// A sealed superblock has lost a valid page and has `valid` left.
     #[inline]
     pub(super) fn lost_sealed_page(&mut self, block: u32, valid: u32) {
-        self.units[(block / self.geometry.superblocks) as usize].invalid += 1;
+        self.units[self.geometry.unit_of(block) as usize].invalid += 1;
         self.policy.invalidated(block, valid, self.clock);
     }
 
     /// A superblock is not sealed any more.
     fn unseal(&mut self, block: u32, into: BlockState) {
-        let (unit, index) = (block / self.geometry.superblocks, block % self.geometry.superblocks);
+        let (unit, index) = self.geometry.unit_and_index(block);
         let state = &mut self.superblocks[block];
         state.state = into;
         let invalid = self.geometry.slots_per_superblock() - state.valid;
@@ -401,12 +401,12 @@ impl Ftl {
     /// Nothing valid is left in a victim.
     pub(crate) fn victim_emptied(&mut self, block: u32) {
         debug_assert_eq!((self.superblocks[block].state, self.superblocks[block].valid), (BlockState::Victim, 0));
-        self.units[(block / self.geometry.superblocks) as usize].victims -= 1;
+        self.units[self.geometry.unit_of(block) as usize].victims -= 1;
     }
 
     /// A victim is erased, or its erase has failed; gives whether it can be used again.
     pub(crate) fn superblock_erased(&mut self, block: u32, failed: bool) -> bool {
-        let (unit, index) = (block / self.geometry.superblocks, block % self.geometry.superblocks);
+        let (unit, index) = self.geometry.unit_and_index(block);
         let state = &mut self.superblocks[block];
         debug_assert_eq!((state.state, state.valid), (BlockState::Victim, 0), "nothing valid is ever erased");
         state.erase_count += 1;
@@ -426,7 +426,7 @@ impl Ftl {
 
     /// A superblock is not to be used any more.
     pub(crate) fn retire(&mut self, block: u32) -> Retirement {
-        let (unit, index) = (block / self.geometry.superblocks, block % self.geometry.superblocks);
+        let (unit, index) = self.geometry.unit_and_index(block);
         let state = &mut self.superblocks[block];
         if state.state == BlockState::Bad || state.is_failing {
             return Retirement::Done;
@@ -469,7 +469,7 @@ impl Ftl {
     /// Starts emptying a superblock that is retired; `false` while its last program commands run or no superblock is
     /// free for what it holds.
     pub(crate) fn take_failing_victim(&mut self, block: u32) -> bool {
-        let unit = block / self.geometry.superblocks;
+        let unit = self.geometry.unit_of(block);
         let state = &self.superblocks[block];
         let is_quiet = state.programmed_rows == state.allocated_rows;
         let has_room = self.units[unit as usize].free.len() > self.units[unit as usize].victims;
