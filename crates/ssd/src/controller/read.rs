@@ -111,14 +111,11 @@ impl SimulatedSsd {
         if self.ftl.geometry.slots != 1 {
             return None;
         }
-        let placement = self.ftl.place(span.logical_page, (0, 1), 0, self.flash.commands_of_die())?;
+        let (slot, unit) = self.ftl.place_on_flash(span.logical_page, self.flash.commands_of_die())?;
         let touched = self.sectors.touched(span);
         self.sectors.write(span.logical_page, touched);
-        self.ftl.close_superpage(placement.superpage);
-        let unit = self.ftl.superpages[placement.superpage].unit;
-        self.ftl.superpage_without_program(placement.superpage);
         self.collect_if_needed(unit);
-        Some(placement.slot)
+        Some(slot)
     }
 
     fn caches_reads(&self) -> bool {

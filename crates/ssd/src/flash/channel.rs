@@ -55,7 +55,7 @@ impl Channel {
 
 impl FlashArray {
     /// Sends a die its commands, with the data of programs.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_to_die(
         &mut self,
         channel: u32,
@@ -145,6 +145,7 @@ impl FlashArray {
         }
     }
 
+    #[inline(always)]
     fn occupy_to_die(&mut self, channel: u32, first: u32, command_ns: u64, now_ns: u64, events: &mut EventQueue) {
         let (mut op, mut busy_ns, mut bytes) = (first, command_ns, 0);
         if self.ops[first].kind == super::FlashOpKind::Program {

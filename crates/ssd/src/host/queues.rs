@@ -135,6 +135,10 @@ impl SubmissionQueues {
 
     /// The drive has answered a command of a queue.
     pub(crate) fn answered(&mut self, queue: u16) {
+        if self.count == 1 {
+            self.queues[0].in_drive -= 1;
+            return;
+        }
         let queue = self.queue_of(queue);
         self.queues[queue].in_drive -= 1;
         self.join_ring(queue);
