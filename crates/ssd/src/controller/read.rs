@@ -162,7 +162,9 @@ impl SimulatedSsd {
         let bytes = (((span.to + in_unit) & !in_unit) - (span.from & !in_unit)) as u32;
         self.flash_counters.bytes_read.0 += u64::from(bytes);
         let recent = self.row_reads.iter().rev().take(2 * self.config.flash.channels as usize);
-        if let Some(read) = recent.copied().find(|read| read.at == at) {
+        if !self.row_reads.is_empty()
+            && let Some(read) = recent.copied().find(|read| read.at == at)
+        {
             self.flash.prepared()[read.op].transfer_bytes += bytes;
             return;
         }

@@ -69,12 +69,18 @@ impl SimulatedSsd {
     /// A write's data is in the drive: partial pages are filled up first.
     pub(crate) fn start_write(&mut self, request: u32) {
         let Some(range) = self.range_of(request) else { return };
-        if !range.is_whole_pages() {
+        if !range.is_whole_pages() && !self.cache_fills_up() {
             self.fill_partial_pages(request, range);
         }
         if self.active[request].pending == 0 {
             self.write_filled(request);
         }
+    }
+
+    /// Whether a page is only ever filled up when it leaves the write cache.
+    #[inline]
+    fn cache_fills_up(&self) -> bool {
+        self.write_cache.is_some() && self.sectors.are_known()
     }
 
     /// Reads what a write lacks of its first and its last page.
@@ -92,9 +98,9 @@ impl SimulatedSsd {
     /// What has to be read of a page, and where, before a part of it can be written.
     fn missing_on_flash(&self, span: PageSpan) -> Option<(u32, u32)> {
         if let Some(cache) = &self.write_cache
-            && (self.sectors.are_known() || cache.covered(span.logical_page).is_some())
+            && cache.covered(span.logical_page).is_some()
         {
-            // A page in the cache is full, or filled up when it leaves.
+            // A page in the cache is full.
             return None;
         }
         let Location::Flash(slot) = self.locate(span.logical_page) else { return None };

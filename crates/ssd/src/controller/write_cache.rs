@@ -338,7 +338,8 @@ impl SimulatedSsd {
             return false;
         }
         let covered = self.covered_before();
-        let old = self.slot_of(span.logical_page).filter(|_| !span.is_whole());
+        let keeps_old = !span.is_whole() && !self.payload.is_empty();
+        let old = if keeps_old { self.slot_of(span.logical_page) } else { None };
         let (covers, touches) = (self.sectors.covered(span), self.sectors.touched(span));
         let forced = self.is_forced(request);
         let Some(cache) = &mut self.write_cache else { return false };
@@ -473,14 +474,17 @@ impl SimulatedSsd {
         let Some(cache) = &self.write_cache else { return };
         let (page, covered) = (cache.entries[entry].logical_page, cache.entries[entry].covered);
         let missing = self.sectors.missing_bytes(page, covered);
-        match self.locate(page) {
-            Location::Flash(slot) if missing > 0 && cache.entries[entry].state == State::Leaving => {
-                self.flash_counters.bytes_read.0 += u64::from(missing);
-                let (at, owner) = (self.address_of(slot), Owner::CacheFill { entry });
-                let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, at, missing));
-                self.flash.issue(op, self.now_ns, &mut self.events);
-            }
-            _ => self.place_cached(entry),
+        let is_leaving = cache.entries[entry].state == State::Leaving;
+        if missing > 0
+            && is_leaving
+            && let Location::Flash(slot) = self.locate(page)
+        {
+            self.flash_counters.bytes_read.0 += u64::from(missing);
+            let (at, owner) = (self.address_of(slot), Owner::CacheFill { entry });
+            let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, at, missing));
+            self.flash.issue(op, self.now_ns, &mut self.events);
+        } else {
+            self.place_cached(entry);
         }
     }
 
@@ -506,7 +510,7 @@ impl SimulatedSsd {
             return true;
         }
         self.clean_before_write(logical_page);
-        let old = self.ftl.slot_of(logical_page);
+        let old = if self.payload.is_empty() { None } else { self.ftl.slot_of(logical_page) };
         let placement = match self.ftl.overwrite_in_buffer(logical_page, nth) {
             Some(placement) => placement,
             None => match self.place_written(logical_page, nth, stream) {
