@@ -105,6 +105,7 @@ impl UnitCollector {
     }
 
     /// Whether no victim can go on and nothing is under way that could help.
+    #[inline]
     pub(super) fn is_stuck(&self) -> bool {
         let is_stalled = |victim: &Collection| victim.rows.iter().any(|row| row.reads_left == 0);
         self.erasing.is_empty() && self.emptied.is_empty() && self.present.iter().all(is_stalled)
@@ -113,7 +114,7 @@ impl UnitCollector {
 
 impl SimulatedSsd {
     /// Starts collections where free superblocks run low.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn collect_if_needed(&mut self, unit: u32) {
         if !self.needs_no_collection(unit) {
             self.collect_needed(unit);
@@ -121,7 +122,7 @@ impl SimulatedSsd {
     }
 
     /// Whether a unit has superblocks enough, and none to get rid of.
-    #[inline]
+    #[inline(always)]
     fn needs_no_collection(&self, unit: u32) -> bool {
         let gc = &self.config.ftl.gc;
         if gc.preemptible || self.read_only || !self.collectors[unit as usize].failing.is_empty() {
@@ -133,6 +134,7 @@ impl SimulatedSsd {
         }
     }
 
+    #[inline(never)]
     fn collect_needed(&mut self, unit: u32) {
         if self.config.ftl.gc.preemptible {
             self.promote_if_hard(unit);

@@ -329,7 +329,8 @@ impl SimulatedSsd {
         let class = if all_moved { OpClass::GcProgram } else { OpClass::HostProgram };
         for n in 0..dies_per_unit {
             let (at, owner) = (self.ftl.geometry.address(block, row, n), Owner::Superpage { superpage });
-            let op = FlashOp::new(FlashOpKind::Program, owner, at, bytes).of_class(class);
+            let mut op = FlashOp::new(FlashOpKind::Program, owner, at, bytes);
+            op.class = class;
             if stream.is_host() {
                 let op = self.flash.prepare(op);
                 self.flash.issue(op, self.now_ns, &mut self.events);

@@ -461,6 +461,7 @@ impl SimulatedSsd {
     }
 
     /// A page that leaves the cache is out of DRAM: its entry of the map is looked up.
+    #[inline(always)]
     fn fill_cached(&mut self, entry: u32) {
         let Some(cache) = &self.write_cache else { return };
         let Entry { logical_page, state, .. } = cache.entries[entry];
@@ -470,6 +471,7 @@ impl SimulatedSsd {
     }
 
     /// What a page that leaves the cache lacks is read from flash.
+    #[inline(always)]
     fn fill_translated(&mut self, entry: u32) {
         let Some(cache) = &self.write_cache else { return };
         let (page, covered) = (cache.entries[entry].logical_page, cache.entries[entry].covered);
@@ -539,6 +541,7 @@ impl SimulatedSsd {
     }
 
     /// A page has left the cache: its slot and unused room are given back, and who waited for it goes on.
+    #[inline(always)]
     fn release_cached(&mut self, entry: u32, placement: Option<Placement>) {
         let waiters = self.leave_buffer(entry, State::Leaving);
         if let Some(Placement { superpage, .. }) = placement {

@@ -303,7 +303,12 @@ impl Ftl {
     }
 
     /// Overwrites a page that is in a superpage which is still open; it needs no new slot.
+    #[inline]
     pub(crate) fn overwrite_in_buffer(&mut self, logical_page: u32, (n, pages): (u32, u32)) -> Option<Placement> {
+        if self.geometry.slots == 1 {
+            // A superpage is full with its first page.
+            return None;
+        }
         let slot = self.mapping.slot_of(logical_page)?;
         let (block, row) = self.geometry.block_and_row(slot);
         let unit = self.geometry.unit_of(block);
