@@ -53,8 +53,6 @@ pub struct SimulatedSsd {
     expected: [Expected; 2],
     /// The drive is told of requests before they come, by [`Self::expect`].
     is_told: bool,
-    /// Its tables are so small that nothing need be brought from memory beforehand.
-    fits_caches: bool,
     pub(crate) completed: VecDeque<Completion>,
     outstanding: usize,
 
@@ -95,9 +93,6 @@ pub struct SimulatedSsd {
     pub(crate) bytes_of_die: Vec<u32>,
     pub(crate) scratch_steps: Vec<Step>,
 }
-
-/// Logical pages of a drive whose tables, some sixteen bytes a page, fit the caches of a processor's core or nearly so.
-const FEW_PAGES: u64 = 1 << 19;
 
 /// A request that is about to come: its first logical page, and whether it writes.
 #[derive(Clone, Copy, Default)]
@@ -188,7 +183,6 @@ impl SimulatedSsd {
             queues: SubmissionQueues::new(&config.host),
             expected: [Expected::default(); 2],
             is_told: false,
-            fits_caches: config.logical_pages() <= FEW_PAGES,
             completed: VecDeque::new(),
             outstanding: 0,
             dram: Dram::new(&config.controller),
@@ -397,9 +391,6 @@ impl SimulatedSsd {
     #[inline]
     pub(crate) fn expect(&mut self, operation: Operation, offset: ByteSize) {
         self.is_told = true;
-        if self.fits_caches {
-            return;
-        }
         let told = Expected { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
         let [before, last] = self.expected;
         self.expected = [last, told];
@@ -455,7 +446,7 @@ impl SimulatedSsd {
         } else if let Some(Request { operation: Operation::Write, length, .. }) = &active.request {
             ready_ns = self.host.receive(ready_ns, length.bytes());
         }
-        if !self.is_told && !self.fits_caches {
+        if !self.is_told {
             self.expect_taken(request);
         }
         self.events.schedule(Lane::Command, ready_ns, Event::Command { request });
