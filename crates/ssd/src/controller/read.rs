@@ -113,7 +113,7 @@ impl SimulatedSsd {
         }
         let (slot, unit) = self.ftl.place_on_flash(span.logical_page, self.flash.commands_of_die())?;
         let touched = self.sectors.touched(span);
-        self.sectors.write(span.logical_page, touched);
+        self.sectors.write(span.logical_page, touched, false);
         self.collect_if_needed(unit);
         Some(slot)
     }

@@ -200,7 +200,7 @@ impl SimulatedSsd {
         if let Some(placement) = self.ftl.overwrite_in_buffer(span.logical_page, nth) {
             self.flash_counters.absorbed_bytes.0 += span.len() as u64;
             self.store(request, span, old, placement);
-            self.sectors.write(span.logical_page, touched);
+            self.sectors.write(span.logical_page, touched, old.is_some());
             self.remember_for_fua(request, placement.superpage);
             return true;
         }
@@ -245,7 +245,7 @@ impl SimulatedSsd {
     /// A page has its slot: its content goes there, and a superpage that it fills is programmed.
     fn page_placed(&mut self, request: u32, span: PageSpan, old: Option<u32>, placement: Placement) {
         self.store(request, span, old, placement);
-        self.sectors.write(span.logical_page, self.sectors.touched(span));
+        self.sectors.write(span.logical_page, self.sectors.touched(span), old.is_some());
         self.remember_for_fua(request, placement.superpage);
         if placement.full {
             self.program_superpage(placement.superpage);

@@ -512,7 +512,7 @@ impl SimulatedSsd {
             return true;
         }
         self.clean_before_write(logical_page);
-        let old = if self.payload.is_empty() { None } else { self.ftl.slot_of(logical_page) };
+        let old = self.ftl.slot_of(logical_page);
         let placement = match self.ftl.overwrite_in_buffer(logical_page, nth) {
             Some(placement) => placement,
             None => match self.place_written(logical_page, nth, stream) {
@@ -520,7 +520,7 @@ impl SimulatedSsd {
                 None => return false,
             },
         };
-        self.sectors.write(logical_page, touched);
+        self.sectors.write(logical_page, touched, old.is_some());
         if let Some(old) = old {
             self.payload.discard(old);
         }
