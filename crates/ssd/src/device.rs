@@ -775,3 +775,18 @@ impl BlockDevice for SimulatedSsd {
         DeviceCounters { flash: Some(self.flash_counters), ..self.counters }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_histogram_counts_every_number_however_often_it_comes_again(numbers in prop::collection::vec(0_u32..4, 0..40)) {
+            let mut expected = BTreeMap::new();
+            numbers.iter().for_each(|&number| *expected.entry(number).or_default() += 1);
+            prop_assert_eq!(histogram(numbers.into_iter()), expected);
+        }
+    }
+}

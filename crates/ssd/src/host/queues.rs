@@ -245,6 +245,23 @@ mod tests {
         assert_eq!(order(three(0), 3, 9), [0, 0, 0, 1, 1, 1, 2, 2, 2]);
     }
 
+    #[test]
+    fn a_command_passes_the_only_queue_while_that_is_empty_and_the_drive_may_take_more_of_it() {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap().host;
+        (config.submission_queues, config.commands_per_queue) = (1, Some(2));
+        let (mut queues, mut active) = (SubmissionQueues::new(&config), Slab::<Active>::default());
+        assert_eq!([queues.pass(), queues.pass(), queues.pass()], [true, true, false]);
+        let waiting = active.take();
+        queues.push(&mut active, waiting, 0);
+        queues.answered(0);
+        assert!(!queues.pass(), "what waits goes first");
+        assert_eq!(queues.pop(&mut active), Some(waiting));
+        queues.answered(0);
+        assert!(queues.pass());
+        config.submission_queues = 2;
+        assert!(!SubmissionQueues::new(&config).pass(), "several queues take turns");
+    }
+
     fn weighted(c: &mut HostConfig) {
         use QueuePriority::{High, Low, Medium, Urgent};
         c.arbitration = Arbitration::WeightedRoundRobin;
