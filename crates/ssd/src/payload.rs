@@ -21,6 +21,12 @@ impl Payload {
         Self { page_bytes: page_bytes as usize, pages: FxHashMap::default() }
     }
 
+    /// Whether there are zeros everywhere.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
     /// Copies `from..` of a slot into `into`.
     pub(crate) fn read(&self, slot: u32, from: usize, into: &mut [u8]) {
         match self.pages.get(&slot) {

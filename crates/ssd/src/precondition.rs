@@ -33,7 +33,6 @@ impl SimulatedSsd {
                 });
             }
         }
-        self.sectors.fill(self.config.logical_pages() as u32);
         if let Some(translator) = &mut self.translator {
             translator.all_stored();
         }
@@ -72,7 +71,6 @@ impl SimulatedSsd {
             let reason = failure.unwrap_or_else(|| "the sealed superblocks have no room for all logical pages".into());
             return Err(SsdError::Precondition { state: "steady state", reason });
         }
-        self.sectors.fill(self.config.logical_pages() as u32);
         if let Some(translator) = &mut self.translator {
             translator.all_stored();
         }

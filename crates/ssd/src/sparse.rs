@@ -15,8 +15,8 @@
 
 use crate::memory::{Numbers, Touched};
 
-/// Numbers of a table that is always a plain array: 32 MiB of them.
-pub(crate) const SMALL: usize = 8 << 20;
+/// Numbers of a table that is always a plain array: 16 MiB of them.
+const SMALL: usize = 4 << 20;
 
 /// Numbers of a leaf.
 const LEAF: usize = 16;

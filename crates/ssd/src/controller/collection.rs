@@ -105,6 +105,7 @@ impl UnitCollector {
     }
 
     /// Whether no victim can go on and nothing is under way that could help.
+    #[inline]
     pub(super) fn is_stuck(&self) -> bool {
         let is_stalled = |victim: &Collection| victim.rows.iter().any(|row| row.reads_left == 0);
         self.erasing.is_empty() && self.emptied.is_empty() && self.present.iter().all(is_stalled)
@@ -113,7 +114,28 @@ impl UnitCollector {
 
 impl SimulatedSsd {
     /// Starts collections where free superblocks run low.
+    #[inline(always)]
     pub(crate) fn collect_if_needed(&mut self, unit: u32) {
+        if !self.needs_no_collection(unit) {
+            self.collect_needed(unit);
+        }
+    }
+
+    /// Whether a unit has superblocks enough, and none to get rid of.
+    #[inline(always)]
+    fn needs_no_collection(&self, unit: u32) -> bool {
+        let gc = &self.config.ftl.gc;
+        if gc.preemptible || self.read_only || !self.collectors[unit as usize].failing.is_empty() {
+            return false;
+        }
+        match gc.trigger {
+            GcTrigger::SuperblockFilled => !self.ftl.has_filled(unit) && !self.ftl.blocks_host(unit),
+            _ => !self.ftl.wants_collection(unit, 0),
+        }
+    }
+
+    #[inline(never)]
+    fn collect_needed(&mut self, unit: u32) {
         if self.config.ftl.gc.preemptible {
             self.promote_if_hard(unit);
         }

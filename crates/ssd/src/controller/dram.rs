@@ -10,13 +10,16 @@ pub(crate) struct Dram {
     ns_per_access: u64,
     bytes_per_s: u64,
     row_bytes: u64,
+    /// The number of bytes that was moved last, and its time: most accesses are alike, and a division is slow.
+    last_moving_ns: (u64, u64),
     free_ns: u64,
 }
 
 impl Dram {
     pub(crate) fn new(config: &ControllerConfig) -> Self {
         let row_bytes = if config.dram_row_bytes == 0 { u64::MAX } else { config.dram_row_bytes };
-        Self { ns_per_access: config.dram_ns_per_access, bytes_per_s: config.dram_bytes_per_s, row_bytes, free_ns: 0 }
+        let (ns_per_access, bytes_per_s) = (config.dram_ns_per_access, config.dram_bytes_per_s);
+        Self { ns_per_access, bytes_per_s, row_bytes, last_moving_ns: (0, 0), free_ns: 0 }
     }
 
     /// Moves bytes from or to the DRAM; gives the time when they are there.
@@ -24,10 +27,16 @@ impl Dram {
         if bytes == 0 || (self.ns_per_access == 0 && self.bytes_per_s == 0) {
             return now_ns;
         }
-        let bytes = if bytes > self.row_bytes { bytes.div_ceil(2 * self.row_bytes) * self.row_bytes } else { bytes };
-        let moving_ns = (bytes * 1_000_000_000).checked_div(self.bytes_per_s).unwrap_or(0);
-        self.free_ns = now_ns.max(self.free_ns) + self.ns_per_access + moving_ns;
+        if self.last_moving_ns.0 != bytes {
+            self.last_moving_ns = (bytes, self.moving_ns(bytes));
+        }
+        self.free_ns = now_ns.max(self.free_ns) + self.ns_per_access + self.last_moving_ns.1;
         self.free_ns
+    }
+
+    fn moving_ns(&self, bytes: u64) -> u64 {
+        let bytes = if bytes > self.row_bytes { bytes.div_ceil(2 * self.row_bytes) * self.row_bytes } else { bytes };
+        (bytes * 1_000_000_000).checked_div(self.bytes_per_s).unwrap_or(0)
     }
 }
 

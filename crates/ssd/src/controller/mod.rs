@@ -158,6 +158,12 @@ impl ByteRange {
         Self { start, end: start + request.length.bytes(), page }
     }
 
+    /// Whether every logical page touched is covered wholly.
+    #[inline]
+    pub(crate) fn is_whole_pages(self) -> bool {
+        (self.start | self.end) & (self.page.bytes() - 1) == 0
+    }
+
     /// Logical pages touched.
     pub(crate) fn pages(self) -> u32 {
         let shift = self.page.shift;

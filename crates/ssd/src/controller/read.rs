@@ -82,22 +82,27 @@ impl SimulatedSsd {
             false => Some(span),
         };
         let Some(span) = from_flash else { return };
-        match self.locate(span.logical_page) {
-            Location::Nowhere => {
-                self.flash_counters.unwritten_pages_read += 1;
-                let first_touch = self.config.controller.unwritten_reads == UnwrittenReads::Allocate;
-                if first_touch && let Some(slot) = self.allocate_unwritten(span) {
-                    return self.read_at(request, self.address_of(slot), span);
-                }
-                match self.config.controller.unwritten_reads {
-                    UnwrittenReads::Zeros => at_once.bytes += span.len() as u64,
-                    UnwrittenReads::Flash | UnwrittenReads::Allocate => {
-                        self.read_at(request, self.nominal_address(span.logical_page), span)
-                    }
-                }
+        let at = match self.locate(span.logical_page) {
+            Location::Flash(slot) => self.address_of(slot),
+            Location::Buffer(_) => return at_once.add_dram(span),
+            Location::Nowhere => match self.address_of_unwritten(span) {
+                Some(at) => at,
+                None => return at_once.bytes += span.len() as u64,
+            },
+        };
+        self.read_at(request, at, span);
+    }
+
+    /// Where a page is read that nobody has written; `None` where it is zeros.
+    fn address_of_unwritten(&mut self, span: PageSpan) -> Option<FlashAddress> {
+        self.flash_counters.unwritten_pages_read += 1;
+        match self.config.controller.unwritten_reads {
+            UnwrittenReads::Zeros => None,
+            UnwrittenReads::Flash => Some(self.nominal_address(span.logical_page)),
+            UnwrittenReads::Allocate => {
+                let slot = self.allocate_unwritten(span);
+                Some(slot.map_or_else(|| self.nominal_address(span.logical_page), |slot| self.address_of(slot)))
             }
-            Location::Buffer(_) => at_once.add_dram(span),
-            Location::Flash(slot) => self.read_at(request, self.address_of(slot), span),
         }
     }
 
@@ -106,14 +111,11 @@ impl SimulatedSsd {
         if self.ftl.geometry.slots != 1 {
             return None;
         }
-        let placement = self.ftl.place(span.logical_page, (0, 1), 0, self.flash.commands_of_die())?;
+        let (slot, unit) = self.ftl.place_on_flash(span.logical_page, self.flash.commands_of_die())?;
         let touched = self.sectors.touched(span);
-        self.sectors.write(span.logical_page, touched);
-        self.ftl.close_superpage(placement.superpage);
-        let unit = self.ftl.superpages[placement.superpage].unit;
-        self.ftl.superpage_without_program(placement.superpage);
+        self.sectors.write(span.logical_page, touched, false);
         self.collect_if_needed(unit);
-        Some(placement.slot)
+        Some(slot)
     }
 
     fn caches_reads(&self) -> bool {
@@ -154,12 +156,15 @@ impl SimulatedSsd {
     }
 
     /// Adds a part of a page to the command that senses its row, or prepares that command.
+    #[inline(always)]
     fn read_at(&mut self, request: u32, at: FlashAddress, span: PageSpan) {
         let in_unit = self.config.flash.transfer_unit_bytes as usize - 1;
         let bytes = (((span.to + in_unit) & !in_unit) - (span.from & !in_unit)) as u32;
         self.flash_counters.bytes_read.0 += u64::from(bytes);
         let recent = self.row_reads.iter().rev().take(2 * self.config.flash.channels as usize);
-        if let Some(read) = recent.copied().find(|read| read.at == at) {
+        if !self.row_reads.is_empty()
+            && let Some(read) = recent.copied().find(|read| read.at == at)
+        {
             self.flash.prepared()[read.op].transfer_bytes += bytes;
             return;
         }
@@ -224,7 +229,7 @@ impl SimulatedSsd {
     }
 
     /// All of a read's data has left the flash.
-    #[inline]
+    #[inline(always)]
     fn read_ends(&mut self, request: u32) {
         if self.read_cache.is_some() {
             self.keep_read_pages(request);
@@ -236,6 +241,7 @@ impl SimulatedSsd {
     }
 
     /// All of a read's data is there: what is not with the host yet goes over the link, and the completion behind it.
+    #[inline(always)]
     pub(crate) fn send_read(&mut self, request: u32) {
         let Active { finish_ns, request: Some(r), .. } = &self.active[request] else { return };
         let (ready_ns, bytes) = (*finish_ns, r.length.bytes());

@@ -140,11 +140,17 @@ impl SimulatedSsd {
 
     /// When a unit has no superblock left for what has to move, and none will become free, the drive is read-only, and
     /// those who wait for what is still in its buffer are told.
-    #[inline]
+    #[inline(always)]
     pub(super) fn give_up_if_stuck(&mut self, unit: u32) {
         let collector = &self.collectors[unit as usize];
-        let has_work = !collector.failing.is_empty() || !collector.is_idle();
-        if has_work && collector.is_stuck() {
+        if !collector.failing.is_empty() || !collector.is_idle() {
+            self.give_up_if_collector_is_stuck(unit);
+        }
+    }
+
+    #[inline(never)]
+    fn give_up_if_collector_is_stuck(&mut self, unit: u32) {
+        if self.collectors[unit as usize].is_stuck() {
             self.give_up(unit);
         }
     }

@@ -257,9 +257,7 @@ impl SimulatedSsd {
 
     /// Where a page that nobody has written would be, had the drive been filled in order.
     pub(crate) fn nominal_address(&self, logical_page: u32) -> FlashAddress {
-        let geometry = &self.ftl.geometry;
-        let unit = self.ftl.bound_unit(logical_page).unwrap_or(logical_page / geometry.slots % geometry.units);
-        let in_unit = logical_page / geometry.units % (geometry.superblocks * geometry.slots_per_superblock());
-        geometry.address_of(unit * geometry.superblocks * geometry.slots_per_superblock() + in_unit)
+        let slot = self.ftl.geometry.nominal_slot(logical_page, self.ftl.bound_unit(logical_page));
+        self.ftl.geometry.address_of(slot)
     }
 }

@@ -69,6 +69,22 @@ impl SimulatedSsd {
     /// A write's data is in the drive: partial pages are filled up first.
     pub(crate) fn start_write(&mut self, request: u32) {
         let Some(range) = self.range_of(request) else { return };
+        if !range.is_whole_pages() && !self.cache_fills_up() {
+            self.fill_partial_pages(request, range);
+        }
+        if self.active[request].pending == 0 {
+            self.write_filled(request);
+        }
+    }
+
+    /// Whether a page is only ever filled up when it leaves the write cache.
+    #[inline]
+    fn cache_fills_up(&self) -> bool {
+        self.write_cache.is_some() && self.sectors.are_known()
+    }
+
+    /// Reads what a write lacks of its first and its last page.
+    fn fill_partial_pages(&mut self, request: u32, range: ByteRange) {
         let last = range.pages() - 1;
         let ends = [range.span(0), range.span(last)];
         let partial = if last == 0 { &ends[..1] } else { &ends[..] };
@@ -77,17 +93,14 @@ impl SimulatedSsd {
                 self.read_for_fill(request, slot, bytes);
             }
         }
-        if self.active[request].pending == 0 {
-            self.write_filled(request);
-        }
     }
 
     /// What has to be read of a page, and where, before a part of it can be written.
     fn missing_on_flash(&self, span: PageSpan) -> Option<(u32, u32)> {
         if let Some(cache) = &self.write_cache
-            && (self.sectors.are_known() || cache.covered(span.logical_page).is_some())
+            && cache.covered(span.logical_page).is_some()
         {
-            // A page in the cache is full, or filled up when it leaves.
+            // A page in the cache is full.
             return None;
         }
         let Location::Flash(slot) = self.locate(span.logical_page) else { return None };
@@ -130,6 +143,10 @@ impl SimulatedSsd {
         self.write_back_queued();
         while let Some(request) = self.buffer.waiting.peek() {
             self.buffer.has_changed = false;
+            if self.takes_no_page(request) {
+                self.end_cache_admission();
+                break;
+            }
             if self.admit(request) {
                 self.buffer.waiting.pop(&mut self.active);
                 self.all_pages_taken(request);
@@ -138,6 +155,12 @@ impl SimulatedSsd {
             }
         }
         self.buffer.is_admitting = false;
+    }
+
+    /// Whether trying to take a page of a write changes nothing, because it would have to go on to a buffer that is full.
+    #[inline]
+    fn takes_no_page(&self, request: u32) -> bool {
+        self.buffer.is_full() && self.cache_hands_on() && self.read_cache.is_none() && !self.writes_zeroes(request)
     }
 
     /// Takes the pages of a write into the buffer and places them; `false` when it has to wait with the rest.
@@ -166,6 +189,7 @@ impl SimulatedSsd {
     }
 
     /// Takes one page of a write into the cache or the buffer; `false` when it has to wait for room.
+    #[inline(always)]
     fn take_page(&mut self, request: u32, span: PageSpan, nth: (u32, u32)) -> bool {
         self.forget_read(span.logical_page);
         if self.write_cache.is_some() {
@@ -176,7 +200,7 @@ impl SimulatedSsd {
         if let Some(placement) = self.ftl.overwrite_in_buffer(span.logical_page, nth) {
             self.flash_counters.absorbed_bytes.0 += span.len() as u64;
             self.store(request, span, old, placement);
-            self.sectors.write(span.logical_page, touched);
+            self.sectors.write(span.logical_page, touched, old.is_some());
             self.remember_for_fua(request, placement.superpage);
             return true;
         }
@@ -221,7 +245,7 @@ impl SimulatedSsd {
     /// A page has its slot: its content goes there, and a superpage that it fills is programmed.
     fn page_placed(&mut self, request: u32, span: PageSpan, old: Option<u32>, placement: Placement) {
         self.store(request, span, old, placement);
-        self.sectors.write(span.logical_page, self.sectors.touched(span));
+        self.sectors.write(span.logical_page, self.sectors.touched(span), old.is_some());
         self.remember_for_fua(request, placement.superpage);
         if placement.full {
             self.program_superpage(placement.superpage);
@@ -305,7 +329,8 @@ impl SimulatedSsd {
         let class = if all_moved { OpClass::GcProgram } else { OpClass::HostProgram };
         for n in 0..dies_per_unit {
             let (at, owner) = (self.ftl.geometry.address(block, row, n), Owner::Superpage { superpage });
-            let op = FlashOp::new(FlashOpKind::Program, owner, at, bytes).of_class(class);
+            let mut op = FlashOp::new(FlashOpKind::Program, owner, at, bytes);
+            op.class = class;
             if stream.is_host() {
                 let op = self.flash.prepare(op);
                 self.flash.issue(op, self.now_ns, &mut self.events);

@@ -176,13 +176,23 @@ impl WriteCache {
     /// Says that the place of what is known of a page will be asked for soon.
     #[inline]
     pub(crate) fn expect_place(&self, logical_page: u32) {
-        self.pages.prefetch_place(logical_page);
+        if self.was_used() {
+            self.pages.prefetch_place(logical_page);
+        }
     }
 
     /// Says that what is known of a page will be needed soon.
     #[inline]
     pub(crate) fn expect_page(&self, logical_page: u32) {
-        self.pages.prefetch(logical_page);
+        if self.was_used() {
+            self.pages.prefetch(logical_page);
+        }
+    }
+
+    /// Whether there was ever a page in the cache; as long as there was none, nobody looks for one.
+    #[inline]
+    fn was_used(&self) -> bool {
+        self.entries.slots() > 0
     }
 
     fn entry_of(&self, logical_page: u32) -> Option<u32> {
@@ -227,15 +237,24 @@ impl WriteCache {
         true
     }
 
-    fn insert(&mut self, logical_page: u32, nth: (u32, u32), covered: u16) -> u32 {
+    /// Brings a page in; one that goes on at once, while it arrives, is queued.
+    fn insert(&mut self, logical_page: u32, nth: (u32, u32), covered: u16, goes_on: bool) -> u32 {
         let entry = self.entries.take();
         self.pages.enter(logical_page, entry);
         let record = &mut self.entries[entry];
         debug_assert!(record.state == State::Unused && record.waiters.is_empty());
-        (record.logical_page, record.nth, record.state) = (logical_page, nth, State::Dirty);
+        (record.logical_page, record.nth) = (logical_page, nth);
         (record.covered, record.touched) = (covered, covered);
-        self.dirty.push(&mut self.entries, entry);
-        (self.dirty_pages, self.held) = (self.dirty_pages + 1, self.held + 1);
+        self.held += 1;
+        if goes_on {
+            (record.state, record.arriving) = (State::Queued, true);
+            self.queue.push(&mut self.entries, entry);
+            self.queued += 1;
+        } else {
+            record.state = State::Dirty;
+            self.dirty.push(&mut self.entries, entry);
+            self.dirty_pages += 1;
+        }
         entry
     }
 
@@ -310,30 +329,37 @@ impl WriteCache {
 impl SimulatedSsd {
     /// Takes one page of a write into the cache; `false` when it has to wait for room.
     pub(crate) fn cache_page(&mut self, request: u32, span: PageSpan, nth: (u32, u32)) -> bool {
-        let buffer_is_full = self.buffer.is_full();
-        let Some(cache) = &mut self.write_cache else { return false };
-        if buffer_is_full && cache.flush == CacheFlush::Immediate {
+        if self.buffer.is_full() && self.cache_hands_on() {
             return false;
         }
+        let Some(cache) = &mut self.write_cache else { return false };
         let found = cache.entry_of(span.logical_page);
         if found.is_none() && !self.make_room_in_cache() {
             return false;
         }
         let covered = self.covered_before();
-        let old = self.slot_of(span.logical_page).filter(|_| !span.is_whole());
+        let keeps_old = !span.is_whole() && !self.payload.is_empty();
+        let old = if keeps_old { self.slot_of(span.logical_page) } else { None };
         let (covers, touches) = (self.sectors.covered(span), self.sectors.touched(span));
         let forced = self.is_forced(request);
         let Some(cache) = &mut self.write_cache else { return false };
+        let was_hot = cache.hot.as_ref().is_some_and(|hot| hot.written(&mut cache.pages, span.logical_page));
+        let at_once =
+            cache.flush == CacheFlush::Immediate && if cache.hot.is_some() { !was_hot } else { found.is_none() };
+        let goes_on = forced || at_once;
         let entry = match found {
             Some(entry) => {
                 cache.counters.write_hits += 1;
                 cache.hit(entry);
+                if goes_on {
+                    cache.queue(entry, true);
+                }
                 self.flash_counters.absorbed_bytes.0 += span.len() as u64;
                 entry
             }
             None => {
                 cache.counters.write_misses += 1;
-                let entry = cache.insert(span.logical_page, nth, covered);
+                let entry = cache.insert(span.logical_page, nth, covered, goes_on);
                 if let Some(copy) = old.and_then(|old| self.payload.copy_of(old)) {
                     cache.contents.put(entry, Some(copy));
                 }
@@ -347,19 +373,19 @@ impl SimulatedSsd {
         if let Some(r) = &self.active[request].request {
             cache.contents.store(entry, span, r);
         }
-        let was_hot = cache.hot.as_ref().is_some_and(|hot| hot.written(&mut cache.pages, span.logical_page));
-        let at_once =
-            cache.flush == CacheFlush::Immediate && if cache.hot.is_some() { !was_hot } else { found.is_none() };
         if forced {
             cache.entries[entry].waiters.push(request);
             self.active[request].pending += 1;
         }
-        if forced || at_once {
-            cache.queue(entry, true);
-        }
         cache.keep_below_watermark();
         self.write_back_queued();
         true
+    }
+
+    /// Whether there is a cache that hands every page on at once, so that it takes one only where the write buffer does.
+    #[inline]
+    pub(crate) fn cache_hands_on(&self) -> bool {
+        self.write_cache.as_ref().is_some_and(|cache| cache.flush == CacheFlush::Immediate)
     }
 
     /// What counts as there of a page that is about to come into the cache: all of it, where it was filled up before or
@@ -435,6 +461,7 @@ impl SimulatedSsd {
     }
 
     /// A page that leaves the cache is out of DRAM: its entry of the map is looked up.
+    #[inline(always)]
     fn fill_cached(&mut self, entry: u32) {
         let Some(cache) = &self.write_cache else { return };
         let Entry { logical_page, state, .. } = cache.entries[entry];
@@ -444,18 +471,22 @@ impl SimulatedSsd {
     }
 
     /// What a page that leaves the cache lacks is read from flash.
+    #[inline(always)]
     fn fill_translated(&mut self, entry: u32) {
         let Some(cache) = &self.write_cache else { return };
         let (page, covered) = (cache.entries[entry].logical_page, cache.entries[entry].covered);
         let missing = self.sectors.missing_bytes(page, covered);
-        match self.locate(page) {
-            Location::Flash(slot) if missing > 0 && cache.entries[entry].state == State::Leaving => {
-                self.flash_counters.bytes_read.0 += u64::from(missing);
-                let (at, owner) = (self.address_of(slot), Owner::CacheFill { entry });
-                let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, at, missing));
-                self.flash.issue(op, self.now_ns, &mut self.events);
-            }
-            _ => self.place_cached(entry),
+        let is_leaving = cache.entries[entry].state == State::Leaving;
+        if missing > 0
+            && is_leaving
+            && let Location::Flash(slot) = self.locate(page)
+        {
+            self.flash_counters.bytes_read.0 += u64::from(missing);
+            let (at, owner) = (self.address_of(slot), Owner::CacheFill { entry });
+            let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, at, missing));
+            self.flash.issue(op, self.now_ns, &mut self.events);
+        } else {
+            self.place_cached(entry);
         }
     }
 
@@ -489,7 +520,7 @@ impl SimulatedSsd {
                 None => return false,
             },
         };
-        self.sectors.write(logical_page, touched);
+        self.sectors.write(logical_page, touched, old.is_some());
         if let Some(old) = old {
             self.payload.discard(old);
         }
@@ -510,6 +541,7 @@ impl SimulatedSsd {
     }
 
     /// A page has left the cache: its slot and unused room are given back, and who waited for it goes on.
+    #[inline(always)]
     fn release_cached(&mut self, entry: u32, placement: Option<Placement>) {
         let waiters = self.leave_buffer(entry, State::Leaving);
         if let Some(Placement { superpage, .. }) = placement {

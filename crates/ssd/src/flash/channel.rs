@@ -3,6 +3,7 @@
 use super::FlashArray;
 use super::die::Phase;
 use super::scheduler::Ranked;
+use super::statistics::ChannelStatistics;
 use crate::event::{Event, EventQueue, Lane};
 use crate::list::{Fifo, NONE};
 
@@ -21,6 +22,7 @@ pub(super) struct Channel {
     pub(super) ready_chips: u64,
     /// The chip that is looked at first.
     pub(super) next_chip: u32,
+    pub(super) statistics: ChannelStatistics,
 }
 
 impl Default for Channel {
@@ -32,6 +34,7 @@ impl Default for Channel {
             to_dies: Fifo::default(),
             ready_chips: 0,
             next_chip: 0,
+            statistics: ChannelStatistics::default(),
         }
     }
 }
@@ -52,7 +55,7 @@ impl Channel {
 
 impl FlashArray {
     /// Sends a die its commands, with the data of programs.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_to_die(
         &mut self,
         channel: u32,
@@ -122,7 +125,7 @@ impl FlashArray {
     }
 
     /// Starts the next transfer, unless one is going on.
-    #[inline]
+    #[inline(always)]
     pub(super) fn start_channel(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) {
         let state = &mut self.channels[channel as usize];
         if state.current != NONE {
@@ -142,6 +145,7 @@ impl FlashArray {
         }
     }
 
+    #[inline(always)]
     fn occupy_to_die(&mut self, channel: u32, first: u32, command_ns: u64, now_ns: u64, events: &mut EventQueue) {
         let (mut op, mut busy_ns, mut bytes) = (first, command_ns, 0);
         if self.ops[first].kind == super::FlashOpKind::Program {
@@ -155,12 +159,12 @@ impl FlashArray {
         self.occupy(channel, first, busy_ns, bytes, now_ns, events);
     }
 
-    #[inline]
+    #[inline(always)]
     fn occupy(&mut self, channel: u32, op: u32, busy_ns: u64, bytes: u64, now_ns: u64, events: &mut EventQueue) {
-        self.channels[channel as usize].current = op;
-        let statistics = &mut self.statistics.channels[channel as usize];
-        statistics.busy_ns += busy_ns;
-        statistics.bytes += bytes;
+        let state = &mut self.channels[channel as usize];
+        state.current = op;
+        state.statistics.busy_ns += busy_ns;
+        state.statistics.bytes += bytes;
         let lane = if bytes == 0 { Lane::CommandSent } else { Lane::DataSent };
         events.schedule(lane, now_ns + busy_ns, Event::TransferDone { channel });
     }

@@ -9,13 +9,13 @@
 //! a chip waits for the first.
 
 use super::FlashArray;
-use super::command::FlashOp;
+use super::command::{FlashOp, FlashOpKind};
 use super::scheduler::Wanted;
 use crate::event::EventQueue;
 use crate::list::NONE;
 
 /// One chip.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Chip {
     busy_dies: u32,
     channel: u32,
@@ -33,21 +33,17 @@ impl FlashArray {
     #[inline]
     pub(super) fn issue_to_chip(&mut self, die: u32, rank: usize, op: u32) {
         let chip = self.dies[die as usize].chip;
-        self.queues[chip as usize].push(&mut self.ops, rank, op);
-        self.chip_may_be_ready(chip);
+        self.queues[chip as usize].commands.push(&mut self.ops, rank, op);
+        if self.queues[chip as usize].chip.busy_dies == 0 {
+            self.chip_is_ready(chip);
+        }
     }
 
-    /// Notes on its channel whether a chip is idle and has a command waiting.
-    #[inline]
-    fn chip_may_be_ready(&mut self, chip: u32) {
-        let Chip { busy_dies, channel, bit } = self.chips[chip as usize];
-        let ready = busy_dies == 0 && !self.queues[chip as usize].is_empty();
-        let state = &mut self.channels[channel as usize];
-        if !ready {
-            state.ready_chips &= !bit;
-            return;
-        }
-        state.ready_chips |= bit;
+    /// Notes on its channel that a chip is idle and has a command waiting; that ends with the chip's taking it.
+    #[inline(always)]
+    fn chip_is_ready(&mut self, chip: u32) {
+        let Chip { channel, bit, .. } = self.queues[chip as usize].chip;
+        self.channels[channel as usize].ready_chips |= bit;
         self.channel_is_unsettled(channel);
     }
 
@@ -63,8 +59,11 @@ impl FlashArray {
     #[inline]
     pub(super) fn die_of_chip_is_free(&mut self, die: u32) {
         let chip = self.dies[die as usize].chip;
-        self.chips[chip as usize].busy_dies -= 1;
-        self.chip_may_be_ready(chip);
+        let state = &mut self.queues[chip as usize].chip;
+        state.busy_dies -= 1;
+        if state.busy_dies == 0 && !self.queues[chip as usize].commands.is_empty() {
+            self.chip_is_ready(chip);
+        }
     }
 
     /// Gives an idle channel its next transfer: data that waits in a die, or the commands of a chip that is ready.
@@ -86,28 +85,39 @@ impl FlashArray {
     }
 
     /// A ready chip takes a command, others beside it, and with interleaving one for each of its other dies.
+    #[inline(always)]
     fn chip_takes(&mut self, chip: u32, now_ns: u64, events: &mut EventQueue) {
-        let Some(first) = self.queues[chip as usize].pop(&mut self.ops) else { return };
+        let Some(first) = self.queues[chip as usize].commands.pop(&mut self.ops) else { return };
         let FlashOp { kind, at, .. } = self.ops[first];
-        let first_die = chip * self.dies_per_chip;
-        let dies = if self.rules.interleave { self.dies_per_chip } else { 1 };
-        let (mut op, mut taken) = (Some(first), 0);
-        for n in 0..dies {
-            let in_turn = at.die + n;
-            let die = if in_turn < first_die + self.dies_per_chip { in_turn } else { in_turn - self.dies_per_chip };
-            if n > 0 {
-                op = self.first_of_die(chip as usize, |op| op.at.die == die && op.kind == kind);
-            }
-            let Some(op) = op else { continue };
-            if self.rules.multi_plane {
-                self.join_others(chip as usize, op);
-            }
-            taken += 1;
-            self.chips[chip as usize].busy_dies += 1;
-            self.begin(die, op, now_ns, events);
+        self.die_of_chip_takes(chip, at.die, first, now_ns, events);
+        if self.rules.interleave {
+            self.others_of_chip_take(chip, at.die, kind, now_ns, events);
         }
-        self.statistics.interleaved_commands += u64::from(taken > 1);
-        self.chip_may_be_ready(chip);
+        let Chip { channel, bit, .. } = self.queues[chip as usize].chip;
+        self.channels[channel as usize].ready_chips &= !bit;
+    }
+
+    #[inline]
+    fn die_of_chip_takes(&mut self, chip: u32, die: u32, op: u32, now_ns: u64, events: &mut EventQueue) {
+        if self.rules.multi_plane {
+            self.join_others(chip as usize, op);
+        }
+        self.queues[chip as usize].chip.busy_dies += 1;
+        self.begin(die, op, now_ns, events);
+    }
+
+    /// The other dies of a chip of which one has taken a command take one of the same kind, where one waits for them.
+    fn others_of_chip_take(&mut self, chip: u32, first: u32, kind: FlashOpKind, now_ns: u64, events: &mut EventQueue) {
+        let end = (chip + 1) * self.dies_per_chip;
+        let mut is_joined = false;
+        for n in 1..self.dies_per_chip {
+            let die = if first + n < end { first + n } else { first + n - self.dies_per_chip };
+            if let Some(op) = self.first_of_die(chip as usize, |op| op.at.die == die && op.kind == kind) {
+                self.die_of_chip_takes(chip, die, op, now_ns, events);
+                is_joined = true;
+            }
+        }
+        self.statistics.interleaved_commands += u64::from(is_joined);
     }
 
     /// Takes the first waiting command that fits, past others.
@@ -121,7 +131,7 @@ impl FlashArray {
             if found { Wanted::Take } else { Wanted::Leave }
         };
         self.gathered.clear();
-        self.queues[queue].extract_of(u8::MAX, &mut self.ops, wanted, &mut self.gathered);
+        self.queues[queue].commands.extract_of(u8::MAX, &mut self.ops, wanted, &mut self.gathered);
         self.gathered.first().copied()
     }
 }

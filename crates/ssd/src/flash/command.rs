@@ -181,6 +181,7 @@ impl Default for FlashOp {
 
 impl FlashOp {
     /// A command that nobody has issued yet.
+    #[inline]
     pub(crate) fn new(kind: FlashOpKind, owner: Owner, at: FlashAddress, transfer_bytes: u32) -> Self {
         Self {
             owner,
@@ -199,6 +200,7 @@ impl FlashOp {
     }
 
     /// The same command for another class than its owner's usual one.
+    #[inline]
     pub(crate) fn of_class(self, class: OpClass) -> Self {
         Self { class, ..self }
     }

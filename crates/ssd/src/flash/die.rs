@@ -2,6 +2,7 @@
 
 use super::FlashArray;
 use super::command::FlashOpKind;
+use super::statistics::DieStatistics;
 use super::suspension::Suspended;
 use crate::event::{Event, EventQueue, Lane};
 use crate::list::NONE;
@@ -35,6 +36,7 @@ pub(super) struct Die {
     /// Goes before the next array operation.
     pub(super) delay_ns: u64,
     pub(super) suspended: Suspended,
+    pub(super) statistics: DieStatistics,
 }
 
 impl Die {
@@ -49,6 +51,7 @@ impl Die {
             array_end_ns: 0,
             delay_ns: 0,
             suspended: Suspended::default(),
+            statistics: DieStatistics::default(),
         }
     }
 
@@ -79,7 +82,7 @@ impl FlashArray {
         if ranks != u8::MAX && !self.read_goes_first(die) {
             return self.resume(die, now_ns, events);
         }
-        let Some(op) = self.queues[die as usize].pop_of(ranks, &mut self.ops) else { return };
+        let Some(op) = self.queues[die as usize].commands.pop_of(ranks, &mut self.ops) else { return };
         if self.rules.multi_plane {
             self.join_others(die as usize, op);
         }
@@ -87,20 +90,21 @@ impl FlashArray {
     }
 
     /// A die starts with a command and with those beside it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin(&mut self, die: u32, first: u32, now_ns: u64, events: &mut EventQueue) {
-        let (mut op, mut planes) = (first, 0);
+        let taken = &mut self.ops[first];
+        taken.started_ns = now_ns;
+        let (kind, mut op, mut planes) = (taken.kind, taken.beside, u32::from(taken.at.planes));
         while op != NONE {
-            let taken = &mut self.ops[op];
-            taken.started_ns = now_ns;
-            self.statistics.taken(taken);
-            planes += u32::from(taken.at.planes);
-            op = taken.beside;
+            let beside = &mut self.ops[op];
+            beside.started_ns = now_ns;
+            planes += u32::from(beside.at.planes);
+            op = beside.beside;
         }
-        self.statistics.dies[die as usize].commands += 1;
-        let kind = self.ops[first].kind;
+        self.statistics.taken(kind, planes);
         let command_ns = self.timing.command_ns(kind, planes);
         let state = &mut self.dies[die as usize];
+        state.statistics.commands += 1;
         state.current = first;
         if kind != FlashOpKind::Read {
             state.suspended.reads_left = self.suspension.reads_max;
@@ -115,7 +119,7 @@ impl FlashArray {
     }
 
     /// The array starts; whether the commands succeed is known from now on.
-    #[inline]
+    #[inline(always)]
     pub(super) fn start_array(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) {
         let first = self.dies[die as usize].current;
         let mut array_ns = self.timing.array_ns(&self.ops[first]);
@@ -126,7 +130,7 @@ impl FlashArray {
         array_ns += std::mem::take(&mut state.delay_ns);
         state.phase = Phase::Array;
         state.array_end_ns = now_ns + array_ns;
-        self.statistics.dies[die as usize].array_ns += array_ns;
+        state.statistics.array_ns += array_ns;
         let lane = if self.ops[first].kind == FlashOpKind::Read { Lane::Sensed } else { Lane::Programmed };
         events.schedule(lane, now_ns + array_ns, Event::ArrayDone { die });
     }
@@ -148,7 +152,7 @@ impl FlashArray {
     }
 
     /// The die's command has ended.
-    #[inline]
+    #[inline(always)]
     pub(super) fn die_is_free(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) {
         let state = &mut self.dies[die as usize];
         (state.current, state.phase) = (NONE, Phase::Idle);

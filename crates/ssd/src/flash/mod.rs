@@ -62,10 +62,8 @@ pub(crate) struct FlashArray {
     ops: Slab<FlashOp>,
     dies: Vec<Die>,
     /// What waits for each die, or with `command_scope = "chip"` for each chip.
-    queues: Vec<Ranked>,
+    queues: Vec<Queue>,
     channels: Vec<Channel>,
-    /// Empty unless chips take the commands.
-    chips: Vec<Chip>,
     dies_per_chip: u32,
     chips_per_channel: u32,
     /// Commands that wait or run on each die.
@@ -75,11 +73,20 @@ pub(crate) struct FlashArray {
     suspension: SuspensionConfig,
     timing: Timing,
     reliability: Option<Box<Reliability>>,
+    /// What is kept neither by the channels nor by the dies themselves.
     statistics: Statistics,
     /// Dies, or with `command_scope = "chip"` channels, that take their next command when the present event is over.
     unsettled: Vec<u32>,
     /// Scratch space of [`multi_plane`] and [`chip`].
     gathered: Vec<u32>,
+}
+
+/// Commands that wait for a die, or for a chip.
+#[derive(Clone, Copy, Default)]
+struct Queue {
+    commands: Ranked,
+    /// The chip, where chips take the commands.
+    chip: Chip,
 }
 
 /// How commands are formed.
@@ -105,13 +112,16 @@ impl FlashArray {
             interleave: flash.interleave,
             all_planes: (1 << flash.planes_per_die) - 1,
         };
-        let chips = if rules.chips_take_commands { (channels * flash.chips_per_channel) as usize } else { 0 };
+        let queue = |nth: u32| match rules.chips_take_commands {
+            true => Queue { chip: Chip::idle(nth, flash.chips_per_channel), ..Queue::default() },
+            false => Queue::default(),
+        };
+        let queues = if rules.chips_take_commands { channels * flash.chips_per_channel } else { dies as u32 };
         Self {
             ops: Slab::default(),
             dies: (0..dies as u32).map(|die| Die::idle(die / ways, die / flash.dies_per_chip)).collect(),
-            queues: vec![Ranked::default(); if chips > 0 { chips } else { dies }],
+            queues: (0..queues).map(queue).collect(),
             channels: vec![Channel::default(); channels as usize],
-            chips: (0..chips as u32).map(|chip| Chip::idle(chip, flash.chips_per_channel)).collect(),
             dies_per_chip: flash.dies_per_chip,
             chips_per_channel: flash.chips_per_channel,
             commands_of_die: vec![0; dies],
@@ -127,6 +137,7 @@ impl FlashArray {
     }
 
     /// Takes room for a command that is issued later.
+    #[inline]
     pub(crate) fn prepare(&mut self, op: FlashOp) -> u32 {
         let index = self.ops.take();
         self.ops[index] = op;
@@ -149,8 +160,11 @@ impl FlashArray {
     }
 
     /// What the flash has done.
-    pub(crate) fn statistics(&self) -> &Statistics {
-        &self.statistics
+    pub(crate) fn statistics(&self) -> Statistics {
+        let mut all = self.statistics.clone();
+        all.channels.iter_mut().zip(&self.channels).for_each(|(sum, channel)| sum.add(channel.statistics));
+        all.dies.iter_mut().zip(&self.dies).for_each(|(sum, die)| sum.add(die.statistics));
+        all
     }
 
     /// What the flash has done, for an FTL that does its operations without the flash's queues.
@@ -169,23 +183,24 @@ impl FlashArray {
             return self.issue_to_chip(die, rank, op);
         }
         if self.dies[die as usize].is_free() && !self.rules.multi_plane {
-            debug_assert!(self.queues[die as usize].is_empty());
+            debug_assert!(self.queues[die as usize].commands.is_empty());
             return self.begin(die, op, now_ns, events);
         }
-        self.queues[die as usize].push(&mut self.ops, rank, op);
+        self.queues[die as usize].commands.push(&mut self.ops, rank, op);
         self.die_may_take(die, now_ns, events);
     }
 
     /// Commands that wait for a die, or its chip, and let others go first take their places among them.
     pub(crate) fn stop_yielding(&mut self, die: u32) {
         let queue = if self.rules.chips_take_commands { self.dies[die as usize].chip } else { die };
-        self.queues[queue as usize].stop_yielding(&mut self.ops, &self.ranks);
+        self.queues[queue as usize].commands.stop_yielding(&mut self.ops, &self.ranks);
     }
 
     /// The array part of a die's command is over; gives a command that has ended with it.
     ///
     /// The end of an operation that was suspended may still be in the event queue. An event counts only if it comes at
     /// the time at which the die's array operation ends.
+    #[inline]
     pub(crate) fn array_done(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) -> Option<Finished> {
         let state = &self.dies[die as usize];
         if state.phase != Phase::Array || state.array_end_ns != now_ns {
@@ -209,6 +224,7 @@ impl FlashArray {
     }
 
     /// A channel's transfer is over; gives a command that has ended with it.
+    #[inline]
     pub(crate) fn transfer_done(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) -> Option<Finished> {
         let op = std::mem::replace(&mut self.channels[channel as usize].current, NONE);
         let die = self.ops[op].at.die;
@@ -254,6 +270,7 @@ impl FlashArray {
     }
 
     /// Takes a command out of the array.
+    #[inline(always)]
     fn ended(&mut self, op: u32, now_ns: u64) -> Finished {
         self.ops.give_back(op);
         let done = &self.ops[op];

@@ -11,10 +11,14 @@ use super::scheduler::Wanted;
 
 impl FlashArray {
     /// Puts beside a command that has left its queue all that can be done with it.
+    #[inline]
     pub(super) fn join_others(&mut self, queue: usize, first: u32) {
-        if self.queues[queue].is_empty() {
-            return;
+        if !self.queues[queue].commands.is_empty() {
+            self.join_waiting(queue, first);
         }
+    }
+
+    fn join_waiting(&mut self, queue: usize, first: u32) {
         let mut taken = self.ops[first].at.plane_mask();
         if taken == self.rules.all_planes {
             return;
@@ -43,7 +47,7 @@ impl FlashArray {
         self.gathered.clear();
         // Only where the order of programs counts does a command of another kind matter.
         let ranks = if in_order { u8::MAX } else { self.ranks.of_kind(head.kind) };
-        self.queues[queue].extract_of(ranks, &mut self.ops, wanted, &mut self.gathered);
+        self.queues[queue].commands.extract_of(ranks, &mut self.ops, wanted, &mut self.gathered);
         let mut last = first;
         for &op in &self.gathered {
             self.ops[last].beside = op;

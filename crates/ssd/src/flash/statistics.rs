@@ -12,6 +12,13 @@ pub struct ChannelStatistics {
     pub bytes: u64,
 }
 
+impl ChannelStatistics {
+    pub(super) fn add(&mut self, other: Self) {
+        self.busy_ns += other.busy_ns;
+        self.bytes += other.bytes;
+    }
+}
+
 /// What a die has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DieStatistics {
@@ -19,6 +26,13 @@ pub struct DieStatistics {
     pub array_ns: u64,
     /// Commands taken; those of several planes done together count once.
     pub commands: u64,
+}
+
+impl DieStatistics {
+    pub(super) fn add(&mut self, other: Self) {
+        self.array_ns += other.array_ns;
+        self.commands += other.commands;
+    }
 }
 
 /// What the commands of one class have seen.
@@ -133,11 +147,11 @@ impl Statistics {
         (die.array_ns, die.commands) = (die.array_ns + op.array_ns, die.commands + 1);
     }
 
-    /// A die has taken a command, alone or with others.
+    /// A die has taken a command, or several of one kind to be done together, for so many planes.
     #[inline]
-    pub(super) fn taken(&mut self, op: &FlashOp) {
-        let planes = u64::from(op.at.planes);
-        match op.kind {
+    pub(super) fn taken(&mut self, kind: FlashOpKind, planes: u32) {
+        let planes = u64::from(planes);
+        match kind {
             FlashOpKind::Read => self.pages_sensed += planes,
             FlashOpKind::Program => self.pages_programmed += planes,
             FlashOpKind::Erase => self.blocks_erased += planes,

@@ -53,7 +53,7 @@ impl FlashArray {
         };
         let left_ns = state.array_end_ns.saturating_sub(now_ns);
         let runs = state.phase == Phase::Array && left_ns > left_min_ns;
-        let read_waits = self.queues[die as usize].has_any_of(self.ranks.of_reads());
+        let read_waits = self.queues[die as usize].commands.has_any_of(self.ranks.of_reads());
         if !(allowed && runs && read_waits && state.suspended.reads_left > 0) {
             return false;
         }
@@ -61,7 +61,7 @@ impl FlashArray {
             FlashOpKind::Erase => self.statistics.erase_suspensions += 1,
             _ => self.statistics.program_suspensions += 1,
         }
-        self.statistics.dies[die as usize].array_ns -= left_ns;
+        state.statistics.array_ns -= left_ns;
         (state.suspended.op, state.suspended.left_ns) = (state.current, left_ns);
         (state.current, state.phase, state.delay_ns) = (NONE, Phase::Idle, delay_ns);
         true
@@ -70,7 +70,7 @@ impl FlashArray {
     /// Whether a read goes before the rest of what is suspended; counts it.
     pub(super) fn read_goes_first(&mut self, die: u32) -> bool {
         let state = &mut self.dies[die as usize];
-        if state.suspended.reads_left == 0 || !self.queues[die as usize].has_any_of(self.ranks.of_reads()) {
+        if state.suspended.reads_left == 0 || !self.queues[die as usize].commands.has_any_of(self.ranks.of_reads()) {
             return false;
         }
         state.suspended.reads_left -= 1;
@@ -83,7 +83,7 @@ impl FlashArray {
         state.current = std::mem::replace(&mut state.suspended.op, NONE);
         let left_ns = state.suspended.left_ns;
         (state.phase, state.array_end_ns) = (Phase::Array, now_ns + left_ns);
-        self.statistics.dies[die as usize].array_ns += left_ns;
+        state.statistics.array_ns += left_ns;
         events.schedule(Lane::Other, now_ns + left_ns, Event::ArrayDone { die });
     }
 }

@@ -62,6 +62,9 @@ struct Divisors {
     dies_per_unit: Divisor,
     /// Units that share the same dies, on other planes.
     plane_groups: Divisor,
+    units: Divisor,
+    /// Slots of a unit.
+    slots_per_unit: Divisor,
 }
 
 impl Geometry {
@@ -92,6 +95,10 @@ impl Geometry {
                 superblocks: Divisor::new(flash.blocks_per_plane),
                 dies_per_unit: Divisor::new(dies_per_unit),
                 plane_groups: Divisor::new(plane_groups),
+                units: Divisor::new(flash.channels / channels_per_unit * units_per_group),
+                slots_per_unit: Divisor::new(
+                    flash.blocks_per_plane.wrapping_mul(flash.pages_per_block).wrapping_mul(slots).max(1),
+                ),
             },
             dies_of_units: Box::default(),
         }
@@ -119,6 +126,8 @@ impl Geometry {
                 superblocks: one,
                 dies_per_unit: one,
                 plane_groups: one,
+                units: one,
+                slots_per_unit: one,
             },
             dies_of_units: Box::default(),
         }
@@ -129,7 +138,13 @@ impl Geometry {
     #[cfg(test)]
     pub(crate) fn pages(units: u32, superblocks: u32, rows: u32) -> Self {
         let trivial = Self::trivial();
-        let by = Divisors { rows: Divisor::new(rows), superblocks: Divisor::new(superblocks), ..trivial.by };
+        let by = Divisors {
+            rows: Divisor::new(rows),
+            superblocks: Divisor::new(superblocks),
+            units: Divisor::new(units),
+            slots_per_unit: Divisor::new(superblocks * rows),
+            ..trivial.by
+        };
         Self { units, units_per_group: units, superblocks, rows, by, ..trivial }.with_dies()
     }
 
@@ -174,6 +189,20 @@ impl Geometry {
     #[inline]
     pub(crate) fn unit_of(&self, block: u32) -> u32 {
         self.by.superblocks.quotient(block)
+    }
+
+    /// The slot that a logical page has on a drive that is filled in order: in `unit`, or where no unit is given, in the
+    /// one that is due.
+    pub(crate) fn nominal_slot(&self, logical_page: u32, unit: Option<u32>) -> u32 {
+        let unit = unit.unwrap_or_else(|| self.by.units.divide(self.by.slots.quotient(logical_page)).1);
+        let (_, in_unit) = self.by.slots_per_unit.divide(self.by.units.quotient(logical_page));
+        unit * self.by.slots_per_unit.value() + in_unit
+    }
+
+    /// The unit of a superblock, and its number there.
+    #[inline]
+    pub(crate) fn unit_and_index(&self, block: u32) -> (u32, u32) {
+        self.by.superblocks.divide(block)
     }
 
     /// Where a slot is.

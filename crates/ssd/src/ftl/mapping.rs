@@ -11,7 +11,10 @@
 //! ```
 
 use crate::memory::{Numbers, Touched};
-use crate::sparse::{SMALL, SparseTable};
+use crate::sparse::SparseTable;
+
+/// Slots of a drive whose superblocks lie close together: 8 MiB of page numbers.
+const SMALL: usize = 2 << 20;
 
 /// The page map and its inverse.
 pub(crate) struct Mapping {

@@ -18,6 +18,7 @@
 //! Page-level Address Mappings", ASPLOS 2009, sections 3.2 and 3.3 (cached mapping table, global translation directory,
 //! lazy copying and batch updates).
 
+use crate::ftl::reciprocal::Divisor;
 use crate::list::NONE;
 use crate::sparse::SparseTable;
 
@@ -92,9 +93,11 @@ pub(crate) struct MappingCache {
     /// Entries of a partition.
     capacity: u32,
     partitions: Vec<Partition>,
-    pages_of_partition: u32,
+    /// Divides by the pages of a partition.
+    by_partition: Divisor,
     pages: Vec<TranslationPage>,
-    entries_per_page: u32,
+    /// Divides by the entries of a translation page.
+    by_page: Divisor,
     rules: Rules,
     pub(crate) counters: Counters,
 }
@@ -114,9 +117,9 @@ impl MappingCache {
             entries: Vec::new(),
             capacity: capacity.min(logical_pages).max(1),
             partitions: vec![Partition { newest: NONE, oldest: NONE, entries: 0 }; partitions as usize],
-            pages_of_partition: logical_pages.div_ceil(partitions),
+            by_partition: Divisor::new(logical_pages.div_ceil(partitions).max(1)),
             pages: vec![page; logical_pages.div_ceil(entries_per_page) as usize],
-            entries_per_page,
+            by_page: Divisor::new(entries_per_page),
             rules,
             counters: Counters::default(),
         }
@@ -136,7 +139,7 @@ impl MappingCache {
 
     fn partition(&mut self, entry: u32) -> &mut Partition {
         let logical_page = self.entries[entry as usize].logical_page;
-        &mut self.partitions[(logical_page / self.pages_of_partition) as usize]
+        &mut self.partitions[self.by_partition.quotient(logical_page) as usize]
     }
 
     /// The drive has been filled: every translation page is on flash.
@@ -151,7 +154,7 @@ impl MappingCache {
 
     /// The translation page that holds a logical page's entry.
     pub(crate) fn translation_page(&self, logical_page: u32) -> u32 {
-        logical_page / self.entries_per_page
+        self.by_page.quotient(logical_page)
     }
 
     /// Asks for a logical page's entry.
@@ -188,7 +191,7 @@ impl MappingCache {
                 entry
             }
             None => {
-                let partition = &mut self.partitions[(logical_page / self.pages_of_partition) as usize];
+                let partition = &mut self.partitions[self.by_partition.quotient(logical_page) as usize];
                 let entry = if partition.entries < self.capacity {
                     partition.entries += 1;
                     self.entries.push(Entry { logical_page, newer: NONE, older: NONE, next_dirty: NONE, dirty: false });

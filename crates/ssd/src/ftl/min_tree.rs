@@ -6,6 +6,8 @@
 //!   …
 //!   keys[leaves + i]    key of superblock i; ABSENT where it takes no part
 //! ```
+//!
+//! A tree in which nothing ever took part has no memory yet: a drive of a terabyte has hundreds of them.
 
 /// The key of a superblock that takes no part.
 pub(crate) const ABSENT: u64 = u64::MAX;
@@ -13,6 +15,7 @@ pub(crate) const ABSENT: u64 = u64::MAX;
 /// A key for each of a number of superblocks, with their minima.
 pub(crate) struct MinTree {
     leaves: usize,
+    /// Empty until a superblock takes part.
     keys: Vec<u64>,
 }
 
@@ -20,16 +23,24 @@ impl MinTree {
     /// A tree over `len` superblocks, none of which takes part.
     pub(crate) fn new(len: u32) -> Self {
         let leaves = (len as usize).next_power_of_two();
-        Self { leaves, keys: vec![ABSENT; 2 * leaves] }
+        Self { leaves, keys: Vec::new() }
     }
 
     /// The key of a superblock.
     pub(crate) fn key(&self, index: u32) -> u64 {
-        self.keys[self.leaves + index as usize]
+        self.at(self.leaves + index as usize)
+    }
+
+    #[inline]
+    fn at(&self, node: usize) -> u64 {
+        self.keys.get(node).copied().unwrap_or(ABSENT)
     }
 
     /// Gives a superblock a key.
     pub(crate) fn set(&mut self, index: u32, key: u64) {
+        if self.keys.is_empty() {
+            self.keys = vec![ABSENT; 2 * self.leaves];
+        }
         let mut node = self.leaves + index as usize;
         self.keys[node] = key;
         while node > 1 {
@@ -56,8 +67,8 @@ impl MinTree {
         let (mut best, mut least) = (0, ABSENT);
         while node > 1 {
             // A right child's sibling holds what is just before it; sibling after sibling goes further left.
-            if node % 2 == 1 && self.keys[node - 1] < least {
-                (best, least) = (node - 1, self.keys[node - 1]);
+            if node % 2 == 1 && self.at(node - 1) < least {
+                (best, least) = (node - 1, self.at(node - 1));
             }
             node /= 2;
         }
@@ -66,11 +77,11 @@ impl MinTree {
 
     /// Follows the smallest key below a node down to its superblock.
     fn descend(&self, mut node: usize, left_goes_first: impl Fn(u64, u64) -> bool) -> Option<u32> {
-        if self.keys[node] == ABSENT {
+        if self.at(node) == ABSENT {
             return None;
         }
         while node < self.leaves {
-            let (left, right) = (self.keys[2 * node], self.keys[2 * node + 1]);
+            let (left, right) = (self.at(2 * node), self.at(2 * node + 1));
             node = 2 * node + usize::from(!left_goes_first(left, right));
         }
         Some((node - self.leaves) as u32)

@@ -189,7 +189,7 @@ impl Ftl {
             opened: Vec::new(),
             geometry,
         };
-        ftl.provide_superblocks(config);
+        ftl.take_factory_bad_superblocks(config);
         ftl
     }
 
@@ -240,6 +240,19 @@ impl Ftl {
         hint: u16,
         commands_of_die: &[u32],
     ) -> Option<Placement> {
+        let (unit, stream) = self.choose_unit(logical_page, (n, pages), hint, commands_of_die)?;
+        self.append(unit, stream, logical_page, None)
+    }
+
+    /// Chooses the unit and the stream that a page of the host's goes to.
+    #[inline(always)]
+    fn choose_unit(
+        &mut self,
+        logical_page: u32,
+        (n, pages): (u32, u32),
+        hint: u16,
+        commands_of_die: &[u32],
+    ) -> Option<(u32, Stream)> {
         let stream = Stream::host(self.streams.class_of_written(logical_page, hint, self.clock));
         let mut attempt = 0;
         let unit = loop {
@@ -252,7 +265,30 @@ impl Ftl {
         self.placement.placed(unit, n, pages);
         self.clock += 1;
         self.streams.written(logical_page, self.clock);
-        self.append(unit, stream, logical_page, None)
+        Some((unit, stream))
+    }
+
+    /// Gives a page that nobody has written a slot in which it counts as being on flash, as if it had been there before;
+    /// gives the slot and its unit, or `None` when no unit that may take it has room. Superpages must have one slot.
+    pub(crate) fn place_on_flash(&mut self, logical_page: u32, commands_of_die: &[u32]) -> Option<(u32, u32)> {
+        debug_assert_eq!(self.geometry.slots, 1);
+        let (unit, stream) = self.choose_unit(logical_page, (0, 1), 0, commands_of_die)?;
+        let block = match self.units[unit as usize].points[stream].block {
+            NONE => self.open_superblock(unit, stream, true)?,
+            block => block,
+        };
+        let state = &mut self.superblocks[block];
+        let row = state.allocated_rows;
+        (state.allocated_rows, state.valid) = (row + 1, state.valid + 1);
+        let slot = self.geometry.first_slot(block, row);
+        let old = self.mapping.map(logical_page, slot);
+        debug_assert!(old.is_none(), "logical page {logical_page} has a slot");
+        if row + 1 == self.geometry.rows {
+            self.point(unit, stream).block = NONE;
+            self.superblock_filled(unit, stream);
+        }
+        self.row_is_done(unit, EarlyRow { block, row, stream });
+        Some((slot, unit))
     }
 
     /// The unit that is due for a logical page, or with an `attempt` above 0 one that is asked when those before it have no
@@ -267,7 +303,12 @@ impl Ftl {
     }
 
     /// Overwrites a page that is in a superpage which is still open; it needs no new slot.
+    #[inline]
     pub(crate) fn overwrite_in_buffer(&mut self, logical_page: u32, (n, pages): (u32, u32)) -> Option<Placement> {
+        if self.geometry.slots == 1 {
+            // A superpage is full with its first page.
+            return None;
+        }
         let slot = self.mapping.slot_of(logical_page)?;
         let (block, row) = self.geometry.block_and_row(slot);
         let unit = self.geometry.unit_of(block);
@@ -475,13 +516,6 @@ impl Ftl {
         if let Some(&moved) = self.host_superpages.get(position as usize) {
             self.superpages[moved].position = position;
         }
-    }
-
-    /// A superpage counts as on flash without being programmed: as soon as the rows before are.
-    pub(crate) fn superpage_without_program(&mut self, superpage: u32) {
-        let Superpage { unit, block, row, stream, .. } = self.superpages[superpage];
-        self.release_superpage(superpage);
-        self.row_is_done(unit, EarlyRow { block, row, stream });
     }
 
     /// A row is done: it is on flash when those before it are.

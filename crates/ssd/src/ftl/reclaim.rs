@@ -61,7 +61,7 @@ impl Unit {
     pub(super) fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
         let (superblocks, cold) = (geometry.superblocks, config.moves_cold_data());
         Self {
-            free: FreeBlocks::new(superblocks, config.ftl.wear_levelling.dynamic, cold),
+            free: FreeBlocks::all(superblocks, config.ftl.wear_levelling.dynamic, cold),
             points: ByStream::all(CLOSED),
             wear: UnitWear::new(superblocks),
             cold: cold.then(|| ColdBlocks::new(superblocks)),
@@ -155,22 +155,24 @@ pub(crate) enum Retirement {
 }
 
 impl Ftl {
-    /// Gives every unit its free superblocks, but for those that are bad from the factory.
-    pub(super) fn provide_superblocks(&mut self, config: &DeviceConfig) {
+    /// Takes the superblocks that are bad from the factory away from every unit.
+    pub(super) fn take_factory_bad_superblocks(&mut self, config: &DeviceConfig) {
         let bad = config.factory_bad_superblocks();
         let superblocks = self.geometry.superblocks;
         for unit in 0..self.geometry.units {
+            let mut still_bad = bad;
             for index in 0..superblocks {
+                if still_bad == 0 {
+                    break;
+                }
                 // Each of those left is bad with the probability that makes their number come out.
-                let still_bad = bad - self.units[unit as usize].bad;
-                let is_bad = still_bad > 0 && self.random.random_range(0..superblocks - index) < still_bad;
-                if is_bad {
+                if self.random.random_range(0..superblocks - index) < still_bad {
                     self.superblocks[unit * superblocks + index].state = BlockState::Bad;
-                    self.units[unit as usize].bad += 1;
-                } else {
-                    self.units[unit as usize].free.insert(index, 0);
+                    self.units[unit as usize].free.remove(index);
+                    still_bad -= 1;
                 }
             }
+            self.units[unit as usize].bad = bad - still_bad;
         }
     }
 
@@ -255,6 +257,12 @@ impl Ftl {
         }
     }
 
+    /// Whether a superblock of a unit was filled since [`Self::take_filled`].
+    #[inline]
+    pub(crate) fn has_filled(&self, unit: u32) -> bool {
+        self.units[unit as usize].filled > 0
+    }
+
     /// How many superblocks of a unit were filled since the last call.
     pub(crate) fn take_filled(&mut self, unit: u32) -> u32 {
         std::mem::take(&mut self.units[unit as usize].filled)
@@ -307,7 +315,7 @@ impl Ftl {
 
     /// A superblock is fully written.
     pub(super) fn seal(&mut self, block: u32, stream: Stream) {
-        let (unit, index) = (block / self.geometry.superblocks, block % self.geometry.superblocks);
+        let (unit, index) = self.geometry.unit_and_index(block);
         let state = &mut self.superblocks[block];
         state.state = BlockState::Sealed;
         let (valid, erase_count) = (state.valid, state.erase_count);
@@ -324,13 +332,13 @@ impl Ftl {
     /// A sealed superblock has lost a valid page and has `valid` left.
     #[inline]
     pub(super) fn lost_sealed_page(&mut self, block: u32, valid: u32) {
-        self.units[(block / self.geometry.superblocks) as usize].invalid += 1;
+        self.units[self.geometry.unit_of(block) as usize].invalid += 1;
         self.policy.invalidated(block, valid, self.clock);
     }
 
     /// A superblock is not sealed any more.
     fn unseal(&mut self, block: u32, into: BlockState) {
-        let (unit, index) = (block / self.geometry.superblocks, block % self.geometry.superblocks);
+        let (unit, index) = self.geometry.unit_and_index(block);
         let state = &mut self.superblocks[block];
         state.state = into;
         let invalid = self.geometry.slots_per_superblock() - state.valid;
@@ -393,12 +401,12 @@ impl Ftl {
     /// Nothing valid is left in a victim.
     pub(crate) fn victim_emptied(&mut self, block: u32) {
         debug_assert_eq!((self.superblocks[block].state, self.superblocks[block].valid), (BlockState::Victim, 0));
-        self.units[(block / self.geometry.superblocks) as usize].victims -= 1;
+        self.units[self.geometry.unit_of(block) as usize].victims -= 1;
     }
 
     /// A victim is erased, or its erase has failed; gives whether it can be used again.
     pub(crate) fn superblock_erased(&mut self, block: u32, failed: bool) -> bool {
-        let (unit, index) = (block / self.geometry.superblocks, block % self.geometry.superblocks);
+        let (unit, index) = self.geometry.unit_and_index(block);
         let state = &mut self.superblocks[block];
         debug_assert_eq!((state.state, state.valid), (BlockState::Victim, 0), "nothing valid is ever erased");
         state.erase_count += 1;
@@ -418,7 +426,7 @@ impl Ftl {
 
     /// A superblock is not to be used any more.
     pub(crate) fn retire(&mut self, block: u32) -> Retirement {
-        let (unit, index) = (block / self.geometry.superblocks, block % self.geometry.superblocks);
+        let (unit, index) = self.geometry.unit_and_index(block);
         let state = &mut self.superblocks[block];
         if state.state == BlockState::Bad || state.is_failing {
             return Retirement::Done;
@@ -461,7 +469,7 @@ impl Ftl {
     /// Starts emptying a superblock that is retired; `false` while its last program commands run or no superblock is
     /// free for what it holds.
     pub(crate) fn take_failing_victim(&mut self, block: u32) -> bool {
-        let unit = block / self.geometry.superblocks;
+        let unit = self.geometry.unit_of(block);
         let state = &self.superblocks[block];
         let is_quiet = state.programmed_rows == state.allocated_rows;
         let has_room = self.units[unit as usize].free.len() > self.units[unit as usize].victims;

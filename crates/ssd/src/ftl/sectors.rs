@@ -9,7 +9,8 @@
 //! ```
 //!
 //! The table, two bytes a logical page, exists only with `ftl.partial_pages = "sectors"`; without it every page that was
-//! written counts as full.
+//! written counts as full. It says what a page *lacks*, and only of pages that were written: of a drive that is written
+//! in whole pages it is all zeros, and takes no memory.
 
 use crate::config::{DeviceConfig, PartialPages};
 use crate::controller::PageSpan;
@@ -20,37 +21,39 @@ pub(crate) struct Sectors {
     /// The length of a granule is 2 to this power.
     granule_shift: u32,
     page_bytes: u32,
-    /// The granules of two pages each; absent where pages are always full.
-    held: Option<SparseTable>,
+    /// The granules that pages which were written lack, two pages a number; absent where pages are always full.
+    lacking: Option<SparseTable>,
+    /// A page lacked something once; until then the table is not looked at.
+    is_used: bool,
 }
 
 impl Sectors {
     pub(crate) fn new(config: &DeviceConfig) -> Self {
         let page = config.ftl.logical_page_bytes;
-        let held = (config.ftl.partial_pages == PartialPages::Sectors)
+        let lacking = (config.ftl.partial_pages == PartialPages::Sectors)
             .then(|| SparseTable::new(config.logical_pages().div_ceil(2) as usize));
-        Self { granule_shift: (page / 16).max(512).trailing_zeros(), page_bytes: page as u32, held }
+        Self { granule_shift: (page / 16).max(512).trailing_zeros(), page_bytes: page as u32, lacking, is_used: false }
     }
 
     /// Says that the place of what is known of a page will be asked for soon.
     #[inline]
     pub(crate) fn expect_place(&self, logical_page: u32) {
-        if let Some(held) = &self.held {
-            held.prefetch_place(logical_page / 2);
+        if let Some(lacking) = self.lacking.as_ref().filter(|_| self.is_used) {
+            lacking.prefetch_place(logical_page / 2);
         }
     }
 
     /// Says that what is known of a page will be needed soon.
     #[inline]
     pub(crate) fn expect_page(&self, logical_page: u32) {
-        if let Some(held) = &self.held {
-            held.prefetch(logical_page / 2);
+        if let Some(lacking) = self.lacking.as_ref().filter(|_| self.is_used) {
+            lacking.prefetch(logical_page / 2);
         }
     }
 
     /// Whether parts of pages are remembered.
     pub(crate) fn are_known(&self) -> bool {
-        self.held.is_some()
+        self.lacking.is_some()
     }
 
     /// Granules `from..to` as bits.
@@ -84,11 +87,15 @@ impl Sectors {
         (granules != 0).then_some(((first as usize) << self.granule_shift, (last as usize) << self.granule_shift))
     }
 
-    /// Bytes to be read before a page, of which `covered` is written, can be written whole.
+    /// Bytes to be read before a page that was written, and of which `covered` is written anew, can be written whole.
     pub(crate) fn missing_bytes(&self, logical_page: u32, covered: u16) -> u32 {
-        match &self.held {
-            Some(held) => self.bytes(granules(held.get(logical_page / 2), logical_page) & !covered),
-            None if covered == self.all() => 0,
+        let uncovered = self.all() & !covered;
+        match &self.lacking {
+            Some(lacking) if self.is_used && uncovered != 0 => {
+                self.bytes(uncovered & !granules(lacking.get(logical_page / 2), logical_page))
+            }
+            Some(_) => self.bytes(uncovered),
+            None if uncovered == 0 => 0,
             None => self.page_bytes,
         }
     }
@@ -98,30 +105,32 @@ impl Sectors {
         if self.are_known() { self.bytes(touched) } else { self.page_bytes }
     }
 
-    /// A page's granules are written.
-    pub(crate) fn write(&mut self, logical_page: u32, touched: u16) {
-        if let Some(held) = &mut self.held {
-            let pair = held.get(logical_page / 2);
-            held.set(logical_page / 2, pair | in_pair(touched, logical_page));
+    /// A page's granules are written; `was_written` tells whether it held anything before.
+    #[inline]
+    pub(crate) fn write(&mut self, logical_page: u32, touched: u16, was_written: bool) {
+        if self.is_used || touched != self.all() {
+            self.write_part(logical_page, touched, was_written);
         }
     }
 
-    /// All of the first `pages` pages is written.
-    pub(crate) fn fill(&mut self, pages: u32) {
+    fn write_part(&mut self, logical_page: u32, touched: u16, was_written: bool) {
         let all = self.all();
-        if let Some(held) = &mut self.held {
-            held.set_run(0, pages / 2, |_| u32::from(all) << 16 | u32::from(all));
-        }
-        if pages % 2 == 1 {
-            self.write(pages - 1, all);
+        let Some(lacking) = &mut self.lacking else { return };
+        let pair = lacking.get(logical_page / 2);
+        let before = if was_written { granules(pair, logical_page) } else { all };
+        let after = pair & !in_pair(u16::MAX, logical_page) | in_pair(before & !touched, logical_page);
+        // Zeros are there already; not to write them spares their memory.
+        if after != pair {
+            lacking.set(logical_page / 2, after);
+            self.is_used = true;
         }
     }
 
     /// A page holds nothing any more.
     pub(crate) fn forget(&mut self, logical_page: u32) {
-        if let Some(held) = &mut self.held {
-            let pair = held.get(logical_page / 2);
-            held.set(logical_page / 2, pair & !in_pair(u16::MAX, logical_page));
+        if let Some(lacking) = self.lacking.as_mut().filter(|_| self.is_used) {
+            let pair = lacking.get(logical_page / 2);
+            lacking.set(logical_page / 2, pair & !in_pair(u16::MAX, logical_page));
         }
     }
 }
@@ -166,11 +175,15 @@ mod tests {
     #[test]
     fn only_what_a_write_leaves_uncovered_has_to_be_read() {
         let mut map = sectors(4096, PartialPages::Sectors);
-        assert_eq!(map.missing_bytes(3, 0), 0, "nothing is there");
-        map.write(3, 0b1100);
+        map.write(2, 0xFF, false);
+        assert_eq!((map.missing_bytes(2, 0xFE), map.missing_bytes(2, 0)), (512, 4096));
+        map.write(3, 0b1100, false);
         assert_eq!((map.missing_bytes(3, 0b1100), map.missing_bytes(3, 0b0111)), (0, 512));
+        map.write(3, 0b0110, true);
+        assert_eq!((map.missing_bytes(3, 0), map.missing_bytes(2, 0)), (3 * 512, 4096));
         map.forget(3);
-        assert_eq!(map.missing_bytes(3, 0), 0);
+        map.write(3, 0b1, false);
+        assert_eq!(map.missing_bytes(3, 0), 512, "what was there before it was forgotten does not count");
         let full = sectors(4096, PartialPages::Fill);
         assert_eq!((full.missing_bytes(3, 0b1100), full.missing_bytes(3, 0xFF)), (4096, 0));
     }

@@ -112,6 +112,19 @@ impl SubmissionQueues {
         if self.count == 1 { 0 } else { u32::from(queue) % self.count }
     }
 
+    /// Whether a command that arrives is the next one, and may go on without waiting in it: where there is but
+    /// one queue, and nothing in it.
+    #[inline]
+    pub(crate) fn pass(&mut self) -> bool {
+        if self.count != 1 || self.waiting > 0 {
+            return false;
+        }
+        let queue = &mut self.queues[0];
+        let passes = queue.in_drive < self.commands_per_queue;
+        queue.in_drive += u32::from(passes);
+        passes
+    }
+
     /// A command arrives in a queue.
     pub(crate) fn push(&mut self, active: &mut Slab<Active>, request: u32, queue: u16) {
         let queue = self.queue_of(queue);
@@ -122,6 +135,10 @@ impl SubmissionQueues {
 
     /// The drive has answered a command of a queue.
     pub(crate) fn answered(&mut self, queue: u16) {
+        if self.count == 1 {
+            self.queues[0].in_drive -= 1;
+            return;
+        }
         let queue = self.queue_of(queue);
         self.queues[queue].in_drive -= 1;
         self.join_ring(queue);
@@ -226,6 +243,23 @@ mod tests {
         assert_eq!(order(three(1), 3, 9), [0, 1, 2, 0, 1, 2, 0, 1, 2]);
         assert_eq!(order(three(2), 3, 9), [0, 0, 1, 1, 2, 2, 0, 1, 2]);
         assert_eq!(order(three(0), 3, 9), [0, 0, 0, 1, 1, 1, 2, 2, 2]);
+    }
+
+    #[test]
+    fn a_command_passes_the_only_queue_while_that_is_empty_and_the_drive_may_take_more_of_it() {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap().host;
+        (config.submission_queues, config.commands_per_queue) = (1, Some(2));
+        let (mut queues, mut active) = (SubmissionQueues::new(&config), Slab::<Active>::default());
+        assert_eq!([queues.pass(), queues.pass(), queues.pass()], [true, true, false]);
+        let waiting = active.take();
+        queues.push(&mut active, waiting, 0);
+        queues.answered(0);
+        assert!(!queues.pass(), "what waits goes first");
+        assert_eq!(queues.pop(&mut active), Some(waiting));
+        queues.answered(0);
+        assert!(queues.pass());
+        config.submission_queues = 2;
+        assert!(!SubmissionQueues::new(&config).pass(), "several queues take turns");
     }
 
     fn weighted(c: &mut HostConfig) {

@@ -14,7 +14,7 @@ pub(super) struct Before {
 
 impl Before {
     pub(super) fn of(drive: &SimulatedSsd) -> Self {
-        Self { counters: drive.counters(), flash: drive.flash_statistics().clone() }
+        Self { counters: drive.counters(), flash: drive.flash_statistics() }
     }
 
     /// How busy the parts were over `elapsed_ns`.
@@ -27,8 +27,9 @@ impl Before {
 
     /// Waiting and service by class of command.
     pub(super) fn command_times(&self, drive: &SimulatedSsd) -> Vec<CommandTimes> {
+        let now = drive.flash_statistics();
         let times = |class: OpClass| {
-            let (now, then) = (drive.flash_statistics().class(class), self.flash.class(class));
+            let (now, then) = (now.class(class), self.flash.class(class));
             let span = ClassStatistics {
                 commands: now.commands - then.commands,
                 waiting_ns: now.waiting_ns - then.waiting_ns,

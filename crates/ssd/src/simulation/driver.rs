@@ -168,7 +168,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn submit(&mut self, index: usize, request: FlowRequest) -> Result<(), SimulationError> {
         let flow = &mut self.flows[index];
         let FlowRequest { operation, offset, length, fua, .. } = request;
@@ -255,7 +255,7 @@ impl RunningFlow {
     }
 
     /// The next request; the drive is told of the one that takes its place among those to come.
-    #[inline]
+    #[inline(always)]
     fn next(&mut self, drive: &mut SimulatedSsd) -> Option<FlowRequest> {
         let told = self.source.next();
         if let Some(FlowRequest { operation, offset, .. }) = told {

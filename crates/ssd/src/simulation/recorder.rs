@@ -5,10 +5,11 @@ use hdrhistogram::Histogram;
 
 use super::document::TimeSeries;
 
-/// Where the histograms start out with their full size; what is longer makes them grow.
-const HISTOGRAM_TO_NS: u64 = 10_000_000_000;
+/// Significant digits of a response time in a histogram.
+const DIGITS: u8 = 3;
 
-/// Responses of one kind: exact count, sums and ends, and a histogram of three significant digits.
+/// Responses of one kind: exact count, sums and ends, and a histogram of three significant digits, which grows with the
+/// longest of them: a few times in a run, and a kind that there is none of takes next to no memory.
 #[derive(Clone, Debug)]
 pub(super) struct ResponseRecord {
     histogram: Histogram<u64>,
@@ -19,11 +20,9 @@ pub(super) struct ResponseRecord {
 }
 
 impl Default for ResponseRecord {
-    #[allow(clippy::expect_used, reason = "the bounds and the digits are constants that the histogram accepts")]
+    #[allow(clippy::expect_used, reason = "the digits are a constant that the histogram accepts")]
     fn default() -> Self {
-        let histogram = Histogram::new_with_bounds(1, HISTOGRAM_TO_NS, 3);
-        let mut histogram = histogram.expect("the bounds and the digits are allowed");
-        histogram.auto(true);
+        let histogram = Histogram::new(DIGITS).expect("the digits are allowed");
         Self { histogram, bytes: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 }
@@ -43,6 +42,9 @@ impl ResponseRecord {
 
     /// Adds what another record holds.
     pub(super) fn merge(&mut self, other: &Self) {
+        if self.count() == 0 {
+            return *self = other.clone();
+        }
         // It grows as needed, so that it cannot fail.
         let _ = self.histogram.add(&other.histogram);
         self.bytes += other.bytes;

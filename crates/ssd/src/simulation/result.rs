@@ -73,16 +73,27 @@ pub(super) fn collect(
 }
 
 fn total(record: &Record) -> Responses {
+    let elapsed_ns = record.end_ns - record.origin_ns;
+    if let [only] = &record.flows[..] {
+        return responses(&only.all, elapsed_ns);
+    }
     let mut all = ResponseRecord::default();
     record.flows.iter().for_each(|flow| all.merge(&flow.all));
-    responses(&all, record.end_ns - record.origin_ns)
+    responses(&all, elapsed_ns)
 }
 
 fn flow_result(flow: &EndedFlow, priority: flashwise_trace::workload::Priority, origin_ns: u64) -> FlowResult {
     let elapsed_ns = flow.elapsed_ns();
     let count = flow.all.count();
     let mean = |sum_ns: u128| (count > 0).then(|| sum_ns as f64 / count as f64);
-    let split = |record: &ResponseRecord| (record.count() > 0).then(|| responses(record, elapsed_ns));
+    let all = responses(&flow.all, elapsed_ns);
+    let split = |record: &ResponseRecord| match record.count() {
+        0 => None,
+        // All there are.
+        of_kind if of_kind == count => Some(all.clone()),
+        _ => Some(responses(record, elapsed_ns)),
+    };
+    let (read, write) = (split(&flow.reads), split(&flow.writes));
     FlowResult {
         name: flow.name.clone(),
         priority,
@@ -94,9 +105,9 @@ fn flow_result(flow: &EndedFlow, priority: flashwise_trace::workload::Priority, 
         flushes: flow.flushes,
         mean_queueing_ns: mean(flow.waiting_ns),
         mean_service_ns: mean(flow.all.sum_ns - flow.waiting_ns),
-        all: responses(&flow.all, elapsed_ns),
-        read: split(&flow.reads),
-        write: split(&flow.writes),
+        all,
+        read,
+        write,
     }
 }
 

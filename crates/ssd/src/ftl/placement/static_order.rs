@@ -9,12 +9,14 @@
 
 use super::PlacementPolicy;
 use crate::config::{DeviceConfig, Level};
+use crate::ftl::reciprocal::Divisor;
 
 /// One of the 24 static orders.
 pub(crate) struct Static {
     /// The unit of each address modulo the number of units.
     units: Vec<u32>,
-    slots: u32,
+    by_units: Divisor,
+    by_slots: Divisor,
 }
 
 impl Static {
@@ -42,7 +44,8 @@ impl Static {
             })
         };
         let slots = (config.superpage_bytes() / config.ftl.logical_page_bytes) as u32;
-        Self { units: (0..config.units() as u32).map(unit_of).collect(), slots }
+        let units: Vec<u32> = (0..config.units() as u32).map(unit_of).collect();
+        Self { by_units: Divisor::new(units.len() as u32), units, by_slots: Divisor::new(slots) }
     }
 
     /// The unit of each address modulo their number.
@@ -54,7 +57,8 @@ impl Static {
 impl PlacementPolicy for Static {
     #[inline]
     fn unit(&self, logical_page: u32, attempt: u32, _: &[u32]) -> Option<u32> {
-        (attempt == 0).then(|| self.units[((logical_page / self.slots) % self.units.len() as u32) as usize])
+        let (_, nth) = self.by_units.divide(self.by_slots.quotient(logical_page));
+        (attempt == 0).then(|| self.units[nth as usize])
     }
 
     fn attempt(&self, _: u32) -> u32 {

@@ -2,6 +2,12 @@
 //!
 //! A tree of minima over (P/E cycles, when it became free), without the former where the oldest goes first; a second one
 //! over the cycles from most to least where cold data moves to worn superblocks.
+//!
+//! Superblocks that nobody has ever written are *fresh*: a range of numbers, in no tree. They became free before all
+//! others and are worn least, so that the first of them is always the next one, and a drive of a terabyte is made
+//! without a look at each of its superblocks.
+
+use std::ops::Range;
 
 use crate::config::DynamicWearLevelling;
 use crate::ftl::min_tree::{ABSENT, MinTree};
@@ -11,6 +17,8 @@ const TIME_BITS: u32 = 40;
 
 /// The free superblocks of a unit, numbered in the unit.
 pub(crate) struct FreeBlocks {
+    /// Free and never used.
+    fresh: Range<u32>,
     next: MinTree,
     worn: Option<MinTree>,
     dynamic: DynamicWearLevelling,
@@ -22,7 +30,13 @@ impl FreeBlocks {
     /// None of `superblocks` superblocks; `by_wear` tells whether [`FreeBlocks::take_most_worn`] is ever asked.
     pub(crate) fn new(superblocks: u32, dynamic: DynamicWearLevelling, by_wear: bool) -> Self {
         let worn = by_wear.then(|| MinTree::new(superblocks));
-        Self { next: MinTree::new(superblocks), worn, dynamic, len: 0, freed: 0 }
+        Self { fresh: 0..0, next: MinTree::new(superblocks), worn, dynamic, len: 0, freed: 0 }
+    }
+
+    /// All of `superblocks` superblocks, none of which was ever used.
+    pub(crate) fn all(superblocks: u32, dynamic: DynamicWearLevelling, by_wear: bool) -> Self {
+        let none = Self::new(superblocks, dynamic, by_wear);
+        Self { fresh: 0..superblocks, len: superblocks, freed: u64::from(superblocks), ..none }
     }
 
     /// How many are free.
@@ -32,19 +46,27 @@ impl FreeBlocks {
 
     /// A superblock became free.
     pub(crate) fn insert(&mut self, index: u32, erase_count: u32) {
+        self.enter(index, erase_count, self.freed);
+        (self.freed, self.len) = (self.freed + 1, self.len + 1);
+    }
+
+    fn enter(&mut self, index: u32, erase_count: u32, freed: u64) {
         let wear = match self.dynamic {
             DynamicWearLevelling::Fifo => 0,
             DynamicWearLevelling::LeastErased => u64::from(erase_count.min((1 << (63 - TIME_BITS)) - 1)),
         };
-        self.next.set(index, wear << TIME_BITS | self.freed & ((1 << TIME_BITS) - 1));
+        self.next.set(index, wear << TIME_BITS | freed & ((1 << TIME_BITS) - 1));
         if let Some(worn) = &mut self.worn {
             worn.set(index, u64::from(u32::MAX - erase_count));
         }
-        (self.freed, self.len) = (self.freed + 1, self.len + 1);
     }
 
     /// Takes the superblock that is written next.
     pub(crate) fn take(&mut self) -> Option<u32> {
+        if let Some(index) = self.fresh.next() {
+            self.len -= 1;
+            return Some(index);
+        }
         let index = self.next.first_min()?;
         self.remove(index);
         Some(index)
@@ -52,18 +74,28 @@ impl FreeBlocks {
 
     /// Takes the superblock with the most P/E cycles.
     pub(crate) fn take_most_worn(&mut self) -> Option<u32> {
-        let index = self.worn.as_ref().unwrap_or(&self.next).first_min()?;
+        let Some(index) = self.worn.as_ref().and_then(MinTree::first_min) else { return self.take() };
         self.remove(index);
         Some(index)
     }
 
     /// Takes a superblock that is free.
     pub(crate) fn remove(&mut self, index: u32) {
+        if self.fresh.contains(&index) {
+            self.enter_fresh();
+        }
         self.len -= 1;
         self.next.set(index, ABSENT);
         if let Some(worn) = &mut self.worn {
             worn.set(index, ABSENT);
         }
+    }
+
+    /// Lets the fresh superblocks take their places among the others, because one of them leaves out of its turn.
+    #[cold]
+    fn enter_fresh(&mut self) {
+        let fresh = std::mem::take(&mut self.fresh);
+        fresh.for_each(|index| self.enter(index, 0, u64::from(index)));
     }
 }
 
@@ -72,37 +104,51 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const BLOCKS: u32 = 8;
+
+    /// Free superblocks with their P/E cycles, in the order in which they became free.
+    type Model = Vec<(u32, u32)>;
+
+    /// Does one thing to both: frees a superblock, or takes one out in one of the ways; the same one must leave.
+    fn step(free: &mut FreeBlocks, model: &mut Model, (index, action, erase_count): (u32, u32, u32), by_wear: bool) {
+        let wear = |&(_, wear): &(u32, u32)| if by_wear { wear } else { 0 };
+        let at = model.iter().position(|&(i, _)| i == index);
+        let (taken, expected) = match (action, at) {
+            (0 | 1, None) => {
+                free.insert(index, erase_count);
+                return model.push((index, erase_count));
+            }
+            (1, Some(_)) => {
+                free.remove(index);
+                (Some(index), Some(index))
+            }
+            (2, _) => (free.take(), model.iter().min_by_key(|&b| wear(b)).map(|&(i, _)| i)),
+            (3, _) => {
+                let worn = model.iter().max_by_key(|&&(i, wear)| (wear, std::cmp::Reverse(i)));
+                (free.take_most_worn(), worn.map(|&(i, _)| i))
+            }
+            _ => return,
+        };
+        assert_eq!(taken, expected);
+        model.retain(|&(i, _)| Some(i) != expected);
+    }
+
     proptest! {
         #[test]
         fn the_oldest_the_least_erased_or_the_most_worn_goes_as_a_scan_says(
-            steps in prop::collection::vec((0_u32..8, 0_u32..4, 0_u32..6), 1..100),
-            least_erased in any::<bool>(),
+            steps in prop::collection::vec((0..BLOCKS, 0_u32..4, 0_u32..6), 1..100),
+            by_wear in any::<bool>(),
+            is_new in any::<bool>(),
         ) {
-            let dynamic =
-                if least_erased { DynamicWearLevelling::LeastErased } else { DynamicWearLevelling::Fifo };
-            let mut free = FreeBlocks::new(8, dynamic, true);
-            let mut model: Vec<(u32, u32)> = Vec::new();
+            let dynamic = if by_wear { DynamicWearLevelling::LeastErased } else { DynamicWearLevelling::Fifo };
+            let (mut free, mut model) = (FreeBlocks::new(BLOCKS, dynamic, true), Model::new());
+            if is_new {
+                free = FreeBlocks::all(BLOCKS, dynamic, true);
+                model.extend((0..BLOCKS).map(|index| (index, 0)));
+            }
             for (index, action, erase_count) in steps {
-                let at = model.iter().position(|&(i, _)| i == index);
-                match (action, at) {
-                    (0 | 1, None) => {
-                        free.insert(index, erase_count);
-                        model.push((index, erase_count));
-                    }
-                    (2, _) => {
-                        let wear = |&(_, wear): &(u32, u32)| if least_erased { wear } else { 0 };
-                        let expected = model.iter().min_by_key(|&b| wear(b)).map(|&(i, _)| i);
-                        prop_assert_eq!(free.take(), expected);
-                        model.retain(|&(i, _)| Some(i) != expected);
-                    }
-                    (3, _) => {
-                        let worn = model.iter().max_by_key(|&&(i, wear)| (wear, std::cmp::Reverse(i)));
-                        let expected = worn.map(|&(i, _)| i);
-                        prop_assert_eq!(free.take_most_worn(), expected);
-                        model.retain(|&(i, _)| Some(i) != expected);
-                    }
-                    _ => {}
-                }
+                // On a new drive, whatever becomes free was erased.
+                step(&mut free, &mut model, (index, action, erase_count + u32::from(is_new)), by_wear);
                 prop_assert_eq!(free.len() as usize, model.len());
             }
         }

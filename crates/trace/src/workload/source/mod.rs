@@ -7,6 +7,7 @@
 mod arrivals;
 mod ascii;
 mod choice;
+mod kept;
 mod operations;
 mod places;
 mod random;

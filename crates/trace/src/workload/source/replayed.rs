@@ -1,10 +1,12 @@
-//! The requests of a trace: read line by line, checked against the drive, played as often as asked.
+//! The requests of a trace: read line by line, checked against the drive, played as often as asked; from memory, where
+//! they are few ([`super::kept`]).
 
 use std::path::{Path, PathBuf};
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 
 use super::ascii::{AsciiTrace, Dialect};
+use super::kept::{Kept, Reading};
 use super::trace_file::{self, TraceText};
 use super::{Drive, FlowRequest, Limits};
 use crate::csv_format::{CsvRecords, TraceError};
@@ -33,6 +35,8 @@ pub(super) struct Replayed {
     device: Option<u32>,
     rules: Rules,
     reader: Reader,
+    /// What is played in place of the file.
+    kept: Option<Kept>,
     /// Times that the trace is still to be played from its start.
     left: u32,
     /// Added to the times of this round: the last arrival of the one before, ns.
@@ -53,11 +57,13 @@ impl Replayed {
         limits: Limits,
     ) -> Result<Self, WorkloadError> {
         let mut once = Self::start(flow, drive, base, 1)?;
-        let mut requests = 0;
-        while requests < limits.requests {
-            match once.next()? {
-                Some(request) if request.at < limits.until => requests += 1,
-                _ => break,
+        let (mut requests, mut reading, mut ends_by_time) = (0, Reading::default(), false);
+        while requests < limits.requests && !ends_by_time {
+            let Some(request) = once.next()? else { break };
+            ends_by_time = request.at >= limits.until;
+            if !ends_by_time {
+                requests += 1;
+                reading.note(request);
             }
         }
         if requests == 0 {
@@ -67,7 +73,9 @@ impl Replayed {
             let reason = format!("so many rounds of {} ns are more than 64 bits hold", once.last_arrival);
             return Err(checker.error("trace.repeat", flow.repeat, reason));
         }
-        Self::start(flow, drive, base, flow.repeat)
+        // What ends by its time in the first round must not go on to a second one.
+        once.kept = if ends_by_time { None } else { reading.keep(flow.repeat) };
+        if once.kept.is_some() { Ok(once) } else { Self::start(flow, drive, base, flow.repeat) }
     }
 
     fn start(flow: &TraceReplay, drive: Drive, base: &Path, repeat: u32) -> Result<Self, WorkloadError> {
@@ -80,6 +88,7 @@ impl Replayed {
             device: flow.device,
             rules: Rules::new(flow, drive),
             reader,
+            kept: None,
             left: repeat - 1,
             round_start: 0,
             last_recorded: 0,
@@ -97,7 +106,15 @@ impl Replayed {
     }
 
     /// The next request, or `None` at the end of the last round.
+    #[inline]
     pub(super) fn next(&mut self) -> Result<Option<FlowRequest>, WorkloadError> {
+        match &mut self.kept {
+            Some(kept) => Ok(kept.next()),
+            None => self.read_next(),
+        }
+    }
+
+    fn read_next(&mut self) -> Result<Option<FlowRequest>, WorkloadError> {
         loop {
             match self.reader.next() {
                 Ok(Some(recorded)) if self.is_wanted(&recorded) => {

@@ -1,4 +1,4 @@
-//! A trace file as a stream: plain or compressed, and never more than a line of it in memory.
+//! A trace file as a stream: plain or compressed, and never more than a line of its text in memory.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
