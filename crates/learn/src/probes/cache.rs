@@ -12,7 +12,7 @@
 //! Before each try other blocks are read, more than the last try left behind, and that they did push it out is checked.
 
 use flashwise_block::{ByteSize, Nanos, Progress};
-use flashwise_profile::{Figure, ProbeCurve};
+use flashwise_profile::{Figure, ProbeCurve, ProbePoint};
 
 use crate::findings::{Because, Findings, point, widened};
 use crate::prober::Prober;
@@ -26,6 +26,8 @@ const REFERENCE: usize = 400;
 const CLEARLY: f64 = 0.8;
 /// And if their median is below this share.
 const FASTER_SHARE: f64 = 0.9;
+/// Blocks that are read again first: few enough for the smallest cache, enough for a test.
+const FEWEST: u64 = 8;
 /// Reads in order before the pause.
 const RUN: u64 = 16;
 /// Time for a drive to read ahead.
@@ -35,23 +37,26 @@ const TRIES: usize = 15;
 /// Longest read-ahead that is looked for.
 const AHEAD_MAX: ByteSize = ByteSize::mib(2);
 
-/// The drive's own time for a read from flash, to hold others against.
-struct FromFlash(Vec<f64>);
+/// The drive's own times for reads of a length from flash, to hold others against.
+struct FromFlash {
+    length: ByteSize,
+    latencies: Vec<f64>,
+}
 
 impl FromFlash {
-    fn measure(prober: &mut Prober<'_>) -> Result<Self, LearnError> {
+    fn measure(prober: &mut Prober<'_>, length: ByteSize) -> Result<Self, LearnError> {
         let mut latencies = Vec::with_capacity(REFERENCE);
         for _ in 0..REFERENCE {
-            let offset = prober.random_offset(BLOCK);
-            latencies.push(prober.read(offset, BLOCK)?.0 as f64);
+            let offset = prober.random_offset(length);
+            latencies.push(prober.read(offset, length)?.0 as f64);
         }
-        Ok(Self(latencies))
+        Ok(Self { length, latencies })
     }
 
     /// Whether reads that took `latencies` did not go to flash.
     fn none_of(&self, latencies: &[f64]) -> bool {
-        let test = rank::compare(&self.0, latencies);
-        let faster = median(latencies.to_vec()) < FASTER_SHARE * median(self.0.clone());
+        let test = rank::compare(&self.latencies, latencies);
+        let faster = median(latencies.to_vec()) < FASTER_SHARE * median(self.latencies.clone());
         faster && test.delta >= CLEARLY && test.p_greater < 0.01
     }
 }
@@ -64,7 +69,7 @@ pub(crate) fn probe(
 ) -> Result<(), LearnError> {
     prober.fill_region(progress)?;
     prober.rest(PAUSE)?;
-    let flash = FromFlash::measure(prober)?;
+    let flash = FromFlash::measure(prober, BLOCK)?;
     let cache = read_cache(prober, findings, &flash, progress)?;
     findings.parameters.read_cache_bytes = cache;
     let ahead = read_ahead(prober, findings, &flash, progress)?;
@@ -83,11 +88,11 @@ fn again_at_hand(
     let chosen = prober.shuffled(0..places);
     let offsets: Vec<ByteSize> = chosen.into_iter().take(count as usize).map(|place| spacing * place).collect();
     for &offset in &offsets {
-        prober.read(offset, BLOCK)?;
+        prober.read(offset, flash.length)?;
     }
     let mut latencies = Vec::with_capacity(offsets.len());
     for &offset in &offsets {
-        let latency = prober.read(offset, BLOCK)?.0 as f64;
+        let latency = prober.read(offset, flash.length)?.0 as f64;
         prober.sample("read again", count as f64, latency);
         latencies.push(latency);
     }
@@ -104,11 +109,9 @@ fn read_cache(
 ) -> Result<Figure<u64>, LearnError> {
     const NAME: &str = "reading again";
     let recipe = "4 KiB reads of n scattered blocks, one at a time, and of the same ones again; n by bisection";
-    // Few enough for the smallest cache, enough for a test.
-    let fewest = 8;
     let mut seen = 0;
     for _ in 0..4 {
-        seen += u32::from(again_at_hand(prober, flash, BLOCK * 64, fewest)?.0);
+        seen += u32::from(again_at_hand(prober, flash, BLOCK * 64, FEWEST)?.0);
     }
     if seen < 3 {
         let reason = "blocks that were just read take as long as others".to_owned();
@@ -116,16 +119,17 @@ fn read_cache(
         return Ok(Figure::absent());
     }
     let granule = granule(prober, flash)?;
-    let spacing = granule.max(BLOCK);
-    let most = prober.region() / spacing / 2;
     let mut curve = Vec::new();
-    let mut search = Search::new(fewest, most);
-    while let Some(count) = search.next() {
-        prober.advance(progress, "read cache", count as f64 / most as f64)?;
-        let (at_hand, latencies) = again_at_hand(prober, flash, spacing, count)?;
-        curve.push(point((spacing * count).bytes() as f64 / f64::from(1 << 20), &latencies));
-        search.told(at_hand);
+    let mut found = size(prober, flash, granule.max(BLOCK), &mut curve, progress)?;
+    // A cache may keep room for a whole page where only a block of it was read.
+    if granule < PIECE {
+        let pieces = FromFlash::measure(prober, PIECE)?;
+        let whole = size(prober, &pieces, PIECE, &mut curve, progress)?;
+        if whole.bytes() > found.bytes() {
+            found = whole;
+        }
     }
+    let Found { spacing, search, most } = found;
     curve.sort_by(|a, b| a.x.total_cmp(&b.x));
     findings.keep(ProbeCurve {
         name: NAME.to_owned(),
@@ -143,6 +147,43 @@ fn read_cache(
         let (low, high) = widened(bytes as f64, bytes as f64, (spacing * search.high).bytes() as f64);
         Figure::certain(bytes, low as u64, high as u64)
     })
+}
+
+/// Reads that hold all of a page.
+const PIECE: ByteSize = ByteSize::kib(16);
+
+/// How many reads a cache answers for.
+struct Found {
+    spacing: ByteSize,
+    search: Search,
+    most: u64,
+}
+
+impl Found {
+    fn bytes(&self) -> u64 {
+        (self.spacing * self.search.low).bytes()
+    }
+}
+
+/// Searches for the largest number of reads that are all at hand afterwards.
+fn size(
+    prober: &mut Prober<'_>,
+    flash: &FromFlash,
+    spacing: ByteSize,
+    curve: &mut Vec<ProbePoint>,
+    progress: &mut dyn Progress,
+) -> Result<Found, LearnError> {
+    let most = prober.region() / spacing / 2;
+    let mut search = Search::new(FEWEST, most);
+    while let Some(count) = search.next() {
+        prober.advance(progress, "read cache", count as f64 / most as f64)?;
+        let (at_hand, latencies) = again_at_hand(prober, flash, spacing, count)?;
+        if flash.length == BLOCK {
+            curve.push(point((spacing * count).bytes() as f64 / f64::from(1 << 20), &latencies));
+        }
+        search.told(at_hand);
+    }
+    Ok(Found { spacing, search, most })
 }
 
 /// How much comes along with one block: the largest power of two up to 64 KiB whose first block is at hand after its
