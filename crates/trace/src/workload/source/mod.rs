@@ -5,7 +5,6 @@
 //! that the branches are predicted. `cargo run --release -p flashwise-trace --example generate` measures it.
 
 mod arrivals;
-mod ascii;
 mod choice;
 mod operations;
 mod places;
@@ -15,7 +14,6 @@ mod scatter;
 mod sizes;
 mod span;
 mod synthesized;
-mod trace_file;
 mod zipf;
 
 use std::path::Path;
