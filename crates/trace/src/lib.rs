@@ -20,6 +20,7 @@
 mod csv_format;
 mod error;
 mod format;
+mod generate;
 mod input;
 mod output;
 mod reader;
@@ -32,6 +33,7 @@ pub use csv_format::{read_csv, write_csv};
 pub use error::{Place, TraceError};
 pub use format::TraceFormat;
 pub use format::detect::Detection;
+pub use generate::{GenerateError, generate};
 pub use input::Compression;
 pub use output::{Conversion, Losses, PackedWriter, TraceWriter, convert};
 pub use reader::{ReadOptions, TraceReader};

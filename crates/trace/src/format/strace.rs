@@ -276,8 +276,8 @@ impl Parser {
                 None => return Ok(None),
             },
             Kind::Placed(..) | Kind::Here(_) if result.value == 0 => return Ok(None),
-            Kind::Placed(operation, from_end) => {
-                (operation, number("offset", arguments.from_end(from_end))?, result.value)
+            Kind::Placed(operation, nth_last) => {
+                (operation, number("offset", arguments.nth_last(nth_last))?, result.value)
             }
             Kind::Here(operation) => match self.advance(owner, result.value) {
                 Some(position) => (operation, position, result.value),
@@ -367,20 +367,20 @@ impl<'a> Arguments<'a> {
     }
 
     /// The argument that is `place` before the last.
-    fn from_end(self, place: usize) -> &'a [u8] {
+    fn nth_last(self, place: usize) -> &'a [u8] {
         self.text.rsplit(|&byte| byte == b',').nth(place).unwrap_or_default().trim_ascii()
     }
 
     /// What `fallocate` frees or zeroes.
     fn freed(self) -> Result<Option<(Operation, u64, u64)>, String> {
-        let mode = self.from_end(2);
+        let mode = self.nth_last(2);
         let has = |flag: &[u8]| memchr::memmem::find(mode, flag).is_some();
         let operation = match () {
             () if has(b"PUNCH_HOLE") => Operation::Trim,
             () if has(b"ZERO_RANGE") => Operation::WriteZeroes,
             () => return Ok(None),
         };
-        Ok(Some((operation, number("offset", self.from_end(1))?, number("length", self.from_end(0))?)))
+        Ok(Some((operation, number("offset", self.nth_last(1))?, number("length", self.nth_last(0))?)))
     }
 }
 

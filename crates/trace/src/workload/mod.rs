@@ -26,7 +26,9 @@
 mod access;
 mod check;
 mod error;
+mod fio;
 mod flow;
+mod named;
 mod pacing;
 mod replay;
 mod size;

@@ -102,13 +102,13 @@ fn what_is_no_workload_is_told_with_its_line() {
         w.toml: line 4: unknown variant `highest`, expected one of `urgent`, `high`, `medium`, `low`
         w.toml: line 4: invalid value: integer `-1`, expected u64
         w.toml: line 4: invalid type: string "4k", expected u64
-        w.toml: line 8: unknown variant `randm`, expected one of `random`, `sequential`, `zipf`, `hot-cold`
+        w.toml: line 8: unknown variant `randm`, expected one of `random`, `sequential`, `zipf`, `pareto`, `latest`, `hot-cold`
         w.toml: line 8: this choice needs its keys, such as zipf.theta = 0.99 or fixed.bytes = 4096
         w.toml: line 8: unexpected keys in table: skew, available keys: theta
         w.toml: line 8: unexpected keys in table: kib, available keys: bytes
         w.toml: line 8: unknown field `share`, expected `bytes` or `weight`
         w.toml: line 8: missing field `arrivals`
-        w.toml: line 9: unknown field `think_ns`, expected one of `read_share`, `trim_share`, `flush_every`, `fua`, `region_start_bytes`, `region_bytes`, `access`, `size`, `align_bytes`, `pacing`
+        w.toml: line 9: unknown field `think_ns`, expected one of `read_share`, `trim_share`, `modify_share`, `flush_every`, `fua`, `region_start_bytes`, `region_bytes`, `access`, `size`, `read_size`, `align_bytes`, `pacing`
         w.toml: line 4: unknown variant `spcc`, expected one of `auto`, `csv`, `parquet`, `msr`, `fiu`, `spc`, `disksim`, `mqsim`, `alibaba`, `tencent`, `fio-iolog`, `fio-log`, `blkparse`, `blktrace`, `biosnoop`, `vscsi`, `vscsi-csv`, `oracle-general`, `lcs`, `tracefs`, `strace`, `pages`
         w.toml: line 4: unknown variant `asap`, expected `timestamps` or `closed`
     "#);
