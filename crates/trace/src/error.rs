@@ -90,7 +90,10 @@ pub(crate) fn shown_line(line: &[u8]) -> String {
 
 impl TraceError {
     pub(crate) fn unreadable(path: &str, reason: impl fmt::Display) -> Self {
-        Self::Unreadable { path: path.to_owned(), reason: reason.to_string() }
+        // The system's words without its number.
+        let reason = reason.to_string();
+        let words = reason.split(" (os error").next().unwrap_or_default();
+        Self::Unreadable { path: path.to_owned(), reason: words.to_owned() }
     }
 
     pub(crate) fn unwritable(path: &str, reason: impl fmt::Display) -> Self {

@@ -147,7 +147,7 @@ registry! {
     Blkparse      blkparse       "blkparse"       Start    "blkparse text",
     Biosnoop      biosnoop       "biosnoop"       Start    "bcc biosnoop",
     Tracefs       tracefs        "tracefs"        Unknown  "block events of tracefs or perf script",
-    Strace        strace         "strace"         Unknown  "strace: offsets in files",
+    Strace        strace         "strace"         Unknown  "system calls",
     Pages         pages          "pages"          Start    "page numbers, one a line",
 }
 
