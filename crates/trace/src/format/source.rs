@@ -307,3 +307,100 @@ impl Names {
         &self.list
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashwise_block::{ByteSize, Operation};
+    use proptest::prelude::*;
+
+    struct Listed<T>(VecDeque<T>);
+
+    impl RecordSource for Listed<TraceRecord> {
+        fn next(&mut self) -> Result<Option<TraceRecord>, Failure> {
+            Ok(self.0.pop_front())
+        }
+
+        fn place(&self) -> Place {
+            Place::Record(0)
+        }
+    }
+
+    impl EventSource for Listed<Event> {
+        fn next(&mut self) -> Result<Option<Event>, Failure> {
+            Ok(self.0.pop_front())
+        }
+
+        fn place(&self) -> Place {
+            Place::Record(0)
+        }
+
+        fn remarks(&self) -> Vec<String> {
+            Vec::new()
+        }
+    }
+
+    fn record(at: u64, block: u64) -> TraceRecord {
+        let record = TraceRecord::new(Nanos(at), Operation::Write, ByteSize(block * 512), ByteSize(512));
+        TraceRecord { device: Some(1), ..record }
+    }
+
+    fn all(mut source: impl RecordSource) -> Vec<TraceRecord> {
+        std::iter::from_fn(|| source.next().unwrap()).collect()
+    }
+
+    /// What [`Paired`] should give: each request with the first completion at its place before the next request there.
+    fn naive(events: &[Event]) -> Vec<TraceRecord> {
+        let mut found = Vec::new();
+        for (index, event) in events.iter().enumerate() {
+            let Event::Issued(issued) = *event else { continue };
+            let mut latency = None;
+            for later in &events[index + 1..] {
+                match *later {
+                    Event::Issued(other) if other.offset == issued.offset => break,
+                    Event::Completed { at, offset, .. } if offset == issued.offset.0 => {
+                        latency = Some(at.since(issued.at));
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+            found.push(TraceRecord { latency, ..issued });
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn requests_get_their_completions_in_the_order_of_issue(steps in prop::collection::vec((any::<bool>(), 0_u64..6), 0..60)) {
+            let event = |(at, (issue, block)): (u64, &(bool, u64))| match issue {
+                true => Event::Issued(record(at, *block)),
+                false => Event::Completed { at: Nanos(at), device: 1, offset: *block * 512 },
+            };
+            let events: Vec<Event> = (0..).zip(&steps).map(event).collect();
+            prop_assert_eq!(all(Paired::new(Listed(events.clone().into()))), naive(&events));
+        }
+
+        #[test]
+        fn requests_are_sorted_by_submission_and_equals_keep_their_order(times in prop::collection::vec(0_u64..9, 0..60)) {
+            let mut records: Vec<_> = times.iter().zip(0..).map(|(&at, block)| record(at, block)).collect();
+            let sorted = all(Sorted::new(Listed(records.clone().into())));
+            records.sort_by_key(|record| record.at);
+            prop_assert_eq!(sorted, records);
+        }
+    }
+
+    #[test]
+    fn a_request_without_completion_holds_back_no_more_than_the_window() {
+        let count = 2 * WINDOW as u64;
+        let events = (0..count).flat_map(|at| {
+            let completed = Event::Completed { at: Nanos(at), device: 1, offset: at * 512 };
+            // The first one never comes back.
+            [Some(Event::Issued(record(at, at))), (at > 0).then_some(completed)].into_iter().flatten()
+        });
+        let mut paired = Paired::new(Listed(events.collect()));
+        let first = paired.next().unwrap().unwrap();
+        assert_eq!((first.offset.0, first.latency, paired.waiting.len()), (0, None, WINDOW - 1));
+        assert_eq!(all(paired).len() as u64, count - 1);
+    }
+}
