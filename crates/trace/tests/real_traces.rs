@@ -37,7 +37,8 @@ fn cloudphysics_is_recognised_as_text_and_as_binary() {
     let (format, compression, blind) = summary(&binary);
     assert_eq!((format, compression), (TraceFormat::OracleGeneral, Compression::None));
     assert_eq!((blind.requests, blind.reads, blind.bytes_read), (113_872, 113_872, 4_368_040_448));
-    assert_eq!(blind.addresses, told.addresses);
+    assert_eq!((blind.addresses, blind.duration_ns), (told.addresses, told.duration_ns));
+    assert_eq!(told.duration_ns, 7_200_000_000_000, "two hours");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! VMware's vscsiStats as text: `version,time,op,size,lbn`, with this line as header.
 //!
-//! Time in µs, `op` the hexadecimal SCSI opcode, size in bytes, address in sectors of 512 bytes. Source: the sample
-//! `cloudPhysicsIO.csv` of libCacheSim, which is its binary sample in this form.
+//! Time in whole **seconds** (the binary form has µs), `op` the hexadecimal SCSI opcode, size in bytes, address in sectors
+//! of 512 bytes. Source: the sample `cloudPhysicsIO.csv` of libCacheSim; its times are those of the same recording as
+//! oracleGeneral, which counts in seconds.
 
 use super::Units;
 use super::detect::Head;
-use super::fields::{MICROS, bytes_of, quoted, separated, time};
+use super::fields::{SECONDS, bytes_of, quoted, separated, time};
 use super::source::{LineParser, RecordSource, TextSource};
 use super::vscsi;
 use crate::input::{Input, lines::Lines};
@@ -39,7 +40,7 @@ impl LineParser for Parser {
             return Ok(None);
         };
         let (offset, length) = (bytes_of("lbn", lbn, self.sector)?, bytes_of("size", size, 1)?);
-        Ok(Some(TraceRecord::new(time("time", at, MICROS)?, operation, offset, length)))
+        Ok(Some(TraceRecord::new(time("time", at, SECONDS)?, operation, offset, length)))
     }
 
     fn remarks(&self) -> Vec<String> {
