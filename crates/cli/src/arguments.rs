@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flashwise_block::{ByteSize, Nanos, SignatureKind};
+use flashwise_trace::workload::{Access, Size};
+use flashwise_trace::{TraceFormat, TraceWriter};
 use flashwise_tune::DEFAULT_TARGET;
 
 use crate::output::Format;
@@ -48,6 +51,9 @@ pub enum Verb {
     /// Simulated drives: presets and configurations
     #[command(subcommand)]
     Device(DeviceAction),
+    /// I/O traces: what is in one, and in another form
+    #[command(subcommand)]
+    Trace(TraceAction),
     /// Man pages and shell completions
     #[command(subcommand)]
     Generate(Generated),
@@ -207,22 +213,154 @@ pub struct LearnArguments {
 /// Options of `audit`.
 #[derive(Debug, Args)]
 pub struct AuditArguments {
-    /// A trace in flashwise's CSV form
+    /// A trace in any format that `flashwise trace` reads; - for standard input
     pub trace: PathBuf,
+    /// How it is to be read
+    #[command(flatten)]
+    pub reading: TraceReading,
     /// The drive's profile, from `flashwise learn --profile`
     #[arg(long, value_name = "FILE")]
     pub profile: PathBuf,
 }
 
-/// How a trace is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TraceForm {
-    /// MQSim ASCII: time in ns, device, sector, sectors, 1 for a read
-    Mqsim,
-    /// DiskSim ASCII: time in ms, device, sector, sectors, flags
-    Disksim,
-    /// flashwise's own CSV
-    Csv,
+/// How a trace is to be read.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct TraceReading {
+    /// How the trace is written; auto goes by its first bytes, and says what it decided and why
+    #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = trace_format_parser())]
+    pub trace_format: TraceFormat,
+    /// How many lines may be bad before it is an error
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub skip_bad_lines: u64,
+    /// Bytes of a sector, in formats that count in sectors
+    #[arg(long, value_name = "SIZE", default_value = "512", value_parser = positive_size)]
+    pub sector_size: ByteSize,
+    /// Bytes of a page, in formats that count in pages
+    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = positive_size)]
+    pub page_size: ByteSize,
+}
+
+/// Takes the name of any format that is read, or auto.
+fn trace_format_parser() -> impl clap::builder::TypedValueParser<Value = TraceFormat> {
+    use clap::builder::TypedValueParser;
+    let names = std::iter::once(TraceFormat::Auto).chain(TraceFormat::all());
+    let values = names.map(|format| PossibleValue::new(format.name()).help(format.title()));
+    PossibleValuesParser::new(values).map(|name| TraceFormat::of_name(&name).unwrap_or_default())
+}
+
+/// Takes the name of a format that is written.
+fn written_format_parser() -> impl clap::builder::TypedValueParser<Value = TraceFormat> {
+    use clap::builder::TypedValueParser;
+    let values = TraceWriter::FORMATS.map(|format| PossibleValue::new(format.name()).help(format.title()));
+    PossibleValuesParser::new(values).map(|name| TraceFormat::of_name(&name).unwrap_or_default())
+}
+
+fn positive_size(text: &str) -> Result<ByteSize, String> {
+    match text.parse::<ByteSize>() {
+        Ok(ByteSize(0)) => Err("it must be at least one byte".to_owned()),
+        Ok(size) => Ok(size),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What can be done with traces.
+#[derive(Debug, Subcommand)]
+pub enum TraceAction {
+    /// Tell what a trace asks for: requests, bytes, places, lengths, times
+    #[command(after_help = "\
+  flashwise trace info tpcc.trace.gz
+  zcat tpcc.trace.gz | flashwise trace info - --trace-format mqsim")]
+    Info {
+        /// The trace; - for standard input
+        trace: PathBuf,
+        /// How it is to be read
+        #[command(flatten)]
+        reading: TraceReading,
+    },
+    /// Write a trace in another form
+    #[command(after_help = "\
+  flashwise trace convert prxy_0.csv.gz prxy_0.parquet
+  flashwise trace convert sda.blkparse.txt job.iolog --to fio-iolog")]
+    Convert {
+        /// The trace; - for standard input
+        input: PathBuf,
+        /// The trace to create; must be new. - is standard output. A name that ends in .gz, .zst or .xz is packed
+        #[arg(value_name = "OUTPUT")]
+        target: PathBuf,
+        /// Form of the new trace; by default its name tells (.csv, .parquet)
+        #[arg(long, value_name = "FORMAT", value_parser = written_format_parser())]
+        to: Option<TraceFormat>,
+        /// How the trace is to be read
+        #[command(flatten)]
+        reading: TraceReading,
+    },
+    /// Write the requests of a workload as a trace
+    #[command(after_help = "\
+  flashwise trace generate ycsb-a a.csv.zst --size 16G --requests 1000000
+  flashwise trace generate mix.toml mix.mqsim --size 256G --to mqsim
+
+A closed loop has no times before a drive answers: its request n is told as at n ns.")]
+    Generate {
+        /// A workload (.toml), or one by name: ycsb-a to ycsb-f, ssdiq-uniform, ssdiq-zipf-0.2 to ssdiq-zipf-1.0,
+        /// ssdiq-two-zone, ssdiq-fill, ssdiq-latency
+        workload: String,
+        /// The trace to create; must be new. - is standard output. A name that ends in .gz, .zst or .xz is packed
+        #[arg(value_name = "OUTPUT")]
+        target: PathBuf,
+        /// Size of the drive that it is for
+        #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = positive_size)]
+        size: ByteSize,
+        /// Most requests of each flow; for a workload by name how many, by default 100000
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        requests: Option<u64>,
+        /// Seed of every random choice; by default the workload's
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+        seed: Option<u64>,
+        /// Form of the trace; by default its name tells (.csv, .parquet)
+        #[arg(long, value_name = "FORMAT", value_parser = written_format_parser())]
+        to: Option<TraceFormat>,
+    },
+    /// Replay a trace or a workload on a drive, and tell how faithfully
+    #[command(after_help = "\
+  flashwise trace replay tpcc.trace.gz --fold
+  flashwise trace replay tpcc.trace.gz /mnt/scratch --fold --iodepth 32
+
+On a directory the requests go to a new scratch file in it, which is gone afterwards.")]
+    Replay(Box<ReplayArguments>),
+}
+
+/// Options of `trace replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArguments {
+    /// A trace, a workload (.toml) of one flow, or one by name
+    pub trace: PathBuf,
+    /// sim:PRESET, sim:FILE.toml, or a directory on a real drive
+    #[arg(default_value = DEFAULT_TARGET, value_name = "TARGET")]
+    pub target: String,
+    /// Closed loop: requests in flight, the trace's times unused; by default each request comes at its time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub iodepth: Option<u32>,
+    /// So many times as fast as the trace's times
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, conflicts_with = "iodepth")]
+    pub speed: f64,
+    /// Most requests
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub requests: Option<u64>,
+    /// Size of the scratch file, on a directory
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = positive_size)]
+    pub size: ByteSize,
+    /// Wrap the trace around a drive that is too small for it
+    #[arg(long)]
+    pub fold: bool,
+    /// Widen requests to whole logical blocks of the drive
+    #[arg(long)]
+    pub widen: bool,
+    /// Seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// How the trace is to be read
+    #[command(flatten)]
+    pub reading: TraceReading,
 }
 
 /// What fio calls a job's `rw`.
@@ -241,6 +379,15 @@ pub enum Rw {
     Rw,
     /// Random reads and writes
     Randrw,
+}
+
+/// How the times between requests of a fixed rate are distributed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RateProcess {
+    /// Always the same
+    Linear,
+    /// A Poisson process
+    Poisson,
 }
 
 /// What is on the drive before the workload.
@@ -268,12 +415,19 @@ pub struct SimulateArguments {
     /// A preset, sim:PRESET, or a TOML file
     #[arg(required_unless_present = "workload_schema")]
     pub device: Option<String>,
-    /// A workload (.toml) or a trace (MQSim .trace, DiskSim, flashwise .csv; gzip or not)
+    /// A workload (.toml), one by name (ycsb-a, ssdiq-uniform, …), or a trace in any format that `flashwise trace` reads
     #[arg(required_unless_present_any = ["workload_schema", "rw"])]
     pub workload: Option<PathBuf>,
-    /// How the trace is written; by default its name tells (.trace, .csv)
-    #[arg(long, value_enum, requires = "workload")]
-    pub format: Option<TraceForm>,
+    /// How the trace is written; by default its first bytes tell
+    #[arg(long = "trace-format", alias = "format", value_name = "FORMAT", value_parser = trace_format_parser())]
+    #[arg(requires = "workload")]
+    pub format: Option<TraceFormat>,
+    /// How many lines of the trace may be bad before it is an error
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "workload")]
+    pub skip_bad_lines: u64,
+    /// Widen requests of the trace to whole logical blocks of the drive
+    #[arg(long, requires = "workload")]
+    pub widen: bool,
     /// Wrap a trace around a drive that is too small for it
     #[arg(long, requires = "workload")]
     pub fold: bool,
@@ -322,6 +476,26 @@ pub struct SimulateArguments {
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(0..=100))]
     #[arg(requires = "rw", conflicts_with = "workload", help_heading = "A workload like fio's")]
     pub rwmixread: u8,
+    /// As fio's option: where random requests go: random, zipf:THETA, pareto:H, zoned:ACCESSES/SIZE:…
+    #[arg(long, alias = "random_distribution", value_name = "NAME", value_parser = Access::of_fio)]
+    #[arg(requires = "rw", conflicts_with = "workload", help_heading = "A workload like fio's")]
+    pub random_distribution: Option<Access>,
+    /// As fio's option: sizes with percentages in place of --bs, such as 4k/60:64k/40
+    #[arg(long, value_name = "SIZE/PERCENT:…", value_parser = Size::of_fio)]
+    #[arg(requires = "rw", conflicts_with = "workload", help_heading = "A workload like fio's")]
+    pub bssplit: Option<Size>,
+    /// As fio's option: pause between a completion and the next request
+    #[arg(long, value_name = "TIME", requires = "rw", conflicts_with_all = ["workload", "rate_iops"])]
+    #[arg(help_heading = "A workload like fio's")]
+    pub thinktime: Option<Nanos>,
+    /// As fio's option: requests a second, whether or not the drive keeps up; --iodepth then has no meaning
+    #[arg(long, alias = "rate_iops", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(requires = "rw", conflicts_with = "workload", help_heading = "A workload like fio's")]
+    pub rate_iops: Option<u32>,
+    /// As fio's option: how the times between those requests are distributed
+    #[arg(long, alias = "rate_process", value_enum, default_value_t = RateProcess::Linear)]
+    #[arg(requires = "rate_iops", help_heading = "A workload like fio's")]
+    pub rate_process: RateProcess,
     /// What is on the drive before
     #[arg(long, value_enum, default_value_t = PreconditionName::Empty)]
     pub precondition: PreconditionName,

@@ -69,6 +69,7 @@ fn run(arguments: Arguments, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Study(options) => verbs::study::run(&options, output),
         Verb::Sqlite(action) => verbs::sqlite::run(&action, output),
         Verb::Device(action) => verbs::device::run(&action, output),
+        Verb::Trace(action) => verbs::trace::run(&action, output),
         Verb::Generate(what) => verbs::generate::run(&what, output),
     }
 }

@@ -64,15 +64,18 @@ fn a_workload_gives_one_document_with_everything_that_was_measured_and_the_same_
 }
 
 #[test]
-fn a_trace_is_replayed_as_its_name_tells() {
+fn a_trace_is_replayed_as_its_first_bytes_tell() {
     let place = place();
     let replay = |arguments: &[&str]| place.run(&[&["simulate", "micron-m500"], arguments].concat());
     let document = replay(&["small.trace", "-o", "json"]).expect(0).document();
     assert_eq!((&document["flows"][0]["name"], &document["total"]["requests"]), (&"small.trace".into(), &3.into()));
     place.write("blocks.txt", "0.0 0 0 8 0\n");
-    let line = place.fails(2, &["simulate", "micron-m500", "blocks.txt"]);
-    assert!(line.contains("--format"), "{line}");
-    replay(&["blocks.txt", "--format", "disksim"]).expect(0);
+    let told = replay(&["blocks.txt"]).expect(0).stderr;
+    assert!(told.contains("blocks.txt: read as disksim: ") && told.contains("bit 0 is taken for a read"), "{told}");
+    assert_eq!(replay(&["blocks.txt", "--trace-format", "disksim"]).expect(0).stderr, "");
+    place.write("words.txt", "once upon a time\n");
+    let line = place.fails(1, &["simulate", "micron-m500", "words.txt"]);
+    assert!(line.contains("words.txt: its first lines fit no format") && line.contains("--trace-format"), "{line}");
     place.write("beyond.trace", "0 0 999999999999 8 0\n");
     let line = place.fails(1, &["simulate", "micron-m500", "beyond.trace"]);
     assert!(line.contains("beyond.trace: line 1"), "{line}");
@@ -88,6 +91,25 @@ fn options_like_fio_s_make_a_workload_of_one_flow() {
     };
     let document = like_fio(&["--bs", "8k", "--iodepth", "4", "--size", "1m", "--rwmixread", "100"]);
     assert_eq!((&document["total"]["requests"], &document["total"]["bytes"]), (&128.into(), &(1 << 20).into()));
+    let document = like_fio(&[
+        "--requests",
+        "500",
+        "--rate-iops",
+        "10000",
+        "--rate-process",
+        "poisson",
+        "--bssplit",
+        "4k/50:8k/50",
+    ]);
+    assert_eq!(document["total"]["requests"], 500);
+    assert!(
+        document["elapsed_ns"].as_u64().unwrap().abs_diff(50_000_000) < 10_000_000,
+        "500 requests at 10,000 a second"
+    );
+    let document = like_fio(&["--requests", "100", "--random_distribution", "zipf:1.1", "--thinktime", "1ms"]);
+    assert!(document["elapsed_ns"].as_u64().unwrap() >= 99_000_000, "99 pauses of a millisecond");
+    let line = place.fails(2, &["simulate", "samsung-960-evo", "--rw", "randread", "--random-distribution", "zipf"]);
+    assert!(line.contains("zipf:0.9"), "{line}");
     let document = like_fio(&["--runtime", "5ms"]);
     assert!(document["elapsed_ns"].as_u64().unwrap() >= 5_000_000);
     let line = place.fails(2, &["simulate", "samsung-960-evo", "--rw", "randrw"]);

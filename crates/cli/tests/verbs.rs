@@ -169,8 +169,8 @@ fn a_trace_or_profile_that_is_none_is_told_with_its_place() {
     place.write("text", "no trace at all\nreally\n");
     place.write("other.toml", "schema = \"something.else\"\n");
     for (trace, profile, words) in [
-        ("cut.csv", "p.toml", "cut.csv: trace line 3"),
-        ("text", "p.toml", "text: trace line 2"),
+        ("cut.csv", "p.toml", "cut.csv: line 3: operation is 'smell'"),
+        ("text", "p.toml", "text: its first lines fit no format"),
         ("missing.csv", "p.toml", "missing.csv: No such file"),
         ("cut.csv", "missing.toml", "missing.toml: No such file"),
         ("cut.csv", "other.toml", "other.toml: no flashwise profile"),

@@ -21,6 +21,11 @@ fn each_verb_has_a_help_page() {
         &["sqlite", "import"],
         &["device"],
         &["device", "import"],
+        &["trace"],
+        &["trace", "info"],
+        &["trace", "convert"],
+        &["trace", "generate"],
+        &["trace", "replay"],
         &["generate"],
     ] {
         let help = place.run(&[verb, &["--help"]].concat()).expect(0);

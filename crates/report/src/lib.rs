@@ -5,7 +5,8 @@
 //!   DeviceProfile ──┐    │
 //!   Findings ───────┼─▶ text (words and numbers, said once) ─┼─▶ html   one self-contained file, plots by svg
 //!   Comparison ─────┤    │
-//!   Simulation ─────┘    │
+//!   Simulation ─────┤    │
+//!   Trace ──────────┘    │
 //!                        └─▶ json       the values as they are
 //!                            files      report.html and report.json, both or neither
 //!   Simulation, SweepTable ─▶ table ─▶ csv, parquet
@@ -26,6 +27,7 @@ mod svg;
 mod table;
 mod terminal;
 mod text;
+pub mod trace;
 
 #[cfg(test)]
 mod sample;
@@ -39,5 +41,5 @@ pub use json::{ERROR_SCHEMA, ERROR_SCHEMA_VERSION, error_document, to_json};
 pub use table::{Column, Table, Values, sweep_table, time_series_table};
 pub use terminal::{
     Style, render_comparison, render_findings, render_profile, render_score, render_simulation, render_study,
-    render_sweep,
+    render_sweep, render_trace_conversion, render_trace_info, render_trace_replay,
 };

@@ -28,7 +28,7 @@ fn main() -> Result<(), WorkloadError> {
         ("sequential", writes(Access::Sequential)),
         ("random", writes(Access::Random)),
         ("random, 70 % reads", Synthetic { read_share: 0.7, ..writes(Access::Random) }),
-        ("hot-cold 10/90", writes(Access::HotCold { zones })),
+        ("hot-cold 10/90", writes(Access::HotCold { zones, shuffled: false })),
         ("zipf 0.99", writes(Access::Zipf { theta: 0.99 })),
         ("zipf 1.2", writes(Access::Zipf { theta: 1.2 })),
         ("random, uniform sizes", sizes(Size::Uniform { min_bytes: 4096, max_bytes: 65_536 })),

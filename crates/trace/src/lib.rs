@@ -1,15 +1,44 @@
 //! I/O traces: what a program asked of its drive, request by request.
 //!
-//! An [`IoTrace`] is captured by the SQLite VFS and read by `flashwise audit`. It can be saved as CSV, one line a
-//! request, and read back.
+//! ```text
+//!   file, pipe or stdin ─▶ input: gzip, zstd, xz ─▶ format: lines or records ─▶ TraceReader ─▶ TraceRecord, one by one
+//!                                                                                                 │
+//!                       summary (trace info) · output: TraceWriter (trace convert) · workload (replay) · audit
+//! ```
 //!
-//! A [`workload`] is what a simulation or a benchmark asks of a drive: synthetic requests, or a recorded trace, of
-//! flashwise, MQSim or DiskSim, replayed.
+//! [`TraceReader`] reads every [`TraceFormat`] as a stream: its memory does not grow with the trace. What a format tells is
+//! in a [`TraceRecord`], what it does not tell is `None` there. [`TraceWriter`] writes some of them.
+//!
+//! An [`IoTrace`] is captured by the SQLite VFS and read by `flashwise audit`; it is whole in memory.
+//!
+//! A [`workload`] is what a simulation or a benchmark asks of a drive: synthetic requests, or a recorded trace. [`replay`]
+//! plays one on any device.
+//!
+//! **Limits.** Lines of 64 KiB; decoders with windows of 128 MiB; 65,536 names of files a trace; requests that a trace
+//! tells in the order of their completion, or in two parts, are put in order within 65,536 of them.
 
 mod csv_format;
+mod error;
+mod format;
+mod generate;
+mod input;
+mod output;
+mod reader;
+mod record;
+pub mod replay;
+mod summary;
 pub mod workload;
 
-pub use csv_format::{TraceError, read_csv, write_csv};
+pub use csv_format::{read_csv, write_csv};
+pub use error::{Place, TraceError};
+pub use format::TraceFormat;
+pub use format::detect::Detection;
+pub use generate::{GenerateError, generate};
+pub use input::Compression;
+pub use output::{Conversion, Losses, PackedWriter, TraceWriter, convert};
+pub use reader::{ReadOptions, TraceReader};
+pub use record::{TraceClock, TraceRecord};
+pub use summary::{Extremes, Percentiles, SizeShare, TraceSummary};
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 use serde::{Deserialize, Serialize};

@@ -200,26 +200,26 @@ fn a_hostile_trace_is_told_with_its_line() {
     insta::assert_snapshot!(told.join("\n"), @r#"
         t: the trace has no request
         t: the trace has no request
-        t: line 2: it has 4 of five fields: time_ns device first_sector sectors op
-        t: line 4: op is '7'; MQSim writes 0 for a write, 1 for a read
+        t: line 2: it has 4 of five fields: time_ns device first_sector sectors op; it reads '1 0 0 8'
+        t: line 4: op is '7'; MQSim writes 0 for a write, 1 for a read; it reads '1 0 0 8 7'
         t: line 1: it asks for 0 bytes; a request has at least one
         t: line 2: time goes back from 5 ns to 4 ns; sort the trace by time
-        t: line 1: first sector 16 is beyond 2^64 bytes
+        t: line 1: first sector 16 is beyond 2^64 bytes; it reads '5 0 16 8 1'
         workload: flow 'f': trace.repeat = 3: so many rounds of 9223372036854775808 ns are more than 64 bits hold
         t: line 1: its time, scaled to 9223372036854776000000000000 ns, is more than 292 years
         t: line 1: a line is longer than 64 KiB; this is no trace
         t: line 2: a line is longer than 64 KiB; this is no trace
         t: line 2: a line is longer than 64 KiB; this is no trace
         t: line 1: a line is longer than 64 KiB; this is no trace
-        t: line 4: incomplete deflate stream
-        t: line 1: unexpected end of file
-        t: line 3: unknown variant `smell`, expected one of `read`, `write`, `trim`, `write_zeroes`, `flush`
-        t: line 2: length_bytes is '-512': invalid digit found in string
-        t: line 2: it has 4 fields, the header 6
-        t: line 2: it has 2 fields, the header 6
-        t: line 2: 512 bytes at byte 100: both must be multiples of the drive's logical block, 512 bytes
-        t: line 2: missing field `at_ns`
-        t: the trace has no request
+        t: incomplete deflate stream
+        t: unexpected end of file
+        t: line 3: operation is 'smell'; it must be one of read, write, trim, write_zeroes, flush; it reads '1,smell,database,0,512,9'
+        t: line 2: length_bytes is '-512'; it must be a whole number, 0 or above, of at most 64 bits; it reads '1,read,database,0,-512,9'
+        t: line 2: it has 4 fields, the header 6; it reads '1,read,database,0'
+        t: line 2: it has 2 fields, the header 6; it reads '1,\"read'
+        t: line 2: 512 bytes at byte 100: both must be multiples of the drive's logical block, 512 bytes; widen = true widens the request to whole ones
+        t: line 1: the header has no at_ns; it must be there, with at_ns, operation, offset_bytes, length_bytes; it reads 'offset,length'
+        t: line 1: the header has no operation; it must be there, with at_ns, operation, offset_bytes, length_bytes; it reads 'at_ns,\0'
         missing: No such file or directory (os error 2)
         .: it is no regular file
     "#);

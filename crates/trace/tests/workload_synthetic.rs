@@ -61,7 +61,11 @@ fn accesses() -> impl Strategy<Value = Access> {
         Just(Access::Random),
         Just(Access::Sequential),
         (0.1..3.0).prop_map(|theta| Access::Zipf { theta }),
-        (0.2..0.8, 0.0..=1.0).prop_map(|(s, t)| Access::HotCold { zones: vec![zone(s, t), zone(1.0 - s, 1.0 - t)] }),
+        (0.1..3.0).prop_map(|theta| Access::Latest { theta }),
+        (0.01..0.49).prop_map(|h| Access::Pareto { h }),
+        (0.2..0.8, 0.0..=1.0, any::<bool>()).prop_map(|(s, t, shuffled)| {
+            Access::HotCold { zones: vec![zone(s, t), zone(1.0 - s, 1.0 - t)], shuffled }
+        }),
     ]
 }
 
@@ -139,7 +143,11 @@ fn the_requests_of_a_seed_never_change() {
     let kinds = [
         Synthetic { read_share: 0.5, ..writes(Access::Random, 4096) },
         writes(Access::Zipf { theta: 0.99 }, 4096),
-        Synthetic::new(Access::HotCold { zones }, Size::Normal { mean_bytes: 65_536, deviation_bytes: 8192 }, pacing),
+        Synthetic::new(
+            Access::HotCold { zones, shuffled: false },
+            Size::Normal { mean_bytes: 65_536, deviation_bytes: 8192 },
+            pacing,
+        ),
     ];
     let lines: Vec<String> = kinds
         .into_iter()
@@ -231,7 +239,7 @@ fn flows_on_one_region_share_their_hot_positions() {
 #[test]
 fn zones_get_their_traffic_and_tile_the_region() {
     let zones = vec![zone(0.1, 0.6), zone(0.2, 0.3), zone(0.3, 0.0), zone(0.4, 0.1)];
-    let requests = generate(writes(Access::HotCold { zones }, 4096), 100_000, 4096 * 1000);
+    let requests = generate(writes(Access::HotCold { zones, shuffled: false }, 4096), 100_000, 4096 * 1000);
     let share = |from: u64, to: u64| requests.iter().filter(|r| (from..to).contains(&(r.offset.0 / 4096))).count();
     assert!(plausible(share(0, 100), 100_000, 0.6));
     assert!(plausible(share(100, 300), 100_000, 0.3));
@@ -239,6 +247,18 @@ fn zones_get_their_traffic_and_tile_the_region() {
     assert!(plausible(share(600, 1000), 100_000, 0.1));
     let positions: std::collections::HashSet<u64> = requests.iter().map(|r| r.offset.0).collect();
     assert_eq!(positions.len(), 700, "every position of a zone with traffic is reached");
+}
+
+#[test]
+fn pareto_gives_a_fifth_of_the_positions_four_fifths_of_the_requests() {
+    for h in [0.1, 0.2, 0.4] {
+        let requests = generate(writes(Access::Pareto { h }, 4096), 100_000, 4096 * 1000);
+        let mut counts = vec![0_u32; 1000];
+        requests.iter().for_each(|request| counts[(request.offset.0 / 4096) as usize] += 1);
+        counts.sort_unstable_by_key(|&count| std::cmp::Reverse(count));
+        let most: u32 = counts[..(h * 1000.0) as usize].iter().sum();
+        assert!((f64::from(most) / 100_000.0 - (1.0 - h)).abs() < 0.01, "{h}: {most}");
+    }
 }
 
 #[test]
@@ -270,7 +290,7 @@ fn what_does_not_fit_the_drive_is_refused_with_its_key() {
     let random = |bytes| writes(Access::Random, bytes);
     let uniform = Size::Uniform { min_bytes: 512, max_bytes: 1000 };
     let weighted = Size::Weighted(vec![WeightedSize { bytes: 700, weight: 1.0 }]);
-    let narrow = Access::HotCold { zones: vec![zone(0.001, 0.5), zone(0.999, 0.5)] };
+    let narrow = Access::HotCold { zones: vec![zone(0.001, 0.5), zone(0.999, 0.5)], shuffled: false };
     let told = [
         refusal(random(1000), MIB),
         refusal(Synthetic::new(Access::Random, uniform, CLOSED), MIB),

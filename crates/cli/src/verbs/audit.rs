@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use flashwise_audit::{Finding, Rule, audit, unjudged};
 use flashwise_report::render_findings;
-use flashwise_trace::read_csv;
+use flashwise_trace::TraceReader;
 use serde::Serialize;
 
 use super::read_profile;
+use super::trace::{decision, tell};
 use crate::arguments::AuditArguments;
 use crate::failure::{Failure, VIOLATIONS};
 use crate::output::Output;
@@ -33,9 +34,10 @@ struct Unjudged {
 /// Holds a trace against a profile.
 pub fn run(options: &AuditArguments, output: &Output) -> Result<ExitCode, Failure> {
     let profile = read_profile(&options.profile)?;
-    let file = std::fs::File::open(&options.trace).map_err(|e| Failure::file(&options.trace, &e))?;
-    let trace = read_csv(std::io::BufReader::new(file))
-        .map_err(|e| Failure::error(format!("{}: {e}", options.trace.display())))?;
+    let reader = TraceReader::open(&options.trace, &options.reading.into())?;
+    let decision = decision(&reader, options.reading.trace_format);
+    let trace = reader.into_trace()?;
+    tell(decision);
     let findings = audit(&trace, &profile);
     let document = Document {
         schema: "flashwise.findings",

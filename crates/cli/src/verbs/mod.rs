@@ -9,6 +9,8 @@ pub mod simulate;
 pub mod sqlite;
 pub mod study;
 pub mod sweep;
+pub mod trace;
+mod trace_replay;
 
 use std::path::Path;
 

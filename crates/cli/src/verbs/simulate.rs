@@ -11,11 +11,13 @@ use flashwise_ssd::simulation::Precondition;
 use flashwise_ssd::simulation::{Simulation, SimulationOptions, simulate};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use flashwise_trace::workload::{
-    Access, Flow, Pacing, Size, Synthetic, TraceFormat, TraceReplay, Workload, WorkloadError, workload_schema,
+    Access, Arrivals, Flow, Pacing, Size, Synthetic, TraceReplay, Workload, WorkloadError, workload_schema,
 };
+use flashwise_trace::{ReadOptions, TraceReader};
 
 use super::read_device;
-use crate::arguments::{PreconditionName, Rw, SimulateArguments, TraceForm};
+use super::trace::{decision, tell};
+use crate::arguments::{PreconditionName, RateProcess, Rw, SimulateArguments};
 use crate::failure::Failure;
 use crate::files::{Kind, Wanted};
 use crate::output::Output;
@@ -28,11 +30,12 @@ pub fn run(options: &SimulateArguments, output: &Output) -> Result<ExitCode, Fai
         return Ok(ExitCode::SUCCESS);
     }
     let device = read_device(options.device.as_deref().unwrap_or_default())?;
-    let (workload, base) = workload(options, &device)?;
+    let Asked { workload, base, decision } = workload(options, &device)?;
     let reports = Reports::prepare(options)?;
     let mut drive = SimulatedSsd::new(device, workload.seed)?;
     let how = SimulationOptions { precondition: precondition(options.precondition), interval: options.interval };
     let simulation = simulate(&mut drive, &workload, &base, &how, &mut Bar::new())?;
+    tell(decision);
     let written = reports.write(&simulation)?;
     output.print(&simulation, |style| {
         let text = render_simulation(&simulation, style);
@@ -41,17 +44,32 @@ pub fn run(options: &SimulateArguments, output: &Output) -> Result<ExitCode, Fai
     Ok(ExitCode::SUCCESS)
 }
 
-/// The workload, and the folder that its traces are relative to.
-fn workload(options: &SimulateArguments, device: &DeviceConfig) -> Result<(Workload, PathBuf), Failure> {
-    let (mut workload, base) = match (&options.workload, options.rw) {
+/// What is to be run.
+struct Asked {
+    workload: Workload,
+    /// The folder that its traces are relative to.
+    base: PathBuf,
+    /// What a trace was taken for.
+    decision: Option<String>,
+}
+
+fn workload(options: &SimulateArguments, device: &DeviceConfig) -> Result<Asked, Failure> {
+    let (mut base, mut decision) = (PathBuf::new(), None);
+    let mut workload = match (&options.workload, options.rw) {
         (Some(path), _) if is_toml(path) && options.format.is_none() => {
-            if options.fold {
-                return Err(Failure::usage("--fold is for a trace; a workload says it itself, trace.fold = true"));
+            if options.fold || options.widen || options.skip_bad_lines > 0 {
+                return Err(Failure::usage(
+                    "--fold, --widen and --skip-bad-lines are for a trace; a workload says it itself, trace.fold = true",
+                ));
             }
-            (Workload::read(path)?, path.parent().unwrap_or(Path::new("")).to_owned())
+            path.parent().unwrap_or(Path::new("")).clone_into(&mut base);
+            Workload::read(path)?
         }
-        (Some(path), _) => (replay(path, options)?, PathBuf::new()),
-        (None, Some(rw)) => (like_fio(rw, options, device)?, PathBuf::new()),
+        (Some(path), _) => match named(path, options) {
+            Some(workload) => workload,
+            None => replay(path, options, &mut decision)?,
+        },
+        (None, Some(rw)) => like_fio(rw, options, device)?,
         (None, None) => return Err(Failure::usage("a workload is missing; see 'flashwise simulate --help'")),
     };
     workload.seed = options.seed.unwrap_or(workload.seed);
@@ -61,32 +79,33 @@ fn workload(options: &SimulateArguments, device: &DeviceConfig) -> Result<(Workl
         flow.duration_ns = ends(options.duration.map(|duration| duration.0), flow.duration_ns);
     }
     workload.check()?;
-    Ok((workload, base))
+    Ok(Asked { workload, base, decision })
 }
 
 fn is_toml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "toml")
 }
 
+/// Requests of a workload by name where nothing says how many.
+pub const NAMED_REQUESTS: u64 = 100_000;
+
+/// A workload by name, as long as no file has it.
+fn named(path: &Path, options: &SimulateArguments) -> Option<Workload> {
+    let name = path.to_str().filter(|_| !path.exists())?;
+    Workload::named(name, options.requests.unwrap_or(NAMED_REQUESTS))
+}
+
 /// A workload of one trace.
-fn replay(path: &Path, options: &SimulateArguments) -> Result<Workload, Failure> {
+fn replay(path: &Path, options: &SimulateArguments, told: &mut Option<String>) -> Result<Workload, Failure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let plain = name.strip_suffix(".gz").unwrap_or(&name);
-    let format = match options.format {
-        Some(TraceForm::Mqsim) => TraceFormat::Mqsim,
-        Some(TraceForm::Disksim) => TraceFormat::Disksim,
-        Some(TraceForm::Csv) => TraceFormat::Csv,
-        None if plain.ends_with(".csv") => TraceFormat::Csv,
-        None if plain.ends_with(".trace") => TraceFormat::Mqsim,
-        None => {
-            let shown = path.display();
-            return Err(Failure::usage(format!(
-                "{shown}: the name does not tell how the trace is written; add --format"
-            )));
-        }
-    };
-    let mut trace = TraceReplay::new(path, format);
-    trace.fold = options.fold;
+    let asked = options.format.unwrap_or_default();
+    if path == Path::new("-") {
+        return Err(Failure::usage("a trace is read through before it is replayed: save standard input to a file"));
+    }
+    let reader = TraceReader::open(path, &ReadOptions::of(asked))?;
+    *told = decision(&reader, asked);
+    let mut trace = TraceReplay::new(path, reader.detection().format);
+    (trace.fold, trace.widen, trace.skip_bad_lines) = (options.fold, options.widen, options.skip_bad_lines);
     Ok(Workload { name: name.clone(), seed: 1, flows: vec![Flow::replay(name, trace)] })
 }
 
@@ -100,8 +119,15 @@ fn like_fio(rw: Rw, options: &SimulateArguments, device: &DeviceConfig) -> Resul
         Rw::Randwrite => (Access::Random, 0.0),
         Rw::Randrw => (Access::Random, f64::from(options.rwmixread) / 100.0),
     };
-    let pacing = Pacing::Closed { queue_depth: options.iodepth, think_ns: 0 };
-    let mut synthetic = Synthetic::new(access, Size::fixed(options.bs.0), pacing);
+    let access = match (access, &options.random_distribution) {
+        (Access::Random, Some(distribution)) => distribution.clone(),
+        (Access::Sequential, Some(_)) => {
+            return Err(Failure::usage("--random-distribution is for randread, randwrite and randrw"));
+        }
+        (access, _) => access,
+    };
+    let size = options.bssplit.clone().unwrap_or(Size::fixed(options.bs.0));
+    let mut synthetic = Synthetic::new(access, size, pacing(options));
     (synthetic.read_share, synthetic.region_bytes) = (read_share, options.size.map(|size| size.0));
     let name = rw_name(rw);
     let mut flow = Flow { name: name.clone(), synthetic: Some(synthetic), ..Flow::default() };
@@ -114,8 +140,25 @@ fn like_fio(rw: Rw, options: &SimulateArguments, device: &DeviceConfig) -> Resul
             return Err(Failure::usage(what));
         }
     }
-    let name = format!("{name} of {}, {} in flight", options.bs, options.iodepth);
+    let paced = match options.rate_iops {
+        Some(rate) => format!("{rate} a second"),
+        None => format!("{} in flight", options.iodepth),
+    };
+    let sizes = options.bssplit.as_ref().map_or_else(|| options.bs.to_string(), |_| "several sizes".to_owned());
+    let name = format!("{name} of {sizes}, {paced}");
     Ok(Workload { name, seed: 1, flows: vec![flow] })
+}
+
+/// A fixed rate, or so many in flight.
+fn pacing(options: &SimulateArguments) -> Pacing {
+    let think_ns = options.thinktime.unwrap_or_default().0;
+    options.rate_iops.map_or(Pacing::Closed { queue_depth: options.iodepth, think_ns }, |rate| Pacing::Open {
+        interarrival_ns: (1_000_000_000 / u64::from(rate)).max(1),
+        arrivals: match options.rate_process {
+            RateProcess::Linear => Arrivals::Constant,
+            RateProcess::Poisson => Arrivals::Poisson,
+        },
+    })
 }
 
 fn rw_name(rw: Rw) -> String {

@@ -6,6 +6,7 @@ mod score;
 mod simulation;
 mod study;
 mod sweep;
+mod trace;
 
 use flashwise_audit::Finding;
 use flashwise_learn::score::Score;
@@ -75,6 +76,21 @@ pub fn render_simulation(simulation: &Simulation, style: Style) -> String {
 /// What a study found.
 pub fn render_study(study: &crate::study::StudyDocument, style: Style) -> String {
     study::render(study, style)
+}
+
+/// What a trace asks for.
+pub fn render_trace_info(info: &crate::trace::TraceInfo, style: Style) -> String {
+    trace::render_info(info, style)
+}
+
+/// How a replay went.
+pub fn render_trace_replay(replay: &crate::trace::TraceReplayed, style: Style) -> String {
+    trace::render_replay(replay, style)
+}
+
+/// What became of a trace.
+pub fn render_trace_conversion(conversion: &crate::trace::TraceConversion, style: Style) -> String {
+    trace::render_conversion(conversion, style)
 }
 
 /// The rules that the profile leaves open.

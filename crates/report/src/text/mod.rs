@@ -7,4 +7,5 @@ pub(crate) mod numbers;
 pub(crate) mod parameters;
 pub(crate) mod runs;
 pub(crate) mod simulation;
+pub(crate) mod trace;
 pub(crate) mod words;

@@ -625,7 +625,7 @@ impl SyntheticTags {
             0 => Access::Random,
             1 => {
                 let zones = [Zone { size: hot, traffic: 1.0 - hot }, Zone { size: 1.0 - hot, traffic: hot }];
-                Access::HotCold { zones: zones.to_vec() }
+                Access::HotCold { zones: zones.to_vec(), shuffled: false }
             }
             _ => Access::Sequential,
         };
@@ -764,7 +764,7 @@ mod tests {
         let tags = synthetic.synthetic.as_ref().unwrap();
         assert_eq!((tags.read_share, tags.align_bytes, &tags.size), (0.3, Some(4096), &Size::fixed(4096)));
         assert_eq!(tags.pacing, Pacing::Closed { queue_depth: 4, think_ns: 0 });
-        let Access::HotCold { zones } = &tags.access else { panic!() };
+        let Access::HotCold { zones, .. } = &tags.access else { panic!() };
         assert_eq!((zones[0].size, zones[0].traffic), (0.1, 0.9));
         assert!(tags.region_bytes.unwrap().abs_diff(imported.device.capacity_bytes / 4) <= 8 * 4096);
         let replay = trace.trace.as_ref().unwrap();

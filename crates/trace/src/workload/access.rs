@@ -19,12 +19,31 @@ pub enum Access {
         #[schemars(range(max = 10.0), extend("exclusiveMinimum" = 0.0))]
         theta: f64,
     },
+    /// fio's `random_distribution=pareto:h`: a share `h` of the positions has a share 1 − `h` of the requests, and so on
+    /// within it: 0.2 is the rule of 80 and 20. Popular positions are scattered over the region as with `zipf`.
+    Pareto {
+        /// Share of the positions: above 0, below 0.5.
+        #[schemars(range(max = 0.5), extend("exclusiveMinimum" = 0.0))]
+        h: f64,
+    },
+    /// YCSB's *latest*: writes append, one position after the other, and over at the region's end; reads go to what was
+    /// written lately, the k-th latest position with a probability proportional to 1 ÷ k^theta. The region counts as
+    /// written before the flow starts.
+    Latest {
+        /// Exponent: above 0, up to 10. YCSB's is 0.99.
+        #[schemars(range(max = 10.0), extend("exclusiveMinimum" = 0.0))]
+        theta: f64,
+    },
     /// Zones in the order of their addresses, uniformly random within each. The classic 90/10 is
     /// `[{ size = 0.1, traffic = 0.9 }, { size = 0.9, traffic = 0.1 }]`.
     HotCold {
         /// The zones; their sizes add up to 1, and so does their traffic.
         #[schemars(length(min = 1, max = 1024))]
         zones: Vec<Zone>,
+        /// Whether the positions of a zone are scattered over the region by a fixed permutation, in place of lying side by
+        /// side. Default: false.
+        #[serde(default)]
+        shuffled: bool,
     },
 }
 

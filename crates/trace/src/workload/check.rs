@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::{Access, Flow, Pacing, ReplayPacing, Size, Synthetic, TraceFormat, TraceReplay, Workload, WorkloadError};
+use super::{Access, Flow, Pacing, ReplayPacing, Size, Synthetic, TraceReplay, Workload, WorkloadError};
 
 /// Most flows, zones or weighted sizes in a list.
 const MAX_LIST: usize = 1024;
@@ -102,11 +102,13 @@ fn synthetic(checker: &FlowChecker<'_>, it: &Synthetic) -> Result<(), WorkloadEr
     let both = it.read_share + it.trim_share;
     let reason = "reads and trims together must be at most 1; the rest are writes";
     checker.require("synthetic.read_share + trim_share", both, both <= 1.0 + SUM_TOLERANCE, reason)?;
+    checker.share("synthetic.modify_share", it.modify_share)?;
     checker.at_least_one("synthetic.flush_every", it.flush_every, "a flush comes after at least one write")?;
     checker.at_least_one("synthetic.region_bytes", it.region_bytes, "a region has at least one byte")?;
     checker.at_least_one("synthetic.align_bytes", it.align_bytes, "offsets are multiples of at least one byte")?;
     access(checker, &it.access)?;
-    size(checker, &it.size)?;
+    size(checker, "synthetic.size", &it.size)?;
+    it.read_size.iter().try_for_each(|read| size(checker, "synthetic.read_size", read))?;
     pacing(checker, it.pacing)
 }
 
@@ -117,7 +119,15 @@ fn access(checker: &FlowChecker<'_>, access: &Access) -> Result<(), WorkloadErro
             let reason = "the exponent must be above 0 and at most 10; for 0 write access = \"random\"";
             checker.require("synthetic.access.zipf.theta", theta, theta > 0.0 && theta <= 10.0, reason)
         }
-        Access::HotCold { zones } => {
+        &Access::Latest { theta } => {
+            let reason = "the exponent must be above 0 and at most 10";
+            checker.require("synthetic.access.latest.theta", theta, theta > 0.0 && theta <= 10.0, reason)
+        }
+        &Access::Pareto { h } => {
+            let reason = "the share must be above 0 and below 0.5; 0.2 is the rule of 80 and 20";
+            checker.require("synthetic.access.pareto.h", h, h > 0.0 && h < 0.5, reason)
+        }
+        Access::HotCold { zones, .. } => {
             checker.list("synthetic.access.hot-cold.zones", zones.len())?;
             for (i, zone) in zones.iter().enumerate() {
                 let key = |name| format!("synthetic.access.hot-cold.zones[{i}].{name}");
@@ -131,32 +141,34 @@ fn access(checker: &FlowChecker<'_>, access: &Access) -> Result<(), WorkloadErro
     }
 }
 
-fn size(checker: &FlowChecker<'_>, size: &Size) -> Result<(), WorkloadError> {
-    let long = |key: &str, bytes: u64| checker.require(key, bytes, bytes > 0, "a request has at least one byte");
+fn size(checker: &FlowChecker<'_>, place: &str, size: &Size) -> Result<(), WorkloadError> {
+    let named = |key: &str| format!("{place}.{key}");
+    let long =
+        |key: &str, bytes: u64| checker.require(&named(key), bytes, bytes > 0, "a request has at least one byte");
     match size {
-        &Size::Fixed { bytes } => long("synthetic.size.fixed.bytes", bytes),
+        &Size::Fixed { bytes } => long("fixed.bytes", bytes),
         &Size::Uniform { min_bytes, max_bytes } => {
-            long("synthetic.size.uniform.min_bytes", min_bytes)?;
+            long("uniform.min_bytes", min_bytes)?;
             let reason = format!("it must be at least min_bytes = {min_bytes}");
-            checker.require("synthetic.size.uniform.max_bytes", max_bytes, max_bytes >= min_bytes, &reason)
+            checker.require(&named("uniform.max_bytes"), max_bytes, max_bytes >= min_bytes, &reason)
         }
         &Size::Normal { mean_bytes, deviation_bytes } => {
-            long("synthetic.size.normal.mean_bytes", mean_bytes)?;
+            long("normal.mean_bytes", mean_bytes)?;
             let longest = deviation_bytes.checked_mul(4).and_then(|spread| spread.checked_add(mean_bytes));
             let reason = "mean and four deviations are longer than any drive";
-            checker.require("synthetic.size.normal.deviation_bytes", deviation_bytes, longest.is_some(), reason)
+            checker.require(&named("normal.deviation_bytes"), deviation_bytes, longest.is_some(), reason)
         }
         Size::Weighted(sizes) => {
-            checker.list("synthetic.size.weighted", sizes.len())?;
+            checker.list(&named("weighted"), sizes.len())?;
             for (i, size) in sizes.iter().enumerate() {
-                let key = |name| format!("synthetic.size.weighted[{i}].{name}");
+                let key = |name| format!("weighted[{i}].{name}");
                 long(&key("bytes"), size.bytes)?;
                 let finite = size.weight.is_finite() && size.weight >= 0.0;
-                checker.require(&key("weight"), size.weight, finite, "a weight is a number, 0 or above")?;
+                checker.require(&named(&key("weight")), size.weight, finite, "a weight is a number, 0 or above")?;
             }
             let sum: f64 = sizes.iter().map(|s| s.weight).sum();
             let reason = "the weights must add up to a number above 0";
-            checker.require("synthetic.size.weighted: sum of weight", sum, sum > 0.0 && sum.is_finite(), reason)
+            checker.require(&named("weighted: sum of weight"), sum, sum > 0.0 && sum.is_finite(), reason)
         }
     }
 }
@@ -177,9 +189,6 @@ fn replay(checker: &FlowChecker<'_>, it: &TraceReplay) -> Result<(), WorkloadErr
     let reason = "it must be a number above 0; to ignore the trace's times use pacing.closed";
     checker.require("trace.time_scale", scale, scale.is_finite() && scale > 0.0, reason)?;
     checker.require("trace.logical_block_bytes", 0, it.logical_block_bytes > 0, "a sector has at least one byte")?;
-    if let (Some(device), TraceFormat::Csv) = (it.device, it.format) {
-        return Err(checker.error("trace.device", device, "flashwise's CSV has no device numbers; leave it out"));
-    }
     match it.pacing {
         ReplayPacing::Timestamps => Ok(()),
         ReplayPacing::Closed { queue_depth } => checker.queue_depth("trace.pacing.closed.queue_depth", queue_depth),

@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use crate::{Place, TraceError};
+
 /// The file that a message names where the workload came from no file.
 const NO_FILE: &str = "workload";
 
@@ -47,12 +49,12 @@ pub enum WorkloadError {
         reason: String,
     },
     /// A line of a trace cannot be read, or the drive cannot serve it.
-    #[error("{path}: line {line}: {reason}")]
+    #[error("{path}: {place}: {reason}")]
     Trace {
         /// The trace.
         path: String,
-        /// Its line; the first is 1.
-        line: u64,
+        /// Its line or record.
+        place: Place,
         /// What is wrong, and what would be right.
         reason: String,
     },
@@ -92,8 +94,8 @@ impl WorkloadError {
         Self::Incomplete { path: NO_FILE.to_owned(), place: place.into(), reason: reason.into() }
     }
 
-    pub(super) fn trace(path: &str, line: u64, reason: impl Into<String>) -> Self {
-        Self::Trace { path: path.to_owned(), line, reason: reason.into() }
+    pub(super) fn trace(path: &str, place: Place, reason: impl Into<String>) -> Self {
+        Self::Trace { path: path.to_owned(), place, reason: reason.into() }
     }
 
     /// The same error, said of the file that the workload came from: [`FlowSource::open`](super::FlowSource::open) does
@@ -104,5 +106,21 @@ impl WorkloadError {
             file.clone_into(path);
         }
         self
+    }
+}
+
+impl From<TraceError> for WorkloadError {
+    fn from(error: TraceError) -> Self {
+        match error {
+            TraceError::Malformed { path, place, text, reason } if text.is_empty() => {
+                Self::Trace { path, place, reason }
+            }
+            TraceError::Malformed { path, place, text, reason } => {
+                Self::Trace { path, place, reason: format!("{reason}; it reads '{text}'") }
+            }
+            TraceError::Unreadable { path, reason }
+            | TraceError::Unrecognised { path, reason }
+            | TraceError::Unwritable { path, reason } => Self::Unreadable { path, reason },
+        }
     }
 }

@@ -26,18 +26,21 @@
 mod access;
 mod check;
 mod error;
+mod fio;
 mod flow;
+mod named;
 mod pacing;
 mod replay;
 mod size;
 mod source;
 mod synthetic;
 
+pub use crate::format::TraceFormat;
 pub use access::{Access, Zone};
 pub use error::WorkloadError;
 pub use flow::{Flow, Priority};
 pub use pacing::{Arrivals, Pacing, ReplayPacing};
-pub use replay::{TraceFormat, TraceReplay};
+pub use replay::TraceReplay;
 pub use size::{Size, WeightedSize};
 pub use source::{FlowRequest, FlowSource, SourcePacing};
 pub use synthetic::Synthetic;

@@ -5,17 +5,18 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ReplayPacing;
+use super::{ReplayPacing, TraceFormat};
 
 /// The requests of a recorded trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceReplay {
-    /// The trace, relative to the workload's folder. Compressed (gzip) or not, which the file itself tells.
+    /// The trace, relative to the workload's folder. Compressed (gzip, zstd, xz) or not, which the file itself tells.
     pub path: PathBuf,
-    /// How the file is written.
+    /// How the file is written. Default: auto, what its first bytes speak for.
+    #[serde(default)]
     pub format: TraceFormat,
-    /// Only the requests of this device number; `csv` has none. Default: all requests.
+    /// Only the requests of this device number; some formats have none. Default: all requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<u32>,
     /// How often the trace is played. Each time starts at the last arrival of the time before. Default: 1.
@@ -33,6 +34,13 @@ pub struct TraceReplay {
     /// the capacity and moves those that still stick out back to the drive's end. Default: false.
     #[serde(default)]
     pub fold: bool,
+    /// Whether a request that starts or ends inside a logical block of the drive is widened to whole ones; else it is
+    /// refused. Default: false.
+    #[serde(default)]
+    pub widen: bool,
+    /// How many bad lines of the trace are passed over before it is refused. Default: 0.
+    #[serde(default)]
+    pub skip_bad_lines: u64,
     /// Bytes of one sector of the trace, for the formats that count in sectors. Default: 512.
     #[serde(default = "default_sector")]
     #[schemars(range(min = 1))]
@@ -50,6 +58,8 @@ impl TraceReplay {
             pacing: ReplayPacing::default(),
             time_scale: default_time_scale(),
             fold: false,
+            widen: false,
+            skip_bad_lines: 0,
             logical_block_bytes: default_sector(),
         }
     }
@@ -65,17 +75,4 @@ fn default_time_scale() -> f64 {
 
 fn default_sector() -> u64 {
     512
-}
-
-/// How a trace file is written: one request a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TraceFormat {
-    /// MQSim ASCII: `time_ns device first_sector sectors op`; op 0 is a write, 1 a read.
-    Mqsim,
-    /// DiskSim ASCII: `time_ms device first_sector sectors flags`; time with decimals, flags hexadecimal, bit 0 set is a
-    /// read.
-    Disksim,
-    /// flashwise's own CSV, as captured by the SQLite VFS: sizes in bytes, times in ns.
-    Csv,
 }

@@ -91,7 +91,7 @@ fn what_is_no_workload_is_told_with_its_line() {
         synthetic_refusal("size.weighted = [{ bytes = 4096, share = 1 }]"),
         synthetic_refusal("pacing.open = { interarrival_ns = 5 }"),
         synthetic_refusal("think_ns = 5"),
-        flow_refusal("trace = { path = 't', format = 'spc' }"),
+        flow_refusal("trace = { path = 't', format = 'spcc' }"),
         flow_refusal("trace = { path = 't', format = 'csv', pacing = 'asap' }"),
     ];
     insta::assert_snapshot!(told.join("\n"), @r#"
@@ -102,14 +102,14 @@ fn what_is_no_workload_is_told_with_its_line() {
         w.toml: line 4: unknown variant `highest`, expected one of `urgent`, `high`, `medium`, `low`
         w.toml: line 4: invalid value: integer `-1`, expected u64
         w.toml: line 4: invalid type: string "4k", expected u64
-        w.toml: line 8: unknown variant `randm`, expected one of `random`, `sequential`, `zipf`, `hot-cold`
+        w.toml: line 8: unknown variant `randm`, expected one of `random`, `sequential`, `zipf`, `pareto`, `latest`, `hot-cold`
         w.toml: line 8: this choice needs its keys, such as zipf.theta = 0.99 or fixed.bytes = 4096
         w.toml: line 8: unexpected keys in table: skew, available keys: theta
         w.toml: line 8: unexpected keys in table: kib, available keys: bytes
         w.toml: line 8: unknown field `share`, expected `bytes` or `weight`
         w.toml: line 8: missing field `arrivals`
-        w.toml: line 9: unknown field `think_ns`, expected one of `read_share`, `trim_share`, `flush_every`, `fua`, `region_start_bytes`, `region_bytes`, `access`, `size`, `align_bytes`, `pacing`
-        w.toml: line 4: unknown variant `spc`, expected one of `mqsim`, `disksim`, `csv`
+        w.toml: line 9: unknown field `think_ns`, expected one of `read_share`, `trim_share`, `modify_share`, `flush_every`, `fua`, `region_start_bytes`, `region_bytes`, `access`, `size`, `read_size`, `align_bytes`, `pacing`
+        w.toml: line 4: unknown variant `spcc`, expected one of `auto`, `csv`, `parquet`, `msr`, `fiu`, `spc`, `disksim`, `mqsim`, `alibaba`, `tencent`, `fio-iolog`, `fio-log`, `blkparse`, `blktrace`, `biosnoop`, `vscsi`, `vscsi-csv`, `oracle-general`, `lcs`, `tracefs`, `strace`, `pages`
         w.toml: line 4: unknown variant `asap`, expected `timestamps` or `closed`
     "#);
 }
@@ -150,7 +150,6 @@ fn what_makes_no_sense_is_told_with_its_key() {
         flow_refusal("trace = { path = 't', format = 'mqsim', time_scale = 0 }"),
         flow_refusal("trace = { path = 't', format = 'mqsim', time_scale = inf }"),
         flow_refusal("trace = { path = 't', format = 'mqsim', logical_block_bytes = 0 }"),
-        flow_refusal("trace = { path = 't', format = 'csv', device = 1 }"),
         flow_refusal("trace = { path = 't', format = 'csv', pacing.closed.queue_depth = 0 }"),
     ];
     insta::assert_snapshot!(told.join("\n"), @r#"
@@ -184,7 +183,6 @@ fn what_makes_no_sense_is_told_with_its_key() {
         w.toml: flow 'f': trace.time_scale = 0: it must be a number above 0; to ignore the trace's times use pacing.closed
         w.toml: flow 'f': trace.time_scale = inf: it must be a number above 0; to ignore the trace's times use pacing.closed
         w.toml: flow 'f': trace.logical_block_bytes = 0: a sector has at least one byte
-        w.toml: flow 'f': trace.device = 1: flashwise's CSV has no device numbers; leave it out
         w.toml: flow 'f': trace.pacing.closed.queue_depth = 0: between 1 and 65536 requests can be in flight
     "#);
 }

@@ -5,7 +5,6 @@
 //! that the branches are predicted. `cargo run --release -p flashwise-trace --example generate` measures it.
 
 mod arrivals;
-mod ascii;
 mod choice;
 mod kept;
 mod operations;
@@ -16,7 +15,6 @@ mod scatter;
 mod sizes;
 mod span;
 mod synthesized;
-mod trace_file;
 mod zipf;
 
 use std::path::Path;

@@ -1,9 +1,12 @@
 //! Where the next request goes.
 
+use std::ops::Range;
+
 use rand_pcg::Pcg64Mcg;
 
 use super::Drive;
 use super::choice::Choice;
+use super::random::{below, unit};
 use super::scatter::Scatter;
 use super::span::{Lengths, Span};
 use super::zipf::Zipf;
@@ -17,9 +20,37 @@ const DEFAULT_ALIGN: u64 = 4096;
 #[derive(Debug)]
 pub(super) enum Places {
     Random(Span),
-    Sequential { span: Span, next: u64 },
-    Zipf { span: Span, zipf: Zipf, scatter: Scatter },
-    Zones { choice: Choice, spans: Box<[Span]> },
+    Sequential {
+        span: Span,
+        next: u64,
+    },
+    Zipf {
+        span: Span,
+        zipf: Zipf,
+        scatter: Scatter,
+    },
+    Zones {
+        choice: Choice,
+        spans: Box<[Span]>,
+    },
+    /// Zones of positions that are scattered over the region.
+    Scattered {
+        span: Span,
+        choice: Choice,
+        zones: Box<[Range<u64>]>,
+        scatter: Scatter,
+    },
+    Pareto {
+        span: Span,
+        exponent: f64,
+        scatter: Scatter,
+    },
+    /// `newest` is the position that was written last.
+    Latest {
+        span: Span,
+        zipf: Zipf,
+        newest: u64,
+    },
 }
 
 impl Places {
@@ -36,7 +67,15 @@ impl Places {
             &Access::Zipf { theta } => {
                 Ok(Self::Zipf { span, zipf: Zipf::new(span.positions, theta), scatter: Scatter::new(span.positions) })
             }
-            Access::HotCold { zones } => Self::zones(zones, checker, span, lengths),
+            Access::HotCold { zones, shuffled: false } => Self::zones(zones, checker, span, lengths),
+            Access::HotCold { zones, shuffled: true } => Ok(Self::scattered(zones, span)),
+            &Access::Pareto { h } => {
+                let exponent = libm::log(h) / libm::log(1.0 - h);
+                Ok(Self::Pareto { span, exponent, scatter: Scatter::new(span.positions) })
+            }
+            &Access::Latest { theta } => {
+                Ok(Self::Latest { span, zipf: Zipf::new(span.positions, theta), newest: span.positions - 1 })
+            }
         }
     }
 
@@ -62,8 +101,23 @@ impl Places {
         Ok(Self::Zones { choice: Choice::new(&traffic), spans: spans.into() })
     }
 
+    /// The same over positions in place of bytes; a zone that has traffic has at least one.
+    fn scattered(zones: &[Zone], span: Span) -> Self {
+        let border = |share: f64| ((share * span.positions as f64).round() as u64).min(span.positions);
+        let (mut ranges, mut share) = (Vec::new(), 0.0);
+        for zone in zones {
+            let start = border(share).min(span.positions - 1);
+            share += zone.size;
+            ranges.push(start..border(share).max(start + 1));
+        }
+        let traffic: Vec<f64> = zones.iter().map(|zone| zone.traffic).collect();
+        let scatter = Scatter::new(span.positions);
+        Self::Scattered { span, choice: Choice::new(&traffic), zones: ranges.into(), scatter }
+    }
+
+    /// Where a request of `length` goes; `write` tells whether it is one.
     #[inline]
-    pub(super) fn draw(&mut self, random: &mut Pcg64Mcg, length: u64) -> u64 {
+    pub(super) fn draw(&mut self, random: &mut Pcg64Mcg, length: u64, write: bool) -> u64 {
         match self {
             Self::Random(span) => span.draw(random, length),
             Self::Sequential { span, next } => {
@@ -77,6 +131,24 @@ impl Places {
             Self::Zones { choice, spans } => {
                 let zone = if spans.len() == 1 { 0 } else { choice.draw(random) };
                 spans[zone].draw(random, length)
+            }
+            Self::Scattered { span, choice, zones, scatter } => {
+                let zone = &zones[choice.draw(random)];
+                span.first + scatter.place(zone.start + below(random, zone.end - zone.start)) * span.align
+            }
+            Self::Pareto { span, exponent, scatter } => {
+                let share = libm::exp(*exponent * libm::log(unit(random)));
+                let position = ((share * span.positions as f64) as u64).min(span.positions - 1);
+                span.first + scatter.place(position) * span.align
+            }
+            Self::Latest { span, newest, .. } if write => {
+                *newest = (*newest + 1) % span.positions;
+                span.first + *newest * span.align
+            }
+            Self::Latest { span, zipf, newest } => {
+                let back = zipf.draw(random);
+                let position = if back <= *newest { *newest - back } else { *newest + span.positions - back };
+                span.first + position * span.align
             }
         }
     }

@@ -5,36 +5,20 @@ use std::path::{Path, PathBuf};
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 
-use super::ascii::{AsciiTrace, Dialect};
 use super::kept::{Kept, Reading};
-use super::trace_file::{self, TraceText};
 use super::{Drive, FlowRequest, Limits};
-use crate::csv_format::{CsvRecords, TraceError};
 use crate::workload::check::FlowChecker;
-use crate::workload::{ReplayPacing, TraceFormat, TraceReplay, WorkloadError};
-
-/// A request as a trace tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Recorded {
-    pub(super) at_ns: u64,
-    /// Which drive, in formats that say so.
-    pub(super) device: Option<u32>,
-    pub(super) operation: Operation,
-    /// First byte.
-    pub(super) offset: u64,
-    /// Bytes.
-    pub(super) length: u64,
-}
+use crate::workload::{ReplayPacing, TraceReplay, WorkloadError};
+use crate::{ReadOptions, TraceReader, TraceRecord};
 
 /// Reads a trace and makes requests of it.
 #[derive(Debug)]
 pub(super) struct Replayed {
     path: PathBuf,
-    format: TraceFormat,
-    sector: u64,
+    options: ReadOptions,
     device: Option<u32>,
     rules: Rules,
-    reader: Reader,
+    reader: TraceReader,
     /// What is played in place of the file.
     kept: Option<Kept>,
     /// Times that the trace is still to be played from its start.
@@ -79,12 +63,17 @@ impl Replayed {
     }
 
     fn start(flow: &TraceReplay, drive: Drive, base: &Path, repeat: u32) -> Result<Self, WorkloadError> {
-        let (path, format, sector) = (base.join(&flow.path), flow.format, flow.logical_block_bytes);
-        let reader = Reader::open(&path, format, sector)?;
+        let path = base.join(&flow.path);
+        let options = ReadOptions {
+            format: flow.format,
+            skip_bad_lines: flow.skip_bad_lines,
+            sector_bytes: flow.logical_block_bytes,
+            ..ReadOptions::default()
+        };
+        let reader = open(&path, &options)?;
         Ok(Self {
             path,
-            format,
-            sector,
+            options,
             device: flow.device,
             rules: Rules::new(flow, drive),
             reader,
@@ -116,33 +105,32 @@ impl Replayed {
 
     fn read_next(&mut self) -> Result<Option<FlowRequest>, WorkloadError> {
         loop {
-            match self.reader.next() {
-                Ok(Some(recorded)) if self.is_wanted(&recorded) => {
-                    return self.request(recorded).map(Some).map_err(|reason| self.at_line(reason));
+            match self.reader.next_record()? {
+                Some(record) if self.is_wanted(&record) => {
+                    return self.request(&record).map(Some).map_err(|reason| self.at_line(reason));
                 }
-                Ok(Some(_)) => {}
-                Ok(None) if self.left == 0 => return Ok(None),
-                Ok(None) => self.rewind()?,
-                Err(reason) => return Err(self.at_line(reason)),
+                Some(_) => {}
+                None if self.left == 0 => return Ok(None),
+                None => self.rewind()?,
             }
         }
     }
 
-    fn is_wanted(&self, recorded: &Recorded) -> bool {
-        self.device.is_none() || self.device == recorded.device
+    fn is_wanted(&self, record: &TraceRecord) -> bool {
+        self.device.is_none() || self.device == record.device
     }
 
     fn rewind(&mut self) -> Result<(), WorkloadError> {
-        self.reader = Reader::open(&self.path, self.format, self.sector)?;
+        self.reader = open(&self.path, &self.options)?;
         (self.left, self.round_start, self.last_recorded) = (self.left - 1, self.last_arrival, 0);
         Ok(())
     }
 
-    fn request(&mut self, recorded: Recorded) -> Result<FlowRequest, String> {
-        let at = self.arrival(recorded.at_ns)?;
-        let (offset, length) = self.rules.place(&recorded)?;
-        let (operation, offset, length) = (recorded.operation, ByteSize(offset), ByteSize(length));
-        Ok(FlowRequest { operation, offset, length, fua: false, at: Nanos(at) })
+    fn request(&mut self, record: &TraceRecord) -> Result<FlowRequest, String> {
+        let at = self.arrival(self.reader.since_start(record.at).0)?;
+        let (offset, length) = self.rules.place(record)?;
+        let (operation, offset, length) = (record.operation, ByteSize(offset), ByteSize(length));
+        Ok(FlowRequest { operation, offset, length, fua: record.fua, at: Nanos(at) })
     }
 
     fn arrival(&mut self, recorded: u64) -> Result<u64, String> {
@@ -161,8 +149,18 @@ impl Replayed {
     }
 
     fn at_line(&self, reason: String) -> WorkloadError {
-        WorkloadError::trace(&self.path.display().to_string(), self.reader.line(), reason)
+        WorkloadError::trace(&self.path.display().to_string(), self.reader.place(), reason)
     }
+}
+
+/// A trace is read at least twice, so it must be a file.
+fn open(path: &Path, options: &ReadOptions) -> Result<TraceReader, WorkloadError> {
+    let unreadable = |reason: String| WorkloadError::unreadable(&path.display().to_string(), reason);
+    let metadata = std::fs::metadata(path).map_err(|e| unreadable(e.to_string()))?;
+    if !metadata.is_file() {
+        return Err(unreadable("it is no regular file".to_owned()));
+    }
+    Ok(TraceReader::open(path, options)?)
 }
 
 /// What a trace's requests become on this drive.
@@ -170,6 +168,7 @@ impl Replayed {
 struct Rules {
     drive: Drive,
     fold: bool,
+    widen: bool,
     time_scale: f64,
     timed: bool,
 }
@@ -177,7 +176,7 @@ struct Rules {
 impl Rules {
     fn new(flow: &TraceReplay, drive: Drive) -> Self {
         let timed = flow.pacing == ReplayPacing::Timestamps;
-        Self { drive, fold: flow.fold, time_scale: flow.time_scale, timed }
+        Self { drive, fold: flow.fold, widen: flow.widen, time_scale: flow.time_scale, timed }
     }
 
     /// A time of the trace, scaled.
@@ -191,20 +190,31 @@ impl Rules {
     }
 
     /// Offset and length on the drive.
-    fn place(&self, recorded: &Recorded) -> Result<(u64, u64), String> {
-        if recorded.operation == Operation::Flush {
+    fn place(&self, record: &TraceRecord) -> Result<(u64, u64), String> {
+        if record.operation == Operation::Flush {
             return Ok((0, 0));
         }
-        let (offset, length, block) = (recorded.offset, recorded.length, self.drive.logical_block);
+        let (offset, length) = (record.offset.0, record.length.0);
         if length == 0 {
             return Err("it asks for 0 bytes; a request has at least one".to_owned());
         }
-        if !offset.is_multiple_of(block) || !length.is_multiple_of(block) {
-            return Err(format!(
-                "{length} bytes at byte {offset}: both must be multiples of the drive's logical block, {block} bytes"
-            ));
-        }
+        let (offset, length) = self.whole_blocks(offset, length)?;
         self.fit(offset, length)
+    }
+
+    fn whole_blocks(&self, offset: u64, length: u64) -> Result<(u64, u64), String> {
+        let block = self.drive.logical_block;
+        if offset.is_multiple_of(block) && length.is_multiple_of(block) {
+            return Ok((offset, length));
+        }
+        let end = offset.checked_add(length).and_then(|end| end.checked_next_multiple_of(block));
+        match end {
+            Some(end) if self.widen => Ok((offset - offset % block, end - (offset - offset % block))),
+            _ => Err(format!(
+                "{length} bytes at byte {offset}: both must be multiples of the drive's logical block, {block} bytes; \
+                 widen = true widens the request to whole ones"
+            )),
+        }
     }
 
     fn fit(&self, offset: u64, length: u64) -> Result<(u64, u64), String> {
@@ -218,57 +228,5 @@ impl Rules {
             )),
             None => Err(format!("{length} bytes at byte {offset}: the drive has {capacity} bytes")),
         }
-    }
-}
-
-/// A trace in one of the formats.
-#[derive(Debug)]
-enum Reader {
-    Ascii(AsciiTrace),
-    Csv(CsvRecords<TraceText>),
-}
-
-impl Reader {
-    fn open(path: &Path, format: TraceFormat, sector: u64) -> Result<Self, WorkloadError> {
-        let name = || path.display().to_string();
-        let text = trace_file::open(path).map_err(|e| WorkloadError::unreadable(&name(), e))?;
-        Ok(match format {
-            TraceFormat::Mqsim => Self::Ascii(AsciiTrace::new(text, Dialect::Mqsim, sector)),
-            TraceFormat::Disksim => Self::Ascii(AsciiTrace::new(text, Dialect::Disksim, sector)),
-            TraceFormat::Csv => Self::Csv(CsvRecords::unquoted(text).map_err(|e| csv_error(&name(), e))?),
-        })
-    }
-
-    fn line(&self) -> u64 {
-        match self {
-            Self::Ascii(trace) => trace.line(),
-            Self::Csv(records) => records.line(),
-        }
-    }
-
-    /// The next request, or what is wrong with its line.
-    fn next(&mut self) -> Result<Option<Recorded>, String> {
-        match self {
-            Self::Ascii(trace) => trace.next(),
-            Self::Csv(records) => match records.next() {
-                None => Ok(None),
-                Some(Ok(record)) => Ok(Some(Recorded {
-                    at_ns: record.at.0,
-                    device: None,
-                    operation: record.operation,
-                    offset: record.offset.0,
-                    length: record.length.0,
-                })),
-                Some(Err(TraceError::Malformed { reason, .. })) => Err(reason),
-                Some(Err(TraceError::Io(error))) => Err(error.to_string()),
-            },
-        }
-    }
-}
-
-fn csv_error(path: &str, error: TraceError) -> WorkloadError {
-    match error {
-        TraceError::Malformed { line, reason } => WorkloadError::trace(path, line.max(1), reason),
-        TraceError::Io(error) => WorkloadError::trace(path, 1, error.to_string()),
     }
 }

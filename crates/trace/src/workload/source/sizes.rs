@@ -30,28 +30,39 @@ pub(super) enum Sizes {
 }
 
 impl Sizes {
-    pub(super) fn new(size: &Size, checker: &FlowChecker<'_>, drive: Drive) -> Result<Self, WorkloadError> {
+    pub(super) fn new(
+        place: &str,
+        size: &Size,
+        checker: &FlowChecker<'_>,
+        drive: Drive,
+    ) -> Result<Self, WorkloadError> {
         let block = drive.logical_block;
+        let key = |name: &str| format!("{place}.{name}");
         match size {
             &Size::Fixed { bytes } => {
-                drive.whole_blocks(checker, "synthetic.size.fixed.bytes", bytes)?;
+                drive.whole_blocks(checker, &key("fixed.bytes"), bytes)?;
                 Ok(Self::Fixed(bytes))
             }
             &Size::Uniform { min_bytes, max_bytes } => {
-                drive.whole_blocks(checker, "synthetic.size.uniform.min_bytes", min_bytes)?;
-                drive.whole_blocks(checker, "synthetic.size.uniform.max_bytes", max_bytes)?;
+                drive.whole_blocks(checker, &key("uniform.min_bytes"), min_bytes)?;
+                drive.whole_blocks(checker, &key("uniform.max_bytes"), max_bytes)?;
                 Ok(Self::Uniform { shortest: min_bytes, steps: (max_bytes - min_bytes) / block + 1, block })
             }
             &Size::Normal { mean_bytes, deviation_bytes } => {
                 Ok(Self::Normal(Normal::new(mean_bytes, deviation_bytes, block)))
             }
-            Size::Weighted(sizes) => Self::weighted(sizes, checker, drive),
+            Size::Weighted(sizes) => Self::weighted(place, sizes, checker, drive),
         }
     }
 
-    fn weighted(sizes: &[WeightedSize], checker: &FlowChecker<'_>, drive: Drive) -> Result<Self, WorkloadError> {
+    fn weighted(
+        place: &str,
+        sizes: &[WeightedSize],
+        checker: &FlowChecker<'_>,
+        drive: Drive,
+    ) -> Result<Self, WorkloadError> {
         for (i, size) in sizes.iter().enumerate() {
-            drive.whole_blocks(checker, &format!("synthetic.size.weighted[{i}].bytes"), size.bytes)?;
+            drive.whole_blocks(checker, &format!("{place}.weighted[{i}].bytes"), size.bytes)?;
         }
         let weights: Vec<f64> = sizes.iter().map(|size| size.weight).collect();
         Ok(Self::Weighted { choice: Choice::new(&weights), bytes: sizes.iter().map(|size| size.bytes).collect() })
@@ -136,14 +147,14 @@ mod tests {
 
     fn drawn(size: &Size, draws: usize) -> Vec<u64> {
         let drive = Drive { capacity: 1 << 30, logical_block: 512 };
-        let mut sizes = Sizes::new(size, &FlowChecker { flow: "f" }, drive).unwrap();
+        let mut sizes = Sizes::new("size", size, &FlowChecker { flow: "f" }, drive).unwrap();
         let mut random = stream(5, 0);
         (0..draws).map(|_| sizes.draw(&mut random)).inspect(|&length| assert!(length <= sizes_longest(size))).collect()
     }
 
     fn sizes_longest(size: &Size) -> u64 {
         let drive = Drive { capacity: 1 << 30, logical_block: 512 };
-        Sizes::new(size, &FlowChecker { flow: "f" }, drive).unwrap().longest()
+        Sizes::new("size", size, &FlowChecker { flow: "f" }, drive).unwrap().longest()
     }
 
     #[test]

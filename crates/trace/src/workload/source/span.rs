@@ -13,6 +13,14 @@ pub(super) struct Lengths {
     pub(super) varies: bool,
 }
 
+impl Lengths {
+    /// What room two kinds of requests need.
+    pub(super) fn and(self, other: Self) -> Self {
+        let varies = self.varies || other.varies || self.longest != other.longest;
+        Self { longest: self.longest.max(other.longest), varies }
+    }
+}
+
 /// A stretch of the drive in which requests start at multiples of `align` and end inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {

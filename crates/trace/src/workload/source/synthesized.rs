@@ -6,6 +6,7 @@ use rand_pcg::Pcg64Mcg;
 use super::arrivals::ArrivalTimes;
 use super::operations::Operations;
 use super::places::Places;
+use super::random::unit;
 use super::sizes::Sizes;
 use super::{Drive, FlowRequest};
 use crate::workload::check::FlowChecker;
@@ -17,10 +18,16 @@ pub(super) struct Synthesized {
     random: Pcg64Mcg,
     operations: Operations,
     sizes: Sizes,
+    /// Those of reads, where they differ.
+    read_sizes: Option<Sizes>,
     places: Places,
     arrivals: ArrivalTimes,
     fua: bool,
     flushes: Flushes,
+    /// Share of writes that are read first.
+    modify_share: f64,
+    /// The write whose read was given last.
+    modified: Option<FlowRequest>,
 }
 
 impl Synthesized {
@@ -30,15 +37,21 @@ impl Synthesized {
         drive: Drive,
         random: Pcg64Mcg,
     ) -> Result<Self, WorkloadError> {
-        let sizes = Sizes::new(&flow.size, checker, drive)?;
-        let places = Places::new(flow, checker, drive, sizes.lengths())?;
+        let sizes = Sizes::new("synthetic.size", &flow.size, checker, drive)?;
+        let read_sizes = flow.read_size.as_ref();
+        let read_sizes = read_sizes.map(|it| Sizes::new("synthetic.read_size", it, checker, drive)).transpose()?;
+        let lengths = read_sizes.iter().fold(sizes.lengths(), |lengths, it| lengths.and(it.lengths()));
+        let places = Places::new(flow, checker, drive, lengths)?;
         Ok(Self {
             random,
             operations: Operations::new(flow),
             sizes,
+            read_sizes,
             places,
             arrivals: ArrivalTimes::new(flow.pacing),
             fua: flow.fua,
+            modify_share: flow.modify_share,
+            modified: None,
             flushes: Flushes { every: flow.flush_every.unwrap_or(u64::MAX), writes: 0, at: Nanos(0) },
         })
     }
@@ -49,14 +62,27 @@ impl Synthesized {
         if self.flushes.due() {
             return Some(self.flushes.take());
         }
+        if let Some(write) = self.modified.take() {
+            self.flushes.passed(true, write.at);
+            return Some(write);
+        }
         let operation = self.operations.draw(&mut self.random);
-        let length = self.sizes.draw(&mut self.random);
-        let offset = self.places.draw(&mut self.random, length);
-        let at = self.arrivals.draw(&mut self.random);
         let write = operation == Operation::Write;
-        self.flushes.passed(write, at);
+        let sizes = match &mut self.read_sizes {
+            Some(sizes) if operation == Operation::Read => sizes,
+            _ => &mut self.sizes,
+        };
+        let length = sizes.draw(&mut self.random);
+        let offset = self.places.draw(&mut self.random, length, write);
+        let at = self.arrivals.draw(&mut self.random);
         let (offset, length) = (ByteSize(offset), ByteSize(length));
-        Some(FlowRequest { operation, offset, length, fua: write & self.fua, at })
+        let request = FlowRequest { operation, offset, length, fua: write & self.fua, at };
+        if write && self.modify_share > 0.0 && unit(&mut self.random) <= self.modify_share {
+            self.modified = Some(request);
+            return Some(FlowRequest { operation: Operation::Read, fua: false, ..request });
+        }
+        self.flushes.passed(write, at);
+        Some(request)
     }
 }
 

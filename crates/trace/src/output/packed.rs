@@ -1,0 +1,94 @@
+//! Compressed output: gzip, zstd or xz.
+
+use std::io::{self, Write};
+
+use crate::input::Compression;
+
+/// Packs what is written. [`finish`](Self::finish) completes the file; without it the file is cut off.
+pub struct PackedWriter<W: Write> {
+    inner: Inner<W>,
+}
+
+enum Inner<W: Write> {
+    Plain(W),
+    Gzip(flate2::write::GzEncoder<W>),
+    Zstd(zstd::stream::write::Encoder<'static, W>),
+    Xz(liblzma::write::XzEncoder<W>),
+}
+
+impl<W: Write> std::fmt::Debug for PackedWriter<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PackedWriter").finish_non_exhaustive()
+    }
+}
+
+impl<W: Write> PackedWriter<W> {
+    /// Packs into `out`, at each library's usual level.
+    ///
+    /// # Errors
+    /// When the encoder cannot be made.
+    pub fn new(compression: Compression, out: W) -> io::Result<Self> {
+        let inner = match compression {
+            Compression::None => Inner::Plain(out),
+            Compression::Gzip => Inner::Gzip(flate2::write::GzEncoder::new(out, flate2::Compression::default())),
+            Compression::Zstd => Inner::Zstd(zstd::stream::write::Encoder::new(out, zstd::DEFAULT_COMPRESSION_LEVEL)?),
+            Compression::Xz => Inner::Xz(liblzma::write::XzEncoder::new(out, 6)),
+        };
+        Ok(Self { inner })
+    }
+
+    /// Writes the end, and gives the output back.
+    ///
+    /// # Errors
+    /// When the output fails.
+    pub fn finish(self) -> io::Result<W> {
+        match self.inner {
+            Inner::Plain(out) => Ok(out),
+            Inner::Gzip(encoder) => encoder.finish(),
+            Inner::Zstd(encoder) => encoder.finish(),
+            Inner::Xz(encoder) => encoder.finish(),
+        }
+    }
+}
+
+impl<W: Write> Write for PackedWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.inner {
+            Inner::Plain(out) => out.write(bytes),
+            Inner::Gzip(encoder) => encoder.write(bytes),
+            Inner::Zstd(encoder) => encoder.write(bytes),
+            Inner::Xz(encoder) => encoder.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.inner {
+            Inner::Plain(out) => out.flush(),
+            Inner::Gzip(encoder) => encoder.flush(),
+            Inner::Zstd(encoder) => encoder.flush(),
+            Inner::Xz(encoder) => encoder.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::input::Input;
+
+    #[test]
+    fn what_is_packed_is_read_as_it_was() {
+        let text = "4711 0 8 8 1\n".repeat(20_000);
+        for compression in [Compression::None, Compression::Gzip, Compression::Zstd, Compression::Xz] {
+            let mut writer = PackedWriter::new(compression, Vec::new()).unwrap();
+            writer.write_all(text.as_bytes()).unwrap();
+            let input = Input::read(io::Cursor::new(writer.finish().unwrap())).unwrap();
+            assert_eq!(input.compression, compression);
+            let mut read = String::new();
+            input.into_bytes().read_to_string(&mut read).unwrap();
+            assert_eq!(read, text);
+        }
+    }
+}

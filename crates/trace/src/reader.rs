@@ -1,0 +1,235 @@
+//! The one reader: any format, one request after the other, whose memory does not grow with the trace.
+//!
+//! It opens the bytes, decides on the format or takes the one that was asked for, and hands on what the format's own
+//! reader gives: a request, or what is wrong with a line. Up to [`ReadOptions::skip_bad_lines`] bad lines are counted and
+//! passed over.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use flashwise_block::Nanos;
+
+use crate::error::{Place, TraceError};
+use crate::format::detect::{Detection, Head, detect};
+use crate::format::source::{Failure, RecordSource};
+use crate::format::{TraceFormat, Units};
+use crate::input::{Compression, Input};
+use crate::record::{TraceClock, TraceRecord};
+use crate::{IoRecord, IoTrace};
+
+/// How a trace is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// How it is written. Default: auto.
+    pub format: TraceFormat,
+    /// How many lines may be bad before it is an error. Default: 0.
+    pub skip_bad_lines: u64,
+    /// Bytes of a sector, for formats that count in sectors. Default: 512.
+    pub sector_bytes: u64,
+    /// Bytes of a page, for formats that count in pages. Default: 4096.
+    pub page_bytes: u64,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { format: TraceFormat::Auto, skip_bad_lines: 0, sector_bytes: 512, page_bytes: 4096 }
+    }
+}
+
+impl ReadOptions {
+    /// Everything else has its default.
+    pub fn of(format: TraceFormat) -> Self {
+        Self { format, ..Self::default() }
+    }
+}
+
+/// Reads a trace, record by record.
+///
+/// ```
+/// use flashwise_trace::{ReadOptions, TraceFormat, TraceReader};
+///
+/// let text = "128166372003061629,web,0,Read,4096,8192,1331\n";
+/// let mut reader = TraceReader::read(text.as_bytes(), "web.csv", &ReadOptions::default())?;
+/// assert_eq!(reader.detection().format, TraceFormat::Msr);
+/// assert_eq!(reader.next_record()?.unwrap().length.bytes(), 8192);
+/// assert_eq!(reader.next_record()?, None);
+/// # Ok::<(), flashwise_trace::TraceError>(())
+/// ```
+pub struct TraceReader {
+    name: String,
+    source: Box<dyn RecordSource>,
+    detection: Detection,
+    compression: Compression,
+    allowed: u64,
+    skipped: u64,
+    first: Option<Nanos>,
+    is_ended: bool,
+}
+
+impl std::fmt::Debug for TraceReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TraceReader")
+            .field("name", &self.name)
+            .field("detection", &self.detection)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TraceReader {
+    /// Opens a file, a named pipe, or with the name `-` standard input.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or its format cannot be told.
+    pub fn open(path: &Path, options: &ReadOptions) -> Result<Self, TraceError> {
+        if path == Path::new("-") {
+            return Self::read(io::stdin(), "standard input", options);
+        }
+        let name = path.display().to_string();
+        let input = Input::open(path).map_err(|e| TraceError::unreadable(&name, e))?;
+        Self::new(input, name, options)
+    }
+
+    /// Reads bytes; `name` is for messages.
+    ///
+    /// # Errors
+    /// When nothing can be read, or the format cannot be told.
+    pub fn read(bytes: impl Read + Send + 'static, name: &str, options: &ReadOptions) -> Result<Self, TraceError> {
+        let input = Input::read(bytes).map_err(|e| TraceError::unreadable(name, e))?;
+        Self::new(input, name.to_owned(), options)
+    }
+
+    fn new(input: Input, name: String, options: &ReadOptions) -> Result<Self, TraceError> {
+        let detection = match options.format {
+            TraceFormat::Auto => detect(&Head::new(&input.head, input.is_whole))
+                .map_err(|reason| TraceError::Unrecognised { path: name.clone(), reason })?,
+            format => Detection { format, reason: "it was asked for" },
+        };
+        let compression = input.compression;
+        let units = Units { sector: options.sector_bytes, page: options.page_bytes };
+        let entry = detection.format.entry();
+        let entry = entry.ok_or_else(|| TraceError::unreadable(&name, "its format is not known"))?;
+        let source = (entry.open)(input, &units).map_err(|reason| TraceError::unreadable(&name, reason))?;
+        let allowed = options.skip_bad_lines;
+        Ok(Self { name, source, detection, compression, allowed, skipped: 0, first: None, is_ended: false })
+    }
+
+    /// The next request in the order of submission, or `None` at the end.
+    ///
+    /// # Errors
+    /// At a line that is bad, when no more of them may be passed over, and when the trace cannot be read on. It then stays
+    /// at its end.
+    pub fn next_record(&mut self) -> Result<Option<TraceRecord>, TraceError> {
+        while !self.is_ended {
+            match self.source.next() {
+                Ok(Some(record)) if record.offset.0.checked_add(record.length.0).is_none() => {
+                    let reason = format!("{} bytes at byte {} end beyond 2^64 bytes", record.length.0, record.offset.0);
+                    self.bad(String::new(), reason)?;
+                }
+                Ok(Some(record)) => {
+                    self.first.get_or_insert(record.at);
+                    return Ok(Some(record));
+                }
+                Ok(None) => self.is_ended = true,
+                Err(Failure::Bad { text, reason }) => self.bad(text, reason)?,
+                Err(Failure::Fatal(reason)) => {
+                    self.is_ended = true;
+                    return Err(self.malformed(String::new(), reason));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    #[cold]
+    fn bad(&mut self, text: String, reason: String) -> Result<(), TraceError> {
+        if self.skipped < self.allowed {
+            self.skipped += 1;
+            return Ok(());
+        }
+        self.is_ended = true;
+        Err(self.malformed(text, reason))
+    }
+
+    fn malformed(&self, text: String, reason: String) -> TraceError {
+        // What fails before the first line or behind the last is still told with a line.
+        let place = match self.source.place() {
+            Place::Line(0) => Place::Line(1),
+            Place::Record(0) => Place::Record(1),
+            place => place,
+        };
+        TraceError::Malformed { path: self.name.clone(), place, text, reason }
+    }
+
+    /// The trace's name in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The format, and why.
+    pub fn detection(&self) -> Detection {
+        self.detection
+    }
+
+    /// How the file is packed.
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    /// What the records' times count from.
+    pub fn clock(&self) -> TraceClock {
+        self.detection.format.clock()
+    }
+
+    /// A time of this trace, counted from its start: where the clock's start is that of the recording it stays as it is,
+    /// elsewhere it is counted from the first request.
+    pub fn since_start(&self, at: Nanos) -> Nanos {
+        self.clock().convert(TraceClock::Start, at, self.first.unwrap_or(at))
+    }
+
+    /// Time of the first request.
+    pub fn first(&self) -> Option<Nanos> {
+        self.first
+    }
+
+    /// Lines that were passed over so far.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Where in the trace it is: what was read last.
+    pub fn place(&self) -> Place {
+        self.source.place()
+    }
+
+    /// Names of the files or disks that [`TraceRecord::file`] points to, as far as the trace has been read.
+    pub fn files(&self) -> &[String] {
+        self.source.files()
+    }
+
+    /// What the trace holds and no record tells, a sentence each; complete at the end.
+    pub fn remarks(&self) -> Vec<String> {
+        self.source.remarks()
+    }
+
+    /// All requests, with times from the trace's start; a latency that is not known is 0. This holds the whole trace in
+    /// memory, 48 bytes a request.
+    ///
+    /// # Errors
+    /// As [`next_record`](Self::next_record).
+    pub fn into_trace(mut self) -> Result<IoTrace, TraceError> {
+        let mut trace = IoTrace::default();
+        while let Some(record) = self.next_record()? {
+            let record = IoRecord { at: self.since_start(record.at), ..record.into() };
+            trace.records.push(record);
+        }
+        Ok(trace)
+    }
+}
+
+impl Iterator for TraceReader {
+    type Item = Result<TraceRecord, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_record().transpose()
+    }
+}
