@@ -12,7 +12,8 @@
 //! | reading back | stripe | reads of data written in pieces: from where on longer pieces read back no faster |
 //! | locations | chunk, hot locations | reads with the start moved in small steps: period and minimum of the curve |
 //! | pages | flash page | reads of two blocks moved block by block: period of the spikes |
-//! | write burst | write buffer | writes into an idle drive: the long-run line drawn back to the start |
+//! | small writes | | what random small writes program on a drive that has never erased |
+//! | write burst | write buffer | writes into an idle drive: the long-run line drawn back to where the flash begins to program |
 //! | throughput | α, k_r, k_w | random requests, more and more in flight: two fitted segments |
 //! | latency, durability | α by latency, flush, durable write, protection | one request at a time |
 //! | hot locations after writes | whether small writes destroy them | the location profile again |

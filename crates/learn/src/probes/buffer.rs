@@ -8,9 +8,10 @@
 //! ```
 //!
 //! so the line of the second part, drawn back to the start, ends at the size of the buffer. Some caches send nothing on
-//! before they are full; where the drive counts what it programs, the line is drawn back to where that begins. Programs end in bursts, all
-//! dies at once; right after a burst the bytes on flash are at their line, before it below, so the line is drawn through
-//! the upper edge, and the time that the host needs to fill the room is taken out. The burst is made longer until its second half runs at one speed that is lower than at the start.
+//! before they are full; where the drive counts what it programs, the line is drawn back to where that begins. Programs end
+//! in bursts, all dies at once; right after a burst the bytes on flash are at their line, before it below, so the line is
+//! drawn through the upper edge, and the time that the host needs to fill the room is taken out. The burst is made longer
+//! until its second half runs at one speed that is lower than at the start.
 //!
 //! A size that is within the interval of a power of two is told as that: memory comes in such sizes.
 

@@ -2,16 +2,19 @@
 //!
 //! ```text
 //!   trim ▶ fill in order ▶ random overwrites … onset … steady ▶ 80/20 … steady ▶ trim half … steady ▶ passes in order
-//!          SLC cache,       onset,      cost, WA, α while      WA, skewed         gain by trim        superblock
-//!          sustained speed  spare room  collecting
+//!          SLC cache,       onset       cost, WA, α while      WA, skewed         gain by trim        superblock,
+//!          sustained speed              collecting                                                   spare room
 //! ```
 //!
 //! The whole drive is written several times over, so this is for drives that are small, simulated, or bought for it;
 //! what a write budget does not allow is not begun.
 //!
-//! - **Onset.** Before it the flash programs what the host writes; from then on more. The first lasting rise of write
-//!   amplification, or fall of throughput where the drive does not tell what it programs, is the onset, told by ranks. Bytes overwritten until then are the spare room that data can lie on:
-//!   over-provisioning, without what the collection keeps free for itself.
+//! - **Room.** Flash that was programmed has been erased since, or holds data or garbage. So what a drive has programmed in
+//!   its life, less what it has erased, is what its flash holds, and when it keeps no more free than it must, that less what
+//!   it offers is the room that data has to move in: over-provisioning, and, divided by what small writes waste, the onset
+//!   of collection. It holds whatever the drive was used for before, and however it chooses what it collects.
+//! - **Onset.** Where a drive does not count: before the onset the flash programs what the host writes; from then on more.
+//!   The first lasting rise of write amplification, or fall of throughput, is told by ranks.
 //! - **Steady state.** Rounds of an eighth of what is written to, until their later half has no trend and a known mean
 //!   ([`steady`](crate::stats::steady)).
 //! - **Superblock.** Passes in order leave nothing to move: each superblock is erased when the next is opened. The slope
@@ -925,6 +928,33 @@ mod tests {
         let seen: Vec<Worn> = (0..50).map(|n| Worn { programmed: 1000 + n * 4096, erases: 7 + n }).collect();
         assert!((slope(&seen).unwrap() - 4096.0).abs() < 1e-6);
         assert!(slope(&seen[..3]).is_none());
+    }
+
+    #[test]
+    fn units_that_take_turns_at_uneven_distances_are_counted() {
+        // Eight units; what is programmed between two erases depends on whose turn it is.
+        let distances = [3_u64, 40, 11, 2, 90, 17, 60, 33];
+        let mut programmed = 0;
+        let seen: Vec<Worn> = (0..400_u64)
+            .map(|n| {
+                programmed += distances[(n % 8) as usize];
+                Worn { programmed, erases: n }
+            })
+            .collect();
+        assert_eq!(turns(&seen), Some(8));
+        // Where all distances are alike, nobody can tell.
+        let even: Vec<Worn> = (0..400).map(|n| Worn { programmed: n * 7, erases: n }).collect();
+        assert_eq!(turns(&even), None);
+    }
+
+    #[test]
+    fn waste_that_is_always_the_same_is_no_collection_and_a_rise_above_it_is() {
+        let wasteful =
+            |rises_at: usize| (0..100).map(move |n| if n < rises_at { 8.0 } else { 14.0 }).collect::<Vec<f64>>();
+        assert_eq!(first_rise(&wasteful(40), 1.0), Some(40));
+        // Now more and now less from the start on: collection is at work already.
+        let at_work: Vec<f64> = (0..100).map(|n| 8.0 + f64::from(n % 5)).collect();
+        assert_eq!(first_rise(&at_work, 1.0), None);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! **Chunk and hot locations.** Reads of one length start at `base + o`, with random aligned bases and `o` moved in
 //! small steps. Where a drive puts contiguous chunks on single channels, the curve over `o` repeats with the chunk, and
 //! its minimum is where reads are shared best: the hot location. Steps of 4 KiB are tried first, with reads of 4 to
-//! 128 KiB; where they show nothing, steps of one block with reads of 4 KiB.
+//! 128 KiB; where they show nothing, steps of one block with reads of 4 KiB. Pages of several speeds make curves of their
+//! own: reads of single blocks show them, and what they cost is taken off where the period shows better without.
 //!
 //! **Page.** Two blocks are read, the start moved block by block. Where a drive reads whole pages, the one start in each
 //! page from which two pages are touched stands out.
@@ -267,7 +268,7 @@ pub(crate) fn probe_locations(
                 Some(long) if sweeps[long].effect_from(HOT_SHARE, &mut prober.random).is_some() => {
                     (read_off_hot(&sweeps[long], p.chunk_bytes, prober), reason_of(effect))
                 }
-                Some(long) if sweeps[long].would_show() => {
+                Some(long) if sweeps[long].would_show() && p.chunk_bytes.known().is_some() => {
                     (Figure::absent(), "reads as long as a chunk take the same wherever they start".to_owned())
                 }
                 Some(_) => (Figure::unknown(), "reads as long as a chunk could not be told apart".to_owned()),
@@ -547,6 +548,38 @@ mod tests {
         assert_eq!(smallest_page(&curve(&|i| if i % 8 == 3 { 3.0 } else { 0.0 }), 0.005), None);
         // Parts of pages are told, also where what lies behind a page takes much longer.
         assert_eq!(smallest_page(&curve(&|i| every(2, 3.0)(i) + every(16, 60.0)(i)), 0.005), Some(2));
+    }
+
+    fn swept(read_kib: u64, latency: impl Fn(u64) -> u64, single: Option<&Swept>) -> Swept {
+        let sweep = coarse(ByteSize::kib(read_kib));
+        let samples = (0..sweep.starts() as u64).map(|n| vec![latency(n); 9]).collect();
+        Swept::new(sweep, samples, single)
+    }
+
+    /// Reads of 16 KiB on a drive with chunks of 16 KiB: the middle is shared best.
+    fn shared(n: u64) -> u64 {
+        [90_000, 82_000, 75_000, 82_000][(n % 4) as usize]
+    }
+
+    #[test]
+    fn slow_pages_in_one_half_of_the_window_do_not_hide_a_chunk() {
+        let slow = |n: u64| if n >= 128 { 24_000 } else { 0 };
+        let single = swept(4, |n| 60_000 + slow(n), None);
+        let whole = |n: u64| shared(n) + slow((n + 3).min(255));
+        let levels = swept(16, whole, Some(&single)).levels();
+        assert_eq!(best_period(&levels).0, 4);
+    }
+
+    #[test]
+    fn a_border_behind_which_one_read_begins_when_the_other_ends_is_no_chunk() {
+        let effect = Some(Effect { share: 0.1, p: 0.001 });
+        let border = |cost: u64| move |n: u64| 120_000 + if n % 2 == 1 { cost } else { 0 };
+        let told = |cost: u64| {
+            let sweeps = [swept(4, |_| 100_000, None), swept(8, border(cost), None)];
+            telling_chunk(&sweeps, &[None, effect])
+        };
+        assert_eq!(told(60_000), None);
+        assert_eq!(told(5_000), Some(1));
     }
 
     #[test]

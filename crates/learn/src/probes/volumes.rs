@@ -92,6 +92,8 @@ fn by_throughput(
 
 /// Pairs for each bit, in multiples of the number among which one is expected to wait: if none does, chance is e⁻²⁰.
 const PAIRS: f64 = 20.0;
+/// Share of pairs that may wait beyond that by chance.
+const BY_CHANCE: f64 = 0.05;
 /// Where fewer pairs wait than this, too many would be needed.
 const SHARE_MIN: f64 = 0.002;
 const PAIRS_NAME: &str = "pairs that differ in one bit";
@@ -133,6 +135,17 @@ fn by_pairs(
         "pairs of 4 KiB reads, both at once, of blocks written in random order whose addresses differ in one bit";
     let none = format!("of pairs that differ in any one bit about {:.1} % wait for each other", 100.0 * share);
     let some = format!("pairs that differ in any of bits {selects:?} never wait for each other");
+    // Held back by something else than their units, pairs of any sort wait.
+    let usual = median(waiting.iter().map(|&slow| slow as f64 / pairs as f64).collect());
+    if usual > MORE_THAN_UNITS * share + BY_CHANCE {
+        let p = &mut findings.parameters;
+        (p.internal_volumes, p.internal_volume_bits) = (Figure::unknown(), Figure::unknown());
+        for key in ["internal_volumes", "internal_volume_bits"] {
+            let reason = format!("{:.0} % of pairs wait, more than meet in one unit", 100.0 * usual);
+            findings.because(key, Because { recipe, reason, curve: Some(PAIRS_NAME) });
+        }
+        return Ok(Vec::new());
+    }
     let reason = if selects.is_empty() { none } else { some };
     tell(findings, &selects, (recipe, reason, PAIRS_NAME));
     Ok(selects)

@@ -104,6 +104,14 @@ mod tests {
     }
 
     #[test]
+    fn a_period_with_a_coarser_structure_of_its_own_is_not_taken_for_that() {
+        // Pages of two within chunks of sixteen, of which the last start is shared.
+        let curve: Vec<f64> =
+            (0..256).map(|i| 100.0 + [0.0, 60.0][i % 2] - if i % 16 == 15 { 30.0 } else { 0.0 }).collect();
+        assert_eq!(best_period(&curve).0, 16);
+    }
+
+    #[test]
     fn noise_alone_is_taken_for_a_period_in_about_one_case_of_a_hundred() {
         let mut random = Pcg64Mcg::seed_from_u64(5);
         let alarms = (0..100).filter(|&seed| period_test(&noisy(7, 64, 0.0, seed), &mut random).is_some()).count();

@@ -52,7 +52,13 @@ fn die_sets(config: &DeviceConfig) -> Option<Box<dyn Fn(u64) -> u64>> {
 /// The address bits that by themselves part the dies: with one value of the bit, none is written that is written with the
 /// other.
 fn volume_bits(config: &DeviceConfig) -> u64 {
-    let Some(set_of) = die_sets(config) else { return 0 };
+    let Some(die_set_of) = die_sets(config) else { return 0 };
+    // Dies that take one command together are one place.
+    let together = match config.flash.command_scope {
+        CommandScope::Die => 1,
+        CommandScope::Chip => u64::from(config.flash.dies_per_chip),
+    };
+    let set_of = |page| die_set_of(page) / together;
     let page = config.ftl.logical_page_bytes;
     let pages = PAGES_TRIED.min(config.logical_pages());
     let sets: Vec<u64> = (0..pages).map(set_of).collect();
