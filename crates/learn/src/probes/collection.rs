@@ -252,7 +252,9 @@ fn where_speed_falls(windows: &[Window], cut: usize) -> u64 {
     let pace = |windows: &[Window]| seconds(windows) / sum(windows).max(1.0);
     let (before, around, after) = (&windows[..from], &windows[from..to], &windows[to..]);
     let (fast, slow) = (pace(before), pace(after));
-    let at_fast = (slow * sum(around) - seconds(around)) / (slow - fast);
+    // What was in flight when the speed fell makes one window slower than all that follow.
+    let around_s: f64 = around.iter().map(|window| (1.0 / window.rate).min(slow) * window.bytes as f64).sum();
+    let at_fast = (slow * sum(around) - around_s) / (slow - fast);
     (sum(before) + at_fast.clamp(0.0, sum(around))) as u64
 }
 

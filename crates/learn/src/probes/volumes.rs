@@ -50,6 +50,13 @@ pub(crate) fn probe(
         if 1.0 / conflicts.share * MORE_THAN_UNITS >= (1_u64 << selects.len()) as f64 {
             return Ok(());
         }
+        by_throughput(prober, findings, &bits, progress)?;
+        let p = &mut findings.parameters;
+        if p.internal_volumes.value.is_none() {
+            // Of as many bits as that some may select, and something else limits writes.
+            (p.internal_volumes, p.internal_volume_bits) = (Figure::unknown(), Figure::unknown());
+        }
+        return Ok(());
     }
     by_throughput(prober, findings, &bits, progress)
 }
@@ -135,9 +142,9 @@ fn by_pairs(
         "pairs of 4 KiB reads, both at once, of blocks written in random order whose addresses differ in one bit";
     let none = format!("of pairs that differ in any one bit about {:.1} % wait for each other", 100.0 * share);
     let some = format!("pairs that differ in any of bits {selects:?} never wait for each other");
-    // Held back by something else than their units, pairs of any sort wait.
+    // Within a volume more pairs wait than anywhere; without volumes, they are held back by something else than units.
     let usual = median(waiting.iter().map(|&slow| slow as f64 / pairs as f64).collect());
-    if usual > MORE_THAN_UNITS * share + BY_CHANCE {
+    if selects.is_empty() && usual > MORE_THAN_UNITS * share + BY_CHANCE {
         let p = &mut findings.parameters;
         (p.internal_volumes, p.internal_volume_bits) = (Figure::unknown(), Figure::unknown());
         for key in ["internal_volumes", "internal_volume_bits"] {

@@ -115,15 +115,20 @@ fn chunk(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, Si
     if bytes <= config.host.logical_block_bytes {
         return Ok(reasons.unknown("chunk_bytes", "no request can start inside a chunk"));
     }
-    Ok(if place_matters(config, bytes)? { exactly(bytes) } else { Figure::absent() })
+    let block = config.host.logical_block_bytes;
+    Ok(if place_matters(config, bytes, if bytes >= 8192 { block.max(4096) } else { block })? {
+        exactly(bytes)
+    } else if place_matters(config, block.max(4096), block)? {
+        reasons.unknown("chunk_bytes", "the place in a page matters, and hides whether that in a chunk does")
+    } else {
+        Figure::absent()
+    })
 }
 
-/// Whether any start of reads of any length up to 128 KiB makes a difference: where the host interface is slower than
+/// Whether any start, moved in steps, of reads of any length up to 128 KiB makes a difference: where the host interface is slower than
 /// one channel, chunks are there, and no host can tell.
-fn place_matters(quiet: &DeviceConfig, chunk: u64) -> Result<bool, SimulationError> {
+fn place_matters(quiet: &DeviceConfig, chunk: u64, step: u64) -> Result<bool, SimulationError> {
     let mut bench = Bench::filled(quiet, 1)?;
-    let block = quiet.host.logical_block_bytes;
-    let step = if chunk >= 8192 { block.max(4096) } else { block };
     for length in (12..=17).map(|n| 1_u64 << n).filter(|&length| length <= quiet.host.max_transfer_bytes) {
         let (fastest, slowest) = ends(&start_curve(&mut bench, length, step, 4 * chunk)?);
         if slowest >= fastest * (1.0 + SHOWS) {
