@@ -197,7 +197,8 @@ pub struct FtlConfig {
     /// Bytes of a logical page, the unit that the FTL maps; a power of two.
     #[serde(default = "default_logical_page_bytes")]
     pub logical_page_bytes: u64,
-    /// Which parallel unit a written page goes to.
+    /// Which parallel unit a written page goes to. Where the address leaves a choice, a unit without room, or with more
+    /// than its share of the valid data, is passed over.
     #[serde(default)]
     pub placement: Placement,
     /// The order of levels for `placement = "static"`.
