@@ -9,20 +9,15 @@
 //! The whole drive is written several times over, so this is for drives that are small, simulated, or bought for it;
 //! what a write budget does not allow is not begun.
 //!
-//! - **Room.** Flash that was programmed has been erased since, or holds data or garbage. So what a drive has programmed in
-//!   its life, less what it has erased, is what its flash holds, and when it keeps no more free than it must, that less what
-//!   it offers is the room that data has to move in: over-provisioning, and, divided by what small writes waste, the onset
-//!   of collection. It holds whatever the drive was used for before, and however it chooses what it collects.
-//! - **Onset.** Where a drive does not count: before the onset the flash programs what the host writes; from then on more.
-//!   The first lasting rise of write amplification, or fall of throughput, is told by ranks.
+//! - **Onset and room**: `onset.rs` and `superblock.rs`.
 //! - **Steady state.** Rounds of an eighth of what is written to, until their later half has no trend and a known mean
 //!   ([`steady`](crate::stats::steady)).
-//! - **Superblock.** Passes in order leave nothing to move: each superblock is erased when the next is opened. The slope
-//!   of bytes programmed over erases is its size, rounded to the unit in which the counter of programmed bytes moves.
-//!   Only for drives that count erases.
 //!
 //! Source: the protocol (fill, overwrite several times, WA from physical bytes) is SSD-iq's, PVLDB 18(11), 2025; the
 //! steady state SNIA's; PELT Killick et al. 2012.
+
+mod onset;
+mod superblock;
 
 use flashwise_block::{ByteSize, FlashCounters, Nanos, Operation, Progress, Request};
 use flashwise_profile::{Figure, ProbeCurve, ProbePoint, Verdict};
@@ -33,10 +28,11 @@ use crate::LearnError;
 use crate::findings::{Because, Findings, measured, median_interval, whole, widened};
 use crate::prober::{Prober, SECTION, anywhere};
 use crate::stats::steady::{Settled, level, settled};
-use crate::stats::{median, pelt, rank};
+use crate::stats::{median, pelt};
 
 use super::latency;
 use super::throughput::{TOLERANCE, settling};
+use onset::{OVERWRITES, tells};
 
 const BLOCK: ByteSize = ByteSize::kib(4);
 /// Requests in flight of the overwrites.
@@ -117,8 +113,8 @@ pub(crate) fn probe(
     let mut everywhere = anywhere(capacity, BLOCK);
     let (name, rounds) = (OVERWRITES, ROUNDS_MIN.0);
     let windows = until_steady(prober, capacity, (ONSET_WINDOWS, rounds), name, &mut everywhere, progress)?;
-    onset(findings, capacity, &windows.all);
-    nothing_is_moved(findings, &windows);
+    onset::tell(findings, capacity, &windows.all);
+    onset::nothing_is_moved(findings, &windows);
     tell_amplification(findings, "write_amplification_uniform", &windows, UNIFORM);
     asymmetries(prober, findings, &windows, progress)?;
     let (name, rounds) = ("80/20 overwrites", ROUNDS_MIN.1);
@@ -126,7 +122,7 @@ pub(crate) fn probe(
     let skewed = until_steady(prober, capacity, (STEADY_WINDOWS, rounds), name, &mut place, progress)?;
     tell_amplification(findings, "write_amplification_skewed", &skewed, SKEWED);
     trim(prober, findings, &windows, progress)?;
-    superblock(prober, findings, progress)
+    superblock::probe(prober, findings, progress)
 }
 
 const UNIFORM: &str = "uniform random 4 KiB writes over the whole filled drive, until steady";
@@ -302,7 +298,7 @@ fn trim_all(prober: &mut Prober<'_>) -> Result<(), LearnError> {
     Ok(())
 }
 
-// ---- the onset ------------------------------------------------------------------------------------------------------
+// ---- small writes ---------------------------------------------------------------------------------------------------
 
 /// Measures what a drive that has nothing to collect programs for small writes: one that has never erased. On one that was
 /// in use that cannot be told from what it moves.
@@ -328,129 +324,6 @@ pub(crate) fn probe_small_writes(
 }
 
 const SMALL_WRITES: usize = 16_384;
-
-/// Tells the spare room from what a drive has programmed and erased in its life: flash that was programmed is erased, or
-/// holds data or garbage, and when a drive keeps no more free than it must, that is all there is, but for what is open.
-fn room(prober: &mut Prober<'_>, findings: &mut Findings, superblock: u64, seen: &[Worn]) -> Result<(), LearnError> {
-    let capacity = prober.capacity().bytes();
-    prober.rest(AFTERMATH)?;
-    let Some(last) = Worn::now(prober) else { return Ok(()) };
-    // Of more turns than there are units, with some planes for themselves, nothing is known.
-    let units_max = findings.parameters.parallel_units.value.map_or(u64::MAX, |units| 2 * units);
-    let units = turns(seen).filter(|&units| units <= units_max);
-    let open = (units.unwrap_or(0) * superblock) as f64;
-    let held = |worn: &Worn| worn.programmed as f64 - worn.erases as f64 * superblock as f64;
-    // In each unit the host and collection fill a superblock, which on average is half empty. Under way a victim may still
-    // wait for its erase; at rest more may be free than must be.
-    let under_way = seen.iter().map(held).sum::<f64>() / seen.len().max(1) as f64 + open / 2.0;
-    let at_rest = held(&last) + open;
-    let occupied = ((under_way + at_rest) / 2.0).max(0.0) as u64;
-    let p = &mut findings.parameters;
-    if occupied <= capacity || p.collection_onset_bytes.verdict == Verdict::Absent {
-        return Ok(());
-    }
-    // What small writes waste counts as well; what meets in the write buffer, and is programmed once, does not.
-    let padding = findings.padding.unwrap_or(1.0).max(1.0);
-    let onset = (occupied - capacity) as f64 / padding;
-    let bytes = [1.0, 1.0 - ROOM_SPREAD, 1.0 + ROOM_SPREAD].map(|share| (share * onset) as u64);
-    let share = bytes.map(|bytes| bytes as f64 / capacity as f64);
-    // Without the number of units what is open is not known.
-    let verdict = if units.is_some() { Verdict::Certain } else { Verdict::Inconclusive };
-    p.collection_onset_bytes = Figure { verdict, ..Figure::certain(bytes[0], bytes[1], bytes[2]) };
-    p.over_provisioning = Figure { verdict, ..Figure::certain(share[0], share[1], share[2]) };
-    let reason = format!(
-        "{} are programmed and {} erasures of {} done in all, so {} more than the drive offers are in use; small writes \
-         program {padding:.2} times what they write",
-        ByteSize(last.programmed),
-        last.erases,
-        ByteSize(superblock),
-        ByteSize(occupied - capacity),
-    );
-    for key in ROOM_FIGURES {
-        findings.because(key, Because { recipe: ROOM, reason: reason.clone(), curve: Some(OVERWRITES) });
-    }
-    Ok(())
-}
-
-/// Share by which the onset of random overwrites may come before the room is full, or after: they fill one part of the
-/// drive before the others, and the parts are filled by superblocks.
-const ROOM_SPREAD: f64 = 0.10;
-const ROOM: &str = "the drive is overwritten until it collects all the time; what it says it has programmed, less what it \
-                    says it has erased, is what its flash holds";
-
-/// Onset and spare room.
-fn onset(findings: &mut Findings, capacity: ByteSize, windows: &[Window]) {
-    let told = tells(windows);
-    let mut at = 0;
-    let points = windows.iter().step_by(4).map(|window| {
-        at += 4 * window.bytes;
-        let y = window.amplification.unwrap_or(window.rate);
-        ProbePoint { x: at as f64 / capacity.bytes() as f64, y, low: y, high: y }
-    });
-    findings.keep(ProbeCurve {
-        name: OVERWRITES.to_owned(),
-        x: "overwritten, times the drive".to_owned(),
-        y: if told { "write amplification" } else { "writes a second" }.to_owned(),
-        points: points.collect(),
-        fit: Vec::new(),
-    });
-    let p = &mut findings.parameters;
-    let first = &windows[..windows.len().min(ONSET_WINDOWS as usize)];
-    let reason = match Rise::of(first, p.write_buffer_bytes.value.unwrap_or(0)).first() {
-        Some(cut) => {
-            let sum = |n: usize| windows[..n].iter().map(|window| window.bytes).sum::<u64>();
-            let value = sum(cut);
-            // What lay in open superblocks from the drive's life before the fill was room of an empty one.
-            let kept = LIFE_BEFORE * value as f64;
-            let (low, high) = widened(value as f64, sum(cut.max(1) - 1) as f64, sum(cut + 1) as f64 + kept);
-            let (low, high) = (low as u64, high as u64);
-            let share = |bytes: u64| bytes as f64 / capacity.bytes() as f64;
-            let narrow = high - low <= value / 5;
-            p.collection_onset_bytes =
-                if narrow { Figure::certain(value, low, high) } else { Figure::inconclusive(value, low, high) };
-            p.over_provisioning = Figure {
-                value: Some(share(value)),
-                low: Some(share(low)),
-                high: Some(share(high)),
-                verdict: p.collection_onset_bytes.verdict,
-            };
-            format!("the first lasting change comes after {}", ByteSize(value))
-        }
-        None => "no lasting change within one overwrite of the drive".to_owned(),
-    };
-    for key in ROOM_FIGURES {
-        findings.because(key, Because { recipe: UNIFORM, reason: reason.clone(), curve: Some(OVERWRITES) });
-    }
-}
-
-const OVERWRITES: &str = "random overwrites";
-
-fn tells(windows: &[Window]) -> bool {
-    windows.iter().all(|window| window.amplification.is_some())
-}
-
-/// A search for the first lasting rise of the response in successive windows.
-struct Rise {
-    series: Vec<f64>,
-    /// Windows left out at the begin: what the write buffer takes is faster than all that comes after.
-    behind: usize,
-    /// What the response cannot fall below in the long run: a flash byte for each host byte.
-    floor: f64,
-}
-
-impl Rise {
-    fn of(windows: &[Window], buffer: u64) -> Self {
-        let told = tells(windows);
-        let a_window = windows.first().map_or(1, |window| window.bytes.max(1));
-        let behind = if told { 0 } else { (2 * buffer / a_window) as usize };
-        let series: Vec<f64> = windows.iter().skip(behind).map(response).collect();
-        Self { series, behind, floor: if told { 1.0 } else { 0.0 } }
-    }
-
-    fn first(&self) -> Option<usize> {
-        Some(first_rise(&self.series, self.floor)? + self.behind)
-    }
-}
 
 // ---- overwrites -----------------------------------------------------------------------------------------------------
 
@@ -520,76 +393,10 @@ fn until_steady(
     Ok(seen)
 }
 
-/// Says of a drive that comes to its steady state without ever moving anything that it does not collect.
-fn nothing_is_moved(findings: &mut Findings, overwritten: &Overwritten) {
-    let told = overwritten.all.iter().all(|window| window.amplification.is_some());
-    let p = &mut findings.parameters;
-    if p.collection_onset_bytes.value.is_some() || !told || !overwritten.is_steady {
-        return;
-    }
-    if overwritten.level().mean < NOTHING_MOVED {
-        (p.collection_onset_bytes, p.over_provisioning, p.collection_cost) =
-            (Figure::absent(), Figure::absent(), Figure::absent());
-        for key in ["collection_onset_bytes", "over_provisioning", "collection_cost"] {
-            let reason = "nothing is ever moved".to_owned();
-            findings.because(key, Because { recipe: UNIFORM, reason, curve: None });
-        }
-    }
-}
-
 /// A drive that does not tell what it moves collects if overwrites make it slower by this factor at least.
 const NO_SLOWER: f64 = 1.1;
 /// Write amplification below which nothing is moved.
 const NOTHING_MOVED: f64 = 1.02;
-/// Share by which collection can start earlier on a drive that was in use before it was trimmed and filled.
-const LIFE_BEFORE: f64 = 0.06;
-/// Flash bytes for each host byte at which collection is at work.
-const AT_WORK: f64 = 1.2;
-/// Windows by which that is judged, but for the first, and how far they may be apart where nothing is collected.
-const AT_FIRST: usize = 8;
-const EVEN: f64 = 0.06;
-
-fn is_even(values: &[f64]) -> bool {
-    let usual = median(values.to_vec());
-    values.iter().skip(1).all(|value| (value / usual - 1.0).abs() <= EVEN)
-}
-
-/// Windows that a rise must last, and windows before it that it is held against.
-const LASTING: usize = 10;
-const BEFORE: usize = 40;
-
-/// The first window from which on the response is lastingly higher than before: by ranks, and by a
-/// tenth, or by a fiftieth where flash bytes are counted.
-///
-/// Collection may come in bursts with nothing in between, so the mean of what follows counts, beside the ranks.
-///
-/// `floor` is what the response cannot fall below in the long run: a flash byte for each host byte.
-fn first_rise(series: &[f64], floor: f64) -> Option<usize> {
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
-    // Flash bytes are counted, time is measured.
-    let rise = if floor > 0.0 { 1.02 } else { 1.1 };
-    let rises = |cut: usize| {
-        let (before, after) = (&series[cut.saturating_sub(BEFORE)..cut], &series[cut..cut + LASTING]);
-        let test = rank::compare(after, before);
-        // What is still in the write buffer makes the first windows look better than they are.
-        let usual = median(before.to_vec());
-        mean(after) > rise * usual.max(floor) && (test.p_greater < 0.01 && test.delta >= 0.5)
-    };
-    // A collector that takes what is valid while there is something better is at work from the first window on, now more
-    // and now less; what is programmed beside the data of each write is always the same.
-    let begin: Vec<f64> = series.iter().take(AT_FIRST).copied().collect();
-    if floor > 0.0 && median(begin.clone()) > AT_WORK * floor && !is_even(&begin) {
-        return None;
-    }
-    let cut = (4..series.len().saturating_sub(2 * LASTING)).find(|&cut| rises(cut))?;
-    // It is seen coming as soon as most of what follows is higher; it begins where a quarter of it is reached.
-    let usual = median(series[..cut].to_vec()).max(floor);
-    let risen = mean(&series[cut + LASTING..(cut + 2 * LASTING).min(series.len())]);
-    let reached = usual + (risen - usual) / 4.0;
-    // Where it rises slowly, in the middle of what was seen coming.
-    (cut..cut + LASTING).find(|&i| series[i] > reached).or(Some(cut + LASTING / 2))
-}
-
 fn tell_amplification(findings: &mut Findings, key: &'static str, windows: &Overwritten, recipe: &str) {
     let told = windows.rounds.iter().all(|round| round.amplification.is_some());
     let Settled { mean, low, high } = windows.level();
@@ -786,78 +593,6 @@ fn trim(
     Ok(())
 }
 
-// ---- the superblock -------------------------------------------------------------------------------------------------
-
-/// Bytes programmed and erases so far.
-#[derive(Clone, Copy)]
-struct Worn {
-    programmed: u64,
-    erases: u64,
-}
-
-impl Worn {
-    /// `None` where the drive does not count.
-    fn now(prober: &Prober<'_>) -> Option<Self> {
-        let flash = prober.counters().flash?;
-        Some(Self { programmed: flash.bytes_programmed.bytes(), erases: flash.erases })
-    }
-}
-
-/// Passes in order, and the slope of bytes programmed over erases in the last of them.
-fn superblock(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Progress) -> Result<(), LearnError> {
-    let recipe = "the drive is written in order several times; bytes programmed at each erase that the drive counts";
-    let counts = prober.counters().flash.is_some();
-    let mut seen: Vec<Worn> = Vec::new();
-    let mut steps = 0_u64;
-    for pass in 0..3 {
-        seen.clear();
-        let mut last = None;
-        let windows = pass_in_order(prober, 16, "passes in order", progress, &mut |prober| {
-            let Some(now) = Worn::now(prober) else { return };
-            if let Some(Worn { programmed, erases }) = last.replace(now) {
-                steps = gcd(steps, now.programmed - programmed);
-                if pass == 2 && now.erases > erases {
-                    seen.push(now);
-                }
-            }
-        })?;
-        sustained(prober, findings, &windows);
-    }
-    if !counts {
-        let reason = "the drive does not count what it programs and erases".to_owned();
-        findings.because("superblock_bytes", Because { recipe, reason, curve: None });
-        return Ok(());
-    }
-    let (figure, reason) = match slope(&seen) {
-        Some(slope) if steps > 0 => {
-            let unit = steps as f64;
-            let size = ((slope / unit).round() * unit) as u64;
-            let off = (slope / size.max(1) as f64 - 1.0).abs();
-            let reason = format!("{} an erase, in steps of {}", ByteSize(slope.round() as u64), ByteSize(steps));
-            let erases = seen.last().map_or(0, |worn| worn.erases) - seen.first().map_or(0, |worn| worn.erases);
-            // Ends of the pass lie anywhere within a superblock; a rest beyond that says that erases are not what was
-            // opened.
-            let unambiguous = (slope - size as f64).abs() <= unit / 4.0 && slope / erases as f64 <= unit;
-            let sure = erases >= 8 && size > 0 && (unambiguous || off <= 0.5 / erases as f64);
-            let (low, high) = (slope * (1.0 - 1.0 / erases as f64), slope * (1.0 + 1.0 / erases as f64));
-            let figure = if sure {
-                Figure::certain(size, size, size)
-            } else {
-                Figure::inconclusive(size, low as u64, high as u64)
-            };
-            (figure, reason)
-        }
-        _ if seen.is_empty() => (Figure::absent(), "the drive is written in order and never erases".to_owned()),
-        _ => (Figure::unknown(), "too few erases in a pass over the drive".to_owned()),
-    };
-    findings.parameters.superblock_bytes = figure;
-    findings.because("superblock_bytes", Because { recipe, reason, curve: None });
-    match findings.parameters.superblock_bytes.known() {
-        Some(superblock) => room(prober, findings, superblock, &seen),
-        None => Ok(()),
-    }
-}
-
 /// Speed of the latest pass in order.
 fn sustained(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window]) {
     let rates: Vec<f64> = windows.iter().map(|window| window.rate * prober.longest().bytes() as f64).collect();
@@ -869,95 +604,9 @@ fn sustained(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window]) {
     findings.because("sustained_write_bytes_per_s", Because { recipe, reason, curve: None });
 }
 
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
-/// After how many erases everything repeats in a pass in order: units take turns, so there are as many. `None` where no
-/// such number stands out.
-fn turns(seen: &[Worn]) -> Option<u64> {
-    let erases = |lag: usize| -> Vec<f64> {
-        std::iter::zip(seen, seen.get(lag..).unwrap_or_default()).map(|(a, b)| (b.erases - a.erases) as f64).collect()
-    };
-    let spread = |lag: usize| {
-        let each: Vec<f64> = std::iter::zip(seen, &seen[lag..])
-            .map(|(a, b)| (b.programmed - a.programmed) as f64 / (b.erases - a.erases).max(1) as f64)
-            .collect();
-        let middle = median(each.clone());
-        median(each.iter().map(|one| (one - middle).abs()).collect()) * lag as f64
-    };
-    let spreads: Vec<f64> = (1..=(seen.len() / CYCLES_MIN).min(TURNS_MAX)).map(spread).collect();
-    let best = spreads.iter().copied().min_by(f64::total_cmp)?;
-    let usual = median(spreads.clone());
-    let lag = 1 + spreads.iter().position(|&spread| spread <= (2.0 * best).min(usual / 2.0))?;
-    (usual > 0.0).then(|| median(erases(lag)).round() as u64)
-}
-
-/// Turns that a pass must hold, and the longest that are looked for, in erases.
-const CYCLES_MIN: usize = 4;
-const TURNS_MAX: usize = 512;
-
-/// Bytes programmed an erase.
-///
-/// Units take turns, so neighbouring erases come at uneven distances; but after as many erases as there are units, or a
-/// multiple, everything repeats. Of all lags about half as long as the series, the one whose distances spread least is
-/// such a multiple, and the median distance at it, divided by the lag, is free of what happens in between.
-fn slope(seen: &[Worn]) -> Option<f64> {
-    if seen.len() < 8 {
-        return None;
-    }
-    let distances = |lag: usize| -> Vec<f64> {
-        let pairs = std::iter::zip(seen, &seen[lag..]);
-        pairs.map(|(a, b)| (b.programmed - a.programmed) as f64 / (b.erases - a.erases) as f64).collect()
-    };
-    let spread = |lag: &usize| {
-        let distances = distances(*lag);
-        let middle = median(distances.clone());
-        median(distances.iter().map(|d| (d - middle).abs()).collect())
-    };
-    let longest = seen.len() / 2;
-    let lags = (longest - longest / 2).max(1)..=longest;
-    let best = lags.min_by(|a, b| spread(a).total_cmp(&spread(b)))?;
-    Some(median(distances(best)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_slope_of_programmed_bytes_over_erases_is_the_superblock() {
-        let seen: Vec<Worn> = (0..50).map(|n| Worn { programmed: 1000 + n * 4096, erases: 7 + n }).collect();
-        assert!((slope(&seen).unwrap() - 4096.0).abs() < 1e-6);
-        assert!(slope(&seen[..3]).is_none());
-    }
-
-    #[test]
-    fn units_that_take_turns_at_uneven_distances_are_counted() {
-        // Eight units; what is programmed between two erases depends on whose turn it is.
-        let distances = [3_u64, 40, 11, 2, 90, 17, 60, 33];
-        let mut programmed = 0;
-        let seen: Vec<Worn> = (0..400_u64)
-            .map(|n| {
-                programmed += distances[(n % 8) as usize];
-                Worn { programmed, erases: n }
-            })
-            .collect();
-        assert_eq!(turns(&seen), Some(8));
-        // Where all distances are alike, nobody can tell.
-        let even: Vec<Worn> = (0..400).map(|n| Worn { programmed: n * 7, erases: n }).collect();
-        assert_eq!(turns(&even), None);
-    }
-
-    #[test]
-    fn waste_that_is_always_the_same_is_no_collection_and_a_rise_above_it_is() {
-        let wasteful =
-            |rises_at: usize| (0..100).map(move |n| if n < rises_at { 8.0 } else { 14.0 }).collect::<Vec<f64>>();
-        assert_eq!(first_rise(&wasteful(40), 1.0), Some(40));
-        // Now more and now less from the start on: collection is at work already.
-        let at_work: Vec<f64> = (0..100).map(|n| 8.0 + f64::from(n % 5)).collect();
-        assert_eq!(first_rise(&at_work, 1.0), None);
-    }
 
     #[test]
     fn windows_join_by_bytes() {

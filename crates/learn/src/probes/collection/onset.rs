@@ -1,0 +1,168 @@
+//! When collection sets in, read off overwrites of a filled drive.
+//!
+//! Before the onset the flash programs what the host writes, with what small writes waste; from then on more. The first
+//! lasting rise of write amplification, or fall of throughput where the drive does not tell what it programs, is told by
+//! ranks. Where a drive counts what it programs and erases, [`super::superblock`] knows better.
+
+use flashwise_block::ByteSize;
+use flashwise_profile::{Figure, ProbeCurve, ProbePoint};
+
+use crate::findings::{Because, Findings, widened};
+use crate::stats::{median, rank};
+
+use super::{NOTHING_MOVED, ONSET_WINDOWS, Overwritten, ROOM_FIGURES, UNIFORM, Window, response};
+
+/// Onset and spare room.
+pub(super) fn tell(findings: &mut Findings, capacity: ByteSize, windows: &[Window]) {
+    let told = tells(windows);
+    let mut at = 0;
+    let points = windows.iter().step_by(4).map(|window| {
+        at += 4 * window.bytes;
+        let y = window.amplification.unwrap_or(window.rate);
+        ProbePoint { x: at as f64 / capacity.bytes() as f64, y, low: y, high: y }
+    });
+    findings.keep(ProbeCurve {
+        name: OVERWRITES.to_owned(),
+        x: "overwritten, times the drive".to_owned(),
+        y: if told { "write amplification" } else { "writes a second" }.to_owned(),
+        points: points.collect(),
+        fit: Vec::new(),
+    });
+    let p = &mut findings.parameters;
+    let first = &windows[..windows.len().min(ONSET_WINDOWS as usize)];
+    let reason = match Rise::of(first, p.write_buffer_bytes.value.unwrap_or(0)).first() {
+        Some(cut) => {
+            let sum = |n: usize| windows[..n].iter().map(|window| window.bytes).sum::<u64>();
+            let value = sum(cut);
+            // What lay in open superblocks from the drive's life before the fill was room of an empty one.
+            let kept = LIFE_BEFORE * value as f64;
+            let (low, high) = widened(value as f64, sum(cut.max(1) - 1) as f64, sum(cut + 1) as f64 + kept);
+            let (low, high) = (low as u64, high as u64);
+            let share = |bytes: u64| bytes as f64 / capacity.bytes() as f64;
+            let narrow = high - low <= value / 5;
+            p.collection_onset_bytes =
+                if narrow { Figure::certain(value, low, high) } else { Figure::inconclusive(value, low, high) };
+            p.over_provisioning = Figure {
+                value: Some(share(value)),
+                low: Some(share(low)),
+                high: Some(share(high)),
+                verdict: p.collection_onset_bytes.verdict,
+            };
+            format!("the first lasting change comes after {}", ByteSize(value))
+        }
+        None => "no lasting change within one overwrite of the drive".to_owned(),
+    };
+    for key in ROOM_FIGURES {
+        findings.because(key, Because { recipe: UNIFORM, reason: reason.clone(), curve: Some(OVERWRITES) });
+    }
+}
+
+pub(super) const OVERWRITES: &str = "random overwrites";
+
+pub(super) fn tells(windows: &[Window]) -> bool {
+    windows.iter().all(|window| window.amplification.is_some())
+}
+
+/// A search for the first lasting rise of the response in successive windows.
+struct Rise {
+    series: Vec<f64>,
+    /// Windows left out at the begin: what the write buffer takes is faster than all that comes after.
+    behind: usize,
+    /// What the response cannot fall below in the long run: a flash byte for each host byte.
+    floor: f64,
+}
+
+impl Rise {
+    fn of(windows: &[Window], buffer: u64) -> Self {
+        let told = tells(windows);
+        let a_window = windows.first().map_or(1, |window| window.bytes.max(1));
+        let behind = if told { 0 } else { (2 * buffer / a_window) as usize };
+        let series: Vec<f64> = windows.iter().skip(behind).map(response).collect();
+        Self { series, behind, floor: if told { 1.0 } else { 0.0 } }
+    }
+
+    fn first(&self) -> Option<usize> {
+        Some(first_rise(&self.series, self.floor)? + self.behind)
+    }
+}
+
+/// Says of a drive that comes to its steady state without ever moving anything that it does not collect.
+pub(super) fn nothing_is_moved(findings: &mut Findings, overwritten: &Overwritten) {
+    let told = overwritten.all.iter().all(|window| window.amplification.is_some());
+    let p = &mut findings.parameters;
+    if p.collection_onset_bytes.value.is_some() || !told || !overwritten.is_steady {
+        return;
+    }
+    if overwritten.level().mean < NOTHING_MOVED {
+        (p.collection_onset_bytes, p.over_provisioning, p.collection_cost) =
+            (Figure::absent(), Figure::absent(), Figure::absent());
+        for key in ["collection_onset_bytes", "over_provisioning", "collection_cost"] {
+            let reason = "nothing is ever moved".to_owned();
+            findings.because(key, Because { recipe: UNIFORM, reason, curve: None });
+        }
+    }
+}
+
+/// Share by which collection can start earlier on a drive that was in use before it was trimmed and filled.
+const LIFE_BEFORE: f64 = 0.06;
+/// Flash bytes for each host byte at which collection is at work.
+const AT_WORK: f64 = 1.2;
+/// Windows by which that is judged, but for the first, and how far they may be apart where nothing is collected.
+const AT_FIRST: usize = 8;
+const EVEN: f64 = 0.06;
+
+fn is_even(values: &[f64]) -> bool {
+    let usual = median(values.to_vec());
+    values.iter().skip(1).all(|value| (value / usual - 1.0).abs() <= EVEN)
+}
+
+/// Windows that a rise must last, and windows before it that it is held against.
+const LASTING: usize = 10;
+const BEFORE: usize = 40;
+
+/// The first window from which on the response is lastingly higher than before: by ranks, and by a
+/// tenth, or by a fiftieth where flash bytes are counted.
+///
+/// Collection may come in bursts with nothing in between, so the mean of what follows counts, beside the ranks.
+///
+/// `floor` is what the response cannot fall below in the long run: a flash byte for each host byte.
+fn first_rise(series: &[f64], floor: f64) -> Option<usize> {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    // Flash bytes are counted, time is measured.
+    let rise = if floor > 0.0 { 1.02 } else { 1.1 };
+    let rises = |cut: usize| {
+        let (before, after) = (&series[cut.saturating_sub(BEFORE)..cut], &series[cut..cut + LASTING]);
+        let test = rank::compare(after, before);
+        // What is still in the write buffer makes the first windows look better than they are.
+        let usual = median(before.to_vec());
+        mean(after) > rise * usual.max(floor) && (test.p_greater < 0.01 && test.delta >= 0.5)
+    };
+    // A collector that takes what is valid while there is something better is at work from the first window on, now more
+    // and now less; what is programmed beside the data of each write is always the same.
+    let begin: Vec<f64> = series.iter().take(AT_FIRST).copied().collect();
+    if floor > 0.0 && median(begin.clone()) > AT_WORK * floor && !is_even(&begin) {
+        return None;
+    }
+    let cut = (4..series.len().saturating_sub(2 * LASTING)).find(|&cut| rises(cut))?;
+    // It is seen coming as soon as most of what follows is higher; it begins where a quarter of it is reached.
+    let usual = median(series[..cut].to_vec()).max(floor);
+    let risen = mean(&series[cut + LASTING..(cut + 2 * LASTING).min(series.len())]);
+    let reached = usual + (risen - usual) / 4.0;
+    // Where it rises slowly, in the middle of what was seen coming.
+    (cut..cut + LASTING).find(|&i| series[i] > reached).or(Some(cut + LASTING / 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waste_that_is_always_the_same_is_no_collection_and_a_rise_above_it_is() {
+        let wasteful =
+            |rises_at: usize| (0..100).map(move |n| if n < rises_at { 8.0 } else { 14.0 }).collect::<Vec<f64>>();
+        assert_eq!(first_rise(&wasteful(40), 1.0), Some(40));
+        // Now more and now less from the start on: collection is at work already.
+        let at_work: Vec<f64> = (0..100).map(|n| 8.0 + f64::from(n % 5)).collect();
+        assert_eq!(first_rise(&at_work, 1.0), None);
+    }
+}
