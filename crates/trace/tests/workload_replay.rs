@@ -232,11 +232,12 @@ fn a_trace_that_changes_under_the_replay_ends_it_with_a_reason() {
     let folder = Folder::with("100 0 0 8 1\n".repeat(lines));
     let mut source = folder.open(&Flow::replay("f", TraceReplay { repeat: 2, ..mqsim() })).unwrap();
     folder.write("100 0 0 8 1\ngarbage\n");
-    // The replay comes to the end of what it had read ahead, or to the new file.
+    // The replay comes to the end of what it had read ahead, in the midst of a line, or to the new file.
     assert!(source.by_ref().count() < 2 * lines);
     assert_eq!(source.next(), None);
     let failure = source.failure().unwrap().to_string();
-    assert!(failure.contains("1 of five fields"), "{failure}");
+    let (cut, garbage) = ("of five fields: time_ns device first_sector sectors op; it reads '1", "it reads 'garbage'");
+    assert!(failure.contains(cut) || failure.contains(garbage), "{failure}");
 }
 
 #[test]
