@@ -76,12 +76,27 @@ fn most_figures_of_random_drives_are_learned_blind() {
     assert_learns(&scores(&[1, 2, 3, 6]));
 }
 
-/// `FLASHWISE_DRIVES=200` for so many.
+/// Seeds as a user names them: `200` for so many from 1 on, `1-28,31-34` for just these.
+fn seeds(text: &str) -> Vec<u64> {
+    let number = |text: &str| text.trim().parse::<u64>().unwrap();
+    if let Ok(many) = text.parse::<u64>() {
+        return (1..=many).collect();
+    }
+    let range = |part: &str| part.split_once('-').map_or(number(part)..=number(part), |(a, b)| number(a)..=number(b));
+    text.split(',').flat_map(range).collect()
+}
+
+#[test]
+fn drives_are_named_by_their_number_or_by_ranges_of_seeds() {
+    assert_eq!(seeds("3"), [1, 2, 3]);
+    assert_eq!(seeds("1-2,7,9-10"), [1, 2, 7, 9, 10]);
+}
+
+/// `FLASHWISE_DRIVES=200` for so many, `FLASHWISE_DRIVES=1-28,31-34` for these.
 #[test]
 #[ignore = "some minutes"]
 fn most_figures_of_many_random_drives_are_learned_blind() {
-    let drives = std::env::var("FLASHWISE_DRIVES").map_or(40, |drives| drives.parse().unwrap());
-    let scores = scores(&(1..=drives).collect::<Vec<_>>());
+    let scores = scores(&seeds(&std::env::var("FLASHWISE_DRIVES").unwrap_or_else(|_| "40".to_owned())));
     print_by_figure(&scores);
     assert_learns(&scores);
 }

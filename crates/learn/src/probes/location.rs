@@ -381,16 +381,15 @@ fn survives(
     });
     let period = (chunk / sweep.step.bytes()) as usize;
     let phase = (hot.offset_bytes / sweep.step.bytes()) as usize;
-    let before = findings
-        .curves
-        .location
-        .iter()
-        .find(|curve| (curve.read_bytes, curve.step_bytes) == (sweep.read.bytes(), sweep.step.bytes()));
-    let of_medians = |curve: &LocationCurve| {
-        lead(&curve.latency_ns.iter().map(|point| point.median as f64).collect::<Vec<_>>(), period, phase)
+    // A run that goes on from an earlier one has the medians of its curve alone.
+    let by_medians = || {
+        let same =
+            |curve: &&LocationCurve| (curve.read_bytes, curve.step_bytes) == (sweep.read.bytes(), sweep.step.bytes());
+        let curve = findings.curves.location.iter().find(same)?;
+        let medians: Vec<f64> = curve.latency_ns.iter().map(|point| point.median as f64).collect();
+        Some((lead(&medians, period, phase), Level::Median))
     };
-    let of_medians = before.map(|curve| (of_medians(curve), Level::Median));
-    let Some((before, level)) = findings.hot_lead.or(of_medians) else {
+    let Some((before, level)) = findings.hot_lead.or_else(by_medians) else {
         return Ok((Figure::unknown(), "the location profile of before is not there".to_owned()));
     };
     let now = lead(&level.of_all(&swept.points), period, phase);

@@ -116,17 +116,19 @@ fn chunk(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, Si
         return Ok(reasons.unknown("chunk_bytes", "no request can start inside a chunk"));
     }
     let block = config.host.logical_block_bytes;
-    Ok(if place_matters(config, bytes, if bytes >= 8192 { block.max(4096) } else { block })? {
-        exactly(bytes)
-    } else if place_matters(config, block.max(4096), block)? {
-        reasons.unknown("chunk_bytes", "the place in a page matters, and hides whether that in a chunk does")
-    } else {
-        Figure::absent()
-    })
+    let between_pages = if bytes >= 8192 { block.max(4096) } else { block };
+    if place_matters(config, bytes, between_pages)? {
+        return Ok(exactly(bytes));
+    }
+    if place_matters(config, block.max(4096), block)? {
+        let why = "the place in a page matters, and hides whether that in a chunk does";
+        return Ok(reasons.unknown("chunk_bytes", why));
+    }
+    Ok(Figure::absent())
 }
 
-/// Whether any start, moved in steps, of reads of any length up to 128 KiB makes a difference: where the host interface is slower than
-/// one channel, chunks are there, and no host can tell.
+/// Whether any start, moved in steps, of reads of any length up to 128 KiB makes a difference: where the host interface is
+/// slower than one channel, chunks are there, and no host can tell.
 fn place_matters(quiet: &DeviceConfig, chunk: u64, step: u64) -> Result<bool, SimulationError> {
     let mut bench = Bench::filled(quiet, 1)?;
     for length in (12..=17).map(|n| 1_u64 << n).filter(|&length| length <= quiet.host.max_transfer_bytes) {

@@ -176,8 +176,10 @@ fn room(prober: &mut Prober<'_>, findings: &mut Findings, superblock: u64, seen:
     let onset = (occupied - capacity) as f64 / padding;
     let bytes = [1.0, 1.0 - ROOM_SPREAD, 1.0 + ROOM_SPREAD].map(|share| (share * onset) as u64);
     let share = bytes.map(|bytes| bytes as f64 / capacity as f64);
-    // Without the number of units what is open is not known.
-    let verdict = if units.is_some() { Verdict::Certain } else { Verdict::Inconclusive };
+    // Without the number of units what is open is not known, and on a drive that had erased before anybody asked not what
+    // small writes waste.
+    let known = units.is_some() && findings.padding.is_some();
+    let verdict = if known { Verdict::Certain } else { Verdict::Inconclusive };
     p.collection_onset_bytes = Figure { verdict, ..Figure::certain(bytes[0], bytes[1], bytes[2]) };
     p.over_provisioning = Figure { verdict, ..Figure::certain(share[0], share[1], share[2]) };
     let reason = format!(
