@@ -9,18 +9,17 @@ use super::Units;
 use super::detect::Head;
 use super::fields::{SECONDS, Words, decimal_time, digits, number, quoted, sized};
 use super::fiu::device;
-use super::source::{Event, EventSource, Failure, Paired, RecordSource};
-use crate::error::{Place, shown_line};
-use crate::input::{Input, lines::Lines};
+use super::source::{Event, EventLines, EventSource, Failure, Paired, RecordSource};
+use crate::error::Place;
+use crate::input::Input;
 use crate::record::TraceRecord;
 
 /// Sectors of the kernel.
 const SECTOR: u64 = 512;
 
 struct Blkparse {
-    lines: Lines,
+    lines: EventLines,
     is_summary: bool,
-    others: u64,
 }
 
 pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
@@ -31,33 +30,26 @@ pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
 }
 
 pub(super) fn open(input: Input, _: &Units) -> Result<Box<dyn RecordSource>, String> {
-    let lines = Lines::new(input.into_bytes());
-    Ok(Box::new(Paired::new(Blkparse { lines, is_summary: false, others: 0 })))
+    Ok(Box::new(Paired::new(Blkparse { lines: EventLines::new(input), is_summary: false })))
 }
 
 impl EventSource for Blkparse {
     fn next(&mut self) -> Result<Option<Event>, Failure> {
-        while let Some(line) = self.lines.next()? {
-            self.is_summary |= is_summary(line);
-            if self.is_summary || line.trim_ascii().is_empty() {
-                continue;
-            }
-            match parse(line) {
-                Ok(Some(event)) => return Ok(Some(event)),
-                Ok(None) => self.others += 1,
-                Err(reason) => return Err(Failure::Bad { text: shown_line(line), reason }),
-            }
-        }
-        Ok(None)
+        let summary = &mut self.is_summary;
+        let skips = |line: &[u8]| {
+            *summary |= is_summary(line);
+            *summary || line.trim_ascii().is_empty()
+        };
+        self.lines.next(skips, parse)
     }
 
     fn place(&self) -> Place {
-        Place::Line(self.lines.number())
+        self.lines.place()
     }
 
     fn remarks(&self) -> Vec<String> {
-        let told = format!("{} events other than issue (D) and completion (C) were left out", self.others);
-        if self.others == 0 { Vec::new() } else { vec![told] }
+        let told = format!("{} events other than issue (D) and completion (C) were left out", self.lines.others);
+        if self.lines.others == 0 { Vec::new() } else { vec![told] }
     }
 }
 

@@ -14,7 +14,7 @@ use std::io;
 use flashwise_block::Nanos;
 
 use crate::error::{Place, shown_line};
-use crate::input::lines::Lines;
+use crate::input::{Input, lines::Lines};
 use crate::record::TraceRecord;
 
 /// Requests that are held back at most, to give those before them their completion or their place.
@@ -180,6 +180,43 @@ pub(crate) trait EventSource: Send {
     fn place(&self) -> Place;
     /// What the trace holds and no record tells.
     fn remarks(&self) -> Vec<String>;
+}
+
+/// The lines of a trace of events as text.
+pub(crate) struct EventLines {
+    lines: Lines,
+    /// Events that are of no request.
+    pub(crate) others: u64,
+}
+
+impl EventLines {
+    pub(crate) fn new(input: Input) -> Self {
+        Self { lines: Lines::new(input.into_bytes()), others: 0 }
+    }
+
+    /// The next event that is of a request, but for the lines that are to be skipped.
+    pub(crate) fn next(
+        &mut self,
+        mut skips: impl FnMut(&[u8]) -> bool,
+        parse: impl Fn(&[u8]) -> Result<Option<Event>, String>,
+    ) -> Result<Option<Event>, Failure> {
+        while let Some(line) = self.lines.next()? {
+            if skips(line) {
+                continue;
+            }
+            match parse(line) {
+                Ok(Some(event)) => return Ok(Some(event)),
+                Ok(None) => self.others += 1,
+                Err(reason) => return Err(Failure::Bad { text: shown_line(line), reason }),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The line read last.
+    pub(crate) fn place(&self) -> Place {
+        Place::Line(self.lines.number())
+    }
 }
 
 /// Requests with their completions, in the order in which they were issued. A request waits for its completion until

@@ -13,17 +13,16 @@ use super::Units;
 use super::blkparse::{Extent, Kind, drive_number};
 use super::detect::Head;
 use super::fields::{SECONDS, Words, decimal_time, digits};
-use super::source::{Event, EventSource, Failure, Paired, RecordSource};
-use crate::error::{Place, shown_line};
-use crate::input::{Input, lines::Lines};
+use super::source::{Event, EventLines, EventSource, Failure, Paired, RecordSource};
+use crate::error::Place;
+use crate::input::Input;
 use crate::record::TraceRecord;
 
 const ISSUE: &[u8] = b"block_rq_issue:";
 const COMPLETE: &[u8] = b"block_rq_complete:";
 
 struct Tracefs {
-    lines: Lines,
-    others: u64,
+    lines: EventLines,
     lost: u64,
 }
 
@@ -33,38 +32,32 @@ pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
 }
 
 pub(super) fn open(input: Input, _: &Units) -> Result<Box<dyn RecordSource>, String> {
-    let lines = Lines::new(input.into_bytes());
-    Ok(Box::new(Paired::new(Tracefs { lines, others: 0, lost: 0 })))
+    Ok(Box::new(Paired::new(Tracefs { lines: EventLines::new(input), lost: 0 })))
 }
 
 impl EventSource for Tracefs {
     fn next(&mut self) -> Result<Option<Event>, Failure> {
-        while let Some(line) = self.lines.next()? {
+        let all_lost = &mut self.lost;
+        let skips = |line: &[u8]| {
             let start = line.trim_ascii_start();
             if start.is_empty() || start.starts_with(b"#") {
-                continue;
+                return true;
             }
-            if let Some(lost) = lost_events(line) {
-                self.lost = self.lost.saturating_add(lost);
-                continue;
-            }
-            match parse(line) {
-                Ok(Some(event)) => return Ok(Some(event)),
-                Ok(None) => self.others += 1,
-                Err(reason) => return Err(Failure::Bad { text: shown_line(line), reason }),
-            }
-        }
-        Ok(None)
+            let lost = lost_events(line);
+            *all_lost = all_lost.saturating_add(lost.unwrap_or(0));
+            lost.is_some()
+        };
+        self.lines.next(skips, parse)
     }
 
     fn place(&self) -> Place {
-        Place::Line(self.lines.number())
+        self.lines.place()
     }
 
     fn remarks(&self) -> Vec<String> {
-        let others = format!("{} other events were left out", self.others);
+        let others = format!("{} other events were left out", self.lines.others);
         let lost = format!("the kernel lost {} events: enlarge buffer_size_kb", self.lost);
-        [(self.others, others), (self.lost, lost)]
+        [(self.lines.others, others), (self.lost, lost)]
             .into_iter()
             .filter(|(count, _)| *count > 0)
             .map(|(_, told)| told)
