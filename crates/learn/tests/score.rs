@@ -82,7 +82,10 @@ fn seeds(text: &str) -> Vec<u64> {
     if let Ok(many) = text.parse::<u64>() {
         return (1..=many).collect();
     }
-    let range = |part: &str| part.split_once('-').map_or(number(part)..=number(part), |(a, b)| number(a)..=number(b));
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        number(first)..=number(last)
+    };
     text.split(',').flat_map(range).collect()
 }
 
