@@ -49,12 +49,15 @@ fn the_published_table_is_the_truth_about_its_presets() {
 }
 
 #[test]
-fn a_write_unit_is_a_superpage_and_hidden_by_a_protected_buffer() {
+fn a_write_unit_is_a_superpage_and_behind_a_protected_buffer_a_logical_page() {
     assert_eq!(built(|_| {}).write_unit_bytes.known(), Some(32 << 10));
     let wide = |c: &mut DeviceConfig| (c.ftl.superpage_channels, c.ftl.stripe_bytes) = (2, 64 << 10);
     assert_eq!(built(wide).write_unit_bytes.known(), Some(64 << 10));
     let protected = |c: &mut DeviceConfig| c.controller.power_loss_protection = true;
-    assert_eq!(built(protected).write_unit_bytes.verdict, Verdict::Absent);
+    assert_eq!(built(protected).write_unit_bytes.known(), Some(4 << 10));
+    let whole_pages =
+        |c: &mut DeviceConfig| (c.controller.power_loss_protection, c.host.logical_block_bytes) = (true, 4096);
+    assert_eq!(built(whole_pages).write_unit_bytes.verdict, Verdict::Absent, "nothing shorter can be written");
     let through = |c: &mut DeviceConfig| {
         (c.controller.power_loss_protection, c.controller.write_policy) = (true, WritePolicy::Through);
     };

@@ -315,7 +315,6 @@ impl SimulatedSsd {
         let record = &self.ftl.superpages[superpage];
         let (unit, block, row, stream) = (record.unit, record.block, record.row, record.stream);
         let (filled, moved, held_bytes) = (record.filled, record.moved, record.held_bytes);
-        self.count_programmed(filled, moved);
         let Geometry { dies_per_unit, program_bytes_per_die, .. } = self.ftl.geometry;
         let all_moved = moved.iter().sum::<u32>() == filled;
         let bytes = match stream {
@@ -369,6 +368,8 @@ impl SimulatedSsd {
         let (unit, stream, generation) = (record.unit, record.stream, record.generation);
         let (has_failed, has_moved_data) = (record.has_failed, record.moved_pages() > 0);
         let (block, row) = (record.block, record.row);
+        let (filled, moved) = (record.filled, record.moved);
+        self.count_programmed(filled, moved);
         self.ftl.row_programmed(superpage);
         if has_failed {
             self.program_failed(unit, superpage);

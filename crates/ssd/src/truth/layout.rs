@@ -27,8 +27,9 @@ const SLOWER: f64 = 0.05;
 const PERIOD_MAX: u64 = 1 << 20;
 /// A hot location is faster than the slowest start by this share at least.
 const EFFECT: f64 = 0.005;
-/// A chunk shows where the start of a read makes this difference.
+/// A chunk shows where the start of a read makes this difference; one of a single block where it makes this one.
 const SHOWS: f64 = 0.02;
+const BLOCK_SHOWS: f64 = 0.01;
 /// Pages whose borders are read across, and by which share that must take longer.
 const PAGES: u64 = 101;
 const PAGE_EFFECT: f64 = 0.005;
@@ -62,14 +63,17 @@ fn quiet(config: &DeviceConfig) -> DeviceConfig {
     quiet
 }
 
-/// A superpage; a granule where the medium is written in place and nothing shorter can be written. None where a forced write ends in a protected buffer,
-/// which pads nothing.
+/// A superpage; a granule where the medium is written in place, unless nothing shorter can be written. Where a forced write
+/// ends in a protected buffer, which pads nothing, a logical page, unless nothing shorter can be written.
 fn write_unit(config: &DeviceConfig, reasons: &mut Reasons) -> Figure<u64> {
     let controller = &config.controller;
     match config.ftl.mapping {
         Mapping::InPlace if config.flash.write_granule_bytes <= config.host.logical_block_bytes => Figure::absent(),
         Mapping::InPlace => exactly(config.flash.write_granule_bytes),
-        _ if controller.power_loss_protection && controller.write_policy == WritePolicy::Back => Figure::absent(),
+        _ if controller.power_loss_protection && controller.write_policy == WritePolicy::Back => {
+            let page = config.ftl.logical_page_bytes;
+            if page > config.host.logical_block_bytes { exactly(page) } else { Figure::absent() }
+        }
         // As many superpages are begun as the write has pages, and how full the last ones get depends on what came before.
         _ if scatters(config) => reasons.unknown("write_unit_bytes", "each page of a write goes to another die"),
         _ => exactly(config.superpage_bytes()),
@@ -133,7 +137,8 @@ fn place_matters(quiet: &DeviceConfig, chunk: u64, step: u64) -> Result<bool, Si
     let mut bench = Bench::filled(quiet, 1)?;
     for length in (12..=17).map(|n| 1_u64 << n).filter(|&length| length <= quiet.host.max_transfer_bytes) {
         let (fastest, slowest) = ends(&start_curve(&mut bench, length, step, 4 * chunk)?);
-        if slowest >= fastest * (1.0 + SHOWS) {
+        let shows = if step < 4096 { BLOCK_SHOWS } else { SHOWS };
+        if slowest >= fastest * (1.0 + shows) {
             return Ok(true);
         }
     }

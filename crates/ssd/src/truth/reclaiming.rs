@@ -7,8 +7,8 @@
 use flashwise_block::{BlockDevice, ByteSize, Request};
 use flashwise_profile::{Figure, Parameters};
 
-use super::bench::{Bench, Span};
-use super::exactly;
+use super::bench::{Bench, Past, Rate, Span};
+use super::{DEPENDS_ON_PAST, Reasons, exactly, is_near};
 use crate::DeviceConfig;
 use crate::config::Mapping;
 use crate::simulation::SimulationError;
@@ -37,6 +37,8 @@ pub(super) struct Steady {
     pub(super) iops: f64,
     /// Requests in flight that saturate it.
     pub(super) depth: usize,
+    /// With another past it is faster or slower.
+    pub(super) depends_on_past: bool,
 }
 
 /// Flash for data ÷ addressable bytes − 1.
@@ -78,6 +80,7 @@ pub(super) fn fill_in(
     factor: f64,
     fresh: f64,
     parameters: &mut Parameters,
+    reasons: &mut Reasons,
 ) -> Result<Option<Steady>, SimulationError> {
     let p = parameters;
     p.sustained_write_bytes_per_s = exactly(sustained(config)?.round() as u64);
@@ -89,30 +92,42 @@ pub(super) fn fill_in(
     // What each unit keeps free depends on where its collection stands, so the room is what can be written before it.
     p.over_provisioning = exactly(onset / config.capacity_bytes as f64);
     let depth = 256.min(config.host.queue_depth as usize);
-    let (mut bench, computed) = Bench::steady(config, 1)?;
-    let all = bench.everywhere();
-    let least = if computed { WINDOWS.0 } else { WINDOWS_FROM_FILL };
-    let uniform = settle(&mut bench, least, |bench, count| bench.write(all, LENGTH, depth, count))?;
+    let (bench, uniform) = steady(config, Past::None, depth)?;
+    let depends_on_past =
+        Past::may_matter(config) && !is_near(steady(config, Past::Lively, depth)?.1.per_s, uniform.per_s);
     p.write_amplification_uniform = exactly(uniform.amplification);
-    p.collection_cost = exactly(fresh / uniform.per_s);
+    p.collection_cost = match depends_on_past {
+        true => reasons.unknown("collection_cost", DEPENDS_ON_PAST),
+        false => exactly(fresh / uniform.per_s),
+    };
     p.write_amplification_skewed = exactly(skewed(config, depth)?);
     let gain = uniform.amplification / half_trimmed(config, depth)?;
     p.trim_gain = if (gain - 1.0).abs() < TRIM_CHANGES { Figure::absent() } else { exactly(gain) };
-    Ok(Some(Steady { bench, iops: uniform.per_s, depth }))
+    Ok(Some(Steady { bench, iops: uniform.per_s, depth, depends_on_past }))
+}
+
+/// A drive with a past in the steady state of uniform writes, and what it does there.
+fn steady(config: &DeviceConfig, past: Past, depth: usize) -> Result<(Bench, Rate), SimulationError> {
+    let (mut bench, computed) = Bench::steady(config, past, 1)?;
+    let all = bench.everywhere();
+    let least = if computed { WINDOWS.0 } else { WINDOWS_FROM_FILL };
+    let rate = settle(&mut bench, least, |bench, count| bench.write(all, LENGTH, depth, count))?;
+    Ok((bench, rate))
 }
 
 /// Runs windows of half a capacity until two agree; gives the mean of the last two.
 fn settle(
     bench: &mut Bench,
     least: usize,
-    mut window: impl FnMut(&mut Bench, u64) -> Result<super::bench::Rate, SimulationError>,
-) -> Result<super::bench::Rate, SimulationError> {
+    mut window: impl FnMut(&mut Bench, u64) -> Result<Rate, SimulationError>,
+) -> Result<Rate, SimulationError> {
     let count = bench.drive.config().logical_pages() / 2;
     let mut last = window(bench, count)?;
     for n in 2..=WINDOWS.1 {
         let next = window(bench, count)?;
         let agree = |a: f64, b: f64| (a / b - 1.0).abs() < SETTLED;
-        let is_settled = agree(last.amplification, next.amplification);
+        // Where small writes waste much, what is moved is a small part of what is programmed, and the pace tells more.
+        let is_settled = agree(last.amplification, next.amplification) && agree(last.per_s, next.per_s);
         let before = std::mem::replace(&mut last, next);
         if n >= least && is_settled || n == WINDOWS.1 {
             last.amplification = (before.amplification + last.amplification) / 2.0;
@@ -125,7 +140,7 @@ fn settle(
 
 /// 80 % of the writes go to the first 20 % of the addresses.
 fn skewed(config: &DeviceConfig, depth: usize) -> Result<f64, SimulationError> {
-    let (mut bench, _) = Bench::steady(config, 2)?;
+    let (mut bench, _) = Bench::steady(config, Past::None, 2)?;
     let edge = config.capacity_bytes / 5 / LENGTH * LENGTH;
     let hot = Span { start: 0, bytes: edge };
     let cold = Span { start: edge, bytes: config.capacity_bytes - edge };
@@ -139,15 +154,10 @@ fn skewed(config: &DeviceConfig, depth: usize) -> Result<f64, SimulationError> {
 
 /// Write amplification of uniform writes to the lower half of the addresses, the upper half being trimmed.
 fn half_trimmed(config: &DeviceConfig, depth: usize) -> Result<f64, SimulationError> {
-    let (mut bench, _) = Bench::steady(config, 3)?;
+    let (mut bench, _) = Bench::steady(config, Past::None, 3)?;
     let length = config.host.max_transfer_bytes / config.ftl.logical_page_bytes * config.ftl.logical_page_bytes;
     let half = config.capacity_bytes / 2 / config.ftl.logical_page_bytes * config.ftl.logical_page_bytes;
-    let mut at = half;
-    while at < config.capacity_bytes {
-        let part = length.min(config.capacity_bytes - at);
-        bench.alone(Request::trim(ByteSize(at), ByteSize(part)))?;
-        at += part;
-    }
+    bench.trim(Span { start: half, bytes: config.capacity_bytes - half }, length)?;
     let lower = Span { start: 0, bytes: half };
     let rate = settle(&mut bench, WINDOWS_FROM_FILL, |bench, count| bench.write(lower, LENGTH, depth, count))?;
     Ok(rate.amplification)

@@ -14,9 +14,9 @@
 use flashwise_block::{ByteSize, Request};
 use flashwise_profile::{Figure, Parameters};
 
-use super::bench::{Bench, Span, median, one_at_a_time};
+use super::bench::{Bench, Past, Span, median, one_at_a_time};
 use super::reclaiming::Steady;
-use super::{Reasons, TWO_MEDIANS, buffers, exactly, has_two_medians};
+use super::{DEPENDS_ON_PAST, Reasons, TWO_MEDIANS, buffers, exactly, has_two_medians, is_near};
 use crate::DeviceConfig;
 use crate::config::WritePolicy;
 use crate::simulation::SimulationError;
@@ -84,18 +84,38 @@ pub(super) fn fresh(
     reasons: &mut Reasons,
 ) -> Result<f64, SimulationError> {
     let p = parameters;
-    let (reads, writes) = (read_curve(config, 4096)?, write_curve(config, 4096)?);
-    p.asymmetry_4k = exactly(reads.saturated() / writes.saturated());
-    p.read_concurrency_4k = concurrency(&reads, "read_concurrency_4k", reasons);
-    p.write_concurrency_4k = concurrency(&writes, "write_concurrency_4k", reasons);
-    let fresh = writes.saturated();
-    let (reads, writes) = (read_curve(config, 8192)?, write_curve(config, 8192)?);
-    p.asymmetry_8k = exactly(reads.saturated() / writes.saturated());
-    p.read_concurrency_8k = concurrency(&reads, "read_concurrency_8k", reasons);
-    p.write_concurrency_8k = concurrency(&writes, "write_concurrency_8k", reasons);
+    let four = fresh_at(config, 4096, FOUR, reasons)?;
+    let eight = fresh_at(config, 8192, EIGHT, reasons)?;
+    (p.asymmetry_4k, p.read_concurrency_4k, p.write_concurrency_4k) = four.0;
+    (p.asymmetry_8k, p.read_concurrency_8k, p.write_concurrency_8k) = eight.0;
     p.latency_asymmetry_4k = latency_asymmetry(config, 4096, "latency_asymmetry_4k", reasons)?;
     p.latency_asymmetry_8k = latency_asymmetry(config, 8192, "latency_asymmetry_8k", reasons)?;
-    Ok(fresh)
+    Ok(four.1)
+}
+
+/// Keys of α, and of the reads' and the writes' concurrency at a length.
+type Keys = [&'static str; 3];
+const FOUR: Keys = ["asymmetry_4k", "read_concurrency_4k", "write_concurrency_4k"];
+const EIGHT: Keys = ["asymmetry_8k", "read_concurrency_8k", "write_concurrency_8k"];
+/// α and both concurrencies.
+type Speeds = (Figure<f64>, Figure<u64>, Figure<u64>);
+
+/// The figures at one length, and the saturated writes a second.
+fn fresh_at(
+    config: &DeviceConfig,
+    length: u64,
+    [asymmetry, read_concurrency, write_concurrency]: Keys,
+    reasons: &mut Reasons,
+) -> Result<(Speeds, f64), SimulationError> {
+    let (reads, writes) = (read_curve(config, length)?, write_curve(config, length, Past::None)?);
+    let k_r = concurrency(&reads, read_concurrency, reasons);
+    let per_s = writes.saturated();
+    let mut speeds = (exactly(reads.saturated() / per_s), k_r, concurrency(&writes, write_concurrency, reasons));
+    if Past::may_matter(config) && !is_near(write_curve(config, length, Past::Lively)?.saturated(), per_s) {
+        speeds.0 = reasons.unknown(asymmetry, DEPENDS_ON_PAST);
+        speeds.2 = reasons.unknown(write_concurrency, DEPENDS_ON_PAST);
+    }
+    Ok((speeds, per_s))
 }
 
 fn concurrency(curve: &Curve, key: &'static str, reasons: &mut Reasons) -> Figure<u64> {
@@ -133,13 +153,20 @@ fn write_counts(config: &DeviceConfig, length: u64, depth: usize) -> (u64, u64) 
     let through = config.controller.write_policy == WritePolicy::Through;
     let fill = (buffers::acknowledged_bytes(config) + config.controller.write_buffer_bytes / 4) / length;
     let settle = if through { 0 } else { fill } + 2 * depth as u64;
-    (settle, REQUESTS.max(fill))
+    // Erases come in bursts where units are few: some of each.
+    let superblock = config.superpage_bytes() * u64::from(config.flash.pages_per_block);
+    let turns = (TURNS * config.units() * superblock / length).min(TURNS_MAX);
+    (settle, REQUESTS.max(fill).max(turns))
 }
 
-fn write_curve(config: &DeviceConfig, length: u64) -> Result<Curve, SimulationError> {
+/// Superblocks that each unit fills while writes are measured, and writes that are made for it at most.
+const TURNS: u64 = 6;
+const TURNS_MAX: u64 = 50_000;
+
+fn write_curve(config: &DeviceConfig, length: u64, past: Past) -> Result<Curve, SimulationError> {
     let depths = depths(config);
     let mut iops = Vec::with_capacity(depths.len());
-    let mut bench = Bench::fresh(config, region(config).bytes)?;
+    let mut bench = Bench::fresh(config, region(config).bytes, past)?;
     // Until what collection kept ready is used up, and writes pay for their erases.
     bench.write(region(config), length, 32.min(config.host.queue_depth as usize), region(config).bytes / length)?;
     for &depth in &depths {
@@ -165,7 +192,7 @@ fn latency_asymmetry(
     }
     let mut bench = ready_to_read(config, length)?;
     let reads = read_latency(&mut bench, region(config), length)?;
-    let mut bench = Bench::fresh(config, region(config).bytes)?;
+    let mut bench = Bench::fresh(config, region(config).bytes, Past::None)?;
     let (settle, count) = write_counts(config, length, 1);
     // Where the flash is nearly as fast as one request at a time, a buffer takes long to fill.
     bench.write(region(config), length, 1, (6 * settle).max(SETTLED_BYTES / length))?;
@@ -213,7 +240,7 @@ pub(super) fn collecting(
     reasons: &mut Reasons,
 ) -> Result<(), SimulationError> {
     let p = parameters;
-    let Some(Steady { mut bench, iops, depth }) = steady else {
+    let Some(Steady { mut bench, iops, depth, depends_on_past }) = steady else {
         (p.asymmetry_4k_collecting, p.asymmetry_8k_collecting) = (Figure::absent(), Figure::absent());
         (p.latency_asymmetry_4k_collecting, p.latency_asymmetry_8k_collecting) = (Figure::absent(), Figure::absent());
         return Ok(());
@@ -221,7 +248,12 @@ pub(super) fn collecting(
     let unclear = has_unclear_medians(config);
     let four = collecting_at(config, &mut bench, (4096, depth), Some(iops))?;
     let eight = collecting_at(config, &mut bench, (8192, depth), None)?;
-    (p.asymmetry_4k_collecting, p.asymmetry_8k_collecting) = (exactly(four.0), exactly(eight.0));
+    let by_throughput = |ratio: f64, key, reasons: &mut Reasons| match depends_on_past {
+        true => reasons.unknown(key, DEPENDS_ON_PAST),
+        false => exactly(ratio),
+    };
+    p.asymmetry_4k_collecting = by_throughput(four.0, "asymmetry_4k_collecting", reasons);
+    p.asymmetry_8k_collecting = by_throughput(eight.0, "asymmetry_8k_collecting", reasons);
     let by_latency = |ratio: Option<f64>, key, reasons: &mut Reasons| match ratio {
         _ if unclear => reasons.unknown(key, TWO_MEDIANS),
         Some(ratio) => exactly(ratio),
