@@ -19,8 +19,8 @@ pub(crate) struct Findings {
     pub(crate) curves: Curves,
     /// How much the place of a read matters, as a share of its latency, where it does.
     pub(crate) location_effect: Option<f64>,
-    /// By which share of its latency the hot location is faster than the mean of all, and by which level of it.
-    pub(crate) hot_lead: Option<(f64, Level)>,
+    /// By which share of its latency the hot location is faster than the mean of all, by each level of it.
+    pub(crate) hot_leads: Vec<(f64, Level)>,
     /// Saturated 4 KiB writes a second of the fresh drive.
     pub(crate) saturated_writes_per_s: Option<f64>,
     /// Reads at 4 and at 8 KiB.

@@ -7,11 +7,15 @@
 //!   bytes acknowledged at t  =  size of the buffer + bytes on flash at t
 //! ```
 //!
-//! so the line of the second part, drawn back to the start, ends at the size of the buffer. Some caches send nothing on
-//! before they are full; where the drive counts what it programs, the line is drawn back to where that begins. Programs end
-//! in bursts, all dies at once; right after a burst the bytes on flash are at their line, before it below, so the line is
-//! drawn through the upper edge, and the time that the host needs to fill the room is taken out. The burst is made longer
-//! until its second half runs at one speed that is lower than at the start.
+//! Where the drive counts what it programs, the most that was acknowledged and not on flash at any time is the size. Where
+//! it does not, the line of the second part, drawn back to the start, ends at it; some caches send nothing on before they
+//! are full, so it is drawn back to where the flash begins, where that is known. Programs end in bursts, all dies at once;
+//! right after a burst the bytes on flash are at their line, before it below, so the line is drawn through the upper edge,
+//! and the time that the host needs to fill the room is taken out. The burst is made longer until its second half runs at
+//! one speed that is lower than at the start.
+//!
+//! Each burst begins with an empty buffer. Where nothing can be lost a flush leaves what it holds: so there is a rest as long
+//! as the burst, and what was written is trimmed, where the target is a drive that counts.
 //!
 //! A size that is within the interval of a power of two is told as that: memory comes in such sizes.
 
@@ -45,6 +49,13 @@ const IDLE: Nanos = Nanos(200_000_000);
 /// How far the value can be off beside the spread of bursts: the flash's last program is not seen to its end, and what
 /// waits for the rest of its page keeps its room.
 const SYSTEMATIC_SHARE: f64 = 0.10;
+/// Speed of the flash, as a share of the interface's, up to which the time to fill the room of a burst is taken out.
+const SHARE_MAX: f64 = 0.5;
+/// And by how much more it can be larger where a flush leaves data in the buffer: pages that wait for their rest, of this
+/// burst and of what was written before.
+const KEPT_SHARE: f64 = 0.15;
+/// Times that a drive must say in a burst that it has programmed more, for what it holds to be followed.
+const MOVES_MIN: usize = 16;
 /// Bursts that differ by no more than this share tell the size.
 const SPREAD_SHARE: f64 = 0.14;
 const NAME: &str = "write burst";
@@ -55,6 +66,10 @@ struct Burst {
     points: Vec<(f64, f64)>,
     /// When the flash began to program, ns since the start; at once, where the drive does not tell.
     begun: f64,
+    /// The most that was acknowledged and not programmed at any time, bytes, where the drive tells often enough.
+    held: Option<f64>,
+    /// A flush left in the buffer what had just been written.
+    keeps_some: bool,
 }
 
 /// What a burst says.
@@ -62,8 +77,12 @@ struct Reading {
     /// Bytes a nanosecond at the start and in the long run.
     start: f64,
     run: f64,
-    /// Intercept of the upper edge.
+    /// Intercept of the upper edge, or what was held.
     bytes: f64,
+    /// The latter.
+    is_held: bool,
+    /// What the drive had kept from before may have been in the way.
+    keeps_some: bool,
 }
 
 /// Measures the write buffer.
@@ -128,6 +147,9 @@ fn verdict(readings: &[Reading], seen: bool, longest: ByteSize, interface: f64) 
         let reason = "writes run at one speed from the start, and reads are faster: the flash sets the pace at once";
         return (Figure::absent(), reason.to_owned());
     }
+    if !readings.is_empty() && readings.iter().all(|reading| reading.is_held && reading.bytes <= WRITE.bytes() as f64) {
+        return (Figure::absent(), "what is acknowledged is programmed already".to_owned());
+    }
     if !seen {
         let reason =
             format!("up to {longest} the speed does not fall: no buffer, one as fast as the flash, or a larger one");
@@ -146,7 +168,8 @@ fn verdict(readings: &[Reading], seen: bool, longest: ByteSize, interface: f64) 
     let spread = |f: fn(f64, f64) -> f64, start: f64| sizes.iter().copied().fold(start, f);
     let (low, high) = (spread(f64::min, f64::MAX), spread(f64::max, 0.0));
     let narrow = high - low <= SPREAD_SHARE * value;
-    let (low, high) = (low * (1.0 - SYSTEMATIC_SHARE), high * (1.0 + SYSTEMATIC_SHARE));
+    let kept = if readings.iter().any(|reading| reading.keeps_some) { KEPT_SHARE } else { 0.0 };
+    let (low, high) = (low * (1.0 - SYSTEMATIC_SHARE), high * (1.0 + SYSTEMATIC_SHARE + kept));
     let value = power_of_two_within(low, high).unwrap_or(value.round() as u64);
     let (low, high) = (low.floor() as u64, high.ceil() as u64);
     let reason = "the long-run line, drawn back to the start of the burst, ends there".to_owned();
@@ -174,14 +197,15 @@ fn interface_speed(prober: &mut Prober<'_>) -> Result<f64, LearnError> {
 
 /// Pushes `length` bytes into the idle drive.
 fn burst(prober: &mut Prober<'_>, length: ByteSize) -> Result<Burst, LearnError> {
-    prober.rest(IDLE)?;
     let write = WRITE.min(prober.longest());
     let (writes, places) = (length / write, prober.region() / write);
     let first = places / 2;
+    prober.rest(IDLE)?;
     let (started, before) = (prober.now(), prober.programmed());
     let mut begun = before.map_or(Some(0.0), |_| None);
     let mut points = Vec::with_capacity(writes as usize);
     let (mut submitted, mut acknowledged) = (0, 0.0);
+    let (mut held, mut last, mut moves) = (0.0_f64, before, 0);
     while points.len() < writes as usize {
         while prober.in_flight() < DEPTH && submitted < writes {
             prober.submit(Request::write(write * ((first + submitted) % places), write))?;
@@ -190,12 +214,33 @@ fn burst(prober: &mut Prober<'_>, length: ByteSize) -> Result<Burst, LearnError>
         let Some(completion) = prober.wait()? else { break };
         acknowledged += write.bytes() as f64;
         points.push((completion.completed_at.since(started).0 as f64, acknowledged));
-        if begun.is_none() && prober.programmed() > before {
+        let programmed = prober.programmed();
+        if begun.is_none() && programmed > before {
             begun = Some(prober.now().since(started).0 as f64);
+        }
+        moves += usize::from(programmed > last);
+        last = programmed;
+        if let Some((programmed, before)) = programmed.zip(before) {
+            held = held.max(acknowledged - (programmed - before) as f64);
         }
     }
     prober.flush()?;
-    Ok(Burst { points, begun: begun.unwrap_or(0.0) })
+    // Where nothing can be lost a flush empties no buffer: it gets as long as it took to fill, and what stays in a cache
+    // until its room is needed is given up. In a file a hole would have to be allocated anew.
+    prober.rest(prober.now().since(started))?;
+    let keeps_some = before.is_some() && held_after_a_flush(prober)?;
+    if before.is_some() {
+        let _ = prober.trim(ByteSize(0), prober.region());
+    }
+    Ok(Burst { points, begun: begun.unwrap_or(0.0), held: (moves >= MOVES_MIN).then_some(held), keeps_some })
+}
+
+/// Whether a drive that counts what it programs leaves a block that was just written where it is when it is flushed.
+fn held_after_a_flush(prober: &mut Prober<'_>) -> Result<bool, LearnError> {
+    let before = prober.programmed();
+    prober.submit(Request::write(ByteSize(0), prober.logical_block()))?;
+    prober.flush()?;
+    Ok(prober.programmed() == before)
 }
 
 impl Burst {
@@ -211,9 +256,16 @@ impl Burst {
         let last_of_start = self.points.get(starts)?;
         let start = last_of_start.1 / last_of_start.0.max(1.0);
         // The room that a burst of programs makes is taken at the speed of the start; meanwhile the line has moved on.
-        let share = (run / start).min(0.9);
+        // Where the two are nearly the same, nothing can be said of it.
+        let share = (run / start).min(SHARE_MAX);
         let bytes = upper + (upper - lower) * share / (1.0 - share);
-        Some(Reading { start, run, bytes })
+        Some(Reading {
+            start,
+            run,
+            bytes: self.held.unwrap_or(bytes),
+            is_held: self.held.is_some(),
+            keeps_some: self.keeps_some,
+        })
     }
 
     /// At most 200 points of it.
@@ -265,7 +317,7 @@ mod tests {
             }
             points.push((at, acknowledged));
         }
-        Burst { points, begun: 0.0 }
+        Burst { points, begun: 0.0, held: None, keeps_some: false }
     }
 
     proptest! {

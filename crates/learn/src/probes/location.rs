@@ -17,7 +17,7 @@ use flashwise_profile::{Figure, HotLocation, LocationCurve, MedianNs, ProbeCurve
 
 use crate::findings::{Because, Findings};
 use crate::prober::Prober;
-use crate::stats::{Samples, best_period, figure, fold, median, period_test, rank};
+use crate::stats::{Samples, best_period, explained, figure, fold, median, period_test, rank};
 use crate::{Effort, LearnError};
 
 /// A family of reads: one length, starts at all multiples of `step` below `window`.
@@ -68,7 +68,7 @@ struct Effect {
 
 /// What stands for the samples of one start. No one of them shows a period on every drive: where pages of several speeds
 /// are mixed, a median takes now one and now the other, and the fastest of them tell most.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     Midmean,
     Median,
@@ -91,6 +91,28 @@ impl Level {
     }
 }
 
+/// One way to look at the samples of a sweep: by a level, with what the pages themselves cost taken off, or not.
+struct Way {
+    level: Level,
+    own: Vec<f64>,
+    /// The best period, and how much of the variance it explains.
+    period: usize,
+    explains: f64,
+}
+
+impl Way {
+    /// Whether this way, without what the pages cost, tells more than one with it. Two pages on one channel take less than
+    /// what both add, so what pages cost is only taken off where it must be: where what is left repeats much better, or
+    /// where it repeats at all, and more often, and the period before was one of single reads as well.
+    fn is_better(&self, with: &Self, single: &Swept) -> bool {
+        let of_pages = explained(&single.levels(), with.period.min(single.points.len() / 2).max(1)) >= OF_PAGES;
+        self.explains > with.explains + CLEARER || (of_pages && self.explains >= REPEATS && self.period < with.period)
+    }
+}
+
+/// Share of the variance of single reads that a period explains which is one of pages, and what must be explained without.
+const OF_PAGES: f64 = 0.3;
+const REPEATS: f64 = 0.5;
 /// Share of the variance by which a period must explain more of a curve without what its pages cost.
 const CLEARER: f64 = 0.1;
 /// Pages differ in speed if the slower ones of single reads take so much longer than the faster ones.
@@ -113,19 +135,22 @@ impl Swept {
         let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
         let with = |level: Level, own: Vec<f64>| {
             let curve: Vec<f64> = std::iter::zip(level.of_all(&points), &own).map(|(y, own)| y - own).collect();
-            (best_period(&curve).1, level, own)
+            let (period, explains) = best_period(&curve);
+            Way { level, own, period, explains }
         };
         let best = |of: &dyn Fn(Level) -> Vec<f64>| {
-            Level::ALL.into_iter().map(|level| with(level, of(level))).max_by(|a, b| a.0.total_cmp(&b.0))
+            Level::ALL.into_iter().map(|level| with(level, of(level))).max_by(|a, b| a.explains.total_cmp(&b.explains))
         };
         let nothing = |_| vec![0.0; points.len()];
         let as_they_are = best(&nothing);
         let without_pages = single.and_then(|single| best(&|level| single.costs_of_pages(sweep, level)));
-        let explained = |way: &Option<(f64, Level, Vec<f64>)>| way.as_ref().map_or(f64::MIN, |way| way.0);
-        // Two pages on one channel take less than what both add, so what pages cost is only taken off where it must be.
-        let takes_off = explained(&without_pages) > explained(&as_they_are) + CLEARER;
+        let takes_off = match (&as_they_are, &without_pages, single) {
+            (Some(with), Some(without), Some(single)) => without.is_better(with, single),
+            _ => false,
+        };
         let way = if takes_off { without_pages } else { as_they_are };
-        let (_, level, own) = way.unwrap_or_else(|| with(Level::Midmean, vec![0.0; points.len()]));
+        let nothing = || with(Level::Midmean, vec![0.0; points.len()]);
+        let Way { level, own, .. } = way.unwrap_or_else(nothing);
         Self { sweep, points, level, own }
     }
 
@@ -176,18 +201,35 @@ impl Swept {
         (share >= smallest).then_some(Effect { share, p })
     }
 
-    /// By which share of its latency a place is faster than the mean, and by which level.
-    fn lead_of(&self, hot: HotLocation) -> Option<(f64, Level)> {
+    /// By which share of its latency a place is faster than the mean, by each level: the fastest reads come last, since what
+    /// is written in another order also meets other pages.
+    fn leads_of(&self, hot: HotLocation) -> Vec<(f64, Level)> {
         let step = self.sweep.step.bytes();
         let (period, phase) = ((hot.period_bytes / step) as usize, (hot.offset_bytes / step) as usize);
-        (1..=self.points.len()).contains(&period).then(|| (lead(&self.levels(), period, phase), self.level))
+        if !(1..=self.points.len()).contains(&period) {
+            return Vec::new();
+        }
+        let levels = |level: Level| if level == self.level { self.levels() } else { level.of_all(&self.points) };
+        Level::ALL.into_iter().map(|level| (lead(&levels(level), period, phase), level)).collect()
     }
 
-    /// Whether a period of the smallest effect that counts would have stood out from the noise, by any level.
+    /// The same sweep taken anew, with so many times as many reads.
+    fn with_more_reads(
+        &self,
+        times: usize,
+        prober: &mut Prober<'_>,
+        single: Option<&Self>,
+        progress: &mut dyn Progress,
+    ) -> Result<Self, LearnError> {
+        let sweep = Sweep { reads_a_start: self.sweep.reads_a_start * times, ..self.sweep };
+        measure(prober, sweep, single, &format!("location profile, {}, more reads", sweep.read), progress)
+    }
+
+    /// Whether a period of the smallest effect that counts would have stood out from the noise.
     fn would_show(&self) -> bool {
         let share = self.sweep.smallest_effect;
-        // A phase is seen in at least four cycles, and in most cases in many.
-        Level::ALL.into_iter().any(|level| {
+        // A phase is seen in at least four cycles, and in most cases in many. The fastest may be what a cache answers.
+        [Level::Midmean, Level::Median].into_iter().any(|level| {
             let levels = level.of_all(&self.points);
             scatter(&levels, best_period(&levels).0) / 2.0 < share
         })
@@ -246,21 +288,30 @@ pub(crate) fn probe_locations(
         sweeps.push(measure(prober, coarse(read), sweeps.first(), &stage, progress)?);
     }
     let mut effects: Vec<Option<Effect>> = sweeps.iter().map(|swept| swept.effect(&mut prober.random)).collect();
-    let mut would_show = true;
-    if effects.iter().all(Option::is_none) {
-        let fine = measure(prober, fine(prober.logical_block()), None, "location profile, block by block", progress)?;
-        would_show = fine.would_show();
-        // Longer periods are of pages: chunks of that length show in longer reads.
-        let is_short = best_period(&fine.levels()).0 < (ByteSize::kib(8) / fine.sweep.step) as usize;
-        effects.push(fine.effect(&mut prober.random).filter(|_| is_short));
-        sweeps.push(fine);
+    if prober.effort == Effort::Thorough {
+        look_closer(&mut sweeps, &mut effects, prober, progress)?;
     }
-    let telling = telling_chunk(&sweeps, &effects).map(|i| clearest(&sweeps, &effects, i));
+    let coarse_would_show = sweeps.iter().all(Swept::would_show);
+    let shortest = telling_chunk(&sweeps, &effects);
+    let mut telling = shortest.map(|i| clearest(&sweeps, &effects, i));
+    let mut would_show = true;
+    let of_more_than_chunks = shortest.is_some_and(|i| is_of_more_than_chunks(&sweeps, i));
+    if telling.is_none() || of_more_than_chunks {
+        let (swept, effect) = block_by_block(prober, progress)?;
+        would_show = coarse_would_show && swept.would_show() && !of_more_than_chunks;
+        sweeps.push(swept);
+        effects.push(effect);
+        telling = effect.map(|_| sweeps.len() - 1);
+    }
     let p = &mut findings.parameters;
     let mut reason = "no curve repeats".to_owned();
     match telling.and_then(|i| effects[i].map(|effect| (i, effect))) {
         Some((i, effect)) => {
             p.chunk_bytes = read_off_chunk(&sweeps[i], prober);
+            if p.chunk_bytes.known().is_none() && prober.effort == Effort::Thorough {
+                sweeps[i] = sweeps[i].with_more_reads(MORE_READS, prober, single_of(&sweeps, i), progress)?;
+                p.chunk_bytes = read_off_chunk(&sweeps[i], prober);
+            }
             // Reads as long as a chunk tell the hot location; shorter ones where the chunk is a few blocks.
             let coarse = sweeps[i].sweep.step >= ByteSize::kib(4);
             let long = if coarse { chunk_long_sweep(p.chunk_bytes, &mut sweeps, prober, progress)? } else { Some(i) };
@@ -274,7 +325,15 @@ pub(crate) fn probe_locations(
                 Some(_) => (Figure::unknown(), "reads as long as a chunk could not be told apart".to_owned()),
                 None => (read_off_hot(&sweeps[i], p.chunk_bytes, prober), reason_of(effect)),
             };
-            findings.hot_lead = long.and_then(|i| sweeps[i].lead_of(p.hot_location.value?));
+            if let (Some(long), Verdict::Inconclusive, Effort::Thorough) = (long, p.hot_location.verdict, prober.effort)
+            {
+                sweeps[long] = sweeps[long].with_more_reads(MORE_READS, prober, single_of(&sweeps, long), progress)?;
+                if sweeps[long].effect_from(HOT_SHARE, &mut prober.random).is_some() {
+                    p.hot_location = read_off_hot(&sweeps[long], p.chunk_bytes, prober);
+                }
+            }
+            let leads = long.zip(p.hot_location.value).map(|(i, hot)| sweeps[i].leads_of(hot));
+            findings.hot_leads = leads.unwrap_or_default();
             let shown = long.and_then(|i| sweeps[i].effect(&mut prober.random)).unwrap_or(effect);
             findings.location_effect = Some(shown.share);
             findings.present_unless_chance("chunk_bytes", effect.p);
@@ -289,6 +348,68 @@ pub(crate) fn probe_locations(
     findings.because("chunk_bytes", Because { recipe, reason: chunk_reason, curve: None });
     findings.because("hot_location", Because { recipe, reason, curve: None });
     Ok(())
+}
+
+/// Takes the sweeps anew, with more reads, that show nothing and are too noisy to say that nothing is there.
+fn look_closer(
+    sweeps: &mut [Swept],
+    effects: &mut [Option<Effect>],
+    prober: &mut Prober<'_>,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    for i in 0..sweeps.len() {
+        if effects[i].is_none() && !sweeps[i].would_show() {
+            sweeps[i] = sweeps[i].with_more_reads(MORE_READS, prober, single_of(sweeps, i), progress)?;
+            effects[i] = sweeps[i].effect(&mut prober.random);
+        }
+    }
+    Ok(())
+}
+
+/// The sweep by single blocks, and its effect if it is of a short period: longer ones are of pages, and chunks of that
+/// length show in longer reads.
+fn block_by_block(prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Result<(Swept, Option<Effect>), LearnError> {
+    let mut swept = measure(prober, fine(prober.logical_block()), None, "location profile, block by block", progress)?;
+    let mut effect = swept.effect(&mut prober.random);
+    if effect.is_none() && !swept.would_show() && prober.effort == Effort::Thorough {
+        swept = swept.with_more_reads(MORE_READS, prober, None, progress)?;
+        effect = swept.effect(&mut prober.random);
+    }
+    let is_short = best_period(&swept.levels()).0 < (ByteSize::kib(8) / swept.sweep.step) as usize;
+    Ok((swept, effect.filter(|_| is_short)))
+}
+
+/// Whether a period is of stripes or rows of chunks: the place of reads that are half as long as it makes no difference,
+/// though some of them cross the border of a chunk that long, and others do not. Half of a chunk that is shared
+/// saves half as much as a whole one.
+fn is_of_more_than_chunks(sweeps: &[Swept], telling: usize) -> bool {
+    let Sweep { step, read, .. } = sweeps[telling].sweep;
+    let levels = sweeps[telling].levels();
+    let period = best_period(&levels).0;
+    let (low, high) = ends(&fold(&levels, period));
+    if read * 2 <= step * period as u64 {
+        return false;
+    }
+    let shorter = sweeps.iter().filter(|swept| {
+        let sweep = swept.sweep;
+        sweep.step == step && sweep.read > step && sweep.read * 2 <= step * period as u64
+    });
+    // The longest of them shows most.
+    shorter.max_by_key(|swept| swept.sweep.read).is_some_and(|swept| {
+        let (least, most) = ends(&fold(&swept.levels(), period));
+        most - least < FLAT * (high - low) * swept.sweep.read.bytes() as f64 / read.bytes() as f64
+    })
+}
+
+/// Share of what the place would make of a difference, below which it makes none.
+const FLAT: f64 = 0.35;
+
+/// How many times as many reads are taken where a figure stays open.
+const MORE_READS: usize = 4;
+
+/// The sweep of single blocks that one of longer reads is held against.
+fn single_of(sweeps: &[Swept], i: usize) -> Option<&Swept> {
+    sweeps.first().filter(|single| i > 0 && single.sweep.step == sweeps[i].sweep.step)
 }
 
 /// The sweep that tells the chunk: of the reads that are longer than a step the shortest for which the place matters.
@@ -340,12 +461,15 @@ pub(crate) fn probe_survival(
     let recipe = "the region is overwritten in 4 KiB writes in random order, then the location profile of the chunk is \
                   taken again";
     let p = &findings.parameters;
-    let (chunk, hot, verdict) = (p.chunk_bytes.known(), p.hot_location.known(), p.hot_location.verdict);
+    let (chunk, hot, verdict) = (p.chunk_bytes.value, p.hot_location.value, p.hot_location.verdict);
     let (figure, reason) = match (chunk, hot) {
         _ if verdict == Verdict::Absent => (Figure::absent(), "there are no hot locations".to_owned()),
         (Some(chunk), Some(hot)) => {
             prober.scatter_region(progress)?;
-            survives(prober, findings, chunk, hot, progress)?
+            let (figure, reason) = survives(prober, findings, chunk, hot, progress)?;
+            // Of a place that is not certain nothing is.
+            let weaker = if verdict == Verdict::Certain { figure.verdict } else { Verdict::Inconclusive };
+            (Figure { verdict: weaker, ..figure }, reason)
         }
         _ => (Figure::unknown(), "the hot locations are not known".to_owned()),
     };
@@ -366,7 +490,24 @@ fn survives(
 ) -> Result<(Figure<bool>, String), LearnError> {
     let sweep =
         if chunk >= 4096 * 2 { coarse(ByteSize(chunk).min(prober.longest())) } else { fine(prober.logical_block()) };
-    let swept = measure(prober, sweep, None, AFTER_WRITES, progress)?;
+    let mut swept = measure(prober, sweep, None, AFTER_WRITES, progress)?;
+    let period = (chunk / sweep.step.bytes()) as usize;
+    let phase = (hot.offset_bytes / sweep.step.bytes()) as usize;
+    // A run that goes on from an earlier one has the medians of its curve alone.
+    let by_medians = || {
+        let same =
+            |curve: &&LocationCurve| (curve.read_bytes, curve.step_bytes) == (sweep.read.bytes(), sweep.step.bytes());
+        let curve = findings.curves.location.iter().find(same)?;
+        let medians: Vec<f64> = curve.latency_ns.iter().map(|point| point.median as f64).collect();
+        Some((lead(&medians, period, phase), Level::Median))
+    };
+    let before =
+        if findings.hot_leads.is_empty() { by_medians().into_iter().collect() } else { findings.hot_leads.clone() };
+    let mut stays = stays_ahead(&swept, &before, (period, phase), prober);
+    if stays.as_ref().is_some_and(|stays| stays.0.verdict != Verdict::Certain) && prober.effort == Effort::Thorough {
+        swept = swept.with_more_reads(MORE_READS, prober, None, progress)?;
+        stays = stays_ahead(&swept, &before, (period, phase), prober);
+    }
     let kib = |i: usize| (sweep.step * i as u64).bytes() as f64 / 1024.0;
     let point = |(i, samples): (usize, &Samples)| {
         let MedianNs { median, low, high } = samples.interval();
@@ -379,28 +520,8 @@ fn survives(
         points: swept.points.iter().enumerate().map(point).collect(),
         fit: Vec::new(),
     });
-    let period = (chunk / sweep.step.bytes()) as usize;
-    let phase = (hot.offset_bytes / sweep.step.bytes()) as usize;
-    // A run that goes on from an earlier one has the medians of its curve alone.
-    let by_medians = || {
-        let same =
-            |curve: &&LocationCurve| (curve.read_bytes, curve.step_bytes) == (sweep.read.bytes(), sweep.step.bytes());
-        let curve = findings.curves.location.iter().find(same)?;
-        let medians: Vec<f64> = curve.latency_ns.iter().map(|point| point.median as f64).collect();
-        Some((lead(&medians, period, phase), Level::Median))
-    };
-    let Some((before, level)) = findings.hot_lead.or_else(by_medians) else {
+    let Some((figure, before, now)) = stays else {
         return Ok((Figure::unknown(), "the location profile of before is not there".to_owned()));
-    };
-    let now = lead(&level.of_all(&swept.points), period, phase);
-    let stays = figure(&swept.points, &mut prober.random, true, |points| {
-        Some(u64::from(lead(&level.of_all(points), period, phase) >= before / 2.0))
-    });
-    let figure = Figure {
-        value: stays.value.map(|stays| stays == 1),
-        low: stays.low.map(|stays| stays == 1),
-        high: stays.high.map(|stays| stays == 1),
-        verdict: stays.verdict,
     };
     let percent = |lead: f64| 100.0 * lead;
     let reason = format!(
@@ -409,6 +530,30 @@ fn survives(
         percent(now)
     );
     Ok((figure, reason))
+}
+
+/// Whether a phase still has half of its lead, with the lead before and now: by the first level that tells for certain,
+/// else by the first. `None` where nothing is known of before.
+fn stays_ahead(
+    swept: &Swept,
+    before: &[(f64, Level)],
+    (period, phase): (usize, usize),
+    prober: &mut Prober<'_>,
+) -> Option<(Figure<bool>, f64, f64)> {
+    let mut by_level = before.iter().filter(|(before, _)| *before > 0.0).map(|&(before, level)| {
+        let stays = figure(&swept.points, &mut prober.random, true, |points| {
+            Some(u64::from(lead(&level.of_all(points), period, phase) >= before / 2.0))
+        });
+        let is = |value: Option<u64>| value.map(|stays| stays == 1);
+        let figure =
+            Figure { value: is(stays.value), low: is(stays.low), high: is(stays.high), verdict: stays.verdict };
+        (figure, before, lead(&level.of_all(&swept.points), period, phase))
+    });
+    let first = by_level.next()?;
+    if first.0.verdict == Verdict::Certain {
+        return Some(first);
+    }
+    Some(by_level.find(|(figure, ..)| figure.verdict == Verdict::Certain).unwrap_or(first))
 }
 
 /// By which share of its latency a phase of a curve is faster than the mean of all.
@@ -456,7 +601,8 @@ fn read_off_hot(swept: &Swept, chunk: Figure<u64>, prober: &mut Prober<'_>) -> F
     let cycles = (levels.len() / period).max(1) as f64;
     let as_low = (2.0 * scatter(&levels, period) / cycles.sqrt()).min(AS_LOW);
     let offset = figure(&swept.points, &mut prober.random, true, |points| {
-        Some(lowest_phase(&fold(&swept.levels_of(points), period), as_low) as u64 * step)
+        let folded = fold(&swept.levels_of(points), period);
+        Some(valley(&folded).unwrap_or_else(|| lowest_phase(&folded, as_low)) as u64 * step)
     });
     let hot = |offset_bytes| HotLocation { period_bytes, offset_bytes };
     let (value, low, high) = (offset.value.map(hot), offset.low.map(hot), offset.high.map(hot));
@@ -466,6 +612,44 @@ fn read_off_hot(swept: &Swept, chunk: Figure<u64>, prober: &mut Prober<'_>) -> F
 
 /// Phases within this share of the lowest, or what noise makes of them where that is less, are as low.
 const AS_LOW: f64 = 0.002;
+
+/// The bottom of a valley of two straight sides: where they meet, which noise moves less than the lowest of its points.
+/// `None` where the curve is none, or too short to tell.
+fn valley(folded: &[f64]) -> Option<usize> {
+    let n = folded.len();
+    if n < VALLEY_MIN {
+        return None;
+    }
+    let lowest = lowest_phase(folded, 0.0);
+    let side = n / 4;
+    let at = |steps: isize| folded[(lowest as isize + steps).rem_euclid(n as isize) as usize];
+    // The points next to the lowest belong now to one side and now to the other.
+    let line = |sign: isize| {
+        let points: Vec<(f64, f64)> = (2..=side as isize).map(|k| ((sign * k) as f64, at(sign * k))).collect();
+        line_through(&points)
+    };
+    let ((left, left_at), (right, right_at)) = (line(-1)?, line(1)?);
+    let meets = (right_at - left_at) / (left - right);
+    let bottom = left_at + left * meets;
+    let rise = left.abs().min(right.abs());
+    // A flat bottom lies above where the sides meet.
+    let is_sharp = (bottom - at(0)).abs() <= rise && left < 0.0 && right > 0.0;
+    let is_even = left.abs().max(right.abs()) <= 1.5 * rise;
+    (is_sharp && is_even && meets.abs() <= 2.0)
+        .then(|| (lowest as isize + meets.round() as isize).rem_euclid(n as isize) as usize)
+}
+
+/// Phases of a period from which on a valley is looked for.
+const VALLEY_MIN: usize = 24;
+
+/// Slope of the least-squares line, and its height at 0.
+fn line_through(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let n = points.len() as f64;
+    let (mx, my) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / n, y + point.1 / n));
+    let (sxy, sxx) =
+        points.iter().fold((0.0, 0.0), |(xy, xx), (x, y)| (xy + (x - mx) * (y - my), xx + (x - mx).powi(2)));
+    (sxx > 0.0).then(|| (sxy / sxx, my - sxy / sxx * mx))
+}
 
 /// The first of the lowest phases.
 fn lowest_phase(folded: &[f64], as_low: f64) -> usize {
@@ -579,6 +763,16 @@ mod tests {
         };
         assert_eq!(told(60_000), None);
         assert_eq!(told(5_000), Some(1));
+    }
+
+    #[test]
+    fn the_bottom_of_a_valley_is_where_its_sides_meet() {
+        let noise = |i: usize| [0.0, 0.8, -0.7, 0.4, -1.0][i % 5];
+        let sharp: Vec<f64> = (0..64).map(|i: usize| 300.0 + i.abs_diff(32) as f64 + noise(i)).collect();
+        assert_eq!(valley(&sharp), Some(32));
+        let flat: Vec<f64> = (0..64).map(|i: usize| 300.0 + i.abs_diff(32).max(12) as f64).collect();
+        assert_eq!(valley(&flat), None);
+        assert_eq!(valley(&[3.0, 2.0, 1.0, 2.0]), None, "too short");
     }
 
     #[test]

@@ -3,17 +3,20 @@
 //! **Write unit.** A drive that has to make a short write durable programs a whole unit of flash and wastes the rest,
 //! so latency over length is a staircase. The end of its first flat stretch is the desirable write length.
 //!
+//! Where a protected buffer answers, no stair shows and nothing is wasted on durability; but what is shorter than a logical
+//! page still takes a whole one, which a drive that counts what it programs tells.
+//!
 //! **Stripe.** Data written in short durable pieces lies scattered as the pieces came. The length from which on
 //! longer pieces read back no faster is the unit in which the drive lays data out.
 //!
 //! Source: Kakaraparthy et al., PVLDB 13(4), 2019, request-size profile: write in pieces of s, read back in requests of
 //! 512 KiB at queue depth 1. Added here: the staircase, which tells write unit and stripe apart.
 
-use flashwise_block::{ByteSize, Progress};
+use flashwise_block::{ByteSize, Nanos, Operation, Progress};
 use flashwise_profile::{DurableWritePoint, Figure, ReadBackPoint};
 
 use crate::findings::{Because, Findings};
-use crate::prober::{Prober, SECTION};
+use crate::prober::{Prober, SECTION, anywhere};
 use crate::stats::{Samples, figure, median, standard_error};
 use crate::{Effort, LearnError};
 
@@ -91,13 +94,16 @@ pub(crate) fn probe_durable_writes(
     };
     let told = told_unit(&lengths, &waste).unwrap_or((write_unit, staircase.to_owned()));
     // A medium that is written in place, block by block, is as fast and as thrifty.
-    let by_block = told.0.value == Some(STEP.bytes());
-    let in_a_buffer =
-        !by_block && answered_by_a_buffer(findings, &lengths, &points) && wastes_nothing(&lengths, &waste);
-    let (write_unit, reason) = match in_a_buffer {
-        true => {
-            (Figure::absent(), "durable writes end in a buffer, from where they are programmed without waste".into())
+    let by_block = told.0.value == Some(STEP.bytes()) && wastes_nothing(&lengths, &waste);
+    let block_ns = lengths.iter().position(|&length| length == STEP).map(|i| points[i].median());
+    let in_a_buffer = match block_ns {
+        Some(ns) if !by_block => {
+            is_less_than_a_read(findings, ns) || costs_no_more_than_a_plain_write(prober, findings)?
         }
+        _ => false,
+    };
+    let (write_unit, reason) = match in_a_buffer {
+        true => behind_a_buffer(prober, findings, progress)?.unwrap_or(told),
         false => told,
     };
     findings.parameters.write_unit_bytes = write_unit;
@@ -109,12 +115,92 @@ pub(crate) fn probe_durable_writes(
     Ok(())
 }
 
-/// Whether a durable block takes less than a read of one from flash.
-fn answered_by_a_buffer(findings: &Findings, lengths: &[ByteSize], points: &[Samples]) -> bool {
-    let block = lengths.iter().position(|&length| length == STEP).and_then(|i| points.get(i));
+/// Whether a durable block takes less than a read of one from flash: then a buffer answers.
+fn is_less_than_a_read(findings: &Findings, durable_ns: f64) -> bool {
     let reads = findings.reads.iter().find(|reads| reads.length == STEP);
-    let (Some(block), Some(reads)) = (block, reads) else { return false };
-    !reads.latencies.is_empty() && block.median() < median(reads.latencies.clone())
+    reads.is_some_and(|reads| !reads.latencies.is_empty() && durable_ns < median(reads.latencies.clone()))
+}
+
+/// Whether a drive that has a write buffer takes as long for a durable block as for another: the buffer answers, after
+/// whatever it reads to complete the page.
+fn costs_no_more_than_a_plain_write(prober: &mut Prober<'_>, findings: &Findings) -> Result<bool, LearnError> {
+    if findings.parameters.write_buffer_bytes.value.is_none() {
+        return Ok(false);
+    }
+    let (mut plain, mut durable) = (Vec::with_capacity(PLAIN_WRITES), Vec::with_capacity(PLAIN_WRITES));
+    for _ in 0..PLAIN_WRITES {
+        prober.rest(Nanos::millis(2))?;
+        let offset = prober.random_section(STEP);
+        plain.push(prober.write(offset, STEP)?.0 as f64);
+        prober.rest(Nanos::millis(2))?;
+        let offset = prober.random_section(STEP);
+        durable.push(prober.durable_write(offset, STEP)?.0 as f64);
+    }
+    Ok(median(durable) <= PLAIN_SHARE * median(plain))
+}
+
+/// Writes of each kind, and the share up to which the two are equal.
+const PLAIN_WRITES: usize = 24;
+const PLAIN_SHARE: f64 = 1.2;
+
+/// The write unit of a drive whose buffer keeps what is durable, and counts what it programs: short writes at random are
+/// programmed in whole units, however much later. `None` where the drive does not tell, or wastes at every length.
+fn behind_a_buffer(
+    prober: &mut Prober<'_>,
+    findings: &Findings,
+    progress: &mut dyn Progress,
+) -> Result<Option<(Figure<u64>, String)>, LearnError> {
+    if prober.programmed().is_none() {
+        return Ok(None);
+    }
+    let held = findings.parameters.write_buffer_bytes.value.unwrap_or(0);
+    let lengths: Vec<ByteSize> =
+        (9..=18).map(|n| ByteSize(1 << n)).filter(|l| l.is_multiple_of(prober.logical_block())).collect();
+    let lengths: Vec<ByteSize> = lengths.into_iter().filter(|&length| length <= prober.longest()).collect();
+    // What is kept back at the end of one length must be little beside what all its writes come to.
+    let bytes = (8 * held).clamp(BEHIND_BYTES.0.bytes(), BEHIND_BYTES.1.bytes());
+    let mut wasted = Vec::with_capacity(lengths.len());
+    for (n, &length) in lengths.iter().rev().chain(lengths.last()).rev().enumerate() {
+        prober.advance(progress, "short writes behind a buffer", n as f64 / lengths.len() as f64)?;
+        let count = (bytes / length.bytes()).min(BEHIND_WRITES) as usize;
+        let before = prober.programmed();
+        let mut place = anywhere(prober.region(), length);
+        prober.keep_in_flight(Operation::Write, length, BEHIND_DEPTH, count, &mut place)?;
+        let written = length * (count + prober.in_flight()) as u64;
+        prober.rest(BEHIND_REST)?;
+        let programmed = prober.programmed().zip(before).map_or(0, |(now, before)| now - before);
+        wasted.push(programmed as f64 / written.bytes() as f64);
+    }
+    // The first round filled the caches.
+    Ok(unit_of(&lengths, &wasted[1..]))
+}
+
+/// Bytes of short writes of each length, at least and at most; writes, at most; how many are in flight; and how long the
+/// drive may take to program them.
+const BEHIND_BYTES: (ByteSize, ByteSize) = (ByteSize::mib(4), ByteSize::mib(128));
+const BEHIND_WRITES: u64 = 8192;
+const BEHIND_DEPTH: usize = 16;
+const BEHIND_REST: Nanos = Nanos(200_000_000);
+/// Flash bytes for each written one, up to which a length is not wasted, and from which on it is: lengths go by twos.
+const THRIFTY: f64 = 1.25;
+const WASTEFUL: f64 = 1.5;
+
+/// The length from which on nothing is wasted; absent where that is all of them.
+fn unit_of(lengths: &[ByteSize], wasted: &[f64]) -> Option<(Figure<u64>, String)> {
+    let first = wasted.iter().rposition(|&ratio| ratio > THRIFTY).map_or(0, |last| last + 1);
+    let unit = lengths.get(first)?.bytes();
+    if first == 0 {
+        return Some((Figure::absent(), "short writes end in a buffer, and are programmed without waste".to_owned()));
+    }
+    let reason = format!(
+        "short writes end in a buffer; those of {} program {:.2} times as much, those of {} {:.2} times",
+        lengths[first - 1],
+        wasted[first - 1],
+        ByteSize(unit),
+        wasted[first]
+    );
+    let is_clear = wasted[..first].iter().all(|&ratio| ratio >= WASTEFUL);
+    Some((if is_clear { Figure::certain(unit, unit, unit) } else { Figure::inconclusive(unit, unit, unit) }, reason))
 }
 
 /// Whether what is written in whole blocks of 4 KiB is programmed once.
@@ -211,6 +297,7 @@ pub(crate) fn probe_read_back(
             prober.durable_write(area_of(i) + lengths[i] * piece, lengths[i])?;
         }
     }
+    push_out(prober, findings, area_of(lengths.len()))?;
     let read_back = READ_BACK_MAX.min(prober.longest());
     let parts = AREA / read_back;
     let visits = (0..lengths.len()).flat_map(|i| (0..parts).map(move |part| (i, part)));
@@ -246,17 +333,34 @@ pub(crate) fn probe_read_back(
     Ok(())
 }
 
+/// Writes, in order behind an offset, twice what the write buffer holds: where nothing can be lost it would keep what was
+/// written last, and answer reads of it.
+fn push_out(prober: &mut Prober<'_>, findings: &Findings, behind: ByteSize) -> Result<(), LearnError> {
+    let held = findings.parameters.write_buffer_bytes.value.unwrap_or(0);
+    let (length, room) = (READ_BACK_MAX.min(prober.longest()), prober.region() - behind);
+    let places = (room / length).max(1);
+    for n in 0..(2 * held).div_ceil(length.bytes()) {
+        prober.write(behind + length * (n % places), length)?;
+    }
+    prober.flush()
+}
+
+/// What stands for reads of one length: above what a cache answers, as long as that is less than two in three.
+fn slower(samples: &Samples) -> f64 {
+    samples.quantile(0.7)
+}
+
 /// Whether data reads back equally fast however it was written.
 fn is_flat(points: &[Samples]) -> bool {
-    let best = points.last().map_or(0.0, Samples::median);
-    points.iter().all(|point| (point.median() / best - 1.0).abs() <= EQUAL_SHARE)
+    let best = points.last().map_or(0.0, slower);
+    points.iter().all(|point| (slower(point) / best - 1.0).abs() <= EQUAL_SHARE)
 }
 
 /// The shortest length from which on nothing reads back slower than what was written in the longest pieces, if the
 /// next shorter one does.
 fn last_improvement(lengths: &[ByteSize], points: &[Samples]) -> Option<ByteSize> {
-    let best = points.last()?.median();
-    let excess = |i: usize| points[i].median() / best - 1.0;
+    let best = slower(points.last()?);
+    let excess = |i: usize| slower(&points[i]) / best - 1.0;
     let first_equal = (0..lengths.len()).rev().take_while(|&i| excess(i).abs() <= EQUAL_SHARE).last()?;
     (first_equal > 0 && excess(first_equal - 1) >= SLOWER_SHARE).then(|| lengths[first_equal])
 }
@@ -267,6 +371,7 @@ const _: () = assert!(SECTION.bytes() >= LONGEST_WRITE.bytes());
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flashwise_profile::Verdict;
 
     fn exact(latencies: &[u64]) -> Vec<Samples> {
         latencies.iter().map(|&latency| Samples::new(vec![latency; 9])).collect()
@@ -277,6 +382,16 @@ mod tests {
         let lengths: Vec<ByteSize> = [2, 4, 8, 12, 16, 20, 24, 28].map(ByteSize::kib).to_vec();
         let points = exact(&[900, 700, 701, 702, 703, 800, 801, 802]);
         assert_eq!(first_stair(&lengths, &points), Some(ByteSize::kib(16)));
+    }
+
+    #[test]
+    fn the_unit_behind_a_buffer_is_where_waste_ends() {
+        let lengths: Vec<ByteSize> = [512, 1024, 2048, 4096, 8192].map(ByteSize).to_vec();
+        let unit = |wasted: &[f64]| unit_of(&lengths, wasted).map(|(figure, _)| (figure.verdict, figure.value));
+        assert_eq!(unit(&[8.1, 4.0, 2.0, 1.0, 1.1]), Some((Verdict::Certain, Some(4096))));
+        assert_eq!(unit(&[1.1, 1.0, 1.0, 1.0, 1.0]), Some((Verdict::Absent, None)));
+        assert_eq!(unit(&[8.0, 4.0, 1.3, 1.0, 1.0]), Some((Verdict::Inconclusive, Some(4096))));
+        assert_eq!(unit(&[8.0, 8.0, 8.0, 8.0, 8.0]), None, "wasteful at every length");
     }
 
     #[test]

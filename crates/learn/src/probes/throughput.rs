@@ -131,7 +131,7 @@ impl Throughput {
     pub(crate) fn curve(&self) -> ThroughputCurve {
         let points = std::iter::zip(&self.depths, &self.batches).map(|(&in_flight, rates)| {
             let (low, high) = interval95(rates.clone());
-            ThroughputPoint { in_flight, iops: median(rates.clone()), low, high }
+            ThroughputPoint { in_flight, iops: self.level(rates.clone()), low, high }
         });
         ThroughputCurve { operation: self.operation, request_bytes: self.length.bytes(), points: points.collect() }
     }
@@ -141,20 +141,43 @@ impl Throughput {
         knee::fit(&depths, medians)
     }
 
-    fn medians(&self) -> Vec<f64> {
-        self.batches.iter().map(|rates| median(rates.clone())).collect()
+    /// What stands for the batches of each depth.
+    fn levels(&self) -> Vec<f64> {
+        self.batches.iter().map(|rates| self.level(rates.clone())).collect()
+    }
+
+    /// The median of reads. Writes pay for erases, which come in bursts that a median would not see, or see alone: their
+    /// batches are joined.
+    fn level(&self, rates: Vec<f64>) -> f64 {
+        match self.operation {
+            Operation::Write => joined(&rates),
+            _ => median(rates),
+        }
     }
 
     fn resampled(&self, random: &mut Pcg64Mcg) -> Vec<f64> {
-        let draw =
-            |rates: &Vec<f64>| median((0..rates.len()).map(|_| rates[random.random_range(0..rates.len())]).collect());
+        let draw = |rates: &Vec<f64>| {
+            self.level((0..rates.len()).map(|_| rates[random.random_range(0..rates.len())]).collect())
+        };
         self.batches.iter().map(draw).collect()
+    }
+
+    /// Saturated requests a second, of the levels of all depths. Of reads the largest; of writes, whose levels vary with the
+    /// erases that fall to them, the largest mean over the depths from one on, of three at least.
+    fn saturated(&self, levels: &[f64]) -> f64 {
+        let from = |first: usize| joined(&levels[first..]);
+        match self.operation {
+            Operation::Write if levels.len() > DEPTHS_MIN => {
+                (0..=levels.len() - DEPTHS_MIN).map(from).fold(0.0, f64::max)
+            }
+            _ => levels.iter().copied().fold(0.0, f64::max),
+        }
     }
 
     /// k: where the segments meet; a lower bound where throughput still grows at the largest depth.
     pub(crate) fn concurrency(&self, random: &mut Pcg64Mcg) -> Figure<u64> {
         let last = u64::from(self.depths.last().copied().unwrap_or(1));
-        let Some(knee) = self.fit(&self.medians()) else {
+        let Some(knee) = self.fit(&self.levels()) else {
             return Figure::inconclusive(last, last, last);
         };
         let again = (0..RESAMPLES).filter_map(|_| self.fit(&self.resampled(random))).map(|knee| knee.depth());
@@ -165,26 +188,31 @@ impl Throughput {
         whole(Figure { low: Some(low), high: Some(high), verdict, ..figure })
     }
 
-    /// Largest median throughput, requests a second.
+    /// Saturated requests a second.
     pub(crate) fn plateau(&self) -> f64 {
-        plateau(&self.medians())
+        self.saturated(&self.levels())
     }
 
     fn plateau_figure(&self, random: &mut Pcg64Mcg) -> Figure<f64> {
-        let again = (0..RESAMPLES).map(|_| plateau(&self.resampled(random))).collect();
+        let again = (0..RESAMPLES).map(|_| self.saturated(&self.resampled(random))).collect();
         measured(self.plateau(), again, TOLERANCE / 2.0)
     }
 }
 
-fn plateau(medians: &[f64]) -> f64 {
-    medians.iter().copied().fold(0.0, f64::max)
+/// Depths that a saturated throughput of writes is taken from, at least.
+const DEPTHS_MIN: usize = 3;
+
+/// The rate of batches of equal length together.
+fn joined(rates: &[f64]) -> f64 {
+    rates.len() as f64 / rates.iter().map(|rate| 1.0 / rate).sum::<f64>()
 }
 
 /// Saturated reads ÷ saturated writes.
 pub(crate) fn asymmetry(reads: &Throughput, writes: &Throughput, random: &mut Pcg64Mcg) -> Figure<f64> {
     let value = reads.plateau() / writes.plateau();
-    let again =
-        (0..RESAMPLES).map(|_| plateau(&reads.resampled(random)) / plateau(&writes.resampled(random))).collect();
+    let again = (0..RESAMPLES)
+        .map(|_| reads.saturated(&reads.resampled(random)) / writes.saturated(&writes.resampled(random)))
+        .collect();
     measured(value, again, TOLERANCE)
 }
 

@@ -17,7 +17,7 @@ mod period;
 pub(crate) mod rank;
 pub(crate) mod steady;
 
-pub(crate) use period::{best_period, fold, period_test};
+pub(crate) use period::{best_period, explained, fold, period_test};
 
 use flashwise_profile::{Figure, MedianNs};
 use rand::RngExt;

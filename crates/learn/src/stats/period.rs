@@ -11,7 +11,7 @@ const CHANCE: f64 = 0.01;
 /// How often a curve is shuffled to see what chance makes of it.
 const PERMUTATIONS: usize = 1000;
 /// How well a curve repeats with a period: adjusted share of its variance that the phase explains.
-fn explained(curve: &[f64], period: usize) -> f64 {
+pub(crate) fn explained(curve: &[f64], period: usize) -> f64 {
     let n = curve.len() / period * period;
     let curve = &curve[..n];
     let mean = curve.iter().sum::<f64>() / n as f64;

@@ -5,9 +5,9 @@
 //!                                                         └──▶ period: how many units take turns           = what flash holds
 //! ```
 //!
-//! Passes in order leave nothing to move: each superblock is erased when the next is opened. The slope of bytes programmed
-//! over erases is its size, rounded to the unit in which the counter of programmed bytes moves. Only for drives that count
-//! erases.
+//! Passes in order leave nothing to move: each superblock is erased when the next is opened. The superblock
+//! is the multiple of the unit in which the counter of programmed bytes moves that keeps these and the erases in step. Only
+//! for drives that count erases.
 //!
 //! Flash that was programmed has been erased since, or holds data or garbage. So what a drive has programmed in its life,
 //! less what it has erased, is what its flash holds; when it keeps no more free than it must, that less what it offers is
@@ -69,31 +69,17 @@ pub(super) fn probe(
         findings.because("superblock_bytes", Because { recipe, reason, curve: None });
         return Ok(());
     }
-    let (figure, reason) = match slope(&seen) {
-        Some(slope) if steps > 0 => {
-            let unit = steps as f64;
-            let size = ((slope / unit).round() * unit) as u64;
-            let off = (slope / size.max(1) as f64 - 1.0).abs();
-            let reason = format!("{} an erase, in steps of {}", ByteSize(slope.round() as u64), ByteSize(steps));
-            let erases = seen.last().map_or(0, |worn| worn.erases) - seen.first().map_or(0, |worn| worn.erases);
-            // Ends of the pass lie anywhere within a superblock; a rest beyond that says that erases are not what was
-            // opened.
-            let unambiguous = (slope - size as f64).abs() <= unit / 4.0 && slope / erases as f64 <= unit;
-            let sure = erases >= 8 && size > 0 && (unambiguous || off <= 0.5 / erases as f64);
-            let (low, high) = (slope * (1.0 - 1.0 / erases as f64), slope * (1.0 + 1.0 / erases as f64));
-            let figure = if sure {
-                Figure::certain(size, size, size)
-            } else {
-                Figure::inconclusive(size, low as u64, high as u64)
-            };
-            (figure, reason)
+    let (figure, reason) = match size_of_superblock(&seen, steps) {
+        Some(figure) => {
+            let size = figure.value.unwrap_or(0);
+            (figure, format!("{} an erase, in steps of {}", ByteSize(size), ByteSize(steps)))
         }
         _ if seen.is_empty() => (Figure::absent(), "the drive is written in order and never erases".to_owned()),
         _ => (Figure::unknown(), "too few erases in a pass over the drive".to_owned()),
     };
     findings.parameters.superblock_bytes = figure;
     findings.because("superblock_bytes", Because { recipe, reason, curve: None });
-    match findings.parameters.superblock_bytes.known() {
+    match findings.parameters.superblock_bytes.value {
         Some(superblock) => room(prober, findings, superblock, &seen),
         None => Ok(()),
     }
@@ -127,28 +113,84 @@ fn turns(seen: &[Worn]) -> Option<u64> {
 const CYCLES_MIN: usize = 4;
 const TURNS_MAX: usize = 512;
 
-/// Bytes programmed an erase.
+/// Bytes programmed an erase, a multiple of the step in which they are counted. `None` of too few erases.
 ///
-/// Units take turns, so neighbouring erases come at uneven distances; but after as many erases as there are units, or a
-/// multiple, everything repeats. Of all lags about half as long as the series, the one whose distances spread least is
-/// such a multiple, and the median distance at it, divided by the lag, is free of what happens in between.
-fn slope(seen: &[Worn]) -> Option<f64> {
-    if seen.len() < 8 {
-        return None;
+/// Units take turns, so neighbouring erases come at uneven distances; what is programmed is counted when it is done, an
+/// erase maybe when it begins; and a pass begins with what the one before has left. So what is told is the multiple for
+/// which what lies between the counts, programmed − erases · size, stays the same for longest: of which the shortest
+/// interval that holds half of them is the shortest (the shorth; Andrews et al., *Robust Estimates of Location*, 1972). The
+/// pass as a whole knows it better, its later half is freer of what was left.
+fn size_of_superblock(seen: &[Worn], step: u64) -> Option<Figure<u64>> {
+    let whole = Candidate::best(seen, step)?;
+    let (told, other) = match Candidate::best(&seen[seen.len() / 2..], step) {
+        Some(later) if later.stands_out_at < whole.stands_out_at => (later, whole),
+        Some(later) => (whole, later),
+        None => (whole, whole),
+    };
+    let sure = told.stands_out_at <= STANDS_OUT && (told.size == other.size || other.stands_out_at > TELLS_NOTHING);
+    let size = told.size;
+    Some(if sure {
+        Figure::certain(size, size, size)
+    } else {
+        Figure::inconclusive(size, size.saturating_sub(step), size + step)
+    })
+}
+
+/// A size of the superblock.
+#[derive(Clone, Copy)]
+struct Candidate {
+    size: u64,
+    /// How much less spreads with it than with the next best, as a share; 0 where there is no other.
+    stands_out_at: f64,
+}
+
+impl Candidate {
+    /// The best of all near the slope.
+    fn best(seen: &[Worn], step: u64) -> Option<Self> {
+        if seen.len() < ERASES_MIN || step == 0 {
+            return None;
+        }
+        let slope = slope(seen)? / step as f64;
+        let candidates = (slope * (1.0 - AROUND)).max(1.0).floor() as u64..=(slope * (1.0 + AROUND)).ceil() as u64;
+        let spread = |n: u64| (shorth(seen, n * step), n * step);
+        let mut spreads: Vec<(f64, u64)> = candidates.take(CANDIDATES_MAX).map(spread).collect();
+        spreads.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (best, size) = *spreads.first()?;
+        let stands_out_at = spreads.get(1).map_or(0.0, |&(second, _)| best / second.max(1.0));
+        Some(Self { size, stands_out_at })
     }
-    let distances = |lag: usize| -> Vec<f64> {
-        let pairs = std::iter::zip(seen, &seen[lag..]);
-        pairs.map(|(a, b)| (b.programmed - a.programmed) as f64 / (b.erases - a.erases) as f64).collect()
-    };
-    let spread = |lag: &usize| {
-        let distances = distances(*lag);
-        let middle = median(distances.clone());
-        median(distances.iter().map(|d| (d - middle).abs()).collect())
-    };
-    let longest = seen.len() / 2;
-    let lags = (longest - longest / 2).max(1)..=longest;
-    let best = lags.min_by(|a, b| spread(a).total_cmp(&spread(b)))?;
-    Some(median(distances(best)))
+}
+
+/// Erases that tell a size, at least.
+const ERASES_MIN: usize = 8;
+/// Sizes that are looked at, as a share around the slope, and at most so many.
+const AROUND: f64 = 0.03;
+const CANDIDATES_MAX: usize = 100_000;
+/// A size is certain if what lies between the counts spreads so much less than with any other, and a part of a pass with
+/// which it does not does not contradict.
+const STANDS_OUT: f64 = 0.8;
+const TELLS_NOTHING: f64 = 0.9;
+
+/// Least-squares slope of bytes programmed over erases.
+fn slope(seen: &[Worn]) -> Option<f64> {
+    let from = *seen.first()?;
+    let points: Vec<(f64, f64)> =
+        seen.iter().map(|w| ((w.erases - from.erases) as f64, (w.programmed - from.programmed) as f64)).collect();
+    let n = points.len() as f64;
+    let (mx, my) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / n, y + point.1 / n));
+    let (sxy, sxx) =
+        points.iter().fold((0.0, 0.0), |(xy, xx), (x, y)| (xy + (x - mx) * (y - my), xx + (x - mx).powi(2)));
+    (sxx > 0.0).then(|| sxy / sxx)
+}
+
+/// The shortest interval that holds half of what is programmed less what is erased, bytes.
+fn shorth(seen: &[Worn], size: u64) -> f64 {
+    let from = seen[0];
+    let between = |w: &Worn| (w.programmed - from.programmed) as f64 - ((w.erases - from.erases) * size) as f64;
+    let mut values: Vec<f64> = seen.iter().map(between).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let half = values.len() / 2;
+    std::iter::zip(&values, &values[half..]).map(|(low, high)| high - low).fold(f64::MAX, f64::min)
 }
 
 /// Tells the spare room from what a drive has programmed and erased in its life: flash that was programmed is erased, or
@@ -168,7 +210,9 @@ fn room(prober: &mut Prober<'_>, findings: &mut Findings, superblock: u64, seen:
     let at_rest = held(&last) + open;
     let occupied = ((under_way + at_rest) / 2.0).max(0.0) as u64;
     let p = &mut findings.parameters;
-    if occupied <= capacity || p.collection_onset_bytes.verdict == Verdict::Absent {
+    // Of a superblock that is a little off, the erases of a life make a room that cannot be.
+    let is_possible = (capacity..=2 * capacity).contains(&occupied);
+    if !is_possible || p.collection_onset_bytes.verdict == Verdict::Absent {
         return Ok(());
     }
     // What small writes waste counts as well; what meets in the write buffer, and is programmed once, does not.
@@ -176,9 +220,9 @@ fn room(prober: &mut Prober<'_>, findings: &mut Findings, superblock: u64, seen:
     let onset = (occupied - capacity) as f64 / padding;
     let bytes = [1.0, 1.0 - ROOM_SPREAD, 1.0 + ROOM_SPREAD].map(|share| (share * onset) as u64);
     let share = bytes.map(|bytes| bytes as f64 / capacity as f64);
-    // Without the number of units what is open is not known, and on a drive that had erased before anybody asked not what
+    // Without a certain superblock nothing is, without the number of units what is open is not known, and on a drive that had erased before anybody asked not what
     // small writes waste.
-    let known = units.is_some() && findings.padding.is_some();
+    let known = units.is_some() && findings.padding.is_some() && p.superblock_bytes.known().is_some();
     let verdict = if known { Verdict::Certain } else { Verdict::Inconclusive };
     p.collection_onset_bytes = Figure { verdict, ..Figure::certain(bytes[0], bytes[1], bytes[2]) };
     p.over_provisioning = Figure { verdict, ..Figure::certain(share[0], share[1], share[2]) };
@@ -206,11 +250,26 @@ const ROOM: &str = "the drive is overwritten until it collects all the time; wha
 mod tests {
     use super::*;
 
+    fn counted(erases: u64, size: u64, between: impl Fn(u64) -> u64) -> Vec<Worn> {
+        (0..erases).map(|n| Worn { programmed: (1 << 30) + n * size + between(n), erases: 7 + n }).collect()
+    }
+
     #[test]
-    fn the_slope_of_programmed_bytes_over_erases_is_the_superblock() {
-        let seen: Vec<Worn> = (0..50).map(|n| Worn { programmed: 1000 + n * 4096, erases: 7 + n }).collect();
-        assert!((slope(&seen).unwrap() - 4096.0).abs() < 1e-6);
-        assert!(slope(&seen[..3]).is_none());
+    fn the_superblock_is_what_is_programmed_an_erase() {
+        assert_eq!(
+            size_of_superblock(&counted(50, 9 << 12, |_| 0), 4096),
+            Some(Figure::certain(9 << 12, 9 << 12, 9 << 12))
+        );
+        assert_eq!(size_of_superblock(&counted(3, 4096, |_| 0), 4096), None);
+    }
+
+    #[test]
+    fn what_is_counted_late_and_what_a_pass_begins_with_do_not_move_it() {
+        let size = 1 << 20;
+        let turns = |n: u64| [0, 900_000, 200_000, 1_200_000, 500_000, 100_000, 700_000, 300_000][(n % 8) as usize];
+        let moving = |n: u64| if n < 150 { n * 30_000 } else { 150 * 30_000 };
+        let figure = size_of_superblock(&counted(400, size, |n| turns(n) + moving(n)), 4096);
+        assert_eq!(figure, Some(Figure::certain(size, size, size)));
     }
 
     #[test]
