@@ -244,6 +244,7 @@ pub fn sweep_table(sweep: &Sweep) -> Table {
         integers("flash_blocks_erased", |row| Some(row.flash_blocks_erased)),
         numbers("channel_utilisation", |row| Some(row.channel_utilisation)),
         numbers("die_utilisation", |row| Some(row.die_utilisation)),
+        numbers("plane_utilisation", |row| row.plane_utilisation),
         numbers("erase_count_mean", |row| row.erase_count_mean),
         integers("erase_count_max", |row| row.erase_count_max.map(u64::from)),
         integers("unwritten_pages_read", |row| Some(row.unwritten_pages_read)),

@@ -40,6 +40,8 @@ pub struct SimulatedSsd {
     pub(crate) config: DeviceConfig,
     pub(crate) page: PageSize,
     info: DeviceInfo,
+    /// The bits of an address inside a logical block; all of them where its length is no power of two.
+    in_logical_block: u64,
     pub(crate) now_ns: u64,
     pub(crate) events: EventQueue,
 
@@ -53,7 +55,8 @@ pub struct SimulatedSsd {
     expected: [Expected; 2],
     /// The drive is told of requests before they come, by [`Self::expect`].
     is_told: bool,
-    pub(crate) completed: VecDeque<Completion>,
+    /// Requests that are answered and not given back, in the order of their answers.
+    pub(crate) completed: VecDeque<u32>,
     outstanding: usize,
 
     pub(crate) dram: Dram,
@@ -99,6 +102,18 @@ pub struct SimulatedSsd {
 struct Expected {
     page: u32,
     is_write: bool,
+}
+
+/// The answer to a request without a buffer: what a [`Completion`] tells, in as few bytes as it takes.
+pub(crate) struct Answer {
+    pub(crate) tag: u64,
+    pub(crate) operation: Operation,
+    /// When it was submitted, when the drive took it, and when it was done.
+    pub(crate) submitted_ns: u64,
+    pub(crate) taken_ns: u64,
+    pub(crate) completed_ns: u64,
+    /// Why it was not done.
+    pub(crate) error: Option<Box<BlockError>>,
 }
 
 /// The look-up of a drive whose page map lies on flash.
@@ -172,9 +187,11 @@ impl SimulatedSsd {
             clock: Clock::Virtual,
         };
         let page = PageSize::new(config.ftl.logical_page_bytes);
+        let logical_block = config.host.logical_block_bytes;
         Ok(Self {
             page,
             info,
+            in_logical_block: if logical_block.is_power_of_two() { logical_block - 1 } else { u64::MAX },
             now_ns: 0,
             events: EventQueue::default(),
             host: HostInterface::new(&config.host),
@@ -348,6 +365,7 @@ impl SimulatedSsd {
     }
 
     /// Where a logical page is.
+    #[inline]
     pub(crate) fn locate(&self, logical_page: u32) -> Location {
         match self.config.ftl.mapping {
             Mapping::Page => self.ftl.locate(logical_page),
@@ -377,6 +395,7 @@ impl SimulatedSsd {
     }
 
     /// Where a slot is, with everything that is sensed by one command with it.
+    #[inline]
     pub(crate) fn address_of(&self, slot: u32) -> FlashAddress {
         if self.is_in_place() { self.address_in_place(slot) } else { self.ftl.geometry.address_of(slot) }
     }
@@ -421,6 +440,37 @@ impl SimulatedSsd {
         if let Some(translator) = &self.translator {
             translator.expect_page(page);
         }
+    }
+
+    /// Whether a request is plainly one that [`DeviceInfo::check`] accepts; most are.
+    #[inline(always)]
+    fn is_plain(&self, request: &Request) -> bool {
+        let (offset, length) = (request.offset.0, request.length.0);
+        let limit = self.info.capacity.0;
+        (offset | length) & self.in_logical_block == 0
+            && length.wrapping_sub(1) < self.info.max_transfer.0
+            && offset <= limit
+            && length <= limit - offset
+            && request.buffer.is_none()
+    }
+
+    /// [`BlockDevice::submit`], where the caller has it among its own instructions.
+    #[inline(always)]
+    pub(crate) fn enter(&mut self, request: Request) -> Result<(), BlockError> {
+        if !self.is_plain(&request) {
+            self.info.check(&request)?;
+        }
+        let index = self.active.take();
+        let queue = request.queue;
+        self.active[index].start(request, Nanos(self.now_ns));
+        self.outstanding += 1;
+        if self.in_drive < self.config.host.queue_depth && self.queues.pass() {
+            self.take_command(index);
+        } else {
+            self.queues.push(&mut self.active, index, queue);
+            self.take_commands();
+        }
+        Ok(())
     }
 
     /// Takes requests from the host's queue for as long as the drive's queue has a place.
@@ -493,6 +543,7 @@ impl SimulatedSsd {
             (Operation::Write | Operation::WriteZeroes, Mapping::InPlace) => self.start_write_in_place(request),
             (Operation::Trim, _) => self.trim(request),
             (Operation::Flush, Mapping::Page) => self.start_flush(request),
+            (Operation::Flush, _) if self.write_cache.is_some() => self.start_flush(request),
             (Operation::Flush, _) => self.finish(request),
         }
     }
@@ -533,49 +584,44 @@ impl SimulatedSsd {
     /// Answers a request.
     pub(crate) fn complete(&mut self, request: u32) {
         let active = &mut self.active[request];
-        let Some(done) = active.request.take() else { return };
-        let Active { submitted_at, taken_ns, queue, failed, is_refused, .. } = *active;
-        match done.operation {
+        let Some(Request { operation, length, .. }) = active.request else { return };
+        active.completed_ns = self.now_ns;
+        match operation {
             Operation::Read => self.stage_times[0].add(active, self.now_ns),
             operation if operation.writes() => self.stage_times[1].add(active, self.now_ns),
             _ => {}
         }
-        self.active.give_back(request);
+        let (queue, is_refused) = (active.queue, active.is_refused);
         self.queues.answered(queue);
+        if !is_refused {
+            self.count(operation, length);
+        }
+        self.completed.push_back(request);
+        self.in_drive -= 1;
+        if self.queues.waiting() > 0 {
+            self.take_commands();
+        }
+    }
+
+    /// Counts a request that is done.
+    #[inline(always)]
+    fn count(&mut self, operation: Operation, length: ByteSize) {
         let counters = &mut self.counters;
-        match done.operation {
-            _ if is_refused => {}
+        match operation {
             Operation::Read => {
                 (counters.host_reads, counters.host_bytes_read) =
-                    (counters.host_reads + 1, counters.host_bytes_read + done.length)
+                    (counters.host_reads + 1, counters.host_bytes_read + length)
             }
             Operation::Write => {
                 (counters.host_writes, counters.host_bytes_written) =
-                    (counters.host_writes + 1, counters.host_bytes_written + done.length)
+                    (counters.host_writes + 1, counters.host_bytes_written + length)
             }
             Operation::Trim => counters.trims += 1,
             Operation::WriteZeroes => {
                 (counters.zero_writes, counters.bytes_zeroed) =
-                    (counters.zero_writes + 1, counters.bytes_zeroed + done.length)
+                    (counters.zero_writes + 1, counters.bytes_zeroed + length)
             }
             Operation::Flush => counters.flushes += 1,
-        }
-        self.completed.push_back(Completion {
-            tag: done.tag,
-            operation: done.operation,
-            submitted_at,
-            started_at: Nanos(taken_ns),
-            completed_at: Nanos(self.now_ns),
-            result: match (failed, is_refused) {
-                (true, _) => Err(uncorrectable(&done)),
-                (_, true) => Err(BlockError::ReadOnly),
-                _ => Ok(()),
-            },
-            buffer: done.buffer,
-        });
-        self.in_drive -= 1;
-        if self.queues.waiting() > 0 {
-            self.take_commands();
         }
     }
 
@@ -604,6 +650,7 @@ impl SimulatedSsd {
             Mapping::Page => self.enqueue_write(request),
             Mapping::InPlace => self.program_in_place(request),
             Mapping::Element => {}
+            Mapping::Block | Mapping::Fast if self.write_cache.is_some() => self.enqueue_write(request),
             Mapping::Block | Mapping::Fast => self.write_block_mapped(request),
         }
     }
@@ -622,6 +669,7 @@ impl SimulatedSsd {
                 }
             }
             Owner::CacheFill { entry } => self.cached_page_filled(entry),
+            Owner::CachedProgram { entry } => self.cached_page_programmed(entry),
             Owner::ReadAhead { load } => self.load_finished(load, finished.transfer_ns),
             Owner::InPlace { request } => self.one_less_pending(request),
             Owner::Superpage { superpage } => self.program_op_finished(superpage, finished.failed),
@@ -638,20 +686,74 @@ impl SimulatedSsd {
     /// # Errors
     /// Never; it has the form of [`BlockDevice::wait`].
     pub fn wait_until(&mut self, deadline: Nanos) -> Result<Option<Completion>, BlockError> {
-        let completion = self.next_completion(deadline.0);
-        if completion.is_none() {
+        let answered = self.next_answered(deadline.0);
+        if answered.is_none() {
             self.now_ns = self.now_ns.max(deadline.0);
         }
-        Ok(completion)
+        Ok(answered.and_then(|request| self.completion_of(request)))
     }
 
-    /// Lets events happen until a request completes; `None` when none is left to happen before or at `deadline_ns`.
-    fn next_completion(&mut self, deadline_ns: u64) -> Option<Completion> {
+    /// The same for a caller that gives no buffers and needs no more than an [`Answer`].
+    #[inline(always)]
+    pub(crate) fn answer_until(&mut self, deadline_ns: u64) -> Option<Answer> {
+        match self.next_answered(deadline_ns) {
+            Some(request) => self.answer_of(request),
+            None => {
+                self.now_ns = self.now_ns.max(deadline_ns);
+                None
+            }
+        }
+    }
+
+    /// The next answer, however late; `None` when nothing is left to happen.
+    #[inline(always)]
+    pub(crate) fn next_answer(&mut self) -> Option<Answer> {
+        self.next_answered(u64::MAX).and_then(|request| self.answer_of(request))
+    }
+
+    /// Lets events happen until a request is answered, and gives its record; `None` when none is left to happen before or
+    /// at `deadline_ns`.
+    #[inline(always)]
+    fn next_answered(&mut self, deadline_ns: u64) -> Option<u32> {
         if self.completed.is_empty() && !self.run(deadline_ns, 0) {
             return None;
         }
         self.outstanding -= 1;
         self.completed.pop_front()
+    }
+
+    /// What the host is told of a request that is answered; its record is free from then on.
+    fn completion_of(&mut self, request: u32) -> Option<Completion> {
+        let active = &mut self.active[request];
+        let done = active.request.take()?;
+        let completion = Completion {
+            tag: done.tag,
+            operation: done.operation,
+            submitted_at: active.submitted_at,
+            started_at: Nanos(active.taken_ns),
+            completed_at: Nanos(active.completed_ns),
+            result: if active.failed || active.is_refused { Err(failure(active, &done)) } else { Ok(()) },
+            buffer: done.buffer,
+        };
+        self.active.give_back(request);
+        Some(completion)
+    }
+
+    #[inline(always)]
+    fn answer_of(&mut self, request: u32) -> Option<Answer> {
+        let active = &mut self.active[request];
+        let done = active.request.as_ref()?;
+        let answer = Answer {
+            tag: done.tag,
+            operation: done.operation,
+            submitted_ns: active.submitted_at.0,
+            taken_ns: active.taken_ns,
+            completed_ns: active.completed_ns,
+            error: if active.failed || active.is_refused { Some(Box::new(failure(active, done))) } else { None },
+        };
+        active.request = None;
+        self.active.give_back(request);
+        Some(answer)
     }
 
     /// Whether no request is outstanding.
@@ -665,7 +767,10 @@ impl SimulatedSsd {
         let (counters, stage_times) = (self.counters, self.stage_times);
         self.queues.clear(&mut self.active);
         while self.in_drive > 0 && self.run(u64::MAX, self.completed.len()) {}
-        self.completed.clear();
+        while let Some(request) = self.completed.pop_front() {
+            self.active[request].request = None;
+            self.active.give_back(request);
+        }
         self.outstanding = 0;
         (self.counters, self.stage_times) = (counters, stage_times);
     }
@@ -720,10 +825,17 @@ fn histogram(numbers: impl Iterator<Item = u32>) -> BTreeMap<u32, u64> {
     histogram
 }
 
+/// The drive has nothing left to do, and has not answered everything.
+pub(crate) const LOST: BlockError = BlockError::Protocol("the simulated drive lost a request");
+
+/// Why a request was not done.
 #[cold]
-fn uncorrectable(request: &Request) -> BlockError {
+fn failure(active: &Active, request: &Request) -> BlockError {
     let Request { operation, offset, length, .. } = *request;
-    BlockError::Uncorrectable { operation, offset, length }
+    match active.failed {
+        true => BlockError::Uncorrectable { operation, offset, length },
+        false => BlockError::ReadOnly,
+    }
 }
 
 impl BlockDevice for SimulatedSsd {
@@ -736,28 +848,15 @@ impl BlockDevice for SimulatedSsd {
     }
 
     fn submit(&mut self, request: Request) -> Result<(), BlockError> {
-        self.info.check(&request)?;
-        let index = self.active.take();
-        let queue = request.queue;
-        self.active[index].start(request, Nanos(self.now_ns));
-        self.outstanding += 1;
-        if self.in_drive < self.config.host.queue_depth && self.queues.pass() {
-            self.take_command(index);
-        } else {
-            self.queues.push(&mut self.active, index, queue);
-            self.take_commands();
-        }
-        Ok(())
+        self.enter(request)
     }
 
     fn wait(&mut self) -> Result<Option<Completion>, BlockError> {
         if self.outstanding == 0 {
             return Ok(None);
         }
-        match self.next_completion(u64::MAX) {
-            Some(completion) => Ok(Some(completion)),
-            None => Err(BlockError::Protocol("the simulated drive lost a request")),
-        }
+        let answered = self.next_answered(u64::MAX).and_then(|request| self.completion_of(request));
+        answered.map(Some).ok_or_else(|| LOST)
     }
 
     fn outstanding(&self) -> usize {

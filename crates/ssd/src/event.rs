@@ -260,7 +260,7 @@ impl Ring {
         if self.length == 0 { None } else { Some(self.entries[self.head & (self.entries.len() - 1)].0) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, time_ns: u64, packed: u32) {
         if self.length == self.entries.len() {
             self.grow();

@@ -142,6 +142,13 @@ fn check(name: &str, config: &DeviceConfig, result: &Simulation) {
     let busy = &result.utilisation;
     assert_eq!(busy.dies.each.len() as u64, u64::from(dies(config)), "{name}");
     assert!(busy.dies.mean > 0.0 && busy.dies.max <= 1.0, "{name}: {:?}", busy.dies);
+    let per_die = config.flash.planes_per_die as usize;
+    assert_eq!(busy.planes.each.len(), busy.dies.each.len() * per_die, "{name}");
+    assert_eq!(busy.chips.each.len() as u64, u64::from(dies(config) / config.flash.dies_per_chip), "{name}");
+    for (die, planes) in busy.dies.each.iter().zip(busy.planes.each.chunks(per_die)) {
+        let (most, sum) = (planes.iter().copied().fold(0.0, f64::max), planes.iter().sum::<f64>());
+        assert!(most <= *die && sum >= die - 1e-9, "{name}: planes {planes:?} of a die that was busy {die}");
+    }
     assert!(busy.channels.mean > 0.0 && busy.channels.max <= 1.0, "{name}: {:?}", busy.channels);
     let energy = result.flash_energy_mj.unwrap() * 1e6;
     let arrays = flash.reads as f64 + 10.0 * flash.programs as f64 + 100.0 * flash.erases as f64;

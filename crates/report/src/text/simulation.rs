@@ -131,7 +131,13 @@ pub(crate) fn device_rows(s: &Simulation) -> Vec<(&'static str, String)> {
         ("garbage collections", collections(s)),
     ];
     rows.push(("channels busy", busy(&s.utilisation.channels)));
-    rows.push(("dies busy", busy(&s.utilisation.dies)));
+    let parts = [
+        ("chips busy", &s.utilisation.chips),
+        ("dies busy", &s.utilisation.dies),
+        ("planes busy", &s.utilisation.planes),
+    ];
+    // An earlier version's document tells of no chips and no planes.
+    rows.extend(parts.iter().filter(|(_, parts)| !parts.each.is_empty()).map(|(name, parts)| (*name, busy(parts))));
     if let Some(millijoules) = s.flash_energy_mj {
         rows.push(("energy of the flash", format!("{} mJ", significant(millijoules))));
     }

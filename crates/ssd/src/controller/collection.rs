@@ -175,8 +175,15 @@ impl SimulatedSsd {
 
     /// A stream has opened a superblock. Another one may wait for the next, and this one for pages that fill its first
     /// superpage: whether too few are free is not found out when that is programmed, but now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn collect_where_opened(&mut self) {
+        if self.ftl.has_opened() {
+            self.collect_opened();
+        }
+    }
+
+    #[inline(never)]
+    fn collect_opened(&mut self) {
         while let Some(unit) = self.ftl.take_opened() {
             self.collect_if_needed(unit);
         }

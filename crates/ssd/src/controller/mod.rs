@@ -46,6 +46,8 @@ pub(crate) struct Active {
     /// When the drive took it, when it had its first effect, and when the flash began to work for it.
     pub(crate) taken_ns: u64,
     pub(crate) ready_ns: u64,
+    /// When it was answered; what the host is told of it stays here until the host asks.
+    pub(crate) completed_ns: u64,
     pub(crate) flash_ns: Option<u64>,
     /// Flash commands, or superpages, that it waits for.
     pub(crate) pending: u32,

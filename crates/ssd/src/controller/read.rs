@@ -77,12 +77,13 @@ impl SimulatedSsd {
     /// Finds the bytes of one page: in a cache, in the write buffer, or on flash.
     #[inline]
     fn read_page(&mut self, request: u32, span: PageSpan, at_once: &mut AtOnce) {
+        let location = self.locate(span.logical_page);
         let from_flash = match self.caches_reads() {
-            true => self.read_page_from_caches(request, span, at_once),
+            true => self.read_page_from_caches(request, span, location, at_once),
             false => Some(span),
         };
         let Some(span) = from_flash else { return };
-        let at = match self.locate(span.logical_page) {
+        let at = match location {
             Location::Flash(slot) => self.address_of(slot),
             Location::Buffer(_) => return at_once.add_dram(span),
             Location::Nowhere => match self.address_of_unwritten(span) {
@@ -123,9 +124,14 @@ impl SimulatedSsd {
     }
 
     /// Serves a page from the caches; gives what of it has to come from elsewhere.
-    fn read_page_from_caches(&mut self, request: u32, span: PageSpan, at_once: &mut AtOnce) -> Option<PageSpan> {
+    fn read_page_from_caches(
+        &mut self,
+        request: u32,
+        span: PageSpan,
+        location: Location,
+        at_once: &mut AtOnce,
+    ) -> Option<PageSpan> {
         let wanted = self.sectors.touched(span);
-        let location = self.locate(span.logical_page);
         if let Some(cache) = &mut self.write_cache
             && let Some(covered) = cache.covered(span.logical_page)
         {

@@ -77,7 +77,6 @@ impl FlashArray {
     /// The array has sensed: the data waits for the channel.
     #[inline]
     pub(super) fn data_is_ready(&mut self, die: u32, channel: u32, first: u32, now_ns: u64, events: &mut EventQueue) {
-        self.dies[die as usize].phase = Phase::FromDie;
         let (mut op, mut reads) = (first, 0);
         while op != NONE {
             let ready = &self.ops[op];
@@ -85,7 +84,8 @@ impl FlashArray {
             self.channels[channel as usize].from_dies.push(&mut self.ops, rank, op);
             (op, reads) = (beside, reads + 1);
         }
-        self.dies[die as usize].reads_left = reads;
+        let state = &mut self.dies[die as usize];
+        (state.phase, state.reads_left) = (Phase::FromDie, reads);
         if self.channels[channel as usize].current == NONE {
             self.channel_is_free(channel, now_ns, events);
         }

@@ -97,7 +97,7 @@ impl FlashArray {
         self.channels[channel as usize].ready_chips &= !bit;
     }
 
-    #[inline]
+    #[inline(always)]
     fn die_of_chip_takes(&mut self, chip: u32, die: u32, op: u32, now_ns: u64, events: &mut EventQueue) {
         if self.rules.multi_plane {
             self.join_others(chip as usize, op);
@@ -107,6 +107,7 @@ impl FlashArray {
     }
 
     /// The other dies of a chip of which one has taken a command take one of the same kind, where one waits for them.
+    #[inline(never)]
     fn others_of_chip_take(&mut self, chip: u32, first: u32, kind: FlashOpKind, now_ns: u64, events: &mut EventQueue) {
         let end = (chip + 1) * self.dies_per_chip;
         let mut is_joined = false;

@@ -1,7 +1,7 @@
 //! A die: takes a command, waits for its channel, and lets its array work.
 
 use super::FlashArray;
-use super::command::FlashOpKind;
+use super::command::{FlashOp, FlashOpKind};
 use super::statistics::DieStatistics;
 use super::suspension::Suspended;
 use crate::event::{Event, EventQueue, Lane};
@@ -131,8 +131,27 @@ impl FlashArray {
         state.phase = Phase::Array;
         state.array_end_ns = now_ns + array_ns;
         state.statistics.array_ns += array_ns;
+        if self.rules.planes_per_die > 1 {
+            self.planes_work(first, array_ns as i64);
+        }
         let lane = if self.ops[first].kind == FlashOpKind::Read { Lane::Sensed } else { Lane::Programmed };
         events.schedule(lane, now_ns + array_ns, Event::ArrayDone { die });
+    }
+
+    /// The planes that commands done together name work so much longer.
+    #[inline(always)]
+    pub(super) fn planes_work(&mut self, first: u32, array_ns: i64) {
+        let mut op = first;
+        while op != NONE {
+            let FlashOp { at, beside, .. } = self.ops[op];
+            let plane = (at.die * self.rules.planes_per_die + u32::from(at.plane)) as usize;
+            for plane in plane..plane + usize::from(at.planes) {
+                if let Some(busy_ns) = self.statistics.planes_ns.get_mut(plane) {
+                    *busy_ns = busy_ns.wrapping_add_signed(array_ns);
+                }
+            }
+            op = beside;
+        }
     }
 
     /// Draws what becomes of commands that are done together; gives the time of their retries.

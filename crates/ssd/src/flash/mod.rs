@@ -97,6 +97,7 @@ struct Rules {
     programs_in_order: bool,
     interleave: bool,
     all_planes: u32,
+    planes_per_die: u32,
 }
 
 impl FlashArray {
@@ -111,6 +112,7 @@ impl FlashArray {
             programs_in_order: flash.programs_in_order,
             interleave: flash.interleave,
             all_planes: (1 << flash.planes_per_die) - 1,
+            planes_per_die: flash.planes_per_die,
         };
         let queue = |nth: u32| match rules.chips_take_commands {
             true => Queue { chip: Chip::idle(nth, flash.chips_per_channel), ..Queue::default() },
@@ -130,7 +132,7 @@ impl FlashArray {
             suspension: flash.suspension,
             timing: Timing::new(flash, seed),
             reliability: Reliability::new(config, seed).map(Box::new),
-            statistics: Statistics::new(channels as usize, dies, flash.energy),
+            statistics: Statistics::new(channels as usize, dies, flash.planes_per_die as usize, flash.energy),
             unsettled: Vec::new(),
             gathered: Vec::new(),
         }
@@ -164,6 +166,10 @@ impl FlashArray {
         let mut all = self.statistics.clone();
         all.channels.iter_mut().zip(&self.channels).for_each(|(sum, channel)| sum.add(channel.statistics));
         all.dies.iter_mut().zip(&self.dies).for_each(|(sum, die)| sum.add(die.statistics));
+        if self.rules.planes_per_die == 1 {
+            // What an only plane does is its die's.
+            all.planes_ns.iter_mut().zip(&self.dies).for_each(|(sum, die)| *sum += die.statistics.array_ns);
+        }
         all
     }
 
@@ -253,7 +259,7 @@ impl FlashArray {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn settle_all(&mut self, now_ns: u64, events: &mut EventQueue) {
         let mut nth = 0;
         while let Some(&index) = self.unsettled.get(nth) {

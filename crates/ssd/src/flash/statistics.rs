@@ -65,6 +65,9 @@ pub struct Statistics {
     pub channels: Vec<ChannelStatistics>,
     /// Die by die; die `d` is on channel `d / ways`.
     pub dies: Vec<DieStatistics>,
+    /// Time in which each plane sensed, programmed or erased, ns; die by die, plane `p` of die `d` being number
+    /// `d · planes per die + p`.
+    pub planes_ns: Vec<u64>,
     /// Class by class, in the order of [`OpClass::ALL`].
     pub classes: [ClassStatistics; OpClass::ALL.len()],
     /// Pages sensed, retries not counted.
@@ -95,6 +98,8 @@ pub struct Statistics {
 /// An operation on one page or block of a die that does nothing else meanwhile, with times that are known beforehand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnownOp {
+    /// The die and the plane, both counted over the drive.
+    pub(crate) at: (u32, u32),
     pub(crate) class: OpClass,
     /// From its issue to its start, ns.
     pub(crate) waiting_ns: u64,
@@ -107,10 +112,11 @@ pub(crate) struct KnownOp {
 }
 
 impl Statistics {
-    pub(super) fn new(channels: usize, dies: usize, energy: EnergyConfig) -> Self {
+    pub(super) fn new(channels: usize, dies: usize, planes_per_die: usize, energy: EnergyConfig) -> Self {
         Self {
             channels: vec![ChannelStatistics::default(); channels],
             dies: vec![DieStatistics::default(); dies],
+            planes_ns: vec![0; dies * planes_per_die],
             energy,
             ..Self::default()
         }
@@ -132,7 +138,7 @@ impl Statistics {
     }
 
     /// An operation is done where none goes through the flash's queues: the only die of a channel does it.
-    pub(crate) fn done(&mut self, die: u32, op: KnownOp) {
+    pub(crate) fn done(&mut self, op: KnownOp) {
         match op.class {
             OpClass::HostRead | OpClass::MappingRead | OpClass::GcRead => self.pages_sensed += 1,
             OpClass::HostProgram | OpClass::MappingProgram | OpClass::GcProgram => self.pages_programmed += 1,
@@ -142,7 +148,9 @@ impl Statistics {
         class.commands += 1;
         class.waiting_ns += op.waiting_ns;
         class.service_ns += op.array_ns + op.transfer_ns;
-        let (channel, die) = (&mut self.channels[die as usize], &mut self.dies[die as usize]);
+        let (die, plane) = (op.at.0 as usize, op.at.1 as usize);
+        self.planes_ns[plane] += op.array_ns;
+        let (channel, die) = (&mut self.channels[die], &mut self.dies[die]);
         (channel.busy_ns, channel.bytes) = (channel.busy_ns + op.transfer_ns, channel.bytes + op.bytes);
         (die.array_ns, die.commands) = (die.array_ns + op.array_ns, die.commands + 1);
     }

@@ -64,6 +64,10 @@ impl FlashArray {
         state.statistics.array_ns -= left_ns;
         (state.suspended.op, state.suspended.left_ns) = (state.current, left_ns);
         (state.current, state.phase, state.delay_ns) = (NONE, Phase::Idle, delay_ns);
+        let suspended = state.suspended.op;
+        if self.rules.planes_per_die > 1 {
+            self.planes_work(suspended, -(left_ns as i64));
+        }
         true
     }
 
@@ -84,6 +88,10 @@ impl FlashArray {
         let left_ns = state.suspended.left_ns;
         (state.phase, state.array_end_ns) = (Phase::Array, now_ns + left_ns);
         state.statistics.array_ns += left_ns;
+        let resumed = state.current;
+        if self.rules.planes_per_die > 1 {
+            self.planes_work(resumed, left_ns as i64);
+        }
         events.schedule(Lane::Other, now_ns + left_ns, Event::ArrayDone { die });
     }
 }

@@ -292,6 +292,7 @@ fn statistics_tell_waits_from_service_and_how_busy_everything_was() {
     assert_eq!((class.commands, class.waiting_ns, class.service_ns), (2, 150, 300));
     assert_eq!(statistics.channels[0], ChannelStatistics { busy_ns: 200, bytes: 200 });
     assert_eq!(statistics.dies[0], DieStatistics { array_ns: 100, commands: 2 });
+    assert_eq!(statistics.planes_ns[..5], [100, 0, 0, 0, 0]);
     assert_eq!(statistics.energy_nj(), 2.0 * 2.0 + 200.0 * 0.5);
 }
 
@@ -471,6 +472,13 @@ fn check_invariants(config: &DeviceConfig, commands: &[Command], run: &Run) -> R
     let statistics = run.flash.statistics();
     prop_assert!(statistics.channels.iter().all(|channel| channel.busy_ns <= last_ns), "a channel is taken once");
     prop_assert!(statistics.dies.iter().all(|die| die.array_ns <= last_ns));
+    let planes = config.flash.planes_per_die as usize;
+    for (die, planes_ns) in statistics.dies.iter().zip(statistics.planes_ns.chunks(planes)) {
+        let sum_ns: u64 = planes_ns.iter().sum();
+        prop_assert!(planes_ns.iter().all(|&ns| ns <= die.array_ns), "no plane works while its die does not");
+        prop_assert!(sum_ns >= die.array_ns, "and some plane does while it does");
+        prop_assert!(config.flash.multi_plane || sum_ns == die.array_ns, "alone, where commands are not joined");
+    }
     let counted: u64 = statistics.classes.iter().map(|class| class.commands).sum();
     prop_assert_eq!(counted, commands.len() as u64);
     prop_assert!(run.flash.commands_of_die().iter().all(|&left| left == 0));

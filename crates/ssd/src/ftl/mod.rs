@@ -450,6 +450,12 @@ impl Ftl {
         Some(block)
     }
 
+    /// Whether [`Self::take_opened`] has a unit to name.
+    #[inline]
+    pub(crate) fn has_opened(&self) -> bool {
+        !self.opened.is_empty()
+    }
+
     /// A unit in which one of several streams of the host's has opened a superblock since the last call.
     #[inline]
     pub(crate) fn take_opened(&mut self) -> Option<u32> {

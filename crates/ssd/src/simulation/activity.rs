@@ -22,7 +22,10 @@ impl Before {
         let now = drive.flash_statistics();
         let channels = now.channels.iter().zip(&self.flash.channels).map(|(now, then)| now.busy_ns - then.busy_ns);
         let dies = now.dies.iter().zip(&self.flash.dies).map(|(now, then)| now.array_ns - then.array_ns);
-        Utilisation { channels: busy(channels, elapsed_ns), dies: busy(dies, elapsed_ns) }
+        let planes = now.planes_ns.iter().zip(&self.flash.planes_ns).map(|(now, then)| now - then);
+        let dies = busy(dies, elapsed_ns);
+        let chips = of_chips(&dies.each, drive.config().flash.dies_per_chip as usize);
+        Utilisation { channels: busy(channels, elapsed_ns), chips, dies, planes: busy(planes, elapsed_ns) }
     }
 
     /// Waiting and service by class of command.
@@ -73,7 +76,16 @@ impl Before {
 
 fn busy(busy_ns: impl Iterator<Item = u64>, elapsed_ns: u64) -> Busy {
     let share = |ns: u64| if elapsed_ns == 0 { 0.0 } else { (ns as f64 / elapsed_ns as f64).min(1.0) };
-    let each: Vec<f64> = busy_ns.map(share).collect();
+    of_shares(busy_ns.map(share).collect())
+}
+
+/// How busy chips were: each the mean of its dies.
+fn of_chips(dies: &[f64], dies_per_chip: usize) -> Busy {
+    let mean = |dies: &[f64]| dies.iter().sum::<f64>() / dies.len() as f64;
+    of_shares(dies.chunks(dies_per_chip.max(1)).map(mean).collect())
+}
+
+fn of_shares(each: Vec<f64>) -> Busy {
     let (min, max) = each.iter().fold((1.0_f64, 0.0_f64), |(min, max), &one| (min.min(one), max.max(one)));
     let mean = each.iter().sum::<f64>() / each.len().max(1) as f64;
     Busy { mean, min, max, each }
@@ -89,5 +101,11 @@ mod tests {
         assert_eq!((found.min, found.max, found.each), (0.0, 1.0, vec![0.5, 1.0, 0.0, 1.0]));
         assert_eq!(found.mean, 0.625);
         assert_eq!(busy([5].into_iter(), 0).max, 0.0);
+    }
+
+    #[test]
+    fn a_chip_is_as_busy_as_its_dies_are_in_the_mean() {
+        let chips = of_chips(&[0.5, 1.0, 0.0, 0.25], 2);
+        assert_eq!((chips.each, chips.mean), (vec![0.75, 0.125], 0.4375));
     }
 }

@@ -203,8 +203,14 @@ pub struct FlashActivity {
 pub struct Utilisation {
     /// Channels: commands, addresses and data on them.
     pub channels: Busy,
+    /// Chips: each the mean of its dies.
+    #[serde(default)]
+    pub chips: Busy,
     /// Dies: their arrays sensing, programming or erasing.
     pub dies: Busy,
+    /// Planes: the same for the planes that commands name; plane `p` of die `d` is number `d · planes per die + p`.
+    #[serde(default)]
+    pub planes: Busy,
 }
 
 /// How busy parts of one kind were.

@@ -11,7 +11,7 @@
 
 use std::path::Path;
 
-use flashwise_block::{BlockDevice, ByteSize, Completion, Nanos, Progress, Request};
+use flashwise_block::{BlockDevice, ByteSize, Nanos, Progress, Request};
 use flashwise_trace::workload::{Flow, FlowRequest, FlowSource, SourcePacing, Workload};
 
 use super::agenda::Agenda;
@@ -19,6 +19,7 @@ use super::recorder::{FlowRecord, Record};
 use super::timeline::Timeline;
 use super::{SimulationError, SimulationOptions, flow_queues};
 use crate::SimulatedSsd;
+use crate::device::{Answer, LOST};
 
 /// Completions between two calls of the progress listener.
 const PROGRESS_EVERY: u64 = 1 << 14;
@@ -97,17 +98,15 @@ impl<'a> Driver<'a> {
             while let Some(flow) = self.agenda.due(self.drive.now().0) {
                 self.act(flow as usize)?;
             }
-            let completion = match self.agenda.next_time() {
-                Some(time_ns) => match self.drive.wait_until(Nanos(time_ns))? {
-                    Some(completion) => completion,
+            let answer = match self.agenda.next_time() {
+                Some(time_ns) => match self.drive.answer_until(time_ns) {
+                    Some(answer) => answer,
                     None => continue,
                 },
-                None => match self.drive.wait()? {
-                    Some(completion) => completion,
-                    None => break,
-                },
+                None if self.drive.is_idle() => break,
+                None => self.drive.next_answer().ok_or_else(|| LOST)?,
             };
-            self.completed(&completion, &mut timeline)?;
+            self.completed(answer, &mut timeline)?;
             completions += 1;
             if completions.is_multiple_of(PROGRESS_EVERY) {
                 let elapsed_ns = self.drive.now().0 - origin_ns;
@@ -175,7 +174,7 @@ impl<'a> Driver<'a> {
         let tag = length.0 << FLOW_BITS | index as u64;
         let refused = |reason| SimulationError::Request { flow: flow.name.clone(), reason };
         self.drive
-            .submit(Request {
+            .enter(Request {
                 tag,
                 operation,
                 offset,
@@ -191,16 +190,16 @@ impl<'a> Driver<'a> {
     }
 
     #[inline]
-    fn completed(&mut self, completion: &Completion, timeline: &mut Timeline) -> Result<(), SimulationError> {
-        let index = (completion.tag & ((1 << FLOW_BITS) - 1)) as usize;
-        let length = ByteSize(completion.tag >> FLOW_BITS);
-        let (now_ns, response_ns) = (completion.completed_at.0, completion.latency().0);
+    fn completed(&mut self, answer: Answer, timeline: &mut Timeline) -> Result<(), SimulationError> {
+        let index = (answer.tag & ((1 << FLOW_BITS) - 1)) as usize;
+        let length = ByteSize(answer.tag >> FLOW_BITS);
+        let (now_ns, response_ns) = (answer.completed_ns, answer.completed_ns - answer.submitted_ns);
         let flow = &mut self.flows[index];
-        if let Err(reason) = &completion.result {
-            return Err(SimulationError::Request { flow: flow.name.clone(), reason: reason.clone() });
+        if let Some(reason) = answer.error {
+            return Err(SimulationError::Request { flow: flow.name.clone(), reason: *reason });
         }
-        flow.record.completed(completion.operation, length, response_ns, now_ns);
-        flow.record.waited(completion.waiting().0);
+        flow.record.completed(answer.operation, length, response_ns, now_ns);
+        flow.record.waited(answer.taken_ns - answer.submitted_ns);
         if timeline.is_past(now_ns) {
             timeline.advance(now_ns, &self.drive.counters())?;
         }

@@ -3,7 +3,7 @@
 //! ```text
 //!   Workload ── FlowSource, one a flow ──▶ driver ── Request, tagged with its flow ──▶ SimulatedSsd
 //!                                            ▲  │ agenda: arrivals, pauses               │
-//!                                            │  └──────── wait, wait_until ◀─ Completion ─┘
+//!                                            │  └──────── answers as they come ◀─ Answer ─┘
 //!                                            ▼
 //!                                        recorder   histograms, sums, a row of intervals
 //!                                            ▼

@@ -90,6 +90,9 @@ pub struct SweepRow {
     pub channel_utilisation: f64,
     /// Mean share of time that dies were busy.
     pub die_utilisation: f64,
+    /// Mean share of time that planes were busy; absent from what an earlier version wrote.
+    #[serde(default)]
+    pub plane_utilisation: Option<f64>,
     /// Mean P/E cycles of a superblock.
     pub erase_count_mean: Option<f64>,
     /// P/E cycles of the most worn superblock.
@@ -145,6 +148,7 @@ fn row(flow: &str, responses: &Responses, s: &Simulation) -> SweepRow {
         flash_blocks_erased: s.flash.erases,
         channel_utilisation: s.utilisation.channels.mean,
         die_utilisation: s.utilisation.dies.mean,
+        plane_utilisation: Some(s.utilisation.planes.mean),
         erase_count_mean: s.erase_counts.as_ref().map(|counts| counts.mean),
         erase_count_max: s.erase_counts.as_ref().map(|counts| counts.max),
         unwritten_pages_read: s.unwritten_pages_read,

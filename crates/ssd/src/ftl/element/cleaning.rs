@@ -184,16 +184,16 @@ impl Elements {
         }
         self.statistics.cleans += 1;
         effects.counters.gc_runs += 1;
-        cost_ns += effects.in_array(plane / self.shape.planes, OpClass::Erase, self.times.erase_ns);
+        cost_ns += effects.in_array(self.shape.element_and_plane(plane), OpClass::Erase, self.times.erase_ns);
         self.erase(plane, row, at_ns + cost_ns, effects);
         cost_ns
     }
 
     /// Moves a page inside its plane; gives the time that it takes.
     fn move_ns(&self, plane: u32, effects: &mut Effects<'_>) -> u64 {
-        let element = plane / self.shape.planes;
-        effects.in_array(element, OpClass::GcRead, self.times.sense_ns)
-            + effects.in_array(element, OpClass::GcProgram, self.times.program_ns)
+        let at = self.shape.element_and_plane(plane);
+        effects.in_array(at, OpClass::GcRead, self.times.sense_ns)
+            + effects.in_array(at, OpClass::GcProgram, self.times.program_ns)
     }
 
     /// From now on a block is no candidate.

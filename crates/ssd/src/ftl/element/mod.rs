@@ -115,6 +115,13 @@ struct Shape {
     data_rows: u32,
 }
 
+impl Shape {
+    /// A plane, counted over the drive, behind its element.
+    fn element_and_plane(&self, plane: u32) -> (u32, u32) {
+        (plane / self.planes, plane)
+    }
+}
+
 /// How long an element's steps take, ns.
 #[derive(Clone, Copy, Debug)]
 struct Times {
@@ -141,8 +148,8 @@ pub(crate) struct Effects<'a> {
 
 impl Effects<'_> {
     /// An element's array does an operation; gives the time that it takes.
-    fn in_array(&mut self, element: u32, class: OpClass, array_ns: u64) -> u64 {
-        self.statistics.done(element, KnownOp { class, waiting_ns: 0, array_ns, transfer_ns: 0, bytes: 0 });
+    fn in_array(&mut self, at: (u32, u32), class: OpClass, array_ns: u64) -> u64 {
+        self.statistics.done(KnownOp { at, class, waiting_ns: 0, array_ns, transfer_ns: 0, bytes: 0 });
         array_ns
     }
 }
@@ -321,7 +328,10 @@ impl Elements {
         }
         let element = self.element_of(page);
         let at_ns = self.begin(element, now_ns, effects);
-        let end_ns = at_ns + self.page_op(element, OpClass::HostRead, at_ns - now_ns, effects);
+        // After cleaning: it may have moved the page, if only inside its plane.
+        let Some(slot) = self.mapping.slot_of(page) else { return now_ns };
+        let plane = slot / self.shape.pages / self.shape.blocks;
+        let end_ns = at_ns + self.page_op(plane, OpClass::HostRead, at_ns - now_ns, effects);
         self.elements[element as usize].free_at_ns = end_ns;
         end_ns
     }
@@ -343,25 +353,27 @@ impl Elements {
             None => self.force_room(element, &mut at_ns, effects)?,
         };
         let (slot, summary_ns) = self.append(plane, page, effects);
-        at_ns += self.page_op(element, OpClass::HostProgram, at_ns - now_ns, effects) + summary_ns;
+        at_ns += self.page_op(plane, OpClass::HostProgram, at_ns - now_ns, effects) + summary_ns;
         self.elements[element as usize].free_at_ns = at_ns;
         Some((at_ns, slot, old))
     }
 
     /// Reads or programs a page of the host's, which waited before; gives the time that it takes.
-    fn page_op(&self, element: u32, class: OpClass, waiting_ns: u64, effects: &mut Effects<'_>) -> u64 {
+    fn page_op(&self, plane: u32, class: OpClass, waiting_ns: u64, effects: &mut Effects<'_>) -> u64 {
         let Times { sense_ns, program_ns, page_ns: transfer_ns, .. } = self.times;
         let array_ns = if class == OpClass::HostRead { sense_ns } else { program_ns };
-        effects.statistics.done(element, KnownOp { class, waiting_ns, array_ns, transfer_ns, bytes: self.page_bytes });
+        let (at, bytes) = (self.shape.element_and_plane(plane), self.page_bytes);
+        effects.statistics.done(KnownOp { at, class, waiting_ns, array_ns, transfer_ns, bytes });
         array_ns + transfer_ns
     }
 
     /// Programs the summary pages of a block; gives the time that it takes.
-    fn program_summary(&self, element: u32, effects: &mut Effects<'_>) -> u64 {
+    fn program_summary(&self, plane: u32, effects: &mut Effects<'_>) -> u64 {
         let Times { program_ns: array_ns, summary_ns: transfer_ns, summary_pages, .. } = self.times;
         let (class, bytes) = (OpClass::MappingProgram, SUMMARY_BYTES);
-        let op = KnownOp { class, waiting_ns: 0, array_ns, transfer_ns, bytes };
-        (0..summary_pages).for_each(|_| effects.statistics.done(element, op));
+        let op =
+            KnownOp { at: self.shape.element_and_plane(plane), class, waiting_ns: 0, array_ns, transfer_ns, bytes };
+        (0..summary_pages).for_each(|_| effects.statistics.done(op));
         u64::from(summary_pages) * (array_ns + transfer_ns)
     }
 
@@ -434,7 +446,7 @@ impl Elements {
         effects.counters.bytes_programmed.0 += summary_bytes;
         effects.counters.mapping_bytes.0 += summary_bytes;
         self.seal(plane, block);
-        (slot, self.program_summary(plane / self.shape.planes, effects))
+        (slot, self.program_summary(plane, effects))
     }
 
     fn seal(&mut self, plane: u32, block: u32) {
