@@ -16,34 +16,34 @@ const QUIET: Nanos = Nanos::millis(1_000);
 
 /// A range of the drive that requests of one length go to, anywhere, aligned to their length.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
-    pub(super) start: u64,
-    pub(super) bytes: u64,
+pub(crate) struct Span {
+    pub(crate) start: u64,
+    pub(crate) bytes: u64,
 }
 
 /// What a closed loop came to.
 #[derive(Clone, Copy)]
-pub(super) struct Rate {
+pub(crate) struct Rate {
     /// Completed requests a second.
-    pub(super) per_s: f64,
+    pub(crate) per_s: f64,
     /// Flash bytes programmed ÷ host bytes written meanwhile; 1 where nothing was written.
-    pub(super) amplification: f64,
+    pub(crate) amplification: f64,
 }
 
 /// One drive, and the chance that its requests go by.
-pub(super) struct Bench {
-    pub(super) drive: SimulatedSsd,
+pub(crate) struct Bench {
+    pub(crate) drive: SimulatedSsd,
     random: Pcg64Mcg,
 }
 
 impl Bench {
     /// An empty drive.
-    pub(super) fn empty(config: &DeviceConfig, seed: u64) -> Result<Self, SimulationError> {
+    pub(crate) fn empty(config: &DeviceConfig, seed: u64) -> Result<Self, SimulationError> {
         Ok(Self { drive: SimulatedSsd::new(config.clone(), seed)?, random: Pcg64Mcg::seed_from_u64(seed) })
     }
 
     /// A drive that was written once, in order.
-    pub(super) fn filled(config: &DeviceConfig, seed: u64) -> Result<Self, SimulationError> {
+    pub(crate) fn filled(config: &DeviceConfig, seed: u64) -> Result<Self, SimulationError> {
         let mut bench = Self::empty(config, seed)?;
         if config.ftl.mapping != Mapping::InPlace {
             bench.drive.fill_at_once()?;
@@ -53,7 +53,7 @@ impl Bench {
 
     /// A drive of which only a region holds data, written in order, after so many writes to it that all flash is in use:
     /// what is collected has nothing left to move.
-    pub(super) fn fresh(config: &DeviceConfig, region: u64) -> Result<Self, SimulationError> {
+    pub(crate) fn fresh(config: &DeviceConfig, region: u64) -> Result<Self, SimulationError> {
         let mut bench = Self::empty(config, 1)?;
         let length = config.host.max_transfer_bytes.min(1 << 20);
         let flash = if config.ftl.mapping == Mapping::InPlace { region } else { config.raw_bytes() + region };
@@ -66,7 +66,7 @@ impl Bench {
 
     /// A new drive of which a region was written once, in order, one write after the other: the pages of writes that are in
     /// flight at once lie mixed.
-    pub(super) fn written(config: &DeviceConfig, region: u64) -> Result<Self, SimulationError> {
+    pub(crate) fn written(config: &DeviceConfig, region: u64) -> Result<Self, SimulationError> {
         let mut bench = Self::empty(config, 1)?;
         let length = config.host.max_transfer_bytes.min(1 << 20);
         let span = Span { start: 0, bytes: region / length * length };
@@ -78,7 +78,7 @@ impl Bench {
     }
 
     /// A drive in the steady state of uniform writes where theory knows it, else one that was written once; gives which.
-    pub(super) fn steady(config: &DeviceConfig, seed: u64) -> Result<(Self, bool), SimulationError> {
+    pub(crate) fn steady(config: &DeviceConfig, seed: u64) -> Result<(Self, bool), SimulationError> {
         let mut bench = Self::empty(config, seed)?;
         if bench.drive.enter_steady_state(seed).is_ok() {
             return Ok((bench, true));
@@ -87,24 +87,24 @@ impl Bench {
     }
 
     /// All of the drive.
-    pub(super) fn everywhere(&self) -> Span {
+    pub(crate) fn everywhere(&self) -> Span {
         Span { start: 0, bytes: self.drive.info().capacity.0 }
     }
 
     /// A place in a span for a request of a length.
-    pub(super) fn place(&mut self, span: Span, length: u64) -> ByteSize {
+    pub(crate) fn place(&mut self, span: Span, length: u64) -> ByteSize {
         let places = u128::from(span.bytes / length);
         let nth = (u128::from(self.random.next_u64()) * places) >> 64;
         ByteSize(span.start + nth as u64 * length)
     }
 
     /// Yes with a probability.
-    pub(super) fn chance(&mut self, probability: f64) -> bool {
+    pub(crate) fn chance(&mut self, probability: f64) -> bool {
         ((self.random.next_u64() >> 11) as f64) < probability * (1_u64 << 53) as f64
     }
 
     /// Keeps `depth` requests in flight until so many have completed; they stay in flight.
-    pub(super) fn run(
+    pub(crate) fn run(
         &mut self,
         depth: usize,
         completions: u64,
@@ -131,7 +131,7 @@ impl Bench {
     }
 
     /// Random reads.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         span: Span,
         length: u64,
@@ -142,7 +142,7 @@ impl Bench {
     }
 
     /// Random writes.
-    pub(super) fn write(
+    pub(crate) fn write(
         &mut self,
         span: Span,
         length: u64,
@@ -153,7 +153,7 @@ impl Bench {
     }
 
     /// Writes a span in order, in requests of a length, so many bytes of it, again and again.
-    pub(super) fn write_in_order(
+    pub(crate) fn write_in_order(
         &mut self,
         span: Span,
         length: u64,
@@ -168,30 +168,30 @@ impl Bench {
     }
 
     /// One request, alone; its latency, ns.
-    pub(super) fn alone(&mut self, request: Request) -> Result<u64, SimulationError> {
+    pub(crate) fn alone(&mut self, request: Request) -> Result<u64, SimulationError> {
         self.drive.submit(request)?;
         Ok(self.wait()?.unwrap_or(0))
     }
 
     /// Flash bytes programmed since the drive is new.
-    pub(super) fn programmed(&self) -> u64 {
+    pub(crate) fn programmed(&self) -> u64 {
         self.drive.counters().flash.map_or(0, |flash| flash.bytes_programmed.0)
     }
 
     /// Superblocks that were collected since the drive is new.
-    pub(super) fn collections(&self) -> u64 {
+    pub(crate) fn collections(&self) -> u64 {
         self.drive.counters().flash.map_or(0, |flash| flash.gc_runs)
     }
 
     /// Waits until nothing is in flight and nothing goes on by itself.
-    pub(super) fn settle(&mut self) -> Result<(), SimulationError> {
+    pub(crate) fn settle(&mut self) -> Result<(), SimulationError> {
         while self.wait()?.is_some() {}
         Ok(self.drive.pause(QUIET)?)
     }
 }
 
 /// The middle one of the values.
-pub(super) fn median(mut values: Vec<u64>) -> f64 {
+pub(crate) fn median(mut values: Vec<u64>) -> f64 {
     values.sort_unstable();
     let n = values.len();
     match n {
@@ -201,7 +201,7 @@ pub(super) fn median(mut values: Vec<u64>) -> f64 {
 }
 
 /// Latencies of requests one at a time, ns.
-pub(super) fn one_at_a_time(
+pub(crate) fn one_at_a_time(
     bench: &mut Bench,
     count: usize,
     mut next: impl FnMut(&mut Bench) -> Request,
