@@ -1,10 +1,11 @@
 //! What an audit says.
 
 use flashwise_block::Operation;
+use flashwise_ssd::learned::Calibrated;
 use flashwise_trace::FileRole;
 use serde::{Deserialize, Serialize};
 
-/// One of the five rules.
+/// A rule: the paper's five, and those that follow from other figures of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
@@ -18,33 +19,149 @@ pub enum Rule {
     KeepHotLocations,
     /// 5: a write touches as few flash pages as its length allows.
     TouchFewPages,
+    /// 6: what is appended and made durable does not rewrite the flash page that was made durable before.
+    AppendInFreshPages,
+    /// 7: data is written once, not to a log or a double-write area first and to its place afterwards.
+    WriteOnce,
+    /// 8: dirty pages are written back as many at a time as the drive takes.
+    WriteBackInParallel,
+    /// 9: reads are issued as many at a time as the drive serves.
+    ReadInParallel,
+    /// 10: a page of the database is no shorter than the write unit.
+    PagesOfWriteUnit,
+    /// 11: a flush closes at least one write unit.
+    SyncLessOften,
+    /// 12: what is dead is trimmed.
+    TrimDeadData,
+    /// 13: partition and file system start on a flash page.
+    AlignPartition,
+    /// 14: data that is overwritten soon is not written among data that stays.
+    SeparateHotAndCold,
 }
 
-/// What following a rule would save over the traced run. Times are estimates from the drive's own learned curves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+impl Rule {
+    /// All rules in the order of their numbers.
+    pub const ALL: [Self; 14] = [
+        Self::WriteWholeUnits,
+        Self::ReadChunksAtHotLocations,
+        Self::StartWritesOnStripes,
+        Self::KeepHotLocations,
+        Self::TouchFewPages,
+        Self::AppendInFreshPages,
+        Self::WriteOnce,
+        Self::WriteBackInParallel,
+        Self::ReadInParallel,
+        Self::PagesOfWriteUnit,
+        Self::SyncLessOften,
+        Self::TrimDeadData,
+        Self::AlignPartition,
+        Self::SeparateHotAndCold,
+    ];
+
+    /// The rule's number; the first five are the paper's.
+    pub fn number(self) -> u32 {
+        self as u32 + 1
+    }
+
+    /// The rule's name in documents and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WriteWholeUnits => "write-whole-units",
+            Self::ReadChunksAtHotLocations => "read-chunks-at-hot-locations",
+            Self::StartWritesOnStripes => "start-writes-on-stripes",
+            Self::KeepHotLocations => "keep-hot-locations",
+            Self::TouchFewPages => "touch-few-pages",
+            Self::AppendInFreshPages => "append-in-fresh-pages",
+            Self::WriteOnce => "write-once",
+            Self::WriteBackInParallel => "write-back-in-parallel",
+            Self::ReadInParallel => "read-in-parallel",
+            Self::PagesOfWriteUnit => "pages-of-write-unit",
+            Self::SyncLessOften => "sync-less-often",
+            Self::TrimDeadData => "trim-dead-data",
+            Self::AlignPartition => "align-partition",
+            Self::SeparateHotAndCold => "separate-hot-and-cold",
+        }
+    }
+
+    /// The rule of a name or a number.
+    pub fn of_name(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|rule| rule.name() == text || rule.number().to_string() == text)
+    }
+}
+
+/// What mending a rule's violations would save over the simulated window: the requests as they are less the requests
+/// with the violations mended, on a drive made from the profile. Negative where mending loses more than it saves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
-    /// Time that the drive spent more than needed, ns; `None` where the curves do not tell.
-    pub time_ns: Option<u64>,
-    /// Flash bytes programmed more than needed; `None` for rules that are not about flash bytes.
-    pub flash_bytes: Option<u64>,
-    /// Stripes touched more than the lengths need; `None` for rules that are not about stripes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stripes: Option<u64>,
+    /// Drive time, ns; `None` where nothing was simulated.
+    pub time_ns: Option<i64>,
+    /// Flash bytes programmed; `None` where nothing was simulated.
+    pub flash_bytes: Option<i64>,
 }
 
 /// One request that breaks a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Example {
     /// What was asked.
     pub operation: Operation,
-    /// Of which file.
+    /// Of which file, as far as its part in a database is known.
     pub role: FileRole,
+    /// The file's name, where the trace tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Where.
     pub offset_bytes: u64,
     /// How much.
     pub length_bytes: u64,
+    /// Which request of the trace; the first is 1.
+    pub request: u64,
+}
+
+/// A part of what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// A file or a disk by its name.
+    File(String),
+    /// All files that do the same for a database.
+    Role(FileRole),
+    /// A range of a device.
+    Region {
+        /// The device's number, where the trace tells it.
+        device: Option<u32>,
+        /// First byte.
+        start_bytes: u64,
+        /// First byte behind it.
+        end_bytes: u64,
+    },
+    /// Everything that did not get a line of its own while the trace was read.
+    Elsewhere,
+}
+
+/// How many of the violations are in one place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlaceShare {
+    /// Where.
+    pub place: Place,
+    /// Requests there that break the rule.
+    pub violations: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// How many of the violations are of one process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessShare {
+    /// Its number.
+    pub process: u32,
+    /// Its requests that break the rule.
+    pub violations: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// What one rule says about one trace.
@@ -59,26 +176,116 @@ pub struct Finding {
     pub violations: u64,
     /// Requests that it applies to.
     pub requests: u64,
-    /// The first request that breaks it.
-    pub example: Option<Example>,
-    /// What that costs.
+    /// Bytes of the requests that break it.
+    pub bytes: u64,
+    /// The first requests that break it, at most three.
+    pub examples: Vec<Example>,
+    /// Where they are, most violations first, at most five.
+    #[serde(default)]
+    pub places: Vec<PlaceShare>,
+    /// Whose they are, most violations first, at most five; empty where the trace knows no processes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<ProcessShare>,
+    /// What they cost.
     pub cost: Cost,
-    /// What would help.
+    /// What would help, by the name of the knob or the technique.
     pub remedy: String,
 }
 
-impl Rule {
-    /// All rules in the order of their numbers.
-    pub const ALL: [Self; 5] = [
-        Self::WriteWholeUnits,
-        Self::ReadChunksAtHotLocations,
-        Self::StartWritesOnStripes,
-        Self::KeepHotLocations,
-        Self::TouchFewPages,
-    ];
+/// A rule that was not applied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unjudged {
+    /// Which.
+    pub rule: Rule,
+    /// Why.
+    pub reason: String,
+}
 
-    /// The rule's number in the paper.
-    pub fn number(self) -> u32 {
-        self as u32 + 1
+/// What the costs were simulated on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Simulated {
+    /// The first so many requests of the trace were simulated.
+    pub window_requests: u64,
+    /// Requests of the whole trace.
+    pub trace_requests: u64,
+    /// Drive time that the window takes as it is, ns: without the program's own time between requests.
+    pub time_ns: u64,
+    /// Flash bytes that the window programs as it is.
+    pub flash_bytes: u64,
+    /// Host bytes that the window writes as it is.
+    pub host_bytes: u64,
+    /// How near the simulated drive comes to the learned one.
+    pub calibrated: Vec<Calibrated>,
+}
+
+/// One mark of the picture: requests at about one time and about one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mark {
+    /// Column, from the left.
+    pub x: u16,
+    /// Row, from the lowest address.
+    pub y: u16,
+    /// The costliest rule that one of them breaks.
+    pub rule: Option<Rule>,
+    /// How many requests.
+    pub requests: u32,
+}
+
+/// A run of rows of the picture that belongs to one place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Band {
+    /// Which place.
+    pub place: Place,
+    /// Its first row.
+    pub first_row: u16,
+    /// The first row behind it.
+    pub end_row: u16,
+}
+
+/// The requests of the window, by time and by address.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Picture {
+    /// Columns.
+    pub columns: u16,
+    /// Rows.
+    pub rows: u16,
+    /// Length of the time axis, ns; `None` where the trace has no times and a column is a number of requests.
+    pub duration_ns: Option<u64>,
+    /// Requests on it.
+    pub requests: u64,
+    /// Bytes of a row, on average; what nobody touched is left out.
+    pub row_bytes: u64,
+    /// What belongs to what, lowest row first.
+    pub bands: Vec<Band>,
+    /// What is to be seen.
+    pub marks: Vec<Mark>,
+}
+
+/// Everything that one audit says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Audit {
+    /// One finding for each rule that could be judged, the costliest first; rules that nobody broke come last.
+    pub findings: Vec<Finding>,
+    /// The other rules.
+    pub unjudged: Vec<Unjudged>,
+    /// What the costs were simulated on; `None` where they were not.
+    pub simulated: Option<Simulated>,
+    /// Why they were not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_simulated: Option<String>,
+    /// The requests by time and address.
+    pub picture: Picture,
+}
+
+impl Audit {
+    /// Whether a rule was broken.
+    pub fn is_violated(&self) -> bool {
+        self.findings.iter().any(|finding| finding.violations > 0)
     }
 }

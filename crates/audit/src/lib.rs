@@ -1,74 +1,65 @@
 //! The rules for I/O to a solid-state drive, held against a trace.
 //!
-//! [`audit`] takes an [`IoTrace`] and a [`DeviceProfile`] and gives one [`Finding`] for each rule that the profile
-//! allows to be judged; [`unjudged`] names the other rules, each with the reason.
+//! [`audit_trace`] takes a [`TraceReader`](flashwise_trace::TraceReader) and a [`DeviceProfile`]; [`audit`] an [`IoTrace`] that
+//! is in memory. Both give an [`Audit`]: one [`Finding`] for each rule that profile and trace allow to be judged, the others
+//! with the reason, and what the costs were simulated on.
 //!
 //! ```text
-//!   IoTrace ────────┐
-//!                   ├──▶ rules/*.rs ──▶ Finding: how often, an example, what it costs, what helps
-//!   DeviceProfile ──┘
+//!   trace ──────────┐                                                 ┌─▶ counts, examples, files, processes
+//!                   ├──▶ auditor ──▶ rules/*.rs, request by request ──┤
+//!   DeviceProfile ──┘                                                 └─▶ the window: mend ─▶ play ─▶ cost, picture
+//!                └────────────── a simulated drive that answers as the profile says ──────────────┘
 //! ```
 //!
-//! One file a rule under `rules/`; a rule is judged only where each figure that it needs is certain. Trims and flushes
-//! are nobody's violation. Offsets are those of the drive: in a trace of an ordinary file they are the file's own, and
-//! what is said about alignment holds only as far as the file system keeps it.
+//! One file a rule under `rules/`; a rule is judged only where each figure that it needs is certain. A rule says which
+//! requests break it, and how the window would look if none did; the difference between the two on a drive made from the
+//! profile is what the violations cost.
 //!
-//! What it is not: a measurement. Costs are estimates from the drive's own curves, documented rule by rule, and err on
-//! the low side; what a remedy brings is measured by running the same work again.
+//! Offsets are those of the drive: in a trace of an ordinary file they are the file's own, and what is said about alignment
+//! holds only as far as the file system keeps it.
 //!
-//! Source of the rules: Kakaraparthy, Patel, Park, Kroth, PVLDB 13(4), 2019, the five recommendations.
+//! What it is not: a measurement. A mended window is what a remedy would ask of the drive, as far as a trace can tell; what
+//! the program would do with the time it gains is not in it. What a remedy brings is measured by running the work again.
+//!
+//! **Limits.** Counts are of the whole trace; costs and picture are of its first requests, 20,000 unless told otherwise.
+//! 4,096 places and processes are counted by themselves.
+//!
+//! Source of the first five rules: Kakaraparthy, Patel, Park, Kroth, PVLDB 13(4), 2019; of the others, in their files.
 
-mod curves;
+mod auditor;
+mod cost;
 mod finding;
+mod mend;
+mod picture;
+mod play;
+mod request;
 mod rules;
+mod tally;
 
-pub use finding::{Cost, Example, Finding, Rule};
+pub use auditor::{AuditOptions, Auditor, audit_trace};
+pub use finding::{
+    Audit, Band, Cost, Example, Finding, Mark, Picture, Place, PlaceShare, ProcessShare, Rule, Simulated, Unjudged,
+};
 
 use flashwise_profile::DeviceProfile;
-use flashwise_trace::{IoRecord, IoTrace};
+use flashwise_trace::IoTrace;
 
-use rules::Check;
-
-/// Holds a trace against every rule that the profile allows to be judged, in the order of the rules' numbers.
-pub fn audit(trace: &IoTrace, profile: &DeviceProfile) -> Vec<Finding> {
-    rules::REGISTRY
-        .iter()
-        .filter_map(|(rule, prepare)| prepare(profile).ok().map(|check| judge(*rule, check.as_ref(), trace)))
-        .collect()
+/// Audits a trace that is in memory.
+pub fn audit(trace: &IoTrace, profile: &DeviceProfile, options: &AuditOptions) -> Audit {
+    let mut auditor = Auditor::new(profile, options);
+    for &record in &trace.records {
+        auditor.look(&record.into(), &[]);
+    }
+    auditor.finish(&[])
 }
 
-/// The rules that the profile does not allow to be judged, each with the reason in a sentence.
-pub fn unjudged(profile: &DeviceProfile) -> Vec<(Rule, String)> {
-    rules::REGISTRY.iter().filter_map(|(rule, prepare)| prepare(profile).err().map(|reason| (*rule, reason))).collect()
-}
-
-fn judge(rule: Rule, check: &dyn Check, trace: &IoTrace) -> Finding {
-    let (mut requests, mut violations, mut example) = (0, 0, None);
-    for record in trace.records.iter().filter(|r| check.applies(r)) {
-        requests += 1;
-        if !check.obeys(record) {
-            violations += 1;
-            example.get_or_insert_with(|| example_of(record));
-        }
-    }
-    Finding {
-        rule,
-        statement: check.statement(),
-        violations,
-        requests,
-        example,
-        cost: check.cost(trace),
-        remedy: check.remedy(),
-    }
-}
-
-fn example_of(record: &IoRecord) -> Example {
-    Example {
-        operation: record.operation,
-        role: record.role,
-        offset_bytes: record.offset.0,
-        length_bytes: record.length.0,
-    }
+/// The rules that a profile does not allow to be judged, each with the reason; a trace may hide more of them.
+pub fn unjudged(profile: &DeviceProfile) -> Vec<Unjudged> {
+    let open = |&(rule, prepare): &(Rule, rules::Prepare)| {
+        let reason = prepare(profile).err()?;
+        Some(Unjudged { rule, reason })
+    };
+    rules::REGISTRY.iter().filter_map(open).collect()
 }
 
 #[cfg(test)]

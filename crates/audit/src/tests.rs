@@ -1,11 +1,13 @@
 //! The rules on small traces, and against naive definitions on random ones.
 
-use flashwise_block::{ByteSize, Clock, Nanos, Operation};
-use flashwise_profile::*;
+use flashwise_block::{ByteSize, Nanos, Operation};
+use flashwise_profile::{DeviceProfile, Figure, HotLocation, Parameters};
+use flashwise_trace::{FileRole, TraceRecord};
 use proptest::prelude::*;
 
-use super::*;
-use flashwise_trace::FileRole;
+use crate::*;
+
+mod golden;
 
 const KIB: u64 = 1024;
 
@@ -13,232 +15,386 @@ fn exactly<T: Copy>(value: T) -> Figure<T> {
     Figure::certain(value, value, value)
 }
 
-fn median(us: u64) -> MedianNs {
-    MedianNs { median: us * 1000, low: us * 1000 - 500, high: us * 1000 + 500 }
-}
-
-fn profile(unit: u64, stripe: u64, chunk: u64, hot: (u64, u64), page: u64) -> DeviceProfile {
-    let hot = HotLocation { period_bytes: hot.0, offset_bytes: hot.1 };
-    DeviceProfile {
-        schema: SCHEMA.to_owned(),
-        schema_version: SCHEMA_VERSION,
-        flashwise_version: "0.1.0".to_owned(),
-        device: DeviceIdentity {
-            target: "sim:test".to_owned(),
-            name: "test".to_owned(),
-            capacity_bytes: 1 << 30,
-            logical_block_bytes: 512,
-            clock: Clock::Virtual,
-        },
-        recipe: Recipe {
-            seed: 0,
-            region_bytes: 0,
-            bytes_written: 0,
-            bytes_read: 0,
-            device_time_ns: 0,
-            probes: Vec::new(),
-        },
-        parameters: Parameters {
-            write_unit_bytes: exactly(unit),
-            stripe_bytes: exactly(stripe),
-            chunk_bytes: exactly(chunk),
-            page_bytes: exactly(page),
-            hot_location: exactly(hot),
-            ..Parameters::default()
-        },
-        evidence: Vec::new(),
-        curves: Curves::default(),
-    }
-}
-
-/// Write unit 32 KiB, stripe and chunk 64 KiB, hot in the middle of the chunk; reads of 64 KiB take 300 µs at 0 and
-/// 200 µs at 32 KiB, reads of 4 KiB 80 µs everywhere; a durable 4 KiB write takes 100 µs, one of 32 KiB 160 µs.
+/// Write unit 32 KiB, stripe and chunk 64 KiB, hot in the middle of the chunk; no flash page.
 fn samsung() -> DeviceProfile {
-    let mut p = profile(32 * KIB, 64 * KIB, 64 * KIB, (64 * KIB, 32 * KIB), 4 * KIB);
-    let curve = |read_bytes, us: [u64; 4]| LocationCurve {
-        read_bytes,
-        step_bytes: 16 * KIB,
-        latency_ns: us.into_iter().map(median).collect(),
-    };
-    p.curves.location = vec![curve(4 * KIB, [80; 4]), curve(64 * KIB, [300, 250, 200, 250])];
-    let durable = |write_bytes, us| DurableWritePoint { write_bytes, latency_ns: median(us) };
-    p.curves.durable_write = vec![durable(4 * KIB, 100), durable(32 * KIB, 160), durable(64 * KIB, 310)];
-    p
+    DeviceProfile::from_toml(include_str!("../tests/samsung.toml"), "samsung.toml").unwrap()
 }
 
-fn record(operation: Operation, role: FileRole, offset: u64, length: u64) -> IoRecord {
-    let (offset, length) = (ByteSize(offset), ByteSize(length));
-    IoRecord { at: Nanos(0), operation, role, offset, length, latency: Nanos(0) }
+/// Write unit and stripe 64 KiB, chunk and page 4 KiB, hot everywhere.
+fn toshiba() -> DeviceProfile {
+    DeviceProfile::from_toml(include_str!("../tests/toshiba.toml"), "toshiba.toml").unwrap()
 }
 
-fn read(offset_kib: u64, length_kib: u64) -> IoRecord {
+/// The Toshiba with the figures that only a long probe tells.
+fn whole_toshiba() -> DeviceProfile {
+    let mut profile = toshiba();
+    let p = &mut profile.parameters;
+    p.trim_gain = exactly(1.4);
+    p.superblock_bytes = exactly(256 * KIB);
+    (p.write_amplification_uniform, p.write_amplification_skewed) = (exactly(3.0), exactly(3.2));
+    profile
+}
+
+fn record(operation: Operation, role: FileRole, offset: u64, length: u64) -> TraceRecord {
+    TraceRecord { role, ..TraceRecord::new(Nanos(0), operation, ByteSize(offset), ByteSize(length)) }
+}
+
+fn read(offset_kib: u64, length_kib: u64) -> TraceRecord {
     record(Operation::Read, FileRole::Database, offset_kib * KIB, length_kib * KIB)
 }
 
-fn write(offset_kib: u64, length_kib: u64) -> IoRecord {
+fn write(offset_kib: u64, length_kib: u64) -> TraceRecord {
     record(Operation::Write, FileRole::Database, offset_kib * KIB, length_kib * KIB)
 }
 
-fn flush() -> IoRecord {
+fn log(offset: u64, length: u64) -> TraceRecord {
+    record(Operation::Write, FileRole::WriteAheadLog, offset, length)
+}
+
+fn flush() -> TraceRecord {
     record(Operation::Flush, FileRole::Database, 0, 0)
 }
 
-fn finding(rule: Rule, profile: &DeviceProfile, records: &[IoRecord]) -> Finding {
-    let findings = audit(&IoTrace { records: records.to_vec() }, profile);
-    findings.into_iter().find(|f| f.rule == rule).unwrap()
+/// One after the other, each 100 µs long, so that one is in flight at a time.
+fn one_by_one(records: &[TraceRecord]) -> Vec<TraceRecord> {
+    let at = |(n, record): (usize, &TraceRecord)| TraceRecord {
+        at: Nanos::micros(200 * n as u64),
+        latency: Some(Nanos::micros(100)),
+        ..*record
+    };
+    records.iter().enumerate().map(at).collect()
 }
 
-/// A line of a table: requests, then violations, requests, and the three costs.
-type Line<'a> = (&'a [IoRecord], u64, u64, Option<u64>, Option<u64>, Option<u64>);
+/// All at once.
+fn together(records: &[TraceRecord]) -> Vec<TraceRecord> {
+    records.iter().map(|record| TraceRecord { latency: Some(Nanos::micros(100)), ..*record }).collect()
+}
 
-fn check(rule: Rule, lines: &[Line<'_>]) {
-    for (records, violations, requests, time_us, flash_kib, stripes) in lines {
-        let f = finding(rule, &samsung(), records);
+fn audited(profile: &DeviceProfile, records: &[TraceRecord], window_requests: usize) -> Audit {
+    let options = AuditOptions { window_requests, ..AuditOptions::default() };
+    let mut auditor = Auditor::new(profile, &options);
+    records.iter().for_each(|record| auditor.look(record, &[]));
+    auditor.finish(&[])
+}
+
+fn finding(rule: Rule, profile: &DeviceProfile, records: &[TraceRecord]) -> Finding {
+    audited(profile, records, 0).findings.into_iter().find(|f| f.rule == rule).unwrap()
+}
+
+fn why_open(rule: Rule, profile: &DeviceProfile, records: &[TraceRecord]) -> String {
+    audited(profile, records, 0).unjudged.into_iter().find(|open| open.rule == rule).unwrap().reason
+}
+
+/// Lines of a table: requests, then how many break the rule of how many that it speaks about.
+fn check(rule: Rule, profile: &DeviceProfile, lines: &[(&[TraceRecord], u64, u64)]) {
+    for (records, violations, requests) in lines {
+        let f = finding(rule, profile, records);
         assert_eq!((f.violations, f.requests), (*violations, *requests), "{rule:?} of {records:?}");
-        let cost =
-            Cost { time_ns: time_us.map(|t| t * 1000), flash_bytes: flash_kib.map(|b| b * KIB), stripes: *stripes };
-        assert_eq!(f.cost, cost, "{rule:?} of {records:?}");
-        assert_eq!(f.example.is_some(), *violations > 0);
+        assert_eq!(f.examples.len() as u64, f.violations.min(3));
     }
 }
 
 #[test]
-fn rule_1_wants_whole_units_and_charges_what_a_flush_has_to_pad() {
-    let eight = [write(0, 4); 8];
-    let eight_and_flush: Vec<_> = eight.into_iter().chain([flush()]).collect();
+fn rule_1_wants_whole_units() {
     check(
         Rule::WriteWholeUnits,
-        &[
-            (&[], 0, 0, Some(0), Some(0), None),
-            (&[write(0, 32), write(32, 64), flush()], 0, 2, Some(0), Some(0), None),
-            (&[write(0, 4), flush()], 1, 1, Some(80), Some(28), None),
-            (&[write(0, 4), write(8, 4)], 2, 2, Some(160), Some(56), None),
-            (&eight_and_flush, 8, 8, Some(0), Some(0), None),
-            (&[write(0, 36), flush(), flush(), write(0, 32)], 1, 2, Some(80), Some(28), None),
-        ],
+        &samsung(),
+        &[(&[], 0, 0), (&[write(0, 32), write(32, 64), flush()], 0, 2), (&[write(0, 4), flush(), write(0, 36)], 2, 2)],
     );
 }
 
 #[test]
-fn rule_2_wants_chunks_at_hot_locations_and_charges_only_what_the_curves_show() {
+fn rule_2_wants_chunks_at_hot_locations() {
     check(
         Rule::ReadChunksAtHotLocations,
+        &samsung(),
         &[
-            (&[read(32, 64), read(160, 64)], 0, 2, Some(0), None, None),
-            (&[read(0, 64), read(64, 64)], 2, 2, Some(200), None, None),
-            (&[read(8, 64)], 1, 1, Some(75), None, None),
-            (&[read(4, 4)], 1, 1, Some(0), None, None),
-            (&[read(0, 16)], 1, 1, None, None, None),
-            (&[read(0, 16), read(0, 64)], 2, 2, Some(100), None, None),
-            (&[record(Operation::Read, FileRole::WriteAheadLog, 0, 4096)], 0, 0, Some(0), None, None),
+            (&[read(32, 64), read(160, 64)], 0, 2),
+            (&[read(0, 64), read(8, 64), read(4, 4)], 3, 3),
+            (&[record(Operation::Read, FileRole::WriteAheadLog, 0, 4096)], 0, 0),
         ],
     );
 }
 
 #[test]
-fn rule_3_wants_writes_on_stripe_boundaries_and_counts_stripes_touched_in_vain() {
+fn rule_3_wants_writes_on_stripe_boundaries() {
     check(
         Rule::StartWritesOnStripes,
-        &[
-            (&[write(0, 4), write(64, 128)], 0, 2, None, None, Some(0)),
-            (&[write(4, 4)], 1, 1, None, None, Some(0)),
-            (&[write(32, 64), write(60, 8), write(32, 128)], 3, 3, None, None, Some(3)),
-        ],
+        &samsung(),
+        &[(&[write(0, 4), write(64, 128)], 0, 2), (&[write(4, 4), write(32, 64)], 2, 2)],
     );
 }
 
 #[test]
-fn rule_4_wants_chunks_kept_whole_and_charges_only_what_is_read_again() {
+fn rule_4_wants_chunks_kept_whole() {
     check(
         Rule::KeepHotLocations,
-        &[
-            (&[write(32, 32), write(4, 4)], 0, 0, Some(0), None, None),
-            (&[write(0, 64), write(64, 128)], 0, 2, Some(0), None, None),
-            (&[write(32, 64)], 1, 1, Some(0), None, None),
-            (&[write(32, 64), read(32, 64), read(32, 64)], 1, 1, Some(100), None, None),
-            (&[write(32, 64), write(32, 32), read(32, 64)], 1, 1, Some(0), None, None),
-            (&[write(96, 128), read(32, 64), read(96, 64), read(160, 64)], 1, 1, Some(200), None, None),
-            (&[read(32, 64), write(32, 64)], 1, 1, Some(0), None, None),
-        ],
+        &samsung(),
+        &[(&[write(32, 32), write(4, 4)], 0, 0), (&[write(0, 64), write(64, 128)], 0, 2), (&[write(32, 64)], 1, 1)],
     );
 }
 
 #[test]
-fn rule_5_wants_few_pages_and_charges_each_one_touched_in_vain() {
-    let half = record(Operation::Write, FileRole::WriteAheadLog, 2 * KIB, 4 * KIB);
-    let within = record(Operation::Write, FileRole::WriteAheadLog, 2 * KIB, 2 * KIB);
+fn rule_5_wants_few_pages() {
     check(
         Rule::TouchFewPages,
+        &toshiba(),
+        &[(&[write(0, 4), write(4, 64), log(2 * KIB, 2 * KIB)], 0, 3), (&[log(2 * KIB, 4 * KIB)], 1, 1)],
+    );
+}
+
+#[test]
+fn rule_6_wants_appends_in_pages_of_their_own_once_the_last_was_flushed() {
+    let durable = |offset| TraceRecord { fua: true, ..log(offset, 512) };
+    check(
+        Rule::AppendInFreshPages,
+        &toshiba(),
         &[
-            (&[write(0, 4), write(4, 64), within], 0, 3, None, Some(0), None),
-            (&[half, half], 2, 2, None, Some(8), None),
+            (&[log(0, 512), flush(), log(512, 512), flush(), log(1024, 512)], 2, 3),
+            (&[log(0, 512), log(512, 512), flush()], 0, 2),
+            (&[log(0, 512), flush(), log(4096, 512)], 0, 2),
+            (&[log(0, 4096), flush(), log(0, 4096)], 0, 0),
+            (&[durable(0), durable(512)], 1, 2),
         ],
     );
 }
 
 #[test]
-fn trims_and_flushes_and_empty_requests_are_nobodys_violation() {
+fn rule_7_wants_no_image_before_the_page() {
+    let content = |offset, content| TraceRecord { content: Some(content), ..write(offset, 4) };
+    check(
+        Rule::WriteOnce,
+        &toshiba(),
+        &[
+            (&[log(0, 4096), log(4096, 4096), flush(), write(0, 4)], 1, 2),
+            (&[log(0, 4120), write(0, 4)], 1, 1),
+            (&[log(0, 512), write(0, 4), write(4, 4)], 0, 0),
+            (&[write(0, 4), log(0, 4096)], 0, 1),
+            (&[content(0, 7), content(8, 7), content(8, 9), content(8, 9)], 1, 4),
+        ],
+    );
+    let unknown = [record(Operation::Write, FileRole::Unknown, 0, 4096)];
+    assert_eq!(why_open(Rule::WriteOnce, &toshiba(), &unknown), "the trace tells neither files nor contents");
+}
+
+#[test]
+fn a_double_write_file_of_innodb_is_known_by_its_name() {
+    let files = ["/data/#ib_16384_0.dblwr".to_owned(), "/data/t.ibd".to_owned()];
+    let of = |file, role| TraceRecord { file: Some(file), ..record(Operation::Write, role, 0, 16 * KIB) };
+    let profile = toshiba();
+    let mut auditor = Auditor::new(&profile, &AuditOptions { window_requests: 0, ..AuditOptions::default() });
+    auditor.look(&of(0, FileRole::Unknown), &files);
+    auditor.look(&of(1, FileRole::Database), &files);
+    let audit = auditor.finish(&files);
+    let found = audit.findings.iter().find(|f| f.rule == Rule::WriteOnce).unwrap();
+    assert_eq!((found.violations, found.bytes), (1, 16 * KIB));
+    assert_eq!(found.places[0].place, Place::File(files[0].clone()));
+    assert_eq!(found.examples[0].file.as_deref(), Some(files[0].as_str()));
+}
+
+#[test]
+fn rule_8_wants_k_w_writes_in_flight_where_a_run_has_as_many() {
+    let pages = [write(0, 4), write(40, 4), write(80, 4)];
+    let apart = [write(0, 4), flush(), write(40, 4), flush(), write(80, 4), read(0, 4), write(0, 4)];
+    check(
+        Rule::WriteBackInParallel,
+        &toshiba(),
+        &[(&one_by_one(&pages), 2, 3), (&together(&pages), 0, 3), (&one_by_one(&apart), 0, 4)],
+    );
+}
+
+#[test]
+fn rule_9_wants_k_r_reads_in_flight_and_tells_those_that_were_to_be_foreseen() {
+    let scan = [read(0, 4), read(4, 4), read(8, 4)];
+    let jumps = [read(0, 4), read(400, 4), read(40, 4)];
+    check(
+        Rule::ReadInParallel,
+        &toshiba(),
+        &[(&one_by_one(&scan), 2, 3), (&together(&scan), 0, 3), (&one_by_one(&jumps), 2, 3)],
+    );
+    assert!(finding(Rule::ReadInParallel, &toshiba(), &one_by_one(&scan)).remedy.contains("which 2 of these"));
+    assert!(finding(Rule::ReadInParallel, &toshiba(), &one_by_one(&jumps)).remedy.contains("no read-ahead helps"));
+}
+
+#[test]
+fn without_latencies_or_above_the_page_cache_nothing_is_said_of_queues() {
+    assert_eq!(
+        why_open(Rule::ReadInParallel, &toshiba(), &[read(0, 4)]),
+        "the trace does not tell how long requests took"
+    );
+    let options = AuditOptions { window_requests: 0, is_above_page_cache: true };
+    let profile = toshiba();
+    let mut auditor = Auditor::new(&profile, &options);
+    one_by_one(&[read(0, 4), read(8, 4)]).iter().for_each(|record| auditor.look(record, &[]));
+    let open: Vec<Rule> = auditor.finish(&[]).unjudged.iter().map(|open| open.rule).collect();
+    assert!(open.contains(&Rule::ReadInParallel) && open.contains(&Rule::WriteBackInParallel), "{open:?}");
+}
+
+#[test]
+fn rule_10_wants_pages_of_a_unit_where_the_database_is_known() {
+    check(Rule::PagesOfWriteUnit, &toshiba(), &[(&[write(0, 4), write(64, 64), log(0, 512), read(0, 4)], 1, 2)]);
+    let unknown = [record(Operation::Write, FileRole::Unknown, 0, 4096)];
+    assert!(why_open(Rule::PagesOfWriteUnit, &toshiba(), &unknown).contains("which file is the database"));
+}
+
+#[test]
+fn rule_11_wants_a_unit_between_two_flushes() {
+    let durable = TraceRecord { fua: true, ..write(0, 4) };
+    check(
+        Rule::SyncLessOften,
+        &toshiba(),
+        &[
+            (&[write(0, 4), flush()], 0, 0),
+            (&[flush(), write(0, 4), flush(), flush()], 2, 2),
+            (&[flush(), write(0, 64), flush()], 0, 1),
+            (&[durable, durable], 1, 1),
+        ],
+    );
+    let mut quick = toshiba();
+    quick.parameters.flush_ns = Figure::absent();
+    assert_eq!(why_open(Rule::SyncLessOften, &quick, &[]), "the drive shows no time of a flush");
+}
+
+#[test]
+fn rule_12_wants_trims_of_what_dies_as_a_whole() {
+    let trim = record(Operation::Trim, FileRole::WriteAheadLog, 0, 4096);
+    check(
+        Rule::TrimDeadData,
+        &whole_toshiba(),
+        &[
+            (&[log(0, 4096), write(0, 4), log(0, 4096)], 2, 2),
+            (&[log(0, 4096), trim, log(0, 4096)], 0, 2),
+            (&[write(0, 4), record(Operation::Write, FileRole::Temporary, 0, 9)], 1, 1),
+        ],
+    );
+    let mut deaf = whole_toshiba();
+    deaf.parameters.trim_gain = exactly(1.0);
+    assert_eq!(why_open(Rule::TrimDeadData, &deaf, &[]), "trim brings nothing on this drive");
+}
+
+#[test]
+fn rule_13_wants_no_remainder_that_nearly_all_requests_have() {
+    let at = |offset| record(Operation::Write, FileRole::Unknown, offset, 4096);
+    let old: Vec<_> = (0..40).map(|n| at(63 * 512 + n * 4096)).collect();
+    let new: Vec<_> = (0..40).map(|n| at(2048 * 512 + n * 4096)).collect();
+    let mixed: Vec<_> = (0..40).map(|n| at(n * 4608)).collect();
+    check(Rule::AlignPartition, &toshiba(), &[(&old, 40, 40), (&new, 0, 40), (&mixed, 0, 40), (&old[..19], 0, 19)]);
+    assert!(finding(Rule::AlignPartition, &toshiba(), &old).remedy.contains("it starts 3584 bytes behind one"));
+    assert!(why_open(Rule::AlignPartition, &toshiba(), &[write(0, 4)]).starts_with("the trace is of files"));
+}
+
+#[test]
+fn a_file_counts_from_where_its_extents_begin_on_the_drive() {
+    let profile = toshiba();
+    let of = |start: u64| {
+        let mut auditor = Auditor::new(&profile, &AuditOptions { window_requests: 0, ..AuditOptions::default() });
+        auditor.place(0, ByteSize(start));
+        for n in 0..40 {
+            auditor.look(&TraceRecord { file: Some(0), ..write(n * 4, 4) }, &[]);
+        }
+        let audit = auditor.finish(&[]);
+        audit.findings.iter().find(|found| found.rule == Rule::AlignPartition).unwrap().violations
+    };
+    assert_eq!((of(0), of(512)), (0, 40));
+}
+
+#[test]
+fn rule_14_wants_superblocks_of_one_kind() {
+    let cold = |n: u64| write(1000 + 4 * n, 4);
+    let warm: Vec<_> = (0..64).map(cold).collect();
+    let hot: Vec<_> = (0..64).map(|_| write(1000, 4)).collect();
+    let mixed: Vec<_> = warm.iter().chain(&hot).copied().collect();
+    let blended: Vec<_> = (0..64).map(|n| if n % 2 == 0 { cold(64 + n) } else { write(1000, 4) }).collect();
+    let all: Vec<_> = mixed.iter().chain(&blended).copied().collect();
+    check(Rule::SeparateHotAndCold, &whole_toshiba(), &[(&mixed, 0, 128), (&all, 32, 192)]);
+    let mut clever = whole_toshiba();
+    clever.parameters.write_amplification_skewed = exactly(2.0);
+    assert_eq!(why_open(Rule::SeparateHotAndCold, &clever, &[]), "the drive tells hot and cold data apart itself");
+}
+
+#[test]
+fn trims_and_flushes_and_empty_requests_break_none_of_the_papers_rules() {
     let trim = record(Operation::Trim, FileRole::Database, 1, 3);
-    let records = vec![trim, flush(), record(Operation::Write, FileRole::Database, 1, 0)];
-    let findings = audit(&IoTrace { records }, &samsung());
-    assert_eq!(findings.len(), 5);
-    assert!(findings.iter().all(|f| f.requests == 0 && f.violations == 0));
+    let records = [trim, flush(), record(Operation::Write, FileRole::Database, 1, 0)];
+    for found in audited(&samsung(), &records, 10).findings.iter().filter(|found| found.rule.number() <= 5) {
+        assert_eq!((found.requests, found.violations), (0, 0), "{found:?}");
+    }
 }
 
 #[test]
 fn a_finding_speaks_with_the_drives_own_figures() {
-    let texts: Vec<_> = audit(&IoTrace::default(), &samsung()).into_iter().map(|f| f.statement).collect();
+    let mut findings = audited(&samsung(), &[], 0).findings;
+    findings.sort_by_key(|finding| finding.rule);
+    let texts: Vec<_> = findings.into_iter().take(4).map(|f| f.statement).collect();
     let expected = [
         "writes should be a whole multiple of 32 KiB long",
         "reads of the database should be 64 KiB long and start at 64 KiB·i + 32 KiB",
         "writes should start at a multiple of 64 KiB",
         "writes of 64 KiB or more should start at a multiple of 64 KiB, or they wipe out hot locations",
-        "writes should touch as few pages of 4 KiB as their length allows",
     ];
     assert_eq!(texts, expected);
 }
 
 #[test]
-fn the_example_is_the_first_request_that_breaks_the_rule() {
-    let f = finding(Rule::StartWritesOnStripes, &samsung(), &[write(0, 4), write(12, 4), write(20, 4)]);
-    let example = f.example.unwrap();
-    assert_eq!((example.offset_bytes, example.length_bytes), (12 * KIB, 4 * KIB));
-}
-
-#[test]
 fn a_rule_without_its_figure_is_not_judged_and_says_why() {
-    let mut p = samsung();
+    let mut p = toshiba();
     p.parameters.page_bytes = Figure::absent();
     p.parameters.stripe_bytes = Figure::inconclusive(64 * KIB, 32 * KIB, 64 * KIB);
-    let judged: Vec<_> = audit(&IoTrace::default(), &p).iter().map(|f| f.rule.number()).collect();
-    assert_eq!(judged, [1, 2, 4]);
-    let reasons = unjudged(&p);
-    assert_eq!(reasons[0].0, Rule::StartWritesOnStripes);
-    assert_eq!(reasons[0].1, "the evidence does not settle the drive's stripe");
-    assert_eq!(reasons[1], (Rule::TouchFewPages, "the drive shows no flash page".to_owned()));
+    assert_eq!(why_open(Rule::StartWritesOnStripes, &p, &[]), "the evidence does not settle the drive's stripe");
+    assert_eq!(why_open(Rule::TouchFewPages, &p, &[]), "the drive shows no flash page");
+    assert_eq!(
+        why_open(Rule::KeepHotLocations, &p, &[]),
+        "chunks are hot where they begin on this drive: there is no pattern to wipe out"
+    );
+    let (all, open) = (audited(&p, &[], 0), unjudged(&p));
+    assert_eq!(all.findings.len() + all.unjudged.len(), Rule::ALL.len());
+    assert!(open.iter().all(|open| all.unjudged.contains(open)));
 }
 
 #[test]
-fn where_chunks_are_hot_at_their_start_rule_4_has_nothing_to_keep() {
-    let p = profile(KIB, 64 * KIB, 4 * KIB, (4 * KIB, 0), 4 * KIB);
-    assert_eq!(unjudged(&p).iter().map(|(rule, _)| rule.number()).collect::<Vec<_>>(), [4]);
+fn each_finding_tells_three_examples_with_their_places_and_processes() {
+    let of = |n: u64, process| TraceRecord {
+        process: Some(process),
+        ..record(Operation::Write, FileRole::Unknown, (n << 30) + 512, 4096)
+    };
+    let records: Vec<_> = (0..9).map(|n| of(n / 3, if n < 7 { 17 } else { 4 })).collect();
+    let f = finding(Rule::StartWritesOnStripes, &samsung(), &records);
+    assert_eq!(
+        f.examples.iter().map(|e| (e.request, e.offset_bytes)).collect::<Vec<_>>(),
+        [(1, 512), (2, 512), (3, 512)]
+    );
+    assert_eq!(f.processes.iter().map(|p| (p.process, p.violations)).collect::<Vec<_>>(), [(17, 7), (4, 2)]);
+    assert_eq!(f.places.len(), 3);
+    let first = Place::Region { device: None, start_bytes: 0, end_bytes: 1 << 30 };
+    assert_eq!((&f.places[0].place, f.places[0].violations, f.places[0].bytes), (&first, 3, 3 * 4096));
 }
 
 #[test]
-fn impossible_profiles_are_told_and_never_divide_by_zero() {
-    let p = profile(0, 0, 0, (0, 0), 0);
-    assert!(audit(&IoTrace { records: vec![write(0, 4), read(0, 4)] }, &p).is_empty());
-    assert_eq!(unjudged(&p).len(), 5);
-    let mut p = samsung();
-    p.curves.location[1].step_bytes = 0;
-    p.curves.durable_write.clear();
-    let records = vec![write(0, 4), record(Operation::Write, FileRole::Unknown, u64::MAX - 3, u64::MAX), read(0, 64)];
-    let findings = audit(&IoTrace { records }, &p);
-    assert_eq!(findings[0].cost.time_ns, None);
-    assert_eq!(findings[1].cost.time_ns, None);
+fn names_and_numbers_lead_to_every_rule() {
+    for (index, rule) in Rule::ALL.into_iter().enumerate() {
+        assert_eq!(rule.number() as usize, index + 1);
+        assert_eq!(Rule::of_name(rule.name()), Some(rule));
+        assert_eq!(Rule::of_name(&rule.number().to_string()), Some(rule));
+    }
+    assert_eq!(Rule::of_name("nonsense"), None);
 }
 
-fn naive_breaks(rule: Rule, p: &Parameters, r: &IoRecord) -> Option<bool> {
+#[test]
+fn a_picture_puts_files_above_each_other_and_marks_the_costliest_rule() {
+    let records: Vec<_> = (0..50).flat_map(|n| [write(n * 64, 64), log(n * 512, 512), flush()]).collect();
+    let audit = audited(&toshiba(), &one_by_one(&records), 1000);
+    let picture = &audit.picture;
+    assert_eq!(picture.requests, 150);
+    assert_eq!(picture.bands.len(), 2);
+    assert_eq!(picture.bands[0].place, Place::Role(FileRole::Database));
+    let database = picture.bands[0].end_row;
+    assert_eq!(picture.bands[1].first_row, database);
+    assert!(picture.marks.iter().all(|mark| mark.x < picture.columns && mark.y < picture.rows));
+    assert_eq!(picture.marks.iter().map(|mark| mark.requests).sum::<u32>(), 100, "flushes have no address");
+    assert!(picture.marks.iter().any(|mark| mark.y >= database && mark.rule.is_some()));
+}
+
+fn naive_breaks(rule: Rule, p: &Parameters, r: &TraceRecord) -> Option<bool> {
     let (offset, length) = (u128::from(r.offset.0), u128::from(r.length.0));
     let figure = |f: &Figure<u64>| u128::from(f.value.unwrap());
     let hot = p.hot_location.value.unwrap();
@@ -256,14 +412,14 @@ fn naive_breaks(rule: Rule, p: &Parameters, r: &IoRecord) -> Option<bool> {
         Rule::KeepHotLocations => {
             (writes && length >= figure(&p.chunk_bytes)).then(|| offset % figure(&p.chunk_bytes) != 0)
         }
-        Rule::TouchFewPages => writes.then(|| {
+        _ => writes.then(|| {
             let page = figure(&p.page_bytes);
             touched(page).len() as u128 > length.div_ceil(page)
         }),
     }
 }
 
-fn any_record() -> impl Strategy<Value = IoRecord> {
+fn any_record() -> impl Strategy<Value = TraceRecord> {
     let operation = prop_oneof![
         4 => Just(Operation::Write), 4 => Just(Operation::Read), 1 => Just(Operation::Trim), 1 => Just(Operation::Flush)
     ];
@@ -271,35 +427,66 @@ fn any_record() -> impl Strategy<Value = IoRecord> {
     (operation, role, 0_u64..400, 0_u64..90).prop_map(|(op, role, at, len)| record(op, role, at, len))
 }
 
+/// Any request at all, as a hostile trace may have it.
+fn hostile_record() -> impl Strategy<Value = TraceRecord> {
+    let number = || prop_oneof![Just(0), Just(u64::MAX), Just(1 << 40), 0_u64..1 << 24, any::<u64>()];
+    (any_record(), number(), number(), number(), any::<Option<u32>>(), any::<bool>()).prop_map(
+        |(record, offset, length, at, device, fua)| {
+            let length = length.min(u64::MAX - offset);
+            let latency = Some(Nanos(at));
+            let (offset, length) = (ByteSize(offset), ByteSize(length));
+            TraceRecord { offset, length, at: Nanos(at), latency, device, process: device, fua, ..record }
+        },
+    )
+}
+
 proptest! {
     #[test]
-    fn every_rule_counts_as_its_naive_definition(
+    fn the_papers_rules_count_as_their_naive_definitions(
         records in prop::collection::vec(any_record(), 0..60),
         (unit, stripe, chunk, page) in (1_u64..20, 1_u64..40, 1_u64..40, 1_u64..20),
         (period, offset) in (2_u64..40).prop_flat_map(|p| (Just(p), 1..p)),
     ) {
-        let p = profile(unit, stripe, chunk, (period, offset), page);
-        let findings = audit(&IoTrace { records: records.clone() }, &p);
-        prop_assert_eq!(findings.len(), 5);
-        for f in &findings {
-            let judged: Vec<bool> = records.iter().filter_map(|r| naive_breaks(f.rule, &p.parameters, r)).collect();
+        let mut profile = samsung();
+        let p = &mut profile.parameters;
+        (p.write_unit_bytes, p.stripe_bytes, p.chunk_bytes) = (exactly(unit), exactly(stripe), exactly(chunk));
+        p.page_bytes = exactly(page);
+        p.hot_location = exactly(HotLocation { period_bytes: period, offset_bytes: offset });
+        let audit = audited(&profile, &records, 0);
+        let judged: Vec<_> = audit.findings.iter().filter(|f| f.rule.number() <= 5).collect();
+        prop_assert_eq!(judged.len(), 5);
+        for f in judged {
+            let breaks = |r: &TraceRecord| naive_breaks(f.rule, &profile.parameters, r);
+            let judged: Vec<bool> = records.iter().filter_map(breaks).collect();
             prop_assert_eq!(f.requests, judged.len() as u64, "{:?}", f.rule);
             prop_assert_eq!(f.violations, judged.iter().filter(|&&b| b).count() as u64, "{:?}", f.rule);
         }
     }
 
     #[test]
-    fn padding_is_what_rounding_each_flushed_group_up_to_whole_units_takes(
-        groups in prop::collection::vec(prop::collection::vec(1_u64..90, 0..6), 1..10), unit in 1_u64..40,
-    ) {
-        let mut records = Vec::new();
-        for group in &groups {
-            records.extend(group.iter().map(|&length| record(Operation::Write, FileRole::Database, 0, length)));
-            records.push(flush());
+    fn in_flight_is_what_was_submitted_and_is_not_done(spans in prop::collection::vec((0_u64..50, 0_u64..50), 1..60)) {
+        let mut spans = spans;
+        spans.sort_unstable_by_key(|span| span.0);
+        let mut in_flight = crate::request::InFlight::default();
+        for (index, &(at, latency)) in spans.iter().enumerate() {
+            let naive = 1 + spans[..index].iter().filter(|(start, length)| start + length > at).count();
+            let record = TraceRecord { at: Nanos(at), latency: Some(Nanos(latency)), ..write(0, 4) };
+            prop_assert_eq!(in_flight.submit(&record), Some(naive as u32));
         }
-        let naive: u64 = groups.iter().map(|g| g.iter().sum::<u64>()).map(|n| n.div_ceil(unit) * unit - n).sum();
-        let p = profile(unit, 1, 1, (2, 1), 1);
-        let f = finding(Rule::WriteWholeUnits, &p, &records);
-        prop_assert_eq!(f.cost.flash_bytes, Some(naive));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn no_trace_makes_an_audit_fail_and_the_same_trace_gives_the_same_audit(
+        records in prop::collection::vec(prop_oneof![3 => any_record(), 1 => hostile_record()], 0..40), which in 0..2,
+    ) {
+        let profile = if which == 0 { samsung() } else { whole_toshiba() };
+        let audit = audited(&profile, &records, 30);
+        prop_assert!(audit.findings.iter().all(|f| f.violations <= f.requests || f.rule == Rule::WriteOnce));
+        prop_assert!(audit.picture.marks.len() <= 4608);
+        prop_assert_eq!(audited(&profile, &records, 30), audit);
     }
 }

@@ -29,7 +29,7 @@ pub use device::{BlockDevice, Clock, DeviceCounters, DeviceInfo, FlashCounters, 
 pub use error::BlockError;
 pub use extents::{Alignment, Extent, ExtentMap, Unplaced};
 pub use faulty::{Fault, FaultyDevice};
-pub use file::{FileDevice, ScratchFile};
+pub use file::{FileDevice, ScratchFile, file_extents};
 pub use latency::{LatencySummary, Percentiles};
 pub use progress::{Progress, Silent};
 pub use raw::{RawPlan, Refusal, Signature, SignatureKind, WriteConsent};

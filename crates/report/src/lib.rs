@@ -18,6 +18,7 @@
 //! What it is not: a place where numbers are made. Ratios and intervals come from the comparison; only where a row of
 //! a table has no interval of its own is the plain quotient of two runs shown.
 
+pub mod audit;
 mod error;
 mod files;
 mod html;
@@ -36,10 +37,10 @@ mod sample_simulation;
 
 pub use error::ReportError;
 pub use files::{HTML_FILE, JSON_FILE, ReportFiles, check_writable, write_report, write_simulation_report};
-pub use html::{comparison_page, profile_page, simulation_page, study_page};
+pub use html::{audit_page, comparison_page, profile_page, simulation_page, study_page};
 pub use json::{ERROR_SCHEMA, ERROR_SCHEMA_VERSION, error_document, to_json};
 pub use table::{Column, Table, Values, sweep_table, time_series_table};
 pub use terminal::{
-    Style, render_comparison, render_findings, render_profile, render_score, render_simulation, render_study,
+    Style, render_audit, render_comparison, render_profile, render_score, render_simulation, render_study,
     render_sweep, render_trace_conversion, render_trace_info, render_trace_replay,
 };

@@ -1,8 +1,12 @@
 //! Two comparisons as a run would make them: a drive with much to gain, and one with nothing.
 
-use flashwise_audit::{Cost, Example, Finding, Rule};
+use crate::audit::AuditDocument;
+use flashwise_audit::{
+    Audit, Band, Cost, Example, Finding, Mark, Picture, Place, PlaceShare, ProcessShare, Rule, Simulated, Unjudged,
+};
 use flashwise_block::{Clock, Operation, Percentiles};
 use flashwise_profile::*;
+use flashwise_ssd::learned::Calibrated;
 use flashwise_trace::FileRole;
 use flashwise_tune::*;
 
@@ -151,11 +155,24 @@ fn finding(
     remedy: &str,
 ) -> Finding {
     let (statement, remedy, (violations, requests)) = (statement.to_owned(), remedy.to_owned(), count);
-    Finding { rule, statement, violations, requests, example, cost, remedy }
+    let bytes = violations * example.as_ref().map_or(0, |example| example.length_bytes);
+    let place = example.as_ref().map(|example| PlaceShare { place: Place::Role(example.role), violations, bytes });
+    Finding {
+        rule,
+        statement,
+        violations,
+        requests,
+        bytes,
+        examples: example.into_iter().collect(),
+        places: place.into_iter().collect(),
+        processes: Vec::new(),
+        cost,
+        remedy,
+    }
 }
 
 fn example(operation: Operation, role: FileRole, offset_bytes: u64, length_bytes: u64) -> Option<Example> {
-    Some(Example { operation, role, offset_bytes, length_bytes })
+    Some(Example { operation, role, file: None, offset_bytes, length_bytes, request: 1 })
 }
 
 /// The four rules that the drive allows to be judged, `broken` times each.
@@ -255,15 +272,9 @@ fn applied(name: &str, old: &str, new: &str, reason: &str, undo: &str) -> Applie
 
 /// The Samsung 960 EVO's case: much to gain for SELECTs, nothing for INSERTs.
 pub fn samsung() -> Comparison {
-    let cost = |time_ns, flash_bytes, stripes| Cost { time_ns, flash_bytes, stripes };
-    let none =
-        [cost(Some(0), Some(0), None), cost(Some(0), None, None), cost(None, None, Some(0)), cost(Some(0), None, None)];
-    let before_cost = [
-        cost(Some(1_284_000_000), Some(412 * MIB), None),
-        cost(Some(4_733_000_000), None, None),
-        cost(None, None, Some(14_020)),
-        cost(Some(0), None, None),
-    ];
+    let cost = |time_ns, flash_bytes| Cost { time_ns: Some(time_ns), flash_bytes: Some(flash_bytes) };
+    let none = [cost(0, 0); 4];
+    let before_cost = [cost(1_284_000_000, 412 << 20), cost(4_733_000_000, 0), cost(-2_000_000, 14 << 20), cost(0, 0)];
     let techniques = vec!["use-hot-locations".to_owned(), "write-aligned-stripes".to_owned()];
     let fitted = run("64 KiB pages, fitted", 64 * KIB, 4_612.0, 6_790.0, 1.07);
     Comparison {
@@ -319,7 +330,7 @@ pub fn optane() -> Comparison {
             "writes should be a whole multiple of 1 KiB long",
             (0, 41_310),
             None,
-            Cost { time_ns: Some(0), flash_bytes: Some(0), stripes: None },
+            Cost { time_ns: Some(0), flash_bytes: Some(0) },
             "use a page size that is a multiple of 1 KiB, and put more changes into one transaction",
         ),
         finding(
@@ -351,4 +362,59 @@ pub fn optane() -> Comparison {
         notes: Vec::new(),
         ..samsung()
     }
+}
+
+/// An audit with something broken, something kept and something open.
+pub fn audit() -> AuditDocument {
+    let comparison = samsung();
+    let mut findings = comparison.findings;
+    findings[0].processes = vec![ProcessShare { process: 1234, violations: 16_533, bytes: 64 * MIB }];
+    findings[1].examples[0].file = Some("/var/lib/shop/<shop>.db".to_owned());
+    findings[1].places[0].place = Place::File("/var/lib/shop/<shop>.db".to_owned());
+    findings.sort_by_key(|finding| (finding.violations == 0, -finding.cost.time_ns.unwrap_or(0)));
+    let near = |what: &str, profile_ns, drive_ns| Calibrated { what: what.to_owned(), profile_ns, drive_ns };
+    let calibrated = vec![near("read of 4 KiB", 68_400, 68_390), near("durable write of 32 KiB", 764_000, 764_000)];
+    let mark = |n: u16| Mark {
+        x: n % 96,
+        y: n / 4 % 48,
+        rule: [None, Some(Rule::WriteWholeUnits), Some(Rule::StartWritesOnStripes)][usize::from(n % 3)],
+        requests: 1 + u32::from(n),
+    };
+    let band = |place, first_row, end_row| Band { place, first_row, end_row };
+    let audit = Audit {
+        findings,
+        unjudged: vec![
+            Unjudged { rule: Rule::TouchFewPages, reason: "the drive shows no flash page".to_owned() },
+            Unjudged { rule: Rule::AppendInFreshPages, reason: "the drive shows no flash page".to_owned() },
+            Unjudged {
+                rule: Rule::TrimDeadData,
+                reason: "the evidence does not settle the drive's gain by trim".to_owned(),
+            },
+        ],
+        simulated: Some(Simulated {
+            window_requests: 20_000,
+            trace_requests: 74_631,
+            time_ns: 9_800_000_000,
+            flash_bytes: 900 * MIB,
+            host_bytes: 500 * MIB,
+            calibrated,
+        }),
+        not_simulated: None,
+        picture: Picture {
+            columns: 96,
+            rows: 48,
+            duration_ns: Some(12_000_000_000),
+            requests: 20_000,
+            row_bytes: 4 * MIB,
+            bands: vec![
+                band(Place::Role(FileRole::Database), 0, 40),
+                band(Place::File("/a/very/long/path/to/a/file/of/the/log".to_owned()), 40, 48),
+            ],
+            marks: (0..400).map(|n| mark(n * 7 % 401)).collect(),
+        },
+    };
+    let remarks = vec!["offsets are those in files, before page cache and file system".to_owned()];
+    let mut document = AuditDocument::new("shop.strace".to_owned(), remarks, &comparison.profile, audit);
+    document.flashwise_version = "0.1.0";
+    document
 }

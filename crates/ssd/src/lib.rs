@@ -41,6 +41,7 @@ pub mod flash;
 pub mod ftl;
 pub mod host;
 pub mod import;
+pub mod learned;
 mod list;
 mod memory;
 mod payload;

@@ -1,52 +1,39 @@
 //! Rule 2: reads are chunk-sized and start at hot locations.
 //!
-//! Cost: for each read that breaks the rule, what reads of about its length take longer where it starts than at a hot
-//! location. A read within one chunk breaks the letter of the rule, but its curve is flat and the cost nothing. Reads
-//! that no curve speaks about are left out; when that is all of them, the time is not told.
-
-use std::collections::BTreeMap;
+//! Mended: the database has pages of one chunk and begins where the first hot location lies, as use-hot-locations does it.
+//! Where rows are small and read one by one, that loses; then the cost is negative and says so.
 
 use flashwise_block::ByteSize;
-use flashwise_profile::{DeviceProfile, HotLocation, LocationCurve};
-use flashwise_trace::{IoRecord, IoTrace};
+use flashwise_profile::{DeviceProfile, HotLocation};
+use flashwise_trace::TraceRecord;
 
-use super::{Check, is_database_read, known_hot_location, known_size, location};
-use crate::Cost;
-use crate::curves::ReadLocation;
+use super::{Check, Each, PerRequest, known_hot_location, known_size, location};
+use crate::mend::place_at;
+use crate::play::Step;
+use crate::request::Seen;
 
-struct ReadChunksAtHotLocations<'a> {
+struct ReadChunksAtHotLocations {
     chunk: u64,
     hot: HotLocation,
-    curves: &'a [LocationCurve],
+    /// Length of the writes that a page is better written with.
+    piece: u64,
 }
 
-pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check + '_>, String> {
+pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String> {
     let chunk = known_size(&profile.parameters.chunk_bytes, "chunk")?;
     let hot = known_hot_location(profile)?;
-    Ok(Box::new(ReadChunksAtHotLocations { chunk, hot, curves: &profile.curves.location }))
+    let unit = profile.parameters.write_unit_bytes.known().filter(|&unit| unit > 0 && unit < chunk);
+    let piece = if hot.offset_bytes > 0 { unit.unwrap_or(chunk) } else { chunk };
+    Ok(Box::new(Each(ReadChunksAtHotLocations { chunk, hot, piece })))
 }
 
-impl Check for ReadChunksAtHotLocations<'_> {
-    fn applies(&self, record: &IoRecord) -> bool {
-        is_database_read(record)
+impl PerRequest for ReadChunksAtHotLocations {
+    fn applies(&self, seen: &Seen) -> bool {
+        seen.is_database_read()
     }
 
-    fn obeys(&self, record: &IoRecord) -> bool {
+    fn obeys(&self, record: &TraceRecord) -> bool {
         record.length.0 == self.chunk && record.offset.0 % self.hot.period_bytes == self.hot.offset_bytes
-    }
-
-    fn cost(&self, trace: &IoTrace) -> Cost {
-        let mut curves = BTreeMap::new();
-        let (mut time, mut broken) = (None, false);
-        for record in trace.records.iter().filter(|r| self.breaks(r)) {
-            broken = true;
-            let length = record.length.0;
-            let curve = curves.entry(length).or_insert_with(|| ReadLocation::for_length(self.curves, self.hot, length));
-            if let Some(curve) = curve {
-                time = Some(time.unwrap_or(0_u64).saturating_add(curve.excess_ns(record.offset.0)));
-            }
-        }
-        Cost { time_ns: if broken { time } else { Some(0) }, ..Cost::default() }
     }
 
     fn statement(&self) -> String {
@@ -56,6 +43,16 @@ impl Check for ReadChunksAtHotLocations<'_> {
 
     fn remedy(&self) -> String {
         let chunk = ByteSize(self.chunk);
-        format!("set {chunk} pages and let use-hot-locations place each one at {}", location(self.hot))
+        match self.hot.offset_bytes {
+            0 => format!("set {chunk} pages (in SQLite PRAGMA page_size and VACUUM, in MariaDB innodb_page_size)"),
+            _ => format!(
+                "set {chunk} pages and let use-hot-locations place each one at {} (flashwise sqlite import)",
+                location(self.hot)
+            ),
+        }
+    }
+
+    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+        place_at(steps, self.chunk, self.hot.offset_bytes, self.piece)
     }
 }

@@ -1,37 +1,34 @@
 //! Rule 3: writes start on a stripe boundary.
 //!
-//! Cost: the stripes that such writes touch more than their length needs. Neither time nor flash bytes are told for
-//! them: no curve of the profile was measured off the boundary.
+//! SQLite's write-ahead log breaks it by its form: a header of 32 bytes, then frames of a header of 24 bytes and a page, so
+//! that no page image begins on a boundary of anything (<https://www.sqlite.org/fileformat2.html#walformat>). Mended:
+//! each write starts at the next free stripe, as write-aligned-stripes does by keeping the headers apart.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
-use flashwise_trace::{IoRecord, IoTrace};
+use flashwise_trace::TraceRecord;
 
-use super::{Check, is_write, known_size, units_touched_in_vain};
-use crate::Cost;
+use super::{Check, Each, PerRequest, known_size};
+use crate::mend::relocate;
+use crate::play::Step;
+use crate::request::Seen;
 
 struct StartWritesOnStripes {
     stripe: u64,
 }
 
-pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check + '_>, String> {
+pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String> {
     let stripe = known_size(&profile.parameters.stripe_bytes, "stripe")?;
-    Ok(Box::new(StartWritesOnStripes { stripe }))
+    Ok(Box::new(Each(StartWritesOnStripes { stripe })))
 }
 
-impl Check for StartWritesOnStripes {
-    fn applies(&self, record: &IoRecord) -> bool {
-        is_write(record)
+impl PerRequest for StartWritesOnStripes {
+    fn applies(&self, seen: &Seen) -> bool {
+        seen.is_write()
     }
 
-    fn obeys(&self, record: &IoRecord) -> bool {
+    fn obeys(&self, record: &TraceRecord) -> bool {
         record.offset.0.is_multiple_of(self.stripe)
-    }
-
-    fn cost(&self, trace: &IoTrace) -> Cost {
-        let broken = trace.records.iter().filter(|r| self.breaks(r));
-        let stripes = broken.fold(0_u64, |sum, r| sum.saturating_add(units_touched_in_vain(r, self.stripe)));
-        Cost { stripes: Some(stripes), ..Cost::default() }
     }
 
     fn statement(&self) -> String {
@@ -40,6 +37,13 @@ impl Check for StartWritesOnStripes {
 
     fn remedy(&self) -> String {
         let stripe = ByteSize(self.stripe);
-        format!("start the log's page images, and runs of pages, at multiples of {stripe}")
+        format!(
+            "start the log's page images, and runs of pages, at multiples of {stripe}: write-aligned-stripes, which keeps \
+             the log's frame headers in a place of their own"
+        )
+    }
+
+    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+        relocate(steps, self.stripe, false)
     }
 }

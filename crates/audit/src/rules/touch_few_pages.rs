@@ -1,36 +1,33 @@
 //! Rule 5: a write touches as few flash pages as its length allows.
 //!
-//! Cost: each page touched in vain is programmed once more than needed.
+//! A page touched in part is read, changed and programmed anew. Mended: a write that would straddle a page begins at the
+//! next one, which is contain-write-in-flash-page.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
-use flashwise_trace::{IoRecord, IoTrace};
+use flashwise_trace::TraceRecord;
 
-use super::{Check, is_write, known_size, units_touched_in_vain};
-use crate::Cost;
+use super::{Check, Each, PerRequest, known_size, units_touched_in_vain};
+use crate::mend::relocate;
+use crate::play::Step;
+use crate::request::Seen;
 
 struct TouchFewPages {
     page: u64,
 }
 
-pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check + '_>, String> {
+pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String> {
     let page = known_size(&profile.parameters.page_bytes, "flash page")?;
-    Ok(Box::new(TouchFewPages { page }))
+    Ok(Box::new(Each(TouchFewPages { page })))
 }
 
-impl Check for TouchFewPages {
-    fn applies(&self, record: &IoRecord) -> bool {
-        is_write(record)
+impl PerRequest for TouchFewPages {
+    fn applies(&self, seen: &Seen) -> bool {
+        seen.is_write()
     }
 
-    fn obeys(&self, record: &IoRecord) -> bool {
+    fn obeys(&self, record: &TraceRecord) -> bool {
         units_touched_in_vain(record, self.page) == 0
-    }
-
-    fn cost(&self, trace: &IoTrace) -> Cost {
-        let broken = trace.records.iter().filter(|r| self.breaks(r));
-        let pages = broken.fold(0_u64, |sum, r| sum.saturating_add(units_touched_in_vain(r, self.page)));
-        Cost { flash_bytes: Some(pages.saturating_mul(self.page)), ..Cost::default() }
     }
 
     fn statement(&self) -> String {
@@ -38,6 +35,11 @@ impl Check for TouchFewPages {
     }
 
     fn remedy(&self) -> String {
-        format!("start a write at the next multiple of {} where it would straddle one", ByteSize(self.page))
+        let page = ByteSize(self.page);
+        format!("start a write at the next multiple of {page} where it would straddle one: contain-write-in-flash-page")
+    }
+
+    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+        relocate(steps, self.page, false)
     }
 }

@@ -1,4 +1,4 @@
-//! The extents of a scratch file, from its file system (`FS_IOC_FIEMAP`).
+//! The extents of a file, from its file system (`FS_IOC_FIEMAP`).
 //!
 //! Told are only file systems that overwrite in place on the one block device that they are mounted from, so that what
 //! is asked now holds for as long as the file is: ext2 to ext4, XFS, and the like. Not those that write elsewhere
@@ -10,6 +10,9 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::raw::Drive;
 use crate::{ByteSize, Extent, ExtentMap, Unplaced};
@@ -63,6 +66,24 @@ const LAST: u32 = 0x0001;
 
 /// File systems that move data when it is overwritten, or whose addresses are not the device's.
 const MOVING: [&str; 6] = ["btrfs", "f2fs", "nilfs2", "bcachefs", "zfs", "overlay"];
+
+/// Where a file that is there lies on the drive below its file system. It is opened for reading, and what of it is dirty in
+/// the page cache is written back.
+///
+/// # Errors
+/// [`Unplaced`] with the reason where it cannot be read, is no regular file, or where its file system does not tell.
+pub fn file_extents(path: &Path) -> Result<ExtentMap, Unplaced> {
+    let failed = |error: io::Error| Unplaced(format!("{}: {error}", path.display()));
+    // O_NONBLOCK: a pipe of that name is not waited for.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
+    let status = rustix::fs::fstat(&file).map_err(|error| failed(error.into()))?;
+    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+        return Err(Unplaced(format!("{}: is no regular file", path.display())));
+    }
+    let size = ByteSize(u64::try_from(status.st_size).unwrap_or(0));
+    extents(&file, &super::scratch::file_system(&file), size)
+}
 
 /// Where the first `size` bytes of a file lie on the drive below its file system.
 pub(super) fn extents(file: &OwnedFd, file_system: &str, size: ByteSize) -> Result<ExtentMap, Unplaced> {

@@ -12,7 +12,7 @@
 //! | `medium.rs` | what the I/O goes to: a scratch file or a raw drive ([`crate::raw`]) |
 //! | `engine.rs` | the seam between both: start a job, reap what is done |
 //! | `ring.rs`, `threads.rs` | the two engines |
-//! | `fiemap.rs` | where a scratch file lies on the drive |
+//! | `fiemap.rs` | where a file lies on the drive |
 //! | `memory.rs` | payloads for requests that carry none |
 //!
 //! # Rules
@@ -69,6 +69,7 @@ use crate::{
     BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, ExtentMap, IoBuffer, Nanos,
     Operation, Request, Unplaced,
 };
+pub use fiemap::file_extents;
 
 /// Largest request. The kernel splits what the drive does not take at once.
 const MAX_TRANSFER: ByteSize = ByteSize::mib(8);

@@ -266,7 +266,7 @@ fn statx(file: &OwnedFd) -> Option<Statx> {
 }
 
 /// The type of the file system that `file` is on.
-fn file_system(file: &OwnedFd) -> String {
+pub(super) fn file_system(file: &OwnedFd) -> String {
     let mount = statx(file).filter(|told| told.stx_mask & StatxFlags::MNT_ID.bits() != 0).map(|told| told.stx_mnt_id);
     let mounts: io::Result<String> = fs::read_to_string("/proc/self/mountinfo");
     match (mount, &mounts) {

@@ -390,3 +390,17 @@ fn a_file_that_shrinks_is_told_as_that() {
         execute(&mut device, Request::read(ByteSize(0), MIB)).unwrap();
     }
 }
+
+#[test]
+fn a_file_that_is_there_is_placed_or_told_why_not_and_stays_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.db");
+    std::fs::write(&path, vec![7; 100_000]).unwrap();
+    match crate::file_extents(&path) {
+        Ok(map) => assert!(map.to_drive(ByteSize(99_999)).is_some()),
+        Err(why) => assert!(!why.to_string().is_empty()),
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), vec![7; 100_000]);
+    assert!(crate::file_extents(directory.path()).unwrap_err().to_string().ends_with("is no regular file"));
+    assert!(crate::file_extents(&path.with_extension("none")).is_err());
+}

@@ -1,53 +1,190 @@
 //! `flashwise audit`.
 
-use std::process::ExitCode;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{ExitCode, ExitStatus};
 
-use flashwise_audit::{Finding, Rule, audit, unjudged};
-use flashwise_report::render_findings;
-use flashwise_trace::TraceReader;
-use serde::Serialize;
+use flashwise_audit::{Audit, AuditOptions, Finding, audit_trace};
+use flashwise_block::{Alignment, ByteSize, file_extents};
+use flashwise_profile::DeviceProfile;
+use flashwise_report::audit::AuditDocument;
+use flashwise_report::{audit_page, render_audit};
+use flashwise_trace::capture::{self, CaptureError, Traced};
+use flashwise_trace::{IoTrace, ReadOptions, TraceFormat, TraceReader};
+use flashwise_tune::Target;
+use flashwise_tune::sqlite::{UserWorkload, Workload};
 
 use super::read_profile;
 use super::trace::{decision, tell};
-use crate::arguments::AuditArguments;
-use crate::failure::{Failure, VIOLATIONS};
+use crate::arguments::{AuditArguments, FailOn, LeastCost};
+use crate::failure::{Failure, INCONCLUSIVE, VIOLATIONS};
+use crate::files::{Kind, Wanted, check_new};
 use crate::output::Output;
-
-/// What `-o json` gives.
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    schema_version: u32,
-    trace: String,
-    target: &'a str,
-    findings: &'a [Finding],
-    /// The rules that the profile does not allow to be judged.
-    unjudged: Vec<Unjudged>,
-}
-
-#[derive(Serialize)]
-struct Unjudged {
-    rule: Rule,
-    reason: String,
-}
+use crate::progress::Bar;
 
 /// Holds a trace against a profile.
 pub fn run(options: &AuditArguments, output: &Output) -> Result<ExitCode, Failure> {
     let profile = read_profile(&options.profile)?;
-    let reader = TraceReader::open(&options.trace, &options.reading.into())?;
-    let decision = decision(&reader, options.reading.trace_format);
-    let trace = reader.into_trace()?;
-    tell(decision);
-    let findings = audit(&trace, &profile);
-    let document = Document {
-        schema: "flashwise.findings",
-        schema_version: 1,
-        trace: options.trace.display().to_string(),
-        target: &profile.device.target,
-        findings: &findings,
-        unjudged: unjudged(&profile).into_iter().map(|(rule, reason)| Unjudged { rule, reason }).collect(),
+    let page = options.html.as_deref().map(|path| Wanted::prepare(path, Kind::Page)).transpose()?;
+    if let Some(path) = &options.save_trace {
+        check_new(path)?;
+    }
+    let Audited { name, remarks, audit } = match (&options.trace, &options.db, &options.sql) {
+        (Some(trace), ..) => read(trace, options, &profile)?,
+        (None, Some(database), Some(sql)) => through_vfs(database, sql, options, &profile)?,
+        _ => through_kernel(options, &profile, *output)?,
     };
-    output.print(&document, |style| render_findings(&findings, &profile, style))?;
-    let violated = findings.iter().any(|finding| finding.violations > 0);
-    Ok(if violated { ExitCode::from(VIOLATIONS) } else { ExitCode::SUCCESS })
+    let document = AuditDocument::new(name, remarks, &profile, audit);
+    if let Some(page) = page {
+        page.write(audit_page(&document))?;
+    }
+    output.print(&document, |style| render_audit(&document, style))?;
+    Ok(ExitCode::from(verdict(&document.audit, &options.fail_on)))
+}
+
+/// An audit, and what was audited.
+struct Audited {
+    name: String,
+    remarks: Vec<String>,
+    audit: Audit,
+}
+
+fn audit_options(options: &AuditArguments, is_above_page_cache: bool) -> AuditOptions {
+    AuditOptions { window_requests: options.window, is_above_page_cache }
+}
+
+/// Of a trace that is there.
+fn read(trace: &Path, options: &AuditArguments, profile: &DeviceProfile) -> Result<Audited, Failure> {
+    let mut reader = TraceReader::open(trace, &options.reading.into())?;
+    let decision = decision(&reader, options.reading.trace_format);
+    let is_above = reader.detection().format == TraceFormat::Strace;
+    let audit = audit_trace(&mut reader, profile, &audit_options(options, is_above), None)?;
+    tell(decision);
+    Ok(Audited { name: trace.display().to_string(), remarks: reader.remarks(), audit })
+}
+
+/// Of SQL that is run through the VFS.
+fn through_vfs(
+    database: &Path,
+    sql: &Path,
+    options: &AuditArguments,
+    profile: &DeviceProfile,
+) -> Result<Audited, Failure> {
+    let target = Target::parse(&options.target)?;
+    let workload = UserWorkload { database: database.to_owned(), sql: sql.to_owned(), page_cache: options.page_cache };
+    let trace: IoTrace = flashwise_tune::sqlite::capture(&target, &Workload::User(workload), 1, &mut Bar::new())?;
+    if let Some(path) = &options.save_trace {
+        flashwise_tune::sqlite::save_trace(path, &trace)?;
+    }
+    let audit = flashwise_audit::audit(&trace, profile, &audit_options(options, false));
+    Ok(Audited { name: format!("{} on {}", sql.display(), database.display()), remarks: Vec::new(), audit })
+}
+
+/// Of a command that is run.
+fn through_kernel(options: &AuditArguments, profile: &DeviceProfile, output: Output) -> Result<Audited, Failure> {
+    let drive = options.block.as_deref().map(capture::block::Drive::of).transpose()?;
+    let directory = tempfile::Builder::new().prefix("flashwise-").tempdir().map_err(Failure::error)?;
+    let path = directory.path().join("trace");
+    let traced = Traced { command: options.command.clone(), output_to_stderr: output.is_json() };
+    let (status, format) = match drive {
+        Some(drive) => (capture::block::capture(&traced, drive, &path)?, TraceFormat::Tracefs),
+        None => (capture::strace::capture(&traced, &path)?, TraceFormat::Strace),
+    };
+    if let Some(kept) = &options.save_trace {
+        copy_new(&path, kept)?;
+    }
+    let reading = ReadOptions { format, ..options.reading.into() };
+    let (audit, mut remarks) = match format {
+        TraceFormat::Strace => of_files(&path, &reading, options, profile)?,
+        _ => {
+            let mut reader = TraceReader::open(&path, &reading)?;
+            let audit = audit_trace(&mut reader, profile, &audit_options(options, false), None)?;
+            (audit, reader.remarks())
+        }
+    };
+    remarks.extend(ending(status));
+    let words: Vec<_> = options.command.iter().map(|word| word.to_string_lossy()).collect();
+    Ok(Audited { name: words.join(" "), remarks, audit })
+}
+
+/// Of the calls of a command: those to files that hold data.
+fn of_files(
+    path: &Path,
+    reading: &ReadOptions,
+    options: &AuditArguments,
+    profile: &DeviceProfile,
+) -> Result<(Audit, Vec<String>), Failure> {
+    let mut reader = TraceReader::open(path, reading)?;
+    let data = capture::strace::data_files(&mut reader)?;
+    let start = |file: u32| {
+        let name = reader.files().get(file as usize);
+        (file, name.and_then(|name| start_on_drive(name, profile)))
+    };
+    let files: BTreeMap<u32, Option<ByteSize>> = data.into_iter().map(start).collect();
+    let mut reader = TraceReader::open(path, reading)?;
+    let audit = audit_trace(&mut reader, profile, &audit_options(options, true), Some(&files))?;
+    Ok((audit, reader.remarks()))
+}
+
+/// Where a file begins on its drive, modulo the flash page, where file system and partition tell.
+fn start_on_drive(name: &str, profile: &DeviceProfile) -> Option<ByteSize> {
+    let page = ByteSize(profile.parameters.page_bytes.known()?);
+    match file_extents(name.as_ref()).ok()?.alignment(page) {
+        Alignment::Known(start) => Some(start),
+        Alignment::Unknown(_) => None,
+    }
+}
+
+fn copy_new(from: &Path, to: &Path) -> Result<(), Failure> {
+    let failed = |e: std::io::Error| Failure::file(to, &e);
+    let mut target = std::fs::File::create_new(to).map_err(failed)?;
+    let mut source = std::fs::File::open(from).map_err(|e| Failure::file(from, &e))?;
+    std::io::copy(&mut source, &mut target).map_err(failed)?;
+    target.sync_all().map_err(failed)
+}
+
+/// How the command ended, if not well.
+fn ending(status: ExitStatus) -> Option<String> {
+    (!status.success()).then(|| format!("the command ended with {status}"))
+}
+
+/// The exit code.
+fn verdict(audit: &Audit, fail_on: &[FailOn]) -> u8 {
+    if fail_on.is_empty() {
+        return if audit.is_violated() { VIOLATIONS } else { 0 };
+    }
+    let mut code = 0;
+    for of in fail_on {
+        let is_meant = |finding: &&Finding| of.rule.is_none_or(|rule| rule == finding.rule);
+        for finding in audit.findings.iter().filter(|finding| finding.violations > 0).filter(is_meant) {
+            match costs(audit, finding, of.cost) {
+                Some(true) => return VIOLATIONS,
+                Some(false) => {}
+                None => code = INCONCLUSIVE,
+            }
+        }
+    }
+    code
+}
+
+/// Whether a finding costs at least so much; `None` where its cost is not told.
+fn costs(audit: &Audit, finding: &Finding, least: LeastCost) -> Option<bool> {
+    let at_least = |cost: i64, least: u64| i128::from(cost) >= i128::from(least);
+    match least {
+        LeastCost::Time(time) => finding.cost.time_ns.map(|ns| at_least(ns, time.0)),
+        LeastCost::Bytes(ByteSize(bytes)) => finding.cost.flash_bytes.map(|cost| at_least(cost, bytes)),
+        LeastCost::Percent(percent) => {
+            let (cost, whole) = (finding.cost.time_ns?, audit.simulated.as_ref()?.time_ns);
+            Some(cost as f64 >= whole as f64 * percent / 100.0)
+        }
+    }
+}
+
+impl From<CaptureError> for Failure {
+    fn from(error: CaptureError) -> Self {
+        match error {
+            CaptureError::NoCommand => Self::usage(error.to_string()),
+            _ => Self::error(error),
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! One self-contained page: its style is in it, its plots are in it, and it needs no script.
 
+mod audit;
 mod comparison;
 mod exhibits;
 mod plots;
@@ -17,6 +18,11 @@ use maud::html;
 /// The page of one `fit`: the result first, then how it came about.
 pub fn comparison_page(comparison: &Comparison) -> String {
     comparison::page(comparison)
+}
+
+/// The page of one audit: what was found, then the requests by time and address.
+pub fn audit_page(audit: &crate::audit::AuditDocument) -> String {
+    audit::page(audit)
 }
 
 /// The page of one simulation: the figures, then how they came about over time.

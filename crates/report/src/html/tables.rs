@@ -1,6 +1,6 @@
 //! The tables of a page.
 
-use flashwise_audit::Finding;
+use flashwise_audit::{Finding, Simulated};
 use flashwise_profile::{DeviceProfile, Verdict};
 use flashwise_tune::Comparison;
 use maud::{Markup, html};
@@ -68,19 +68,30 @@ pub(super) fn verdict_class(verdict: Verdict) -> &'static str {
 /// What the audit found, before and after.
 pub(super) fn audit(c: &Comparison) -> Markup {
     let changed = !c.applied.is_empty();
+    let after = changed.then_some(c.findings_after.as_slice());
     html! {
         section {
             h2 { "What the audit found" }
-            @for finding in &c.findings {
-                @let later = c.findings_after.iter().find(|f| changed && f.rule == finding.rule);
-                (one_finding(finding, later))
-            }
-            @if let Some(open) = findings::unjudged_sentence(&c.profile) { p.small { (open) } }
+            (finding_list(&c.findings, after, None))
+            @if let Some(kept) = findings::kept_by_both(&c.findings, after.unwrap_or(&c.findings)) { p.small { (kept) } }
+            @if let Some(open) = findings::unjudged_sentence(&flashwise_audit::unjudged(&c.profile)) { p.small { (open) } }
         }
     }
 }
 
-fn one_finding(finding: &Finding, later: Option<&Finding>) -> Markup {
+/// Every rule that was broken.
+pub(super) fn finding_list(list: &[Finding], after: Option<&[Finding]>, simulated: Option<&Simulated>) -> Markup {
+    html! {
+        @for finding in list {
+            @let later = after.and_then(|after| after.iter().find(|f| f.rule == finding.rule));
+            @if let Some(broken) = findings::broken_one(finding, later) {
+                (one_finding(finding, later, broken, simulated))
+            }
+        }
+    }
+}
+
+fn one_finding(finding: &Finding, later: Option<&Finding>, broken: &Finding, simulated: Option<&Simulated>) -> Markup {
     html! {
         article.finding {
             h3 { span.number { (finding.rule.number()) } (kept_together(&findings::sentence(&finding.statement))) }
@@ -91,14 +102,14 @@ fn one_finding(finding: &Finding, later: Option<&Finding>) -> Markup {
                     dt { "after" }
                     dd class=(count_class(later)) { (findings::frequency(later)) }
                 }
-                @if let Some((broken, example)) = findings::broken_one(finding, later) {
-                    dt { "such as" }
-                    dd { (findings::example(example)) }
-                    dt { "cost" }
-                    dd { (findings::cost(&broken.cost)) }
-                    dt { "helps" }
-                    dd { (kept_together(&broken.remedy)) }
-                }
+                @if let Some(places) = findings::places(broken) { dt { "where" } dd { (places) } }
+                @if let Some(processes) = findings::processes(broken) { dt { "process" } dd { (processes) } }
+                dt { "such as" }
+                dd { @for example in &broken.examples { div { (kept_together(&findings::example(example))) } } }
+                dt { "cost" }
+                dd { (kept_together(&findings::cost(&broken.cost, simulated))) }
+                dt { "helps" }
+                dd { (kept_together(&broken.remedy)) }
             }
         }
     }

@@ -154,6 +154,19 @@ fn a_figure_without_a_curve_is_told_with_its_probe_and_its_reason() {
 }
 
 #[test]
+fn the_page_of_an_audit_draws_the_requests_in_the_colours_of_the_rules() {
+    let document = sample::audit();
+    let page = audit_page(&document);
+    roxmltree::Document::parse(&as_xml(&page)).unwrap();
+    assert!(!page.contains("<shop>"), "names of files are escaped");
+    assert_eq!(page.matches("<rect").count(), document.audit.picture.marks.len());
+    let page = words(&page);
+    assert!(page.contains("3 of the 4 rules that could be judged were broken, the costliest first."), "{page}");
+    assert!(page.contains("1 write-whole-units") && page.contains("no rule broken"), "{page}");
+    assert!(page.contains("…g/path/to/a/file/of/the/log"), "a long name keeps its end: {page}");
+}
+
+#[test]
 fn everything_that_comes_from_outside_is_escaped() {
     let mut c = sample::samsung();
     let evil = "<script>alert('&\"')</script>";

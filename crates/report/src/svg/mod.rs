@@ -5,10 +5,12 @@
 //! screen readers read.
 
 mod bars;
+mod fields;
 mod line;
 mod scale;
 
 pub(crate) use bars::{Bar, BarChart, BarGroup};
+pub(crate) use fields::{Field, FieldBand, FieldChart};
 pub(crate) use line::{LineChart, Mark, Point, Series};
 pub(crate) use scale::Axis;
 

@@ -3,8 +3,8 @@
 use flashwise_tune::Comparison;
 
 use super::layout::{Align, Ink, Screen, Text};
-use super::{Style, finding_list, parameter_table, unjudged};
-use crate::text::{gains, parameters, runs};
+use super::{Style, finding_list, parameter_table};
+use crate::text::{findings, gains, parameters, runs};
 
 pub(super) fn render(c: &Comparison, style: Style) -> String {
     let mut screen = Screen::new(style);
@@ -33,8 +33,12 @@ fn opening(screen: &mut Screen, c: &Comparison) {
 
 fn audit(screen: &mut Screen, c: &Comparison) {
     let after = (!c.applied.is_empty()).then_some(c.findings_after.as_slice());
-    finding_list(screen, &c.findings, after);
-    unjudged(screen, &c.profile);
+    finding_list(screen, &c.findings, after, None);
+    let kept = findings::kept_by_both(&c.findings, after.unwrap_or(&c.findings));
+    for end in [kept, findings::unjudged_sentence(&flashwise_audit::unjudged(&c.profile))].into_iter().flatten() {
+        screen.gap();
+        screen.paragraph(&end);
+    }
 }
 
 fn applied(screen: &mut Screen, c: &Comparison) {

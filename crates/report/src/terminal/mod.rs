@@ -8,13 +8,14 @@ mod study;
 mod sweep;
 mod trace;
 
-use flashwise_audit::Finding;
+use flashwise_audit::{Finding, Simulated};
 use flashwise_learn::score::Score;
 use flashwise_profile::{DeviceProfile, Verdict};
 use flashwise_ssd::simulation::Simulation;
 use flashwise_ssd::sweep::Sweep;
 use flashwise_tune::Comparison;
 
+use crate::audit::AuditDocument;
 use crate::text::{findings, parameters};
 use layout::{Align, Ink, Screen, Text};
 
@@ -50,11 +51,23 @@ pub fn render_score(learned: &Score, style: Style) -> String {
 }
 
 /// What an audit found.
-pub fn render_findings(findings: &[Finding], profile: &DeviceProfile, style: Style) -> String {
+pub fn render_audit(document: &AuditDocument, style: Style) -> String {
+    let audit = &document.audit;
     let mut screen = Screen::new(style);
-    screen.heading("What the audit found");
-    finding_list(&mut screen, findings, None);
-    unjudged(&mut screen, profile);
+    screen.heading(&format!("What the audit found in {}", document.trace));
+    screen.strong_paragraph(&findings::headline(audit));
+    screen.gap();
+    finding_list(&mut screen, &audit.findings, None, audit.simulated.as_ref());
+    let ends = [
+        findings::kept_sentence(&audit.findings),
+        findings::unjudged_sentence(&audit.unjudged),
+        findings::simulated_sentence(audit),
+    ];
+    for paragraph in ends.into_iter().flatten().chain(document.remarks.iter().map(|remark| findings::sentence(remark)))
+    {
+        screen.gap();
+        screen.paragraph(&paragraph);
+    }
     screen.finish()
 }
 
@@ -93,14 +106,6 @@ pub fn render_trace_conversion(conversion: &crate::trace::TraceConversion, style
     trace::render_conversion(conversion, style)
 }
 
-/// The rules that the profile leaves open.
-fn unjudged(screen: &mut Screen, profile: &DeviceProfile) {
-    if let Some(open) = findings::unjudged_sentence(profile) {
-        screen.gap();
-        screen.paragraph(&open);
-    }
-}
-
 /// The figures group by group, and why some are open.
 fn parameter_table(screen: &mut Screen, profile: &DeviceProfile) {
     let groups = parameters::parameter_groups(profile);
@@ -123,21 +128,28 @@ fn parameter_row(row: &parameters::ParameterRow) -> Vec<Text> {
     vec![Text::plain(row.name), told(&row.value), told(&row.interval), told(row.verdict_text)]
 }
 
-/// The findings one below the other; with those of a second run beside them where there is one.
-fn finding_list(screen: &mut Screen, list: &[Finding], after: Option<&[Finding]>) {
+/// The findings one below the other; with those of a second run beside them where there is one. Rules that nobody broke
+/// are left out.
+fn finding_list(screen: &mut Screen, list: &[Finding], after: Option<&[Finding]>, simulated: Option<&Simulated>) {
     if list.is_empty() {
         screen.paragraph("No rule could be judged with this profile.");
     }
     for finding in list {
-        screen.gap_between_items();
         let later = after.and_then(|a| a.iter().find(|f| f.rule == finding.rule));
+        let Some(broken) = findings::broken_one(finding, later) else { continue };
+        screen.gap_between_items();
         let number = format!("{}", finding.rule.number());
         screen.item(&number, &findings::sentence(&finding.statement));
-        screen.details(finding_details(finding, later));
+        screen.details(finding_details(finding, later, broken, simulated));
     }
 }
 
-fn finding_details(finding: &Finding, later: Option<&Finding>) -> Vec<(&'static str, Text)> {
+fn finding_details(
+    finding: &Finding,
+    later: Option<&Finding>,
+    broken: &Finding,
+    simulated: Option<&Simulated>,
+) -> Vec<(&'static str, Text)> {
     let count = |f: &Finding| {
         let ink = if f.violations == 0 { Ink::Good } else { Ink::Bad };
         Text::new(findings::frequency(f), ink)
@@ -145,11 +157,11 @@ fn finding_details(finding: &Finding, later: Option<&Finding>) -> Vec<(&'static 
     let first = if later.is_some() { "before" } else { "broken" };
     let mut details = vec![(first, count(finding))];
     details.extend(later.map(|f| ("after", count(f))));
-    if let Some((broken, example)) = findings::broken_one(finding, later) {
-        details.push(("such as", Text::plain(findings::example(example))));
-        details.push(("cost", Text::plain(findings::cost(&broken.cost))));
-        details.push(("helps", Text::plain(&broken.remedy)));
-    }
+    details.extend(findings::places(broken).map(|places| ("where", Text::plain(places))));
+    details.extend(findings::processes(broken).map(|processes| ("process", Text::plain(processes))));
+    details.push(("such as", Text::plain(findings::examples(broken))));
+    details.push(("cost", Text::plain(findings::cost(&broken.cost, simulated))));
+    details.push(("helps", Text::plain(&broken.remedy)));
     details
 }
 

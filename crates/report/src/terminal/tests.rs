@@ -64,8 +64,22 @@ fn a_title_of_a_section_may_be_wider_than_its_column() {
 }
 
 #[test]
-fn findings_are_a_list() {
-    insta::assert_snapshot!(render_findings(&sample::samsung().findings, &sample::samsung().profile, Style::default()));
+fn an_audit_tells_what_was_broken_what_was_kept_and_what_stays_open() {
+    insta::assert_snapshot!(render_audit(&sample::audit(), Style::default()));
+}
+
+#[test]
+fn a_cost_says_when_mending_would_lose_and_when_nothing_was_simulated() {
+    let mut document = sample::audit();
+    document.audit.findings[0].cost = flashwise_audit::Cost { time_ns: Some(-3_000_000), flash_bytes: Some(0) };
+    document.audit.findings[1].cost = flashwise_audit::Cost::default();
+    let text = render_audit(&document, Style::default());
+    assert!(text.contains("cost     none in drive time: mended, it takes 3 ms more; no flash bytes"), "{text}");
+    assert!(text.contains("cost     not simulated"), "{text}");
+    document.audit.simulated = None;
+    document.audit.not_simulated = Some("the profile does not tell the write unit".to_owned());
+    let text = render_audit(&document, Style::default());
+    assert!(text.contains("Costs are not told: the profile does not tell the write unit."), "{text}");
 }
 
 #[test]
@@ -77,6 +91,9 @@ fn a_simulation_is_told_with_its_flows_and_its_write_amplification() {
 fn nothing_is_wider_than_the_terminal_and_no_line_ends_in_a_space() {
     for width in [60, 72, 80, 100, 200] {
         for line in render_simulation(&simulation(), plain(width)).lines() {
+            assert!(line.chars().count() <= usize::from(width), "{width} columns: {line}");
+        }
+        for line in render_audit(&sample::audit(), plain(width)).lines() {
             assert!(line.chars().count() <= usize::from(width), "{width} columns: {line}");
         }
         for comparison in [sample::samsung(), sample::optane()] {
@@ -106,5 +123,6 @@ fn a_rule_that_only_the_run_after_breaks_is_shown_with_its_example() {
     let mut c = sample::samsung();
     std::mem::swap(&mut c.findings, &mut c.findings_after);
     let text = render_comparison(&c, plain(80));
-    assert!(text.contains("before   0 of 48,221 (0 %)\n   after    48,221 of 48,221 (100 %)\n   such as  read 64 KiB"));
+    assert!(text.contains("before   0 of 48,221 (0 %)\n   after    48,221 of 48,221 (100 %), 2.94 GiB\n"), "{text}");
+    assert!(text.contains("such as  read 64 KiB at byte 1,245,184 of the database"), "{text}");
 }

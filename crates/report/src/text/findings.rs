@@ -1,11 +1,13 @@
 //! What an audit found, in words.
 
-use flashwise_audit::{Cost, Example, Finding, Rule};
+use flashwise_audit::{Audit, Cost, Example, Finding, Place, Rule, Simulated, Unjudged};
 use flashwise_block::Operation;
-use flashwise_profile::DeviceProfile;
 use flashwise_trace::FileRole;
 
 use super::numbers::{bytes, grouped, share, time};
+
+/// Places and processes that are named in a line.
+const NAMED: usize = 3;
 
 /// The rule's sentence as one that stands alone.
 pub(crate) fn sentence(text: &str) -> String {
@@ -15,19 +17,31 @@ pub(crate) fn sentence(text: &str) -> String {
     format!("{first}{}{end}", chars.as_str())
 }
 
-/// `1,234 of 5,678 (21.7 %)`.
+/// `1,234 of 5,678 (21.7 %), 4 MiB`.
 pub(crate) fn frequency(finding: &Finding) -> String {
-    let Finding { violations, requests, .. } = finding;
+    let Finding { violations, requests, bytes: size, .. } = finding;
+    let size = if *size > 0 { format!(", {}", bytes(*size)) } else { String::new() };
     match requests {
         0 => "no request that the rule speaks about".to_owned(),
-        _ => format!("{} of {} ({})", grouped(*violations), grouped(*requests), share(*violations, *requests)),
+        _ => format!("{} of {} ({}){size}", grouped(*violations), grouped(*requests), share(*violations, *requests)),
     }
 }
 
-/// The finding whose example and cost are shown: that of the run before, or of the run after where only that one
-/// broke the rule.
-pub(crate) fn broken_one<'a>(before: &'a Finding, after: Option<&'a Finding>) -> Option<(&'a Finding, &'a Example)> {
-    [Some(before), after].into_iter().flatten().find_map(|f| f.example.as_ref().map(|example| (f, example)))
+/// The finding whose examples and cost are shown: that of the run before, or of the run after where only that one broke
+/// the rule.
+pub(crate) fn broken_one<'a>(before: &'a Finding, after: Option<&'a Finding>) -> Option<&'a Finding> {
+    [Some(before), after].into_iter().flatten().find(|finding| finding.violations > 0)
+}
+
+/// A file's part in a database.
+fn role(role: FileRole) -> &'static str {
+    match role {
+        FileRole::Database => "database",
+        FileRole::Journal => "rollback journal",
+        FileRole::WriteAheadLog => "write-ahead log",
+        FileRole::Temporary => "temporary files",
+        FileRole::Unknown => "files of unknown purpose",
+    }
 }
 
 /// `read 64 KiB at byte 1,245,184 of the database`.
@@ -39,43 +53,143 @@ pub(crate) fn example(example: &Example) -> String {
         Operation::WriteZeroes => "write of zeros,",
         Operation::Flush => "flush",
     };
-    let whose = match example.role {
-        FileRole::Database => " of the database",
-        FileRole::Journal => " of the rollback journal",
-        FileRole::WriteAheadLog => " of the write-ahead log",
-        FileRole::Temporary => " of a temporary file",
-        FileRole::Unknown => "",
+    let whose = match (&example.file, example.role) {
+        (Some(file), _) => format!(" of {file}"),
+        (None, FileRole::Unknown) => String::new(),
+        (None, FileRole::Temporary) => " of a temporary file".to_owned(),
+        (None, known) => format!(" of the {}", role(known)),
     };
-    format!("{operation} {} at byte {}{whose}", bytes(example.length_bytes), grouped(example.offset_bytes))
+    match example.operation {
+        Operation::Flush => format!("flush{whose}"),
+        _ => format!("{operation} {} at byte {}{whose}", bytes(example.length_bytes), grouped(example.offset_bytes)),
+    }
+}
+
+/// All examples, a line each.
+pub(crate) fn examples(finding: &Finding) -> String {
+    finding.examples.iter().map(example).collect::<Vec<_>>().join("\n")
+}
+
+/// A place by its name.
+pub(crate) fn place(place: &Place) -> String {
+    match place {
+        Place::File(name) => name.clone(),
+        Place::Role(known) => role(*known).to_owned(),
+        Place::Region { device: Some(device), end_bytes: u64::MAX, .. } => {
+            format!("device {}:{}", device >> 20, device & 0xF_FFFF)
+        }
+        Place::Region { device: None, end_bytes: u64::MAX, .. } => "the device".to_owned(),
+        Place::Region { device, start_bytes, end_bytes } => {
+            let device = device.map_or_else(String::new, |device| format!("{}:{} ", device >> 20, device & 0xF_FFFF));
+            format!("{device}{} to {}", bytes(*start_bytes), bytes(*end_bytes))
+        }
+        Place::Elsewhere => "elsewhere".to_owned(),
+    }
+}
+
+fn named(shares: impl ExactSizeIterator<Item = (String, u64)>) -> Option<String> {
+    let others = shares.len().saturating_sub(NAMED);
+    let told: Vec<_> = shares.take(NAMED).map(|(name, count)| format!("{name}: {}", grouped(count))).collect();
+    let more = if others > 0 { "; …" } else { "" };
+    (!told.is_empty()).then(|| format!("{}{more}", told.join("; ")))
+}
+
+/// In which files or regions.
+pub(crate) fn places(finding: &Finding) -> Option<String> {
+    named(finding.places.iter().map(|share| (place(&share.place), share.violations)))
+}
+
+/// Of which processes.
+pub(crate) fn processes(finding: &Finding) -> Option<String> {
+    named(finding.processes.iter().map(|share| (share.process.to_string(), share.violations)))
 }
 
 /// What a rule's violations cost, or that nothing tells.
-pub(crate) fn cost(cost: &Cost) -> String {
+pub(crate) fn cost(cost: &Cost, simulated: Option<&Simulated>) -> String {
+    let of = |part: u64, whole: Option<u64>| match whole.filter(|&whole| whole > 0) {
+        Some(whole) => format!(" ({})", share(part.min(whole), whole)),
+        None => String::new(),
+    };
+    let one = |value: i64, words: &dyn Fn(u64) -> String, what: &str, whole: Option<u64>| match value {
+        0 => format!("no {what}"),
+        lost if lost > 0 => {
+            format!("{} of {what}{}", words(lost.unsigned_abs()), of(lost.unsigned_abs(), whole))
+        }
+        gained => format!("none in {what}: mended, it takes {} more", words(gained.unsigned_abs())),
+    };
     let told = [
-        cost.time_ns.map(|ns| match ns {
-            0 => "no drive time".to_owned(),
-            ns => format!("{} of drive time", time(ns)),
-        }),
-        cost.flash_bytes.map(|b| match b {
-            0 => "no flash bytes".to_owned(),
-            b => format!("{} of flash", bytes(b)),
-        }),
-        cost.stripes.map(|s| match s {
-            0 => "no stripe touched in vain".to_owned(),
-            1 => "1 stripe touched in vain".to_owned(),
-            s => format!("{} stripes touched in vain", grouped(s)),
-        }),
+        cost.time_ns.map(|ns| one(ns, &time, "drive time", simulated.map(|s| s.time_ns))),
+        cost.flash_bytes.map(|b| one(b, &bytes, "flash bytes", simulated.map(|s| s.flash_bytes))),
     ];
     let told: Vec<_> = told.into_iter().flatten().collect();
-    if told.is_empty() { "the drive's curves do not tell".to_owned() } else { told.join(", ") }
+    if told.is_empty() { "not simulated".to_owned() } else { told.join("; ") }
 }
 
-/// The rules that the profile leaves open, in a sentence; `None` where there is none.
-pub(crate) fn unjudged_sentence(profile: &DeviceProfile) -> Option<String> {
-    let open: Vec<_> = flashwise_audit::unjudged(profile).iter().map(|(r, why)| named(*r, why)).collect();
+/// The rules that were kept, in a sentence.
+pub(crate) fn kept_sentence(findings: &[Finding]) -> Option<String> {
+    let kept: Vec<_> = findings.iter().filter(|f| f.violations == 0).map(|f| named_rule(f.rule)).collect();
+    (!kept.is_empty()).then(|| format!("Kept: {}.", kept.join(", ")))
+}
+
+/// The rules that two runs kept, in a sentence.
+pub(crate) fn kept_by_both(before: &[Finding], after: &[Finding]) -> Option<String> {
+    let is_kept = |finding: &&Finding| after.iter().all(|f| f.rule != finding.rule || f.violations == 0);
+    kept_sentence(&before.iter().filter(is_kept).cloned().collect::<Vec<_>>())
+}
+
+fn named_rule(rule: Rule) -> String {
+    format!("{} {}", rule.number(), rule.name())
+}
+
+/// The rules that were left open, in a sentence; `None` where there is none.
+pub(crate) fn unjudged_sentence(unjudged: &[Unjudged]) -> Option<String> {
+    let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
+    for open in unjudged {
+        let number = open.rule.number().to_string();
+        match by_reason.iter_mut().find(|(reason, _)| *reason == open.reason) {
+            Some((_, numbers)) => numbers.push(number),
+            None => by_reason.push((&open.reason, vec![number])),
+        }
+    }
+    let told = |(reason, numbers): &(&str, Vec<String>)| {
+        let rules = if numbers.len() == 1 { "rule" } else { "rules" };
+        format!("{rules} {} ({reason})", numbers.join(", "))
+    };
+    let open: Vec<_> = by_reason.iter().map(told).collect();
     (!open.is_empty()).then(|| format!("Not judged: {}.", open.join("; ")))
 }
 
-fn named(rule: Rule, reason: &str) -> String {
-    format!("rule {} ({reason})", rule.number())
+/// What the costs were simulated on, or why there are none.
+pub(crate) fn simulated_sentence(audit: &Audit) -> Option<String> {
+    let Some(simulated) = &audit.simulated else {
+        let is_clean = !audit.is_violated();
+        return audit.not_simulated.as_ref().filter(|_| !is_clean).map(|why| format!("Costs are not told: {why}."));
+    };
+    let Simulated { window_requests, trace_requests, time_ns, flash_bytes, .. } = simulated;
+    let window = match window_requests == trace_requests {
+        true => format!("all {} requests", grouped(*trace_requests)),
+        false => format!("the first {} of {} requests", grouped(*window_requests), grouped(*trace_requests)),
+    };
+    let near = |c: &flashwise_ssd::learned::Calibrated| {
+        format!("{} {} (learned {})", c.what, time(c.drive_ns), time(c.profile_ns))
+    };
+    let near: Vec<_> = simulated.calibrated.iter().map(near).collect();
+    Some(format!(
+        "Costs are of {window}, played as they are ({}, {} of flash) and with one rule at a time mended, on a simulated \
+         drive made from the profile: {}.",
+        time(*time_ns),
+        bytes(*flash_bytes),
+        near.join(", ")
+    ))
+}
+
+/// What was found, in a sentence.
+pub(crate) fn headline(audit: &Audit) -> String {
+    let broken = audit.findings.iter().filter(|finding| finding.violations > 0).count();
+    let judged = audit.findings.len();
+    match broken {
+        0 => format!("None of the {judged} rules that could be judged was broken."),
+        1 => format!("1 of the {judged} rules that could be judged was broken."),
+        _ => format!("{broken} of the {judged} rules that could be judged were broken, the costliest first."),
+    }
 }

@@ -16,18 +16,18 @@ const QUIET: Nanos = Nanos::millis(1_000);
 
 /// A range of the drive that requests of one length go to, anywhere, aligned to their length.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
-    pub(super) start: u64,
-    pub(super) bytes: u64,
+pub(crate) struct Span {
+    pub(crate) start: u64,
+    pub(crate) bytes: u64,
 }
 
 /// What a closed loop came to.
 #[derive(Clone, Copy)]
-pub(super) struct Rate {
+pub(crate) struct Rate {
     /// Completed requests a second.
-    pub(super) per_s: f64,
+    pub(crate) per_s: f64,
     /// Flash bytes programmed ÷ host bytes written meanwhile; 1 where nothing was written.
-    pub(super) amplification: f64,
+    pub(crate) amplification: f64,
 }
 
 /// What a drive went through before it is brought into a state.
@@ -36,7 +36,7 @@ pub(super) struct Rate {
 /// time, and go on to do so for as long as anybody looks; those that have not collect in turn, and the requests in flight
 /// wait now for this one and now for that. Speeds differ by up to a factor of two, at equal write amplification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Past {
+pub(crate) enum Past {
     /// Nothing: it is new.
     None,
     /// Writes of all lengths one at a time, everywhere, with flushes in between; then all of it was trimmed.
@@ -45,7 +45,7 @@ pub(super) enum Past {
 
 impl Past {
     /// Whether the state that a drive ends up in may depend on its past.
-    pub(super) fn may_matter(config: &DeviceConfig) -> bool {
+    pub(crate) fn may_matter(config: &DeviceConfig) -> bool {
         config.ftl.mapping == Mapping::Page
             && matches!(config.ftl.placement, Placement::LeastLoaded | Placement::RoundRobin)
     }
@@ -57,19 +57,19 @@ const PAST_BLOCKS_MAX: u64 = 64;
 const PAST_FLUSH_EVERY: u64 = 16;
 
 /// One drive, and the chance that its requests go by.
-pub(super) struct Bench {
-    pub(super) drive: SimulatedSsd,
+pub(crate) struct Bench {
+    pub(crate) drive: SimulatedSsd,
     random: Pcg64Mcg,
 }
 
 impl Bench {
     /// An empty drive.
-    pub(super) fn empty(config: &DeviceConfig, seed: u64) -> Result<Self, SimulationError> {
+    pub(crate) fn empty(config: &DeviceConfig, seed: u64) -> Result<Self, SimulationError> {
         Ok(Self { drive: SimulatedSsd::new(config.clone(), seed)?, random: Pcg64Mcg::seed_from_u64(seed) })
     }
 
     /// An empty drive with a past.
-    pub(super) fn with_past(config: &DeviceConfig, past: Past, seed: u64) -> Result<Self, SimulationError> {
+    pub(crate) fn with_past(config: &DeviceConfig, past: Past, seed: u64) -> Result<Self, SimulationError> {
         let mut bench = Self::empty(config, seed)?;
         if past == Past::None {
             return Ok(bench);
@@ -90,7 +90,7 @@ impl Bench {
     }
 
     /// Trims a span, in requests of a length.
-    pub(super) fn trim(&mut self, span: Span, length: u64) -> Result<(), SimulationError> {
+    pub(crate) fn trim(&mut self, span: Span, length: u64) -> Result<(), SimulationError> {
         let end = span.start + span.bytes;
         let mut at = span.start;
         while at < end {
@@ -102,7 +102,7 @@ impl Bench {
     }
 
     /// A drive that was written once, in order.
-    pub(super) fn filled(config: &DeviceConfig, seed: u64) -> Result<Self, SimulationError> {
+    pub(crate) fn filled(config: &DeviceConfig, seed: u64) -> Result<Self, SimulationError> {
         let mut bench = Self::empty(config, seed)?;
         if config.ftl.mapping != Mapping::InPlace {
             bench.drive.fill_at_once()?;
@@ -112,7 +112,7 @@ impl Bench {
 
     /// A drive of which only a region holds data, written in order, after so many writes to it that all flash is in use:
     /// what is collected has nothing left to move.
-    pub(super) fn fresh(config: &DeviceConfig, region: u64, past: Past) -> Result<Self, SimulationError> {
+    pub(crate) fn fresh(config: &DeviceConfig, region: u64, past: Past) -> Result<Self, SimulationError> {
         let mut bench = Self::with_past(config, past, 1)?;
         let length = config.host.max_transfer_bytes.min(1 << 20);
         let flash = if config.ftl.mapping == Mapping::InPlace { region } else { config.raw_bytes() + region };
@@ -125,7 +125,7 @@ impl Bench {
 
     /// A new drive of which a region was written once, in order, one write after the other: the pages of writes that are in
     /// flight at once lie mixed.
-    pub(super) fn written(config: &DeviceConfig, region: u64) -> Result<Self, SimulationError> {
+    pub(crate) fn written(config: &DeviceConfig, region: u64) -> Result<Self, SimulationError> {
         let mut bench = Self::empty(config, 1)?;
         let length = config.host.max_transfer_bytes.min(1 << 20);
         let span = Span { start: 0, bytes: region / length * length };
@@ -138,7 +138,7 @@ impl Bench {
 
     /// A drive in the steady state of uniform writes where theory knows it, else one that was written once, in order;
     /// gives which. What depends on the past is written, as tests of drives begin.
-    pub(super) fn steady(config: &DeviceConfig, past: Past, seed: u64) -> Result<(Self, bool), SimulationError> {
+    pub(crate) fn steady(config: &DeviceConfig, past: Past, seed: u64) -> Result<(Self, bool), SimulationError> {
         if Past::may_matter(config) {
             let mut bench = Self::with_past(config, past, seed)?;
             let (all, length) = (bench.everywhere(), config.host.max_transfer_bytes.min(1 << 20));
@@ -154,24 +154,24 @@ impl Bench {
     }
 
     /// All of the drive.
-    pub(super) fn everywhere(&self) -> Span {
+    pub(crate) fn everywhere(&self) -> Span {
         Span { start: 0, bytes: self.drive.info().capacity.0 }
     }
 
     /// A place in a span for a request of a length.
-    pub(super) fn place(&mut self, span: Span, length: u64) -> ByteSize {
+    pub(crate) fn place(&mut self, span: Span, length: u64) -> ByteSize {
         let places = u128::from(span.bytes / length);
         let nth = (u128::from(self.random.next_u64()) * places) >> 64;
         ByteSize(span.start + nth as u64 * length)
     }
 
     /// Yes with a probability.
-    pub(super) fn chance(&mut self, probability: f64) -> bool {
+    pub(crate) fn chance(&mut self, probability: f64) -> bool {
         ((self.random.next_u64() >> 11) as f64) < probability * (1_u64 << 53) as f64
     }
 
     /// Keeps `depth` requests in flight until so many have completed; they stay in flight.
-    pub(super) fn run(
+    pub(crate) fn run(
         &mut self,
         depth: usize,
         completions: u64,
@@ -198,7 +198,7 @@ impl Bench {
     }
 
     /// Random reads.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         span: Span,
         length: u64,
@@ -209,7 +209,7 @@ impl Bench {
     }
 
     /// Random writes.
-    pub(super) fn write(
+    pub(crate) fn write(
         &mut self,
         span: Span,
         length: u64,
@@ -220,7 +220,7 @@ impl Bench {
     }
 
     /// Writes a span in order, in requests of a length, so many bytes of it, again and again.
-    pub(super) fn write_in_order(
+    pub(crate) fn write_in_order(
         &mut self,
         span: Span,
         length: u64,
@@ -235,30 +235,30 @@ impl Bench {
     }
 
     /// One request, alone; its latency, ns.
-    pub(super) fn alone(&mut self, request: Request) -> Result<u64, SimulationError> {
+    pub(crate) fn alone(&mut self, request: Request) -> Result<u64, SimulationError> {
         self.drive.submit(request)?;
         Ok(self.wait()?.unwrap_or(0))
     }
 
     /// Flash bytes programmed since the drive is new.
-    pub(super) fn programmed(&self) -> u64 {
+    pub(crate) fn programmed(&self) -> u64 {
         self.drive.counters().flash.map_or(0, |flash| flash.bytes_programmed.0)
     }
 
     /// Superblocks that were collected since the drive is new.
-    pub(super) fn collections(&self) -> u64 {
+    pub(crate) fn collections(&self) -> u64 {
         self.drive.counters().flash.map_or(0, |flash| flash.gc_runs)
     }
 
     /// Waits until nothing is in flight and nothing goes on by itself.
-    pub(super) fn settle(&mut self) -> Result<(), SimulationError> {
+    pub(crate) fn settle(&mut self) -> Result<(), SimulationError> {
         while self.wait()?.is_some() {}
         Ok(self.drive.pause(QUIET)?)
     }
 }
 
 /// The middle one of the values.
-pub(super) fn median(mut values: Vec<u64>) -> f64 {
+pub(crate) fn median(mut values: Vec<u64>) -> f64 {
     values.sort_unstable();
     let n = values.len();
     match n {
@@ -268,7 +268,7 @@ pub(super) fn median(mut values: Vec<u64>) -> f64 {
 }
 
 /// Latencies of requests one at a time, ns.
-pub(super) fn one_at_a_time(
+pub(crate) fn one_at_a_time(
     bench: &mut Bench,
     count: usize,
     mut next: impl FnMut(&mut Bench) -> Request,

@@ -27,7 +27,7 @@
 //!
 //! **Limits.** Page mapping and media in place. Of FTLs that map blocks and of elements everything is unknown.
 
-mod bench;
+pub(crate) mod bench;
 mod buffers;
 mod layout;
 mod parallelism;

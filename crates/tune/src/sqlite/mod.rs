@@ -17,7 +17,7 @@ pub use workload::KeyValueWorkload;
 
 use std::path::{Path, PathBuf};
 
-use flashwise_audit::audit;
+use flashwise_audit::{AuditOptions, audit};
 use flashwise_block::{ByteSize, Clock, Progress};
 use flashwise_learn::{Effort, LearnOptions, learn};
 use flashwise_profile::DeviceProfile;
@@ -109,6 +109,24 @@ pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparis
     Ok(runs.compare(options, profile, plan, description))
 }
 
+/// Runs a workload once, as it is, through the VFS, and gives what it asked of the target.
+///
+/// # Errors
+/// When the target, the workload or the database fails.
+pub fn capture(
+    target: &Target,
+    workload: &Workload,
+    seed: u64,
+    progress: &mut dyn Progress,
+) -> Result<IoTrace, TuneError> {
+    let page = match workload {
+        Workload::KeyValue(workload) => workload.check().map(|()| DEFAULT_PAGE),
+        Workload::User(workload) => workload.check().and_then(|()| workload.page_size()),
+    }?;
+    let config = RunConfig { label: "captured".to_owned(), page, layout: Layout::Plain, techniques: Vec::new() };
+    Ok(run::run(target, &config, workload, seed, None, progress)?.trace)
+}
+
 /// Refuses a path at which no new file can be made: something is there, if only a link that leads nowhere, or there is
 /// no directory to make it in.
 fn check_new(path: &Path) -> Result<(), TuneError> {
@@ -124,7 +142,10 @@ fn check_new(path: &Path) -> Result<(), TuneError> {
 }
 
 /// Writes a trace into a new file, wholly or not at all.
-fn save_trace(path: &Path, trace: &IoTrace) -> Result<(), TuneError> {
+///
+/// # Errors
+/// When there is one, or it cannot be written.
+pub fn save_trace(path: &Path, trace: &IoTrace) -> Result<(), TuneError> {
     let file = std::fs::File::create_new(path).map_err(|e| TuneError::file(path, &e))?;
     flashwise_trace::write_csv(trace, std::io::BufWriter::new(file)).map_err(|e| {
         let _ = std::fs::remove_file(path);
@@ -202,8 +223,8 @@ impl Runs {
         workload: crate::WorkloadDescription,
     ) -> Comparison {
         let gains = self.gains();
-        let findings = audit(&self.before().trace, &profile);
-        let findings_after = audit(&self.after().trace, &profile);
+        let findings_of = |run: &Run| audit(&run.trace, &profile, &AuditOptions::default()).findings;
+        let (findings, findings_after) = (findings_of(self.before()), findings_of(self.after()));
         let mut comparison = Comparison {
             schema: COMPARISON_SCHEMA.to_owned(),
             schema_version: COMPARISON_SCHEMA_VERSION,

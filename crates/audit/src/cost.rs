@@ -1,0 +1,96 @@
+//! What violations cost: the window played as it is, and once for each broken rule with its violations mended.
+//!
+//! All plays go over one drive, made from the profile ([`flashwise_ssd::learned`]), as large as the largest of them needs, and
+//! written in order before. The difference is the cost. It is that of the window, not of the whole trace; a window longer
+//! than [`BYTES_MAX`] of writes is cut, because a simulation's time goes with its pages.
+
+use std::collections::BTreeMap;
+
+use flashwise_block::ByteSize;
+use flashwise_profile::DeviceProfile;
+use flashwise_ssd::learned::learned;
+
+use crate::finding::{Cost, Rule, Simulated};
+use crate::play::{Map, Played, Step, play};
+use crate::request::Seen;
+use crate::rules::Check;
+
+/// Bytes that the window as it is asks for, at most.
+const BYTES_MAX: u64 = 8 << 30;
+/// Bytes that a mended one asks for, at most: pages enlarged a hundred times are no remedy, and would take minutes to play.
+/// Beyond, the cost of that rule is not told.
+const MENDED_BYTES_MAX: u64 = 4 * BYTES_MAX;
+/// Largest drive that is simulated; it bounds memory, by about 16 bytes for each page of 4 KiB.
+const DRIVE_MAX: u64 = 256 << 30;
+
+/// A rule that was broken.
+pub(crate) struct Broken<'a> {
+    pub(crate) rule: Rule,
+    pub(crate) check: &'a dyn Check,
+    /// For each request of the window, whether it breaks the rule.
+    pub(crate) requests: Vec<bool>,
+}
+
+/// The steps of a window, up to the bytes that are played.
+fn steps(window: &[Seen]) -> Vec<Step> {
+    let mut bytes = 0_u64;
+    let all = window.iter().map(Step::of);
+    all.take_while(|step| {
+        bytes = bytes.saturating_add(step.length);
+        bytes <= BYTES_MAX
+    })
+    .collect()
+}
+
+/// The cost of each broken rule, or why it cannot be told.
+pub(crate) fn simulate(
+    window: &[Seen],
+    broken: &[Broken<'_>],
+    profile: &DeviceProfile,
+    trace_requests: u64,
+) -> Result<(BTreeMap<Rule, Cost>, Simulated), String> {
+    if broken.is_empty() {
+        return Err("no rule was broken".to_owned());
+    }
+    let as_is = steps(window);
+    if as_is.is_empty() {
+        return Err("the window holds no request".to_owned());
+    }
+    let mended: Vec<(Rule, Vec<Step>)> = broken
+        .iter()
+        .map(|of| {
+            let marked = as_is.iter().zip(&of.requests).map(|(step, &is_broken)| Step { is_broken, ..*step });
+            (of.rule, of.check.mend(&marked.collect::<Vec<_>>()))
+        })
+        .filter(|(_, steps)| steps.iter().map(|step| step.length).fold(0, u64::saturating_add) <= MENDED_BYTES_MAX)
+        .collect();
+    let map = Map::of(&as_is);
+    let maps: Vec<Map> = mended.iter().map(|(_, steps)| Map::of(steps)).collect();
+    let bytes = maps.iter().chain([&map]).map(Map::bytes).max().unwrap_or(0);
+    if bytes > DRIVE_MAX {
+        let (bytes, most) = (ByteSize(bytes), ByteSize(DRIVE_MAX));
+        return Err(format!("the window touches {bytes}, more than the {most} that are simulated: make it shorter"));
+    }
+    let drive = learned(profile, ByteSize(bytes)).map_err(|error| error.to_string())?;
+    let told = |error: crate::play::PlayError| format!("the window cannot be played: {error}");
+    let now = play(&as_is, &map, &drive.config).map_err(told)?;
+    let mut costs = BTreeMap::new();
+    for ((rule, steps), map) in mended.iter().zip(&maps) {
+        let then = play(steps, map, &drive.config).map_err(told)?;
+        costs.insert(*rule, difference(&now, &then));
+    }
+    let simulated = Simulated {
+        window_requests: as_is.len() as u64,
+        trace_requests,
+        time_ns: now.time_ns,
+        flash_bytes: now.flash_bytes,
+        host_bytes: now.host_bytes,
+        calibrated: drive.calibrated,
+    };
+    Ok((costs, simulated))
+}
+
+fn difference(now: &Played, then: &Played) -> Cost {
+    let less = |now: u64, then: u64| i64::try_from(i128::from(now) - i128::from(then)).ok();
+    Cost { time_ns: less(now.time_ns, then.time_ns), flash_bytes: less(now.flash_bytes, then.flash_bytes) }
+}

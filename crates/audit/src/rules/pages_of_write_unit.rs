@@ -1,0 +1,75 @@
+//! Rule 10: a page of the database is no shorter than the write unit.
+//!
+//! A shorter page that is written back alone leaves the rest of the unit as padding, or makes the drive gather others for
+//! it. Mended: the database has pages of one unit, with all that follows: a small change writes a unit, a point lookup reads
+//! one. Where that loses, the cost is negative and says so.
+
+use flashwise_block::{ByteSize, Operation};
+use flashwise_profile::DeviceProfile;
+use flashwise_trace::{FileRole, TraceRecord};
+
+use super::{Check, Each, PerRequest, known_size};
+use crate::mend::enlarge;
+use crate::play::Step;
+use crate::request::{Facts, Seen};
+use crate::tally::Tally;
+
+struct PagesOfWriteUnit {
+    unit: u64,
+}
+
+pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String> {
+    let unit = known_size(&profile.parameters.write_unit_bytes, "write unit")?;
+    Ok(Box::new(OfDatabases(Each(PagesOfWriteUnit { unit }))))
+}
+
+/// The same, where the trace knows which files are databases.
+struct OfDatabases(Each<PagesOfWriteUnit>);
+
+impl Check for OfDatabases {
+    fn look(&mut self, seen: &Seen, tally: &mut Tally) {
+        self.0.look(seen, tally);
+    }
+
+    fn hidden(&self, facts: &Facts) -> Option<String> {
+        (facts.roles == 0).then(|| "the trace does not tell which file is the database".to_owned())
+    }
+
+    fn statement(&self) -> String {
+        self.0.statement()
+    }
+
+    fn remedy(&self) -> String {
+        self.0.remedy()
+    }
+
+    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+        self.0.mend(steps)
+    }
+}
+
+impl PerRequest for PagesOfWriteUnit {
+    fn applies(&self, seen: &Seen) -> bool {
+        seen.record.operation == Operation::Write && seen.record.length.0 > 0 && seen.record.role == FileRole::Database
+    }
+
+    fn obeys(&self, record: &TraceRecord) -> bool {
+        record.length.0 >= self.unit
+    }
+
+    fn statement(&self) -> String {
+        format!("pages of the database should be at least {} long", ByteSize(self.unit))
+    }
+
+    fn remedy(&self) -> String {
+        let unit = ByteSize(self.unit);
+        format!(
+            "set pages of {unit} or the nearest that the database has (in SQLite PRAGMA page_size and VACUUM, in MariaDB \
+             innodb_page_size, in PostgreSQL --with-blocksize)"
+        )
+    }
+
+    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+        enlarge(steps, self.unit)
+    }
+}

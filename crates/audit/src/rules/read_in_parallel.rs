@@ -1,0 +1,109 @@
+//! Rule 9: reads are issued as many at a time as the drive serves, k_r.
+//!
+//! A run is reads with no write or flush between; the n-th of them breaks the rule if fewer than n, and fewer than k_r, are
+//! in flight. That alone does not say that it could have been issued earlier: the second level of a tree is not known before
+//! the first is read. So the cost counts only reads that were **foreseeable**: they begin where one of the last reads ended
+//! (a scan, which read-ahead serves), or are as far from the last one as that was from the one before it (a stride). For
+//! all others the remedy is more connections, and what that brings no trace tells.
+//!
+//! Source of k_r: Papon and Athanassoulis, DaMoN 2021.
+
+use std::collections::VecDeque;
+
+use flashwise_block::Operation;
+use flashwise_profile::DeviceProfile;
+
+use super::{Check, known_concurrency};
+use crate::mend::deepen;
+use crate::play::Step;
+use crate::request::{Facts, Seen, Space};
+use crate::tally::Tally;
+
+/// Scans that are followed at once, as many as common drives and kernels follow.
+const SCANS: usize = 16;
+
+struct ReadInParallel {
+    concurrency: u32,
+    run: u32,
+    foreseen: Foresight,
+    foreseeable: u64,
+}
+
+pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String> {
+    let concurrency = known_concurrency(&profile.parameters.read_concurrency_4k, "k_r")?;
+    Ok(Box::new(ReadInParallel { concurrency, run: 0, foreseen: Foresight::default(), foreseeable: 0 }))
+}
+
+/// What reads are to be expected.
+#[derive(Default)]
+struct Foresight {
+    /// Where the last reads ended.
+    ends: VecDeque<(Space, u64)>,
+    /// The last read's start, and its distance from the one before.
+    last: Option<(Space, u64, i128)>,
+}
+
+impl Foresight {
+    /// Whether the read was to be expected; remembers it.
+    fn see(&mut self, space: Space, offset: u64, end: u64) -> bool {
+        let scan = self.ends.iter().position(|&at| at == (space, offset));
+        let distance =
+            self.last.filter(|last| last.0 == space).map_or(0, |last| i128::from(offset) - i128::from(last.1));
+        let is_stride = distance != 0 && self.last.is_some_and(|last| last.2 == distance);
+        match scan {
+            Some(place) => _ = self.ends.remove(place),
+            None if self.ends.len() == SCANS => _ = self.ends.pop_front(),
+            None => {}
+        }
+        self.ends.push_back((space, end));
+        self.last = Some((space, offset, distance));
+        scan.is_some() || is_stride
+    }
+}
+
+impl Check for ReadInParallel {
+    fn look(&mut self, seen: &Seen, tally: &mut Tally) {
+        if seen.record.operation != Operation::Read {
+            self.run = 0;
+        }
+        if !seen.is_database_read() {
+            return;
+        }
+        self.run = self.run.saturating_add(1);
+        tally.speaks();
+        let is_foreseen = self.foreseen.see(seen.space(), seen.record.offset.0, seen.end());
+        if seen.in_flight.is_some_and(|count| count < self.run.min(self.concurrency)) {
+            tally.breaks(seen);
+            self.foreseeable += u64::from(is_foreseen);
+        }
+    }
+
+    fn hidden(&self, facts: &Facts) -> Option<String> {
+        facts.hides_queues()
+    }
+
+    fn statement(&self) -> String {
+        format!("reads should be issued {} at a time (k_r)", self.concurrency)
+    }
+
+    fn remedy(&self) -> String {
+        let others = "from more connections or threads at once";
+        match self.foreseeable {
+            0 => format!("issue reads {others}; none of these follows another, so no read-ahead helps"),
+            count => format!(
+                "read ahead of scans, which {count} of these belong to (in PostgreSQL effective_io_concurrency and \
+                 io_combine_limit, in MariaDB innodb_read_ahead_threshold); issue the others {others}"
+            ),
+        }
+    }
+
+    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+        let mut foreseen = Foresight::default();
+        let marked = steps.iter().map(|step| {
+            let reads = step.operation == Operation::Read && step.length > 0 && step.is_of_database();
+            let is_foreseen = reads && foreseen.see(step.space, step.offset, step.end());
+            Step { is_broken: step.is_broken && is_foreseen, ..*step }
+        });
+        deepen(&marked.collect::<Vec<_>>(), self.concurrency)
+    }
+}

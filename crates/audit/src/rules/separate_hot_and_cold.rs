@@ -1,0 +1,100 @@
+//! Rule 14: data that is overwritten soon is not written among data that stays.
+//!
+//! What dies at one time should lie in one superblock, which is then erased without moving anything. Hot here is a page
+//! that was written before in the trace, cold one that is written for the first time. In each superblock's worth of writes
+//! the smaller of the two is what spoils it; from a tenth on it counts: below that the collection of a whole superblock
+//! costs less than a tenth more, and no drive's figure is as exact as that. It needs the superblock, and a drive that does
+//! not tell the two apart itself: one whose write amplification under skewed writes is not below that of uniform ones.
+//!
+//! Source: the streams of NVMe and multi-stream SSDs, Kang et al., HotStorage 2014.
+
+use std::collections::BTreeSet;
+
+use flashwise_block::ByteSize;
+use flashwise_profile::DeviceProfile;
+
+use super::{Check, known};
+use crate::mend::sort_hot_last;
+use crate::play::Step;
+use crate::request::{Seen, Space};
+use crate::tally::Tally;
+
+/// Pages that are remembered; later ones count as cold.
+const PAGES_MAX: usize = 1 << 20;
+const PAGE: u64 = 4096;
+/// The smaller part, from which on a superblock is mixed: one in so many.
+const MIXED: u64 = 10;
+/// Writes of a superblock that are remembered until it is full.
+const WRITES_MAX: usize = 1 << 16;
+
+struct SeparateHotAndCold {
+    superblock: u64,
+    pages: BTreeSet<(Space, u64)>,
+    hot: Vec<Seen>,
+    hot_bytes: u64,
+    bytes: u64,
+}
+
+pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String> {
+    let p = &profile.parameters;
+    let superblock = known(&p.superblock_bytes, "superblock")?.clamp(1, 1 << 40);
+    let skewed = known(&p.write_amplification_skewed, "write amplification under skewed writes")?;
+    let uniform = known(&p.write_amplification_uniform, "write amplification under uniform writes")?;
+    if skewed < uniform {
+        return Err("the drive tells hot and cold data apart itself".to_owned());
+    }
+    let (pages, hot) = (BTreeSet::new(), Vec::new());
+    Ok(Box::new(SeparateHotAndCold { superblock, pages, hot, hot_bytes: 0, bytes: 0 }))
+}
+
+impl SeparateHotAndCold {
+    /// A superblock is full: its hot writes break the rule if it is mixed.
+    fn close(&mut self, tally: &mut Tally) {
+        let smaller = self.hot_bytes.min(self.bytes - self.hot_bytes);
+        if smaller * MIXED >= self.bytes {
+            self.hot.iter().for_each(|seen| tally.breaks(seen));
+        }
+        self.hot.clear();
+        (self.bytes, self.hot_bytes) = (0, 0);
+    }
+}
+
+impl Check for SeparateHotAndCold {
+    fn look(&mut self, seen: &Seen, tally: &mut Tally) {
+        if !seen.is_write() {
+            return;
+        }
+        tally.speaks();
+        let page = (seen.space(), seen.record.offset.0 / PAGE);
+        let is_hot = self.pages.contains(&page);
+        if !is_hot && self.pages.len() < PAGES_MAX {
+            self.pages.insert(page);
+        }
+        let length = seen.record.length.0.min(self.superblock);
+        self.bytes += length;
+        if is_hot {
+            self.hot_bytes += length;
+            if self.hot.len() < WRITES_MAX {
+                self.hot.push(*seen);
+            }
+        }
+        if self.bytes >= self.superblock {
+            self.close(tally);
+        }
+    }
+
+    fn statement(&self) -> String {
+        let superblock = ByteSize(self.superblock);
+        format!("data that is overwritten soon should not share a superblock of {superblock} with data that stays")
+    }
+
+    fn remedy(&self) -> String {
+        "put the log and what is updated often on a namespace or partition of their own, or write them with a lifetime hint \
+         (fcntl F_SET_RW_HINT) on a drive with streams or placement handles"
+            .to_owned()
+    }
+
+    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+        sort_hot_last(steps, self.superblock)
+    }
+}

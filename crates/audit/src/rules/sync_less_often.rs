@@ -1,0 +1,60 @@
+//! Rule 11: a flush closes at least one write unit.
+//!
+//! A flush that comes before a unit is full makes the drive pad it and wait for the program. A *storm* is such flushes one
+//! after the other. The threshold is the unit itself: from there on a flush costs no padding. On a drive whose flushes cost
+//! nothing (power-loss protection) the rule is not applied. The first flush of a trace is left out: what it closes may lie
+//! before the recording.
+
+use flashwise_block::{ByteSize, Nanos, Operation};
+use flashwise_profile::DeviceProfile;
+
+use super::{Check, known, known_size};
+use crate::mend::flush_by;
+use crate::play::Step;
+use crate::request::Seen;
+use crate::tally::Tally;
+
+struct SyncLessOften {
+    unit: u64,
+    flush: Nanos,
+    /// Bytes written since the last flush; `None` before the first.
+    written: Option<u64>,
+}
+
+pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String> {
+    let unit = known_size(&profile.parameters.write_unit_bytes, "write unit")?;
+    let flush = known(&profile.parameters.flush_ns, "time of a flush")?;
+    Ok(Box::new(SyncLessOften { unit, flush: Nanos(flush), written: None }))
+}
+
+impl Check for SyncLessOften {
+    fn look(&mut self, seen: &Seen, tally: &mut Tally) {
+        if seen.is_write() {
+            self.written = self.written.map(|bytes| bytes.saturating_add(seen.record.length.0));
+        }
+        if seen.record.operation != Operation::Flush && !(seen.is_write() && seen.record.fua) {
+            return;
+        }
+        if let Some(bytes) = self.written.replace(0) {
+            tally.speaks();
+            if bytes < self.unit {
+                tally.breaks(seen);
+            }
+        }
+    }
+
+    fn statement(&self) -> String {
+        format!("a flush, which takes {}, should close at least {} of writes", self.flush, ByteSize(self.unit))
+    }
+
+    fn remedy(&self) -> String {
+        "commit several transactions with one flush: in SQLite longer transactions, or journal_mode=WAL with \
+         synchronous=NORMAL where the last commits may be lost; in PostgreSQL commit_delay or synchronous_commit=off; in \
+         MariaDB binlog_commit_wait_count or innodb_flush_log_at_trx_commit=2"
+            .to_owned()
+    }
+
+    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+        flush_by(steps, self.unit)
+    }
+}

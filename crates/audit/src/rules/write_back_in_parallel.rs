@@ -1,0 +1,63 @@
+//! Rule 8: dirty pages are written back as many at a time as the drive takes, k_w.
+//!
+//! A run is what is written to the database with no flush and no read between: nothing in it had to wait for anything else
+//! in it. The n-th write of a run could have been submitted together with the n − 1 before it, up to k_w of them; it breaks
+//! the rule if fewer are in flight. Source of k_w and of writing back in such batches: Papon and Athanassoulis, DaMoN 2021
+//! (the model) and ICDE 2023 (ACE).
+
+use flashwise_block::Operation;
+use flashwise_profile::DeviceProfile;
+
+use super::{Check, known_concurrency};
+use crate::mend::deepen;
+use crate::play::Step;
+use crate::request::{Facts, Seen};
+use crate::tally::Tally;
+
+struct WriteBackInParallel {
+    concurrency: u32,
+    /// Writes of the run so far.
+    run: u32,
+}
+
+pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String> {
+    let concurrency = known_concurrency(&profile.parameters.write_concurrency_4k, "k_w")?;
+    Ok(Box::new(WriteBackInParallel { concurrency, run: 0 }))
+}
+
+impl Check for WriteBackInParallel {
+    fn look(&mut self, seen: &Seen, tally: &mut Tally) {
+        let is_durable = seen.record.operation == Operation::Flush || seen.record.fua;
+        if is_durable || seen.record.operation == Operation::Read {
+            self.run = 0;
+        }
+        if !seen.is_write() || !seen.is_of_database() || seen.record.fua {
+            return;
+        }
+        self.run = self.run.saturating_add(1);
+        tally.speaks();
+        if seen.in_flight.is_some_and(|count| count < self.run.min(self.concurrency)) {
+            tally.breaks(seen);
+        }
+    }
+
+    fn hidden(&self, facts: &Facts) -> Option<String> {
+        facts.hides_queues()
+    }
+
+    fn statement(&self) -> String {
+        format!("dirty pages should be written back {} at a time (k_w)", self.concurrency)
+    }
+
+    fn remedy(&self) -> String {
+        let count = self.concurrency;
+        format!(
+            "write back {count} pages at once (ACE in the buffer pool; in MariaDB innodb_use_native_aio=ON, \
+             innodb_flush_neighbors and innodb_write_io_threads; in PostgreSQL checkpoint_flush_after and io_method=io_uring)"
+        )
+    }
+
+    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+        deepen(steps, self.concurrency)
+    }
+}

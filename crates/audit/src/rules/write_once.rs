@@ -1,0 +1,105 @@
+//! Rule 7: data is written once, not to a log or a double-write area first and to its place afterwards.
+//!
+//! Told by content where the trace has hashes: the same content twice at two places. Otherwise by files: page images in a
+//! rollback journal, a write-ahead log or InnoDB's double-write files, and later writes of as many bytes to the database;
+//! the images are the ones that break the rule. Short records of a log are no images and are left out. Images of pages that
+//! were never written to the database in the trace are not counted either.
+//!
+//! It needs no figure of the drive: flash bytes are spent twice on any. Mended: the images are left out, which is what a
+//! drive that writes a page atomically allows.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use flashwise_profile::DeviceProfile;
+
+use super::Check;
+use crate::mend::drop_broken;
+use crate::play::Step;
+use crate::request::{Facts, Seen};
+use crate::tally::Tally;
+
+/// The smallest page of any database here; what is shorter is a record, not an image. SQLite's frames are 24 bytes longer.
+const IMAGE_MIN: u64 = 4096;
+/// Images that wait for their second writing; older ones are forgotten.
+const WAITING_MAX: usize = 1 << 16;
+
+#[derive(Default)]
+struct WriteOnce {
+    /// Images that were not yet seen a second time.
+    images: VecDeque<Seen>,
+    /// Bytes of the first image that were.
+    consumed: u64,
+    by_content: BTreeMap<u64, Seen>,
+}
+
+pub(super) fn prepare(_: &DeviceProfile) -> Result<Box<dyn Check>, String> {
+    Ok(Box::new(WriteOnce::default()))
+}
+
+impl WriteOnce {
+    fn look_at_content(&mut self, content: u64, seen: &Seen, tally: &mut Tally) {
+        tally.speaks();
+        if let Some(first) = self.by_content.remove(&content) {
+            if (first.space(), first.record.offset) != (seen.space(), seen.record.offset) {
+                tally.breaks(&first);
+            }
+        } else if self.by_content.len() < WAITING_MAX {
+            self.by_content.insert(content, *seen);
+        }
+    }
+
+    /// The database is written: as many bytes of images as that have now been written twice.
+    fn consume(&mut self, bytes: u64, tally: &mut Tally) {
+        self.consumed = self.consumed.saturating_add(bytes);
+        while let Some(image) = self.images.front() {
+            // A frame is longer than its page by a header of less than a sector.
+            let length = image.record.length.0 / 512 * 512;
+            if self.consumed < length {
+                return;
+            }
+            self.consumed -= length;
+            tally.breaks(image);
+            self.images.pop_front();
+        }
+        self.consumed = 0;
+    }
+}
+
+impl Check for WriteOnce {
+    fn look(&mut self, seen: &Seen, tally: &mut Tally) {
+        if !seen.is_write() {
+            return;
+        }
+        if let Some(content) = seen.record.content {
+            self.look_at_content(content, seen, tally);
+        } else if seen.is_of_log() && seen.record.length.0 >= IMAGE_MIN {
+            tally.speaks();
+            if self.images.len() == WAITING_MAX {
+                self.images.pop_front();
+            }
+            self.images.push_back(*seen);
+        } else if seen.is_of_database() {
+            self.consume(seen.record.length.0, tally);
+        }
+    }
+
+    fn hidden(&self, facts: &Facts) -> Option<String> {
+        let tells = facts.roles > 0 || facts.contents > 0;
+        (!tells).then(|| "the trace tells neither files nor contents".to_owned())
+    }
+
+    fn statement(&self) -> String {
+        "pages should be written once, not to a journal, log or double-write area and then to their place".to_owned()
+    }
+
+    fn remedy(&self) -> String {
+        "in SQLite journal_mode=WAL and a larger wal_autocheckpoint, so that a page goes to the database once for many \
+         commits; in PostgreSQL a longer checkpoint_timeout and max_wal_size, or wal_compression; in MariaDB \
+         innodb_doublewrite=OFF where drive and file system write a page atomically"
+            .to_owned()
+    }
+
+    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+        drop_broken(steps)
+    }
+}

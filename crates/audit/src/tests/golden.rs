@@ -1,0 +1,193 @@
+//! A golden trace for each rule: one that breaks it and what that costs, and the same work done as the rule wants it.
+
+use super::*;
+
+/// The rule's finding with its cost, and that of the clean trace.
+fn golden(rule: Rule, profile: &DeviceProfile, broken: &[TraceRecord], clean: &[TraceRecord]) -> Finding {
+    let of = |records: &[TraceRecord]| {
+        let audit = audited(profile, records, AuditOptions::WINDOW);
+        assert_eq!(audit.not_simulated.filter(|why| why != "no rule was broken"), None);
+        audit.findings.into_iter().find(|f| f.rule == rule).unwrap()
+    };
+    assert_eq!(of(clean).violations, 0, "{rule:?}");
+    let found = of(broken);
+    assert!(found.violations > 0, "{rule:?}");
+    found
+}
+
+/// What is saved, ns and flash bytes.
+fn saved(finding: &Finding) -> (i64, i64) {
+    (finding.cost.time_ns.unwrap(), finding.cost.flash_bytes.unwrap())
+}
+
+/// 200 commits, each of what `commit` asks for.
+fn commits(commit: impl Fn(u64) -> Vec<TraceRecord>) -> Vec<TraceRecord> {
+    let all = (0..200).flat_map(|n| commit(n).into_iter().chain([flush()]));
+    one_by_one(&all.collect::<Vec<_>>())
+}
+
+#[test]
+fn short_durable_writes_cost_the_rest_of_a_unit_each() {
+    let found = golden(
+        Rule::WriteWholeUnits,
+        &samsung(),
+        &commits(|n| vec![write(n * 4, 4)]),
+        &commits(|n| vec![write(n * 32, 32)]),
+    );
+    // 200 flushes each close 4 KiB in a unit of 32 KiB; the same data is 25 units.
+    assert_eq!(saved(&found).1, (200 - 25) * 32 * 1024);
+    // Each durable write takes some 750 µs on this drive.
+    assert!((100_000_000..160_000_000).contains(&saved(&found).0), "{found:?}");
+}
+
+#[test]
+fn chunks_read_off_the_hot_location_cost_what_the_learned_curve_says() {
+    let reads =
+        |shift: u64| one_by_one(&(0..200).map(|n: u64| read((n * 37 % 200) * 64 + shift, 64)).collect::<Vec<_>>());
+    let found = golden(Rule::ReadChunksAtHotLocations, &samsung(), &reads(0), &reads(32));
+    // The curve: 222 µs at the start of a chunk, 141 µs in its middle.
+    let each = saved(&found).0 / 200;
+    assert!((60_000..100_000).contains(&each), "{each} ns a read");
+}
+
+#[test]
+fn frames_of_a_log_off_the_stripe_cost_flash_that_is_read_and_written_again() {
+    let found = golden(
+        Rule::StartWritesOnStripes,
+        &toshiba(),
+        &commits(|n| vec![log(32 + n * (64 * KIB + 24), 64 * KIB + 24)]),
+        &commits(|n| vec![log(n * 64 * KIB, 64 * KIB)]),
+    );
+    assert_eq!((found.violations, found.requests), (200, 200));
+}
+
+#[test]
+fn a_chunk_written_off_alignment_costs_the_reads_that_come_after_it() {
+    let work = |shift: u64| {
+        let writes = (0..100).map(|n: u64| write(n * 64 + shift, 64));
+        let reads = (0..400).map(|n: u64| read((n * 37 % 100) * 64 + 32, 64));
+        one_by_one(&writes.chain([flush()]).chain(reads).collect::<Vec<_>>())
+    };
+    let found = golden(Rule::KeepHotLocations, &samsung(), &work(32), &work(0));
+    assert!(saved(&found).0 > 400 * 30_000, "{found:?}");
+}
+
+#[test]
+fn records_that_straddle_a_page_cost_a_page_each() {
+    let found = golden(
+        Rule::TouchFewPages,
+        &toshiba(),
+        &commits(|n| vec![log(n * 4 * KIB + 2 * KIB, 4 * KIB)]),
+        &commits(|n| vec![log(n * 4 * KIB, 4 * KIB)]),
+    );
+    assert!(saved(&found).0 > 0, "{found:?}");
+}
+
+#[test]
+fn a_packed_log_costs_reading_what_it_rewrites() {
+    let found = golden(
+        Rule::AppendInFreshPages,
+        &toshiba(),
+        &commits(|n| vec![log(n * 512, 512)]),
+        &commits(|n| vec![log(n * 4096, 512)]),
+    );
+    assert_eq!(found.violations, 200 - 25);
+    assert!(saved(&found).0 > 0, "{found:?}");
+}
+
+#[test]
+fn images_that_are_written_twice_cost_their_own_bytes() {
+    let double = |n: u64| [log(n % 2 * 64 * KIB, 64 * KIB), flush(), write(n * 64, 64)].to_vec();
+    let found = golden(Rule::WriteOnce, &toshiba(), &commits(double), &commits(|n| vec![write(n * 64, 64)]));
+    assert_eq!((found.violations, found.bytes), (200, 200 * 64 * KIB));
+    assert_eq!(saved(&found).1, 200 * 64 * 1024);
+}
+
+#[test]
+fn pages_written_back_one_by_one_cost_the_time_that_others_could_have_shared() {
+    let pages: Vec<_> = (0..400).map(|n: u64| write(n * 1700 % 4000 * 4, 4)).collect();
+    let found = golden(Rule::WriteBackInParallel, &toshiba(), &one_by_one(&pages), &together(&pages));
+    assert!(saved(&found).0 > 0 && found.violations == 399, "{found:?}");
+}
+
+#[test]
+fn a_scan_read_one_by_one_costs_the_time_that_read_ahead_saves() {
+    let scan: Vec<_> = (0..400).map(|n: u64| read(n * 4, 4)).collect();
+    let found = golden(Rule::ReadInParallel, &toshiba(), &one_by_one(&scan), &together(&scan));
+    // 400 reads of 85 µs one by one; 30 at a time take a small part of that.
+    assert!(saved(&found).0 > 400 * 60_000, "{found:?}");
+    let jumps: Vec<_> = (0..400).map(|n: u64| read(n * n * 7919 % 4001 * 4, 4)).collect();
+    let found = golden(Rule::ReadInParallel, &toshiba(), &one_by_one(&jumps), &together(&jumps));
+    assert!(saved(&found).0 < 400 * 2_000, "nobody can foresee these: {found:?}");
+}
+
+#[test]
+fn pages_below_the_unit_cost_nothing_where_longer_ones_would_cost_more() {
+    let found = golden(
+        Rule::PagesOfWriteUnit,
+        &toshiba(),
+        &one_by_one(&(0..400).map(|n: u64| read(n * n * 7919 % 4001 * 4, 4)).chain([write(0, 4)]).collect::<Vec<_>>()),
+        &commits(|n| vec![write(n * 64, 64)]),
+    );
+    assert!(saved(&found).0 < 0, "point lookups of longer pages take longer: {found:?}");
+}
+
+#[test]
+fn a_storm_of_flushes_costs_a_program_each() {
+    let storm = commits(|n| vec![write(n * 4, 4)]);
+    let found = golden(Rule::SyncLessOften, &toshiba(), &storm, &commits(|n| vec![write(n * 64, 64)]));
+    assert_eq!(found.violations, 199);
+    // 200 flushes of some 280 µs become 13.
+    assert!(saved(&found).0 > 180 * 200_000, "{found:?}");
+}
+
+#[test]
+fn a_log_that_is_never_trimmed_is_found_where_trim_helps() {
+    let trim =
+        |n: u64| if n % 4 == 0 { Some(record(Operation::Trim, FileRole::WriteAheadLog, 0, 16 * KIB)) } else { None };
+    golden(
+        Rule::TrimDeadData,
+        &whole_toshiba(),
+        &commits(|n| vec![log(n % 4 * 4 * KIB, 4 * KIB)]),
+        &commits(|n| trim(n).into_iter().chain([log(n % 4 * 4 * KIB, 4 * KIB)]).collect()),
+    );
+}
+
+#[test]
+fn a_partition_at_sector_63_costs_a_page_for_each_block() {
+    let from = |start: u64| {
+        let at =
+            move |n: u64| record(Operation::Write, FileRole::Unknown, start * 512 + n * 37 % 500 * 4 * KIB, 4 * KIB);
+        commits(move |n| vec![at(n)])
+    };
+    let found = golden(Rule::AlignPartition, &toshiba(), &from(63), &from(2048));
+    assert_eq!((found.violations, found.requests), (200, 200));
+    assert!(saved(&found).0 > 0, "{found:?}");
+}
+
+#[test]
+fn a_counter_among_rows_that_stay_is_found() {
+    let mixed = commits(|n| vec![write(1000 + n * 4, 4), write(0, 4)]);
+    let rows = commits(|n| vec![write(1000 + n * 4, 4)]);
+    golden(Rule::SeparateHotAndCold, &whole_toshiba(), &mixed, &rows);
+}
+
+#[test]
+fn findings_are_in_the_order_of_what_they_cost() {
+    let audit = audited(&toshiba(), &commits(|n| vec![log(n * 512, 512), write(n * 8, 4)]), AuditOptions::WINDOW);
+    let costs: Vec<i64> = audit.findings.iter().filter(|f| f.violations > 0).map(|f| f.cost.time_ns.unwrap()).collect();
+    assert!(costs.len() > 3 && costs.is_sorted_by(|a, b| a >= b), "{costs:?}");
+    let first_kept = audit.findings.iter().position(|f| f.violations == 0).unwrap();
+    assert!(audit.findings[first_kept..].iter().all(|f| f.violations == 0));
+}
+
+#[test]
+fn a_long_trace_is_cut_to_the_window_and_says_so() {
+    let long = commits(|n| vec![write(n * 4, 4)]);
+    let audit = audited(&toshiba(), &long, 100);
+    let simulated = audit.simulated.unwrap();
+    assert_eq!((simulated.window_requests, simulated.trace_requests), (100, 400));
+    let whole = audit.findings.iter().find(|f| f.rule == Rule::WriteWholeUnits).unwrap();
+    assert_eq!(whole.violations, 200, "counts are of the whole trace");
+    assert_eq!(audit.picture.requests, 100);
+}

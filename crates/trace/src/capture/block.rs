@@ -1,0 +1,191 @@
+//! Through the kernel's block events: what one drive gets, of every process, with root.
+//!
+//! A buffer of its own (`instances/`) is made below tracefs, so that nobody else's tracing is disturbed; its events
+//! `block_rq_issue` and `block_rq_complete` are filtered to the one drive, turned on while the command runs, and read out of
+//! its `trace_pipe` all the time. At the end the events are turned off and the buffer is removed, also after a failure. What
+//! is still dirty in the page cache then has not reached the drive, and is not in the trace.
+//!
+//! Source: the kernel's documentation, `trace/ftrace.rst` (instances, `trace_pipe`) and `trace/events.rst` (filters); the
+//! device number in a filter is major × 2^20 + minor.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::{CaptureError, Traced};
+
+/// Where tracefs is mounted, newest place first.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// KiB of a core's buffer: some 100,000 events.
+const BUFFER_KIB: &str = "8192";
+/// How long an empty buffer is left alone.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A drive by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drive {
+    /// Number of the driver.
+    pub major: u32,
+    /// Number of the drive.
+    pub minor: u32,
+}
+
+impl Drive {
+    /// The drive that a device node or a file is on: the whole one, also of a partition.
+    ///
+    /// # Errors
+    /// When it is on none.
+    pub fn of(path: &Path) -> Result<Self, CaptureError> {
+        let failed = |reason: String| CaptureError::NoDrive { path: path.to_owned(), reason };
+        let metadata = fs::metadata(path).map_err(|error| failed(error.to_string()))?;
+        let number = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
+        let (major, minor) = (major(number), minor(number));
+        let node = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        let node = fs::canonicalize(&node)
+            .map_err(|_| failed(format!("the kernel knows no drive {major}:{minor}; give the device itself")))?;
+        let whole = if node.join("partition").exists() { node.parent().unwrap_or(&node) } else { &node };
+        let text = fs::read_to_string(whole.join("dev")).map_err(|error| failed(error.to_string()))?;
+        let parsed = text.trim().split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+        let (major, minor) =
+            parsed.ok_or_else(|| failed(format!("the kernel tells its number as '{}'", text.trim())))?;
+        Ok(Self { major, minor })
+    }
+
+    fn filter(self) -> String {
+        format!("dev == {}", (u64::from(self.major) << 20) + u64::from(self.minor))
+    }
+}
+
+/// As glibc's `major`.
+fn major(number: u64) -> u32 {
+    (((number >> 8) & 0xFFF) | ((number >> 32) & 0xFFFF_F000)) as u32
+}
+
+/// As glibc's `minor`.
+fn minor(number: u64) -> u32 {
+    ((number & 0xFF) | ((number >> 12) & 0xFFFF_FF00)) as u32
+}
+
+/// A buffer of our own below tracefs; it is removed when dropped.
+struct Instance {
+    path: PathBuf,
+}
+
+impl Instance {
+    fn create() -> Result<Self, CaptureError> {
+        let has_events = |place: &&&str| Path::new(place).join("events/block").is_dir();
+        let missing = |path: &Path, error| CaptureError::NoEvents { path: path.to_owned(), error };
+        let place = PLACES.iter().find(has_events).map(Path::new);
+        let place = place.ok_or_else(|| missing(Path::new(PLACES[0]), io::ErrorKind::NotFound.into()))?;
+        let path = place.join("instances").join(format!("flashwise-{}", std::process::id()));
+        fs::create_dir(&path).map_err(|error| missing(&path, error))?;
+        Ok(Self { path })
+    }
+
+    fn set(&self, name: &str, value: &str) -> Result<(), CaptureError> {
+        let path = self.path.join(name);
+        fs::write(&path, value).map_err(|error| CaptureError::NoEvents { path, error })
+    }
+
+    fn switch(&self, on: bool) -> Result<(), CaptureError> {
+        let value = if on { "1" } else { "0" };
+        for event in ["block_rq_issue", "block_rq_complete"] {
+            self.set(&format!("events/block/{event}/enable"), value)?;
+        }
+        Ok(())
+    }
+
+    /// The events, without waiting for more of them.
+    fn pipe(&self) -> Result<File, CaptureError> {
+        let path = self.path.join("trace_pipe");
+        let mut options = fs::OpenOptions::new();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits() as i32);
+        options.read(true).open(&path).map_err(|error| CaptureError::NoEvents { path, error })
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // Where it cannot be removed it is turned off, and costs its buffer until the machine is restarted.
+        let _ = self.switch(false);
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// Runs a command and leaves what a drive was asked meanwhile, by anybody, in `output`; gives how the command ended.
+///
+/// # Errors
+/// When there are no block events, or the command cannot be started.
+pub fn capture(traced: &Traced, drive: Drive, output: &Path) -> Result<ExitStatus, CaptureError> {
+    traced.program()?;
+    let failed = |error| CaptureError::Output { path: output.to_owned(), error };
+    let mut file = io::BufWriter::new(File::create(output).map_err(failed)?);
+    // A trace without events is a trace too.
+    writeln!(file, "# tracer: nop").map_err(failed)?;
+    let instance = Instance::create()?;
+    instance.set("buffer_size_kb", BUFFER_KIB)?;
+    for event in ["block_rq_issue", "block_rq_complete"] {
+        instance.set(&format!("events/block/{event}/filter"), &drive.filter())?;
+    }
+    let pipe = instance.pipe()?;
+    instance.switch(true)?;
+    let ended = Arc::new(AtomicBool::new(false));
+    let reader = thread::spawn({
+        let ended = Arc::clone(&ended);
+        move || drain(pipe, file, &ended)
+    });
+    let mut command = Command::new(&traced.command[0]);
+    command.args(&traced.command[1..]);
+    let status = traced.run(command);
+    let _ = instance.switch(false);
+    ended.store(true, Ordering::Release);
+    let drained = reader.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+    let status = status?;
+    drained.map_err(failed)?;
+    Ok(status)
+}
+
+/// Copies events until there are no more and the command has ended.
+fn drain(mut pipe: File, mut file: impl Write, ended: &AtomicBool) -> io::Result<()> {
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let is_last = ended.load(Ordering::Acquire);
+        match pipe.read(&mut buffer) {
+            Ok(0) if is_last => break,
+            Ok(0) => thread::sleep(PAUSE),
+            Ok(count) => file.write_all(&buffer[..count])?,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && is_last => break,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(PAUSE),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    file.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_devices_are_taken_apart_as_glibc_does_it() {
+        let numbers =
+            [(0x0000_0801, (8, 1)), (0x0010_3012, (0x30, 0x112)), (0xFFFF_F00F_FFF0_0FFF, (0xFFFF_F00F, 0xFFF0_00FF))];
+        for (number, parts) in numbers {
+            assert_eq!((major(number), minor(number)), parts, "{number:x}");
+        }
+        assert_eq!(Drive { major: 259, minor: 3 }.filter(), format!("dev == {}", 259 * 1_048_576 + 3));
+    }
+
+    #[test]
+    fn what_is_on_no_drive_is_told_with_its_name() {
+        let error = Drive::of(Path::new("/proc/self/status")).unwrap_err().to_string();
+        assert!(error.starts_with("/proc/self/status: it is neither a block device nor on one"), "{error}");
+    }
+}

@@ -1,0 +1,102 @@
+//! The I/O of a program as it runs, captured into a file that [`TraceReader`](crate::TraceReader) reads.
+//!
+//! ```text
+//!   COMMAND ── strace -f ──▶ file-level calls            no root; above page cache and file system
+//!   COMMAND ── the kernel's block events ──▶ tracefs     root; what the drive gets, of every process
+//! ```
+//!
+//! Both leave text in the form of their own tool, so that it can be kept and read again.
+
+pub mod block;
+pub mod strace;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+
+/// Why nothing was captured.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// No command was named.
+    #[error("no command is named: give it behind --, such as -- sqlite3 shop.db '.read q.sql'")]
+    NoCommand,
+    /// The program that traces others is not there.
+    #[error(
+        "strace is not installed: install it (apt-get install strace), or trace the drive as root (--block DEVICE)"
+    )]
+    NoStrace,
+    /// The command or the tracer cannot be started.
+    #[error("{program}: it cannot be started: {error}")]
+    Start {
+        /// Which program.
+        program: String,
+        /// Why not.
+        error: io::Error,
+    },
+    /// strace ended without tracing anything.
+    #[error("strace could not trace {command}: {said}")]
+    Refused {
+        /// Which program.
+        command: String,
+        /// What strace said.
+        said: String,
+    },
+    /// There are no block events.
+    #[error(
+        "{path}: the kernel's block events are not there ({error}): mount them as root (mount -t tracefs tracefs \
+         /sys/kernel/tracing), or leave out --block to trace files without root"
+    )]
+    NoEvents {
+        /// Where they were looked for.
+        path: PathBuf,
+        /// What is wrong.
+        error: io::Error,
+    },
+    /// What is to be traced is no drive.
+    #[error("{path}: it is neither a block device nor on one: {reason}")]
+    NoDrive {
+        /// What was named.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The file for the trace cannot be written.
+    #[error("{path}: the trace cannot be written: {error}")]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+/// A command and where its output goes.
+#[derive(Clone, Debug)]
+pub struct Traced {
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Whether the command's standard output goes to standard error, because standard output holds a document.
+    pub output_to_stderr: bool,
+}
+
+impl Traced {
+    fn program(&self) -> Result<String, CaptureError> {
+        let first = self.command.first().ok_or(CaptureError::NoCommand)?;
+        Ok(first.to_string_lossy().into_owned())
+    }
+
+    /// Where the command's standard output goes.
+    fn stdout(&self) -> Stdio {
+        use std::os::fd::AsFd;
+        if !self.output_to_stderr {
+            return Stdio::inherit();
+        }
+        io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from)
+    }
+
+    fn run(&self, mut command: Command) -> Result<ExitStatus, CaptureError> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        command.stdout(self.stdout()).status().map_err(|error| CaptureError::Start { program, error })
+    }
+}
