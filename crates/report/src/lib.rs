@@ -33,6 +33,8 @@ pub mod trace;
 #[cfg(test)]
 mod sample;
 #[cfg(test)]
+mod sample_audit;
+#[cfg(test)]
 mod sample_simulation;
 
 pub use error::ReportError;

@@ -1,12 +1,8 @@
 //! Two comparisons as a run would make them: a drive with much to gain, and one with nothing.
 
-use crate::audit::AuditDocument;
-use flashwise_audit::{
-    Audit, Band, Cost, Example, Finding, Mark, Picture, Place, PlaceShare, ProcessShare, Rule, Simulated, Unjudged,
-};
+use flashwise_audit::{Cost, Example, Finding, Place, PlaceShare, Rule};
 use flashwise_block::{Clock, Operation, Percentiles};
 use flashwise_profile::*;
-use flashwise_ssd::learned::Calibrated;
 use flashwise_trace::FileRole;
 use flashwise_tune::*;
 
@@ -362,59 +358,4 @@ pub fn optane() -> Comparison {
         notes: Vec::new(),
         ..samsung()
     }
-}
-
-/// An audit with something broken, something kept and something open.
-pub fn audit() -> AuditDocument {
-    let comparison = samsung();
-    let mut findings = comparison.findings;
-    findings[0].processes = vec![ProcessShare { process: 1234, violations: 16_533, bytes: 64 * MIB }];
-    findings[1].examples[0].file = Some("/var/lib/shop/<shop>.db".to_owned());
-    findings[1].places[0].place = Place::File("/var/lib/shop/<shop>.db".to_owned());
-    findings.sort_by_key(|finding| (finding.violations == 0, -finding.cost.time_ns.unwrap_or(0)));
-    let near = |what: &str, profile_ns, drive_ns| Calibrated { what: what.to_owned(), profile_ns, drive_ns };
-    let calibrated = vec![near("read of 4 KiB", 68_400, 68_390), near("durable write of 32 KiB", 764_000, 764_000)];
-    let mark = |n: u16| Mark {
-        x: n % 96,
-        y: n / 4 % 48,
-        rule: [None, Some(Rule::WriteWholeUnits), Some(Rule::StartWritesOnStripes)][usize::from(n % 3)],
-        requests: 1 + u32::from(n),
-    };
-    let band = |place, first_row, end_row| Band { place, first_row, end_row };
-    let audit = Audit {
-        findings,
-        unjudged: vec![
-            Unjudged { rule: Rule::TouchFewPages, reason: "the drive shows no flash page".to_owned() },
-            Unjudged { rule: Rule::AppendInFreshPages, reason: "the drive shows no flash page".to_owned() },
-            Unjudged {
-                rule: Rule::TrimDeadData,
-                reason: "the evidence does not settle the drive's gain by trim".to_owned(),
-            },
-        ],
-        simulated: Some(Simulated {
-            window_requests: 20_000,
-            trace_requests: 74_631,
-            time_ns: 9_800_000_000,
-            flash_bytes: 900 * MIB,
-            host_bytes: 500 * MIB,
-            calibrated,
-        }),
-        not_simulated: None,
-        picture: Picture {
-            columns: 96,
-            rows: 48,
-            duration_ns: Some(12_000_000_000),
-            requests: 20_000,
-            row_bytes: 4 * MIB,
-            bands: vec![
-                band(Place::Role(FileRole::Database), 0, 40),
-                band(Place::File("/a/very/long/path/to/a/file/of/the/log".to_owned()), 40, 48),
-            ],
-            marks: (0..400).map(|n| mark(n * 7 % 401)).collect(),
-        },
-    };
-    let remarks = vec!["offsets are those in files, before page cache and file system".to_owned()];
-    let mut document = AuditDocument::new("shop.strace".to_owned(), remarks, &comparison.profile, audit);
-    document.flashwise_version = "0.1.0";
-    document
 }

@@ -856,7 +856,7 @@ impl BlockDevice for SimulatedSsd {
             return Ok(None);
         }
         let answered = self.next_answered(u64::MAX).and_then(|request| self.completion_of(request));
-        answered.map(Some).ok_or_else(|| LOST)
+        answered.map(Some).ok_or(LOST)
     }
 
     fn outstanding(&self) -> usize {

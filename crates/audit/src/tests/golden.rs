@@ -143,8 +143,9 @@ fn a_storm_of_flushes_costs_a_program_each() {
 
 #[test]
 fn a_log_that_is_never_trimmed_is_found_where_trim_helps() {
-    let trim =
-        |n: u64| if n % 4 == 0 { Some(record(Operation::Trim, FileRole::WriteAheadLog, 0, 16 * KIB)) } else { None };
+    let trim = |n: u64| {
+        if n.is_multiple_of(4) { Some(record(Operation::Trim, FileRole::WriteAheadLog, 0, 16 * KIB)) } else { None }
+    };
     golden(
         Rule::TrimDeadData,
         &whole_toshiba(),

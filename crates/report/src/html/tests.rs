@@ -4,6 +4,7 @@ use flashwise_profile::{Evidence, Figure, ProbeCurve, ProbePoint};
 
 use super::*;
 use crate::sample;
+use crate::sample_audit::audit;
 use crate::sample_simulation::simulation;
 
 /// The page as XML: its only void elements are those of the head.
@@ -155,7 +156,7 @@ fn a_figure_without_a_curve_is_told_with_its_probe_and_its_reason() {
 
 #[test]
 fn the_page_of_an_audit_draws_the_requests_in_the_colours_of_the_rules() {
-    let document = sample::audit();
+    let document = audit();
     let page = audit_page(&document);
     roxmltree::Document::parse(&as_xml(&page)).unwrap();
     assert!(!page.contains("<shop>"), "names of files are escaped");

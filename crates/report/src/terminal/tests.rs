@@ -4,6 +4,7 @@ use flashwise_profile::{Figure, HotLocation, Parameters};
 
 use super::*;
 use crate::sample;
+use crate::sample_audit::audit;
 use crate::sample_simulation::simulation;
 
 fn plain(width: u16) -> Style {
@@ -65,12 +66,12 @@ fn a_title_of_a_section_may_be_wider_than_its_column() {
 
 #[test]
 fn an_audit_tells_what_was_broken_what_was_kept_and_what_stays_open() {
-    insta::assert_snapshot!(render_audit(&sample::audit(), Style::default()));
+    insta::assert_snapshot!(render_audit(&audit(), Style::default()));
 }
 
 #[test]
 fn a_cost_says_when_mending_would_lose_and_when_nothing_was_simulated() {
-    let mut document = sample::audit();
+    let mut document = audit();
     document.audit.findings[0].cost = flashwise_audit::Cost { time_ns: Some(-3_000_000), flash_bytes: Some(0) };
     document.audit.findings[1].cost = flashwise_audit::Cost::default();
     let text = render_audit(&document, Style::default());
@@ -93,7 +94,7 @@ fn nothing_is_wider_than_the_terminal_and_no_line_ends_in_a_space() {
         for line in render_simulation(&simulation(), plain(width)).lines() {
             assert!(line.chars().count() <= usize::from(width), "{width} columns: {line}");
         }
-        for line in render_audit(&sample::audit(), plain(width)).lines() {
+        for line in render_audit(&audit(), plain(width)).lines() {
             assert!(line.chars().count() <= usize::from(width), "{width} columns: {line}");
         }
         for comparison in [sample::samsung(), sample::optane()] {

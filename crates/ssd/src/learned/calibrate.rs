@@ -74,7 +74,7 @@ impl Targets {
     fn of(profile: &DeviceProfile, shape: &Shape) -> Result<Self, LearnedError> {
         let curves = &profile.curves;
         let reads = |bytes| curves.location.iter().find(|c| c.read_bytes == bytes).and_then(aligned);
-        let alone = |operation| throughput(&curves.throughput, operation).and_then(|c| latency_alone(c));
+        let alone = |operation| throughput(&curves.throughput, operation).and_then(latency_alone);
         let short_read =
             reads(SHORT_READ).or_else(|| alone(Operation::Read)).ok_or(LearnedError::Open("a read of 4 KiB"))?;
         // Inside a chunk a read is moved by one channel; beyond, only the link is certain to be shared.

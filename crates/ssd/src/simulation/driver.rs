@@ -104,7 +104,7 @@ impl<'a> Driver<'a> {
                     None => continue,
                 },
                 None if self.drive.is_idle() => break,
-                None => self.drive.next_answer().ok_or_else(|| LOST)?,
+                None => self.drive.next_answer().ok_or(LOST)?,
             };
             self.completed(answer, &mut timeline)?;
             completions += 1;
