@@ -543,7 +543,6 @@ impl SimulatedSsd {
             (Operation::Write | Operation::WriteZeroes, Mapping::InPlace) => self.start_write_in_place(request),
             (Operation::Trim, _) => self.trim(request),
             (Operation::Flush, Mapping::Page) => self.start_flush(request),
-            (Operation::Flush, _) if self.write_cache.is_some() => self.start_flush(request),
             (Operation::Flush, _) => self.finish(request),
         }
     }
@@ -650,7 +649,6 @@ impl SimulatedSsd {
             Mapping::Page => self.enqueue_write(request),
             Mapping::InPlace => self.program_in_place(request),
             Mapping::Element => {}
-            Mapping::Block | Mapping::Fast if self.write_cache.is_some() => self.enqueue_write(request),
             Mapping::Block | Mapping::Fast => self.write_block_mapped(request),
         }
     }
@@ -669,7 +667,6 @@ impl SimulatedSsd {
                 }
             }
             Owner::CacheFill { entry } => self.cached_page_filled(entry),
-            Owner::CachedProgram { entry } => self.cached_page_programmed(entry),
             Owner::ReadAhead { load } => self.load_finished(load, finished.transfer_ns),
             Owner::InPlace { request } => self.one_less_pending(request),
             Owner::Superpage { superpage } => self.program_op_finished(superpage, finished.failed),

@@ -8,7 +8,7 @@
 //! A page is durable when the program command of its superpage has ended. A cut loses everything newer: the page is what
 //! it was when it was programmed last, or zeros. Pages are never mixed: each is one version of itself as a whole. A trim
 //! is durable when it is done. With power-loss protection what is in the cache and in the buffer is durable too, and so
-//! are, without any protection, writes on media and mappings without a buffer and without a cache.
+//! are, without any protection, writes on media and mappings without a buffer.
 //!
 //! The durable state is kept beside the FTL, by logical page, and only for drives that ask for it. The older version of
 //! a page survives there also when garbage collection has erased it since, while the newer one was still in the buffer:
@@ -69,13 +69,6 @@ impl SimulatedSsd {
         durable.contents.put(logical_page, content);
     }
 
-    /// A version of a logical page is on flash.
-    pub(crate) fn version_is_durable(&mut self, logical_page: u32, content: Option<Box<[u8]>>) {
-        let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_off) else { return };
-        durable.known[logical_page as usize] = true;
-        durable.contents.put(logical_page, content);
-    }
-
     /// A superpage is on flash, and with it what is valid in it.
     pub(crate) fn row_is_durable(&mut self, block: u32, row: u32) {
         let first = self.ftl.geometry.first_slot(block, row);
@@ -116,7 +109,7 @@ impl SimulatedSsd {
         }
         self.set_power(false);
         self.drop_requests();
-        let has_volatile_buffer = self.config.ftl.mapping == Mapping::Page || self.write_cache.is_some();
+        let has_volatile_buffer = self.config.ftl.mapping == Mapping::Page;
         if has_volatile_buffer && !self.config.controller.power_loss_protection {
             (0..self.config.logical_pages() as u32).for_each(|page| self.restore_page(page));
         }

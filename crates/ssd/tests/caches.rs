@@ -5,8 +5,8 @@ mod support;
 
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Request, execute};
 use flashwise_ssd::config::{
-    Arbitration, ArbitrationWeights, CacheFlush, CachePolicy, Mapping, PartialPages, Placement, QueuePriority,
-    ReadAheadConfig, ReadCacheConfig, WriteCacheConfig,
+    Arbitration, ArbitrationWeights, CacheFlush, CachePolicy, PartialPages, Placement, QueuePriority, ReadAheadConfig,
+    ReadCacheConfig, WriteCacheConfig,
 };
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use support::{fill, flush};
@@ -67,61 +67,6 @@ fn overwrites_of_a_cached_page_never_reach_the_flash() {
     flush(&mut drive);
     assert_eq!(programmed_pages(&drive), 8);
     drive.check_invariants().unwrap();
-}
-
-/// The cached drive with an FTL that maps blocks.
-fn mapping_blocks(mapping: Mapping, pages: u64, flush: CacheFlush) -> DeviceConfig {
-    let mut config = cached(pages, flush, CachePolicy::Lru);
-    config.ftl.mapping = mapping;
-    config.capacity_bytes = ByteSize::mib(8).bytes();
-    config.check("mapping blocks").unwrap();
-    config
-}
-
-#[test]
-fn an_ftl_that_maps_blocks_sees_only_what_leaves_the_cache() {
-    for mapping in [Mapping::Block, Mapping::Fast] {
-        let mut with = drive(mapping_blocks(mapping, 8, CacheFlush::WhenFull));
-        run(&mut with, (0..100).map(|n| write(n % 8)));
-        assert_eq!((programmed_pages(&with), with.now() < Nanos::millis(5)), (0, true), "{mapping:?}");
-        let flushed = execute(&mut with, Request::flush()).unwrap();
-        assert!(flushed.latency() > Nanos(660_000), "{mapping:?}: a flush waits for the last program");
-        assert_eq!(programmed_pages(&with), 8, "{mapping:?}");
-        with.check_invariants().unwrap();
-        let mut without = mapping_blocks(mapping, 8, CacheFlush::WhenFull);
-        without.controller.write_cache = None;
-        let mut without = drive(without);
-        run(&mut without, (0..100).map(|n| write(n % 8)));
-        assert!(programmed_pages(&without) >= 100, "{mapping:?}");
-    }
-}
-
-#[test]
-fn the_pages_of_a_merge_under_way_bound_what_leaves_the_cache() {
-    for mapping in [Mapping::Block, Mapping::Fast] {
-        let mut drive = drive(mapping_blocks(mapping, 4, CacheFlush::WhenFull));
-        for n in 0..400 {
-            drive.submit(write(n * 37 % 500).tagged(n)).unwrap();
-        }
-        let done: Vec<_> = std::iter::from_fn(|| drive.wait().unwrap()).collect();
-        assert!(done.iter().map(|d| d.tag).eq(0..400), "{mapping:?}: writes keep their order");
-        assert!(drive.buffered_bytes() <= 8 * PAGE.bytes(), "{mapping:?}: 4 in the cache, 4 in the buffer");
-        let forced = execute(&mut drive, write(3).with_fua()).unwrap();
-        assert!(forced.latency() > Nanos(660_000), "{mapping:?}: a forced write is on flash");
-        flush(&mut drive);
-        assert_eq!(drive.buffered_bytes(), 0, "{mapping:?}");
-        drive.check_invariants().unwrap();
-    }
-}
-
-#[test]
-fn a_write_cache_has_nothing_to_stand_before_on_media_written_in_place() {
-    let mut config = cached(8, CacheFlush::WhenFull, CachePolicy::Lru);
-    config.ftl.mapping = Mapping::InPlace;
-    assert!(config.check("in place").unwrap_err().to_string().contains("controller.write_cache"));
-    let mut config = mapping_blocks(Mapping::Fast, 8, CacheFlush::WhenFull);
-    config.controller.write_buffer_bytes = 0;
-    assert!(config.check("no buffer").unwrap_err().to_string().contains("needs room"));
 }
 
 #[test]

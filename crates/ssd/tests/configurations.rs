@@ -185,7 +185,7 @@ fn small_config_with_caches() -> impl Strategy<Value = DeviceConfig> {
         let page = config.ftl.logical_page_bytes;
         let lru = |is_lru| if is_lru { CachePolicy::Lru } else { CachePolicy::Fifo };
         let (sectors, through, dram, queues, each) = rest;
-        if matches!(config.ftl.mapping, Mapping::Page | Mapping::Block | Mapping::Fast) {
+        if config.ftl.mapping == Mapping::Page {
             config.controller.write_cache = write.map(|(pages, flush, high, low, is_lru)| WriteCacheConfig {
                 bytes: pages * page,
                 policy: lru(is_lru),
@@ -194,8 +194,6 @@ fn small_config_with_caches() -> impl Strategy<Value = DeviceConfig> {
                 low_watermark: low * high,
                 hot_window_ns: (flush == CacheFlush::Immediate && is_lru).then_some(1_000_000),
             });
-        }
-        if config.ftl.mapping == Mapping::Page {
             config.ftl.partial_pages = if sectors { PartialPages::Sectors } else { PartialPages::Fill };
         }
         if through && config.controller.write_cache.is_none() {
@@ -213,7 +211,7 @@ fn small_config_with_caches() -> impl Strategy<Value = DeviceConfig> {
             config.flash.programs_in_order = queues % 2 == 0;
             config.flash.multi_plane = queues > 2;
         }
-        if dram && config.ftl.mapping != Mapping::Element {
+        if dram {
             config.controller.dram_row_bytes = u64::from(queues) * 1024;
             (config.controller.dram_ns_per_access, config.controller.dram_bytes_per_s) = (26, 200_000_000);
         }

@@ -61,11 +61,6 @@ fn drives() -> Vec<DeviceConfig> {
         cached(with(|c| c.controller.power_loss_protection = true), CacheFlush::WhenFull),
         with(|c| (c.ftl.mapping, c.capacity_bytes) = (Mapping::Block, 4 << 20)),
         with(|c| (c.ftl.mapping, c.ftl.log_blocks, c.capacity_bytes) = (Mapping::Fast, 2, 2 << 20)),
-        cached(with(|c| (c.ftl.mapping, c.capacity_bytes) = (Mapping::Block, 4 << 20)), CacheFlush::WhenFull),
-        cached(
-            with(|c| (c.ftl.mapping, c.ftl.log_blocks, c.capacity_bytes) = (Mapping::Fast, 2, 2 << 20)),
-            CacheFlush::Watermark,
-        ),
         with(|c| {
             (c.flash.chips_per_channel, c.flash.dies_per_chip, c.flash.array_time_jitter) = (1, 1, 0.0);
             (c.ftl.mapping, c.ftl.superpage_ways, c.ftl.element.lifetime_erasures) = (Mapping::Element, 1, 100_000);
@@ -127,7 +122,7 @@ impl Pair {
         let pages = (SECTORS / sectors_per_page) as usize;
         let completions_are_durable = config.controller.power_loss_protection
             || config.controller.write_policy == WritePolicy::Through
-            || (config.ftl.mapping != Mapping::Page && config.controller.write_cache.is_none());
+            || config.ftl.mapping != Mapping::Page;
         let (versions, in_flight) = (vec![zeros; pages], vec![]);
         Self { drive, sectors_per_page, versions, in_flight, completions_are_durable, fill: 0 }
     }

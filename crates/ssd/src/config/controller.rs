@@ -171,13 +171,8 @@ impl WriteCacheConfig {
             let reason = "it is positive, and needs flush = \"immediate\"";
             checker.require("controller.write_cache.hot_window_ns", window, possible, reason)?;
         }
-        let mapping = config.ftl.mapping;
-        let maps_blocks = matches!(mapping, Mapping::Block | Mapping::Fast);
-        let reason = "it needs ftl.mapping = \"page\", \"block\" or \"fast\"";
-        checker.require("controller.write_cache", "present", mapping == Mapping::Page || maps_blocks, reason)?;
-        let (buffer, page) = (config.controller.write_buffer_bytes, config.ftl.logical_page_bytes);
-        let reason = "a page on its way from the write cache to the flash needs room: at least ftl.logical_page_bytes";
-        checker.require("controller.write_buffer_bytes", buffer, !maps_blocks || buffer >= page, reason)?;
+        let page_mapped = config.ftl.mapping == Mapping::Page;
+        checker.require("controller.write_cache", "present", page_mapped, "it needs ftl.mapping = \"page\"")?;
         let back = config.controller.write_policy == WritePolicy::Back;
         checker.require("controller.write_policy", "through", back, "a write cache writes back")
     }

@@ -137,7 +137,6 @@ impl ElementConfig {
         checker.require("flash.chips_per_channel", flash.chips_per_channel, alone, reason)?;
         let (page, reason) = (config.ftl.logical_page_bytes, "an element maps whole pages: it equals flash.page_bytes");
         checker.require("ftl.logical_page_bytes", page, page == flash.page_bytes, reason)?;
-        self.check_surroundings(config, checker)?;
         let (jitter, reason) = (flash.array_time_jitter, "an element's operations have fixed times");
         checker.require("flash.array_time_jitter", jitter, jitter == 0.0, reason)?;
         let (pages, reason) = (flash.pages_per_block, "an element has 2 to 65535 pages a block");
@@ -153,29 +152,6 @@ impl ElementConfig {
         checker.share("ftl.element.migration_ratio", self.migration_ratio, 0.0, 1.0)?;
         checker.share("ftl.element.skip_ratio", self.skip_ratio, 0.0, 1.0)?;
         self.check_room(config, checker)
-    }
-
-    /// What an element's drive does not have between the host and the elements.
-    fn check_surroundings(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
-        let (host, controller) = (&config.host, &config.controller);
-        let messages = [
-            ("host.command_fetch_ns", host.command_fetch_ns),
-            ("host.data_request_ns", host.data_request_ns),
-            ("host.completion_ns", host.completion_ns),
-        ];
-        for (key, time_ns) in messages {
-            let reason = "the link of a drive of elements carries whole requests and no messages: it is 0";
-            checker.require(key, time_ns, time_ns == 0, reason)?;
-        }
-        let memory = [
-            ("controller.dram_ns_per_access", controller.dram_ns_per_access),
-            ("controller.dram_bytes_per_s", controller.dram_bytes_per_s),
-        ];
-        for (key, value) in memory {
-            let reason = "a drive of elements has no memory between the link and the elements: it is 0";
-            checker.require(key, value, value == 0, reason)?;
-        }
-        Ok(())
     }
 
     fn check_room(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {

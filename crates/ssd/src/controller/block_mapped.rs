@@ -1,11 +1,7 @@
 //! Writes to a drive whose FTL maps blocks: the FTL's steps as flash commands.
 //!
 //! There is no write buffer: a write completes when its pages are on flash, behind the merges that they cause. A flush
-//! therefore has nothing to wait for. With a write cache (`controller.write_cache`) a write completes when its pages are
-//! there. A page that leaves the cache takes room in the write buffer until its program has ended, which bounds how many
-//! merges are under way.
-
-use flashwise_block::Operation;
+//! therefore has nothing to wait for.
 
 use crate::controller::PageSpan;
 use crate::device::SimulatedSsd;
@@ -17,10 +13,8 @@ impl SimulatedSsd {
     pub(crate) fn write_block_mapped(&mut self, request: u32) {
         let Some(range) = self.range_of(request) else { return };
         let mut steps = std::mem::take(&mut self.scratch_steps);
-        let dram_ns = self.dram.access(self.now_ns, self.bytes_sent(request));
         // One more than the pages, so that nothing completes the request before the last page is on its way.
-        let active = &mut self.active[request];
-        (active.pending, active.finish_ns) = (1, active.finish_ns.max(dram_ns));
+        self.active[request].pending = 1;
         for span in range.spans() {
             self.forget_read(span.logical_page);
             if self.writes_zeroes(request) && self.is_settled_zeros(span) {
@@ -31,11 +25,7 @@ impl SimulatedSsd {
             let Some(ftl) = &mut self.blocks else { break };
             ftl.write(span.logical_page, &mut steps);
             for &step in &steps {
-                if let Step::Program { .. } = step {
-                    self.active[request].pending += 1;
-                    self.active[request].flash_begins(self.now_ns);
-                }
-                self.issue_step(step, Owner::InPlace { request });
+                self.issue_step(request, step);
                 match step {
                     // A merge may move the old version before the new one is written.
                     Step::Copy { from, to } if old == Some(from) => old = Some(to),
@@ -46,31 +36,6 @@ impl SimulatedSsd {
         }
         self.scratch_steps = steps;
         self.one_less_pending(request);
-    }
-
-    /// Bytes that a write brings with it: none where it writes zeros.
-    pub(crate) fn bytes_sent(&self, request: u32) -> u64 {
-        let write = self.active[request].request.as_ref().filter(|r| r.operation == Operation::Write);
-        write.map_or(0, |r| r.length.bytes())
-    }
-
-    /// Writes a page that leaves the write cache, with its content. The end of its program is `owner`'s.
-    pub(crate) fn write_cached_page(&mut self, logical_page: u32, mut content: Option<Box<[u8]>>, owner: Owner) {
-        let mut steps = std::mem::take(&mut self.scratch_steps);
-        steps.clear();
-        if let Some(old) = self.slot_of(logical_page) {
-            self.payload.discard(old);
-        }
-        if let Some(ftl) = &mut self.blocks {
-            ftl.write(logical_page, &mut steps);
-        }
-        for &step in &steps {
-            self.issue_step(step, owner);
-            if let Step::Program { slot } = step {
-                self.payload.put(slot, content.take());
-            }
-        }
-        self.scratch_steps = steps;
     }
 
     /// Brings a page's content to its new slot: the old version, and over it what the host wrote.
@@ -86,8 +51,8 @@ impl SimulatedSsd {
         }
     }
 
-    /// Issues the flash commands of a step; the end of the host's program is `owner`'s.
-    fn issue_step(&mut self, step: Step, owner: Owner) {
+    /// Issues the flash commands of a step.
+    fn issue_step(&mut self, request: u32, step: Step) {
         let page = self.page.bytes();
         match step {
             Step::Copy { from, to } => {
@@ -101,7 +66,15 @@ impl SimulatedSsd {
             }
             Step::Program { slot } => {
                 self.flash_counters.bytes_programmed.0 += page;
-                self.issue_at(FlashOpKind::Program, owner, OpClass::HostProgram, slot, page as u32);
+                self.active[request].pending += 1;
+                self.active[request].flash_begins(self.now_ns);
+                self.issue_at(
+                    FlashOpKind::Program,
+                    Owner::InPlace { request },
+                    OpClass::HostProgram,
+                    slot,
+                    page as u32,
+                );
             }
             Step::Erase { block } => {
                 self.flash_counters.erases += 1;

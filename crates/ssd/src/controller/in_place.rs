@@ -2,8 +2,7 @@
 //!
 //! Logical pages go round the channels, then round the ways. A write programs the granules that it covers, one after
 //! the other, directly in their place; where it covers a granule only in part, the page is read first. There is no
-//! volatile buffer: a write completes when the medium has it, and its data has gone through the controller's DRAM; a flush
-//! has nothing to wait for.
+//! volatile buffer: a write completes when the medium has it, and a flush has nothing to wait for.
 
 use crate::controller::PageSpan;
 use crate::device::SimulatedSsd;
@@ -50,10 +49,8 @@ impl SimulatedSsd {
     pub(crate) fn program_in_place(&mut self, request: u32) {
         let Some(range) = self.range_of(request) else { return };
         let granule = self.config.flash.write_granule_bytes;
-        let dram_ns = self.dram.access(self.now_ns, self.bytes_sent(request));
         // One more than the pages, so that nothing completes the request before the last page is on its way.
-        let active = &mut self.active[request];
-        (active.pending, active.finish_ns) = (1, active.finish_ns.max(dram_ns));
+        self.active[request].pending = 1;
         for span in range.spans() {
             if self.writes_zeroes(request) && span.is_whole() {
                 continue;

@@ -48,9 +48,6 @@ enum State {
     Leaving,
     /// Trimmed while it was queued or leaving.
     Dropped,
-    /// Has its slot, and its program has not ended; a newer version may be in the cache. Only where the FTL maps blocks:
-    /// elsewhere its superpage waits for that.
-    Programming,
     /// Stays for good, because the drive has become read-only and has no room for it.
     Kept,
 }
@@ -306,16 +303,6 @@ impl WriteCache {
         while self.dirty_pages > self.low && self.queue_oldest() {}
     }
 
-    /// What is being programmed of a page will not be durable.
-    fn drop_programming(&mut self, logical_page: u32) {
-        for entry in 0..self.entries.slots() {
-            let record = &mut self.entries[entry];
-            if record.state == State::Programming && record.logical_page == logical_page {
-                record.state = State::Dropped;
-            }
-        }
-    }
-
     /// A page's slot is free for another page.
     fn release(&mut self, entry: u32) {
         self.contents.discard(entry);
@@ -524,10 +511,6 @@ impl SimulatedSsd {
             self.release_cached(entry, None);
             return true;
         }
-        if self.blocks.is_some() {
-            self.program_cached(entry, logical_page);
-            return true;
-        }
         self.clean_before_write(logical_page);
         let old = self.ftl.slot_of(logical_page);
         let placement = match self.ftl.overwrite_in_buffer(logical_page, nth) {
@@ -555,34 +538,6 @@ impl SimulatedSsd {
         }
         self.release_cached(entry, Some(placement));
         true
-    }
-
-    /// An FTL that maps blocks writes a page that leaves the cache.
-    fn program_cached(&mut self, entry: u32, logical_page: u32) {
-        let Some(cache) = &mut self.write_cache else { return };
-        let content = cache.contents.take(entry);
-        cache.pages.leave(logical_page);
-        cache.entries[entry].state = State::Programming;
-        if self.durable.is_some() {
-            cache.contents.put(entry, content.clone());
-        }
-        self.write_cached_page(logical_page, content, Owner::CachedProgram { entry });
-    }
-
-    /// A page that has left the cache is on flash.
-    pub(crate) fn cached_page_programmed(&mut self, entry: u32) {
-        self.cached_page_is_durable(entry);
-        self.release_cached(entry, None);
-        self.admit_writes();
-    }
-
-    /// Unless it was trimmed since, what was programmed is what a power cut leaves.
-    fn cached_page_is_durable(&mut self, entry: u32) {
-        let Some(cache) = self.write_cache.as_mut().filter(|_| self.durable.is_some()) else { return };
-        let content = cache.contents.take(entry);
-        if let Entry { logical_page, state: State::Programming, .. } = cache.entries[entry] {
-            self.version_is_durable(logical_page, content);
-        }
     }
 
     /// A page has left the cache: its slot and unused room are given back, and who waited for it goes on.
@@ -661,7 +616,7 @@ impl SimulatedSsd {
         for entry in 0..cache.entries.slots() {
             let record = &mut cache.entries[entry];
             self.active[request].is_refused |= record.state == State::Kept;
-            if matches!(record.state, State::Queued | State::Leaving | State::Programming) {
+            if matches!(record.state, State::Queued | State::Leaving) {
                 record.waiters.push(request);
                 self.active[request].pending += 1;
             }
@@ -672,9 +627,6 @@ impl SimulatedSsd {
     /// A logical page is no longer needed.
     pub(crate) fn drop_cached(&mut self, logical_page: u32) {
         let Some(cache) = &mut self.write_cache else { return };
-        if self.durable.is_some() {
-            cache.drop_programming(logical_page);
-        }
         let Some(entry) = cache.entry_of(logical_page) else { return };
         self.flash_counters.absorbed_bytes.0 += self.page.bytes();
         cache.pages.leave(logical_page);

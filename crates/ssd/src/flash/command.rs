@@ -74,11 +74,6 @@ pub(crate) enum Owner {
         /// The page's entry there.
         entry: u32,
     },
-    /// The program of a page that has left the write cache, where the FTL maps blocks.
-    CachedProgram {
-        /// The page's entry there.
-        entry: u32,
-    },
     /// Reading ahead.
     ReadAhead {
         /// The command's record.
