@@ -234,7 +234,7 @@ pub struct AuditArguments {
     #[arg(long, value_name = "TARGET", default_value = DEFAULT_TARGET, requires = "db")]
     pub target: String,
     /// With a command: trace what this drive, or the drive that this file is on, gets from anybody; needs root
-    #[arg(long, value_name = "DEVICE|FILE", requires = "command")]
+    #[arg(long, value_name = "DEVICE|FILE", requires = "command", conflicts_with_all = ["trace", "db"])]
     pub block: Option<PathBuf>,
     /// Leave what was captured here; must be new
     #[arg(long, value_name = "FILE", conflicts_with = "trace")]

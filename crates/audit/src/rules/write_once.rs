@@ -20,6 +20,9 @@ use crate::tally::Tally;
 
 /// The smallest page of any database here; what is shorter is a record, not an image. SQLite's frames are 24 bytes longer.
 const IMAGE_MIN: u64 = 4096;
+/// An image, or several that were written at once, is longer than its pages by headers: 8 or 24 bytes for each in SQLite, and
+/// up to a page for a journal. No more than one part in so many is taken for them.
+const HEADERS_SHARE: u64 = 16;
 /// Images that wait for their second writing; older ones are forgotten.
 const WAITING_MAX: usize = 1 << 16;
 
@@ -52,12 +55,11 @@ impl WriteOnce {
     fn consume(&mut self, bytes: u64, tally: &mut Tally) {
         self.consumed = self.consumed.saturating_add(bytes);
         while let Some(image) = self.images.front() {
-            // A frame is longer than its page by a header of less than a sector.
-            let length = image.record.length.0 / 512 * 512;
-            if self.consumed < length {
+            let length = image.record.length.0;
+            if self.consumed < length - length / HEADERS_SHARE {
                 return;
             }
-            self.consumed -= length;
+            self.consumed = self.consumed.saturating_sub(length);
             tally.breaks(image);
             self.images.pop_front();
         }

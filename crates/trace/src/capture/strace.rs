@@ -16,7 +16,7 @@ use super::{CaptureError, Traced};
 use crate::{FileRole, TraceError, TraceReader};
 
 /// What is traced; `?` before a call that some machines do not have.
-const CALLS: &str = "trace=openat,?open,?creat,read,write,readv,writev,pread64,pwrite64,preadv,pwritev,?preadv2,?pwritev2,\
+const CALLS: &str = "trace=openat,?open,?creat,dup,?dup2,dup3,read,write,readv,writev,pread64,pwrite64,preadv,pwritev,?preadv2,?pwritev2,\
                      lseek,fsync,fdatasync,sync,syncfs,fallocate,io_uring_enter";
 
 /// Runs a command and leaves its calls in `output`; gives how the command ended.

@@ -156,6 +156,8 @@ fn time_of(word: &[u8]) -> Option<Nanos> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Open,
+    /// The file has another number too; where both are used, each is taken to have a position of its own.
+    Dup,
     Seek,
     /// A read or a write; the offset is so many arguments from the end.
     Placed(Operation, usize),
@@ -170,6 +172,7 @@ impl Kind {
     fn of(name: &[u8]) -> Option<Self> {
         Some(match name {
             b"open" | b"openat" | b"openat2" | b"creat" => Self::Open,
+            b"dup" | b"dup2" | b"dup3" => Self::Dup,
             b"lseek" => Self::Seek,
             b"pread64" | b"pread" | b"preadv" => Self::Placed(Operation::Read, 0),
             b"pwrite64" | b"pwrite" | b"pwritev" => Self::Placed(Operation::Write, 0),
@@ -266,6 +269,10 @@ impl Parser {
                 self.opened(owner.0, result.value, arguments.text);
                 return Ok(None);
             }
+            Kind::Dup => {
+                self.duplicated(owner, result.value);
+                return Ok(None);
+            }
             Kind::Seek => {
                 self.open.entry(owner).and_modify(|file| file.position = Some(result.value));
                 return Ok(None);
@@ -301,6 +308,15 @@ impl Parser {
             && self.open.len() < MOST
         {
             self.open.insert((process, descriptor), file);
+        }
+    }
+
+    fn duplicated(&mut self, owner: (u32, u32), number: u64) {
+        let file = self.open.get(&owner).copied();
+        if let (Some(file), Ok(number)) = (file, u32::try_from(number))
+            && self.open.len() < MOST
+        {
+            self.open.insert((owner.0, number), file);
         }
     }
 
