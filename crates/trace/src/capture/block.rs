@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn numbers_of_devices_are_taken_apart_as_glibc_does_it() {
         let numbers =
-            [(0x0000_0801, (8, 1)), (0x0010_3012, (0x30, 0x112)), (0xFFFF_F00F_FFF0_0FFF, (0xFFFF_F00F, 0xFFF0_00FF))];
+            [(0x0000_0801, (8, 1)), (0x0010_3012, (0x30, 0x112)), (0xFFFF_F00F_FFF0_0FFF, (0xFFFF_F00F, 0x00FF_FFFF))];
         for (number, parts) in numbers {
             assert_eq!((major(number), minor(number)), parts, "{number:x}");
         }
