@@ -27,6 +27,8 @@ pub(crate) struct Findings {
     pub(crate) reads: Vec<Reads>,
     /// Flash bytes that a drive programs for each host byte of random 4 KiB writes when nothing is collected.
     pub(crate) padding: Option<f64>,
+    /// Whether data was moved for writes that should have shown the fresh drive.
+    pub(crate) fresh_writes_moved: bool,
     /// What pairs of reads have shown.
     pub(crate) conflicts: Option<Conflicts>,
     /// Figures that say that something is there, with the probability that it is chance.

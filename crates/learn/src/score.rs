@@ -2,13 +2,14 @@
 //!
 //! | figure | right where |
 //! |---|---|
-//! | sizes of the layout, counts of units and volumes, yes and no, places | equal to the truth |
+//! | sizes of the layout, counts of units and volumes, yes and no | equal to the truth |
+//! | hot locations | the period equal to the truth, and reads there as fast as from the fastest place |
 //! | what has a graded size: ratios, times, speeds, knees, buffers, the spare room | the truth within the interval, and the value within 10 % of it (a count: or one beside it) |
 //! | something that the drive does not have | told as absent |
 //!
 //! A figure for which the drive has no defined truth is left out.
 
-use flashwise_profile::{DeviceProfile, Entry, Figure, Parameters, Quantity, Verdict};
+use flashwise_profile::{DeviceProfile, Entry, Figure, HotLocation, Parameters, Quantity, Verdict};
 use serde::Serialize;
 
 /// Distance from the truth that is still right for graded figures.
@@ -16,11 +17,10 @@ const TOLERANCE: f64 = 0.10;
 /// Knees are whole numbers: one beside the truth is as near as they can tell.
 const COUNT_TOLERANCE: f64 = 1.0;
 /// Figures that are sizes of the layout or counts, and so either right or wrong.
-const EXACT: [&str; 9] = [
+const EXACT: [&str; 8] = [
     "write_unit_bytes",
     "stripe_bytes",
     "chunk_bytes",
-    "hot_location",
     "page_bytes",
     "parallel_units",
     "internal_volumes",
@@ -86,12 +86,13 @@ pub fn score(profile: &DeviceProfile, truth: &Parameters) -> Score {
 }
 
 fn score_figure(learned: &Entry, truth: &Figure<Quantity>) -> FigureScore {
-    let figure = &learned.figure;
+    let (figure, truth_figure) = (&learned.figure, truth);
     let correct = match (truth.value.filter(|_| truth.verdict == Verdict::Certain), figure.value) {
         // What costs nothing is as good as absent.
         (Some(truth), None) => figure.verdict == Verdict::Absent && number(truth) == Some(0.0),
         (None, None) => figure.verdict == Verdict::Absent,
         (None, Some(value)) => figure.verdict != Verdict::Certain && number(value) == Some(0.0),
+        (Some(Quantity::Location(truth)), Some(Quantity::Location(value))) => is_as_hot(value, truth, truth_figure),
         (Some(truth), Some(value)) if EXACT.contains(&learned.key) => truth == value,
         (Some(truth), Some(value)) => agrees(truth, value, figure),
     };
@@ -105,6 +106,17 @@ fn score_figure(learned: &Entry, truth: &Figure<Quantity>) -> FigureScore {
         verdict: figure.verdict,
         correct,
     }
+}
+
+/// Whether a place is among those around the truth's that are as fast; they may go over the end of the period.
+fn is_as_hot(value: HotLocation, truth: HotLocation, figure: &Figure<Quantity>) -> bool {
+    let offset = |end: Option<Quantity>| match end {
+        Some(Quantity::Location(hot)) => hot.offset_bytes,
+        _ => truth.offset_bytes,
+    };
+    let (low, high, at) = (offset(figure.low), offset(figure.high), value.offset_bytes);
+    let inside = if low <= high { (low..=high).contains(&at) } else { at >= low || at <= high };
+    value.period_bytes == truth.period_bytes && (inside || at == truth.offset_bytes)
 }
 
 fn agrees(truth: Quantity, value: Quantity, figure: &Figure<Quantity>) -> bool {
@@ -170,6 +182,17 @@ mod tests {
         assert!(is_correct("asymmetry_4k", learned(2.8, 2.7, 3.0), truth));
         assert!(!is_correct("asymmetry_4k", learned(2.8, 2.7, 2.9), truth), "outside the interval");
         assert!(!is_correct("asymmetry_4k", learned(2.6, 2.0, 4.0), truth), "too far away");
+    }
+
+    #[test]
+    fn a_hot_location_is_right_where_reads_are_as_fast() {
+        let at = |offset_bytes| Quantity::Location(HotLocation { period_bytes: 131_072, offset_bytes });
+        let is_right = |offset, truth| is_correct("hot_location", exactly(at(offset)), truth);
+        let flat = Figure::certain(at(28_672), at(28_672), at(98_304));
+        assert!(is_right(28_672, flat) && is_right(32_768, flat) && is_right(98_304, flat));
+        assert!(!is_right(24_576, flat) && !is_right(102_400, flat));
+        let over_the_end = Figure::certain(at(0), at(126_976), at(4_096));
+        assert!(is_right(126_976, over_the_end) && is_right(4_096, over_the_end) && !is_right(8_192, over_the_end));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use flashwise_profile::{Figure, ProbeCurve, ProbePoint};
 
 use crate::findings::{Because, Findings};
 use crate::prober::Prober;
-use crate::stats::median;
+use crate::stats::{line_through, median};
 use crate::{Effort, LearnError};
 
 /// Length of each write.
@@ -247,7 +247,8 @@ impl Burst {
     /// Speeds of the start and of the second half, and the intercept of the latter's upper edge.
     fn read(&self) -> Option<Reading> {
         let second = self.points.get(self.points.len() / 2..)?;
-        let run = slope(second);
+        // The bursts, many and alike, do not tilt it.
+        let run = line_through(second).map_or(0.0, |(slope, _)| slope);
         let above = |point: &(f64, f64)| point.1 - run * (point.0 - self.begun);
         let (lower, upper) =
             second.iter().map(above).fold((f64::MAX, f64::MIN), |(lower, upper), y| (lower.min(y), upper.max(y)));
@@ -289,15 +290,6 @@ impl Burst {
             fit: fit.unwrap_or_default(),
         }
     }
-}
-
-/// Least-squares slope; the bursts, many and alike, do not tilt it.
-fn slope(points: &[(f64, f64)]) -> f64 {
-    let n = points.len().max(1) as f64;
-    let (mx, my) = points.iter().fold((0.0, 0.0), |(sx, sy), (x, y)| (sx + x / n, sy + y / n));
-    let (sxy, sxx) =
-        points.iter().fold((0.0, 0.0), |(sxy, sxx), (x, y)| (sxy + (x - mx) * (y - my), sxx + (x - mx).powi(2)));
-    if sxx > 0.0 { sxy / sxx } else { 0.0 }
 }
 
 #[cfg(test)]

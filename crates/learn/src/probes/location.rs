@@ -17,7 +17,7 @@ use flashwise_profile::{Figure, HotLocation, LocationCurve, MedianNs, ProbeCurve
 
 use crate::findings::{Because, Findings};
 use crate::prober::Prober;
-use crate::stats::{Samples, best_period, explained, figure, fold, median, period_test, rank};
+use crate::stats::{Samples, best_period, explained, figure, fold, line_through, median, period_test, rank};
 use crate::{Effort, LearnError};
 
 /// A family of reads: one length, starts at all multiples of `step` below `window`.
@@ -642,15 +642,6 @@ fn valley(folded: &[f64]) -> Option<usize> {
 /// Phases of a period from which on a valley is looked for.
 const VALLEY_MIN: usize = 24;
 
-/// Slope of the least-squares line, and its height at 0.
-fn line_through(points: &[(f64, f64)]) -> Option<(f64, f64)> {
-    let n = points.len() as f64;
-    let (mx, my) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / n, y + point.1 / n));
-    let (sxy, sxx) =
-        points.iter().fold((0.0, 0.0), |(xy, xx), (x, y)| (xy + (x - mx) * (y - my), xx + (x - mx).powi(2)));
-    (sxx > 0.0).then(|| (sxy / sxx, my - sxy / sxx * mx))
-}
-
 /// The first of the lowest phases.
 fn lowest_phase(folded: &[f64], as_low: f64) -> usize {
     let lowest = folded.iter().copied().fold(f64::MAX, f64::min);
@@ -685,6 +676,7 @@ pub(crate) fn probe_page(
         findings.present_unless_chance("page_bytes", CHANCE_OF_A_PAGE);
     }
     findings.parameters.page_bytes = page;
+    doubt_a_chunk_of_pages(findings);
     findings.curves.location.push(swept.curve());
     let recipe = "reads of two blocks, start moved block by block from random aligned bases, in random order";
     let reason = match page.value {
@@ -694,6 +686,25 @@ pub(crate) fn probe_page(
     findings.because("page_bytes", Because { recipe, reason, curve: None });
     Ok(())
 }
+
+/// A chunk holds pages; where reads block by block showed nothing but the period of these, what they showed is the pages.
+fn doubt_a_chunk_of_pages(findings: &mut Findings) {
+    let p = &mut findings.parameters;
+    let is_a_page = p.chunk_bytes.value.is_some() && p.chunk_bytes.value == p.page_bytes.value;
+    if !is_a_page || p.chunk_bytes.value >= Some(SHORTEST_CHUNK) {
+        return;
+    }
+    (p.chunk_bytes, p.hot_location) = (Figure::unknown(), Figure::unknown());
+    findings.hot_leads.clear();
+    let recipe = "reads of single blocks, start moved block by block, beside reads of two blocks";
+    for key in ["chunk_bytes", "hot_location"] {
+        let reason = "what repeats are pages; chunks of them could not be told apart".to_owned();
+        findings.because(key, Because { recipe, reason, curve: None });
+    }
+}
+
+/// Chunks this long show in reads of whole blocks of 4 KiB.
+const SHORTEST_CHUNK: u64 = 4096;
 
 /// Probability at which a period counts as a page.
 const CHANCE_OF_A_PAGE: f64 = 0.001;

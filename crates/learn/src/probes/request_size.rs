@@ -71,18 +71,15 @@ pub(crate) fn probe_durable_writes(
     let visits = (0..lengths.len()).flat_map(|i| std::iter::repeat_n(i, samples_a_length));
     let visits = prober.shuffled(visits);
     let mut samples = vec![Vec::new(); lengths.len()];
-    // For drives that tell: which length, and how many bytes the flash programmed for it.
-    let mut waste: Vec<(usize, u64)> = Vec::new();
     for (n, &i) in visits.iter().enumerate() {
         if n.is_multiple_of(100) {
             prober.advance(progress, "durable writes by length", n as f64 / visits.len() as f64)?;
         }
         let offset = prober.random_section(lengths[i]);
-        let programmed = prober.programmed();
         samples[i].push(prober.durable_write(offset, lengths[i])?.0);
         prober.sample("durable write", lengths[i].bytes() as f64, samples[i].last().map_or(0.0, |&ns| ns as f64));
-        waste.extend(std::iter::zip(programmed, prober.programmed()).map(|(before, now)| (i, now - before)));
     }
+    let waste = programmed_by_length(prober, &lengths, progress)?;
     let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
     let would_be_seen = typical_error(&points) * STAIR_ERRORS < STAIR_SHARE;
     let write_unit = figure(&points, &mut prober.random, would_be_seen, |points| {
@@ -114,6 +111,33 @@ pub(crate) fn probe_durable_writes(
     findings.because("write_unit_bytes", Because { recipe, reason, curve: None });
     Ok(())
 }
+
+/// Of a drive that tells: which length, and how many bytes the flash programmed for a durable write of it. A unit need not
+/// be a power of two, so each write starts at a multiple of its own length: those of whole units then fill whole units.
+fn programmed_by_length(
+    prober: &mut Prober<'_>,
+    lengths: &[ByteSize],
+    progress: &mut dyn Progress,
+) -> Result<Vec<(usize, u64)>, LearnError> {
+    if prober.programmed().is_none() {
+        return Ok(Vec::new());
+    }
+    let visits = prober.shuffled((0..lengths.len()).flat_map(|i| std::iter::repeat_n(i, TOLD_WRITES)));
+    let mut told = Vec::with_capacity(visits.len());
+    for (n, &i) in visits.iter().enumerate() {
+        if n.is_multiple_of(100) {
+            prober.advance(progress, "what durable writes program", n as f64 / visits.len() as f64)?;
+        }
+        let offset = prober.random_offset(lengths[i]);
+        let before = prober.programmed();
+        prober.durable_write(offset, lengths[i])?;
+        told.extend(std::iter::zip(before, prober.programmed()).map(|(before, now)| (i, now - before)));
+    }
+    Ok(told)
+}
+
+/// Writes of each length by which it is told what they program.
+const TOLD_WRITES: usize = 24;
 
 /// Whether a durable block takes less than a read of one from flash: then a buffer answers.
 fn is_less_than_a_read(findings: &Findings, durable_ns: f64) -> bool {
@@ -157,12 +181,13 @@ fn behind_a_buffer(
     let lengths: Vec<ByteSize> =
         (9..=18).map(|n| ByteSize(1 << n)).filter(|l| l.is_multiple_of(prober.logical_block())).collect();
     let lengths: Vec<ByteSize> = lengths.into_iter().filter(|&length| length <= prober.longest()).collect();
-    // What is kept back at the end of one length must be little beside what all its writes come to.
+    // What is kept back at the end of one length, and programmed with the next, must be little beside what all its writes
+    // come to. A short one takes a block of 4 KiB there.
     let bytes = (8 * held).clamp(BEHIND_BYTES.0.bytes(), BEHIND_BYTES.1.bytes());
     let mut wasted = Vec::with_capacity(lengths.len());
     for (n, &length) in lengths.iter().rev().chain(lengths.last()).rev().enumerate() {
         prober.advance(progress, "short writes behind a buffer", n as f64 / lengths.len() as f64)?;
-        let count = (bytes / length.bytes()).min(BEHIND_WRITES) as usize;
+        let count = (bytes / length.max(STEP).bytes()) as usize;
         let before = prober.programmed();
         let mut place = anywhere(prober.region(), length);
         prober.keep_in_flight(Operation::Write, length, BEHIND_DEPTH, count, &mut place)?;
@@ -175,10 +200,9 @@ fn behind_a_buffer(
     Ok(unit_of(&lengths, &wasted[1..]))
 }
 
-/// Bytes of short writes of each length, at least and at most; writes, at most; how many are in flight; and how long the
-/// drive may take to program them.
+/// Bytes that short writes of each length take in a buffer, at least and at most; how many are in flight; and how long
+/// the drive may take to program them.
 const BEHIND_BYTES: (ByteSize, ByteSize) = (ByteSize::mib(4), ByteSize::mib(128));
-const BEHIND_WRITES: u64 = 8192;
 const BEHIND_DEPTH: usize = 16;
 const BEHIND_REST: Nanos = Nanos(200_000_000);
 /// Flash bytes for each written one, up to which a length is not wasted, and from which on it is: lengths go by twos.

@@ -20,7 +20,7 @@ use rand_pcg::Pcg64Mcg;
 use crate::findings::{Because, Findings, measured, whole};
 use crate::prober::{Prober, anywhere};
 use crate::stats::knee::{self, Knee};
-use crate::stats::{interval95, median};
+use crate::stats::{interval95, joined_rate, median};
 use crate::{Effort, LearnError};
 
 use super::latency;
@@ -150,7 +150,7 @@ impl Throughput {
     /// batches are joined.
     fn level(&self, rates: Vec<f64>) -> f64 {
         match self.operation {
-            Operation::Write => joined(&rates),
+            Operation::Write => joined_rate(&rates),
             _ => median(rates),
         }
     }
@@ -165,7 +165,7 @@ impl Throughput {
     /// Saturated requests a second, of the levels of all depths. Of reads the largest; of writes, whose levels vary with the
     /// erases that fall to them, the largest mean over the depths from one on, of three at least.
     fn saturated(&self, levels: &[f64]) -> f64 {
-        let from = |first: usize| joined(&levels[first..]);
+        let from = |first: usize| joined_rate(&levels[first..]);
         match self.operation {
             Operation::Write if levels.len() > DEPTHS_MIN => {
                 (0..=levels.len() - DEPTHS_MIN).map(from).fold(0.0, f64::max)
@@ -201,11 +201,6 @@ impl Throughput {
 
 /// Depths that a saturated throughput of writes is taken from, at least.
 const DEPTHS_MIN: usize = 3;
-
-/// The rate of batches of equal length together.
-fn joined(rates: &[f64]) -> f64 {
-    rates.len() as f64 / rates.iter().map(|rate| 1.0 / rate).sum::<f64>()
-}
 
 /// Saturated reads ÷ saturated writes.
 pub(crate) fn asymmetry(reads: &Throughput, writes: &Throughput, random: &mut Pcg64Mcg) -> Figure<f64> {
@@ -277,8 +272,13 @@ pub(crate) fn probe_writes(
     }
     let settle = settling(prober.effort, findings.parameters.write_buffer_bytes.known());
     for (i, length) in LENGTHS.into_iter().enumerate() {
+        let before = (prober.programmed(), prober.written());
         let writes = measure(prober, Operation::Write, length, settle, progress)?;
+        let is_collected_for = is_collected_for(prober, before, findings.padding);
         let mut ratio = asymmetry(&findings.reads[i].throughput, &writes, &mut prober.random);
+        if is_collected_for && ratio.verdict == Verdict::Certain {
+            ratio.verdict = Verdict::Inconclusive;
+        }
         if prober.clock() == Clock::Wall {
             // Neighbours of a real drive come and go: what reads reach afterwards is in the interval as well.
             prober.fill_region(progress)?;
@@ -296,12 +296,28 @@ pub(crate) fn probe_writes(
             (p.asymmetry_8k, p.write_concurrency_8k) = (ratio, concurrency);
             ["asymmetry_8k", "write_concurrency_8k"]
         };
-        for (key, reason) in std::iter::zip(keys, ["saturated read IOPS ÷ saturated write IOPS", KNEE]) {
+        findings.fresh_writes_moved |= is_collected_for;
+        let asymmetry = match is_collected_for {
+            true => "saturated read IOPS ÷ saturated write IOPS, which the drive collects for: it has no fresh state",
+            false => "saturated read IOPS ÷ saturated write IOPS",
+        };
+        for (key, reason) in std::iter::zip(keys, [asymmetry, KNEE]) {
             findings.because(key, Because { recipe: WRITES, reason: reason.to_owned(), curve: None });
         }
     }
     Ok(())
 }
+
+/// Whether a drive that tells what it programs moved data for the writes since then, though there was room: with a
+/// policy that takes what is valid, a drive does so from the first erase on.
+fn is_collected_for(prober: &Prober<'_>, before: (Option<u64>, ByteSize), padding: Option<f64>) -> bool {
+    let Some((now, then)) = prober.programmed().zip(before.0) else { return false };
+    let written = (prober.written().bytes() - before.1.bytes()).max(1);
+    (now - then) as f64 / written as f64 > MOVED * padding.unwrap_or(f64::MAX / MOVED).max(1.0)
+}
+
+/// Flash bytes for each written one, beyond what small writes waste, from which on data is moved.
+const MOVED: f64 = 1.1;
 
 /// Keeps a curve; one of the same requests, from a run that this one goes on from, is replaced.
 fn keep_curve(findings: &mut Findings, curve: ThroughputCurve) {

@@ -44,6 +44,9 @@ const TRIES: usize = 3;
 const MEMBERS: usize = 64;
 /// The upper heap lies so much above the lower one, in shares of a read.
 const APART: f64 = 0.15;
+/// Where every second read adds more than this share of itself, all wait for each other: beside the command, most of a
+/// read is done after the other.
+const ONE_BY_ONE: f64 = 0.5;
 /// What takes longer than both reads and half of one more was held up by something else.
 const HELD_UP: f64 = 1.5;
 /// Half of the width of a valley between the heaps, in shares of a read.
@@ -168,14 +171,15 @@ pub(crate) fn probe(
     Ok(())
 }
 
-/// Where the heaps part and which share is in the upper one; all pairs are where each takes about as long as both reads.
+/// Where the heaps part and which share is in the upper one; all pairs are where each takes about as long as both reads,
+/// and more than what the host's commands have to wait for each other.
 fn border(added: &[f64]) -> Option<(Border, f64)> {
     let mut sorted = added.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     sorted.truncate(sorted.partition_point(|&share| share < HELD_UP));
     let usual = median(sorted.clone());
     let lowest = *sorted.get(sorted.len() / 20)?;
-    if lowest > 2.0 * APART {
+    if lowest > ONE_BY_ONE {
         return Some((Border(lowest / 2.0), 1.0));
     }
     let above = |limit: f64| sorted.len() - sorted.partition_point(|&share| share < limit);

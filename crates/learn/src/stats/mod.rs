@@ -101,6 +101,20 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
+/// Slope of the least-squares line, and its height at 0; `None` of fewer than two places.
+pub(crate) fn line_through(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let n = points.len() as f64;
+    let (mx, my) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / n, y + point.1 / n));
+    let (sxy, sxx) =
+        points.iter().fold((0.0, 0.0), |(xy, xx), (x, y)| (xy + (x - mx) * (y - my), xx + (x - mx).powi(2)));
+    (sxx > 0.0).then(|| (sxy / sxx, my - sxy / sxx * mx))
+}
+
+/// The rate of batches of equal length, one after the other: the harmonic mean of theirs.
+pub(crate) fn joined_rate(rates: &[f64]) -> f64 {
+    rates.len() as f64 / rates.iter().map(|rate| 1.0 / rate).sum::<f64>()
+}
+
 /// The `low` and `high` quantiles of 95 % of some numbers.
 pub(crate) fn interval95(mut values: Vec<f64>) -> (f64, f64) {
     values.sort_unstable_by(f64::total_cmp);

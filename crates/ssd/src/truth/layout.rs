@@ -257,10 +257,20 @@ fn hot_location(
     if slowest < fastest * (1.0 + EFFECT) {
         return Ok((Figure::absent(), Figure::absent()));
     }
-    let offset_bytes = folded.iter().position(|&time| time <= fastest).unwrap_or(0) as u64 * step;
-    let hot = exactly(HotLocation { period_bytes: period, offset_bytes });
+    let hot = hot_phases(folded).map(|phase| HotLocation { period_bytes: period, offset_bytes: phase as u64 * step });
     let survives = survives(config, &mut bench, (chunk, step, phases), folded)?;
-    Ok((hot, exactly(survives)))
+    Ok((Figure::certain(hot[0], hot[1], hot[2]), exactly(survives)))
+}
+
+/// The first of the fastest phases, and the first and last of those around it that are as fast. They may go over the end
+/// of the period, and the last then is before the first.
+fn hot_phases(folded: &[f64]) -> [usize; 3] {
+    let (n, (fastest, _)) = (folded.len(), ends(folded));
+    let is_hot = |phase: usize| folded[phase % n] < fastest * (1.0 + EFFECT);
+    let first = folded.iter().position(|&time| time <= fastest).unwrap_or(0);
+    let before = (1..n).take_while(|&steps| is_hot(first + n - steps)).count();
+    let after = (1..n).take_while(|&steps| is_hot(first + steps)).count();
+    [first, (first + n - before) % n, (first + after) % n]
 }
 
 fn ends(curve: &[f64]) -> (f64, f64) {
@@ -281,7 +291,8 @@ fn period_of(curve: &[f64], step: u64, chunk: u64) -> Option<u64> {
     })
 }
 
-/// Whether the same start is still the fastest, with half of its lead at least, after a region was overwritten.
+/// Whether the same start is still faster, with half of its lead at least, after a region was overwritten: in most cycles,
+/// because what now lies anywhere is sometimes on one die, and a read of it then takes twice as long.
 fn survives(
     config: &DeviceConfig,
     bench: &mut Bench,
@@ -291,14 +302,15 @@ fn survives(
     overwrite_in_random_order(bench, OVERWRITTEN + chunk)?;
     empty_buffers(config, bench, OVERWRITTEN + (4 << 20))?;
     let period = phases as u64 * step;
-    let mut folded = vec![0.0; phases];
+    let mut after = vec![Vec::new(); phases];
     let cycles = (OVERWRITTEN / period).min(512);
     for cycle in 0..cycles {
-        for (phase, sum) in folded.iter_mut().enumerate() {
+        for (phase, times) in after.iter_mut().enumerate() {
             let at = cycle * (OVERWRITTEN / cycles / period * period) + phase as u64 * step;
-            *sum += bench.alone(Request::read(ByteSize(at), ByteSize(chunk)))? as f64 / cycles as f64;
+            times.push(bench.alone(Request::read(ByteSize(at), ByteSize(chunk)))?);
         }
     }
+    let folded: Vec<f64> = after.into_iter().map(median).collect();
     let hot = before.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(phase, _)| phase);
     // Against the mean, because of many noisy phases the slowest is slow by chance.
     let lead = |curve: &[f64]| curve.iter().sum::<f64>() / curve.len() as f64 / curve[hot] - 1.0;

@@ -28,7 +28,7 @@ use crate::LearnError;
 use crate::findings::{Because, Findings, measured, median_interval, whole, widened};
 use crate::prober::{Prober, SECTION, anywhere};
 use crate::stats::steady::{Settled, level, settled};
-use crate::stats::{median, pelt};
+use crate::stats::{joined_rate, median, pelt};
 
 use super::latency;
 use super::throughput::{TOLERANCE, settling};
@@ -465,7 +465,10 @@ fn asymmetries(
     let moves = tells(&uniform.all) && uniform.level().mean >= NOTHING_MOVED;
     if let (Some(fresh), true) = (findings.saturated_writes_per_s, moves || p.collection_onset_bytes.value.is_some()) {
         let again = four.writes.iter().map(|rate| fresh / rate).collect();
-        p.collection_cost = of_one_past(measured(fresh / mean_rate(&four.writes), again, 2.0 * TOLERANCE));
+        p.collection_cost = of_one_past(measured(fresh / joined_rate(&four.writes), again, 2.0 * TOLERANCE));
+        if findings.fresh_writes_moved && p.collection_cost.verdict == Verdict::Certain {
+            p.collection_cost.verdict = Verdict::Inconclusive;
+        }
         let reason = "saturated 4 KiB writes a second on the fresh drive ÷ in the steady state".to_owned();
         findings.because("collection_cost", Because { recipe: UNIFORM, reason, curve: None });
     }
@@ -554,7 +557,8 @@ fn while_collecting(
     let capacity = prober.capacity();
     prober.rest(AFTERMATH)?;
     let reads = batches(prober, Operation::Read, length, (READS, 2 * DEPTH as usize), progress)?;
-    let value = mean_rate(&reads) / mean_rate(&writes);
+    // Collection comes in bursts, which a median would not see.
+    let value = joined_rate(&reads) / joined_rate(&writes);
     let again = reads.iter().flat_map(|read| writes.iter().map(move |write| read / write)).collect();
     // Ratios of single batches spread more than the ratio of their means does.
     let spread = measured(value, again, 1.0);
@@ -568,11 +572,6 @@ fn while_collecting(
     let reads_ns = latency::read_latencies(prober, capacity, length, progress)?;
     let latency = latency::ratio(&writes_ns, &reads_ns, &mut prober.random);
     Ok(Collecting { saturated, latency, writes })
-}
-
-/// The rate of all batches together: collection comes in bursts, which a median would not see.
-fn mean_rate(rates: &[f64]) -> f64 {
-    rates.len() as f64 / rates.iter().map(|rate| 1.0 / rate).sum::<f64>()
 }
 
 // ---- trim -----------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ use flashwise_profile::{Figure, Verdict};
 use crate::LearnError;
 use crate::findings::{Because, Findings};
 use crate::prober::Prober;
-use crate::stats::median;
+use crate::stats::{line_through, median};
 
 use super::onset::OVERWRITES;
 use super::{AFTERMATH, ROOM_FIGURES, pass_in_order, sustained};
@@ -176,11 +176,7 @@ fn slope(seen: &[Worn]) -> Option<f64> {
     let from = *seen.first()?;
     let points: Vec<(f64, f64)> =
         seen.iter().map(|w| ((w.erases - from.erases) as f64, (w.programmed - from.programmed) as f64)).collect();
-    let n = points.len() as f64;
-    let (mx, my) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / n, y + point.1 / n));
-    let (sxy, sxx) =
-        points.iter().fold((0.0, 0.0), |(xy, xx), (x, y)| (xy + (x - mx) * (y - my), xx + (x - mx).powi(2)));
-    (sxx > 0.0).then(|| sxy / sxx)
+    line_through(&points).map(|(slope, _)| slope)
 }
 
 /// The shortest interval that holds half of what is programmed less what is erased, bytes.
@@ -217,12 +213,16 @@ fn room(prober: &mut Prober<'_>, findings: &mut Findings, superblock: u64, seen:
     }
     // What small writes waste counts as well; what meets in the write buffer, and is programmed once, does not.
     let padding = findings.padding.unwrap_or(1.0).max(1.0);
-    let onset = (occupied - capacity) as f64 / padding;
-    let bytes = [1.0, 1.0 - ROOM_SPREAD, 1.0 + ROOM_SPREAD].map(|share| (share * onset) as u64);
+    // What the buffer holds is written and not yet on flash.
+    let onset = (occupied - capacity) as f64 / padding + p.write_buffer_bytes.value.unwrap_or(0) as f64;
+    // Each unit may keep one superblock more, or less, than was taken for open.
+    let spread = (open / onset).max(ROOM_SPREAD);
+    let bytes = [1.0, 1.0 - spread, 1.0 + spread].map(|share| (share * onset).max(0.0) as u64);
     let share = bytes.map(|bytes| bytes as f64 / capacity as f64);
-    // Without a certain superblock nothing is, without the number of units what is open is not known, and on a drive that had erased before anybody asked not what
-    // small writes waste.
-    let known = units.is_some() && findings.padding.is_some() && p.superblock_bytes.known().is_some();
+    // Without a certain superblock nothing is, without the number of units what is open is not known, and on a drive that
+    // had erased before anybody asked not what small writes waste.
+    let known =
+        units.is_some() && spread <= ROOM_SPREAD && findings.padding.is_some() && p.superblock_bytes.known().is_some();
     let verdict = if known { Verdict::Certain } else { Verdict::Inconclusive };
     p.collection_onset_bytes = Figure { verdict, ..Figure::certain(bytes[0], bytes[1], bytes[2]) };
     p.over_provisioning = Figure { verdict, ..Figure::certain(share[0], share[1], share[2]) };
