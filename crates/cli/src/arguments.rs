@@ -180,6 +180,9 @@ pub struct LearnArguments {
     /// Begin nothing after this time on the drive's clock, such as 5m
     #[arg(long, value_name = "TIME")]
     pub time_budget: Option<Nanos>,
+    /// Learn asymmetry and concurrency for requests of this size too, such as 16K; may be given several times
+    #[arg(long, value_name = "SIZE")]
+    pub request_size: Vec<ByteSize>,
     /// Show what would be written and what speaks against it, and do nothing
     #[arg(long)]
     pub dry_run: bool,

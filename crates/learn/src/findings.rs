@@ -1,6 +1,7 @@
 //! What has been found so far: figures, the curves they came from, and how each came about.
 
-use flashwise_profile::{Curves, Evidence, Figure, Parameters, ProbeCurve, ProbePoint, Verdict};
+use flashwise_block::ByteSize;
+use flashwise_profile::{AtSize, Curves, Evidence, Figure, Parameters, ProbeCurve, ProbePoint, Verdict};
 
 use crate::probes::location::Level;
 use crate::probes::throughput::Reads;
@@ -15,6 +16,9 @@ const CHANCE_OF_ANY: f64 = 0.05;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) parameters: Parameters,
+    pub(crate) at_sizes: Vec<AtSize>,
+    /// Sizes that the step under way is asked for.
+    pub(crate) sizes_to_ask: Vec<ByteSize>,
     pub(crate) evidence: Vec<Evidence>,
     pub(crate) curves: Curves,
     /// How much the place of a read matters, as a share of its latency, where it does.

@@ -42,12 +42,15 @@
 
 mod findings;
 pub mod fio;
+mod place;
 mod prober;
 mod probes;
 pub mod score;
 mod stats;
 
-use flashwise_block::{BlockDevice, BlockError, ByteSize, Clock, Nanos, Progress};
+use std::ops::ControlFlow;
+
+use flashwise_block::{BlockDevice, BlockError, ByteSize, Clock, DeviceInfo, Nanos, Progress};
 use flashwise_profile::{
     DeviceIdentity, DeviceProfile, Entry, Evidence, Recipe, SCHEMA, SCHEMA_VERSION, ThroughputCurve, Verdict,
 };
@@ -74,6 +77,9 @@ pub struct LearnOptions {
     pub effort: Effort,
     /// Which figures.
     pub scope: Scope,
+    /// Sizes of requests at which α and k are asked beside 4 and 8 KiB: multiples of the logical block, up to
+    /// [`REQUEST_BYTES_MAX`] and what the device takes at once.
+    pub request_sizes: Vec<ByteSize>,
     /// Whether the device is a drive as a whole, and not a file on one.
     pub whole_drive: bool,
     /// Whether the device may be written to.
@@ -115,7 +121,19 @@ impl Effort {
 /// The smallest region that the probes fit in.
 pub const REGION_BYTES_MIN: ByteSize = ByteSize::mib(64);
 
+/// The longest requests at which α and k can be asked.
+pub const REQUEST_BYTES_MAX: ByteSize = ByteSize::mib(1);
+
 impl LearnOptions {
+    fn check_sizes(&self, device: &DeviceInfo) -> Result<(), LearnError> {
+        let (block, longest) = (device.logical_block, REQUEST_BYTES_MAX.min(device.max_transfer));
+        let fits = |size: &ByteSize| size.bytes() > 0 && size.is_multiple_of(block) && *size <= longest;
+        match self.request_sizes.iter().find(|size| !fits(size)) {
+            Some(&size) => Err(LearnError::RequestSize { target: self.target.clone(), size, block, longest }),
+            None => Ok(()),
+        }
+    }
+
     /// The usual: a region of 256 MiB, seed 1, no limit on writes or time, thorough, what decides the layout.
     pub fn new(target: impl Into<String>) -> Self {
         Self {
@@ -126,6 +144,7 @@ impl LearnOptions {
             time_budget: None,
             effort: Effort::Thorough,
             scope: Scope::Layout,
+            request_sizes: Vec::new(),
             whole_drive: true,
             may_write: true,
             resume: None,
@@ -152,6 +171,18 @@ pub enum LearnError {
         target: String,
         /// Its size.
         available: ByteSize,
+    },
+    /// Requests of a size that the device does not take, or that do not fit the probes.
+    #[error("{target}: requests of {size} cannot be asked for; give a multiple of {block}, {longest} at most")]
+    RequestSize {
+        /// The target.
+        target: String,
+        /// What was asked.
+        size: ByteSize,
+        /// The device's logical block.
+        block: ByteSize,
+        /// The most.
+        longest: ByteSize,
     },
     /// The next probe would write more than allowed.
     #[error("stopped before writing more than --max-write {limit}: {written} are written, the next probe needs {next}")]
@@ -213,7 +244,7 @@ pub fn learn(
     options: &LearnOptions,
     progress: &mut dyn Progress,
 ) -> Result<DeviceProfile, LearnError> {
-    let learned = learn_step_by_step(device, options, progress, &mut |_| {})?;
+    let learned = learn_step_by_step(device, options, progress, &mut |_| ControlFlow::Continue(()))?;
     match learned.stopped {
         Some(why) => Err(why),
         None => Ok(learned.profile),
@@ -221,7 +252,7 @@ pub fn learn(
 }
 
 /// Like [`learn`], with the profile so far handed to `checkpoint` after each step, and kept when the device fails or
-/// `progress` interrupts.
+/// `progress` interrupts. A checkpoint that breaks off ends learning there, as one that could not be written does.
 ///
 /// # Errors
 /// Only for what shows before the first step.
@@ -229,13 +260,14 @@ pub fn learn_step_by_step(
     device: &mut dyn BlockDevice,
     options: &LearnOptions,
     progress: &mut dyn Progress,
-    checkpoint: &mut dyn FnMut(&DeviceProfile),
+    checkpoint: &mut dyn FnMut(&DeviceProfile) -> ControlFlow<()>,
 ) -> Result<Learned, LearnError> {
     let info = device.info().clone();
     let region = ByteSize(options.region.min(info.capacity).bytes() >> 20 << 20);
     if region < REGION_BYTES_MIN {
         return Err(LearnError::TooSmall { target: options.target.clone(), available: info.capacity });
     }
+    options.check_sizes(&info)?;
     let identity = DeviceIdentity {
         target: options.target.clone(),
         name: info.name,
@@ -262,7 +294,9 @@ pub fn learn_step_by_step(
             }
         }
         raw.extend(prober.take_raw());
-        checkpoint(&session.profile(&prober));
+        if checkpoint(&session.profile(&prober)).is_break() {
+            break;
+        }
     }
     let told = |entry: &Entry| entry.figure.value.is_some() || entry.figure.verdict == Verdict::Absent;
     if !session.findings.parameters.entries().iter().any(told) {
@@ -322,6 +356,7 @@ impl Session {
             return Err(LearnError::OtherDrive { theirs: say(theirs), ours: say(ours) });
         }
         self.findings.parameters = earlier.parameters.clone();
+        self.findings.at_sizes.clone_from(&earlier.at_sizes);
         self.findings.evidence.clone_from(&earlier.evidence);
         self.findings.curves = earlier.curves.clone();
         self.findings.saturated_writes_per_s = saturated_writes_per_s(earlier);
@@ -339,10 +374,13 @@ impl Session {
         prober: &mut Prober<'_>,
         progress: &mut dyn Progress,
     ) -> Result<(), LearnError> {
-        let wanted = step.layout || options.scope == Scope::Complete;
-        if !wanted || self.done.iter().any(|name| name == step.name) {
+        let asked = !step.at_sizes || !self.sizes_to_ask(options).is_empty();
+        let wanted = asked && (step.layout || options.scope == Scope::Complete);
+        let is_done = self.done.iter().any(|name| name == step.name);
+        if !wanted || (is_done && !step.at_sizes) {
             return Ok(());
         }
+        self.findings.sizes_to_ask = self.sizes_to_ask(options);
         if !prober.may_write && !step.reads_alone {
             self.leave_out(step, "the drive may not be written to", true);
             return Ok(());
@@ -372,8 +410,19 @@ impl Session {
             // What was never written may lie nowhere, and reading it shows nothing.
             self.findings.parameters.forget_absent(step.figures);
         }
-        self.done.push(step.name.to_owned());
+        if !is_done {
+            self.done.push(step.name.to_owned());
+        }
         Ok(())
+    }
+
+    /// Sizes that were asked for, and of which nothing is known yet.
+    fn sizes_to_ask(&self, options: &LearnOptions) -> Vec<ByteSize> {
+        let known = |size: &ByteSize| self.findings.at_sizes.iter().any(|at| at.request_bytes == size.bytes());
+        let mut sizes: Vec<ByteSize> = options.request_sizes.iter().copied().filter(|size| !known(size)).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
     }
 
     /// Notes of the figures of a step that were not settled why that is so.
@@ -408,6 +457,7 @@ impl Session {
                 probes: self.done.clone(),
             },
             parameters: self.findings.parameters.clone(),
+            at_sizes: self.findings.at_sizes.clone(),
             evidence,
             curves: self.findings.curves.clone(),
         }

@@ -2,16 +2,19 @@
 //! sample for whoever wants it.
 
 use flashwise_block::{
-    BlockDevice, ByteSize, Clock, Completion, DeviceCounters, IoBuffer, Nanos, Operation, Progress, Request, execute,
+    BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, IoBuffer, Nanos, Operation, Progress,
+    Request, execute,
 };
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
+use crate::place::Sections;
+pub(crate) use crate::place::{Origin, SECTION};
 use crate::{Effort, LearnError, LearnOptions};
 
-/// The unit in which the probes divide their region; every layout that can be learned repeats in it.
-pub(crate) const SECTION: ByteSize = ByteSize::mib(1);
+/// What Linux answers of a drive or file system that does not know a request.
+const EOPNOTSUPP: i32 = 95;
 
 /// Where the data of the region came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,7 @@ pub struct RawSample {
 pub(crate) struct Prober<'a> {
     device: &'a mut dyn BlockDevice,
     region: ByteSize,
+    sections: Sections,
     state: Region,
     max_write: Option<ByteSize>,
     deadline: Option<Nanos>,
@@ -56,9 +60,11 @@ impl<'a> Prober<'a> {
         let random = Pcg64Mcg::seed_from_u64(options.seed);
         let may_write = options.may_write && device.writable() >= region;
         let deadline = options.time_budget.map(|budget| Nanos(device.now().0.saturating_add(budget.0)));
+        let sections = Sections::of(device.extents(), region);
         Self {
             device,
             region,
+            sections,
             state: Region::Scattered,
             max_write: options.max_write,
             deadline,
@@ -152,10 +158,30 @@ impl<'a> Prober<'a> {
         }
     }
 
-    /// Start of a random section whose `length` bytes lie wholly in the region.
+    /// Start of a random section of the drive whose `length` bytes lie wholly in the region.
     pub(crate) fn random_section(&mut self, length: ByteSize) -> ByteSize {
-        let sections = (self.region - length) / SECTION + 1;
-        SECTION * self.random.random_range(0..sections)
+        self.sections.random(length, &mut self.random)
+    }
+
+    /// A place that is a multiple of `length` on the drive.
+    pub(crate) fn random_multiple(&mut self, length: ByteSize) -> ByteSize {
+        self.sections.random_multiple(length, &mut self.random)
+    }
+
+    /// What offsets of the layout count from.
+    pub(crate) fn origin(&self) -> &Origin {
+        self.sections.origin()
+    }
+
+    /// So many areas of a length that is one of whole sections, in the first part of the region, and where they end: on
+    /// whole sections of the drive, where these leave room behind.
+    pub(crate) fn areas(&self, length: ByteSize, count: usize) -> (Vec<ByteSize>, ByteSize) {
+        let end_of = |areas: &[ByteSize]| areas.last().map_or(ByteSize(0), |&last| last + length);
+        let leaves_room = |areas: &Vec<ByteSize>| end_of(areas) + length <= self.region;
+        let in_a_row = || (0..count as u64).map(|n| length * n).collect();
+        let areas = self.sections.stretches(length, count).filter(leaves_room).unwrap_or_else(in_a_row);
+        let end = end_of(&areas);
+        (areas, end)
     }
 
     /// A random offset in the region, a multiple of `length`.
@@ -227,11 +253,17 @@ impl<'a> Prober<'a> {
         Ok(execute(self.device, Request::flush())?.latency())
     }
 
-    /// Says that `length` bytes from `offset` on are not needed.
-    pub(crate) fn trim(&mut self, offset: ByteSize, length: ByteSize) -> Result<(), LearnError> {
+    /// Says that `length` bytes from `offset` on are not needed. Whether the drive takes that.
+    ///
+    /// # Errors
+    /// When the drive fails.
+    pub(crate) fn trim(&mut self, offset: ByteSize, length: ByteSize) -> Result<bool, LearnError> {
         self.state = Region::Scattered;
-        execute(self.device, Request::trim(offset, length))?;
-        Ok(())
+        match execute(self.device, Request::trim(offset, length)) {
+            Ok(_) => Ok(true),
+            Err(BlockError::Os { errno: EOPNOTSUPP, .. }) => Ok(false),
+            Err(why) => Err(why.into()),
+        }
     }
 
     /// Makes everything durable and lets the drive do what it does in the background.
@@ -245,14 +277,16 @@ impl<'a> Prober<'a> {
         if self.state == Region::InOrder || !self.may_write {
             return Ok(());
         }
-        let (sections, length) = (self.region / SECTION, self.longest());
-        for n in 0..sections {
+        let longest = self.longest();
+        let pieces = self.sections.in_order(self.region);
+        for (n, &(at, length)) in pieces.iter().enumerate() {
             if n.is_multiple_of(16) {
-                self.advance(progress, "filling the region", n as f64 / sections as f64)?;
+                self.advance(progress, "filling the region", n as f64 / pieces.len() as f64)?;
             }
-            for part in 0..SECTION / length {
-                self.spend(length)?;
-                execute(self.device, Request::write(SECTION * n + length * part, length))?;
+            for part in (0..length.bytes()).step_by(longest.bytes() as usize).map(ByteSize) {
+                let part_length = longest.min(length - part);
+                self.spend(part_length)?;
+                execute(self.device, Request::write(at + part, part_length))?;
             }
         }
         execute(self.device, Request::flush())?;

@@ -137,7 +137,7 @@ fn a_read_a_write_and_a_flush_that_fail_are_each_told_as_what_they_are() {
 }
 
 #[test]
-fn a_drive_that_cannot_trim_is_learned_all_the_same_or_ends_with_that_said() {
+fn a_drive_that_takes_no_trims_is_learned_all_the_same() {
     let clean = Clean::complete();
     let trims = clean.requests_of[Operation::Trim as usize];
     assert!(trims > 0, "the probes trim");
@@ -145,14 +145,16 @@ fn a_drive_that_cannot_trim_is_learned_all_the_same_or_ends_with_that_said() {
         let mut drive = Counting::new(failing_of(Operation::Trim, n, Fault::Fail(EOPNOTSUPP)));
         let (learned, _) = learn_with_checkpoints(&mut drive, &clean.options, &mut Silent);
         let learned = learned.unwrap();
-        assert_eq!(drive.outstanding(), 0);
-        if let Some(why) = learned.stopped {
-            assert!(why.to_string().starts_with("Trim of "), "trim {n}: {why}");
-            assert!(learned.profile.recipe.probes.len() < clean.profile.recipe.probes.len());
-        } else {
-            assert_eq!(learned.profile.recipe.probes, clean.profile.recipe.probes, "trim {n}");
-        }
+        assert_eq!((drive.outstanding(), learned.stopped), (0, None), "trim {n}");
+        assert_eq!(learned.profile.recipe.probes, clean.profile.recipe.probes, "trim {n}");
     }
+}
+
+#[test]
+fn a_trim_that_fails_ends_learning_as_any_request_does() {
+    let clean = Clean::complete();
+    let (why, _) = clean.ends(failing_of(Operation::Trim, 1, Fault::Fail(EIO)));
+    assert!(why.to_string().starts_with("Trim of "), "{why}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use flashwise_block::{ByteSize, Nanos, Silent};
 use flashwise_learn::{LearnOptions, learn};
 use flashwise_profile::{DeviceProfile, Figure, Quantity, Verdict};
 use support::model::{Model, ModelDrive, Placement};
-use support::{REGION, entry, reason};
+use support::{REGION, entry, layout, reason, small_drive, through_toml};
 
 fn learned_with(model: Model, seed: u64) -> DeviceProfile {
     let mut drive = ModelDrive::new(model, seed);
@@ -270,4 +270,45 @@ fn a_clock_of_microseconds_hides_no_feature() {
 fn the_same_seed_gives_the_same_profile_to_the_bit() {
     let model = Model { write_buffer: ByteSize::mib(2), ..Model::default() };
     assert_eq!(learned(model.clone()), learned(model));
+}
+
+#[test]
+fn asymmetry_and_concurrency_are_learned_at_any_size_that_is_asked() {
+    let sizes = [ByteSize::kib(16), ByteSize::kib(4), ByteSize::kib(16)];
+    let options = LearnOptions { request_sizes: sizes.to_vec(), ..layout() };
+    let profile = learn(&mut small_drive(), &options, &mut Silent).unwrap();
+    let [four, sixteen] = &profile.at_sizes[..] else { panic!("{:?}", profile.at_sizes) };
+    assert_eq!((four.request_bytes, sixteen.request_bytes), (4096, 16384));
+    let p = &profile.parameters;
+    let near = |again: f64, first: Option<f64>, what: &str| {
+        let first = first.unwrap();
+        assert!((again / first - 1.0).abs() < 0.15, "{what}: {again} beside {first}");
+    };
+    near(four.asymmetry.value.unwrap(), p.asymmetry_4k.value, "α at 4 KiB");
+    let k_r = |count: Option<u64>| count.map(|k| k as f64);
+    near(k_r(four.read_concurrency.value).unwrap(), k_r(p.read_concurrency_4k.value), "k_r at 4 KiB");
+    // One request is cut over more dies, so fewer of them fill the drive.
+    assert!(sixteen.read_concurrency.value < p.read_concurrency_4k.value, "{sixteen:?}");
+    assert!(profile.curves.throughput.iter().any(|curve| curve.request_bytes == 16384));
+    assert_eq!(through_toml(&profile), profile);
+}
+
+#[test]
+fn a_size_that_is_asked_of_a_finished_profile_is_all_that_is_learned() {
+    let first = learn(&mut small_drive(), &layout(), &mut Silent).unwrap();
+    let options =
+        LearnOptions { request_sizes: vec![ByteSize::kib(32)], resume: Some(Box::new(first.clone())), ..layout() };
+    let second = learn(&mut small_drive(), &options, &mut Silent).unwrap();
+    assert_eq!(second.at_sizes.len(), 1);
+    assert_eq!(second.parameters, first.parameters);
+}
+
+#[test]
+fn a_size_that_no_request_can_have_is_refused_in_words() {
+    for (size, why) in [(ByteSize(3000), "multiple of 512 B"), (ByteSize::mib(8), "at most"), (ByteSize(0), "multiple")]
+    {
+        let options = LearnOptions { request_sizes: vec![size], ..layout() };
+        let error = learn(&mut small_drive(), &options, &mut Silent).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
 }

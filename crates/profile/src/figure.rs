@@ -63,6 +63,12 @@ impl<T: Copy> Figure<T> {
         Self { value: None, low: None, high: None, verdict: Verdict::Absent }
     }
 
+    /// The same figure of something that is made of each value.
+    pub fn map<U>(&self, make: impl Fn(T) -> U) -> Figure<U> {
+        let Self { value, low, high, verdict } = *self;
+        Figure { value: value.map(&make), low: low.map(&make), high: high.map(&make), verdict }
+    }
+
     /// Makes a certain figure a best guess.
     pub fn doubt(&mut self) {
         if self.verdict == Verdict::Certain {

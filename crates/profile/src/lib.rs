@@ -40,12 +40,31 @@ pub struct DeviceProfile {
     pub recipe: Recipe,
     /// The figures.
     pub parameters: Parameters,
+    /// What reads and writes cost at other sizes than 4 and 8 KiB, as far as somebody asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at_sizes: Vec<AtSize>,
     /// How each figure came about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
     /// The curves that the figures were read from.
     #[serde(default)]
     pub curves: Curves,
+}
+
+/// What reads and writes of one size cost; the figures are those of 4 and 8 KiB in [`Parameters`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AtSize {
+    /// Bytes of a request.
+    pub request_bytes: u64,
+    /// α: saturated reads ÷ saturated writes.
+    pub asymmetry: Figure<f64>,
+    /// α of single requests: median write latency ÷ median read latency.
+    pub latency_asymmetry: Figure<f64>,
+    /// k_r: reads in flight at which throughput stops growing.
+    pub read_concurrency: Figure<u64>,
+    /// k_w: the same of writes.
+    pub write_concurrency: Figure<u64>,
 }
 
 /// Which drive a profile is of.

@@ -57,10 +57,7 @@ impl Entry {
         figure: &Figure<T>,
         quantity: impl Fn(T) -> Quantity,
     ) -> Self {
-        let Figure { value, low, high, verdict } = *figure;
-        let figure =
-            Figure { value: value.map(&quantity), low: low.map(&quantity), high: high.map(&quantity), verdict };
-        Self { key, title, figure }
+        Self { key, title, figure: figure.map(quantity) }
     }
 }
 

@@ -62,6 +62,13 @@ fn samsung_profile() -> DeviceProfile {
         flashwise_version: "0.1.0".to_owned(),
         device: device("sim:samsung-960-evo", "Samsung 960 EVO (simulated)", 512 * GIB),
         recipe: recipe(),
+        at_sizes: vec![AtSize {
+            request_bytes: 16 * KIB,
+            asymmetry: Figure::certain(1.35, 1.29, 1.41),
+            latency_asymmetry: Figure::certain(0.27, 0.26, 0.28),
+            read_concurrency: Figure::certain(18, 17, 19),
+            write_concurrency: Figure::inconclusive(6, 4, 9),
+        }],
         parameters: Parameters {
             write_unit_bytes: exactly(32 * KIB),
             stripe_bytes: exactly(64 * KIB),
@@ -111,6 +118,7 @@ fn optane_profile() -> DeviceProfile {
     let samsung = samsung_profile();
     DeviceProfile {
         device: device("sim:intel-optane-905p", "Intel Optane 905P (simulated)", 480 * GIB),
+        at_sizes: Vec::new(),
         parameters: Parameters {
             write_unit_bytes: exactly(KIB),
             stripe_bytes: Figure::absent(),

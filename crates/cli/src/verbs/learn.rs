@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -125,15 +126,15 @@ fn learn(target: &Target, options: &LearnArguments, files: &Files) -> Result<Lea
         effort,
         max_write: options.max_write.or(quick_write).into_iter().chain(target.write_limit()).min(),
         time_budget: options.time_budget.or(quick_time),
+        request_sizes: options.request_size.clone(),
         resume: resume.map(Box::new),
         keep_raw: options.raw.is_some(),
         ..usual
     };
     let mut unwritten = Ok(());
     let learned = learn_step_by_step(&mut *device, &learn_options, &mut Bar::new(), &mut |profile| {
-        if unwritten.is_ok() {
-            unwritten = files.checkpoint(profile);
-        }
+        unwritten = files.checkpoint(profile);
+        if unwritten.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     let learned = learned.map_err(TuneError::from)?;
     unwritten.map(|()| learned)

@@ -230,7 +230,7 @@ fn burst(prober: &mut Prober<'_>, length: ByteSize) -> Result<Burst, LearnError>
     prober.rest(prober.now().since(started))?;
     let keeps_some = before.is_some() && held_after_a_flush(prober)?;
     if before.is_some() {
-        let _ = prober.trim(ByteSize(0), prober.region());
+        prober.trim(ByteSize(0), prober.region())?;
     }
     Ok(Burst { points, begun: begun.unwrap_or(0.0), held: (moves >= MOVES_MIN).then_some(held), keeps_some })
 }

@@ -61,7 +61,8 @@ pub(crate) fn probe(
     findings.parameters.deduplication_gain = deduplication;
     // The content is not needed any more, and a drive that keeps it has better uses for the room.
     prober.flush()?;
-    prober.trim(ByteSize(0), AREA.min(prober.region()))
+    prober.trim(ByteSize(0), AREA.min(prober.region()))?;
+    Ok(())
 }
 
 fn gain(

@@ -16,7 +16,7 @@ use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::{Figure, HotLocation, LocationCurve, MedianNs, ProbeCurve, ProbePoint, Verdict};
 
 use crate::findings::{Because, Findings};
-use crate::prober::Prober;
+use crate::prober::{Origin, Prober};
 use crate::stats::{Samples, best_period, explained, figure, fold, line_through, median, period_test, rank};
 use crate::{Effort, LearnError};
 
@@ -115,6 +115,8 @@ const OF_PAGES: f64 = 0.3;
 const REPEATS: f64 = 0.5;
 /// Share of the variance by which a period must explain more of a curve without what its pages cost.
 const CLEARER: f64 = 0.1;
+/// Of pages of one speed, eight in ten reads lie within this share; it allows for a deviation of a tenth.
+const SEVERAL_SPEEDS: f64 = 0.25;
 /// Pages differ in speed if the slower ones of single reads take so much longer than the faster ones.
 const PAGES_DIFFER: f64 = 0.08;
 
@@ -176,6 +178,12 @@ impl Swept {
         }
         let slowest = |from: usize| levels[from..(from + steps).min(n)].iter().copied().fold(low, f64::max) - low;
         (0..n).map(slowest).collect()
+    }
+
+    /// Whether reads from one start take now as long as a fast page and now as long as a slow one.
+    fn has_several_speeds(&self) -> bool {
+        let spread = |samples: &Samples| (samples.quantile(0.9) - samples.quantile(0.1)) / samples.median().max(1.0);
+        median(self.points.iter().map(spread).collect()) > SEVERAL_SPEEDS
     }
 
     fn curve(&self) -> LocationCurve {
@@ -312,6 +320,9 @@ pub(crate) fn probe_locations(
                 sweeps[i] = sweeps[i].with_more_reads(MORE_READS, prober, single_of(&sweeps, i), progress)?;
                 p.chunk_bytes = read_off_chunk(&sweeps[i], prober);
             }
+            if let Some(longer) = chunk_of_fastest_border(&sweeps, p.chunk_bytes) {
+                p.chunk_bytes = Figure { value: Some(longer), low: Some(longer), high: Some(longer), ..p.chunk_bytes };
+            }
             // Reads as long as a chunk tell the hot location; shorter ones where the chunk is a few blocks.
             let coarse = sweeps[i].sweep.step >= ByteSize::kib(4);
             let long = if coarse { chunk_long_sweep(p.chunk_bytes, &mut sweeps, prober, progress)? } else { Some(i) };
@@ -346,6 +357,13 @@ pub(crate) fn probe_locations(
                   random order";
     let chunk_reason = telling.and_then(|i| effects[i]).map_or_else(|| reason.clone(), reason_of);
     findings.because("chunk_bytes", Because { recipe, reason: chunk_reason, curve: None });
+    if *prober.origin() != Origin::Drive && findings.parameters.hot_location.value.is_some() {
+        reason = format!("{reason}; {}", prober.origin());
+    }
+    if let Origin::File(_) = prober.origin() {
+        // The period is the drive's; where it begins is not known.
+        findings.parameters.doubt("hot_location");
+    }
     findings.because("hot_location", Because { recipe, reason, curve: None });
     Ok(())
 }
@@ -400,6 +418,50 @@ fn is_of_more_than_chunks(sweeps: &[Swept], telling: usize) -> bool {
         most - least < FLAT * (high - low) * swept.sweep.read.bytes() as f64 / read.bytes() as f64
     })
 }
+
+/// The chunk of which what was found is but a part. Reads across a border between pages, dies or planes of one channel are
+/// the faster ones too, but those across the border between two channels are faster still, because both move data: where
+/// of all borders one in a few stands out as the fastest, and it is the one at the begin, chunks lie between those.
+fn chunk_of_fastest_border(sweeps: &[Swept], found: Figure<u64>) -> Option<u64> {
+    let part = ByteSize(found.value?);
+    let single = sweeps.first()?;
+    let step = single.sweep.step;
+    // Of pages of several speeds, one border lies between slow ones and another between fast ones.
+    if part < step || !part.is_multiple_of(step) || single.has_several_speeds() {
+        return None;
+    }
+    let crosses = |swept: &&Swept| swept.sweep.step == step && swept.sweep.read > step && swept.sweep.read <= part;
+    let leads = sweeps.iter().filter(crosses).flat_map(|swept| leads_of_borders(swept, (part / step) as usize));
+    let (_, periods) = leads.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(part.bytes() * periods as u64)
+}
+
+/// By which share of the latency the border at the begin of so many periods is faster than those between them, where it
+/// stands out.
+fn leads_of_borders(swept: &Swept, period: usize) -> Vec<(f64, usize)> {
+    let levels = swept.levels();
+    let across = (swept.sweep.read / swept.sweep.step) as usize;
+    let lead = |periods: usize| {
+        let (whole, n) = (period * periods, levels.len());
+        let folded = fold(&levels, whole);
+        // Starts from which the border is crossed.
+        let crossing = |border: usize| (1..across).map(move |back| (border * period + whole - back) % whole);
+        let cost = |border| crossing(border).map(|start| folded[start]).sum::<f64>() / (across - 1) as f64;
+        let (first, mut others) = (cost(0), (1..periods).map(cost).collect::<Vec<f64>>());
+        others.sort_unstable_by(f64::total_cmp);
+        let (next, last) = (others[0], others[others.len() - 1]);
+        let level = median(levels.clone()).max(1.0);
+        let noise = scatter(&levels, whole) / ((n / whole * (across - 1)) as f64).sqrt();
+        let lead = (next - first) / level;
+        let stands_out = lead >= swept.sweep.smallest_effect.max(BORDER_ERRORS * noise);
+        (stands_out && last - next <= next - first).then_some((lead, periods))
+    };
+    let seen_twice = |periods: &usize| 2 * period * periods <= levels.len();
+    (1..=5).map(|n| 1 << n).take_while(seen_twice).filter_map(lead).collect()
+}
+
+/// Standard errors by which the fastest border must lead.
+const BORDER_ERRORS: f64 = 5.0;
 
 /// Share of what the place would make of a difference, below which it makes none.
 const FLAT: f64 = 0.35;
@@ -675,16 +737,36 @@ pub(crate) fn probe_page(
     if page.value.is_some() {
         findings.present_unless_chance("page_bytes", CHANCE_OF_A_PAGE);
     }
+    let by_dies = page.value.is_some_and(|page| may_be_of_dies(&swept, level, (page / step) as usize));
     findings.parameters.page_bytes = page;
+    if by_dies {
+        findings.parameters.doubt("page_bytes");
+    }
     doubt_a_chunk_of_pages(findings);
     findings.curves.location.push(swept.curve());
     let recipe = "reads of two blocks, start moved block by block from random aligned bases, in random order";
     let reason = match page.value {
+        Some(_) if by_dies => "the one start in each page from which two are touched stands out, by no more than the \
+                               later of two dies does"
+            .to_owned(),
         Some(_) => "the one start in each page from which two are touched stands out".to_owned(),
         None => "no start stands out".to_owned(),
     };
     findings.because("page_bytes", Because { recipe, reason, curve: None });
     Ok(())
+}
+
+/// Whether a period may be of dies. Of two that sense at once the later one counts, which is by 0.56 standard deviations
+/// later than one; a border between them comes after more than one block of 4 KiB, which lies in one place.
+fn may_be_of_dies(swept: &Swept, level: Level, period: usize) -> bool {
+    if swept.sweep.step * period as u64 <= ByteSize(SHORTEST_CHUNK) {
+        return false;
+    }
+    let deviation = |samples: &Samples| (samples.quantile(0.75) - samples.quantile(0.25)) / 1.349;
+    let usual = median(swept.points.iter().map(deviation).collect());
+    let folded = fold(&level.of_all(&swept.points), period);
+    let (others, last) = folded.split_at(period - 1);
+    median(last.to_vec()) - median(others.to_vec()) < usual
 }
 
 /// A chunk holds pages; where reads block by block showed nothing but the period of these, what they showed is the pages.
@@ -784,6 +866,37 @@ mod tests {
         let flat: Vec<f64> = (0..64).map(|i: usize| 300.0 + i.abs_diff(32).max(12) as f64).collect();
         assert_eq!(valley(&flat), None);
         assert_eq!(valley(&[3.0, 2.0, 1.0, 2.0]), None, "too short");
+    }
+
+    #[test]
+    fn the_fastest_of_all_borders_is_that_of_the_chunk() {
+        // Reads of 8 KiB over pages of 16 KiB: across the border of two on one die they wait, across that of two dies not,
+        // and across that of two channels each moves half.
+        let across = |n: u64| match n % 16 {
+            3 | 11 => 110_000,
+            7 => 63_000,
+            15 => 59_000,
+            _ => 62_000,
+        };
+        let sweeps = [swept(4, |_| 58_000, None), swept(8, across, None)];
+        let found = |kib: u64| Figure::certain(kib << 10, kib << 10, kib << 10);
+        assert_eq!(chunk_of_fastest_border(&sweeps, found(32)), Some(64 << 10));
+        assert_eq!(chunk_of_fastest_border(&sweeps, found(64)), None, "all its borders are alike");
+        let alike = [swept(4, |_| 58_000, None), swept(16, shared, None)];
+        assert_eq!(chunk_of_fastest_border(&alike, found(16)), None);
+    }
+
+    #[test]
+    fn a_page_is_doubted_where_the_later_of_two_dies_makes_the_difference() {
+        let sweep = straddling(ByteSize(512));
+        let noisy = |by: u64| {
+            let values =
+                |last: bool| (0..60).map(|n| 90_000 + 250 * n + if last { by } else { 0 }).collect::<Vec<u64>>();
+            Swept::new(sweep, (0..256).map(|n| values(n % 32 == 31)).collect(), None)
+        };
+        assert!(may_be_of_dies(&noisy(3_000), Level::Median, 32));
+        assert!(!may_be_of_dies(&noisy(9_000), Level::Median, 32));
+        assert!(!may_be_of_dies(&noisy(3_000), Level::Median, 8), "within a block of 4 KiB there are no dies");
     }
 
     #[test]

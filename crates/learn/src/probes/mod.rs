@@ -31,6 +31,8 @@ pub(crate) struct Step {
     pub(crate) whole_drive: bool,
     /// Whether it finds something on a drive that may only be read.
     pub(crate) reads_alone: bool,
+    /// Whether it is run only where other sizes of requests were asked for.
+    pub(crate) at_sizes: bool,
     /// The probe whose figures it works on; without them it is not begun.
     pub(crate) after: Option<&'static str>,
     /// What it does.
@@ -42,7 +44,7 @@ const fn step(
     figures: &'static [&'static str],
     run: fn(&mut Prober<'_>, &mut Findings, &mut dyn Progress) -> Result<(), LearnError>,
 ) -> Step {
-    Step { name, figures, layout: false, whole_drive: false, reads_alone: false, after: None, run }
+    Step { name, figures, layout: false, whole_drive: false, reads_alone: false, at_sizes: false, after: None, run }
 }
 
 const fn layout(step: Step) -> Step {
@@ -72,6 +74,7 @@ pub(crate) const STEPS: &[Step] = &[
         throughput::probe_writes,
     )),
     step("latency", &["latency_asymmetry_4k", "latency_asymmetry_8k"], latency::probe_asymmetry),
+    Step { at_sizes: true, ..layout(step("other sizes", &[], throughput::probe_other_sizes)) },
     step("durability", &["flush_ns", "durable_write_ns", "power_loss_protected"], latency::probe_durability),
     Step {
         after: Some("locations"),

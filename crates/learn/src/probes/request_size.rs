@@ -128,7 +128,7 @@ fn programmed_by_length(
         if n.is_multiple_of(100) {
             prober.advance(progress, "what durable writes program", n as f64 / visits.len() as f64)?;
         }
-        let offset = prober.random_offset(lengths[i]);
+        let offset = prober.random_multiple(lengths[i]);
         let before = prober.programmed();
         prober.durable_write(offset, lengths[i])?;
         told.extend(std::iter::zip(before, prober.programmed()).map(|(before, now)| (i, now - before)));
@@ -314,14 +314,15 @@ pub(crate) fn probe_read_back(
     let smallest = prober.logical_block().bytes().max(1024);
     let lengths: Vec<ByteSize> =
         (10..=19).map(|n| ByteSize(1 << n)).filter(|&l| l.bytes() >= smallest && l <= prober.longest()).collect();
-    let area_of = |i: usize| AREA * i as u64;
+    let (areas, end) = prober.areas(AREA, lengths.len());
+    let area_of = |i: usize| areas[i];
     for (n, i) in prober.shuffled(0..lengths.len()).into_iter().enumerate() {
         prober.advance(progress, "writing in pieces", n as f64 / lengths.len() as f64)?;
         for piece in 0..AREA / lengths[i] {
             prober.durable_write(area_of(i) + lengths[i] * piece, lengths[i])?;
         }
     }
-    push_out(prober, findings, area_of(lengths.len()))?;
+    push_out(prober, findings, end)?;
     let read_back = READ_BACK_MAX.min(prober.longest());
     let parts = AREA / read_back;
     let visits = (0..lengths.len()).flat_map(|i| (0..parts).map(move |part| (i, part)));

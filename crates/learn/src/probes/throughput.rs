@@ -13,7 +13,7 @@
 //! one job and growing depth; the fit stands in for the eye.
 
 use flashwise_block::{ByteSize, Clock, Operation, Progress};
-use flashwise_profile::{Figure, ThroughputCurve, ThroughputPoint, Verdict};
+use flashwise_profile::{AtSize, Figure, ThroughputCurve, ThroughputPoint, Verdict};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
@@ -242,7 +242,16 @@ pub(crate) struct Reads {
     pub(crate) latencies: Vec<f64>,
 }
 
-/// Measures reads of both lengths, unless that was done.
+impl Reads {
+    fn measure(prober: &mut Prober<'_>, length: ByteSize, progress: &mut dyn Progress) -> Result<Self, LearnError> {
+        prober.fill_region(progress)?;
+        let throughput = measure(prober, Operation::Read, length, ByteSize(0), progress)?;
+        let latencies = latency::read_latencies(prober, prober.region(), length, progress)?;
+        Ok(Self { length, throughput, latencies })
+    }
+}
+
+/// Measures reads of both lengths and those that were asked for, unless that was done.
 fn read_throughput(
     prober: &mut Prober<'_>,
     findings: &mut Findings,
@@ -251,11 +260,10 @@ fn read_throughput(
     if !findings.reads.is_empty() {
         return Ok(());
     }
-    prober.fill_region(progress)?;
-    for length in LENGTHS {
-        let throughput = measure(prober, Operation::Read, length, ByteSize(0), progress)?;
-        let latencies = latency::read_latencies(prober, prober.region(), length, progress)?;
-        findings.reads.push(Reads { length, throughput, latencies });
+    let others = findings.sizes_to_ask.clone().into_iter().filter(|size| !LENGTHS.contains(size));
+    for length in LENGTHS.into_iter().chain(others) {
+        let reads = Reads::measure(prober, length, progress)?;
+        findings.reads.push(reads);
     }
     Ok(())
 }
@@ -308,6 +316,42 @@ pub(crate) fn probe_writes(
     Ok(())
 }
 
+/// α and k at the other sizes that were asked for, as at 4 and 8 KiB.
+pub(crate) fn probe_other_sizes(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    let settle = settling(prober.effort, findings.parameters.write_buffer_bytes.known());
+    for length in findings.sizes_to_ask.clone() {
+        let known = findings.reads.iter().find(|reads| reads.length == length).cloned();
+        let reads = match known {
+            Some(reads) => reads,
+            None => Reads::measure(prober, length, progress)?,
+        };
+        let writes = measure(prober, Operation::Write, length, settle, progress)?;
+        let writes_ns = latency::write_latencies(prober, prober.region(), length, settle, progress)?;
+        let mut saturated = asymmetry(&reads.throughput, &writes, &mut prober.random);
+        let mut single = latency::ratio(&writes_ns, &reads.latencies, &mut prober.random);
+        if prober.clock() == Clock::Wall {
+            // Neighbours of a real drive come and go: what reads reach afterwards is in the intervals as well.
+            let again = Reads::measure(prober, length, progress)?;
+            saturated = latency::both(saturated, asymmetry(&again.throughput, &writes, &mut prober.random));
+            single = latency::both(single, latency::ratio(&writes_ns, &again.latencies, &mut prober.random));
+        }
+        findings.at_sizes.push(AtSize {
+            request_bytes: length.bytes(),
+            asymmetry: saturated,
+            latency_asymmetry: single,
+            read_concurrency: reads.throughput.concurrency(&mut prober.random),
+            write_concurrency: writes.concurrency(&mut prober.random),
+        });
+        findings.at_sizes.sort_by_key(|at| at.request_bytes);
+        [reads.throughput, writes].iter().for_each(|throughput| keep_curve(findings, throughput.curve()));
+    }
+    Ok(())
+}
+
 /// Whether a drive that tells what it programs moved data for the writes since then, though there was room: with a
 /// policy that takes what is valid, a drive does so from the first erase on.
 fn is_collected_for(prober: &Prober<'_>, before: (Option<u64>, ByteSize), padding: Option<f64>) -> bool {
@@ -317,7 +361,7 @@ fn is_collected_for(prober: &Prober<'_>, before: (Option<u64>, ByteSize), paddin
 }
 
 /// Flash bytes for each written one, beyond what small writes waste, from which on data is moved.
-const MOVED: f64 = 1.1;
+const MOVED: f64 = 1.03;
 
 /// Keeps a curve; one of the same requests, from a run that this one goes on from, is replaced.
 fn keep_curve(findings: &mut Findings, curve: ThroughputCurve) {

@@ -56,8 +56,10 @@ const UPPER_MIN: f64 = 0.0015;
 /// A read that takes less than this share of the usual time was answered by a buffer.
 const IN_A_BUFFER: f64 = 0.7;
 const NAME: &str = "pairs of reads";
-const RECIPE: &str = "pairs of 4 KiB reads of blocks that were written in random order, each alone and both at once: what \
-                      the second adds to the first, as a share of itself";
+/// Flash bytes for each of single blocks from which on these lie where the padding leaves them.
+const PADDED: f64 = 1.5;
+const RECIPE: &str = "pairs of 4 KiB reads of blocks written in random order, or in order where single ones are padded, \
+                      each alone and both at once: what the second adds to the first, as a share of itself";
 /// Time in which a drive ends what it does in the background.
 pub(crate) const AFTERMATH: Nanos = Nanos(500_000_000);
 
@@ -120,8 +122,32 @@ pub(crate) fn probe(
     findings: &mut Findings,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
-    // What was written in order may lie on some of the units only.
+    // What was written in order may lie on some of the units only, and so may single blocks where each is programmed with
+    // padding: then of both the one that shows more of them. The last is what later probes find on the drive.
+    let in_order = match findings.padding {
+        Some(padding) if padding >= PADDED => {
+            prober.fill_region(progress)?;
+            Some(count(prober, findings, progress)?)
+        }
+        _ => None,
+    };
     prober.scatter_region(progress)?;
+    let scattered = count(prober, findings, progress)?;
+    let (figure, reason) = match in_order {
+        Some(in_order) if in_order.0.known() > scattered.0.known() => in_order,
+        _ => scattered,
+    };
+    findings.parameters.parallel_units = figure;
+    findings.because("parallel_units", Because { recipe: RECIPE, reason, curve: Some(NAME) });
+    Ok(())
+}
+
+/// Counts the units that hold the region as it is.
+fn count(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(Figure<u64>, String), LearnError> {
     prober.rest(AFTERMATH)?;
     let mut single = Vec::with_capacity(SINGLES);
     for _ in 0..SINGLES {
@@ -156,19 +182,14 @@ pub(crate) fn probe(
     findings.keep(curve(&added));
     let found = border(&added);
     findings.conflicts = found.map(|(border, share)| Conflicts { pairs: reading, border: border.0, share });
-    let (figure, reason) = match found {
-        Some((border, _)) if let Some(alone) = &alone => {
-            share(prober, alone, (reading, on_flash_ns), border, progress)?
-        }
+    match found {
+        Some((border, _)) if let Some(alone) = &alone => share(prober, alone, (reading, on_flash_ns), border, progress),
         Some((border, share)) => {
             let about = (1.0 / share).round().max(1.0);
-            classes(prober, reading, border, (about as usize, on_flash_ns), progress)?
+            classes(prober, reading, border, (about as usize, on_flash_ns), progress)
         }
-        None => (Figure::unknown(), "the times of pairs do not fall into two heaps".to_owned()),
-    };
-    findings.parameters.parallel_units = figure;
-    findings.because("parallel_units", Because { recipe: RECIPE, reason, curve: Some(NAME) });
-    Ok(())
+        None => Ok((Figure::unknown(), "the times of pairs do not fall into two heaps".to_owned())),
+    }
 }
 
 /// Where the heaps part and which share is in the upper one; all pairs are where each takes about as long as both reads,

@@ -19,7 +19,7 @@ use rand::RngExt;
 
 use crate::LearnError;
 use crate::findings::{Because, Findings, point};
-use crate::prober::Prober;
+use crate::prober::{Origin, Prober};
 use crate::stats::{median, rank};
 
 use super::throughput::settling;
@@ -42,6 +42,16 @@ pub(crate) fn probe(
     findings: &mut Findings,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
+    count(prober, findings, progress)?;
+    let told = findings.parameters.internal_volume_bits.value.is_some();
+    if told && *prober.origin() != Origin::Drive {
+        // The bits of places in a file are not those of the drive below.
+        findings.parameters.doubt("internal_volume_bits");
+    }
+    Ok(())
+}
+
+fn count(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Progress) -> Result<(), LearnError> {
     let lowest = BLOCK.bytes().trailing_zeros();
     let bits: Vec<u32> = (lowest..prober.region().bytes().ilog2()).collect();
     if let Some(conflicts) = findings.conflicts.filter(|conflicts| (SHARE_MIN..0.9).contains(&conflicts.share)) {

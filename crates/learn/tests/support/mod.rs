@@ -5,6 +5,8 @@
 
 pub mod model;
 
+use std::ops::ControlFlow;
+
 use flashwise_block::{
     BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, Nanos, Operation, Progress, Request,
 };
@@ -47,7 +49,10 @@ pub fn learn_with_checkpoints(
     progress: &mut dyn Progress,
 ) -> (Result<Learned, LearnError>, Vec<DeviceProfile>) {
     let mut checkpoints = Vec::new();
-    let learned = learn_step_by_step(device, options, progress, &mut |profile| checkpoints.push(profile.clone()));
+    let learned = learn_step_by_step(device, options, progress, &mut |profile| {
+        checkpoints.push(profile.clone());
+        ControlFlow::Continue(())
+    });
     (learned, checkpoints)
 }
 

@@ -125,7 +125,7 @@ fn parameter_row(row: &parameters::ParameterRow) -> Vec<Text> {
         Verdict::Absent => Ink::Faint,
     };
     let told = |text: &str| Text::new(text, ink);
-    vec![Text::plain(row.name), told(&row.value), told(&row.interval), told(row.verdict_text)]
+    vec![Text::plain(&*row.name), told(&row.value), told(&row.interval), told(row.verdict_text)]
 }
 
 /// The findings one below the other; with those of a second run beside them where there is one. Rules that nobody broke

@@ -12,6 +12,12 @@ pub(crate) struct Group {
     members: &'static [(&'static str, &'static str)],
 }
 
+/// Title of the figures at the usual sizes, behind which those at others come.
+pub(crate) const ASYMMETRY: &str = "Asymmetry and concurrency";
+
+/// Figures at sizes that were asked for; how many there are depends on the profile.
+pub(crate) const OTHER_SIZES: Group = Group { title: "Other request sizes", members: &[] };
+
 /// Every figure of a profile is in one of these.
 pub(crate) const GROUPS: [Group; 6] = [
     Group {
@@ -30,7 +36,7 @@ pub(crate) const GROUPS: [Group; 6] = [
         ],
     },
     Group {
-        title: "Asymmetry and concurrency",
+        title: ASYMMETRY,
         members: &[
             ("asymmetry_4k", "α, 4 KiB"),
             ("read_concurrency_4k", "k_r, 4 KiB"),

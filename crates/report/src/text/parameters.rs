@@ -1,15 +1,17 @@
 //! What the drive hides: a row for each figure, group by group, and why some are open.
 
-use flashwise_profile::{DeviceProfile, Entry, Evidence, Figure, HotLocation, Quantity, Verdict};
+use std::borrow::Cow;
 
-use super::groups::{GROUPS, Group};
+use flashwise_profile::{AtSize, DeviceProfile, Entry, Evidence, Figure, HotLocation, Quantity, Verdict};
+
+use super::groups::{ASYMMETRY, GROUPS, Group, OTHER_SIZES};
 use super::numbers::{bytes, grouped, percentage, time, two_decimals};
 
 /// A figure in words.
 pub(crate) struct ParameterRow {
     pub(crate) key: &'static str,
     /// Its name below the title of its group.
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) value: String,
     pub(crate) interval: String,
     pub(crate) verdict: Verdict,
@@ -21,7 +23,10 @@ pub(crate) struct ParameterRow {
 
 impl ParameterRow {
     fn new(entry: &Entry, name: &'static str, evidence: Option<&Evidence>) -> Self {
-        let figure = &entry.figure;
+        Self::of(entry.key, &entry.figure, name.into(), evidence)
+    }
+
+    fn of(key: &'static str, figure: &Figure<Quantity>, name: Cow<'static, str>, evidence: Option<&Evidence>) -> Self {
         let is_left_out = evidence.is_some_and(|evidence| evidence.left_out);
         let reason = evidence.map_or_else(String::new, |evidence| evidence.reason.clone());
         let interval = match (figure.low, figure.high) {
@@ -30,7 +35,7 @@ impl ParameterRow {
         };
         let value = value_in_words(figure.verdict, figure.value);
         let verdict_text = if is_left_out { "not tried" } else { verdict_in_words(figure.verdict, figure.value) };
-        Self { key: entry.key, name, value, interval, verdict: figure.verdict, verdict_text, reason }
+        Self { key, name, value, interval, verdict: figure.verdict, verdict_text, reason }
     }
 
     /// Whether it is not settled, and the profile says why.
@@ -139,7 +144,24 @@ pub(crate) fn parameter_groups(profile: &DeviceProfile) -> Vec<(&'static Group, 
         let members = group.sort_out(&entries, |entry| entry.key);
         (group, members.into_iter().filter_map(|entry| row(group, entry)).collect::<Vec<_>>())
     };
-    GROUPS.iter().map(rows).filter(|(_, rows)| !rows.is_empty()).collect()
+    let mut groups: Vec<_> = GROUPS.iter().map(rows).collect();
+    let place = groups.iter().position(|(group, _)| group.title == ASYMMETRY).map_or(groups.len(), |at| at + 1);
+    groups.insert(place, (&OTHER_SIZES, profile.at_sizes.iter().flat_map(rows_at_size).collect()));
+    groups.retain(|(_, rows)| !rows.is_empty());
+    groups
+}
+
+fn rows_at_size(at: &AtSize) -> [ParameterRow; 4] {
+    let size = bytes(at.request_bytes);
+    let row = |name: &str, figure: Figure<Quantity>| {
+        ParameterRow::of(OTHER_SIZES.title, &figure, format!("{name}, {size}").into(), None)
+    };
+    [
+        row("α", at.asymmetry.map(Quantity::Ratio)),
+        row("k_r", at.read_concurrency.map(Quantity::Count)),
+        row("k_w", at.write_concurrency.map(Quantity::Count)),
+        row("α by latency", at.latency_asymmetry.map(Quantity::Ratio)),
+    ]
 }
 
 /// How many figures have which verdict: `28 certain, 6 absent, 1 cannot tell`.
@@ -178,7 +200,7 @@ pub(crate) fn open_figures(groups: &[(&Group, Vec<ParameterRow>)]) -> Vec<OpenFi
 
 /// Those of a group's figures that are told by `told`.
 fn names_in(group: &Group, rows: &[ParameterRow], told: &OpenFigures) -> Option<String> {
-    let names: Vec<&str> = rows.iter().filter(|row| row.is_told_by(told)).map(|row| row.name).collect();
+    let names: Vec<&str> = rows.iter().filter(|row| row.is_told_by(told)).map(|row| &*row.name).collect();
     match names.len() {
         0 => None,
         n if n == rows.len() && n > 1 => Some(format!("{}: everything.", group.title)),

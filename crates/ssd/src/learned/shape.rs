@@ -235,6 +235,7 @@ pub(super) mod tests {
             device,
             recipe,
             parameters,
+            at_sizes: Vec::new(),
             evidence: Vec::new(),
             curves: Curves {
                 durable_write: durable.collect(),

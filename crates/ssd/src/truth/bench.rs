@@ -153,6 +153,11 @@ impl Bench {
         Ok((Self::filled(config, seed)?, false))
     }
 
+    /// The first bytes of the drive, all of it where it has fewer.
+    pub(crate) fn first(&self, bytes: u64) -> Span {
+        Span { start: 0, bytes: bytes.min(self.drive.info().capacity.0) }
+    }
+
     /// All of the drive.
     pub(crate) fn everywhere(&self) -> Span {
         Span { start: 0, bytes: self.drive.info().capacity.0 }

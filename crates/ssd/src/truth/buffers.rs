@@ -9,6 +9,7 @@ use flashwise_block::{BlockDevice, ByteSize, Nanos, Request};
 use flashwise_profile::{Figure, Parameters};
 
 use super::bench::{Bench, median};
+use super::throughput::REGION;
 use super::{Reasons, TWO_MEDIANS, exactly, has_two_medians};
 use crate::DeviceConfig;
 use crate::config::{CacheFlush, Mapping, WritePolicy};
@@ -111,7 +112,8 @@ fn fills(config: &DeviceConfig) -> Result<bool, SimulationError> {
 /// A write, its flush, a flush of nothing, and a durable write, each on an idle drive.
 fn one_of_each(bench: &mut Bench, samples: &mut [Vec<u64>; 4]) -> Result<(), SimulationError> {
     let length = 4096;
-    let span = bench.everywhere();
+    // Of a map that is cached, so much is at hand.
+    let span = bench.first(REGION);
     let request = |bench: &mut Bench| Request::write(bench.place(span, length), ByteSize(length));
     let [write, flush, nothing, durable] = samples;
     bench.drive.pause(PAUSE)?;

@@ -24,7 +24,7 @@ use crate::simulation::SimulationError;
 /// Requests in flight.
 const DEPTHS: [usize; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 /// The region that a fresh drive is measured in.
-const REGION: u64 = 256 << 20;
+pub(super) const REGION: u64 = 256 << 20;
 /// Requests of a point.
 const REQUESTS: u64 = 10_000;
 /// Latencies of a median.

@@ -293,7 +293,9 @@ fn trim_all(prober: &mut Prober<'_>) -> Result<(), LearnError> {
     let (capacity, part) = (prober.capacity(), ByteSize::mib(64));
     for n in 0..capacity.bytes().div_ceil(part.bytes()) {
         let start = part * n;
-        let _ = prober.trim(start, part.min(capacity - start));
+        if !prober.trim(start, part.min(capacity - start))? {
+            break;
+        }
     }
     Ok(())
 }
@@ -555,7 +557,11 @@ fn while_collecting(
     progress: &mut dyn Progress,
 ) -> Result<Collecting, LearnError> {
     let capacity = prober.capacity();
-    prober.rest(AFTERMATH)?;
+    // Where nothing can be lost a flush empties no buffer, which then goes to flash while reads are measured.
+    let buffer = findings.parameters.write_buffer_bytes.value.unwrap_or(0);
+    let drained = 1e9 * DRAINS * buffer as f64 / (joined_rate(&writes) * length.bytes() as f64).max(1.0);
+    let until_quiet = Nanos(AFTERMATH.0 + drained as u64);
+    prober.rest(until_quiet)?;
     let reads = batches(prober, Operation::Read, length, (READS, 2 * DEPTH as usize), progress)?;
     // Collection comes in bursts, which a median would not see.
     let value = joined_rate(&reads) / joined_rate(&writes);
@@ -568,11 +574,14 @@ fn while_collecting(
 
     let settle = settling(prober.effort, findings.parameters.write_buffer_bytes.known());
     let writes_ns = latency::write_latencies(prober, capacity, length, settle, progress)?;
-    prober.rest(AFTERMATH)?;
+    prober.rest(until_quiet)?;
     let reads_ns = latency::read_latencies(prober, capacity, length, progress)?;
     let latency = latency::ratio(&writes_ns, &reads_ns, &mut prober.random);
     Ok(Collecting { saturated, latency, writes })
 }
+
+/// Times that a buffer could be emptied at the pace of writes before reads are measured.
+const DRAINS: f64 = 2.0;
 
 // ---- trim -----------------------------------------------------------------------------------------------------------
 
@@ -589,7 +598,12 @@ fn trim(
     let mut at = half;
     while at < prober.capacity() {
         let length = ByteSize::mib(64).min(prober.capacity() - at);
-        prober.trim(at, length)?;
+        if !prober.trim(at, length)? {
+            findings.parameters.trim_gain = Figure::absent();
+            let reason = "the drive takes no trims".to_owned();
+            findings.because("trim_gain", Because { recipe, reason, curve: None });
+            return Ok(());
+        }
         at += length;
     }
     let mut lower = anywhere(half, BLOCK);

@@ -216,7 +216,8 @@ fn room(prober: &mut Prober<'_>, findings: &mut Findings, superblock: u64, seen:
     // What the buffer holds is written and not yet on flash.
     let onset = (occupied - capacity) as f64 / padding + p.write_buffer_bytes.value.unwrap_or(0) as f64;
     // Each unit may keep one superblock more, or less, than was taken for open.
-    let spread = (open / onset).max(ROOM_SPREAD);
+    let most = units.unwrap_or(0).max(p.parallel_units.value.unwrap_or(0)) * superblock;
+    let spread = (most as f64 / onset).max(ROOM_SPREAD);
     let bytes = [1.0, 1.0 - spread, 1.0 + spread].map(|share| (share * onset).max(0.0) as u64);
     let share = bytes.map(|bytes| bytes as f64 / capacity as f64);
     // Without a certain superblock nothing is, without the number of units what is open is not known, and on a drive that
