@@ -273,7 +273,10 @@ impl SimulatedSsd {
         match (&self.blocks, &self.elements) {
             (Some(blocks), _) => span(blocks.space().erase_counts()),
             (_, Some(_)) => span(self.element_erase_counts()),
-            _ => span(self.ftl.superblocks.blocks.iter().map(|block| block.erase_count)),
+            _ => {
+                let (least, most) = span(self.ftl.used_superblocks().map(|block| block.erase_count));
+                (if self.ftl.fresh_superblocks() > 0 { 0 } else { least }, most)
+            }
         }
     }
 
@@ -289,7 +292,13 @@ impl SimulatedSsd {
             _ if self.is_in_place() => BTreeMap::new(),
             Some(blocks) => histogram(blocks.space().erase_counts()),
             None if self.elements.is_some() => histogram(self.element_erase_counts()),
-            None => histogram(self.ftl.superblocks.blocks.iter().map(|block| block.erase_count)),
+            None => {
+                let mut histogram = histogram(self.ftl.used_superblocks().map(|block| block.erase_count));
+                if let fresh @ 1.. = self.ftl.fresh_superblocks() {
+                    *histogram.entry(0).or_default() += fresh;
+                }
+                histogram
+            }
         }
     }
 
@@ -303,7 +312,7 @@ impl SimulatedSsd {
         if let Some(elements) = &self.elements {
             return elements.mapped_and_valid_pages();
         }
-        let valid = self.ftl.superblocks.blocks.iter().map(|block| u64::from(block.valid)).sum();
+        let valid = self.ftl.used_superblocks().map(|block| u64::from(block.valid)).sum();
         (self.ftl.mapped_pages(), valid)
     }
 
@@ -344,6 +353,7 @@ impl SimulatedSsd {
         }
         self.write_cache.as_ref().map_or(Ok(()), |cache| cache.check())?;
         self.read_cache.as_ref().map_or(Ok(()), |cache| cache.check())?;
+        self.check_copies()?;
         let known = self.in_drive as usize + self.queues.waiting() + self.completed.len();
         if known != self.outstanding {
             return Err(format!("{} requests are outstanding, {known} are known", self.outstanding));
@@ -520,23 +530,24 @@ impl SimulatedSsd {
         let is_cached = operation == Operation::Write && self.write_cache.is_some();
         let is_mapped = operation != Operation::Flush && !is_cached;
         if !is_mapped || self.translate(request) {
-            self.start_translated(request, operation);
+            self.start_translated(request, operation, true);
         }
     }
 
     /// All entries of the page map that a request needs are there.
     pub(crate) fn translated(&mut self, request: u32) {
         let Some(operation) = self.active[request].request.as_ref().map(|r| r.operation) else { return };
-        self.start_translated(request, operation);
+        self.start_translated(request, operation, false);
     }
 
+    /// Starts a request whose entries of the page map are there; `is_alone` tells that nothing else happens in the event.
     #[inline(always)]
-    fn start_translated(&mut self, request: u32, operation: Operation) {
+    fn start_translated(&mut self, request: u32, operation: Operation, is_alone: bool) {
         match (operation, self.config.ftl.mapping) {
             (Operation::Read | Operation::Write | Operation::WriteZeroes, Mapping::Element) => {
                 self.element_command(request)
             }
-            (Operation::Read, _) => self.start_read(request),
+            (Operation::Read, _) => self.start_read(request, is_alone),
             (Operation::Write | Operation::WriteZeroes, Mapping::Page | Mapping::Block | Mapping::Fast) => {
                 self.start_write(request)
             }

@@ -13,8 +13,13 @@
 //! The durable state is kept beside the FTL, by logical page, and only for drives that ask for it. The older version of
 //! a page survives there also when garbage collection has erased it since, while the newer one was still in the buffer:
 //! a drive does not erase the last durable copy of a page, and what holding it back would cost is not simulated.
+//!
+//! What collection moves is another matter: there is no newer version, only a copy that is not on flash yet. That a victim
+//! is erased only when its copies are ([`crate::controller::collection`]) is checked here: beside each durable page stands
+//! the slot that holds it on flash, and the slot that its version, if nobody has written it anew, has been moved to.
 
 use flashwise_block::BlockError;
+use rustc_hash::FxHashMap;
 
 use crate::config::Mapping;
 use crate::controller::PageSpan;
@@ -31,6 +36,55 @@ pub(crate) struct DurableState {
     contents: Payload,
     /// The power is off: nothing becomes durable.
     is_off: bool,
+    copies: Copies,
+}
+
+/// Where the durable versions of logical pages are on flash.
+#[derive(Default)]
+struct Copies {
+    of_page: FxHashMap<u32, Copy>,
+    /// The logical page of each slot that holds such a version.
+    page_in: FxHashMap<u32, u32>,
+    /// The first page that was erased while what was moved of it was not on flash.
+    lost: Option<u32>,
+}
+
+/// The durable version of a logical page.
+#[derive(Clone, Copy)]
+struct Copy {
+    /// The slot that was programmed with it.
+    on_flash: u32,
+    /// Where it is, or is going, as long as no other version of the page has come.
+    moved_to: u32,
+}
+
+impl Copies {
+    /// A version of a page is on flash.
+    fn programmed(&mut self, page: u32, slot: u32) {
+        let copy = Copy { on_flash: slot, moved_to: slot };
+        if let Some(before) = self.of_page.insert(page, copy)
+            && self.page_in.get(&before.on_flash) == Some(&page)
+        {
+            self.page_in.remove(&before.on_flash);
+        }
+        self.page_in.insert(slot, page);
+    }
+
+    /// A page is moved from one slot to another.
+    fn moved(&mut self, page: u32, from: u32, to: u32) {
+        if let Some(copy) = self.of_page.get_mut(&page).filter(|copy| copy.moved_to == from) {
+            copy.moved_to = to;
+        }
+    }
+
+    /// A slot is erased; `present` says where a page is now.
+    fn erased(&mut self, slot: u32, present: impl Fn(u32) -> Option<u32>) {
+        let Some(page) = self.page_in.remove(&slot) else { return };
+        let copy = self.of_page.remove(&page);
+        if copy.is_some_and(|copy| copy.moved_to != slot && present(page) == Some(copy.moved_to)) {
+            self.lost.get_or_insert(page);
+        }
+    }
 }
 
 impl SimulatedSsd {
@@ -47,9 +101,51 @@ impl SimulatedSsd {
         let pages = self.config.logical_pages() as u32;
         let known = vec![false; pages as usize];
         let contents = Payload::new(self.page.bytes());
-        self.durable = Some(Box::new(DurableState { known, contents, is_off: false }));
+        let copies = Copies::default();
+        self.durable = Some(Box::new(DurableState { known, contents, is_off: false, copies }));
         (0..pages).for_each(|page| self.page_is_durable(page));
+        self.note_copies();
         Ok(())
+    }
+
+    /// All that is durable is on flash where it is.
+    fn note_copies(&mut self) {
+        let Some(durable) = &mut self.durable else { return };
+        let lost = durable.copies.lost;
+        durable.copies = Copies { lost, ..Copies::default() };
+        if self.config.ftl.mapping != Mapping::Page {
+            return;
+        }
+        let known = durable.known.iter().zip(0..).filter(|&(&known, _)| known);
+        for (slot, page) in known.filter_map(|(_, page)| Some((self.ftl.slot_of(page)?, page))) {
+            durable.copies.programmed(page, slot);
+        }
+    }
+
+    /// Collection has moved a page.
+    #[inline]
+    pub(crate) fn page_is_moved(&mut self, page: u32, from: u32, to: u32) {
+        if let Some(durable) = &mut self.durable {
+            durable.copies.moved(page, from, to);
+        }
+    }
+
+    /// A superblock is erased.
+    #[inline]
+    pub(crate) fn superblock_is_erased(&mut self, block: u32) {
+        // Without power nothing is erased: the simulation only comes to rest.
+        let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_off) else { return };
+        let first = self.ftl.geometry.first_slot(block, 0);
+        let slots = first..first + self.ftl.geometry.slots_per_superblock();
+        slots.for_each(|slot| durable.copies.erased(slot, |page| self.ftl.slot_of(page)));
+    }
+
+    /// Checks that nothing durable was erased while its only other copy was not on flash.
+    pub(crate) fn check_copies(&self) -> Result<(), String> {
+        match self.durable.as_ref().and_then(|durable| durable.copies.lost) {
+            Some(page) => Err(format!("logical page {page} was erased before what was moved of it was on flash")),
+            None => Ok(()),
+        }
     }
 
     fn cache_is_empty(&self) -> bool {
@@ -79,6 +175,7 @@ impl SimulatedSsd {
             // Translation pages stand behind the host's pages and carry nothing.
             if let Some(known) = durable.known.get_mut(logical_page as usize) {
                 *known = true;
+                durable.copies.programmed(logical_page, slot);
                 durable.contents.put(logical_page, content);
             }
         }
@@ -89,6 +186,7 @@ impl SimulatedSsd {
         let Some(durable) = &mut self.durable else { return };
         durable.known[logical_page as usize] = false;
         durable.contents.discard(logical_page);
+        durable.copies.of_page.remove(&logical_page);
     }
 
     /// A part of a logical page became zeros where it is; durable if the page is on flash as it was.
@@ -114,6 +212,7 @@ impl SimulatedSsd {
             (0..self.config.logical_pages() as u32).for_each(|page| self.restore_page(page));
         }
         self.set_power(true);
+        self.note_copies();
         Ok(())
     }
 

@@ -199,7 +199,9 @@ fn small_config_with_caches() -> impl Strategy<Value = DeviceConfig> {
         if through && config.controller.write_cache.is_none() {
             config.controller.write_policy = WritePolicy::Through;
         }
-        if let Some((pages, ahead)) = read {
+        if let Some((pages, ahead)) = read
+            && config.ftl.mapping != Mapping::Element
+        {
             config.controller.read_cache = Some(ReadCacheConfig { bytes: pages * page, policy: lru(dram) });
             config.controller.read_ahead = ahead
                 .filter(|&(ahead, _, _)| 2 * u64::from(ahead) <= pages)
@@ -207,11 +209,12 @@ fn small_config_with_caches() -> impl Strategy<Value = DeviceConfig> {
         }
         if config.ftl.mapping == Mapping::Page {
             let reads = [UnwrittenReads::Zeros, UnwrittenReads::Flash, UnwrittenReads::Allocate];
-            config.controller.unwritten_reads = reads[queues as usize % 3];
+            let has_own_superpages = config.superpage_bytes() == page;
+            config.controller.unwritten_reads = reads[queues as usize % if has_own_superpages { 3 } else { 2 }];
             config.flash.programs_in_order = queues % 2 == 0;
             config.flash.multi_plane = queues > 2;
         }
-        if dram {
+        if dram && (config.ftl.mapping == Mapping::Page || config.controller.read_cache.is_some()) {
             config.controller.dram_row_bytes = u64::from(queues) * 1024;
             (config.controller.dram_ns_per_access, config.controller.dram_bytes_per_s) = (26, 200_000_000);
         }

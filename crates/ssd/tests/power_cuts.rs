@@ -10,6 +10,8 @@ use flashwise_ssd::config::{
 };
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use support::tiny;
 
 const SECTOR: u64 = 512;
@@ -233,6 +235,50 @@ proptest! {
             pair.check(false);
             pair.cut();
         }
+    }
+}
+
+/// A drive that is nearly full, so that its victims hold much that has to move.
+fn nearly_full(programs_in_order: bool) -> DeviceConfig {
+    let mut config = small();
+    (config.flash.channels, config.flash.chips_per_channel, config.flash.dies_per_chip) = (2, 1, 1);
+    (config.flash.planes_per_die, config.flash.blocks_per_plane, config.flash.pages_per_block) = (2, 40, 8);
+    (config.flash.programs_in_order, config.flash.multi_plane) = (programs_in_order, true);
+    (config.ftl.gc.concurrent_victims, config.ftl.gc.reads_in_flight) = (2, 3);
+    config.capacity_bytes = 4 * 24 * 8 * config.ftl.logical_page_bytes;
+    config.check("nearly full").unwrap();
+    config
+}
+
+/// Overwrites single pages of a full drive at random, and cuts its power at the end.
+fn overwrite_and_cut(config: &DeviceConfig, seed: u64) -> Result<(), TestCaseError> {
+    let mut drive = SimulatedSsd::new(config.clone(), seed).unwrap();
+    drive.fill_at_once().unwrap();
+    drive.allow_power_cuts().unwrap();
+    let (page, pages) = (config.ftl.logical_page_bytes, config.capacity_bytes / config.ftl.logical_page_bytes);
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    for n in 0..6 * pages {
+        drive.submit(Request::write(ByteSize(random.random_range(0..pages) * page), ByteSize(page))).unwrap();
+        while drive.outstanding() > 8 {
+            drive.wait().unwrap();
+        }
+        if n % 16 == 0 {
+            prop_assert_eq!(drive.check_invariants(), Ok(()), "after {} writes", n);
+        }
+    }
+    let flash = drive.counters().flash.unwrap();
+    prop_assert!(flash.gc_pages_moved > pages, "victims held {} pages of {pages}", flash.gc_pages_moved);
+    drive.power_cut().unwrap();
+    prop_assert_eq!(drive.check_invariants(), Ok(()));
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_victim_is_erased_only_when_what_was_moved_of_it_is_on_flash(seed: u64, in_order: bool) {
+        overwrite_and_cut(&nearly_full(in_order), seed)?;
     }
 }
 

@@ -10,6 +10,8 @@ use flashwise_ssd::import::{ImportError, Imported, disksim, mqsim};
 use flashwise_ssd::random::{random_device, random_toml};
 use flashwise_ssd::truth::{Truth, truth};
 use flashwise_ssd::{DeviceConfig, PRESETS, Preset, SsdError, device_schema};
+use flashwise_trace::workload::TraceFormat;
+use flashwise_trace::{ReadOptions, TraceReader};
 use serde::Serialize;
 
 use crate::arguments::DeviceAction;
@@ -154,15 +156,20 @@ struct ImportDocument<'a> {
 fn import(mqsim_files: &[PathBuf], disksim_file: Option<&Path>, dir: &Path, output: &Output) -> Result<(), Failure> {
     let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| Failure::file(path, &e));
     let name = |path: &Path| path.display().to_string();
-    let imported = match (disksim_file, mqsim_files) {
+    let mut imported = match (disksim_file, mqsim_files) {
         (Some(path), _) => disksim::import(&name(path), &read(path)?)?,
         (None, [device]) => mqsim::import((&name(device), &read(device)?), None)?,
         (None, [device, workload, ..]) => {
             let (device_text, workload_text) = (read(device)?, read(workload)?);
-            mqsim::import((&name(device), &device_text), Some((&name(workload), &workload_text)))?
+            let flows = (name(workload), workload_text);
+            let requests_of = |trace: &Path| requests_of(trace, workload);
+            mqsim::import_counting((&name(device), &device_text), Some((&flows.0, &flows.1)), &requests_of)?
         }
         (None, []) => return Err(Failure::usage("give --mqsim or --disksim")),
     };
+    if let [_, workload, ..] = mqsim_files {
+        find_traces(&mut imported, workload, dir)?;
+    }
     let files = write_imported(&imported, dir)?;
     let document = ImportDocument {
         schema: "flashwise.import",
@@ -177,6 +184,46 @@ fn import(mqsim_files: &[PathBuf], disksim_file: Option<&Path>, dir: &Path, outp
         let notes: String = imported.notes.iter().map(|note| format!("note: {note}\n")).collect();
         format!("{}written: {}\n", notes, files.join(", "))
     })
+}
+
+/// Counts the requests of a trace that a workload file names.
+fn requests_of(trace: &Path, workload: &Path) -> Result<u64, String> {
+    let path = trace_beside(trace, workload).unwrap_or_else(|| trace.to_owned());
+    let options = ReadOptions::of(TraceFormat::Mqsim);
+    let mut reader = TraceReader::open(&path, &options).map_err(|e| e.to_string())?;
+    let mut requests = 0;
+    while reader.next_record().map_err(|e| e.to_string())?.is_some() {
+        requests += 1;
+    }
+    Ok(requests)
+}
+
+/// Where a trace is that a workload file names: from the present directory, as MQSim looks for it, or beside the file;
+/// packed or not.
+fn trace_beside(trace: &Path, workload: &Path) -> Option<PathBuf> {
+    let beside = workload.parent().unwrap_or(Path::new("")).join(trace);
+    let packed = |path: &Path| ["gz", "zst", "xz"].map(|extension| path.with_added_extension(extension));
+    let places =
+        [trace.to_owned(), beside].into_iter().flat_map(|path| [path.clone()].into_iter().chain(packed(&path)));
+    places.into_iter().find(|path| path.is_file())
+}
+
+/// Lets an imported workload name its traces where they are, whatever directory it is written to.
+fn find_traces(imported: &mut Imported, workload: &Path, dir: &Path) -> Result<(), Failure> {
+    let flows = imported.workloads.iter_mut().flat_map(|workload| &mut workload.flows);
+    for trace in flows.filter_map(|flow| flow.trace.as_mut()) {
+        if dir.join(&trace.path).is_file() {
+            continue;
+        }
+        match trace_beside(&trace.path, workload) {
+            Some(found) => trace.path = std::path::absolute(&found).map_err(|e| Failure::file(&found, &e))?,
+            None => imported.notes.push(format!(
+                "{} is not here; put it beside workload.toml, or change its path there",
+                trace.path.display()
+            )),
+        }
+    }
+    Ok(())
 }
 
 fn write_imported(imported: &Imported, dir: &Path) -> Result<Vec<String>, Failure> {

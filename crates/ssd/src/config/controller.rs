@@ -209,6 +209,7 @@ impl ControllerConfig {
         if self.dram_bytes_per_s > 0 {
             checker.rate("controller.dram_bytes_per_s", self.dram_bytes_per_s)?;
         }
+        self.check_has_effect(config, checker)?;
         if let Some(cache) = &self.write_cache {
             cache.check(config, checker)?;
         }
@@ -216,6 +217,47 @@ impl ControllerConfig {
             check_cache_bytes("controller.read_cache.bytes", cache.bytes, config, checker)?;
         }
         self.read_ahead.as_ref().map_or(Ok(()), |ahead| ahead.check(config, checker))
+    }
+
+    /// Refuses what a drive of this mapping would never come to.
+    fn check_has_effect(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let mapping = config.ftl.mapping;
+        let by_element = mapping == Mapping::Element;
+        let reason = "elements read and write without a cache before them (mapping = \"element\")";
+        checker.require("controller.read_cache", "present", self.read_cache.is_none() || !by_element, reason)?;
+        let has_dram = mapping == Mapping::Page || (self.read_cache.is_some() && !by_element);
+        let reason =
+            "only with mapping = \"page\", or with a read cache (controller.read_cache), does data go through DRAM";
+        let free = |amount: u64| amount == 0 || has_dram;
+        checker.require(
+            "controller.dram_ns_per_access",
+            self.dram_ns_per_access,
+            free(self.dram_ns_per_access),
+            reason,
+        )?;
+        checker.require("controller.dram_bytes_per_s", self.dram_bytes_per_s, free(self.dram_bytes_per_s), reason)?;
+        let row = self.dram_row_bytes;
+        let reason = "rows count only where bytes take time (controller.dram_bytes_per_s)";
+        checker.require("controller.dram_row_bytes", row, row == 0 || self.dram_bytes_per_s > 0, reason)?;
+        self.check_unwritten_reads(config, checker)
+    }
+
+    fn check_unwritten_reads(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let key = "controller.unwritten_reads";
+        let mapping = config.ftl.mapping;
+        match self.unwritten_reads {
+            UnwrittenReads::Zeros => Ok(()),
+            UnwrittenReads::Flash => {
+                let reason = "mapping = \"in-place\" and \"element\" have one cost for all reads: leave it out";
+                checker.require(key, "flash", !matches!(mapping, Mapping::InPlace | Mapping::Element), reason)
+            }
+            UnwrittenReads::Allocate => {
+                let whole = mapping == Mapping::Page && config.superpage_bytes() == config.ftl.logical_page_bytes;
+                let reason = "a read gives a page its place only with mapping = \"page\" and superpages of one logical \
+                              page (superpage_planes = 1, logical_page_bytes = flash.page_bytes)";
+                checker.require(key, "allocate", whole, reason)
+            }
+        }
     }
 
     /// Whether the buffer can hold what stands in superpages that are not full: all but one page of each.

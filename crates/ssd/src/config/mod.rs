@@ -183,12 +183,37 @@ fn with_hint(message: String) -> String {
     near.map_or_else(|| message.clone(), |near| format!("{message}; is `{near}` meant?"))
 }
 
-/// The parser's message in one line, with the line number.
+/// The parser's message in one line, with the line number and, where a value is wrong, its key.
 fn syntax_error(text: &str, path: &str, error: &toml::de::Error) -> SsdError {
-    let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
-    let message = with_hint(error.message().trim().replace('\n', " "));
+    let before = error.span().map(|span| &text[..span.start.min(text.len())]);
+    let message = in_words(with_hint(error.message().trim().replace('\n', " ")));
+    let key = before.filter(|_| message.starts_with("invalid ")).and_then(key_at_end);
+    let message = key.map_or_else(|| message.clone(), |key| format!("{key}: {message}"));
+    let line = before.map(|before| 1 + before.matches('\n').count());
     let reason = line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"));
     SsdError::Syntax { path: path.to_owned(), reason }
+}
+
+/// The key whose value begins where a text ends, with the table that it is in.
+fn key_at_end(text: &str) -> Option<String> {
+    let (above, line) = text.rsplit_once('\n').unwrap_or(("", text));
+    let key = line.split_once('=')?.0.trim();
+    let header = above.lines().rev().find_map(|line| line.trim().strip_prefix('[')?.split_once(']'));
+    Some(header.map_or_else(|| key.to_owned(), |(table, _)| format!("{table}.{key}")))
+}
+
+/// A parser's words for what it expects, as people say it.
+fn in_words(message: String) -> String {
+    let types = [
+        ("expected u8", "expected a whole number from 0 to 255"),
+        ("expected u16", "expected a whole number from 0 to 65535"),
+        ("expected u32", "expected a whole number from 0 to 4294967295"),
+        ("expected u64", "expected a whole number from 0 on"),
+        ("expected f64", "expected a number"),
+        ("expected a boolean", "expected true or false"),
+    ];
+    let found = types.iter().find(|(parser, _)| message.ends_with(parser));
+    found.map_or_else(|| message.clone(), |(parser, words)| message.replace(parser, words))
 }
 
 #[cfg(test)]
@@ -228,6 +253,33 @@ mod tests {
         let mut xpoint = DeviceConfig::preset("intel-optane-905p").unwrap();
         xpoint.flash.reliability = Some(ReliabilityConfig::default());
         assert!(xpoint.check("mine.toml").unwrap_err().to_string().contains("written in place"));
+    }
+
+    #[test]
+    fn keys_that_a_drive_would_never_come_to_are_refused() {
+        let xpoint = |change: fn(&mut ControllerConfig)| {
+            let mut config = DeviceConfig::preset("intel-optane-905p").unwrap();
+            change(&mut config.controller);
+            config.check("mine.toml")
+        };
+        let refused = |change| xpoint(change).unwrap_err().to_string();
+        let access = refused(|c| c.dram_ns_per_access = 30);
+        assert!(
+            access.starts_with("mine.toml: controller.dram_ns_per_access = 30: only with mapping = \"page\""),
+            "{access}"
+        );
+        assert!(refused(|c| c.dram_bytes_per_s = 1 << 30).contains("a read cache"));
+        assert!(refused(|c| c.unwritten_reads = UnwrittenReads::Flash).contains("one cost for all reads"));
+        assert!(refused(|c| c.unwritten_reads = UnwrittenReads::Allocate).contains("its place only with"));
+        fn cache() -> Option<ReadCacheConfig> {
+            Some(ReadCacheConfig { bytes: 1 << 20, policy: CachePolicy::Lru })
+        }
+        xpoint(|c| (c.read_cache, c.dram_bytes_per_s) = (cache(), 1 << 30)).unwrap();
+        assert!(broken(|c| c.controller.dram_row_bytes = 8192).contains("where bytes take time"));
+        assert!(broken(|c| c.controller.unwritten_reads = UnwrittenReads::Allocate).contains("superpages of one"));
+        let mut elements = DeviceConfig::preset("disksim-msr").unwrap();
+        elements.controller.read_cache = cache();
+        assert!(elements.check("mine.toml").unwrap_err().to_string().contains("without a cache"));
     }
 
     #[test]
@@ -300,6 +352,26 @@ mod tests {
         assert_eq!((ahead.pages, ahead.streams, ahead.trigger), (16, 4, 2));
         let again = DeviceConfig::from_toml(&toml::to_string(&config).unwrap(), "again.toml").unwrap();
         assert_eq!(again, config);
+    }
+
+    #[test]
+    fn a_value_of_a_wrong_kind_is_told_with_its_key_and_line() {
+        let preset = Preset::find("samsung-960-evo").unwrap().toml;
+        let told = |from: &str, to: &str| {
+            let at = preset.lines().position(|line| line.starts_with(from)).unwrap();
+            let changed: Vec<&str> =
+                preset.lines().enumerate().map(|(n, line)| if n == at { to } else { line }).collect();
+            let error = DeviceConfig::from_toml(&changed.join("\n"), "mine.toml").unwrap_err().to_string();
+            error.strip_prefix(&format!("mine.toml: line {}: ", at + 1)).unwrap().to_owned()
+        };
+        assert_eq!(
+            told("queue_depth", "queue_depth = -3"),
+            "host.queue_depth: invalid value: integer `-3`, expected a whole number from 0 to 4294967295"
+        );
+        assert!(
+            told("capacity_bytes", "capacity_bytes = \"much\"").starts_with("capacity_bytes: invalid type: string")
+        );
+        assert!(told("power_loss", "power_loss_protection = 2").ends_with("expected true or false"));
     }
 
     #[test]

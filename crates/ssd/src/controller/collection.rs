@@ -10,7 +10,9 @@
 //! them go first. *In the foreground* it collects when the host's next command comes to its dies, and that one waits
 //! ([`hold`](super::hold)).
 //!
-//! A victim is erased only when all that was valid in it is on flash elsewhere, so that a power cut loses nothing. Where
+//! A victim is erased only when all that was valid in it is on flash elsewhere, so that a power cut loses nothing; only
+//! what went to a superpage whose program failed, or whose superblock was retired before, is in the write buffer until that
+//! superblock is emptied, and its victim does not wait. Where
 //! superblocks have few rows, an emptied victim whose last data is in a superpage that is not full yet waits for the
 //! next victim to fill it; the superpage is padded when `EMPTIED_MAX` victims wait or no other victim is left. Where they
 //! have many, padding one row costs less than holding a superblock back. When no superblock is free for moved data,
@@ -388,6 +390,7 @@ impl SimulatedSsd {
                 Relocation::NotValid => {}
                 Relocation::Moved(placement, logical_page) => {
                     self.payload.relocate(from, placement.slot);
+                    self.page_is_moved(logical_page, from, placement.slot);
                     let superpage = &self.ftl.superpages[placement.superpage];
                     let (stream, generation) = (only.unwrap_or(superpage.stream), superpage.generation);
                     streams.insert(stream);
@@ -518,6 +521,7 @@ impl SimulatedSsd {
         }
         let failed = collector.erasing.remove(at).has_failed;
         self.flash_counters.erases += 1;
+        self.superblock_is_erased(block);
         if !self.ftl.superblock_erased(block, failed) {
             self.superblock_lost(unit);
         }

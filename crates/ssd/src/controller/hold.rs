@@ -37,6 +37,15 @@ impl SimulatedSsd {
         self.flash.issue(op, self.now_ns, &mut self.events);
     }
 
+    /// The same for a read that is all its event has to issue.
+    #[inline]
+    pub(crate) fn issue_only_host_read(&mut self, op: u32) {
+        if self.collects_in_foreground() || self.ahead.is_some() || self.ftl.has_opened() {
+            return self.issue_host_read(op);
+        }
+        self.flash.issue_alone(op, self.now_ns, &mut self.events);
+    }
+
     /// Lets the unit that is due for a written page collect first, if it has to.
     pub(crate) fn clean_before_write(&mut self, logical_page: u32) {
         if !self.collects_in_foreground() {

@@ -37,7 +37,8 @@ pub(crate) struct RowRead {
 
 impl SimulatedSsd {
     /// Takes a read apart and issues its first flash commands.
-    pub(crate) fn start_read(&mut self, request: u32) {
+    /// `is_alone` tells that nothing else happens in the same event.
+    pub(crate) fn start_read(&mut self, request: u32, is_alone: bool) {
         let Some(range) = self.range_of(request) else { return };
         let mut at_once = AtOnce::default();
         self.row_reads.clear();
@@ -62,7 +63,7 @@ impl SimulatedSsd {
             (_, []) => {}
             (_, &[RowRead { op, .. }]) => {
                 active.flash_begins(self.now_ns);
-                self.issue_host_read(op);
+                if is_alone { self.issue_only_host_read(op) } else { self.issue_host_read(op) }
             }
             (_, reads) => {
                 reads.iter().for_each(|read| active.to_dispatch.push(self.flash.prepared(), read.op));

@@ -77,6 +77,10 @@ impl FlashArray {
     /// The array has sensed: the data waits for the channel.
     #[inline]
     pub(super) fn data_is_ready(&mut self, die: u32, channel: u32, first: u32, now_ns: u64, events: &mut EventQueue) {
+        let state = &self.channels[channel as usize];
+        if self.ops[first].beside == NONE && state.current == NONE && !state.has_transfers() {
+            return self.data_leaves(die, channel, first, now_ns, events);
+        }
         let (mut op, mut reads) = (first, 0);
         while op != NONE {
             let ready = &self.ops[op];
@@ -89,6 +93,15 @@ impl FlashArray {
         if self.channels[channel as usize].current == NONE {
             self.channel_is_free(channel, now_ns, events);
         }
+    }
+
+    /// The data of one read finds its channel idle and nobody waiting: it would be the next to go in any case.
+    #[inline(always)]
+    fn data_leaves(&mut self, die: u32, channel: u32, op: u32, now_ns: u64, events: &mut EventQueue) {
+        let state = &mut self.dies[die as usize];
+        (state.phase, state.reads_left) = (Phase::FromDie, 1);
+        let bytes = self.ops[op].transfer_bytes;
+        self.occupy(channel, op, self.timing.transfer_ns(bytes), u64::from(bytes), now_ns, events);
     }
 
     /// A read's data has left the die; gives the read unless its data has still to be corrected.

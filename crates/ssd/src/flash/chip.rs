@@ -39,6 +39,26 @@ impl FlashArray {
         }
     }
 
+    /// Whether a die's chip and channel have nothing to do and nothing waiting.
+    #[inline]
+    pub(super) fn way_is_free(&self, die: u32) -> bool {
+        let queue = &self.queues[self.dies[die as usize].chip as usize];
+        let channel = &self.channels[queue.chip.channel as usize];
+        queue.chip.busy_dies == 0 && queue.commands.is_empty() && channel.current == NONE && !channel.is_wanted()
+    }
+
+    /// A chip whose way is free takes the only command that there is for it, as [`Self::use_channel`] would have it do
+    /// when the event is over.
+    #[inline]
+    pub(super) fn idle_chip_takes(&mut self, die: u32, op: u32, now_ns: u64, events: &mut EventQueue) {
+        let chip = &mut self.queues[self.dies[die as usize].chip as usize].chip;
+        chip.busy_dies = 1;
+        let channel = &mut self.channels[chip.channel as usize];
+        let nth = chip.bit.trailing_zeros();
+        channel.next_chip = if nth + 1 == self.chips_per_channel { 0 } else { nth + 1 };
+        self.begin(die, op, now_ns, events);
+    }
+
     /// Notes on its channel that a chip is idle and has a command waiting; that ends with the chip's taking it.
     #[inline(always)]
     fn chip_is_ready(&mut self, chip: u32) {

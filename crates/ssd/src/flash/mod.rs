@@ -196,6 +196,18 @@ impl FlashArray {
         self.die_may_take(die, now_ns, events);
     }
 
+    /// Issues a prepared command that is all its event issues: where its way is free, it is taken at once.
+    #[inline]
+    pub(crate) fn issue_alone(&mut self, op: u32, now_ns: u64, events: &mut EventQueue) {
+        let die = self.ops[op].at.die;
+        if self.rules.chips_take_commands && self.unsettled.is_empty() && self.way_is_free(die) {
+            self.ops[op].issued_ns = now_ns;
+            self.commands_of_die[die as usize] += 1;
+            return self.idle_chip_takes(die, op, now_ns, events);
+        }
+        self.issue(op, now_ns, events);
+    }
+
     /// Commands that wait for a die, or its chip, and let others go first take their places among them.
     pub(crate) fn stop_yielding(&mut self, die: u32) {
         let queue = if self.rules.chips_take_commands { self.dies[die as usize].chip } else { die };
@@ -242,7 +254,9 @@ impl FlashArray {
             return None;
         }
         let finished = self.data_is_out(die, op, now_ns, events);
-        self.channel_is_free(channel, now_ns, events);
+        if self.channels[channel as usize].is_wanted() {
+            self.channel_is_free(channel, now_ns, events);
+        }
         finished
     }
 

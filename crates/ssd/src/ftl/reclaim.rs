@@ -18,7 +18,7 @@ use super::gc::{Choice, Context, Origin, VictimPolicy};
 use super::geometry::Geometry;
 use super::placement;
 use super::streams::{ByStream, StreamPolicy, StreamSet};
-use super::superblock::BlockState;
+use super::superblock::{BlockState, Superblock};
 use super::wear::{ColdBlocks, FreeBlocks, UnitWear};
 use super::{CLOSED, Cause, Ftl, Stream, WritePoint};
 use crate::config::{DeviceConfig, GcTrigger, StaticWearLevelling};
@@ -492,10 +492,30 @@ impl Ftl {
         self.units[unit as usize].bad > self.reclaiming.bad_max
     }
 
+    /// All superblocks but those that were never used, which are free, empty and not worn: on a large drive in a short run
+    /// nearly all of them.
+    pub(crate) fn used_superblocks(&self) -> impl Iterator<Item = &Superblock> + Clone {
+        let units = self.units.iter().zip(self.superblocks.blocks.chunks(self.geometry.superblocks as usize));
+        units.flat_map(|(unit, blocks)| {
+            let fresh = unit.free.fresh();
+            blocks[..fresh.start as usize].iter().chain(&blocks[fresh.end as usize..])
+        })
+    }
+
+    /// How many were never used.
+    pub(crate) fn fresh_superblocks(&self) -> u64 {
+        self.units.iter().map(|unit| unit.free.fresh().len() as u64).sum()
+    }
+
     /// Checks the counts of every unit.
     pub(super) fn check_units(&self) -> Result<(), String> {
         let superblocks = self.geometry.superblocks as usize;
         for (n, (unit, blocks)) in self.units.iter().zip(self.superblocks.blocks.chunks(superblocks)).enumerate() {
+            let fresh = unit.free.fresh();
+            let is_used = |block: &Superblock| block.state != BlockState::Free || block.valid + block.erase_count > 0;
+            if blocks[fresh.start as usize..fresh.end as usize].iter().any(is_used) {
+                return Err(format!("unit {n} counts a superblock as never used that was"));
+            }
             let count = |state| blocks.iter().filter(|block| block.state == state).count();
             let bad = blocks.iter().filter(|block| block.state == BlockState::Bad || block.is_failing).count();
             let counted = [unit.free.len(), unit.sealed, unit.bad].map(|n| n as usize);

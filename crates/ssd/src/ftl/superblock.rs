@@ -6,14 +6,18 @@
 //!                                    Victim ─▶ Bad       its erase failed, or it is worn out
 //! ```
 
+use zerocopy::FromZeros;
+
 use super::geometry::Geometry;
 use super::streams::Stream;
+use crate::memory::{Records, Touched};
 
 /// The life of a superblock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromZeros)]
+#[repr(u8)]
 pub(crate) enum BlockState {
     /// Erased, all pages clean.
-    Free,
+    Free = 0,
     /// Being filled.
     Open,
     /// Fully written; garbage collection may take it.
@@ -26,8 +30,8 @@ pub(crate) enum BlockState {
     Bad,
 }
 
-/// One superblock.
-#[derive(Clone, Copy, Debug)]
+/// One superblock; all zeros is one that was never written.
+#[derive(Clone, Copy, Debug, FromZeros)]
 pub(crate) struct Superblock {
     pub(crate) state: BlockState,
     /// When it is emptied it is not used again.
@@ -44,29 +48,15 @@ pub(crate) struct Superblock {
     pub(crate) erase_count: u32,
 }
 
-impl Superblock {
-    /// One that was never written.
-    pub(crate) fn clean() -> Self {
-        Self {
-            state: BlockState::Free,
-            is_failing: false,
-            stream: Stream::HOST,
-            valid: 0,
-            programmed_rows: 0,
-            allocated_rows: 0,
-            erase_count: 0,
-        }
-    }
-}
-
 /// All superblocks of a drive.
 pub(crate) struct Superblocks {
-    pub(crate) blocks: Vec<Superblock>,
+    pub(crate) blocks: Records<Superblock>,
 }
 
 impl Superblocks {
     pub(crate) fn new(geometry: &Geometry) -> Self {
-        Self { blocks: vec![Superblock::clean(); (geometry.units * geometry.superblocks) as usize] }
+        let count = geometry.units as usize * geometry.superblocks as usize;
+        Self { blocks: Records::new(count, Touched::Densely) }
     }
 }
 

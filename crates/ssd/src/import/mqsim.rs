@@ -4,7 +4,8 @@
 //! What a tag does in MQSim, not what its name says, decides the mapping; where the two differ, a note tells. Times that
 //! MQSim does not let one choose, such as those of command cycles and of PCIe messages, are set to what it uses.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use flashwise_trace::workload::{
     Access, Arrivals, Flow, Pacing, Priority, Size, Synthetic, TraceFormat, TraceReplay, Workload, Zone,
@@ -21,17 +22,36 @@ const PCIE_OVERHEAD: u64 = 28;
 /// Victims that MQSim empties at the same time in a plane, which is also the least number of free blocks it keeps.
 const CONCURRENT_VICTIMS: u64 = 10;
 
-/// Reads `ssdconfig.xml` and, where given, `workload.xml`; each is a name for messages and a text.
+/// Counts the requests of a trace, or says why it cannot.
+pub type RequestsOf<'a> = &'a dyn Fn(&Path) -> Result<u64, String>;
+
+/// [`import_counting`], for workloads whose traces are executed whole.
 ///
 /// # Errors
-/// At the first tag that is unknown or has an impossible value, with its line.
+/// As there, and where a share of a trace is to be executed.
 pub fn import(device: (&str, &str), workload: Option<(&str, &str)>) -> Result<Imported, ImportError> {
+    import_counting(device, workload, &|_| Err("nobody has looked at it".to_owned()))
+}
+
+/// Reads `ssdconfig.xml` and, where given, `workload.xml`; each is a name for messages and a text. `requests_of` is asked
+/// only of traces of which a share is to be executed.
+///
+/// # Errors
+/// At the first tag that is unknown, has an impossible value, or asks for what is not simulated, with its line.
+pub fn import_counting(
+    device: (&str, &str),
+    workload: Option<(&str, &str)>,
+    requests_of: RequestsOf<'_>,
+) -> Result<Imported, ImportError> {
     let mut notes = Notes::default();
-    let flows = workload.map(|(file, text)| Scenarios::read(file, text, &mut notes)).transpose()?;
+    let flows = workload.map(|(file, text)| Scenarios::read(file, text, requests_of, &mut notes)).transpose()?;
     let (file, text) = device;
     let document = parse(text, file)?;
     let root = Section::root(file, &document, "Execution_Parameter_Set")?;
-    let ssd = Ssd::read(&root, &mut notes)?;
+    let mut ssd = Ssd::read(&root, &mut notes)?;
+    if let Some(flows) = &flows {
+        ssd.keep_part(&flows.part(&ssd, &mut notes)?, &mut notes);
+    }
     let most_flows = flows.as_ref().map_or(1, |flows| flows.scenarios.iter().map(Vec::len).max().unwrap_or(1));
     let caching = flows.as_ref().and_then(Scenarios::caching);
     let device = ssd.device(file, most_flows as u64, caching, &mut notes)?;
@@ -90,6 +110,8 @@ struct Ssd {
     blocks: u64,
     pages: u64,
     page_bytes: u64,
+    /// Planes of MQSim's drive; of those, [`Self::planes_in_all`] are used.
+    all_planes: u64,
     over_provisioning: f64,
     gc_threshold: u64,
     gc_hard_threshold: u64,
@@ -126,6 +148,7 @@ impl Ssd {
             blocks: flash.count("Block_No_Per_Plane", 2048)?,
             pages: flash.count("Page_No_Per_Block", 256)?,
             page_bytes: flash.count("Page_Capacity", 8192)?,
+            all_planes: 0,
             over_provisioning: device.number("Overprovisioning_Ratio", 0.07)?,
             gc_threshold: 0,
             gc_hard_threshold: 0,
@@ -134,6 +157,7 @@ impl Ssd {
         if ssd.over_provisioning >= 1.0 {
             return Err(device.refused("Overprovisioning_Ratio", &ssd.over_provisioning, "below 1"));
         }
+        ssd.all_planes = ssd.planes_in_all();
         ssd.read_cache(&device, notes)?;
         ssd.read_ftl(&device, notes)?;
         ssd.read_collection(&device, notes)?;
@@ -343,6 +367,24 @@ impl Ssd {
             .max(1)
     }
 
+    /// Channels, chips of a channel, dies of a chip and planes of a die, in the order of [`PART_TAGS`].
+    fn counts(&self) -> [u64; 4] {
+        [self.channels, self.chips, self.dies, self.planes]
+    }
+
+    /// Leaves out of the drive what none of the flows is on: it would have nothing to do.
+    fn keep_part(&mut self, part: &Part, notes: &mut Notes) {
+        let kept = part.counts(self.counts());
+        if kept != self.counts() {
+            let [channels, chips, dies, planes] = kept;
+            notes.tell(format!(
+                "<Channel_IDs> and the like: only the part of the drive that the flows are on is imported, {channels} \
+                 channels of {chips} chips of {dies} dies of {planes} planes; the rest has nothing to do"
+            ));
+        }
+        [self.channels, self.chips, self.dies, self.planes] = kept;
+    }
+
     fn planes_in_all(&self) -> u64 {
         self.channels.saturating_mul(self.chips).saturating_mul(self.dies).saturating_mul(self.planes)
     }
@@ -457,7 +499,7 @@ impl Ssd {
     fn set_controller(&self, keys: &mut Keys, caching: Caching, notes: &mut Notes) {
         let writes = self.has_cache && matches!(caching, Caching::Write | Caching::Both);
         // With the cache, one page a plane is on its way to flash; without it, whatever the host's queues hold.
-        let pages = if writes { self.planes_in_all().max(2) } else { 1 << 30 };
+        let pages = if writes { self.all_planes.max(2) } else { 1 << 30 };
         keys.set_count("controller.write_buffer_bytes", pages.saturating_mul(self.page_bytes));
         keys.set("controller.power_loss_protection", true);
         keys.set("controller.unwritten_reads", "allocate");
@@ -489,8 +531,51 @@ struct Scenarios {
     scenarios: Vec<Vec<FlowTags>>,
 }
 
+/// The tags that say which part of the drive a flow is on, from channels down to planes.
+const PART_TAGS: [&str; 4] = ["Channel_IDs", "Chip_IDs", "Die_IDs", "Plane_IDs"];
+
+/// The part of a drive that a flow is on: the numbers at each level; `None` where the file leaves a level open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Part([Option<BTreeSet<u64>>; 4]);
+
+impl Part {
+    fn read(flow: &Section<'_>) -> Result<Self, ImportError> {
+        let mut part = Self::default();
+        for (level, tag) in part.0.iter_mut().zip(PART_TAGS) {
+            let Some(text) = flow.text(tag)?.filter(|text| !text.is_empty()) else { continue };
+            let numbers = text.split(',').map(|number| number.trim().parse());
+            let numbers: Result<BTreeSet<u64>, _> = numbers.collect();
+            *level = Some(numbers.map_err(|_| flow.refused(tag, &text, "numbers from 0 on with commas between"))?);
+        }
+        Ok(part)
+    }
+
+    /// A number that is not below the count of its level, with the level's tag.
+    fn beyond(&self, counts: [u64; 4]) -> Option<(&'static str, u64)> {
+        let levels = self.0.iter().zip(counts).zip(PART_TAGS);
+        let mut last = levels.filter_map(|((level, count), tag)| Some((tag, *level.as_ref()?.last()?, count)));
+        last.find(|&(_, last, count)| last >= count).map(|(tag, last, _)| (tag, last))
+    }
+
+    /// How many there are at each level, where a level that is left open has `counts`.
+    fn counts(&self, counts: [u64; 4]) -> [u64; 4] {
+        let mut kept = counts;
+        let levels = kept.iter_mut().zip(&self.0);
+        levels.for_each(|(kept, level)| *kept = level.as_ref().map_or(*kept, |level| level.len() as u64));
+        kept
+    }
+
+    /// The same part with every level named.
+    fn named(&self, counts: [u64; 4]) -> [BTreeSet<u64>; 4] {
+        std::array::from_fn(|n| self.0[n].clone().unwrap_or_else(|| (0..counts[n]).collect()))
+    }
+}
+
 /// A flow as the file has it.
 struct FlowTags {
+    /// Its line, for messages.
+    line: u32,
+    part: Part,
     priority: Priority,
     caching: Caching,
     seed: u64,
@@ -499,7 +584,7 @@ struct FlowTags {
 
 enum FlowKind {
     Synthetic(SyntheticTags),
-    Trace { path: PathBuf, repeat: u32 },
+    Trace { path: PathBuf, repeat: u32, requests: Option<u64> },
 }
 
 struct SyntheticTags {
@@ -514,7 +599,7 @@ struct SyntheticTags {
 }
 
 impl Scenarios {
-    fn read(file: &str, text: &str, notes: &mut Notes) -> Result<Self, ImportError> {
+    fn read(file: &str, text: &str, requests_of: RequestsOf<'_>, notes: &mut Notes) -> Result<Self, ImportError> {
         let document = parse(text, file)?;
         let root = Section::root(file, &document, "MQSim_IO_Scenarios")?;
         let mut scenarios = Vec::new();
@@ -522,9 +607,13 @@ impl Scenarios {
             if scenario.name() != "IO_Scenario" {
                 return Err(scenario.wrong(format!("<{}> is unknown here; is <IO_Scenario> meant?", scenario.name())));
             }
-            let flows = scenario.children().map(|flow| FlowTags::read(&flow, notes)).collect::<Result<Vec<_>, _>>()?;
+            let flows = scenario.children().map(|flow| FlowTags::read(&flow, requests_of, notes));
+            let flows = flows.collect::<Result<Vec<_>, _>>()?;
             if flows.is_empty() {
                 return Err(scenario.wrong("a scenario without a flow".to_owned()));
+            }
+            if flows.len() > 1 && flows.iter().any(|flow| matches!(flow.kind, FlowKind::Trace { .. })) {
+                notes.tell("a trace beside other flows: its places are those of the drive; in MQSim they are those of the flow's share");
             }
             scenarios.push(flows);
         }
@@ -532,6 +621,34 @@ impl Scenarios {
             notes.tell("the scenarios, which MQSim runs one after the other, are a workload each");
         }
         Ok(Self { file: file.to_owned(), scenarios })
+    }
+
+    /// The part of the drive that all flows are on.
+    fn part(&self, ssd: &Ssd, notes: &mut Notes) -> Result<Part, ImportError> {
+        let counts = ssd.counts();
+        let whole = Part::default();
+        let mut flows = self.scenarios.iter().flatten();
+        let first = flows.next().map_or(&whole, |flow| &flow.part);
+        if !ssd.interface_is_nvme {
+            // MQSim's SATA drive does not ask its flows.
+            if self.scenarios.iter().flatten().any(|flow| flow.part.counts(counts) != counts) {
+                notes.tell("<Channel_IDs> and the like: MQSim ignores them where <HostInterface_Type> is SATA");
+            }
+            return Ok(whole);
+        }
+        for flow in self.scenarios.iter().flatten() {
+            let refused = |reason| ImportError::Syntax { file: self.file.clone(), line: flow.line, reason };
+            if let Some((tag, number)) = flow.part.beyond(counts) {
+                return Err(refused(format!("<{tag}> names {number}, which the drive does not have")));
+            }
+            if flow.part.named(counts) != first.named(counts) {
+                let reason = "the flows are on different parts of the drive (<Channel_IDs>, <Chip_IDs>, <Die_IDs>, \
+                              <Plane_IDs>), and here every flow is on all of it; give them the same numbers, or import \
+                              a workload for each part by itself";
+                return Err(refused(reason.to_owned()));
+            }
+        }
+        Ok(first.clone())
     }
 
     /// How the drive caches: as its first flow wants it.
@@ -555,7 +672,7 @@ impl Scenarios {
 }
 
 impl FlowTags {
-    fn read(flow: &Section<'_>, notes: &mut Notes) -> Result<Self, ImportError> {
+    fn read(flow: &Section<'_>, requests_of: RequestsOf<'_>, notes: &mut Notes) -> Result<Self, ImportError> {
         let priorities = [
             ("URGENT", Priority::Urgent),
             ("HIGH", Priority::High),
@@ -570,42 +687,62 @@ impl FlowTags {
         ];
         let priority = flow.choice("Priority_Class", Priority::High, &priorities)?;
         let caching = flow.choice("Device_Level_Data_Caching_Mode", Caching::Write, &cachings)?;
-        let why = "every flow uses the whole drive here; a share of its own is not simulated";
-        notes.no_effect(flow, &["Channel_IDs", "Chip_IDs", "Die_IDs", "Plane_IDs"], why)?;
+        let part = Part::read(flow)?;
         let why = "it counts only for preconditioning; flashwise fills the whole drive";
         notes.no_effect(flow, &["Initial_Occupancy_Percentage"], why)?;
         let (kind, seed) = match flow.name() {
             "IO_Flow_Parameter_Set_Synthetic" => {
                 (FlowKind::Synthetic(SyntheticTags::read(flow, notes)?), flow.count("Seed", 1)?)
             }
-            "IO_Flow_Parameter_Set_Trace_Based" => (Self::read_trace(flow, notes)?, 1),
+            "IO_Flow_Parameter_Set_Trace_Based" => (Self::read_trace(flow, requests_of, notes)?, 1),
             other => return Err(flow.wrong(format!("<{other}> is unknown in <IO_Scenario>"))),
         };
         flow.finish()?;
-        Ok(Self { priority, caching, seed, kind })
+        Ok(Self { line: flow.line(), part, priority, caching, seed, kind })
     }
 
-    fn read_trace(flow: &Section<'_>, notes: &mut Notes) -> Result<FlowKind, ImportError> {
+    fn read_trace(flow: &Section<'_>, requests_of: RequestsOf<'_>, notes: &mut Notes) -> Result<FlowKind, ImportError> {
         let Some(path) = flow.text("File_Path")? else { return Err(flow.wrong("<File_Path> is missing".to_owned())) };
+        let path = PathBuf::from(path);
         let repeat = flow.value("Relay_Count", 1_u32, "a number of times")?.max(1);
         let percent = flow.number("Percentage_To_Be_Executed", 100.0)?;
-        if percent < 100.0 && repeat == 1 {
-            notes.tell(format!(
-                "<Percentage_To_Be_Executed> = {percent}: the whole trace is replayed; give the flow requests to cut it"
-            ));
-        }
+        let requests = match (percent < 100.0, repeat) {
+            (true, 1) => Some(Self::share_of_trace(flow, &path, percent, requests_of)?),
+            (true, _) => {
+                notes.tell("<Percentage_To_Be_Executed>: MQSim ignores it where a trace is replayed more than once");
+                None
+            }
+            (false, _) => None,
+        };
         notes.no_effect(flow, &["Time_Unit"], "MQSim takes the times of a trace as ns, whatever this says")?;
         notes.tell("traces: a place behind the drive's end is taken modulo its size, as in MQSim (trace.fold)");
-        Ok(FlowKind::Trace { path: path.into(), repeat })
+        Ok(FlowKind::Trace { path, repeat, requests })
+    }
+
+    /// How many requests a share of a trace is.
+    fn share_of_trace(
+        flow: &Section<'_>,
+        path: &Path,
+        percent: f64,
+        requests_of: RequestsOf<'_>,
+    ) -> Result<u64, ImportError> {
+        let tag = format!("<Percentage_To_Be_Executed> = {percent}");
+        let all = requests_of(path).map_err(|reason| {
+            flow.wrong(format!("{tag}: how many requests that is, only the trace tells; {}: {reason}", path.display()))
+        })?;
+        match (percent / 100.0 * all as f64) as u64 {
+            0 => Err(flow.wrong(format!("{tag}: that is none of the {all} requests of {}", path.display()))),
+            requests => Ok(requests),
+        }
     }
 
     fn flow(self, index: u64, flows: u64, ssd: &Ssd) -> Flow {
         let (own, pitch) = (ssd.bytes_of_flow(flows), ssd.pitch_of_flow(flows));
         let mut flow = match self.kind {
-            FlowKind::Trace { path, repeat } => {
+            FlowKind::Trace { path, repeat, requests } => {
                 let mut trace = TraceReplay::new(path, TraceFormat::Mqsim);
                 (trace.repeat, trace.fold) = (repeat, true);
-                Flow::replay("", trace)
+                Flow { requests, ..Flow::replay("", trace) }
             }
             FlowKind::Synthetic(tags) => tags.flow(index * pitch, own),
         };
@@ -782,6 +919,67 @@ mod tests {
         assert_eq!(DeviceConfig::from_toml(&device, "device.toml").unwrap(), imported.device);
         let workload = &imported.workload_tomls().unwrap()[0];
         assert_eq!(Workload::from_toml(workload, "workload.toml").unwrap(), imported.workloads[0]);
+    }
+
+    /// The workload with further tags in its synthetic flow and in its trace.
+    fn with_tags(synthetic: &str, trace: &str) -> String {
+        let flows = WORKLOAD.replace("<Priority_Class>LOW</Priority_Class>", synthetic);
+        flows.replace("<Relay_Count>3</Relay_Count>", trace)
+    }
+
+    fn imports(work: &str) -> Result<Imported, String> {
+        let requests_of = |path: &Path| match path.to_str() {
+            Some("some.trace") => Ok(75),
+            _ => Err("no such file".to_owned()),
+        };
+        import_counting(("ssd.xml", DEVICE), Some(("work.xml", work)), &requests_of).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_share_of_a_trace_is_as_many_requests_as_in_mqsim() {
+        let percent = "<Percentage_To_Be_Executed>50</Percentage_To_Be_Executed>";
+        let requests = |imported: Imported| imported.workloads[0].flows[1].requests;
+        assert_eq!(requests(imports(&with_tags("", percent)).unwrap()), Some(37), "half of 75");
+        let repeated = imports(&with_tags("", &format!("{percent}<Relay_Count>2</Relay_Count>"))).unwrap();
+        assert!(repeated.notes.iter().any(|note| note.contains("more than once")), "{:?}", repeated.notes);
+        assert_eq!(requests(repeated), None);
+        let elsewhere = with_tags("", percent).replace("some.trace", "other.trace");
+        let told = imports(&elsewhere).unwrap_err();
+        assert!(
+            told.starts_with("work.xml: line 14: <Percentage_To_Be_Executed> = 50: how many requests that is")
+                && told.ends_with("other.trace: no such file"),
+            "{told}"
+        );
+        let none = imports(&with_tags("", &percent.replace("50", "1"))).unwrap_err();
+        assert!(none.ends_with("none of the 75 requests of some.trace"), "{none}");
+    }
+
+    #[test]
+    fn a_part_that_all_flows_are_on_is_the_drive() {
+        let part =
+            "<Channel_IDs>1</Channel_IDs><Chip_IDs>0, 1</Chip_IDs><Die_IDs>0</Die_IDs><Plane_IDs>0,1</Plane_IDs>";
+        let imported = imports(&with_tags(part, part)).unwrap();
+        let (device, whole) = (&imported.device, self::imported().device);
+        assert_eq!((device.flash.channels, device.flash.chips_per_channel, device.flash.planes_per_die), (1, 2, 2));
+        assert_eq!(2 * device.capacity_bytes, whole.capacity_bytes);
+        assert_eq!(
+            device.controller.write_buffer_bytes, whole.controller.write_buffer_bytes,
+            "it is the whole drive's"
+        );
+        assert!(imported.notes.iter().any(|note| note.contains("1 channels of 2 chips of 1 dies of 2 planes")));
+        let all = imports(&with_tags("<Channel_IDs>0,1</Channel_IDs>", "")).unwrap();
+        assert_eq!(all.device.flash.channels, 2, "all of them are named, or none");
+    }
+
+    #[test]
+    fn flows_on_different_parts_are_refused_and_so_is_a_part_that_is_not_there() {
+        let on = |channels: &str| format!("<Channel_IDs>{channels}</Channel_IDs>");
+        let apart = imports(&with_tags(&on("0"), &on("1"))).unwrap_err();
+        assert!(apart.starts_with("work.xml: line 14: the flows are on different parts of the drive"), "{apart}");
+        let beyond = imports(&with_tags(&on("0,2"), "")).unwrap_err();
+        assert_eq!(beyond, "work.xml: line 3: <Channel_IDs> names 2, which the drive does not have");
+        let words = imports(&with_tags(&on("0-1"), "")).unwrap_err();
+        assert!(words.contains("it should be numbers from 0 on with commas between"), "{words}");
     }
 
     #[test]

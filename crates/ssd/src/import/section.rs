@@ -44,6 +44,11 @@ impl<'a> Section<'a> {
         self.node.tag_name().name()
     }
 
+    /// The line where the element begins; the first is 1.
+    pub(super) fn line(&self) -> u32 {
+        line(self.node)
+    }
+
     /// An error at this element.
     pub(super) fn wrong(&self, reason: String) -> ImportError {
         error(self.file, self.node, reason)
@@ -143,7 +148,10 @@ impl<'a> Section<'a> {
     }
 }
 
+fn line(node: Node<'_, '_>) -> u32 {
+    node.document().text_pos_at(node.range().start).row
+}
+
 fn error(file: &str, node: Node<'_, '_>, reason: String) -> ImportError {
-    let line = node.document().text_pos_at(node.range().start).row;
-    ImportError::Syntax { file: file.to_owned(), line, reason }
+    ImportError::Syntax { file: file.to_owned(), line: line(node), reason }
 }

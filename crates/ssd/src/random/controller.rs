@@ -35,6 +35,8 @@ pub(super) fn controller(
     let through = write_cache.is_none() && !in_place && draws.chance("controller.write_policy", WRITE_THROUGH);
     let has_dram_time = draws.chance("controller.dram", 0.25);
     let read_cache = draws.chance("controller.read_cache", READ_CACHE).then(|| read_cache(draws));
+    // What is written in place goes past the DRAM; only what is kept of reads comes from there.
+    let has_dram_time = has_dram_time && (!in_place || read_cache.is_some());
     ControllerConfig {
         write_buffer_bytes: 0,
         power_loss_protection: in_place || protected,
@@ -44,8 +46,7 @@ pub(super) fn controller(
             draws.between("controller.dispatch_ns", 200, 1_200)
         },
         write_policy: if through { WritePolicy::Through } else { WritePolicy::Back },
-        unwritten_reads: draws
-            .weighted("controller.unwritten_reads", &[(UnwrittenReads::Zeros, 85), (UnwrittenReads::Flash, 15)]),
+        unwritten_reads: if in_place { UnwrittenReads::Zeros } else { unwritten_reads(draws) },
         dram_ns_per_access: if has_dram_time { draws.between("controller.dram_ns_per_access", 20, 60) } else { 0 },
         dram_bytes_per_s: if has_dram_time {
             draws.between("controller.dram_bytes_per_s", 3_000_000_000, 12_000_000_000)
@@ -57,6 +58,10 @@ pub(super) fn controller(
         read_ahead: read_cache.as_ref().and_then(|cache| read_ahead(draws, cache, logical_page_bytes)),
         read_cache,
     }
+}
+
+fn unwritten_reads(draws: &Draws) -> UnwrittenReads {
+    draws.weighted("controller.unwritten_reads", &[(UnwrittenReads::Zeros, 85), (UnwrittenReads::Flash, 15)])
 }
 
 fn cache_policy(draws: &Draws, key: &str) -> CachePolicy {

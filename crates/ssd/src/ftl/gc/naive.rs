@@ -4,8 +4,9 @@
 use proptest::prelude::*;
 use rand::SeedableRng;
 
-use super::super::superblock::{BlockState, Superblock};
+use super::super::superblock::BlockState;
 use super::*;
+use crate::memory::{Records, Touched};
 
 /// What a scan sees of a sealed superblock.
 #[derive(Clone, Debug)]
@@ -41,7 +42,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<(u32, u32, u32)>> {
 impl<P: VictimPolicy> Bench<P> {
     pub(super) fn new(policy: P, shape: Shape) -> Self {
         let all = shape.units * shape.superblocks;
-        let superblocks = Superblocks { blocks: vec![Superblock::clean(); all as usize] };
+        let superblocks = Superblocks { blocks: Records::new(all as usize, Touched::Sparsely) };
         let (wear, random) = (UnitWear::new(shape.superblocks), Pcg64Mcg::seed_from_u64(1));
         Self { policy, sealed: Vec::new(), superblocks, wear, random, clock: 0, step: 0 }
     }

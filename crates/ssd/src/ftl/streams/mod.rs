@@ -24,6 +24,8 @@ mod sep_bit;
 
 use std::ops::{Index, IndexMut};
 
+use zerocopy::FromZeros;
+
 use super::geometry::Geometry;
 use crate::config::{DeviceConfig, StreamPolicy as PolicyName};
 use bloom_filters::BloomFilters;
@@ -36,7 +38,7 @@ pub(crate) const CLASSES_MAX: u32 = 16;
 
 /// Which open superblock of a unit data goes to: that of a class of the host's pages, that of a class of moved pages,
 /// or that of what wear levelling moves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromZeros)]
 pub(crate) struct Stream(u8);
 
 impl Stream {

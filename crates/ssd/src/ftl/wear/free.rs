@@ -39,6 +39,11 @@ impl FreeBlocks {
         Self { fresh: 0..superblocks, len: superblocks, freed: u64::from(superblocks), ..none }
     }
 
+    /// Those that were never used.
+    pub(crate) fn fresh(&self) -> Range<u32> {
+        self.fresh.clone()
+    }
+
     /// How many are free.
     pub(crate) fn len(&self) -> u32 {
         self.len
