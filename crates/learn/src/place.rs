@@ -148,7 +148,7 @@ fn joined(extents: &[Extent]) -> Vec<Extent> {
     for extent in extents {
         match pieces.last_mut() {
             Some(last) if last.drive_offset + last.length == extent.drive_offset => {
-                last.length = last.length + extent.length;
+                last.length += extent.length;
             }
             _ => pieces.push(*extent),
         }
