@@ -160,7 +160,7 @@ impl<'a> Auditor<'a> {
         let by_cost: Vec<Rule> = findings.iter().map(|finding| finding.rule).collect();
         let picture = picture::draw(&self.window, &broken, &by_cost, files);
         self.unjudged.sort_by_key(|unjudged| unjudged.rule);
-        Audit { findings, unjudged: self.unjudged, simulated, not_simulated, picture }
+        Audit { findings, unjudged: self.unjudged, simulated, not_simulated, picture, partitions: None }
     }
 
     /// Moves the rules that the trace does not allow to be judged to the others.

@@ -1,7 +1,8 @@
 //! What violations cost: the window played as it is, and once for each broken rule with its violations mended.
 //!
 //! All plays go over one drive, made from the profile ([`flashwise_ssd::learned`]), as large as the largest of them needs, and
-//! written in order before. The difference is the cost. It is that of the window, not of the whole trace; a window longer
+//! written in order before; rules whose violations only collection makes pay go over the same drive in its steady state
+//! ([`crate::aged`]). The difference is the cost. It is that of the window, not of the whole trace; a window longer
 //! than [`BYTES_MAX`] of writes is cut, because a simulation's time goes with its pages.
 
 use std::collections::BTreeMap;
@@ -10,7 +11,8 @@ use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
 use flashwise_ssd::learned::learned;
 
-use crate::finding::{Cost, Rule, Simulated};
+use crate::aged;
+use crate::finding::{Cost, Rule, Simulated, SteadyState};
 use crate::play::{Map, Played, Step, play};
 use crate::request::Seen;
 use crate::rules::Check;
@@ -56,11 +58,11 @@ pub(crate) fn simulate(
     if as_is.is_empty() {
         return Err("the window holds no request".to_owned());
     }
-    let mended: Vec<(Rule, Vec<Step>)> = broken
+    let mended: Vec<(&Broken<'_>, Vec<Step>)> = broken
         .iter()
         .map(|of| {
             let marked = as_is.iter().zip(&of.requests).map(|(step, &is_broken)| Step { is_broken, ..*step });
-            (of.rule, of.check.mend(&marked.collect::<Vec<_>>()))
+            (of, of.check.mend(&marked.collect::<Vec<_>>()))
         })
         .filter(|(_, steps)| steps.iter().map(|step| step.length).fold(0, u64::saturating_add) <= MENDED_BYTES_MAX)
         .collect();
@@ -74,10 +76,19 @@ pub(crate) fn simulate(
     let drive = learned(profile, ByteSize(bytes)).map_err(|error| error.to_string())?;
     let told = |error: crate::play::PlayError| format!("the window cannot be played: {error}");
     let now = play(&as_is, &map, &drive.config).map_err(told)?;
+    let is_aged = mended.iter().any(|(of, _)| of.check.is_paid_in_collection());
+    let aged_drive = if is_aged { aged::config(profile, &drive.config, bytes) } else { None };
+    let aged_now = aged_drive.as_ref().map(|config| aged::play(&as_is, &map, config)).transpose().map_err(told)?;
     let mut costs = BTreeMap::new();
-    for ((rule, steps), map) in mended.iter().zip(&maps) {
-        let then = play(steps, map, &drive.config).map_err(told)?;
-        costs.insert(*rule, difference(&now, &then));
+    for ((of, steps), map) in mended.iter().zip(&maps) {
+        let cost = match (of.check.is_paid_in_collection(), &aged_drive, &aged_now) {
+            (true, Some(config), Some(now)) => {
+                let then = aged::play(steps, map, config).map_err(told)?;
+                Cost { is_in_steady_state: true, ..difference(now, &then) }
+            }
+            _ => difference(&now, &play(steps, map, &drive.config).map_err(told)?),
+        };
+        costs.insert(of.rule, cost);
     }
     let simulated = Simulated {
         window_requests: as_is.len() as u64,
@@ -85,6 +96,11 @@ pub(crate) fn simulate(
         time_ns: now.time_ns,
         flash_bytes: now.flash_bytes,
         host_bytes: now.host_bytes,
+        steady_state: aged_now.map(|now| SteadyState {
+            time_ns: now.time_ns,
+            flash_bytes: now.flash_bytes,
+            host_bytes: now.host_bytes,
+        }),
         calibrated: drive.calibrated,
     };
     Ok((costs, simulated))
@@ -92,5 +108,9 @@ pub(crate) fn simulate(
 
 fn difference(now: &Played, then: &Played) -> Cost {
     let less = |now: u64, then: u64| i64::try_from(i128::from(now) - i128::from(then)).ok();
-    Cost { time_ns: less(now.time_ns, then.time_ns), flash_bytes: less(now.flash_bytes, then.flash_bytes) }
+    Cost {
+        time_ns: less(now.time_ns, then.time_ns),
+        flash_bytes: less(now.flash_bytes, then.flash_bytes),
+        is_in_steady_state: false,
+    }
 }

@@ -5,6 +5,8 @@ use flashwise_ssd::learned::Calibrated;
 use flashwise_trace::FileRole;
 use serde::{Deserialize, Serialize};
 
+use crate::partitions::PartitionAudit;
+
 /// A rule: the paper's five, and those that follow from other figures of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -98,6 +100,9 @@ pub struct Cost {
     pub time_ns: Option<i64>,
     /// Flash bytes programmed; `None` where nothing was simulated.
     pub flash_bytes: Option<i64>,
+    /// Whether both were played on the drive in its steady state, where collection goes on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_in_steady_state: bool,
 }
 
 /// One request that breaks a rule.
@@ -202,6 +207,28 @@ pub struct Unjudged {
     pub reason: String,
 }
 
+/// What the window takes as it is on a drive in its steady state, played again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SteadyState {
+    /// Drive time of one window, ns.
+    pub time_ns: u64,
+    /// Flash bytes that one window programs, with those that collection moves.
+    pub flash_bytes: u64,
+    /// Host bytes that one window writes.
+    pub host_bytes: u64,
+}
+
+impl Simulated {
+    /// Drive time and flash bytes of the window as it is, on the drive that a cost was played on.
+    pub fn whole(&self, cost: &Cost) -> (u64, u64) {
+        match self.steady_state.filter(|_| cost.is_in_steady_state) {
+            Some(aged) => (aged.time_ns, aged.flash_bytes),
+            None => (self.time_ns, self.flash_bytes),
+        }
+    }
+}
+
 /// What the costs were simulated on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -216,6 +243,9 @@ pub struct Simulated {
     pub flash_bytes: u64,
     /// Host bytes that the window writes as it is.
     pub host_bytes: u64,
+    /// The same on the drive in its steady state, where a rule needed that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady_state: Option<SteadyState>,
     /// How near the simulated drive comes to the learned one.
     pub calibrated: Vec<Calibrated>,
 }
@@ -281,11 +311,32 @@ pub struct Audit {
     pub not_simulated: Option<String>,
     /// The requests by time and address.
     pub picture: Picture,
+    /// Where the drive's partitions begin, where a drive or an image of one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partitions: Option<PartitionAudit>,
 }
 
 impl Audit {
-    /// Whether a rule was broken.
+    /// Of a drive whose partitions alone are looked at.
+    pub fn of_partitions(partitions: PartitionAudit) -> Self {
+        Self {
+            findings: Vec::new(),
+            unjudged: Vec::new(),
+            simulated: None,
+            not_simulated: None,
+            picture: Picture::default(),
+            partitions: Some(partitions),
+        }
+    }
+
+    /// Whether nothing but partitions was looked at.
+    pub fn is_of_partitions_alone(&self) -> bool {
+        self.partitions.is_some() && self.findings.is_empty() && self.unjudged.is_empty()
+    }
+
+    /// Whether a rule was broken, be it by where a partition begins.
     pub fn is_violated(&self) -> bool {
-        self.findings.iter().any(|finding| finding.violations > 0)
+        let is_off = self.partitions.as_ref().is_some_and(PartitionAudit::is_violated);
+        is_off || self.findings.iter().any(|finding| finding.violations > 0)
     }
 }

@@ -26,10 +26,12 @@
 //!
 //! Source of the first five rules: Kakaraparthy, Patel, Park, Kroth, PVLDB 13(4), 2019; of the others, in their files.
 
+mod aged;
 mod auditor;
 mod cost;
 mod finding;
 mod mend;
+mod partitions;
 mod picture;
 mod play;
 mod request;
@@ -38,8 +40,11 @@ mod tally;
 
 pub use auditor::{AuditOptions, Auditor, audit_trace};
 pub use finding::{
-    Audit, Band, Cost, Example, Finding, Mark, Picture, Place, PlaceShare, ProcessShare, Rule, Simulated, Unjudged,
+    Audit, Band, Cost, Example, Finding, Mark, Picture, Place, PlaceShare, ProcessShare, Rule, Simulated, SteadyState,
+    Unjudged,
 };
+
+pub use partitions::{Misplaced, PartitionAudit, PlacedPartition};
 
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::IoTrace;

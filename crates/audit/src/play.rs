@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use flashwise_block::ByteSize;
-use flashwise_block::{BlockDevice, BlockError, Operation, Request};
+use flashwise_block::{BlockDevice, BlockError, DeviceCounters, Operation, Request};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd, SsdError};
 use flashwise_trace::FileRole;
 
@@ -36,6 +36,8 @@ pub(crate) struct Step {
     pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) fua: bool,
+    /// For a write, the stream of its data, 0 for none.
+    pub(crate) stream: u16,
     /// Requests in flight, with this one, when it is submitted.
     pub(crate) depth: u32,
     pub(crate) role: FileRole,
@@ -54,6 +56,7 @@ impl Step {
             offset,
             length: record.length.0.min(LENGTH_MAX),
             fua: record.fua,
+            stream: 0,
             depth: seen.in_flight.unwrap_or(1).max(1),
             role: record.role,
             is_broken: false,
@@ -140,6 +143,7 @@ impl Map {
                     offset: ByteSize(place),
                     length: ByteSize(piece),
                     fua: step.fua && step.operation.writes(),
+                    stream: if step.is_write() { step.stream } else { 0 },
                     ..Request::flush()
                 }),
             }
@@ -170,6 +174,17 @@ pub(crate) fn play(steps: &[Step], map: &Map, config: &DeviceConfig) -> Result<P
     let mut drive = SimulatedSsd::new(config.clone(), 1)?;
     drive.fill_at_once()?;
     let (before, start) = (drive.counters(), drive.now());
+    play_round(&mut drive, steps, map)?;
+    let time_ns = drive.now().since(start).0;
+    // What is still in the buffer is flash bytes of this work too, but not its time.
+    drive.submit(Request::flush())?;
+    while drive.wait()?.is_some() {}
+    let counters = drive.counters().since(&before);
+    Ok(Played { time_ns, flash_bytes: programmed(&counters), host_bytes: counters.host_bytes_written.0 })
+}
+
+/// Plays a window once, to its last completion.
+pub(crate) fn play_round(drive: &mut SimulatedSsd, steps: &[Step], map: &Map) -> Result<(), PlayError> {
     for step in steps {
         let room = if step.is_flush() { 0 } else { step.depth as usize - 1 };
         while drive.outstanding() > room {
@@ -180,11 +195,10 @@ pub(crate) fn play(steps: &[Step], map: &Map, config: &DeviceConfig) -> Result<P
         }
     }
     while drive.wait()?.is_some() {}
-    let time_ns = drive.now().since(start).0;
-    // What is still in the buffer is flash bytes of this work too, but not its time.
-    drive.submit(Request::flush())?;
-    while drive.wait()?.is_some() {}
-    let counters = drive.counters().since(&before);
-    let flash = counters.flash.map_or(0, |flash| flash.bytes_programmed.0);
-    Ok(Played { time_ns, flash_bytes: flash, host_bytes: counters.host_bytes_written.0 })
+    Ok(())
+}
+
+/// Flash bytes that were programmed.
+pub(crate) fn programmed(counters: &DeviceCounters) -> u64 {
+    counters.flash.map_or(0, |flash| flash.bytes_programmed.0)
 }

@@ -490,3 +490,27 @@ proptest! {
         prop_assert_eq!(audited(&profile, &records, 30), audit);
     }
 }
+
+#[test]
+fn a_partition_is_held_against_every_figure_that_is_known() {
+    use flashwise_block::{Partition, PartitionTable, TableKind};
+    let starts = [63 * 512, 1 << 20, (1 << 20) + 4096];
+    let partition =
+        |(number, start): (u32, u64)| Partition { number, start: ByteSize(start), length: ByteSize(1 << 20) };
+    let table = PartitionTable { kind: TableKind::Gpt, partitions: (1..).zip(starts).map(partition).collect() };
+    let off = |audit: &PartitionAudit| -> Vec<Vec<(String, u64)>> {
+        let told = |m: &Misplaced| (m.figure.clone(), m.remainder_bytes);
+        audit.partitions.iter().map(|partition| partition.misplaced.iter().map(told).collect()).collect()
+    };
+    let audit = PartitionAudit::new("sda".to_owned(), &table, &toshiba());
+    let named = |name: &str, bytes| (name.to_owned(), bytes);
+    let sector_63 = vec![named("flash page", 3584), named("write unit", 32_256), named("stripe", 32_256)];
+    let one_page = vec![named("write unit", 4096), named("stripe", 4096)];
+    assert_eq!(off(&audit), [sector_63, vec![], one_page]);
+    assert!(audit.is_violated() && Audit::of_partitions(audit).is_violated());
+    // The Samsung shows no page.
+    let clean = PartitionTable { partitions: vec![table.partitions[1]], ..table };
+    let audit = PartitionAudit::new("sda".to_owned(), &clean, &samsung());
+    assert_eq!(audit.figures.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["write unit", "stripe"]);
+    assert!(!Audit::of_partitions(audit).is_violated());
+}

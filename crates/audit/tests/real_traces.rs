@@ -2,20 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy does not count the helpers of an integration test as tests")]
 
-use std::path::{Path, PathBuf};
+#[path = "../../trace/tests/support/mod.rs"]
+mod support;
+
+use std::path::Path;
 
 use flashwise_audit::{Audit, AuditOptions, Rule, audit_trace};
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::{ReadOptions, TraceReader};
-
-fn shared(path: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(path);
-    let is_there = path.exists();
-    if !is_there {
-        eprintln!("SKIPPED: {} is not there", path.display());
-    }
-    is_there.then_some(path)
-}
+use support::shared;
 
 fn audited(path: &Path) -> Audit {
     let profile = DeviceProfile::from_toml(include_str!("toshiba.toml"), "toshiba.toml").unwrap();

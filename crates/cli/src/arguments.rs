@@ -9,7 +9,7 @@ use flashwise_audit::{AuditOptions, Rule};
 use flashwise_block::{ByteSize, Nanos, SignatureKind};
 use flashwise_trace::workload::{Access, Size};
 use flashwise_trace::{TraceFormat, TraceWriter};
-use flashwise_tune::DEFAULT_TARGET;
+use flashwise_tune::{DEFAULT_TARGET, RawOptions};
 
 use crate::output::Format;
 
@@ -156,6 +156,32 @@ pub struct StudyArguments {
 /// Heading of the options that only block devices have.
 const RAW_DEVICES: &str = "Writing to a block device";
 
+/// Consent to writing to a block device.
+#[derive(Debug, Args)]
+pub struct RawDevice {
+    /// Overwrite the start of the block device TARGET; needs --confirm-device
+    #[arg(long, help_heading = RAW_DEVICES)]
+    pub destructive: bool,
+    /// Serial number of the device that is overwritten, or its name in /dev/disk/by-id
+    #[arg(long, value_name = "SERIAL-OR-BY-ID", requires = "destructive", help_heading = RAW_DEVICES)]
+    pub confirm_device: Option<String>,
+    /// Overwrite the device although it carries this, such as ext4; may be given several times
+    #[arg(long, value_name = "KIND", requires = "destructive", help_heading = RAW_DEVICES)]
+    pub allow_signature: Vec<SignatureKind>,
+}
+
+impl RawDevice {
+    /// What was said, with the bytes that may be written.
+    pub fn options(&self, max_write: Option<ByteSize>) -> RawOptions {
+        RawOptions {
+            destructive: self.destructive,
+            confirmation: self.confirm_device.clone(),
+            allowed_signatures: self.allow_signature.clone(),
+            max_write,
+        }
+    }
+}
+
 /// Options of `learn`.
 #[derive(Debug, Args)]
 pub struct LearnArguments {
@@ -186,15 +212,9 @@ pub struct LearnArguments {
     /// Show what would be written and what speaks against it, and do nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Overwrite the start of the block device TARGET; needs --confirm-device
-    #[arg(long, help_heading = RAW_DEVICES)]
-    pub destructive: bool,
-    /// Serial number of the device that is overwritten, or its name in /dev/disk/by-id
-    #[arg(long, value_name = "SERIAL-OR-BY-ID", requires = "destructive", help_heading = RAW_DEVICES)]
-    pub confirm_device: Option<String>,
-    /// Overwrite the device although it carries this, such as ext4; may be given several times
-    #[arg(long, value_name = "KIND", requires = "destructive", help_heading = RAW_DEVICES)]
-    pub allow_signature: Vec<SignatureKind>,
+    /// What may be overwritten
+    #[command(flatten)]
+    pub raw_device: RawDevice,
     /// Write the profile here as TOML, with its curves, after each probe
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
@@ -217,7 +237,7 @@ pub struct LearnArguments {
 
 /// Options of `audit`.
 #[derive(Debug, Args)]
-#[command(group(clap::ArgGroup::new("what").required(true).args(["trace", "db", "command"])))]
+#[command(group(clap::ArgGroup::new("what").args(["trace", "db", "command"])))]
 pub struct AuditArguments {
     /// A trace in any format that `flashwise trace` reads; - for standard input
     pub trace: Option<PathBuf>,
@@ -233,9 +253,10 @@ pub struct AuditArguments {
     /// SQLite's page cache for --sql
     #[arg(long, value_name = "SIZE", default_value = "2M", value_parser = positive_size, requires = "db")]
     pub page_cache: ByteSize,
-    /// Where the copy lies: sim:PRESET, sim:FILE.toml, or a directory on a real drive
-    #[arg(long, value_name = "TARGET", default_value = DEFAULT_TARGET, requires = "db")]
-    pub target: String,
+    /// With --db, where the copy lies: sim:PRESET, sim:FILE.toml, or a directory on a real drive; by default
+    /// sim:samsung-960-evo. Without, a block device or an image of one, whose partitions are looked at; it is only read
+    #[arg(long, value_name = "TARGET")]
+    pub target: Option<String>,
     /// With a command: trace what this drive, or the drive that this file is on, gets from anybody; needs root
     #[arg(long, value_name = "DEVICE|FILE", requires = "command", conflicts_with_all = ["trace", "db"])]
     pub block: Option<PathBuf>,
@@ -421,12 +442,21 @@ A closed loop has no times before a drive answers: its request n is told as at n
         #[arg(long, value_name = "FORMAT", value_parser = written_format_parser())]
         to: Option<TraceFormat>,
     },
+    /// Run TPC-C on SQLite on a simulated drive, and write the pages that it asks for as a trace
+    #[command(after_help = "\
+  flashwise trace tpcc tpcc.pages --to pages --page-cache 0
+  flashwise trace tpcc tpcc.csv.zst --warehouses 4 --transactions 20000 --page-cache 8M
+
+The five transactions in their mix, for real; the same seed gives the same trace. With --page-cache 0 the trace is what a
+buffer pool is asked for; with a larger one, what a drive is asked for by a pool of that size.")]
+    Tpcc(TpccArguments),
     /// Replay a trace or a workload on a drive, and tell how faithfully
     #[command(after_help = "\
   flashwise trace replay tpcc.trace.gz --fold
   flashwise trace replay tpcc.trace.gz /mnt/scratch --fold --iodepth 32
 
-On a directory the requests go to a new scratch file in it, which is gone afterwards.")]
+On a directory the requests go to a new scratch file in it, which is gone afterwards. A block device is only read, unless
+it is named twice: with --destructive and --confirm-device.")]
     Replay(Box<ReplayArguments>),
 }
 
@@ -435,7 +465,7 @@ On a directory the requests go to a new scratch file in it, which is gone afterw
 pub struct ReplayArguments {
     /// A trace, a workload (.toml) of one flow, or one by name
     pub trace: PathBuf,
-    /// sim:PRESET, sim:FILE.toml, or a directory on a real drive
+    /// sim:PRESET, sim:FILE.toml, a directory on a real drive, or a block device, which is only read
     #[arg(default_value = DEFAULT_TARGET, value_name = "TARGET")]
     pub target: String,
     /// Closed loop: requests in flight, the trace's times unused; by default each request comes at its time
@@ -447,9 +477,18 @@ pub struct ReplayArguments {
     /// Most requests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub requests: Option<u64>,
-    /// Size of the scratch file, on a directory
+    /// Size of the scratch file, on a directory; of the start that is overwritten, on a block device
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = positive_size)]
     pub size: ByteSize,
+    /// Show what would be written and what speaks against it, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Write at most this to a block device
+    #[arg(long, value_name = "SIZE", requires = "destructive", help_heading = RAW_DEVICES)]
+    pub max_write: Option<ByteSize>,
+    /// What may be overwritten
+    #[command(flatten)]
+    pub raw_device: RawDevice,
     /// Wrap the trace around a drive that is too small for it
     #[arg(long)]
     pub fold: bool,
@@ -745,4 +784,30 @@ pub enum Generated {
         /// The directory to put them in
         directory: PathBuf,
     },
+}
+
+/// What `trace tpcc` takes.
+#[derive(Debug, Args)]
+pub struct TpccArguments {
+    /// The trace to create; must be new. A name that ends in .gz, .zst or .xz is packed
+    #[arg(value_name = "OUTPUT")]
+    pub output_file: PathBuf,
+    /// Warehouses, each of some 100 MB at full scale
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub warehouses: u32,
+    /// Transactions that are recorded
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub transactions: u64,
+    /// Items, customers and orders of a warehouse against the specification's, above 0 and at most 1
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
+    pub scale: f64,
+    /// SQLite's page cache; 0 for the smallest that it has, about ten pages
+    #[arg(long, value_name = "SIZE", default_value = "2M")]
+    pub page_cache: ByteSize,
+    /// Seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Form of the trace; by default its name tells (.csv, .parquet)
+    #[arg(long, value_name = "FORMAT", value_parser = written_format_parser())]
+    pub to: Option<TraceFormat>,
 }

@@ -5,6 +5,7 @@
 mod arguments;
 mod failure;
 mod files;
+mod interrupt;
 mod output;
 mod progress;
 mod verbs;

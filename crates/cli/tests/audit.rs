@@ -2,10 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 
+#[path = "../../block/tests/support/mod.rs"]
+mod loops;
 mod support;
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
+use loops::{LoopDevice, Mounted, run};
 use serde_json::Value;
 use support::{Ended, Place};
 
@@ -67,25 +73,223 @@ fn how_a_command_ended_is_told_and_its_output_is_not_mixed_with_the_document() {
     assert!(missing.stderr.contains("strace could not trace no-such-command"), "{}", missing.stderr);
 }
 
+/// The kernel's block events for as long as a test needs them, one test at a time; mounted where they are not, and then
+/// unmounted again.
+struct Events {
+    is_mounted_here: bool,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Events {
+    const PLACE: &str = "/sys/kernel/tracing";
+
+    fn get() -> Option<Self> {
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let are_there = || Path::new(Self::PLACE).join("events/block/block_rq_issue").is_dir();
+        let was_there = are_there();
+        let mounted =
+            if was_there { Ok(String::new()) } else { run("mount", &[&"-t", &"tracefs", &"tracefs", &Self::PLACE]) };
+        match mounted {
+            Ok(_) if are_there() => Some(Self { is_mounted_here: !was_there, _turn: turn }),
+            Ok(_) => {
+                let _ = run("umount", &[&Self::PLACE]);
+                eprintln!("SKIPPED: the kernel has no block events");
+                None
+            }
+            Err(why) => {
+                eprintln!("SKIPPED, no tracefs here (it takes root and a kernel with it): {why}");
+                None
+            }
+        }
+    }
+
+    /// Buffers that were made by flashwise and are still there.
+    fn left() -> Vec<String> {
+        let entries = std::fs::read_dir(Path::new(Self::PLACE).join("instances")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with("flashwise-")).collect()
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        if self.is_mounted_here {
+            let _ = run("umount", &[&Self::PLACE]);
+        }
+    }
+}
+
+/// A file system on a loop device, or `None`, said aloud.
+fn file_system(place: &Place) -> Option<(LoopDevice, Mounted)> {
+    let device = LoopDevice::new(&place.path("image"), 64)?;
+    let made = run("mkfs.ext4", &[&"-q", &device.path()]).and_then(|_| Mounted::new(device.path(), &place.path("mnt")));
+    match made {
+        Ok(mounted) => Some((device, mounted)),
+        Err(why) => {
+            eprintln!("SKIPPED: {why}");
+            None
+        }
+    }
+}
+
 #[test]
 fn what_a_drive_gets_is_audited_with_root_where_the_kernel_tells_it() {
     let place = Place::with_profile();
-    let target = place.path("d");
-    let of = format!("of={}", target.display());
+    let Some(_events) = Events::get() else { return };
+    let Some((device, _mounted)) = file_system(&place) else { return };
+    let of = format!("of={}", place.path("mnt/d").display());
     let command = ["dd", "if=/dev/zero", &of, "bs=4096", "count=64", "oflag=direct", "status=none"];
-    let options = ["--block", ".", "-o", "json", "--"];
-    let ended = audit(&place, &[&options[..], &command].concat());
-    if ended.code == 1 {
-        // No root, no tracefs, or no drive below the directory: each is told with the way out.
-        let told = ["block events are not there", "neither a block device nor on one", "cannot be started"];
-        assert!(told.iter().any(|why| ended.stderr.contains(why)), "{}", ended.stderr);
-        eprintln!("not tested: {}", ended.stderr.trim());
-        return;
-    }
-    let document = ended.expect(3).document();
+    let options = ["--block", "mnt", "--save-trace", "t.events", "-o", "json", "--"];
+    let document = audit(&place, &[&options[..], &command].concat()).expect(3).document();
     let short = finding(&document, "write-whole-units");
     assert!(short["violations"].as_u64().unwrap() >= 64, "{document}");
-    assert!(short["places"][0]["place"]["region"]["device"].is_u64(), "{document}");
+    let told = short["places"][0]["place"]["region"]["device"].as_u64().unwrap();
+    let number: u64 = device.path().to_str().unwrap().trim_start_matches("/dev/loop").parse().unwrap();
+    assert_eq!((told >> 20, told & 0xF_FFFF), (7, number), "the loop device and no other");
+    assert!(short["processes"].as_array().is_some_and(|processes| !processes.is_empty()), "{document}");
+    // Each of the 64 writes is in the kept trace, with its latency.
+    let info = place.run(&["trace", "info", "t.events", "-o", "json"]).expect(0).document();
+    assert_eq!(info["format"], "tracefs");
+    assert!(info["summary"]["writes"].as_u64().unwrap() >= 64, "{info}");
+    assert!(info["summary"]["bytes_written"].as_u64().unwrap() >= 64 * 4096, "{info}");
+    assert!(info["summary"]["latency"]["p50_ns"].as_u64().unwrap() > 0, "{info}");
+    assert!(Events::left().is_empty(), "its buffer is removed");
+}
+
+#[test]
+fn without_block_events_the_way_out_is_told() {
+    let place = Place::with_profile();
+    let ended = audit(&place, &["--block", "/proc/self/status", "--", "true"]);
+    assert_eq!(ended.code, 1);
+    assert!(ended.stderr.contains("neither a block device nor on one"), "{}", ended.stderr);
+}
+
+/// Waits until a command has made a file.
+fn wait_for(path: &Path) {
+    let start = Instant::now();
+    while !path.exists() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{} does not come", path.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What ended with a signal, within a time in which nothing but a hanging child does not.
+fn ended(mut child: Child) -> Ended {
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if start.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("it did not end");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ended::from(child.wait_with_output().unwrap())
+}
+
+/// Writes, says that it did, and sleeps for a time that nobody else sleeps for.
+fn long_command(seconds: &str) -> [String; 3] {
+    let script = "dd if=/dev/zero of=mnt/a.db bs=512 count=8 conv=fsync status=none; touch started; sleep ";
+    ["sh".to_owned(), "-c".to_owned(), format!("{script}{seconds}")]
+}
+
+fn is_asleep(seconds: &str) -> bool {
+    let lines =
+        std::fs::read_dir("/proc").unwrap().filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok());
+    lines.into_iter().any(|line| line == format!("sleep\0{seconds}\0").as_bytes())
+}
+
+/// Starts an audit of a command that does not end, and ends it with SIGINT: `kill` gets the number of flashwise.
+fn interrupted(place: &Place, options: &[&str], seconds: &str, kill: impl Fn(&str) -> String) -> Ended {
+    use std::os::unix::process::CommandExt;
+    let command = long_command(seconds);
+    let command: Vec<&str> = command.iter().map(String::as_str).collect();
+    let arguments = [&["audit", "--profile", "p.toml"][..], options, &["--"], &command].concat();
+    let child = place.command(&arguments).process_group(0).spawn().unwrap();
+    wait_for(&place.path("started"));
+    assert!(!place.has_no_temporary_files(), "it captures into a temporary file");
+    run("kill", &[&"-INT", &"--", &kill(&child.id().to_string())]).unwrap();
+    let ended = ended(child);
+    assert!(place.has_no_temporary_files(), "{}", ended.stderr);
+    assert!(!is_asleep(seconds), "the command goes on");
+    std::fs::remove_file(place.path("started")).unwrap();
+    ended
+}
+
+#[test]
+fn ctrl_c_ends_the_command_and_what_was_captured_is_kept_where_that_was_asked_for() {
+    if !has_strace() {
+        return;
+    }
+    let place = Place::with_profile();
+    std::fs::create_dir(place.path("mnt")).unwrap();
+    // As a terminal does it, to the whole group.
+    let kept = interrupted(&place, &["--save-trace", "t.strace"], "6113.7", |id| format!("-{id}")).expect(130);
+    assert_eq!(kept.stderr.trim(), "flashwise: interrupted; what was captured until then is in t.strace");
+    let info = place.run(&["trace", "info", "t.strace", "-o", "json"]).expect(0).document();
+    assert!(info["summary"]["writes"].as_u64().unwrap() >= 8, "{info}");
+    // To flashwise alone, which ends the command itself.
+    let dropped = interrupted(&place, &["-o", "json"], "6114.3", str::to_owned).expect(130);
+    let document = dropped.document();
+    assert_eq!((&document["schema"], &document["error"]["exit_code"]), (&"flashwise.error".into(), &130.into()));
+    assert!(document["error"]["message"].as_str().unwrap().contains("--save-trace FILE keeps it"), "{document}");
+    assert_eq!(place.names(), ["mnt", "p.toml", "t.strace"]);
+}
+
+#[test]
+fn ctrl_c_ends_a_capture_of_block_events_and_removes_their_buffer() {
+    let place = Place::with_profile();
+    let Some(_events) = Events::get() else { return };
+    let Some((_device, _mounted)) = file_system(&place) else { return };
+    let options = ["--block", "mnt", "--save-trace", "t.events"];
+    let kept = interrupted(&place, &options, "6115.9", str::to_owned).expect(130);
+    assert_eq!(kept.stderr.trim(), "flashwise: interrupted; what was captured until then is in t.events");
+    assert!(Events::left().is_empty());
+    let info = place.run(&["trace", "info", "t.events", "-o", "json"]).expect(0).document();
+    assert!(info["summary"]["bytes_written"].as_u64().unwrap() >= 4096, "{info}");
+}
+
+/// An image with partitions at these sectors, or `None`, said aloud.
+fn image(place: &Place, name: &str, label: &str, starts: &[u64]) -> Option<()> {
+    let file = std::fs::File::create_new(place.path(name)).unwrap();
+    file.set_len(64 << 20).unwrap();
+    let lines: String = starts.iter().map(|start| format!("start={start}, size=4096\n")).collect();
+    place.write("script", &format!("label: {label}\n{lines}"));
+    let script =
+        format!("sfdisk --quiet --no-reread '{}' < '{}'", place.path(name).display(), place.path("script").display());
+    run("sh", &[&"-c", &script]).map(drop).map_err(|why| eprintln!("SKIPPED: {why}")).ok()
+}
+
+#[test]
+fn the_partitions_of_an_image_are_held_against_the_profile() {
+    let place = Place::with_profile();
+    let Some(()) = image(&place, "old.img", "dos", &[63, 8192]) else { return };
+    let Some(()) = image(&place, "new.img", "gpt", &[2048, 8192]) else { return };
+    let text = audit(&place, &["--target", "old.img"]).expect(3);
+    insta::assert_snapshot!("audit_partitions", text.stdout);
+    let document = audit(&place, &["--target", "old.img", "-o", "json"]).expect(3).document();
+    let partitions = &document["partitions"];
+    assert_eq!(
+        (&partitions["table"], &partitions["partitions"][1]["misplaced"]),
+        (&"mbr".into(), &Value::Array(vec![]))
+    );
+    assert_eq!(partitions["partitions"][0]["misplaced"][0]["remainder_bytes"], 63 * 512);
+    assert!(audit(&place, &["--target", "new.img"]).expect(0).stdout.contains("0 of 2 partitions begin off"));
+    // Beside a trace, whose rules are judged as ever.
+    let header = "at_ns,operation,role,offset_bytes,length_bytes,latency_ns\n";
+    place.write("t.csv", &format!("{header}0,write,database,0,65536,20000\n"));
+    let both = audit(&place, &["t.csv", "--target", "old.img", "-o", "json"]).expect(3).document();
+    assert_eq!(both["partitions"], document["partitions"]);
+    assert!(both["findings"].as_array().is_some_and(|findings| !findings.is_empty()));
+    assert_eq!(
+        audit(&place, &["--target", "old.img", "--fail-on", "align-partition,1ms"]).code,
+        4,
+        "nobody knows its cost"
+    );
+    assert_eq!(audit(&place, &["--target", "old.img", "--fail-on", "write-once,1ms"]).code, 0);
+    let line = place.fails(1, &["audit", "--profile", "p.toml", "--target", "t.csv"]);
+    assert!(line.contains("t.csv: it has no partition table (GPT or MBR)"), "{line}");
+    assert_eq!(std::fs::metadata(place.path("old.img")).unwrap().len(), 64 << 20);
 }
 
 #[test]

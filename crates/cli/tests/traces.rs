@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 
+#[path = "../../block/tests/support/mod.rs"]
+mod loops;
 mod support;
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use loops::LoopDevice;
 use support::Place;
 
 const MQSIM: &str = "0 0 0 8 1\n1000000 0 8 8 0\n2000000 0 16 16 0\n";
@@ -144,4 +147,100 @@ fn a_replay_on_the_simulator_is_exact_and_on_a_file_tells_its_error() {
         place.run(&["trace", "replay", "ycsb-a", "--requests", "300", "--iodepth", "8", "-o", "json"]).expect(0);
     assert!(closed.document()["issue_error"].is_null());
     place.fails(2, &["trace", "replay", "t.mqsim", "--speed", "0"]);
+}
+
+#[test]
+fn tpcc_is_run_for_real_and_its_pages_are_a_trace() {
+    let place = Place::new();
+    let options = ["--scale", "0.01", "--transactions", "115", "--page-cache", "0", "--seed", "3"];
+    let text = place.run(&[&["trace", "tpcc", "t.pages", "--to", "pages"], &options[..]].concat()).expect(0);
+    insta::assert_snapshot!("trace_tpcc", text.stdout);
+    assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{}", text.stdout);
+    let pages = place.read("t.pages");
+    assert!(pages.lines().all(|line| line.starts_with("R ") || line.starts_with("W ")), "{pages}");
+    let told =
+        place.run(&[&["trace", "tpcc", "again.pages.zst", "--to", "pages", "-o", "json"], &options[..]].concat());
+    let document = told.expect(0).document();
+    assert_eq!(
+        (&document["schema"], &document["transactions"]["new_order"]),
+        (&"flashwise.trace-tpcc".into(), &50.into())
+    );
+    let info = |name: &str| place.run(&["trace", "info", name, "-o", "json"]).expect(0).document()["summary"].clone();
+    assert_eq!(info("t.pages"), info("again.pages.zst"), "the same seed, the same trace");
+    assert_eq!(info("t.pages")["requests"], pages.lines().count());
+    place.fails(5, &["trace", "tpcc", "t.pages", "--to", "pages"]);
+    place.fails(2, &["trace", "tpcc", "u.pages", "--to", "pages", "--scale", "2"]);
+}
+
+/// An event of blktrace without payload: a write of 4 KiB at sector 8, issued (7) or complete (8).
+fn blktrace_event(at: u64, action: u32) -> Vec<u8> {
+    let words = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
+    let long = |number: u64| number.to_le_bytes().to_vec();
+    [words(&[0x6561_7407, 1]), long(at), long(8), words(&[4096, action | 2 << 16, 77, 8 << 20, 0, 0])].concat()
+}
+
+#[test]
+fn the_files_of_blktrace_are_one_trace_for_every_verb() {
+    let place = Place::with_profile();
+    std::fs::create_dir(place.path("t")).unwrap();
+    std::fs::write(place.path("t/sda.blktrace.0"), blktrace_event(1_000, 7)).unwrap();
+    std::fs::write(place.path("t/sda.blktrace.1"), blktrace_event(81_000, 8)).unwrap();
+    for name in ["t", "t/sda.blktrace.0"] {
+        let text = place.run(&["trace", "info", name]).expect(0).stdout;
+        assert!(text.contains("80.0 µs median") || text.contains("latency"), "{text}");
+        let document = place.run(&["trace", "info", name, "-o", "json"]).expect(0).document();
+        assert_eq!(document["summary"]["latency"]["max_ns"].as_u64().unwrap() / 1_000, 80, "{document}");
+        assert!(document["remarks"][0].as_str().unwrap().starts_with("merged by time from 2 files"), "{document}");
+        place.run(&["trace", "convert", name, "a.csv"]).expect(0);
+        assert!(place.read("a.csv").contains(",write,unknown,4096,4096,80000"), "{}", place.read("a.csv"));
+        std::fs::remove_file(place.path("a.csv")).unwrap();
+        let told = place.run(&["audit", name, "--profile", "p.toml"]).expect(3).stderr;
+        assert!(told.contains("read as blktrace: files of blktrace, one for each CPU, merged by time"), "{told}");
+    }
+    // What is read twice is named by one of its files.
+    place.run(&["simulate", "samsung-960-evo", "t/sda.blktrace.0"]).expect(0);
+    place.run(&["trace", "replay", "t/sda.blktrace.1"]).expect(0);
+}
+
+#[test]
+fn a_replay_on_a_block_device_tells_its_error_and_writes_only_with_consent() {
+    let place = with_traces();
+    let Some(device) = LoopDevice::new(&place.path("image"), 64) else { return };
+    let name = device.path().to_str().unwrap();
+    let image = place.path("image").canonicalize().unwrap().display().to_string();
+    let is_untouched = || std::fs::read(place.path("image")).unwrap().iter().all(|&byte| byte == 0);
+    place.write("reads.mqsim", "0 0 0 8 1\n1000000 0 8 8 1\n2000000 0 16 16 1\n");
+    let read = place.run(&["trace", "replay", "reads.mqsim", name, "-o", "json"]).expect(0).document();
+    assert_eq!((&read["requests"], &read["failed"], &read["clock"]), (&3.into(), &0.into(), &"wall".into()));
+    let error = &read["issue_error"];
+    assert!(error["count"] == 3 && error["p50_ns"].as_u64() <= error["p99_ns"].as_u64(), "{read}");
+    assert!(
+        error["p99_ns"].as_u64() <= error["max_ns"].as_u64() && read["elapsed_ns"].as_u64() >= Some(2_000_000),
+        "{read}"
+    );
+    let text = place.run(&["trace", "replay", "reads.mqsim", name]).expect(0).stdout;
+    assert!(text.contains("Requests were issued later than their times by"), "{text}");
+
+    // Writes: not without consent, not with half of it, not beyond the region.
+    let refused = place.run(&["trace", "replay", "t.mqsim", name]);
+    assert!(refused.code != 0 || refused.stdout.contains("failed"), "{}", refused.stdout);
+    place.fails(5, &["trace", "replay", "t.mqsim", name, "--destructive"]);
+    place.fails(2, &["trace", "replay", "t.mqsim", name, "--confirm-device", &image]);
+    let consent = ["--destructive", "--confirm-device", &image, "--size", "1m"];
+    let plan = place.run(&[&["trace", "replay", "t.mqsim", name, "--dry-run"], &consent[..]].concat()).expect(0);
+    assert!(plan.stdout.contains("to its first 1 MiB"), "{}", plan.stdout);
+    place.write("far.mqsim", "0 0 65536 8 0\n");
+    let far = place.run(&[&["trace", "replay", "far.mqsim", name], &consent[..]].concat()).expect(1);
+    assert!(far.stderr.contains("the drive ends at byte 1048576"), "{}", far.stderr);
+    assert!(is_untouched());
+    let written = place.run(&[&["trace", "replay", "t.mqsim", name, "-o", "json"], &consent[..]].concat()).expect(0);
+    assert_eq!(written.document()["failed"], 0);
+    assert!(
+        written.stderr.starts_with(&format!("flashwise: {name}: overwriting its first 1 MiB")),
+        "{}",
+        written.stderr
+    );
+    assert!(!is_untouched());
+    let bytes = std::fs::read(place.path("image")).unwrap();
+    assert!(bytes[8 * 512..16 * 512].iter().any(|&byte| byte != 0) && bytes[1 << 20..].iter().all(|&byte| byte == 0));
 }

@@ -276,7 +276,8 @@ fn applied(name: &str, old: &str, new: &str, reason: &str, undo: &str) -> Applie
 
 /// The Samsung 960 EVO's case: much to gain for SELECTs, nothing for INSERTs.
 pub fn samsung() -> Comparison {
-    let cost = |time_ns, flash_bytes| Cost { time_ns: Some(time_ns), flash_bytes: Some(flash_bytes) };
+    let cost =
+        |time_ns, flash_bytes| Cost { time_ns: Some(time_ns), flash_bytes: Some(flash_bytes), ..Cost::default() };
     let none = [cost(0, 0); 4];
     let before_cost = [cost(1_284_000_000, 412 << 20), cost(4_733_000_000, 0), cost(-2_000_000, 14 << 20), cost(0, 0)];
     let techniques = vec!["use-hot-locations".to_owned(), "write-aligned-stripes".to_owned()];
@@ -334,7 +335,7 @@ pub fn optane() -> Comparison {
             "writes should be a whole multiple of 1 KiB long",
             (0, 41_310),
             None,
-            Cost { time_ns: Some(0), flash_bytes: Some(0) },
+            Cost { time_ns: Some(0), flash_bytes: Some(0), ..Cost::default() },
             "use a page size that is a multiple of 1 KiB, and put more changes into one transaction",
         ),
         finding(

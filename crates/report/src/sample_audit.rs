@@ -42,6 +42,7 @@ pub(crate) fn audit() -> AuditDocument {
             time_ns: 9_800_000_000,
             flash_bytes: 900 * MIB,
             host_bytes: 500 * MIB,
+            steady_state: None,
             calibrated,
         }),
         not_simulated: None,
@@ -57,6 +58,7 @@ pub(crate) fn audit() -> AuditDocument {
             ],
             marks: (0..400).map(|n| mark(n * 7 % 401)).collect(),
         },
+        partitions: None,
     };
     let remarks = vec!["offsets are those in files, before page cache and file system".to_owned()];
     let mut document = AuditDocument::new("shop.strace".to_owned(), remarks, &comparison.profile, audit);

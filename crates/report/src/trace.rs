@@ -1,8 +1,10 @@
-//! What `trace info` and `trace convert` tell.
+//! What the verbs of `trace` tell.
 
 use flashwise_trace::replay::ReplayReport;
 use flashwise_trace::{Conversion, Losses, TraceClock, TraceFormat, TraceReader, TraceSummary};
+use flashwise_tune::sqlite::{TableTraffic, TpccRun, TpccTransaction};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Where a trace comes from, and what was decided about it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -115,6 +117,31 @@ impl TraceConversion {
             early: told.early,
             losses: TraceLosses { trims_left_out, flushes_left_out, empty_left_out, widened },
         }
+    }
+}
+
+/// What `trace tpcc` gives.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TraceTpcc {
+    /// The trace that was written; its schema is `flashwise.trace-tpcc`.
+    #[serde(flatten)]
+    pub conversion: TraceConversion,
+    /// Transactions of each kind.
+    pub transactions: BTreeMap<TpccTransaction, u64>,
+    /// New-Orders among them that were undone.
+    pub undone: u64,
+    /// Pages of the database at the end.
+    pub pages: u64,
+    /// By table and index, most pages asked for first.
+    pub tables: Vec<TableTraffic>,
+}
+
+impl TraceTpcc {
+    /// Of a run whose trace was written.
+    pub fn new(conversion: TraceConversion, run: TpccRun) -> Self {
+        let TpccRun { transactions, undone, pages, tables, .. } = run;
+        let conversion = TraceConversion { schema: "flashwise.trace-tpcc", ..conversion };
+        Self { conversion, transactions, undone, pages, tables }
     }
 }
 

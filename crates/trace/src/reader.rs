@@ -10,8 +10,9 @@ use std::path::Path;
 use flashwise_block::Nanos;
 
 use crate::error::{Place, TraceError};
+use crate::format::blktrace_files::CpuFiles;
 use crate::format::detect::{Detection, Head, detect};
-use crate::format::source::{Failure, RecordSource};
+use crate::format::source::{Failure, Paired, RecordSource};
 use crate::format::{TraceFormat, Units};
 use crate::input::{Compression, Input};
 use crate::record::{TraceClock, TraceRecord};
@@ -76,7 +77,8 @@ impl std::fmt::Debug for TraceReader {
 }
 
 impl TraceReader {
-    /// Opens a file, a named pipe, or with the name `-` standard input.
+    /// Opens a file, a named pipe, or with the name `-` standard input. One of the files that blktrace leaves for each CPU
+    /// (`sda.blktrace.0`) stands for all of them, and so does their folder.
     ///
     /// # Errors
     /// When it cannot be opened, or its format cannot be told.
@@ -85,6 +87,11 @@ impl TraceReader {
             return Self::read(io::stdin(), "standard input", options);
         }
         let name = path.display().to_string();
+        if matches!(options.format, TraceFormat::Auto | TraceFormat::Blktrace)
+            && let Some(files) = CpuFiles::of(path).map_err(|e| TraceError::unreadable(&name, e))?
+        {
+            return Self::merged(&files, name, options);
+        }
         let input = Input::open(path).map_err(|e| TraceError::unreadable(&name, e))?;
         Self::new(input, name, options)
     }
@@ -98,6 +105,13 @@ impl TraceReader {
         Self::new(input, name.to_owned(), options)
     }
 
+    fn merged(files: &CpuFiles, name: String, options: &ReadOptions) -> Result<Self, TraceError> {
+        let merged = files.open().map_err(|reason| TraceError::unreadable(&name, reason))?;
+        let reason = "files of blktrace, one for each CPU, merged by time";
+        let detection = Detection { format: TraceFormat::Blktrace, reason };
+        Ok(Self::of(Box::new(Paired::new(merged)), name, detection, Compression::None, options))
+    }
+
     fn new(input: Input, name: String, options: &ReadOptions) -> Result<Self, TraceError> {
         let detection = match options.format {
             TraceFormat::Auto => detect(&Head::new(&input.head, input.is_whole))
@@ -109,8 +123,18 @@ impl TraceReader {
         let entry = detection.format.entry();
         let entry = entry.ok_or_else(|| TraceError::unreadable(&name, "its format is not known"))?;
         let source = (entry.open)(input, &units).map_err(|reason| TraceError::unreadable(&name, reason))?;
+        Ok(Self::of(source, name, detection, compression, options))
+    }
+
+    fn of(
+        source: Box<dyn RecordSource>,
+        name: String,
+        detection: Detection,
+        compression: Compression,
+        options: &ReadOptions,
+    ) -> Self {
         let allowed = options.skip_bad_lines;
-        Ok(Self { name, source, detection, compression, allowed, skipped: 0, first: None, is_ended: false })
+        Self { name, source, detection, compression, allowed, skipped: 0, first: None, is_ended: false }
     }
 
     /// The next request in the order of submission, or `None` at the end.

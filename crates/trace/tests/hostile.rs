@@ -228,5 +228,5 @@ fn what_no_format_fits_is_told_with_the_way_out() {
     let missing = TraceReader::open(Path::new("/no/such"), &ReadOptions::default()).unwrap_err().to_string();
     assert!(missing.starts_with("/no/such: No such file"), "{missing}");
     let folder = TraceReader::open(Path::new("/"), &ReadOptions::default()).unwrap_err().to_string();
-    assert_eq!(folder, "/: it is no regular file and no pipe");
+    assert_eq!(folder, "/: a folder without files of blktrace (sda.blktrace.0, sda.blktrace.1, …)");
 }

@@ -2,18 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy does not count the helpers of an integration test as tests")]
 
-use std::path::{Path, PathBuf};
+mod support;
+
+use std::path::Path;
 
 use flashwise_trace::{Compression, ReadOptions, TraceFormat, TraceReader, TraceSummary};
-
-fn shared(path: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(path);
-    let is_there = path.exists();
-    if !is_there {
-        eprintln!("SKIPPED: {} is not there", path.display());
-    }
-    is_there.then_some(path)
-}
+use support::shared;
 
 fn summary(path: &Path) -> (TraceFormat, Compression, TraceSummary) {
     let mut reader = TraceReader::open(path, &ReadOptions::default()).unwrap();

@@ -105,10 +105,39 @@ fn traces() -> impl Strategy<Value = Vec<TraceRecord>> {
     })
 }
 
+/// Those that write a request as one; page numbers are below.
+fn formats_of_requests() -> impl Strategy<Value = TraceFormat> {
+    let formats = TraceWriter::FORMATS.into_iter().filter(|&format| format != TraceFormat::Pages);
+    prop::sample::select(formats.collect::<Vec<_>>())
+}
+
 proptest! {
     #[test]
-    fn every_format_survives_a_round_trip(records in traces(), index in 0..TraceWriter::FORMATS.len()) {
-        let format = TraceWriter::FORMATS[index];
+    fn page_numbers_name_every_page_that_a_request_touches_in_order(
+        requests in prop::collection::vec((operations(), 0_u64..1 << 40, 0_u64..40_000), 1..40),
+    ) {
+        let record = |&(operation, offset, length): &_| TraceRecord::new(Nanos(5), operation, ByteSize(offset), ByteSize(length));
+        let records: Vec<TraceRecord> = requests.iter().map(record).collect();
+        let (bytes, count, losses) = written(TraceFormat::Pages, &records);
+        let is_told = |record: &&TraceRecord| matches!(record.operation, Operation::Read | Operation::Write) && record.length.0 > 0;
+        let kept: Vec<_> = records.iter().filter(is_told).collect();
+        let pages = kept.iter().flat_map(|record| {
+            let touched = (record.offset.0..record.offset.0 + record.length.0).step_by(512);
+            let last = record.offset.0 + record.length.0 - 1;
+            let mut pages: Vec<u64> = touched.chain([last]).map(|byte| byte / 4096).collect();
+            pages.dedup();
+            pages.into_iter().map(|page| (record.operation, page))
+        });
+        let expected: Vec<_> = (0..).zip(pages).map(|(at, (operation, page))| {
+            TraceRecord::new(Nanos(at), operation, ByteSize(page * 4096), ByteSize(4096))
+        }).collect();
+        prop_assert_eq!(count, kept.len() as u64);
+        prop_assert_eq!(losses.trims_left_out + losses.flushes_left_out + losses.empty_left_out, records.len() as u64 - count);
+        prop_assert_eq!(read(bytes, &ReadOptions::of(TraceFormat::Pages)), expected);
+    }
+
+    #[test]
+    fn every_format_survives_a_round_trip(records in traces(), format in formats_of_requests()) {
         let mut records = records;
         if format == TraceFormat::OracleGeneral {
             // 32 bits of seconds.
@@ -176,7 +205,7 @@ fn what_cannot_be_written_is_told() {
         told(TraceFormat::Parquet, record).unwrap_err().to_string(),
     ];
     insta::assert_snapshot!(refusals.join("\n"), @r#"
-        out: spc is read and not written; write one of csv, parquet, msr, disksim, mqsim, fio-iolog, blkparse, oracle-general
+        out: spc is read and not written; write one of csv, parquet, msr, disksim, mqsim, fio-iolog, blkparse, oracle-general, pages
         out: request 1: its time is beyond 32 bits of seconds
         out: request 1: a number is beyond the 63 bits that a column holds
     "#);

@@ -1,6 +1,6 @@
 //! What a drive is called on the command line.
 //!
-//! `sim:PRESET`, `sim:FILE.toml`, a directory of a real file system, or, for learning, a block device. A file is never
+//! `sim:PRESET`, `sim:FILE.toml`, a directory of a real file system, or, for learning and replays, a block device. A file is never
 //! opened for writing; a block device only with [`RawOptions::destructive`] and what belongs to it.
 
 use std::fmt;
@@ -76,11 +76,11 @@ impl Target {
         }
     }
 
-    /// The same for learning, which also takes block devices.
+    /// The same for what also takes block devices.
     ///
     /// # Errors
     /// As [`Target::parse`]; also when `raw` asks for writing to something that is no block device.
-    pub fn parse_for_learning(name: &str, raw: &RawOptions) -> Result<Self, TuneError> {
+    pub fn parse_with_devices(name: &str, raw: &RawOptions) -> Result<Self, TuneError> {
         let path = Path::new(name);
         let is_raw = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device());
         if is_raw {
@@ -114,7 +114,7 @@ impl Target {
             return Ok(Self::Directory(path.to_owned()));
         }
         let why = if kind.file_type().is_block_device() {
-            "a raw device is for learning only"
+            "a raw device is for learning and replays only"
         } else {
             "an existing file is never written to"
         };
@@ -257,11 +257,11 @@ mod tests {
     fn destructive_means_a_block_device_and_nothing_else() {
         let raw = RawOptions { destructive: true, ..RawOptions::default() };
         for target in ["/", DEFAULT_TARGET] {
-            let error = Target::parse_for_learning(target, &raw).unwrap_err();
+            let error = Target::parse_with_devices(target, &raw).unwrap_err();
             assert!(matches!(&error, TuneError::Options(why) if why.contains("is no block device")), "{error}");
         }
-        assert!(Target::parse_for_learning("/proc/version", &raw).unwrap_err().is_refusal());
-        assert!(Target::parse_for_learning("/", &RawOptions::default()).is_ok());
+        assert!(Target::parse_with_devices("/proc/version", &raw).unwrap_err().is_refusal());
+        assert!(Target::parse_with_devices("/", &RawOptions::default()).is_ok());
     }
 
     #[test]

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use flashwise_block::{ByteSize, Operation};
+use flashwise_block::{ByteSize, Operation, grouped};
 use flashwise_profile::DeviceProfile;
 
 use super::{Check, known_size};
@@ -81,7 +81,7 @@ impl Check for AlignPartition {
     fn remedy(&self) -> String {
         let start = match self.found {
             0 => String::new(),
-            remainder => format!("; it starts {} bytes behind one", remainder),
+            remainder => format!("; it starts {} bytes behind one", grouped(remainder)),
         };
         format!("make the partition anew at a multiple of 1 MiB, as parted and fdisk do by themselves{start}")
     }

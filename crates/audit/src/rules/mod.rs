@@ -45,6 +45,12 @@ pub(crate) trait Check {
 
     /// The window with the violations mended; steps whose requests break the rule are marked.
     fn mend(&self, steps: &[Step]) -> Vec<Step>;
+
+    /// Whether violations cost something only where superblocks are collected: then they are played on the drive in its
+    /// steady state, again and again.
+    fn is_paid_in_collection(&self) -> bool {
+        false
+    }
 }
 
 /// A rule that needs nothing but the request itself.

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use flashwise_block::Operation;
+use flashwise_block::{Operation, grouped};
 use flashwise_profile::DeviceProfile;
 
 use super::{Check, known_concurrency};
@@ -91,8 +91,9 @@ impl Check for ReadInParallel {
         match self.foreseeable {
             0 => format!("issue reads {others}; none of these follows another, so no read-ahead helps"),
             count => format!(
-                "read ahead of scans, which {count} of these belong to (in PostgreSQL effective_io_concurrency and \
-                 io_combine_limit, in MariaDB innodb_read_ahead_threshold); issue the others {others}"
+                "read ahead of scans, which {} of these belong to (in PostgreSQL effective_io_concurrency and \
+                 io_combine_limit, in MariaDB innodb_read_ahead_threshold); issue the others {others}",
+                grouped(count)
             ),
         }
     }

@@ -80,4 +80,8 @@ impl Check for TrimDeadData {
     fn mend(&self, steps: &[Step]) -> Vec<Step> {
         trim_before_reuse(steps)
     }
+
+    fn is_paid_in_collection(&self) -> bool {
+        true
+    }
 }

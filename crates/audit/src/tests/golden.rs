@@ -154,6 +154,68 @@ fn a_log_that_is_never_trimmed_is_found_where_trim_helps() {
     );
 }
 
+/// Places all over the database, the same for every run.
+fn scattered(n: u64) -> u64 {
+    n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40
+}
+
+#[test]
+fn a_log_that_is_never_trimmed_costs_what_collection_moves_of_it() {
+    // A log of 64 MiB that is written twice over, among updates of a database of 800 MiB.
+    let work = |trims: bool| {
+        let step = move |n: u64| {
+            let begins_again = trims && n == 1024;
+            let trim = begins_again.then(|| record(Operation::Trim, FileRole::WriteAheadLog, 0, 64 << 20));
+            let log = log(n % 1024 * 64 * KIB, 64 * KIB);
+            let update = move |k| write(scattered(8 * n + k) % (200 << 10) * 4, 4);
+            trim.into_iter().chain([log]).chain((0..4).map(update))
+        };
+        together(&(0..2048).flat_map(step).collect::<Vec<_>>())
+    };
+    let found = golden(Rule::TrimDeadData, &whole_toshiba(), &work(false), &work(true));
+    assert!(found.cost.is_in_steady_state);
+    assert!(saved(&found).1 > 0 && saved(&found).0 > 0, "{found:?}");
+}
+
+#[test]
+fn hot_data_among_cold_costs_what_collection_moves_of_the_cold() {
+    // Half of the writes go to 64 pages, half anywhere in 800 MiB.
+    let cold = |n: u64| write(1024 + scattered(n) % (200 << 10) * 4, 4);
+    let mixed: Vec<_> = (0..8_000).flat_map(|n| [cold(n), write(n % 64 * 4, 4)]).collect();
+    let apart: Vec<_> = (0..8_000).map(cold).collect();
+    let found = golden(Rule::SeparateHotAndCold, &whole_toshiba(), &together(&mixed), &together(&apart));
+    assert!(found.cost.is_in_steady_state);
+    assert!(saved(&found).1 > 0 && saved(&found).0 > 0, "{found:?}");
+}
+
+#[test]
+fn only_costs_of_collection_are_those_of_the_steady_state_and_a_share_of_it() {
+    let mixed = commits(|n| vec![write(1000 + n * 4, 4), write(0, 4)]);
+    let audit = audited(&whole_toshiba(), &mixed, AuditOptions::WINDOW);
+    let simulated = audit.simulated.unwrap();
+    let aged = simulated.steady_state.unwrap();
+    assert!(aged.flash_bytes > simulated.flash_bytes, "collection moves something: {aged:?}, {simulated:?}");
+    for finding in audit.findings.iter().filter(|finding| finding.violations > 0) {
+        let is_of_collection = matches!(finding.rule, Rule::SeparateHotAndCold | Rule::TrimDeadData);
+        assert_eq!(finding.cost.is_in_steady_state, is_of_collection, "{finding:?}");
+        let whole = if is_of_collection { aged.time_ns } else { simulated.time_ns };
+        assert_eq!(simulated.whole(&finding.cost).0, whole);
+    }
+    // Where nobody breaks such a rule it is not played.
+    let short = audited(&toshiba(), &mixed, AuditOptions::WINDOW);
+    assert_eq!(short.simulated.unwrap().steady_state, None);
+}
+
+#[test]
+fn a_drive_that_is_written_in_place_has_no_steady_state() {
+    let mut optane = DeviceProfile::from_toml(include_str!("../../tests/optane.toml"), "optane.toml").unwrap();
+    optane.parameters.trim_gain = exactly(1.4);
+    let audit = audited(&optane, &commits(|n| vec![log(n % 4 * 4 * KIB, 4 * KIB)]), AuditOptions::WINDOW);
+    let found = audit.findings.iter().find(|f| f.rule == Rule::TrimDeadData).unwrap();
+    assert!(found.violations > 0 && !found.cost.is_in_steady_state && found.cost.time_ns.is_some(), "{found:?}");
+    assert_eq!(audit.simulated.unwrap().steady_state, None);
+}
+
 #[test]
 fn a_partition_at_sector_63_costs_a_page_for_each_block() {
     let from = |start: u64| {

@@ -3,22 +3,24 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
+use std::sync::Arc;
 
-use flashwise_audit::{Audit, AuditOptions, Finding, audit_trace};
-use flashwise_block::{Alignment, ByteSize, file_extents};
+use flashwise_audit::{Audit, AuditOptions, Finding, PartitionAudit, Rule, audit_trace};
+use flashwise_block::{Alignment, ByteSize, file_extents, partition_table};
 use flashwise_profile::DeviceProfile;
 use flashwise_report::audit::AuditDocument;
 use flashwise_report::{audit_page, render_audit};
 use flashwise_trace::capture::{self, CaptureError, Traced};
 use flashwise_trace::{IoTrace, ReadOptions, TraceFormat, TraceReader};
-use flashwise_tune::Target;
 use flashwise_tune::sqlite::{UserWorkload, Workload};
+use flashwise_tune::{DEFAULT_TARGET, Target};
 
 use super::read_profile;
 use super::trace::{decision, tell};
 use crate::arguments::{AuditArguments, FailOn, LeastCost};
 use crate::failure::{Failure, INCONCLUSIVE, VIOLATIONS};
 use crate::files::{Kind, Wanted, check_new};
+use crate::interrupt::Listener;
 use crate::output::Output;
 use crate::progress::Bar;
 
@@ -29,11 +31,19 @@ pub fn run(options: &AuditArguments, output: &Output) -> Result<ExitCode, Failur
     if let Some(path) = &options.save_trace {
         check_new(path)?;
     }
-    let Audited { name, remarks, audit } = match (&options.trace, &options.db, &options.sql) {
+    let drive = options.target.as_deref().filter(|_| options.db.is_none());
+    let partitions = drive.map(|drive| partitions_of(Path::new(drive), &profile)).transpose()?;
+    let audited = match (&options.trace, &options.db, &options.sql) {
         (Some(trace), ..) => read(trace, options, &profile)?,
         (None, Some(database), Some(sql)) => through_vfs(database, sql, options, &profile)?,
+        (None, ..) if options.command.is_empty() => match partitions.clone() {
+            Some(partitions) => Audited::of_partitions(partitions),
+            None => return Err(Failure::usage(NOTHING)),
+        },
         _ => through_kernel(options, &profile, *output)?,
     };
+    let Audited { name, remarks, audit } = audited;
+    let audit = Audit { partitions, ..audit };
     let document = AuditDocument::new(name, remarks, &profile, audit);
     if let Some(page) = page {
         page.write(audit_page(&document))?;
@@ -47,6 +57,26 @@ struct Audited {
     name: String,
     remarks: Vec<String>,
     audit: Audit,
+}
+
+/// What is said where nothing is named that could be audited.
+const NOTHING: &str = "nothing is named to audit: give a trace, --db and --sql, a command behind --, or a drive or an image \
+                       of one as --target";
+
+impl Audited {
+    fn of_partitions(partitions: PartitionAudit) -> Self {
+        Self { name: partitions.drive.clone(), remarks: Vec::new(), audit: Audit::of_partitions(partitions) }
+    }
+}
+
+/// The partitions of a drive or of an image of one, held against the profile.
+fn partitions_of(drive: &Path, profile: &DeviceProfile) -> Result<PartitionAudit, Failure> {
+    let table = partition_table(drive).map_err(|e| Failure::file(drive, &e))?;
+    let name = drive.display().to_string();
+    match table {
+        Some(table) => Ok(PartitionAudit::new(name, &table, profile)),
+        None => Err(Failure::error(format!("{name}: it has no partition table (GPT or MBR)"))),
+    }
 }
 
 fn audit_options(options: &AuditArguments, is_above_page_cache: bool) -> AuditOptions {
@@ -70,7 +100,7 @@ fn through_vfs(
     options: &AuditArguments,
     profile: &DeviceProfile,
 ) -> Result<Audited, Failure> {
-    let target = Target::parse(&options.target)?;
+    let target = Target::parse(options.target.as_deref().unwrap_or(DEFAULT_TARGET))?;
     let workload = UserWorkload { database: database.to_owned(), sql: sql.to_owned(), page_cache: options.page_cache };
     let trace: IoTrace = flashwise_tune::sqlite::capture(&target, &Workload::User(workload), 1, &mut Bar::new())?;
     if let Some(path) = &options.save_trace {
@@ -85,7 +115,11 @@ fn through_kernel(options: &AuditArguments, profile: &DeviceProfile, output: Out
     let drive = options.block.as_deref().map(capture::block::Drive::of).transpose()?;
     let directory = tempfile::Builder::new().prefix("flashwise-").tempdir().map_err(Failure::error)?;
     let path = directory.path().join("trace");
-    let traced = Traced { command: options.command.clone(), output_to_stderr: output.is_json() };
+    // A command that is interrupted at once has captured nothing, which is a trace too.
+    std::fs::File::create_new(&path).map_err(|e| Failure::file(&path, &e))?;
+    let listener = Listener::start(directory.path(), output);
+    let interrupted = Arc::clone(&listener.interrupted);
+    let traced = Traced { command: options.command.clone(), output_to_stderr: output.is_json(), interrupted };
     let (status, format) = match drive {
         Some(drive) => (capture::block::capture(&traced, drive, &path)?, TraceFormat::Tracefs),
         None => (capture::strace::capture(&traced, &path)?, TraceFormat::Strace),
@@ -93,6 +127,7 @@ fn through_kernel(options: &AuditArguments, profile: &DeviceProfile, output: Out
     if let Some(kept) = &options.save_trace {
         copy_new(&path, kept)?;
     }
+    listener.is_over(options.save_trace.as_deref())?;
     let reading = ReadOptions { format, ..options.reading.into() };
     let (audit, mut remarks) = match format {
         TraceFormat::Strace => of_files(&path, &reading, options, profile)?,
@@ -154,7 +189,12 @@ fn verdict(audit: &Audit, fail_on: &[FailOn]) -> u8 {
         return if audit.is_violated() { VIOLATIONS } else { 0 };
     }
     let mut code = 0;
+    let is_off = audit.partitions.as_ref().is_some_and(PartitionAudit::is_violated);
     for of in fail_on {
+        // What a partition costs depends on what is written to it.
+        if is_off && of.rule.is_none_or(|rule| rule == Rule::AlignPartition) {
+            code = INCONCLUSIVE;
+        }
         let is_meant = |finding: &&Finding| of.rule.is_none_or(|rule| rule == finding.rule);
         for finding in audit.findings.iter().filter(|finding| finding.violations > 0).filter(is_meant) {
             match costs(audit, finding, of.cost) {
@@ -174,7 +214,7 @@ fn costs(audit: &Audit, finding: &Finding, least: LeastCost) -> Option<bool> {
         LeastCost::Time(time) => finding.cost.time_ns.map(|ns| at_least(ns, time.0)),
         LeastCost::Bytes(ByteSize(bytes)) => finding.cost.flash_bytes.map(|cost| at_least(cost, bytes)),
         LeastCost::Percent(percent) => {
-            let (cost, whole) = (finding.cost.time_ns?, audit.simulated.as_ref()?.time_ns);
+            let (cost, whole) = (finding.cost.time_ns?, audit.simulated.as_ref()?.whole(&finding.cost).0);
             Some(cost as f64 >= whole as f64 * percent / 100.0)
         }
     }

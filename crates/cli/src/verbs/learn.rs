@@ -13,7 +13,7 @@ use flashwise_profile::{DeviceProfile, Entry, Parameters, Verdict};
 use flashwise_report::{profile_page, render_profile, render_score};
 use flashwise_ssd::truth::truth;
 use flashwise_tune::sqlite::{LEARN_REGION, learn_options};
-use flashwise_tune::{RawOptions, Target, TuneError};
+use flashwise_tune::{Target, TuneError};
 use serde::Serialize;
 
 use super::read_profile;
@@ -26,7 +26,7 @@ use crate::progress::Bar;
 /// Learns a drive and shows its profile.
 pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failure> {
     let name = options.target_option.as_ref().unwrap_or(&options.target);
-    let target = Target::parse_for_learning(name, &raw_options(options))?;
+    let target = Target::parse_with_devices(name, &options.raw_device.options(options.max_write))?;
     let plan = target.plan(LEARN_REGION)?;
     if options.dry_run {
         output.print(&plan, |_| plan.to_string())?;
@@ -194,13 +194,4 @@ fn write_raw(directory: &Path, samples: &[RawSample]) -> Result<(), Failure> {
         Wanted::prepare(&path, Kind::Csv("varied"))?.write(table)?;
     }
     Ok(())
-}
-
-fn raw_options(options: &LearnArguments) -> RawOptions {
-    RawOptions {
-        destructive: options.destructive,
-        confirmation: options.confirm_device.clone(),
-        allowed_signatures: options.allow_signature.clone(),
-        max_write: options.max_write,
-    }
 }

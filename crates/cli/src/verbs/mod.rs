@@ -11,6 +11,7 @@ pub mod study;
 pub mod sweep;
 pub mod trace;
 mod trace_replay;
+mod trace_tpcc;
 
 use std::path::Path;
 

@@ -35,7 +35,8 @@ pub fn run(action: &TraceAction, output: &Output) -> Result<ExitCode, Failure> {
             generated.seed = seed.unwrap_or(generated.seed);
             generate_file(&generated, Path::new(workload), to_file, *size, written_format(to_file, *to)?, *output)?;
         }
-        TraceAction::Replay(options) => super::trace_replay::run(options, output)?,
+        TraceAction::Tpcc(options) => super::trace_tpcc::run(options, output)?,
+        TraceAction::Replay(options) => return super::trace_replay::run(options, output),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -124,7 +125,7 @@ fn to_stdout<T>(
 }
 
 /// Writes a file, packed where its name asks for it.
-fn packed<T>(
+pub(super) fn packed<T>(
     path: &Path,
     named: &Path,
     work: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, Failure>,
@@ -140,7 +141,7 @@ fn packed<T>(
 }
 
 /// The form that was asked for, or that the name tells.
-fn written_format(path: &Path, to: Option<TraceFormat>) -> Result<TraceFormat, Failure> {
+pub(super) fn written_format(path: &Path, to: Option<TraceFormat>) -> Result<TraceFormat, Failure> {
     if let Some(format) = to {
         return Ok(format);
     }

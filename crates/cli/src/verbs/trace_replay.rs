@@ -1,6 +1,7 @@
 //! `flashwise trace replay`.
 
 use std::path::Path;
+use std::process::ExitCode;
 
 use flashwise_block::{Clock, IoBuffer, Operation};
 use flashwise_report::render_trace_replay;
@@ -14,19 +15,34 @@ use flashwise_tune::Target;
 
 use super::trace::{decision, read_workload, tell};
 use crate::arguments::ReplayArguments;
-use crate::failure::Failure;
+use crate::failure::{Failure, REFUSED};
 use crate::output::Output;
 use crate::progress::Bar;
 
 /// Replays one flow on a drive.
-pub fn run(options: &ReplayArguments, output: &Output) -> Result<(), Failure> {
+pub fn run(options: &ReplayArguments, output: &Output) -> Result<ExitCode, Failure> {
     if !(options.speed.is_finite() && options.speed > 0.0) {
         return Err(Failure::usage(format!("--speed {}: it must be a number above 0", options.speed)));
     }
-    let target = Target::parse(&options.target)?;
+    let target = Target::parse_with_devices(&options.target, &options.raw_device.options(options.max_write))?;
+    let plan = target.plan(options.size)?;
+    if options.dry_run {
+        output.print(&plan, |_| plan.to_string())?;
+        return Ok(if plan.objection().is_none() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) });
+    }
+    if let Some(objection) = plan.objection() {
+        return Err(Failure::refused(objection));
+    }
     let (flow, decided) = flow(options)?;
+    if let Some(warning) = plan.warning() {
+        eprintln!("flashwise: {warning}");
+    }
     let mut device = target.open(options.seed, options.size)?;
-    let info = device.info().clone();
+    let mut info = device.info().clone();
+    if options.raw_device.destructive {
+        // Nothing behind the region may be written, so the trace must fit into it.
+        info.capacity = info.capacity.min(options.size);
+    }
     let base = options.trace.parent().unwrap_or(Path::new("")).to_owned();
     let mut source = FlowSource::open(&flow, 0, options.seed, info.capacity, info.logical_block, &base)?;
     let queue_depth = match source.pacing() {
@@ -45,7 +61,8 @@ pub fn run(options: &ReplayArguments, output: &Output) -> Result<(), Failure> {
         queue_depth,
         report,
     };
-    output.print(&document, |style| render_trace_replay(&document, style))
+    output.print(&document, |style| render_trace_replay(&document, style))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A simulated drive stores nothing of a replay. On a real one nothing may be gained by bytes that compress.

@@ -34,7 +34,12 @@ pub(super) fn page(document: &AuditDocument) -> String {
         }
         section {
             h2 { "What the audit found" }
-            (tables::finding_list(&audit.findings, None, audit.simulated.as_ref()))
+            @if let Some(partitions) = &audit.partitions {
+                @for sentence in findings::partition_sentences(partitions) { p { (kept_together(&sentence)) } }
+            }
+            @if !audit.is_of_partitions_alone() {
+                (tables::finding_list(&audit.findings, None, audit.simulated.as_ref()))
+            }
             (ends(document))
         }
     };

@@ -56,13 +56,19 @@ pub fn render_audit(document: &AuditDocument, style: Style) -> String {
     let mut screen = Screen::new(style);
     screen.heading(&format!("What the audit found in {}", document.trace));
     screen.strong_paragraph(&findings::headline(audit));
-    screen.gap();
-    finding_list(&mut screen, &audit.findings, None, audit.simulated.as_ref());
+    if !audit.is_of_partitions_alone() {
+        screen.gap();
+        finding_list(&mut screen, &audit.findings, None, audit.simulated.as_ref());
+    }
     let ends = [
         findings::kept_sentence(&audit.findings),
         findings::unjudged_sentence(&audit.unjudged),
         findings::simulated_sentence(audit),
     ];
+    if let Some(partitions) = &audit.partitions {
+        screen.gap();
+        findings::partition_sentences(partitions).iter().for_each(|sentence| screen.paragraph(sentence));
+    }
     for paragraph in ends.into_iter().flatten().chain(document.remarks.iter().map(|remark| findings::sentence(remark)))
     {
         screen.gap();
@@ -94,6 +100,11 @@ pub fn render_study(study: &crate::study::StudyDocument, style: Style) -> String
 /// What a trace asks for.
 pub fn render_trace_info(info: &crate::trace::TraceInfo, style: Style) -> String {
     trace::render_info(info, style)
+}
+
+/// What TPC-C asked for.
+pub fn render_trace_tpcc(told: &crate::trace::TraceTpcc, style: Style) -> String {
+    trace::render_tpcc(told, style)
 }
 
 /// How a replay went.

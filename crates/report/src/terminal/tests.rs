@@ -72,7 +72,8 @@ fn an_audit_tells_what_was_broken_what_was_kept_and_what_stays_open() {
 #[test]
 fn a_cost_says_when_mending_would_lose_and_when_nothing_was_simulated() {
     let mut document = audit();
-    document.audit.findings[0].cost = flashwise_audit::Cost { time_ns: Some(-3_000_000), flash_bytes: Some(0) };
+    document.audit.findings[0].cost =
+        flashwise_audit::Cost { time_ns: Some(-3_000_000), flash_bytes: Some(0), ..Default::default() };
     document.audit.findings[1].cost = flashwise_audit::Cost::default();
     let text = render_audit(&document, Style::default());
     assert!(text.contains("cost     none in drive time: mended, it takes 3 ms more; no flash bytes"), "{text}");

@@ -3,7 +3,7 @@
 use super::Style;
 use super::layout::{Align, Screen, Text};
 use crate::text::trace as say;
-use crate::trace::{TraceConversion, TraceInfo, TraceReplayed};
+use crate::trace::{TraceConversion, TraceInfo, TraceReplayed, TraceTpcc};
 
 pub(super) fn render_info(info: &TraceInfo, style: Style) -> String {
     let mut screen = Screen::new(style);
@@ -33,6 +33,18 @@ pub(super) fn render_conversion(conversion: &TraceConversion, style: Style) -> S
     let mut told = say::losses(conversion);
     told.extend(conversion.origin.iter().flat_map(say::remarks));
     remarks(&mut screen, &told);
+    screen.finish()
+}
+
+pub(super) fn render_tpcc(told: &TraceTpcc, style: Style) -> String {
+    let mut screen = Screen::new(style);
+    screen.strong_paragraph(&say::conversion_sentence(&told.conversion));
+    screen.paragraph(&say::tpcc_sentence(told));
+    screen.gap();
+    let rows = say::tpcc_rows(told).into_iter().map(|row| row.map(Text::plain).into()).collect();
+    let right = Align::Right;
+    screen.table(&["table or index", "pages", "reads", "writes"], &[Align::Left, right, right, right], rows);
+    remarks(&mut screen, &say::losses(&told.conversion));
     screen.finish()
 }
 

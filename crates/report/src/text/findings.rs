@@ -1,7 +1,9 @@
 //! What an audit found, in words.
 
-use flashwise_audit::{Audit, Cost, Example, Finding, Place, Rule, Simulated, Unjudged};
-use flashwise_block::Operation;
+use flashwise_audit::{
+    Audit, Cost, Example, Finding, Misplaced, PartitionAudit, Place, PlacedPartition, Rule, Simulated, Unjudged,
+};
+use flashwise_block::{Operation, TableKind};
 use flashwise_trace::FileRole;
 
 use super::numbers::{bytes, grouped, share, time};
@@ -118,11 +120,12 @@ pub(crate) fn cost(cost: &Cost, simulated: Option<&Simulated>) -> String {
         gained => format!("none in {what}: mended, it takes {} more", words(gained.unsigned_abs())),
     };
     let told = [
-        cost.time_ns.map(|ns| one(ns, &time, "drive time", simulated.map(|s| s.time_ns))),
-        cost.flash_bytes.map(|b| one(b, &bytes, "flash bytes", simulated.map(|s| s.flash_bytes))),
+        cost.time_ns.map(|ns| one(ns, &time, "drive time", simulated.map(|s| s.whole(cost).0))),
+        cost.flash_bytes.map(|b| one(b, &bytes, "flash bytes", simulated.map(|s| s.whole(cost).1))),
     ];
     let told: Vec<_> = told.into_iter().flatten().collect();
-    if told.is_empty() { "not simulated".to_owned() } else { told.join("; ") }
+    let state = if cost.is_in_steady_state { " (in the steady state)" } else { "" };
+    if told.is_empty() { "not simulated".to_owned() } else { format!("{}{state}", told.join("; ")) }
 }
 
 /// The rules that were kept, in a sentence.
@@ -174,17 +177,55 @@ pub(crate) fn simulated_sentence(audit: &Audit) -> Option<String> {
         format!("{} {} (learned {})", c.what, time(c.drive_ns), time(c.profile_ns))
     };
     let near: Vec<_> = simulated.calibrated.iter().map(near).collect();
+    let steady = simulated.steady_state.map_or_else(String::new, |state| {
+        format!(
+            " In the steady state, where collection goes on, they take {} and {} of flash.",
+            time(state.time_ns),
+            bytes(state.flash_bytes)
+        )
+    });
     Some(format!(
         "Costs are of {window}, played as they are ({}, {} of flash) and with one rule at a time mended, on a simulated \
-         drive made from the profile: {}.",
+         drive made from the profile: {}.{steady}",
         time(*time_ns),
         bytes(*flash_bytes),
         near.join(", ")
     ))
 }
 
+/// Where a drive's partitions begin, a sentence each.
+pub(crate) fn partition_sentences(audit: &PartitionAudit) -> Vec<String> {
+    let kind = match audit.table {
+        TableKind::Gpt => "GPT",
+        TableKind::Mbr => "MBR",
+    };
+    let figures: Vec<_> = audit.figures.iter().map(|(name, size)| format!("{name} {}", bytes(*size))).collect();
+    let against = match figures.as_slice() {
+        [] => "the profile tells neither flash page nor write unit nor stripe, so nothing is judged".to_owned(),
+        figures => format!("held against {}", figures.join(", ")),
+    };
+    let head = format!("Partitions of {} ({kind}), {against}.", audit.drive);
+    let place = |partition: &PlacedPartition| {
+        let off = |m: &Misplaced| format!("{} behind a multiple of the {}", bytes(m.remainder_bytes), m.figure);
+        let off: Vec<_> = partition.misplaced.iter().map(off).collect();
+        let how = match off.as_slice() {
+            [] if audit.figures.is_empty() => String::new(),
+            [] => ": aligned".to_owned(),
+            off => format!(": {}", off.join(", ")),
+        };
+        let (number, start) = (partition.number, grouped(partition.start_bytes));
+        format!("Partition {number}, {}, starts at byte {start}{how}.", bytes(partition.length_bytes))
+    };
+    let remedy = audit.is_violated().then(|| format!("Rule 13: {}", sentence(&audit.remedy)));
+    std::iter::once(head).chain(audit.partitions.iter().map(place)).chain(remedy).collect()
+}
+
 /// What was found, in a sentence.
 pub(crate) fn headline(audit: &Audit) -> String {
+    if let Some(partitions) = audit.partitions.as_ref().filter(|_| audit.is_of_partitions_alone()) {
+        let off = partitions.partitions.iter().filter(|partition| !partition.misplaced.is_empty()).count();
+        return format!("{} of {} partitions begin off a unit of the drive.", off, partitions.partitions.len());
+    }
     let broken = audit.findings.iter().filter(|finding| finding.violations > 0).count();
     let judged = audit.findings.len();
     match broken {

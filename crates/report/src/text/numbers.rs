@@ -1,19 +1,7 @@
 //! Numbers for people: thousands separated, as many digits as mean something, a real minus sign.
 
+pub(crate) use flashwise_block::grouped;
 use flashwise_block::{ByteSize, Nanos};
-
-/// `1234567` as `1,234,567`.
-pub(crate) fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
 
 /// Three significant digits, or all digits before the point: `0.0123`, `1.23`, `12.3`, `1,234`.
 pub(crate) fn significant(value: f64) -> String {

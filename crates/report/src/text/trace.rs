@@ -3,7 +3,7 @@
 use flashwise_trace::{TraceClock, TraceSummary};
 
 use super::numbers::{bytes, grouped, significant, time};
-use crate::trace::{TraceConversion, TraceOrigin, TraceReplayed};
+use crate::trace::{TraceConversion, TraceOrigin, TraceReplayed, TraceTpcc};
 
 /// Files that are named.
 const NAMED: usize = 8;
@@ -108,6 +108,30 @@ pub(crate) fn losses(conversion: &TraceConversion) -> Vec<String> {
         (conversion.early, "requests lay before the first one and are told as at its time.".to_owned()),
     ];
     told.into_iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{} {text}", grouped(count))).collect()
+}
+
+/// What was run.
+pub(crate) fn tpcc_sentence(told: &TraceTpcc) -> String {
+    use flashwise_tune::sqlite::TpccTransaction::{Delivery, NewOrder, OrderStatus, Payment, StockLevel};
+    let count = |what| grouped(told.transactions.get(&what).copied().unwrap_or_default());
+    format!(
+        "{} New-Order ({} undone), {} Payment, {} Order-Status, {} Delivery, {} Stock-Level, on {} pages of 4 KiB.",
+        count(NewOrder),
+        grouped(told.undone),
+        count(Payment),
+        count(OrderStatus),
+        count(Delivery),
+        count(StockLevel),
+        grouped(told.pages)
+    )
+}
+
+/// Tables and indexes with their pages, and how many of these were read and written.
+pub(crate) fn tpcc_rows(told: &TraceTpcc) -> Vec<[String; 4]> {
+    let row = |table: &flashwise_tune::sqlite::TableTraffic| {
+        [table.table.clone(), grouped(table.pages), grouped(table.reads), grouped(table.writes)]
+    };
+    told.tables.iter().map(row).collect()
 }
 
 /// Whether requests were issued when they should have been.

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use super::ending::Started;
 use super::{CaptureError, Traced};
 
 /// Where tracefs is mounted, newest place first.
@@ -142,7 +143,7 @@ pub fn capture(traced: &Traced, drive: Drive, output: &Path) -> Result<ExitStatu
     });
     let mut command = Command::new(&traced.command[0]);
     command.args(&traced.command[1..]);
-    let status = traced.run(command);
+    let status = traced.run(command, Started::Command);
     let _ = instance.switch(false);
     ended.store(true, Ordering::Release);
     let drained = reader.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));

@@ -8,12 +8,17 @@
 //! Both leave text in the form of their own tool, so that it can be kept and read again.
 
 pub mod block;
+mod ending;
 pub mod strace;
 
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ending::Started;
 
 /// Why nothing was captured.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +83,8 @@ pub struct Traced {
     pub command: Vec<OsString>,
     /// Whether the command's standard output goes to standard error, because standard output holds a document.
     pub output_to_stderr: bool,
+    /// Set from elsewhere when the user wants the command to end; what was captured until then is there all the same.
+    pub interrupted: Arc<AtomicBool>,
 }
 
 impl Traced {
@@ -95,8 +102,17 @@ impl Traced {
         io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from)
     }
 
-    fn run(&self, mut command: Command) -> Result<ExitStatus, CaptureError> {
+    /// Whether the user wants no more of it.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    fn run(&self, mut command: Command, started: Started) -> Result<ExitStatus, CaptureError> {
         let program = command.get_program().to_string_lossy().into_owned();
-        command.stdout(self.stdout()).status().map_err(|error| CaptureError::Start { program, error })
+        let ended = command
+            .stdout(self.stdout())
+            .spawn()
+            .and_then(|mut child| ending::wait(&mut child, started, &self.interrupted));
+        ended.map_err(|error| CaptureError::Start { program, error })
     }
 }

@@ -12,6 +12,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use flashwise_block::Operation;
 
+use super::ending::Started;
 use super::{CaptureError, Traced};
 use crate::{FileRole, TraceError, TraceReader};
 
@@ -30,9 +31,9 @@ pub fn capture(traced: &Traced, output: &Path) -> Result<ExitStatus, CaptureErro
     // No string is printed: what is written is nobody's business, and -y gives the names of files.
     strace.args(quick).args(["-f", "-ttt", "-T", "-y", "-s", "0", "-e", CALLS, "-e", "signal=none", "-o"]);
     strace.arg(output).arg("--").args(&traced.command);
-    let status = traced.run(strace)?;
+    let status = traced.run(strace, Started::Tracer)?;
     let is_empty = std::fs::metadata(output).map_or(true, |file| file.len() == 0);
-    if is_empty && !status.success() {
+    if is_empty && !status.success() && !traced.is_interrupted() {
         let said = "it is not allowed to, or there is no such command (see above)".to_owned();
         return Err(CaptureError::Refused { command, said });
     }

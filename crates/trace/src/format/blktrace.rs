@@ -7,7 +7,7 @@
 //!
 //! The low half of the action says what happened, of which *issue* (7) and *complete* (8) are used; the high half has the
 //! categories. Flushes carry no bytes. Payloads are passed over. A file of one CPU is in order of time; those of several
-//! are merged by `blkparse -d`. Source: `blktrace_api.h` of the kernel.
+//! are merged ([`super::blktrace_files`]). Source: `blktrace_api.h` of the kernel.
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 
@@ -37,7 +37,8 @@ mod category {
     pub(super) const FUA: u32 = 1 << 31;
 }
 
-struct Blktrace {
+/// The events of one file.
+pub(super) struct Blktrace {
     records: Records,
     is_big_endian: bool,
     others: u64,
@@ -54,10 +55,25 @@ fn is_big_endian(head: &[u8]) -> Option<bool> {
 }
 
 pub(super) fn open(input: Input, _: &Units) -> Result<Box<dyn RecordSource>, String> {
-    let is_big_endian =
-        is_big_endian(&input.head).ok_or("it does not start with blktrace's magic number, version 7")?;
-    let records = Records::new(input.into_bytes());
-    Ok(Box::new(Paired::new(Blktrace { records, is_big_endian, others: 0 })))
+    Ok(Box::new(Paired::new(Blktrace::new(input)?)))
+}
+
+impl Blktrace {
+    pub(super) fn new(input: Input) -> Result<Self, String> {
+        let is_big_endian =
+            is_big_endian(&input.head).ok_or("it does not start with blktrace's magic number, version 7")?;
+        Ok(Self { records: Records::new(input.into_bytes()), is_big_endian, others: 0 })
+    }
+
+    /// Events that are of no request, so far.
+    pub(super) fn others(&self) -> u64 {
+        self.others
+    }
+}
+
+/// What is to be said of events that are of no request.
+pub(super) fn left_out(others: u64) -> Option<String> {
+    (others > 0).then(|| format!("{others} events other than issue and completion were left out"))
 }
 
 /// An event without its payload.
@@ -142,7 +158,6 @@ impl EventSource for Blktrace {
     }
 
     fn remarks(&self) -> Vec<String> {
-        let told = format!("{} events other than issue and completion were left out", self.others);
-        if self.others == 0 { Vec::new() } else { vec![told] }
+        left_out(self.others).into_iter().collect()
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod alibaba;
 pub(crate) mod biosnoop;
 pub(crate) mod blkparse;
 pub(crate) mod blktrace;
+pub(crate) mod blktrace_files;
 pub(crate) mod csv;
 pub(crate) mod detect;
 pub(crate) mod disksim;

@@ -34,6 +34,16 @@ pub(crate) enum Failure {
     Fatal(String),
 }
 
+impl Failure {
+    /// The same, told of one file of several.
+    pub(crate) fn within(self, file: &str) -> Self {
+        match self {
+            Self::Bad { text, reason } => Self::Bad { text, reason: format!("{file}: {reason}") },
+            Self::Fatal(reason) => Self::Fatal(format!("{file}: {reason}")),
+        }
+    }
+}
+
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::Fatal(error.to_string())
@@ -170,6 +180,16 @@ pub(crate) enum Event {
     Issued(TraceRecord),
     /// The request at this device and byte came back.
     Completed { at: Nanos, device: u32, offset: u64 },
+}
+
+impl Event {
+    /// When it happened.
+    pub(crate) fn at(&self) -> Nanos {
+        match self {
+            Self::Issued(record) => record.at,
+            Self::Completed { at, .. } => *at,
+        }
+    }
 }
 
 /// A trace of events.

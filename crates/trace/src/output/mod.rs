@@ -1,7 +1,8 @@
 //! Traces written: a file a format, behind one small trait.
 //!
 //! What a format cannot tell is lost, and counted in [`Losses`]: operations that it does not know are left out, and where
-//! it counts in sectors a request is widened to the whole sectors that it touches. Times become as coarse as the format's.
+//! it counts in sectors a request is widened to the whole sectors that it touches. Times become as coarse as the format's; page
+//! numbers have none.
 
 mod csv;
 mod oracle_general;
@@ -77,7 +78,7 @@ impl std::fmt::Debug for TraceWriter<'_> {
 
 impl<'a> TraceWriter<'a> {
     /// The formats that can be written.
-    pub const FORMATS: [TraceFormat; 8] = [
+    pub const FORMATS: [TraceFormat; 9] = [
         TraceFormat::Csv,
         TraceFormat::Parquet,
         TraceFormat::Msr,
@@ -86,6 +87,7 @@ impl<'a> TraceWriter<'a> {
         TraceFormat::FioIolog,
         TraceFormat::Blkparse,
         TraceFormat::OracleGeneral,
+        TraceFormat::Pages,
     ];
 
     /// Starts a trace; `name` is for messages.
@@ -109,6 +111,7 @@ impl<'a> TraceWriter<'a> {
                 (Box::new(texts::Blkparse::new(out)), Ability { in_sectors: true, empty: false, ..all })
             }
             TraceFormat::OracleGeneral => (Box::new(oracle_general::OracleGeneral::new(out).map_err(failed)?), sectors),
+            TraceFormat::Pages => (Box::new(texts::Pages(out)), Ability { empty: false, ..READS_AND_WRITES }),
             other => {
                 let names: Vec<_> = Self::FORMATS.iter().map(|format| format.name()).collect();
                 return Err(failed(format!(

@@ -89,6 +89,25 @@ impl<W: Write> RecordWriter for FioIolog<W> {
     }
 }
 
+/// Page numbers behind R or W, a line for each page of [`PAGE`] bytes that a request touches.
+pub(super) struct Pages<W>(pub(super) W);
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+
+impl<W: Write> RecordWriter for Pages<W> {
+    fn write(&mut self, record: &TraceRecord) -> Result<(), String> {
+        let kind = if record.operation == Operation::Read { 'R' } else { 'W' };
+        let end = record.offset.0.saturating_add(record.length.0);
+        let mut pages = record.offset.0 / PAGE..end.div_ceil(PAGE);
+        pages.try_for_each(|page| writeln!(self.0, "{kind} {page}")).map_err(told)
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        self.0.flush().map_err(told)
+    }
+}
+
 /// What `blkparse` would print: D for each request, and C where the latency is known, in the order of their times.
 pub(super) struct Blkparse<W> {
     out: W,

@@ -8,10 +8,12 @@ mod notes;
 mod plan;
 mod run;
 mod session;
+mod tpcc;
 mod user;
 mod workload;
 
 pub use run::Workload;
+pub use tpcc::{TPCC_PAGE, TableTraffic, TpccRun, TpccTransaction, TpccWorkload, tpcc};
 pub use user::UserWorkload;
 pub use workload::KeyValueWorkload;
 

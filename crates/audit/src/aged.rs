@@ -1,0 +1,77 @@
+//! The drive in its steady state: what violations cost that only collection makes pay.
+//!
+//! Whether dead data was trimmed, and whether what dies together lies together, costs nothing on a drive with free room:
+//! it is paid when superblocks are collected. So the rules that are about this are played on the drive of the profile after
+//! years of use:
+//!
+//! ```text
+//!   drive of the profile, all logical pages written, in the steady state of uniform overwrites (mean field)
+//!     └─▶ the window, again and again, until it has programmed the spare flash once: every superblock that was free or
+//!         nearly empty has been filled by it and collected; measured, per window
+//! ```
+//!
+//! The drive has at least [`SUPERBLOCKS_MIN`] superblocks of data in each unit, so that what the FTL keeps free by itself is
+//! little beside its spare flash. It has two streams, of which the window as it is uses one. A drive that is written in
+//! place collects nothing, and has no steady state of its own.
+//!
+//! Source of the state: `flashwise_ssd`'s `precondition`.
+
+use flashwise_block::{BlockDevice, ByteSize};
+use flashwise_profile::DeviceProfile;
+use flashwise_ssd::config::{Mapping, StreamPolicy};
+use flashwise_ssd::learned::learned;
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+
+use crate::play::{Map, PlayError, Played, Step, play_round, programmed};
+
+/// Superblocks of data in each unit, at least: the six or so that the FTL keeps for itself are then a tenth of them.
+const SUPERBLOCKS_MIN: u64 = 64;
+/// Steps that are played at most: it bounds the time.
+const STEPS_MAX: u64 = 2_000_000;
+/// Streams of the host: one for what is overwritten soon, one for everything else.
+const STREAMS: u32 = 2;
+/// Any seed; the same for all plays, so that they differ by the window alone.
+const SEED: u64 = 1;
+
+/// A drive of at least `bytes` that can be brought to its steady state; none for a drive that is written in place.
+pub(crate) fn config(profile: &DeviceProfile, fresh: &DeviceConfig, bytes: u64) -> Option<DeviceConfig> {
+    if fresh.ftl.mapping != Mapping::Page {
+        return None;
+    }
+    let open = fresh.units() * fresh.superpage_bytes();
+    let row = open * u64::from(fresh.flash.pages_per_block);
+    let mut config = learned(profile, ByteSize(bytes.max(SUPERBLOCKS_MIN * row))).ok()?.config;
+    config.ftl.streams.policy = StreamPolicy::Hint;
+    config.ftl.streams.streams = STREAMS;
+    config.ftl.gc.separate_open_block = true;
+    // One more superblock of a unit is open for the host, and one for collection, and one more superpage is not full.
+    config.flash.blocks_per_plane += 2;
+    config.controller.write_buffer_bytes =
+        config.controller.write_buffer_bytes.max(config.host.max_transfer_bytes + 3 * open);
+    config.check(&config.name).ok()?;
+    Some(config)
+}
+
+/// Plays a window on the aged drive, and gives what one of it takes.
+pub(crate) fn play(steps: &[Step], map: &Map, config: &DeviceConfig) -> Result<Played, PlayError> {
+    let mut drive = SimulatedSsd::new(config.clone(), SEED)?;
+    drive.enter_steady_state(SEED)?;
+    let spare = config.raw_bytes() - config.capacity_bytes;
+    let rounds_max = (STEPS_MAX / steps.len().max(1) as u64).max(1);
+    let (before, start) = (drive.counters(), drive.now());
+    let mut rounds = 0;
+    loop {
+        play_round(&mut drive, steps, map)?;
+        rounds += 1;
+        let counters = drive.counters().since(&before);
+        // A window that writes nothing changes nothing.
+        let is_idle = counters.host_bytes_written.0 == 0;
+        if is_idle || programmed(&counters) >= spare || rounds >= rounds_max {
+            return Ok(Played {
+                time_ns: drive.now().since(start).0 / rounds,
+                flash_bytes: programmed(&counters) / rounds,
+                host_bytes: counters.host_bytes_written.0 / rounds,
+            });
+        }
+    }
+}

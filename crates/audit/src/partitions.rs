@@ -1,0 +1,84 @@
+//! Where the partitions of a drive begin, against what the drive programs and reads at once.
+//!
+//! A file system asks for whole blocks of its own from the start of its partition. Where that start is off the flash page,
+//! each block straddles two pages; off the write unit or the stripe, no write of the file system can begin on one. That is
+//! rule 13 seen from the partition table instead of from a trace: it is judged before anything was written.
+
+use flashwise_block::{ByteSize, Partition, PartitionTable, TableKind};
+use flashwise_profile::{DeviceProfile, Figure};
+use serde::{Deserialize, Serialize};
+
+/// The partitions of one drive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartitionAudit {
+    /// The drive or the image, as it was named.
+    pub drive: String,
+    /// The form of its partition table.
+    pub table: TableKind,
+    /// Figures of the drive that a start was held against, such as `flash page`, with their bytes; none where the profile
+    /// tells none.
+    pub figures: Vec<(String, u64)>,
+    /// The partitions, in the order of the table.
+    pub partitions: Vec<PlacedPartition>,
+    /// What would help.
+    pub remedy: String,
+}
+
+/// One partition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlacedPartition {
+    /// Its number.
+    pub number: u32,
+    /// Its first byte.
+    pub start_bytes: u64,
+    /// How long it is.
+    pub length_bytes: u64,
+    /// What its start is off.
+    pub misplaced: Vec<Misplaced>,
+}
+
+/// A figure that a start is no multiple of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Misplaced {
+    /// The figure's name.
+    pub figure: String,
+    /// Its bytes.
+    pub figure_bytes: u64,
+    /// How far behind a multiple of it the partition starts.
+    pub remainder_bytes: u64,
+}
+
+impl PartitionAudit {
+    /// Holds a table against a drive.
+    pub fn new(drive: String, table: &PartitionTable, profile: &DeviceProfile) -> Self {
+        let p = &profile.parameters;
+        let known = |(name, figure): (&str, &Figure<u64>)| {
+            figure.known().filter(|&bytes| bytes > 1).map(|bytes| (name.to_owned(), bytes))
+        };
+        let figures = [("flash page", &p.page_bytes), ("write unit", &p.write_unit_bytes), ("stripe", &p.stripe_bytes)];
+        let figures: Vec<(String, u64)> = figures.into_iter().filter_map(known).collect();
+        let place = |partition: &Partition| placed(partition, &figures);
+        let partitions = table.partitions.iter().map(place).collect();
+        let remedy = "make the partition anew at a multiple of 1 MiB, as parted and fdisk do by themselves".to_owned();
+        Self { drive, table: table.kind, partitions, figures, remedy }
+    }
+
+    /// Whether a partition begins off one of the figures.
+    pub fn is_violated(&self) -> bool {
+        self.partitions.iter().any(|partition| !partition.misplaced.is_empty())
+    }
+}
+
+fn placed(partition: &Partition, figures: &[(String, u64)]) -> PlacedPartition {
+    let &Partition { number, start: ByteSize(start_bytes), length: ByteSize(length_bytes) } = partition;
+    let off = |(figure, bytes): &(String, u64)| Misplaced {
+        figure: figure.clone(),
+        figure_bytes: *bytes,
+        remainder_bytes: start_bytes % bytes,
+    };
+    let misplaced = figures.iter().map(off).filter(|off| off.remainder_bytes > 0).collect();
+    PlacedPartition { number, start_bytes, length_bytes, misplaced }
+}

@@ -1,0 +1,321 @@
+//! TPC-C on SQLite, run for the pages that it asks for.
+//!
+//! ```text
+//!   load: 9 tables of --warehouses ──▶ the deck: 10 New-Order, 10 Payment, 1 of each other, shuffled, again and again
+//!                                            │ SQLite with a page cache of its own
+//!                                            ▼
+//!                              VFS on a simulated drive ──▶ requests to the database file ──▶ IoTrace, traffic by table
+//! ```
+//!
+//! The trace holds what SQLite's page cache asks for and gives back: with a large cache what a drive sees, with none what
+//! a buffer pool is asked for. One connection works and has the file to itself, so that it need not look whether others
+//! have changed it; the journal is in memory and not in the trace. Without recording,
+//! one deck after the loading warms the cache.
+//!
+//! **What is of the specification** (TPC Benchmark C, revision 5.11): tables, columns and sizes of rows, cardinalities,
+//! `NURand`, the five transactions, their mix as a deck of 23 cards (clause 5.2.4.2), New-Orders that are undone, remote
+//! warehouses. **What is not**: terminals, think and keying times, the audit of results. No rate of this is one of TPC's.
+
+mod load;
+mod random;
+mod transactions;
+
+use std::collections::BTreeMap;
+
+use flashwise_block::{ByteSize, Operation, Progress};
+use flashwise_sqlite::Layout;
+use flashwise_trace::{FileRole, IoTrace};
+use rusqlite::Connection;
+use serde::Serialize;
+
+use super::session::Session;
+use super::workload::check_page_cache;
+use crate::{Target, TuneError};
+use random::Source;
+use transactions::Terminal;
+
+/// Districts of a warehouse.
+const DISTRICTS: u32 = 10;
+/// SQLite's page cache while the tables are loaded: as good as unlimited.
+const LOADING_CACHE: ByteSize = ByteSize::gib(4);
+/// Bytes of a page, SQLite's default.
+pub const TPCC_PAGE: ByteSize = ByteSize::kib(4);
+/// Cards of the deck.
+const DECK: u64 = 23;
+/// Bytes of a warehouse of full size with 10 % for splits; `tpcc_takes_the_room_that_is_reserved` holds it to that.
+const WAREHOUSE_BYTES: u64 = 110 << 20;
+/// Bytes of the items.
+const ITEMS_BYTES: u64 = 10 << 20;
+/// Bytes that a transaction adds at most, on average.
+const TRANSACTION_BYTES: u64 = 1 << 10;
+
+/// How much of TPC-C is run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TpccWorkload {
+    /// Warehouses, 1 to 1,000.
+    pub warehouses: u32,
+    /// Transactions that are recorded.
+    pub transactions: u64,
+    /// Items, customers and orders against the specification's, above 0 and at most 1.
+    pub scale: f64,
+    /// SQLite's page cache; 0 for the smallest that it can have, about ten pages.
+    pub page_cache: ByteSize,
+}
+
+impl TpccWorkload {
+    fn items(&self) -> u32 {
+        ((100_000.0 * self.scale) as u32).max(100)
+    }
+
+    /// Of a district.
+    fn customers(&self) -> u32 {
+        ((3_000.0 * self.scale) as u32).max(30)
+    }
+
+    /// Last names that some customer of each district has.
+    fn names(&self) -> u32 {
+        self.customers().min(1_000)
+    }
+
+    /// Bytes that the database takes at most, roughly.
+    fn database_bytes_max(&self) -> ByteSize {
+        let warehouses = f64::from(self.warehouses) * WAREHOUSE_BYTES as f64;
+        let loaded = (warehouses + ITEMS_BYTES as f64) * self.scale.max(0.01);
+        ByteSize(loaded as u64 + self.transactions.saturating_mul(TRANSACTION_BYTES))
+    }
+
+    fn check(&self) -> Result<(), TuneError> {
+        let fail = |reason: String| Err(TuneError::Options(reason));
+        if !(1..=1_000).contains(&self.warehouses) || self.transactions == 0 {
+            return fail("TPC-C needs 1 to 1,000 warehouses and at least one transaction".to_owned());
+        }
+        if !(self.scale > 0.0 && self.scale <= 1.0) {
+            return fail(format!("a scale of {}: it must be above 0 and at most 1", self.scale));
+        }
+        check_page_cache(self.page_cache)
+    }
+}
+
+/// One of the five.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TpccTransaction {
+    /// An order of 5 to 15 items.
+    NewOrder,
+    /// Money from a customer.
+    Payment,
+    /// A customer's last order.
+    OrderStatus,
+    /// The oldest orders of ten districts.
+    Delivery,
+    /// Items that run short.
+    StockLevel,
+}
+
+/// What a table or an index was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TableTraffic {
+    /// Its name; that of an index is its own.
+    pub table: String,
+    /// Pages that it has at the end.
+    pub pages: u64,
+    /// Pages that were read.
+    pub reads: u64,
+    /// Pages that were written.
+    pub writes: u64,
+}
+
+/// A run of TPC-C.
+#[derive(Clone, Debug)]
+pub struct TpccRun {
+    /// What SQLite asked of the database file: bytes from its start, times of the drive.
+    pub trace: IoTrace,
+    /// Transactions of each kind.
+    pub transactions: BTreeMap<TpccTransaction, u64>,
+    /// New-Orders among them that were undone.
+    pub undone: u64,
+    /// Pages of the database at the end.
+    pub pages: u64,
+    /// By table and index, most pages asked for first.
+    pub tables: Vec<TableTraffic>,
+}
+
+/// Runs TPC-C on a target and records what SQLite asks of the database file. On a simulated target the same seed gives the
+/// same trace.
+///
+/// # Errors
+/// When the target or SQLite fails, and when `progress` wants to stop.
+pub fn tpcc(
+    target: &Target,
+    workload: &TpccWorkload,
+    seed: u64,
+    progress: &mut dyn Progress,
+) -> Result<TpccRun, TuneError> {
+    workload.check()?;
+    target.check_space(workload.database_bytes_max())?;
+    let session = Session::start(target, Layout::Plain, seed, "TPC-C")?;
+    let mut source = Source::new(seed);
+    load_tables(&session, workload, &mut source, progress)?;
+    source.begin_run();
+    let db = session.connect()?;
+    // 0 would be SQLite's own default; one page is raised to the least that it can do with.
+    let cache = (workload.page_cache / ByteSize(1024)).max(1);
+    session.batch(
+        &db,
+        &format!(
+            "PRAGMA cache_size = -{cache}; PRAGMA journal_mode = MEMORY; PRAGMA temp_store = MEMORY; \
+         PRAGMA locking_mode = EXCLUSIVE"
+        ),
+    )?;
+    db.set_prepared_statement_cache_capacity(128);
+    let mut run =
+        Run { db: &db, session: &session, workload, source, counts: BTreeMap::new(), undone: 0, deck: Vec::new() };
+    run.play(DECK, &mut |_| Ok(()))?;
+    (run.counts, run.undone) = (BTreeMap::new(), 0);
+    session.vfs().set_recording(true);
+    let total = workload.transactions;
+    run.play(total, &mut |n| Ok(progress.advance("TPC-C: transactions", n as f64 / total as f64)?))?;
+    session.vfs().set_recording(false);
+    let (transactions, undone) = (run.counts, run.undone);
+    let mut trace = session.vfs().take_trace();
+    // The file's growth is written as zeros, which no pool asks for.
+    let is_asked = |operation| matches!(operation, Operation::Read | Operation::Write | Operation::Flush);
+    trace.records.retain(|record| record.role == FileRole::Database && is_asked(record.operation));
+    session.check_integrity(&db)?;
+    let owners = owners(&db).map_err(|e| session.sql_error("finding the tables' pages", &e))?;
+    let tables = traffic(&trace, &owners);
+    Ok(TpccRun { trace, transactions, undone, pages: owners.len() as u64, tables })
+}
+
+/// Not recorded: no journal, one transaction.
+fn load_tables(
+    session: &Session,
+    workload: &TpccWorkload,
+    source: &mut Source,
+    progress: &mut dyn Progress,
+) -> Result<(), TuneError> {
+    let db = session.connect()?;
+    let (page, cache) = (TPCC_PAGE.bytes(), LOADING_CACHE.bytes() / 1024);
+    session
+        .batch(&db, &format!("PRAGMA cache_size = -{cache}; PRAGMA page_size = {page}; PRAGMA journal_mode = OFF"))?;
+    session.batch(&db, "BEGIN")?;
+    load::load(&db, workload, source, &mut |part| {
+        progress.advance("TPC-C: loading", part).map_err(|error| Stopped::Block(error))
+    })
+    .map_err(|stopped| stopped.told(session, "loading"))?;
+    session.batch(&db, "COMMIT")
+}
+
+/// Why work on the database ended early.
+enum Stopped {
+    Block(flashwise_block::BlockError),
+    Sql(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Stopped {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl Stopped {
+    fn told(self, session: &Session, context: &str) -> TuneError {
+        match self {
+            Self::Block(error) => error.into(),
+            Self::Sql(error) => session.sql_error(context, &error),
+        }
+    }
+}
+
+/// The transactions, one after the other.
+struct Run<'a> {
+    db: &'a Connection,
+    session: &'a Session,
+    workload: &'a TpccWorkload,
+    source: Source,
+    counts: BTreeMap<TpccTransaction, u64>,
+    undone: u64,
+    deck: Vec<TpccTransaction>,
+}
+
+impl Run<'_> {
+    fn play(&mut self, count: u64, told: &mut dyn FnMut(u64) -> Result<(), TuneError>) -> Result<(), TuneError> {
+        for number in 0..count {
+            if number.is_multiple_of(16) {
+                told(number)?;
+            }
+            let what = self.draw();
+            *self.counts.entry(what).or_default() += 1;
+            self.transact(what).map_err(|e| self.session.sql_error(&format!("{what:?}"), &e))?;
+        }
+        Ok(())
+    }
+
+    /// The next card; a deck that is used up is made anew.
+    fn draw(&mut self) -> TpccTransaction {
+        use TpccTransaction::{Delivery, NewOrder, OrderStatus, Payment, StockLevel};
+        if let Some(card) = self.deck.pop() {
+            return card;
+        }
+        self.deck = [vec![NewOrder; 10], vec![Payment; 10], vec![OrderStatus, Delivery, StockLevel]].concat();
+        self.source.shuffle(&mut self.deck);
+        self.deck.pop().unwrap_or(NewOrder)
+    }
+
+    fn transact(&mut self, what: TpccTransaction) -> rusqlite::Result<()> {
+        let date = self.counts.values().sum::<u64>() as i64;
+        let mut terminal = Terminal { db: self.db, workload: self.workload, source: &mut self.source, date };
+        match what {
+            TpccTransaction::NewOrder => self.undone += u64::from(!terminal.new_order()?),
+            TpccTransaction::Payment => terminal.payment()?,
+            TpccTransaction::OrderStatus => terminal.order_status()?,
+            TpccTransaction::Delivery => terminal.delivery()?,
+            TpccTransaction::StockLevel => terminal.stock_level()?,
+        }
+        Ok(())
+    }
+}
+
+/// The table or index of each page, by its number less one; pages of none are SQLite's own.
+fn owners(db: &Connection) -> rusqlite::Result<Vec<Option<String>>> {
+    let pages: i64 = db.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+    let mut owners = vec![None; usize::try_from(pages).unwrap_or(0)];
+    let mut query = db.prepare("SELECT pageno, name FROM dbstat")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let page: i64 = row.get(0)?;
+        if let Some(owner) = usize::try_from(page - 1).ok().and_then(|page| owners.get_mut(page)) {
+            *owner = Some(row.get(1)?);
+        }
+    }
+    Ok(owners)
+}
+
+/// Pages read and written of each table.
+fn traffic(trace: &IoTrace, owners: &[Option<String>]) -> Vec<TableTraffic> {
+    const NONE: &str = "(free)";
+    let name = |owner: &Option<String>| owner.as_deref().unwrap_or(NONE).to_owned();
+    let mut tables: BTreeMap<String, TableTraffic> = BTreeMap::new();
+    let mut of = |table: String, change: &dyn Fn(&mut TableTraffic)| {
+        let new = || TableTraffic { table: table.clone(), pages: 0, reads: 0, writes: 0 };
+        change(tables.entry(table.clone()).or_insert_with(new));
+    };
+    owners.iter().for_each(|owner| of(name(owner), &|table| table.pages += 1));
+    for record in &trace.records {
+        let first = record.offset / TPCC_PAGE;
+        for page in first..first + record.length.0.div_ceil(TPCC_PAGE.bytes()) {
+            let owner = usize::try_from(page).ok().and_then(|page| owners.get(page)).map_or(NONE.to_owned(), name);
+            match record.operation {
+                Operation::Read => of(owner, &|table| table.reads += 1),
+                Operation::Write => of(owner, &|table| table.writes += 1),
+                _ => {}
+            }
+        }
+    }
+    let mut tables: Vec<_> = tables.into_values().collect();
+    tables.sort_by(|a, b| (b.reads + b.writes, &a.table).cmp(&(a.reads + a.writes, &b.table)));
+    tables
+}
+
+#[cfg(test)]
+mod tests;
