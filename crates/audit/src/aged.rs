@@ -1,8 +1,7 @@
 //! The drive in its steady state: what violations cost that only collection makes pay.
 //!
-//! Whether dead data was trimmed, and whether what dies together lies together, costs nothing on a drive with free room:
-//! it is paid when superblocks are collected. So the rules that are about this are played on the drive of the profile after
-//! years of use:
+//! Whether dead data was trimmed costs nothing on a drive with free room: it is paid when superblocks are collected. So the
+//! rule that is about this is played on the drive of the profile after years of use:
 //!
 //! ```text
 //!   drive of the profile, all logical pages written, in the steady state of uniform overwrites (mean field)
@@ -11,14 +10,14 @@
 //! ```
 //!
 //! The drive has at least [`SUPERBLOCKS_MIN`] superblocks of data in each unit, so that what the FTL keeps free by itself is
-//! little beside its spare flash. It has two streams, of which the window as it is uses one. A drive that is written in
+//! little beside its spare flash. A drive that is written in
 //! place collects nothing, and has no steady state of its own.
 //!
 //! Source of the state: `flashwise_ssd`'s `precondition`.
 
 use flashwise_block::{BlockDevice, ByteSize};
 use flashwise_profile::DeviceProfile;
-use flashwise_ssd::config::{Mapping, StreamPolicy};
+use flashwise_ssd::config::Mapping;
 use flashwise_ssd::learned::learned;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
@@ -28,8 +27,6 @@ use crate::play::{Map, PlayError, Played, Step, play_round, programmed};
 const SUPERBLOCKS_MIN: u64 = 64;
 /// Steps that are played at most: it bounds the time.
 const STEPS_MAX: u64 = 2_000_000;
-/// Streams of the host: one for what is overwritten soon, one for everything else.
-const STREAMS: u32 = 2;
 /// Any seed; the same for all plays, so that they differ by the window alone.
 const SEED: u64 = 1;
 
@@ -41,13 +38,11 @@ pub(crate) fn config(profile: &DeviceProfile, fresh: &DeviceConfig, bytes: u64) 
     let open = fresh.units() * fresh.superpage_bytes();
     let row = open * u64::from(fresh.flash.pages_per_block);
     let mut config = learned(profile, ByteSize(bytes.max(SUPERBLOCKS_MIN * row))).ok()?.config;
-    config.ftl.streams.policy = StreamPolicy::Hint;
-    config.ftl.streams.streams = STREAMS;
     config.ftl.gc.separate_open_block = true;
-    // One more superblock of a unit is open for the host, and one for collection, and one more superpage is not full.
-    config.flash.blocks_per_plane += 2;
+    // One more superblock of a unit is open for collection, and one more superpage is not full.
+    config.flash.blocks_per_plane += 1;
     config.controller.write_buffer_bytes =
-        config.controller.write_buffer_bytes.max(config.host.max_transfer_bytes + 3 * open);
+        config.controller.write_buffer_bytes.max(config.host.max_transfer_bytes + 2 * open);
     config.check(&config.name).ok()?;
     Some(config)
 }

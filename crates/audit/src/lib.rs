@@ -44,7 +44,7 @@ pub use finding::{
     Unjudged,
 };
 
-pub use partitions::{Misplaced, PartitionAudit, PlacedPartition};
+pub use partitions::{HeldFigure, Misplaced, PartitionAudit, PlacedPartition};
 
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::IoTrace;

@@ -217,12 +217,25 @@ pub(crate) fn shift_down(steps: &[Step], by: u64) -> Vec<Step> {
     steps.iter().map(shifted).collect()
 }
 
-/// Data that broken writes name is written in a stream of its own, from its first write on.
-pub(crate) fn apart(steps: &[Step]) -> Vec<Step> {
-    let page = |step: &Step| (step.space, step.offset / PIECE_MIN);
-    let hot: BTreeSet<(Space, u64)> = steps.iter().filter(|step| step.is_broken).map(page).collect();
-    let stream = |step: &Step| u16::from(step.is_write() && hot.contains(&page(step)));
-    steps.iter().map(|step| Step { stream: stream(step), ..*step }).collect()
+/// Within each run of `bytes` written, broken writes come after the others; reads and flushes keep their places.
+pub(crate) fn sort_hot_last(steps: &[Step], bytes: u64) -> Vec<Step> {
+    let mut mended = steps.to_vec();
+    let (mut slots, mut written): (Vec<usize>, u64) = (Vec::new(), 0);
+    let mut settle = |slots: &mut Vec<usize>| {
+        let mut writes: Vec<Step> = slots.iter().map(|&slot| steps[slot]).collect();
+        writes.sort_by_key(|step| step.is_broken);
+        slots.drain(..).zip(writes).for_each(|(slot, step)| mended[slot] = step);
+    };
+    for (index, step) in steps.iter().enumerate().filter(|(_, step)| step.is_write()) {
+        slots.push(index);
+        written += step.length;
+        if written >= bytes {
+            settle(&mut slots);
+            written = 0;
+        }
+    }
+    settle(&mut slots);
+    mended
 }
 
 #[cfg(test)]
@@ -238,7 +251,6 @@ mod tests {
             offset,
             length,
             fua: false,
-            stream: 0,
             depth: 1,
             role: FileRole::Database,
             is_broken,
@@ -288,11 +300,10 @@ mod tests {
     }
 
     #[test]
-    fn every_write_to_a_hot_page_is_in_its_own_stream_also_the_first() {
-        let steps = [write(0, 4096, false), write(8192, 4096, false), read(0, 4096), write(0, 4096, true), flush()];
-        let streams: Vec<u16> = apart(&steps).iter().map(|step| step.stream).collect();
-        assert_eq!(streams, [1, 0, 0, 1, 0]);
-        assert_eq!(extents(&apart(&steps)), extents(&steps));
+    fn hot_writes_come_after_the_others_of_their_run() {
+        let steps = [write(0, 4, true), write(4, 4, false), read(9, 9), write(8, 4, false), write(12, 4, true)];
+        let mended = sort_hot_last(&steps, 8);
+        assert_eq!(extents(&mended), [(4, 4), (0, 4), (9, 9), (8, 4), (12, 4)]);
     }
 
     #[test]

@@ -18,11 +18,21 @@ pub struct PartitionAudit {
     pub table: TableKind,
     /// Figures of the drive that a start was held against, such as `flash page`, with their bytes; none where the profile
     /// tells none.
-    pub figures: Vec<(String, u64)>,
+    pub figures: Vec<HeldFigure>,
     /// The partitions, in the order of the table.
     pub partitions: Vec<PlacedPartition>,
     /// What would help.
     pub remedy: String,
+}
+
+/// A figure of the drive that partitions should start at multiples of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeldFigure {
+    /// Its name.
+    pub figure: String,
+    /// Its bytes.
+    pub figure_bytes: u64,
 }
 
 /// One partition.
@@ -56,10 +66,13 @@ impl PartitionAudit {
     pub fn new(drive: String, table: &PartitionTable, profile: &DeviceProfile) -> Self {
         let p = &profile.parameters;
         let known = |(name, figure): (&str, &Figure<u64>)| {
-            figure.known().filter(|&bytes| bytes > 1).map(|bytes| (name.to_owned(), bytes))
+            figure
+                .known()
+                .filter(|&bytes| bytes > 1)
+                .map(|figure_bytes| HeldFigure { figure: name.to_owned(), figure_bytes })
         };
         let figures = [("flash page", &p.page_bytes), ("write unit", &p.write_unit_bytes), ("stripe", &p.stripe_bytes)];
-        let figures: Vec<(String, u64)> = figures.into_iter().filter_map(known).collect();
+        let figures: Vec<HeldFigure> = figures.into_iter().filter_map(known).collect();
         let place = |partition: &Partition| placed(partition, &figures);
         let partitions = table.partitions.iter().map(place).collect();
         let remedy = "make the partition anew at a multiple of 1 MiB, as parted and fdisk do by themselves".to_owned();
@@ -72,12 +85,12 @@ impl PartitionAudit {
     }
 }
 
-fn placed(partition: &Partition, figures: &[(String, u64)]) -> PlacedPartition {
+fn placed(partition: &Partition, figures: &[HeldFigure]) -> PlacedPartition {
     let &Partition { number, start: ByteSize(start_bytes), length: ByteSize(length_bytes) } = partition;
-    let off = |(figure, bytes): &(String, u64)| Misplaced {
-        figure: figure.clone(),
-        figure_bytes: *bytes,
-        remainder_bytes: start_bytes % bytes,
+    let off = |held: &HeldFigure| Misplaced {
+        figure: held.figure.clone(),
+        figure_bytes: held.figure_bytes,
+        remainder_bytes: start_bytes % held.figure_bytes,
     };
     let misplaced = figures.iter().map(off).filter(|off| off.remainder_bytes > 0).collect();
     PlacedPartition { number, start_bytes, length_bytes, misplaced }

@@ -36,8 +36,6 @@ pub(crate) struct Step {
     pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) fua: bool,
-    /// For a write, the stream of its data, 0 for none.
-    pub(crate) stream: u16,
     /// Requests in flight, with this one, when it is submitted.
     pub(crate) depth: u32,
     pub(crate) role: FileRole,
@@ -56,7 +54,6 @@ impl Step {
             offset,
             length: record.length.0.min(LENGTH_MAX),
             fua: record.fua,
-            stream: 0,
             depth: seen.in_flight.unwrap_or(1).max(1),
             role: record.role,
             is_broken: false,
@@ -143,7 +140,6 @@ impl Map {
                     offset: ByteSize(place),
                     length: ByteSize(piece),
                     fua: step.fua && step.operation.writes(),
-                    stream: if step.is_write() { step.stream } else { 0 },
                     ..Request::flush()
                 }),
             }

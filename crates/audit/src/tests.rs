@@ -279,7 +279,7 @@ fn rule_13_wants_no_remainder_that_nearly_all_requests_have() {
     let new: Vec<_> = (0..40).map(|n| at(2048 * 512 + n * 4096)).collect();
     let mixed: Vec<_> = (0..40).map(|n| at(n * 4608)).collect();
     check(Rule::AlignPartition, &toshiba(), &[(&old, 40, 40), (&new, 0, 40), (&mixed, 0, 40), (&old[..19], 0, 19)]);
-    assert!(finding(Rule::AlignPartition, &toshiba(), &old).remedy.contains("it starts 3584 bytes behind one"));
+    assert!(finding(Rule::AlignPartition, &toshiba(), &old).remedy.contains("it starts 3,584 bytes behind one"));
     assert!(why_open(Rule::AlignPartition, &toshiba(), &[write(0, 4)]).starts_with("the trace is of files"));
 }
 
@@ -511,6 +511,6 @@ fn a_partition_is_held_against_every_figure_that_is_known() {
     // The Samsung shows no page.
     let clean = PartitionTable { partitions: vec![table.partitions[1]], ..table };
     let audit = PartitionAudit::new("sda".to_owned(), &clean, &samsung());
-    assert_eq!(audit.figures.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["write unit", "stripe"]);
+    assert_eq!(audit.figures.iter().map(|held| held.figure.as_str()).collect::<Vec<_>>(), ["write unit", "stripe"]);
     assert!(!Audit::of_partitions(audit).is_violated());
 }

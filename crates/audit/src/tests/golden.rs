@@ -178,25 +178,14 @@ fn a_log_that_is_never_trimmed_costs_what_collection_moves_of_it() {
 }
 
 #[test]
-fn hot_data_among_cold_costs_what_collection_moves_of_the_cold() {
-    // Half of the writes go to 64 pages, half anywhere in 800 MiB.
-    let cold = |n: u64| write(1024 + scattered(n) % (200 << 10) * 4, 4);
-    let mixed: Vec<_> = (0..8_000).flat_map(|n| [cold(n), write(n % 64 * 4, 4)]).collect();
-    let apart: Vec<_> = (0..8_000).map(cold).collect();
-    let found = golden(Rule::SeparateHotAndCold, &whole_toshiba(), &together(&mixed), &together(&apart));
-    assert!(found.cost.is_in_steady_state);
-    assert!(saved(&found).1 > 0 && saved(&found).0 > 0, "{found:?}");
-}
-
-#[test]
 fn only_costs_of_collection_are_those_of_the_steady_state_and_a_share_of_it() {
-    let mixed = commits(|n| vec![write(1000 + n * 4, 4), write(0, 4)]);
+    let mixed = commits(|n| vec![write(1000 + n * 4, 4), write(0, 4), log(n % 4 * 4 * KIB, 4 * KIB)]);
     let audit = audited(&whole_toshiba(), &mixed, AuditOptions::WINDOW);
     let simulated = audit.simulated.unwrap();
     let aged = simulated.steady_state.unwrap();
     assert!(aged.flash_bytes > simulated.flash_bytes, "collection moves something: {aged:?}, {simulated:?}");
     for finding in audit.findings.iter().filter(|finding| finding.violations > 0) {
-        let is_of_collection = matches!(finding.rule, Rule::SeparateHotAndCold | Rule::TrimDeadData);
+        let is_of_collection = finding.rule == Rule::TrimDeadData;
         assert_eq!(finding.cost.is_in_steady_state, is_of_collection, "{finding:?}");
         let whole = if is_of_collection { aged.time_ns } else { simulated.time_ns };
         assert_eq!(simulated.whole(&finding.cost).0, whole);

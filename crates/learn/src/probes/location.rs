@@ -170,9 +170,7 @@ impl Swept {
     fn costs_of_pages(&self, other: Sweep, level: Level) -> Vec<f64> {
         let levels = level.of_all(&self.points);
         let (steps, n) = ((other.read / self.sweep.step) as usize, levels.len());
-        let mut sorted = levels.clone();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let (low, high) = (sorted[n / 10], sorted[n - 1 - n / 10]);
+        let (low, high) = ends_of_most(&levels);
         if other.step != self.sweep.step || high < low * (1.0 + PAGES_DIFFER) {
             return vec![0.0; other.starts()];
         }
@@ -180,10 +178,12 @@ impl Swept {
         (0..n).map(slowest).collect()
     }
 
-    /// Whether reads from one start take now as long as a fast page and now as long as a slow one.
+    /// Whether some reads take as long as a fast page and others as long as a slow one: of those from one start, or where
+    /// rows of pages repeat with the starts, of one start and another.
     fn has_several_speeds(&self) -> bool {
         let spread = |samples: &Samples| (samples.quantile(0.9) - samples.quantile(0.1)) / samples.median().max(1.0);
-        median(self.points.iter().map(spread).collect()) > SEVERAL_SPEEDS
+        let (low, high) = ends_of_most(&self.levels());
+        median(self.points.iter().map(spread).collect()) > SEVERAL_SPEEDS || high >= low * (1.0 + PAGES_DIFFER)
     }
 
     fn curve(&self) -> LocationCurve {
@@ -242,6 +242,14 @@ impl Swept {
             scatter(&levels, best_period(&levels).0) / 2.0 < share
         })
     }
+}
+
+/// The lowest and the highest of some levels, without a tenth at either end.
+fn ends_of_most(levels: &[f64]) -> (f64, f64) {
+    let mut sorted = levels.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let n = sorted.len();
+    if n == 0 { (0.0, 0.0) } else { (sorted[n / 10], sorted[n - 1 - n / 10]) }
 }
 
 /// How far noise moves a level, as a share of it: from levels a period apart, which differ by nothing else but where the

@@ -57,7 +57,9 @@ fn count(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Pr
     if let Some(conflicts) = findings.conflicts.filter(|conflicts| (SHARE_MIN..0.9).contains(&conflicts.share)) {
         let selects = by_pairs(prober, findings, &bits, conflicts, progress)?;
         // Where the number of units is no power of two, blocks that lie a power of two apart may never meet, whichever.
-        if 1.0 / conflicts.share * MORE_THAN_UNITS >= (1_u64 << selects.len()) as f64 {
+        let units = findings.parameters.parallel_units.value;
+        let may_never_meet = !selects.is_empty() && units.is_some_and(|units| !units.is_power_of_two());
+        if 1.0 / conflicts.share * MORE_THAN_UNITS >= (1_u64 << selects.len()) as f64 && !may_never_meet {
             return Ok(());
         }
         by_throughput(prober, findings, &bits, progress)?;
@@ -104,6 +106,15 @@ fn by_throughput(
         || format!("with any of bits {selects:?} held, throughput falls to at most {:.0} %", 100.0 * HALVED_SHARE);
     let reason = if selects.is_empty() { "no bit changes throughput".to_owned() } else { falls() };
     tell(findings, &selects, (recipe, reason, NAME));
+    if !stand_apart(bits, &rates, &selects) {
+        let p = &mut findings.parameters;
+        p.internal_volumes.doubt();
+        p.internal_volume_bits.doubt();
+        let reason = format!("of all bits, {selects:?} change throughput most, and others nearly as much");
+        for key in ["internal_volumes", "internal_volume_bits"] {
+            findings.because(key, Because { recipe, reason: reason.clone(), curve: Some(NAME) });
+        }
+    }
     Ok(())
 }
 
@@ -185,6 +196,16 @@ fn halves(held: &[f64], free: &[f64]) -> bool {
     test.delta >= 0.9 && median(held.to_vec()) <= HALVED_SHARE * median(free.to_vec())
 }
 
+/// Whether throughput falls clearly more with the bits that select than with any that do not.
+fn stand_apart(bits: &[u32], rates: &[Vec<f64>], selects: &[u32]) -> bool {
+    let level = |of: bool| {
+        let sorted_out = std::iter::zip(bits, rates).filter(move |(bit, _)| selects.contains(bit) == of);
+        sorted_out.map(|(_, rates)| median(rates.clone()))
+    };
+    let (slowest_other, fastest) = (level(false).fold(f64::MAX, f64::min), level(true).fold(0.0, f64::max));
+    fastest <= HALVED_SHARE * slowest_other
+}
+
 fn tell(findings: &mut Findings, selects: &[u32], (recipe, reason, curve): (&str, String, &str)) {
     let p = &mut findings.parameters;
     (p.internal_volumes, p.internal_volume_bits) = if selects.is_empty() {
@@ -196,5 +217,19 @@ fn tell(findings: &mut Findings, selects: &[u32], (recipe, reason, curve): (&str
     };
     for key in ["internal_volumes", "internal_volume_bits"] {
         findings.because(key, Because { recipe, reason: reason.clone(), curve: Some(curve) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_select_only_where_all_others_leave_throughput_alone() {
+        let rates = |levels: [f64; 4]| levels.map(|level| vec![level; 5]).to_vec();
+        let bits = [12, 13, 14, 15];
+        assert!(stand_apart(&bits, &rates([100.0, 52.0, 98.0, 50.0]), &[13, 15]));
+        assert!(!stand_apart(&bits, &rates([60.0, 52.0, 98.0, 100.0]), &[13]), "the next one is nearly as slow");
+        assert!(stand_apart(&bits, &rates([100.0; 4]), &[]));
     }
 }

@@ -199,7 +199,8 @@ pub(crate) fn partition_sentences(audit: &PartitionAudit) -> Vec<String> {
         TableKind::Gpt => "GPT",
         TableKind::Mbr => "MBR",
     };
-    let figures: Vec<_> = audit.figures.iter().map(|(name, size)| format!("{name} {}", bytes(*size))).collect();
+    let figures: Vec<_> =
+        audit.figures.iter().map(|held| format!("{} {}", held.figure, bytes(held.figure_bytes))).collect();
     let against = match figures.as_slice() {
         [] => "the profile tells neither flash page nor write unit nor stripe, so nothing is judged".to_owned(),
         figures => format!("held against {}", figures.join(", ")),

@@ -199,10 +199,8 @@ fn load_tables(
     session
         .batch(&db, &format!("PRAGMA cache_size = -{cache}; PRAGMA page_size = {page}; PRAGMA journal_mode = OFF"))?;
     session.batch(&db, "BEGIN")?;
-    load::load(&db, workload, source, &mut |part| {
-        progress.advance("TPC-C: loading", part).map_err(|error| Stopped::Block(error))
-    })
-    .map_err(|stopped| stopped.told(session, "loading"))?;
+    load::load(&db, workload, source, &mut |part| progress.advance("TPC-C: loading", part).map_err(Stopped::Block))
+        .map_err(|stopped| stopped.told(session, "loading"))?;
     session.batch(&db, "COMMIT")
 }
 

@@ -62,7 +62,8 @@ fn districts_are_hot_and_items_are_only_read() {
     };
     // Each of the 200 New-Orders and Payments changes one of 20 rows.
     assert!(writes_of_a_page("district") > 50.0, "{:?}", run.tables);
-    for cold in ["customer", "stock", "order_line", "orders"] {
+    // Orders have four pages at this scale, and are left out.
+    for cold in ["customer", "stock", "order_line"] {
         assert!(writes_of_a_page("district") > 10.0 * writes_of_a_page(cold), "{cold}: {:?}", run.tables);
     }
     assert_eq!(table(&run, "item").writes, 0);
@@ -73,9 +74,10 @@ fn districts_are_hot_and_items_are_only_read() {
 fn histories_are_appended_and_order_lines_grow_at_the_ends_of_their_districts() {
     let run = run(&TpccWorkload { transactions: 1_150, ..small() }, 5);
     let db_pages = run.pages;
-    // What is appended writes few distinct pages, one after the other: the last page of a table of 500 rows again and again.
+    // 43 of 100 transactions are Payments, and each appends a row: it writes the last page, and now and then a new one.
     let history = table(&run, "history");
-    assert!(history.writes >= 450 && history.reads < history.writes, "{history:?}");
+    assert!((450..600).contains(&history.writes), "{history:?}");
+    assert!(history.writes > 20 * history.pages, "{history:?}");
     let lines = table(&run, "order_line");
     assert!(lines.writes > 0 && lines.pages > 20, "{lines:?}");
     let writes = written(&run.trace);
