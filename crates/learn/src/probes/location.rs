@@ -37,6 +37,9 @@ const HOT_SHARE: f64 = 0.005;
 const COARSE_READS: [ByteSize; 6] =
     [ByteSize::kib(4), ByteSize::kib(8), ByteSize::kib(16), ByteSize::kib(32), ByteSize::kib(64), ByteSize::kib(128)];
 
+/// The longest of them.
+const LONGEST_READ: ByteSize = COARSE_READS[COARSE_READS.len() - 1];
+
 const fn coarse(read: ByteSize) -> Sweep {
     Sweep { read, step: ByteSize::kib(4), window: ByteSize::mib(1), reads_a_start: 40, smallest_effect: 0.02 }
 }
@@ -363,7 +366,16 @@ pub(crate) fn probe_locations(
     findings.curves.location = sweeps.iter().map(Swept::curve).collect();
     let recipe = "reads of 4 to 128 KiB, start moved in steps of 4 KiB (or one block) from random aligned bases, in \
                   random order";
-    let chunk_reason = telling.and_then(|i| effects[i]).map_or_else(|| reason.clone(), reason_of);
+    let mut chunk_reason = telling.and_then(|i| effects[i]).map_or_else(|| reason.clone(), reason_of);
+    // Pages of several speeds repeat as well, with rows of them.
+    let is_long = findings.parameters.chunk_bytes.value.is_some_and(|chunk| ByteSize(chunk) >= LONGEST_READ);
+    if is_long && sweeps.first().is_some_and(Swept::has_several_speeds) {
+        findings.parameters.doubt("chunk_bytes");
+        findings.parameters.doubt("hot_location");
+        for reason in [&mut chunk_reason, &mut reason] {
+            reason.push_str("; so may rows of pages of several speeds");
+        }
+    }
     findings.because("chunk_bytes", Because { recipe, reason: chunk_reason, curve: None });
     if *prober.origin() != Origin::Drive && findings.parameters.hot_location.value.is_some() {
         reason = format!("{reason}; {}", prober.origin());
