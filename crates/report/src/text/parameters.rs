@@ -269,6 +269,6 @@ mod tests {
     #[test]
     fn verdicts_are_counted() {
         let counts = verdict_counts(&parameter_groups(&sample::samsung().profile));
-        assert_eq!(counts, "8 certain, 1 absent, 1 best guess, 1 cannot tell");
+        assert_eq!(counts, "11 certain, 1 absent, 2 best guess, 1 cannot tell");
     }
 }
