@@ -121,7 +121,9 @@ mod tests {
 
     #[test]
     fn the_kernel_tells_parent_and_tracer_of_a_process() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        // Whoever runs the tests in the background may ignore SIGINT, and a child inherits that.
+        let mut child =
+            std::process::Command::new("env").args(["--default-signal=INT", "sleep", "60"]).spawn().unwrap();
         let own = std::process::id();
         assert_eq!(processes().get(&child.id()), Some(&Family { parent: own, tracer: 0 }));
         assert!(descendants(own, &processes()).contains(&child.id()));
