@@ -11,9 +11,9 @@ use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
 use flashwise_ssd::learned::learned;
 
-use crate::aged;
+use crate::aged::AgedDrive;
 use crate::finding::{Cost, Rule, Simulated, SteadyState};
-use crate::play::{Map, Played, Step, play};
+use crate::play::{Map, Played, Step, mark_what_stays, play};
 use crate::request::Seen;
 use crate::rules::Check;
 
@@ -54,7 +54,8 @@ pub(crate) fn simulate(
     if broken.is_empty() {
         return Err("no rule was broken".to_owned());
     }
-    let as_is = steps(window);
+    let mut as_is = steps(window);
+    mark_what_stays(&mut as_is);
     if as_is.is_empty() {
         return Err("the window holds no request".to_owned());
     }
@@ -77,13 +78,13 @@ pub(crate) fn simulate(
     let told = |error: crate::play::PlayError| format!("the window cannot be played: {error}");
     let now = play(&as_is, &map, &drive.config).map_err(told)?;
     let is_aged = mended.iter().any(|(of, _)| of.check.is_paid_in_collection());
-    let aged_drive = if is_aged { aged::config(profile, &drive.config, bytes) } else { None };
-    let aged_now = aged_drive.as_ref().map(|config| aged::play(&as_is, &map, config)).transpose().map_err(told)?;
+    let aged_drive = if is_aged { AgedDrive::new(profile, &drive.config, &as_is, bytes) } else { None };
+    let aged_now = aged_drive.as_ref().map(|drive| drive.play(&as_is, &map)).transpose().map_err(told)?;
     let mut costs = BTreeMap::new();
     for ((of, steps), map) in mended.iter().zip(&maps) {
         let cost = match (of.check.is_paid_in_collection(), &aged_drive, &aged_now) {
-            (true, Some(config), Some(now)) => {
-                let then = aged::play(steps, map, config).map_err(told)?;
+            (true, Some(drive), Some(now)) => {
+                let then = drive.play(steps, map).map_err(told)?;
                 Cost { is_in_steady_state: true, ..difference(now, &then) }
             }
             _ => difference(&now, &play(steps, map, &drive.config).map_err(told)?),

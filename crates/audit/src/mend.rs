@@ -217,25 +217,9 @@ pub(crate) fn shift_down(steps: &[Step], by: u64) -> Vec<Step> {
     steps.iter().map(shifted).collect()
 }
 
-/// Within each run of `bytes` written, broken writes come after the others; reads and flushes keep their places.
-pub(crate) fn sort_hot_last(steps: &[Step], bytes: u64) -> Vec<Step> {
-    let mut mended = steps.to_vec();
-    let (mut slots, mut written): (Vec<usize>, u64) = (Vec::new(), 0);
-    let mut settle = |slots: &mut Vec<usize>| {
-        let mut writes: Vec<Step> = slots.iter().map(|&slot| steps[slot]).collect();
-        writes.sort_by_key(|step| step.is_broken);
-        slots.drain(..).zip(writes).for_each(|(slot, step)| mended[slot] = step);
-    };
-    for (index, step) in steps.iter().enumerate().filter(|(_, step)| step.is_write()) {
-        slots.push(index);
-        written += step.length;
-        if written >= bytes {
-            settle(&mut slots);
-            written = 0;
-        }
-    }
-    settle(&mut slots);
-    mended
+/// Broken writes are of a stream of their own.
+pub(crate) fn put_in_stream(steps: &[Step]) -> Vec<Step> {
+    steps.iter().map(|step| Step { stream: u16::from(step.is_broken && step.is_write()), ..*step }).collect()
 }
 
 #[cfg(test)]
@@ -253,6 +237,8 @@ mod tests {
             fua: false,
             depth: 1,
             role: FileRole::Database,
+            stream: 0,
+            stays: false,
             is_broken,
         }
     }
@@ -300,10 +286,11 @@ mod tests {
     }
 
     #[test]
-    fn hot_writes_come_after_the_others_of_their_run() {
-        let steps = [write(0, 4, true), write(4, 4, false), read(9, 9), write(8, 4, false), write(12, 4, true)];
-        let mended = sort_hot_last(&steps, 8);
-        assert_eq!(extents(&mended), [(4, 4), (0, 4), (9, 9), (8, 4), (12, 4)]);
+    fn only_hot_writes_go_to_the_other_stream() {
+        let steps = [write(0, 4, true), write(4, 4, false), Step { is_broken: true, ..read(9, 9) }, flush()];
+        let mended = put_in_stream(&steps);
+        assert_eq!(mended.iter().map(|step| step.stream).collect::<Vec<_>>(), [1, 0, 0, 0]);
+        assert_eq!(extents(&mended), extents(&steps));
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(crate) const AREA: u64 = 1 << 20;
 const SECTOR: u64 = 512;
 /// Longest request of a simulated drive that is made here; longer ones are cut.
 const TRANSFER_MAX: u64 = 2 << 20;
+/// What is told apart as written once or again.
+const PAGE: u64 = 4096;
 /// Longest request that is played; a trace may name lengths that no drive has.
 const LENGTH_MAX: u64 = 16 << 20;
 
@@ -39,6 +41,10 @@ pub(crate) struct Step {
     /// Requests in flight, with this one, when it is submitted.
     pub(crate) depth: u32,
     pub(crate) role: FileRole,
+    /// The stream that its data belongs to; 0 is none.
+    pub(crate) stream: u16,
+    /// Whether what it writes stays, as far as the window tells.
+    pub(crate) stays: bool,
     /// Whether the request that it comes from breaks the rule that is being mended.
     pub(crate) is_broken: bool,
 }
@@ -56,6 +62,8 @@ impl Step {
             fua: record.fua,
             depth: seen.in_flight.unwrap_or(1).max(1),
             role: record.role,
+            stream: 0,
+            stays: false,
             is_broken: false,
         }
     }
@@ -77,7 +85,7 @@ impl Step {
     }
 
     /// First and last area that it touches.
-    fn areas(&self) -> std::ops::RangeInclusive<u64> {
+    pub(crate) fn areas(&self) -> std::ops::RangeInclusive<u64> {
         self.offset / AREA..=(self.end().max(self.offset + 1) - 1) / AREA
     }
 }
@@ -120,31 +128,56 @@ impl Map {
         spaces
     }
 
-    /// The requests to the drive that a step is: whole sectors, cut where areas part and at the longest transfer.
+    /// The requests to the drive that a step is.
     fn requests(&self, step: &Step) -> Vec<Request> {
-        if step.is_flush() {
-            return vec![Request::flush()];
-        }
-        let (mut at, end) = (step.offset / SECTOR * SECTOR, step.end().div_ceil(SECTOR) * SECTOR);
-        let mut requests: Vec<Request> = Vec::new();
-        while at < end {
-            let piece = (AREA - at % AREA).min(end - at);
-            let place = self.place(step, at);
-            at += piece;
-            match requests.last_mut() {
-                Some(last) if last.offset.0 + last.length.0 == place && last.length.0 + piece <= TRANSFER_MAX => {
-                    last.length.0 += piece;
-                }
-                _ => requests.push(Request {
-                    operation: step.operation,
-                    offset: ByteSize(place),
-                    length: ByteSize(piece),
-                    fua: step.fua && step.operation.writes(),
-                    ..Request::flush()
-                }),
+        requests(step, |at| self.place(step, at))
+    }
+}
+
+/// The requests to the drive that a step is, whose bytes lie at `place`: whole sectors, cut where areas part and at the
+/// longest transfer.
+pub(crate) fn requests(step: &Step, place: impl Fn(u64) -> u64) -> Vec<Request> {
+    if step.is_flush() {
+        return vec![Request::flush()];
+    }
+    let (mut at, end) = (step.offset / SECTOR * SECTOR, step.end().div_ceil(SECTOR) * SECTOR);
+    let mut requests: Vec<Request> = Vec::new();
+    while at < end {
+        let piece = (AREA - at % AREA).min(end - at);
+        let place = place(at);
+        at += piece;
+        match requests.last_mut() {
+            Some(last) if last.offset.0 + last.length.0 == place && last.length.0 + piece <= TRANSFER_MAX => {
+                last.length.0 += piece;
             }
+            _ => requests.push(Request {
+                operation: step.operation,
+                offset: ByteSize(place),
+                length: ByteSize(piece),
+                fua: step.fua && step.operation.writes(),
+                stream: step.stream,
+                ..Request::flush()
+            }),
         }
-        requests
+    }
+    requests
+}
+
+/// Marks the writes all of whose pages the steps write only once: what they write stays, unless it is a journal, a log or
+/// a temporary file, which die as a whole.
+pub(crate) fn mark_what_stays(steps: &mut [Step]) {
+    let pages = |step: &Step| {
+        let space = step.space;
+        (step.offset / PAGE..step.end().div_ceil(PAGE)).map(move |page| (space, page))
+    };
+    let mut is_written_again: BTreeMap<(Space, u64), bool> = BTreeMap::new();
+    for step in steps.iter().filter(|step| step.is_write()) {
+        for page in pages(step) {
+            is_written_again.entry(page).and_modify(|again| *again = true).or_insert(false);
+        }
+    }
+    for step in steps.iter_mut().filter(|step| step.is_write() && step.is_of_database()) {
+        step.stays = pages(step).all(|page| is_written_again.get(&page) == Some(&false));
     }
 }
 
@@ -170,7 +203,7 @@ pub(crate) fn play(steps: &[Step], map: &Map, config: &DeviceConfig) -> Result<P
     let mut drive = SimulatedSsd::new(config.clone(), 1)?;
     drive.fill_at_once()?;
     let (before, start) = (drive.counters(), drive.now());
-    play_round(&mut drive, steps, map)?;
+    play_round(&mut drive, steps, |step| map.requests(step))?;
     let time_ns = drive.now().since(start).0;
     // What is still in the buffer is flash bytes of this work too, but not its time.
     drive.submit(Request::flush())?;
@@ -180,13 +213,17 @@ pub(crate) fn play(steps: &[Step], map: &Map, config: &DeviceConfig) -> Result<P
 }
 
 /// Plays a window once, to its last completion.
-pub(crate) fn play_round(drive: &mut SimulatedSsd, steps: &[Step], map: &Map) -> Result<(), PlayError> {
+pub(crate) fn play_round(
+    drive: &mut SimulatedSsd,
+    steps: &[Step],
+    requests: impl Fn(&Step) -> Vec<Request>,
+) -> Result<(), PlayError> {
     for step in steps {
         let room = if step.is_flush() { 0 } else { step.depth as usize - 1 };
         while drive.outstanding() > room {
             drive.wait()?;
         }
-        for request in map.requests(step) {
+        for request in requests(step) {
             drive.submit(request)?;
         }
     }

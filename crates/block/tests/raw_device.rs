@@ -157,7 +157,7 @@ fn a_mounted_device_is_refused_by_any_name() {
     if let Err(why) = run("mkfs.ext4", &[&"-q", &device.path()]) {
         return eprintln!("SKIPPED: {why}");
     }
-    let mounted = match Mounted::new(device.path(), &directory.path().join("mnt")) {
+    let mounted = match Mounted::read_only(device.path(), &directory.path().join("mnt")) {
         Ok(mounted) => mounted,
         Err(why) => return eprintln!("SKIPPED: {why}"),
     };
@@ -193,7 +193,7 @@ fn a_mounted_partition_refuses_its_disk_and_itself_but_not_its_sibling() {
     let image = directory.path().join("image");
     let Some(mut device) = LoopDevice::new(&image, 100) else { return };
     let Some(partition) = partitioned(&mut device) else { return };
-    let mounted = match Mounted::new(&partition, &directory.path().join("mnt")) {
+    let mounted = match Mounted::read_only(&partition, &directory.path().join("mnt")) {
         Ok(mounted) => mounted,
         Err(why) => return eprintln!("SKIPPED: {why}"),
     };
@@ -249,7 +249,7 @@ fn a_loop_device_on_the_device_holds_it_and_what_it_lies_on_protects_it() {
     if let Err(why) = run("mkfs.ext4", &[&"-q", &below.path()]) {
         return eprintln!("SKIPPED: {why}");
     }
-    let Ok(_mounted) = Mounted::new(below.path(), &directory.path().join("mnt")) else { return };
+    let Ok(_mounted) = Mounted::read_only(below.path(), &directory.path().join("mnt")) else { return };
     assert!(is_mounted(&must_refuse(above.path(), &consent_above, &image)));
 }
 

@@ -197,9 +197,16 @@ fn the_files_of_blktrace_are_one_trace_for_every_verb() {
         let told = place.run(&["audit", name, "--profile", "p.toml"]).expect(3).stderr;
         assert!(told.contains("read as blktrace: files of blktrace, one for each CPU, merged by time"), "{told}");
     }
-    // What is read twice is named by one of its files.
-    place.run(&["simulate", "samsung-960-evo", "t/sda.blktrace.0"]).expect(0);
-    place.run(&["trace", "replay", "t/sda.blktrace.1"]).expect(0);
+    for name in ["t", "t/sda.blktrace.1"] {
+        let document = place.run(&["simulate", "samsung-960-evo", name, "-o", "json"]).expect(0).document();
+        assert_eq!(document["flows"][0]["requests"], 1, "{name}: {document}");
+        place.run(&["trace", "replay", name]).expect(0);
+    }
+    std::fs::create_dir(place.path("t/empty")).unwrap();
+    for verb in [&["simulate", "samsung-960-evo", "t/empty"][..], &["trace", "replay", "t/empty"]] {
+        let told = place.run(verb).expect(1).stderr;
+        assert!(told.contains("a folder without files of blktrace"), "{told}");
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
 
 use super::{Check, known};
-use crate::mend::sort_hot_last;
+use crate::mend::put_in_stream;
 use crate::play::Step;
 use crate::request::{Seen, Space};
 use crate::tally::Tally;
@@ -95,6 +95,10 @@ impl Check for SeparateHotAndCold {
     }
 
     fn mend(&self, steps: &[Step]) -> Vec<Step> {
-        sort_hot_last(steps, self.superblock)
+        put_in_stream(steps)
+    }
+
+    fn is_paid_in_collection(&self) -> bool {
+        true
     }
 }

@@ -185,7 +185,7 @@ fn only_costs_of_collection_are_those_of_the_steady_state_and_a_share_of_it() {
     let aged = simulated.steady_state.unwrap();
     assert!(aged.flash_bytes > simulated.flash_bytes, "collection moves something: {aged:?}, {simulated:?}");
     for finding in audit.findings.iter().filter(|finding| finding.violations > 0) {
-        let is_of_collection = finding.rule == Rule::TrimDeadData;
+        let is_of_collection = [Rule::TrimDeadData, Rule::SeparateHotAndCold].contains(&finding.rule);
         assert_eq!(finding.cost.is_in_steady_state, is_of_collection, "{finding:?}");
         let whole = if is_of_collection { aged.time_ns } else { simulated.time_ns };
         assert_eq!(simulated.whole(&finding.cost).0, whole);
@@ -215,6 +215,24 @@ fn a_partition_at_sector_63_costs_a_page_for_each_block() {
     let found = golden(Rule::AlignPartition, &toshiba(), &from(63), &from(2048));
     assert_eq!((found.violations, found.requests), (200, 200));
     assert!(saved(&found).0 > 0, "{found:?}");
+}
+
+#[test]
+fn hot_pages_among_rows_that_stay_cost_what_collection_moves_of_the_rows() {
+    // Each commit writes a row that stays and a counter, one of 512 far apart.
+    let mut profile = whole_toshiba();
+    profile.parameters.superblock_bytes = exactly(4096 * KIB);
+    let row = |n: u64| write((1 << 20) + 4 * n, 4);
+    let counter = |n: u64| write(scattered(n) % 512 * 4, 4);
+    let work = (0..8192).flat_map(|n| [row(n), counter(n)]).collect::<Vec<_>>();
+    let rows = (0..8192).map(row).collect::<Vec<_>>();
+    let found = golden(Rule::SeparateHotAndCold, &profile, &together(&work), &together(&rows));
+    assert!(found.cost.is_in_steady_state);
+    let aged = audited(&profile, &together(&work), AuditOptions::WINDOW).simulated.unwrap().steady_state.unwrap();
+    let moved = (aged.flash_bytes - aged.host_bytes) as i64;
+    // Kept apart, superblocks of either kind die as a whole, and next to nothing has to be moved.
+    assert!(moved as u64 > aged.host_bytes / 2, "{aged:?}");
+    assert!(saved(&found).1 > moved * 9 / 10 && saved(&found).0 > 0, "{found:?}, {aged:?}");
 }
 
 #[test]

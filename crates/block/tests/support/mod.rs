@@ -105,6 +105,13 @@ impl Mounted {
         run("mount", &[&device, &place])?;
         Ok(Self(place.to_owned()))
     }
+
+    /// A file system that writes nothing by itself, as others do a while after they were mounted.
+    pub fn read_only(device: &Path, place: &Path) -> Result<Self, String> {
+        fs::create_dir_all(place).unwrap();
+        run("mount", &[&"-o", &"ro", &device, &place])?;
+        Ok(Self(place.to_owned()))
+    }
 }
 
 impl Drop for Mounted {

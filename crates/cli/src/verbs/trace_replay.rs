@@ -1,6 +1,6 @@
 //! `flashwise trace replay`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use flashwise_block::{Clock, IoBuffer, Operation};
@@ -116,9 +116,10 @@ fn of_trace(options: &ReplayArguments) -> Result<(Flow, Option<String>), Failure
     let reader = TraceReader::open(&options.trace, &reading)?;
     let decided = decision(&reader, options.reading.trace_format);
     let format: TraceFormat = reader.detection().format;
-    // The flow's base is the trace's folder.
-    let file = options.trace.file_name().unwrap_or_default();
-    let mut trace = TraceReplay::new(file, format);
+    // The flow's base is the trace's folder; a folder without a name of its own, such as `.`, needs none.
+    let whole = || std::path::absolute(&options.trace).map_err(|e| Failure::file(&options.trace, &e));
+    let file = options.trace.file_name().map_or_else(whole, |name| Ok(PathBuf::from(name)))?;
+    let mut trace = TraceReplay::new(&file, format);
     (trace.fold, trace.widen, trace.time_scale) = (options.fold, options.widen, 1.0 / options.speed);
     (trace.skip_bad_lines, trace.logical_block_bytes) = (reading.skip_bad_lines, reading.sector_bytes);
     Ok((Flow::replay(file.to_string_lossy(), trace), decided))

@@ -153,11 +153,11 @@ impl Replayed {
     }
 }
 
-/// A trace is read at least twice, so it must be a file.
+/// A trace is read at least twice, so it must be a file, or a folder of them.
 fn open(path: &Path, options: &ReadOptions) -> Result<TraceReader, WorkloadError> {
     let unreadable = |reason: String| WorkloadError::unreadable(&path.display().to_string(), reason);
     let metadata = std::fs::metadata(path).map_err(|e| unreadable(e.to_string()))?;
-    if !metadata.is_file() {
+    if !metadata.is_file() && !metadata.is_dir() {
         return Err(unreadable("it is no regular file".to_owned()));
     }
     Ok(TraceReader::open(path, options)?)
