@@ -23,6 +23,7 @@ use crate::file::FileStore;
 use crate::handle::{Cut, Handle, Mapping, Store};
 use crate::layout::{Layout, cut};
 use crate::ledger::Ledger;
+use crate::shm::SharedMemory;
 
 /// SQLite's suffixes and those of a shifted database.
 pub(crate) const COMPANIONS: [(&str, &str); 2] = [("-journal", "-fwjournal"), ("-wal", "-fwwal")];
@@ -316,5 +317,12 @@ impl FileStore for DirectoryStore {
 
     fn parent(&mut self) -> Option<&mut ParentFile> {
         Some(&mut self.parent)
+    }
+
+    fn shared_memory(&mut self) -> Option<&mut dyn SharedMemory> {
+        match self.parent.has_shared_memory() {
+            true => Some(&mut self.parent),
+            false => None,
+        }
     }
 }

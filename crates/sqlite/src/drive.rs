@@ -6,6 +6,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use flashwise_block::{ByteSize, IoBuffer, Request};
@@ -18,6 +19,7 @@ use crate::error::{Failure, checked_end};
 use crate::handle::{Cut, Store};
 use crate::layout::{Span, cut};
 use crate::locks::{Busy, HandleId, Level, Locks};
+use crate::shm::{SharedMemory, WalIndex};
 use crate::volume::{FileId, Volume, Zone};
 
 /// Longest request of a write-back or a read into the cache, in cache blocks: 1 MiB.
@@ -29,6 +31,7 @@ struct OpenFile {
     role: FileRole,
     handles: usize,
     locks: Locks,
+    wal_index: WalIndex,
     /// Something was written to the device since the last flush.
     unflushed: bool,
 }
@@ -106,6 +109,7 @@ impl Drive {
             role: mode.role,
             handles: 0,
             locks: Locks::default(),
+            wal_index: WalIndex::default(),
             unflushed: false,
         });
         file.role = mode.role;
@@ -117,6 +121,7 @@ impl Drive {
     fn close(&mut self, id: FileId, handle: HandleId) {
         let Some(file) = self.open.get_mut(&id) else { return };
         file.locks.unlock(handle, Level::None);
+        file.wal_index.unmap(handle);
         file.handles -= 1;
         if file.handles > 0 {
             return;
@@ -424,8 +429,14 @@ impl DriveStore {
         Ok(Self { drive: Arc::clone(drive), id, handle, role: mode.role, name: shown })
     }
 
-    fn is_direct(&self) -> bool {
+    pub(crate) fn is_database(&self) -> bool {
         self.role == FileRole::Database
+    }
+
+    /// Does something with the index of the database's log; the answer of a broken drive is an error.
+    fn with_wal_index<T>(&self, work: impl FnOnce(&mut WalIndex) -> T) -> Option<T> {
+        let mut drive = lock(&self.drive).ok()?;
+        drive.open.get_mut(&self.id).map(|file| work(&mut file.wal_index))
     }
 
     pub(crate) fn lock_level(&self, wanted: Level) -> Result<(), Failure> {
@@ -453,6 +464,34 @@ impl DriveStore {
     }
 }
 
+impl SharedMemory for DriveStore {
+    fn map(&mut self, region: c_int, bytes: c_int, extend: bool) -> (c_int, *mut c_void) {
+        let mapped = self.with_wal_index(|index| index.map(self.handle, region, bytes, extend));
+        match mapped.unwrap_or(Err(sqlite::SQLITE_IOERR_SHMMAP)) {
+            Ok(start) => (sqlite::SQLITE_OK, start),
+            Err(code) => (code, std::ptr::null_mut()),
+        }
+    }
+
+    fn lock(&mut self, first: c_int, count: c_int, flags: c_int) -> c_int {
+        match self.with_wal_index(|index| index.lock(self.handle, first, count, flags)) {
+            Some(Ok(())) => sqlite::SQLITE_OK,
+            Some(Err(Busy)) => sqlite::SQLITE_BUSY,
+            None => sqlite::SQLITE_IOERR_SHMLOCK,
+        }
+    }
+
+    fn barrier(&mut self) {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+
+    fn unmap(&mut self, _delete: bool) -> c_int {
+        // With the last connection it is gone anyway.
+        _ = self.with_wal_index(|index| index.unmap(self.handle));
+        sqlite::SQLITE_OK
+    }
+}
+
 impl Drop for DriveStore {
     fn drop(&mut self) {
         if let Ok(mut drive) = lock(&self.drive) {
@@ -475,7 +514,7 @@ impl Store for DriveStore {
         let there = drive.volume.size(self.id).saturating_sub(offset);
         let length = into.len().min(usize::try_from(there).unwrap_or(usize::MAX));
         let into = &mut into[..length];
-        match (length, self.is_direct()) {
+        match (length, self.is_database()) {
             (0, _) => {}
             (_, true) => drive.read_direct(self.id, offset, into)?,
             (_, false) => drive.read_cached(self.id, offset, into, self.role)?,
@@ -490,7 +529,7 @@ impl Store for DriveStore {
     fn write(&mut self, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure> {
         let mut drive = lock(&self.drive)?;
         drive.reserve(self.id, checked_end(offset, data.len() as u64)?, &self.name)?;
-        match (data.len(), self.is_direct()) {
+        match (data.len(), self.is_database()) {
             (0, _) => Ok(()),
             (_, true) => drive.write_direct(self.id, offset, data, how),
             (_, false) => drive.write_cached(self.id, offset, data, self.role),
@@ -500,13 +539,13 @@ impl Store for DriveStore {
     fn truncate(&mut self, size: u64) -> Result<(), Failure> {
         let mut drive = lock(&self.drive)?;
         let old = drive.volume.size(self.id);
-        if size < old && self.is_direct() {
+        if size < old && self.is_database() {
             drive.truncate_direct(self.id, size)
         } else if size < old {
             drive.truncate_cached(self.id, size, self.role)
         } else if size > old {
             drive.reserve(self.id, size, &self.name)?;
-            if self.is_direct() {
+            if self.is_database() {
                 drive.volume.set_size(self.id, size);
                 return Ok(());
             }
@@ -516,8 +555,8 @@ impl Store for DriveStore {
         }
     }
 
-    fn sync(&mut self, _flags: std::ffi::c_int) -> Result<(), Failure> {
+    fn sync(&mut self, _flags: c_int) -> Result<(), Failure> {
         let mut drive = lock(&self.drive)?;
-        if self.is_direct() { drive.disk.flush(self.role) } else { drive.sync_cached(self.id, self.role) }
+        if self.is_database() { drive.disk.flush(self.role) } else { drive.sync_cached(self.id, self.role) }
     }
 }

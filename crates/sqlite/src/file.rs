@@ -9,6 +9,7 @@ use crate::error::Failure;
 use crate::ffi::ParentFile;
 use crate::handle::{Handle, Store};
 use crate::locks::Level;
+use crate::shm::SharedMemory;
 
 /// Promises of a medium that a write reaches it whole; a page that is cut in two cannot give them.
 const ATOMIC_WRITES: c_int = sqlite::SQLITE_IOCAP_ATOMIC
@@ -36,6 +37,8 @@ pub(crate) trait FileStore: Store + Send {
     fn characteristics(&mut self) -> c_int;
     /// The file of SQLite's own VFS behind this one, if there is one.
     fn parent(&mut self) -> Option<&mut ParentFile>;
+    /// The shared memory of a write-ahead log's index, where the file can have one.
+    fn shared_memory(&mut self) -> Option<&mut dyn SharedMemory>;
 }
 
 /// An open file as the C side sees it; see SQLite's `sqlite3_io_methods` for each.
@@ -51,6 +54,7 @@ pub(crate) trait SqliteFile: Send {
     fn sector_size(&mut self) -> c_int;
     fn characteristics(&mut self) -> c_int;
     fn parent(&mut self) -> Option<&mut ParentFile>;
+    fn shared_memory(&mut self) -> Option<&mut dyn SharedMemory>;
     /// Writes what is held back, SQLite hearing of a failure.
     fn write_out(&mut self) -> Result<(), Failure>;
     /// Writes what is held back where SQLite does not hear.
@@ -109,6 +113,10 @@ impl<S: FileStore> SqliteFile for Handle<S> {
         self.store().parent()
     }
 
+    fn shared_memory(&mut self) -> Option<&mut dyn SharedMemory> {
+        self.store().shared_memory()
+    }
+
     fn write_out(&mut self) -> Result<(), Failure> {
         Handle::write_out(self)
     }
@@ -158,5 +166,9 @@ impl FileStore for DriveStore {
 
     fn parent(&mut self) -> Option<&mut ParentFile> {
         None
+    }
+
+    fn shared_memory(&mut self) -> Option<&mut dyn SharedMemory> {
+        self.is_database().then_some(self as &mut dyn SharedMemory)
     }
 }

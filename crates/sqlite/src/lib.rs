@@ -56,8 +56,7 @@
 //!
 //! - On a drive, the directory of the volume lives in memory: names and sizes are gone with the VFS (the bytes are
 //!   not). File-system metadata costs no I/O. Extents are 1 MiB; the smallest file takes one.
-//! - On a drive, locks work between the connections of this process, and there is no shared memory: WAL needs
-//!   `PRAGMA locking_mode = EXCLUSIVE` before `PRAGMA journal_mode = WAL`.
+//! - On a drive, locks and the shared memory of a WAL work between the connections of this process.
 //! - Logical blocks of up to 4 KiB; chunks of 4 KiB to 1 MiB. Pages are at hot locations only where the page size is
 //!   the chunk. SQLite's largest page is 64 KiB.
 //! - Memory mapping is off in both places: a mapping knows no shift, and nobody sees its reads.
@@ -85,6 +84,7 @@ mod handle;
 mod layout;
 mod ledger;
 mod locks;
+mod shm;
 mod vfs;
 mod volume;
 

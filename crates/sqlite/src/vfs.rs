@@ -406,6 +406,18 @@ mod tests {
                  PRAGMA wal_autocheckpoint = 4; PRAGMA synchronous = FULL;",
                 "PRAGMA locking_mode = EXCLUSIVE;",
             ),
+            (
+                Layout::Plain,
+                "PRAGMA page_size = 4096; PRAGMA cache_size = 8; PRAGMA journal_mode = wal;
+                 PRAGMA wal_autocheckpoint = 8; PRAGMA synchronous = FULL;",
+                "",
+            ),
+            (
+                HOT,
+                "PRAGMA page_size = 65536; PRAGMA journal_mode = wal; PRAGMA wal_autocheckpoint = 4;
+                 PRAGMA synchronous = FULL;",
+                "",
+            ),
         ];
         for (layout, setup, reopen) in setups {
             for cut_at in 1.. {

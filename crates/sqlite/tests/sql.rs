@@ -49,12 +49,9 @@ fn expected(page: u32) -> Vec<String> {
 fn prepare(db: &Connection, page: u32, journal: &str) {
     db.pragma_update(None, "page_size", page).unwrap();
     // A small cache makes SQLite spill pages in the middle of transactions.
-    db.execute_batch("PRAGMA cache_size = 10; PRAGMA locking_mode = EXCLUSIVE;").unwrap();
+    db.execute_batch("PRAGMA cache_size = 10;").unwrap();
     let set: String = db.query_row(&format!("PRAGMA journal_mode = {journal}"), [], |row| row.get(0)).unwrap();
     assert_eq!(set, journal);
-    if journal != "wal" {
-        db.execute_batch("PRAGMA locking_mode = NORMAL;").unwrap();
-    }
 }
 
 fn check(path: &str, vfs: &Vfs, page: u32, journal: &str) {
@@ -67,9 +64,6 @@ fn check(path: &str, vfs: &Vfs, page: u32, journal: &str) {
     assert_eq!(integrity(&db), "ok", "{case}");
     drop(db);
     let db = open(path, vfs.name());
-    if journal == "wal" {
-        db.execute_batch("PRAGMA locking_mode = EXCLUSIVE").unwrap();
-    }
     assert_eq!(dump(&db), expected, "{case}, opened again");
     assert_eq!(integrity(&db), "ok", "{case}, opened again");
     assert_eq!(db.query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0)).unwrap(), page);
@@ -177,17 +171,48 @@ fn two_connections_lock_each_other_out_on_a_drive() {
 }
 
 #[test]
+fn readers_of_a_write_ahead_log_on_a_drive_keep_what_they_saw_while_others_write_and_checkpoint() {
+    for layout in [Layout::Plain, HOT] {
+        let (drive, _) = TestDrive::new(16, 4096);
+        let vfs =
+            Vfs::register(&unique("readers"), Backend::Drive(drive), VfsOptions { layout, record: false }).unwrap();
+        let (writer, reader) = (open("a.db", vfs.name()), open("a.db", vfs.name()));
+        writer.busy_timeout(std::time::Duration::ZERO).unwrap();
+        reader.busy_timeout(std::time::Duration::ZERO).unwrap();
+        let mode: String = writer.query_row("PRAGMA journal_mode = wal", [], |row| row.get(0)).unwrap();
+        assert_eq!(mode, "wal");
+        writer.execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1);").unwrap();
+        let count = |db: &Connection| db.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap();
+        let busy = |sql: &str| writer.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        reader.execute_batch("BEGIN").unwrap();
+        assert_eq!(count(&reader), 1);
+        writer.execute_batch("INSERT INTO t VALUES (2)").unwrap();
+        assert_eq!((count(&reader), count(&writer)), (1, 2));
+        assert_eq!(busy("PRAGMA wal_checkpoint(TRUNCATE)"), 1, "the reader still needs the log");
+        assert_eq!(count(&reader), 1);
+        let other = reader.execute_batch("INSERT INTO t VALUES (3)").unwrap_err();
+        assert_eq!(other.sqlite_error_code(), Some(rusqlite::ErrorCode::DatabaseBusy), "its snapshot is old");
+        reader.execute_batch("COMMIT").unwrap();
+        assert_eq!(count(&reader), 2);
+        assert_eq!(busy("PRAGMA wal_checkpoint(TRUNCATE)"), 0);
+        drop(writer);
+        // The log goes with the last connection.
+        drop(reader);
+        let db = open("a.db", vfs.name());
+        assert_eq!((count(&db), integrity(&db).as_str()), (2, "ok"));
+    }
+}
+
+#[test]
 fn threads_that_write_the_same_database_lose_nothing() {
     for layout in [Layout::Plain, HOT] {
-        for directory in [false, true] {
+        for (directory, journal) in [(false, "delete"), (false, "wal"), (true, "wal")] {
             let dir = tempfile::tempdir().unwrap();
             let backend = if directory { Backend::Directory } else { Backend::Drive(TestDrive::new(64, 512).0) };
             let vfs = Vfs::register(&unique("threads"), backend, VfsOptions { layout, record: false }).unwrap();
             let path = dir.path().join("a.db").to_str().unwrap().to_owned();
             let setup = open(&path, vfs.name());
-            if directory {
-                setup.query_row("PRAGMA journal_mode = wal", [], |_| Ok(())).unwrap();
-            }
+            setup.query_row(&format!("PRAGMA journal_mode = {journal}"), [], |_| Ok(())).unwrap();
             setup.execute_batch("CREATE TABLE t (thread, n)").unwrap();
             std::thread::scope(|scope| {
                 for thread in 0..4 {
@@ -203,7 +228,7 @@ fn threads_that_write_the_same_database_lose_nothing() {
                 }
             });
             let count: i64 = setup.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap();
-            assert_eq!((count, integrity(&setup).as_str()), (100, "ok"));
+            assert_eq!((count, integrity(&setup).as_str()), (100, "ok"), "{layout:?}, {directory}, {journal}");
         }
     }
 }

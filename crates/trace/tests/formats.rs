@@ -84,4 +84,6 @@ samples! {
     strace_follows_descriptors_and_interrupted_calls "strace.txt",
     flashwise_csv_finds_its_columns_by_name "flashwise.csv",
     pages_are_numbers_alone_or_behind_r_and_w "pages.txt",
+    packed_pages_are_words "u32-le.bin",
+    packed_pages_are_words_of_big_endian_machines_too "u32-be.bin",
 }

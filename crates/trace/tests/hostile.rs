@@ -222,8 +222,8 @@ fn a_bad_line_is_told_with_its_number_and_its_text_and_as_many_are_skipped_as_wa
 fn what_no_format_fits_is_told_with_the_way_out() {
     let told = |bytes: &'static [u8]| TraceReader::read(bytes, "t", &ReadOptions::default()).unwrap_err().to_string();
     insta::assert_snapshot!([told(b""), told(b"# Read me\n\nHello.\n")].join("\n"), @r#"
-        t: it is empty; say how it is written with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, msr, alibaba, spc, tencent, fio-log, fiu, mqsim, disksim, blkparse, biosnoop, tracefs, strace, pages
-        t: its first lines fit no format that is known; say how it is written with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, msr, alibaba, spc, tencent, fio-log, fiu, mqsim, disksim, blkparse, biosnoop, tracefs, strace, pages
+        t: it is empty; say how it is written with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, msr, alibaba, spc, tencent, fio-log, fiu, mqsim, disksim, blkparse, biosnoop, tracefs, strace, pages, u32-le, u32-be
+        t: its first lines fit no format that is known; say how it is written with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, msr, alibaba, spc, tencent, fio-log, fiu, mqsim, disksim, blkparse, biosnoop, tracefs, strace, pages, u32-le, u32-be
     "#);
     let missing = TraceReader::open(Path::new("/no/such"), &ReadOptions::default()).unwrap_err().to_string();
     assert!(missing.starts_with("/no/such: No such file"), "{missing}");

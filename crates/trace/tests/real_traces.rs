@@ -46,6 +46,26 @@ fn the_traces_of_mqsim_are_recognised() {
     }
 }
 
+/// Of the second one it is said that its words are big-endian; 38 % of them follow the one before as little-endian ones, and
+/// none as big-endian ones.
+#[test]
+fn packed_page_numbers_are_recognised_with_their_order_of_bytes() {
+    for (name, compression, requests, addresses) in [
+        ("zipf_a0.9_n100k_r1M_s42.u32.gz", Compression::Gzip, 1_000_000, 100_000),
+        ("cloudphysics_w106.trace.xz", Compression::Xz, 5_292_456, 1_197_770),
+    ] {
+        let Some(path) = shared(name) else { continue };
+        let (format, packed, told) = summary(&path);
+        assert_eq!(
+            (format, packed, told.requests, told.writes),
+            (TraceFormat::U32Le, compression, requests, 0),
+            "{name}"
+        );
+        let end = told.addresses.unwrap().end_byte;
+        assert_eq!(end, addresses * 4096, "{name}");
+    }
+}
+
 #[test]
 fn page_numbers_are_recognised_with_and_without_operations() {
     for (name, requests, writes) in

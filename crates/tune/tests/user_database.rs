@@ -4,10 +4,12 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use flashwise_block::{ByteSize, Silent};
-use flashwise_tune::sqlite::{FitOptions, UserWorkload, Workload, fit};
+use flashwise_block::{ByteSize, Operation, Silent};
+use flashwise_trace::FileRole;
+use flashwise_tune::sqlite::{FitOptions, UserWorkload, Workload, capture, fit};
 use flashwise_tune::{Comparison, TuneError};
 use rusqlite::Connection;
 use support::{contents, is_empty, options, run, samsung, target};
@@ -132,11 +134,20 @@ fn a_database_that_has_the_page_size_already_is_told_of_hot_locations_alone() {
 }
 
 #[test]
-fn a_database_in_wal_mode_is_told_to_be_measured_with_a_rollback_journal() {
-    let shop = Shop::new("SELECT 1;");
-    assert!(!run(&shop.options()).workload.summary.contains("write-ahead log"));
+fn a_database_in_wal_mode_is_measured_with_a_write_ahead_log() {
+    let shop = Shop::new("INSERT INTO log VALUES ('x');");
+    let options = shop.options();
+    let written = || -> BTreeSet<FileRole> {
+        let trace = capture(&options.target, &options.workload, 1, &mut Silent).unwrap();
+        let writes = trace.records.iter().filter(|record| record.operation == Operation::Write);
+        writes.map(|record| record.role).collect()
+    };
+    assert!(!run(&options).workload.summary.contains("write-ahead log"));
+    assert_eq!(written(), [FileRole::Database, FileRole::Journal].into());
     Connection::open(shop.path("shop.db")).unwrap().execute_batch("PRAGMA journal_mode = WAL").unwrap();
-    assert!(run(&shop.options()).workload.summary.contains("uses a write-ahead log"));
+    assert!(run(&options).workload.summary.ends_with(", with a write-ahead log"));
+    assert_eq!(written(), [FileRole::WriteAheadLog].into(), "one insert needs no checkpoint");
+    assert_eq!(shop.ask_saved("SELECT what FROM log"), "x");
 }
 
 #[test]

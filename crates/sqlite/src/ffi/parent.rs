@@ -8,6 +8,7 @@ use sqlite::{sqlite3_file, sqlite3_io_methods, sqlite3_vfs};
 
 use crate::SqliteError;
 use crate::error::Failure;
+use crate::shm::SharedMemory;
 
 /// Some SQLite builds look for URI parameters around a file name; zeros on both sides mean that there are none.
 const NAME_MARGIN: usize = 4;
@@ -245,24 +246,24 @@ impl ParentFile {
     pub(crate) unsafe fn control(&mut self, operation: c_int, argument: *mut c_void) -> c_int {
         call!(self, xFileControl, sqlite::SQLITE_NOTFOUND, operation, argument)
     }
+}
 
-    /// Forwards `xShmMap`.
-    ///
-    /// # Safety
-    /// `out` must be valid for a write.
-    pub(crate) unsafe fn shm_map(&mut self, page: c_int, size: c_int, extend: c_int, out: *mut *mut c_void) -> c_int {
-        call!(self, xShmMap, sqlite::SQLITE_IOERR_SHMMAP, page, size, extend, out)
+impl SharedMemory for ParentFile {
+    fn map(&mut self, region: c_int, bytes: c_int, extend: bool) -> (c_int, *mut c_void) {
+        let (mut out, extend) = (ptr::null_mut(), c_int::from(extend));
+        let code = call!(self, xShmMap, sqlite::SQLITE_IOERR_SHMMAP, region, bytes, extend, &mut out);
+        (code, out)
     }
 
-    pub(crate) fn shm_lock(&mut self, offset: c_int, count: c_int, flags: c_int) -> c_int {
-        call!(self, xShmLock, sqlite::SQLITE_IOERR_SHMLOCK, offset, count, flags)
+    fn lock(&mut self, first: c_int, count: c_int, flags: c_int) -> c_int {
+        call!(self, xShmLock, sqlite::SQLITE_IOERR_SHMLOCK, first, count, flags)
     }
 
-    pub(crate) fn shm_barrier(&mut self) {
+    fn barrier(&mut self) {
         call!(self, xShmBarrier, ());
     }
 
-    pub(crate) fn shm_unmap(&mut self, delete: c_int) -> c_int {
-        call!(self, xShmUnmap, sqlite::SQLITE_OK, delete)
+    fn unmap(&mut self, delete: bool) -> c_int {
+        call!(self, xShmUnmap, sqlite::SQLITE_OK, c_int::from(delete))
     }
 }

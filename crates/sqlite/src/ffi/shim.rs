@@ -234,7 +234,7 @@ unsafe extern "C" fn x_open(
     let name = (!name.is_null()).then(|| unsafe { FileName::from_sqlite(name) });
     guarded(&shared, sqlite::SQLITE_CANTOPEN, || {
         let (mut file, granted) = shared.open(name, flags)?;
-        let with_shm = file.parent().is_some_and(|parent| parent.has_shared_memory());
+        let with_shm = file.shared_memory().is_some();
         let open = Box::into_raw(Box::new(OpenFile { file, shared: Arc::clone(&shared) }));
         // SAFETY: as for the write above; `out_flags` is null or valid.
         unsafe {
@@ -402,7 +402,10 @@ unsafe extern "C" fn x_shm_map(
     // SAFETY: called by SQLite on an open file, with a place for the answer.
     unsafe {
         with_file(file, sqlite::SQLITE_IOERR_SHMMAP, |file| {
-            Ok(file.parent().map_or(sqlite::SQLITE_IOERR_SHMMAP, |parent| parent.shm_map(page, size, extend, out)))
+            let Some(memory) = file.shared_memory() else { return Ok(sqlite::SQLITE_IOERR_SHMMAP) };
+            let (code, start) = memory.map(page, size, extend != 0);
+            *out = start;
+            Ok(code)
         })
     }
 }
@@ -411,7 +414,7 @@ unsafe extern "C" fn x_shm_lock(file: *mut sqlite3_file, first: c_int, count: c_
     // SAFETY: called by SQLite on an open file.
     unsafe {
         with_file(file, sqlite::SQLITE_IOERR_SHMLOCK, |file| {
-            Ok(file.parent().map_or(sqlite::SQLITE_IOERR_SHMLOCK, |parent| parent.shm_lock(first, count, flags)))
+            Ok(file.shared_memory().map_or(sqlite::SQLITE_IOERR_SHMLOCK, |memory| memory.lock(first, count, flags)))
         })
     }
 }
@@ -420,8 +423,8 @@ unsafe extern "C" fn x_shm_barrier(file: *mut sqlite3_file) {
     // SAFETY: called by SQLite on an open file.
     unsafe {
         with_file(file, sqlite::SQLITE_OK, |file| {
-            if let Some(parent) = file.parent() {
-                parent.shm_barrier();
+            if let Some(memory) = file.shared_memory() {
+                memory.barrier();
             }
             Ok(sqlite::SQLITE_OK)
         })
@@ -432,7 +435,7 @@ unsafe extern "C" fn x_shm_unmap(file: *mut sqlite3_file, delete: c_int) -> c_in
     // SAFETY: called by SQLite on an open file.
     unsafe {
         with_file(file, sqlite::SQLITE_IOERR, |file| {
-            Ok(file.parent().map_or(sqlite::SQLITE_OK, |parent| parent.shm_unmap(delete)))
+            Ok(file.shared_memory().map_or(sqlite::SQLITE_OK, |memory| memory.unmap(delete != 0)))
         })
     }
 }

@@ -27,6 +27,8 @@ pub(crate) mod spc;
 pub(crate) mod strace;
 pub(crate) mod tencent;
 pub(crate) mod tracefs;
+pub(crate) mod u32_be;
+pub(crate) mod u32_le;
 pub(crate) mod vscsi;
 pub(crate) mod vscsi_csv;
 
@@ -88,6 +90,10 @@ pub enum TraceFormat {
     Strace,
     /// A page number a line, with or without R or W before it.
     Pages,
+    /// Page numbers as little-endian words of 4 bytes.
+    U32Le,
+    /// Page numbers as big-endian words of 4 bytes.
+    U32Be,
 }
 
 /// What the reader of a format is given.
@@ -150,6 +156,8 @@ registry! {
     Tracefs       tracefs        "tracefs"        Unknown  "block events of tracefs or perf script",
     Strace        strace         "strace"         Unknown  "system calls",
     Pages         pages          "pages"          Start    "page numbers, one a line",
+    U32Le         u32_le         "u32-le"         Start    "page numbers, little-endian words",
+    U32Be         u32_be         "u32-be"         Start    "page numbers, big-endian words",
 }
 
 impl TraceFormat {

@@ -99,6 +99,7 @@ pub(crate) fn run(
         Workload::User(workload) => {
             user::load(&session, config.page, workload)?;
             db = user::confine(connect(&session, workload.page_cache)?)?;
+            user::set_journal_mode(&session, &db, workload)?;
             session.check_integrity(&db)?;
             session.watch_cache();
             before = Reading::take(session.vfs());

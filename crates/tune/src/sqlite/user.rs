@@ -84,13 +84,13 @@ impl UserWorkload {
         }
     }
 
-    /// What the measured copies do otherwise than the original.
+    /// What is not SQLite's default journal mode, for the summary.
     fn journal(&self) -> &'static str {
-        if uses_wal(&self.database).unwrap_or(false) {
-            "; the database uses a write-ahead log, the copies are measured with a rollback journal"
-        } else {
-            ""
-        }
+        if self.uses_wal() { ", with a write-ahead log" } else { "" }
+    }
+
+    fn uses_wal(&self) -> bool {
+        uses_wal(&self.database).unwrap_or(false)
     }
 
     fn statements(&self) -> Result<String, TuneError> {
@@ -209,6 +209,14 @@ pub(crate) fn load(session: &Session, page: ByteSize, workload: &UserWorkload) -
     db.execute_batch(&set).map_err(|e| plain_error(&workload.database, &e))?;
     drop(db);
     session.import(&copy)
+}
+
+/// Gives the copy the journal mode that the original stores: none is stored but that of a write-ahead log.
+pub(crate) fn set_journal_mode(session: &Session, db: &Connection, workload: &UserWorkload) -> Result<(), TuneError> {
+    match workload.uses_wal() {
+        true => session.batch(db, "PRAGMA journal_mode = WAL"),
+        false => Ok(()),
+    }
 }
 
 /// Keeps the user's statements to the copy: an attached file would be the user's own.
