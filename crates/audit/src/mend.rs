@@ -217,9 +217,10 @@ pub(crate) fn shift_down(steps: &[Step], by: u64) -> Vec<Step> {
     steps.iter().map(shifted).collect()
 }
 
-/// Broken writes are of a stream of their own.
-pub(crate) fn put_in_stream(steps: &[Step]) -> Vec<Step> {
-    steps.iter().map(|step| Step { stream: u16::from(step.is_broken && step.is_write()), ..*step }).collect()
+/// What does not stay is written in a stream of its own, also where that breaks no rule: a page that is now in one stream
+/// and now in the other would be apart from nothing.
+pub(crate) fn keep_apart_what_stays(steps: &[Step]) -> Vec<Step> {
+    steps.iter().map(|step| Step { stream: u16::from(step.is_write() && !step.stays), ..*step }).collect()
 }
 
 #[cfg(test)]
@@ -286,9 +287,9 @@ mod tests {
     }
 
     #[test]
-    fn only_hot_writes_go_to_the_other_stream() {
-        let steps = [write(0, 4, true), write(4, 4, false), Step { is_broken: true, ..read(9, 9) }, flush()];
-        let mended = put_in_stream(&steps);
+    fn all_writes_but_those_that_stay_go_to_the_other_stream() {
+        let steps = [write(0, 4, false), Step { stays: true, ..write(4, 4, false) }, read(9, 9), flush()];
+        let mended = keep_apart_what_stays(&steps);
         assert_eq!(mended.iter().map(|step| step.stream).collect::<Vec<_>>(), [1, 0, 0, 0]);
         assert_eq!(extents(&mended), extents(&steps));
     }

@@ -1,7 +1,7 @@
 //! The rules on small traces, and against naive definitions on random ones.
 
 use flashwise_block::{ByteSize, Nanos, Operation};
-use flashwise_profile::{DeviceProfile, Figure, HotLocation, Parameters};
+use flashwise_profile::{DeviceProfile, Figure, HotLocation, Parameters, Verdict};
 use flashwise_trace::{FileRole, TraceRecord};
 use proptest::prelude::*;
 
@@ -307,6 +307,18 @@ fn rule_14_wants_superblocks_of_one_kind() {
     let blended: Vec<_> = (0..64).map(|n| if n % 2 == 0 { cold(64 + n) } else { write(1000, 4) }).collect();
     let all: Vec<_> = mixed.iter().chain(&blended).copied().collect();
     check(Rule::SeparateHotAndCold, &whole_toshiba(), &[(&mixed, 0, 128), (&all, 32, 192)]);
+    let mut guessed = whole_toshiba();
+    let guess = |low: u64, high: u64| Figure {
+        verdict: Verdict::Inconclusive,
+        value: Some(256 * KIB),
+        low: Some(low * KIB),
+        high: Some(high * KIB),
+    };
+    guessed.parameters.superblock_bytes = guess(240, 260);
+    check(Rule::SeparateHotAndCold, &guessed, &[(&all, 32, 192)]);
+    guessed.parameters.superblock_bytes = guess(128, 260);
+    let why = "the evidence does not settle the drive's superblock";
+    assert_eq!(why_open(Rule::SeparateHotAndCold, &guessed, &[]), why);
     let mut clever = whole_toshiba();
     clever.parameters.write_amplification_skewed = exactly(2.0);
     assert_eq!(why_open(Rule::SeparateHotAndCold, &clever, &[]), "the drive tells hot and cold data apart itself");

@@ -127,6 +127,18 @@ fn known<T: Copy>(figure: &Figure<T>, what: &str) -> Result<T, String> {
     }
 }
 
+/// A size that need not be exact: certain, or a best guess whose interval is within a tenth of it.
+fn about(figure: &Figure<u64>, what: &str) -> Result<u64, String> {
+    let guess = match (figure.verdict, figure.value, figure.low, figure.high) {
+        (Verdict::Inconclusive, Some(value), Some(low), Some(high)) => {
+            let tenth = value / 10;
+            (low >= value - tenth && high <= value.saturating_add(tenth)).then_some(value)
+        }
+        _ => None,
+    };
+    guess.map_or_else(|| known(figure, what), Ok)
+}
+
 /// Sizes that a rule may round to: no drive that is known programs or lays out more at once.
 const SIZE_MAX: u64 = 64 << 20;
 

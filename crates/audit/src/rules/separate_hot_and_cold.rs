@@ -3,7 +3,7 @@
 //! What dies at one time should lie in one superblock, which is then erased without moving anything. Hot here is a page
 //! that was written before in the trace, cold one that is written for the first time. In each superblock's worth of writes
 //! the smaller of the two is what spoils it; from a tenth on it counts: below that the collection of a whole superblock
-//! costs less than a tenth more, and no drive's figure is as exact as that. It needs the superblock, and a drive that does
+//! costs less than a tenth more, and no drive's figure is as exact as that. It needs the superblock, if only about, and a drive that does
 //! not tell the two apart itself: one whose write amplification under skewed writes is not below that of uniform ones.
 //!
 //! Source: the streams of NVMe and multi-stream SSDs, Kang et al., HotStorage 2014.
@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
 
-use super::{Check, known};
-use crate::mend::put_in_stream;
+use super::{Check, about, known};
+use crate::mend::keep_apart_what_stays;
 use crate::play::Step;
 use crate::request::{Seen, Space};
 use crate::tally::Tally;
@@ -37,7 +37,7 @@ struct SeparateHotAndCold {
 
 pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String> {
     let p = &profile.parameters;
-    let superblock = known(&p.superblock_bytes, "superblock")?.clamp(1, 1 << 40);
+    let superblock = about(&p.superblock_bytes, "superblock")?.clamp(1, 1 << 40);
     let skewed = known(&p.write_amplification_skewed, "write amplification under skewed writes")?;
     let uniform = known(&p.write_amplification_uniform, "write amplification under uniform writes")?;
     if skewed < uniform {
@@ -95,7 +95,7 @@ impl Check for SeparateHotAndCold {
     }
 
     fn mend(&self, steps: &[Step]) -> Vec<Step> {
-        put_in_stream(steps)
+        keep_apart_what_stays(steps)
     }
 
     fn is_paid_in_collection(&self) -> bool {
