@@ -371,6 +371,10 @@ pub(crate) fn probe_locations(
     let is_long = findings.parameters.chunk_bytes.value.is_some_and(|chunk| ByteSize(chunk) >= LONGEST_READ);
     if is_long && sweeps.first().is_some_and(Swept::has_several_speeds) {
         findings.parameters.doubt("chunk_bytes");
+        if findings.parameters.hot_location.verdict == Verdict::Absent {
+            // Reads as long as what may be no chunk were alike.
+            findings.parameters.hot_location = Figure::unknown();
+        }
         findings.parameters.doubt("hot_location");
         for reason in [&mut chunk_reason, &mut reason] {
             reason.push_str("; so may rows of pages of several speeds");
