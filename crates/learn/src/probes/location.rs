@@ -354,6 +354,10 @@ pub(crate) fn probe_locations(
                     p.hot_location = read_off_hot(&sweeps[long], p.chunk_bytes, prober);
                 }
             }
+            if long.zip(p.hot_location.value).is_some_and(|(i, hot)| leads_as_one_die(&sweeps[i], hot)) {
+                p.doubt("hot_location");
+                reason.push_str(", no more than the later of two dies does");
+            }
             let leads = long.zip(p.hot_location.value).map(|(i, hot)| sweeps[i].leads_of(hot));
             findings.hot_leads = leads.unwrap_or_default();
             let shown = long.and_then(|i| sweeps[i].effect(&mut prober.random)).unwrap_or(effect);
@@ -786,11 +790,28 @@ fn may_be_of_dies(swept: &Swept, level: Level, period: usize) -> bool {
     if swept.sweep.step * period as u64 <= ByteSize(SHORTEST_CHUNK) {
         return false;
     }
-    let deviation = |samples: &Samples| (samples.quantile(0.75) - samples.quantile(0.25)) / 1.349;
-    let usual = median(swept.points.iter().map(deviation).collect());
     let folded = fold(&level.of_all(&swept.points), period);
     let (others, last) = folded.split_at(period - 1);
-    median(last.to_vec()) - median(others.to_vec()) < usual
+    median(last.to_vec()) - median(others.to_vec()) < usual_deviation(swept)
+}
+
+/// Whether the lead of a place within a block of 4 KiB may be that of one die over the later of two: from elsewhere a read
+/// of a block touches two of them.
+fn leads_as_one_die(swept: &Swept, hot: HotLocation) -> bool {
+    let step = swept.sweep.step.bytes();
+    let (period, phase) = ((hot.period_bytes / step) as usize, (hot.offset_bytes / step) as usize);
+    if hot.period_bytes > SHORTEST_CHUNK || !(2..=swept.points.len()).contains(&period) || phase >= period {
+        return false;
+    }
+    let mut others = fold(&swept.levels(), period);
+    let hot = others.remove(phase);
+    median(others) - hot < usual_deviation(swept)
+}
+
+/// Standard deviation of the reads from one start, as most starts have it, ns.
+fn usual_deviation(swept: &Swept) -> f64 {
+    let deviation = |samples: &Samples| (samples.quantile(0.75) - samples.quantile(0.25)) / 1.349;
+    median(swept.points.iter().map(deviation).collect())
 }
 
 /// A chunk holds pages; where reads block by block showed nothing but the period of these, what they showed is the pages.
@@ -921,6 +942,20 @@ mod tests {
         assert!(may_be_of_dies(&noisy(3_000), Level::Median, 32));
         assert!(!may_be_of_dies(&noisy(9_000), Level::Median, 32));
         assert!(!may_be_of_dies(&noisy(3_000), Level::Median, 8), "within a block of 4 KiB there are no dies");
+    }
+
+    #[test]
+    fn a_place_in_a_block_is_doubted_where_the_later_of_two_dies_makes_the_difference() {
+        let sweep = fine(ByteSize(512));
+        let aligned_saves = |by: u64| {
+            let values =
+                |first: bool| (0..60).map(|n| 90_000 + 50 * n - if first { by } else { 0 }).collect::<Vec<u64>>();
+            Swept::new(sweep, (0..128).map(|n| values(n % 8 == 0)).collect(), None)
+        };
+        let hot = |period_bytes| HotLocation { period_bytes, offset_bytes: 0 };
+        assert!(leads_as_one_die(&aligned_saves(500), hot(4096)));
+        assert!(!leads_as_one_die(&aligned_saves(5_000), hot(4096)));
+        assert!(!leads_as_one_die(&aligned_saves(500), hot(8192)), "of longer chunks reads are longer");
     }
 
     #[test]
