@@ -3,7 +3,7 @@
 use flashwise_block::ByteSize;
 use flashwise_profile::{AtSize, Curves, Evidence, Figure, Parameters, ProbeCurve, ProbePoint, Verdict};
 
-use crate::probes::location::Level;
+use crate::probes::sweep::Level;
 use crate::probes::throughput::Reads;
 use crate::probes::units::Conflicts;
 use crate::stats::holm;

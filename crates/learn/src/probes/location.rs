@@ -6,30 +6,17 @@
 //! 128 KiB; where they show nothing, steps of one block with reads of 4 KiB. Pages of several speeds make curves of their
 //! own: reads of single blocks show them, and what they cost is taken off where the period shows better without.
 //!
-//! **Page.** Two blocks are read, the start moved block by block. Where a drive reads whole pages, the one start in each
-//! page from which two pages are touched stands out.
-//!
-//! Source: Kakaraparthy et al., PVLDB 13(4), 2019, location profile. Page: the push-read of Queenie (SYSTOR 2022), a
-//! published description. Added: all of the inference; in both sources a person reads the plot.
+//! Source: Kakaraparthy et al., PVLDB 13(4), 2019, location profile. Added: all of the inference; there a person reads the
+//! plot.
 
 use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::{Figure, HotLocation, LocationCurve, MedianNs, ProbeCurve, ProbePoint, Verdict};
 
+use super::sweep::{Effect, Level, MORE_READS, Sweep, Swept, ends, lead, measure, scatter, usual_deviation};
 use crate::findings::{Because, Findings};
 use crate::prober::{Origin, Prober};
-use crate::stats::{Samples, best_period, explained, figure, fold, line_through, median, period_test, rank};
+use crate::stats::{Samples, best_period, figure, fold, line_through, median};
 use crate::{Effort, LearnError};
-
-/// A family of reads: one length, starts at all multiples of `step` below `window`.
-#[derive(Clone, Copy)]
-struct Sweep {
-    read: ByteSize,
-    step: ByteSize,
-    window: ByteSize,
-    reads_a_start: usize,
-    /// A period counts only if its best and worst phase differ by this share of the latency.
-    smallest_effect: f64,
-}
 
 /// A location is hot if it is faster than the slowest by this share at least.
 const HOT_SHARE: f64 = 0.005;
@@ -47,251 +34,6 @@ const fn coarse(read: ByteSize) -> Sweep {
 fn fine(logical_block: ByteSize) -> Sweep {
     let read = ByteSize::kib(4).max(logical_block);
     Sweep { read, step: logical_block, window: logical_block * 128, reads_a_start: 100, smallest_effect: 0.005 }
-}
-
-fn straddling(logical_block: ByteSize) -> Sweep {
-    let (read, window) = (logical_block * 2, logical_block * 256);
-    Sweep { read, step: logical_block, window, reads_a_start: 100, smallest_effect: 0.005 }
-}
-
-impl Sweep {
-    fn starts(&self) -> usize {
-        (self.window / self.step) as usize
-    }
-}
-
-/// How much the place matters.
-#[derive(Clone, Copy)]
-struct Effect {
-    /// Share of the latency.
-    share: f64,
-    /// Probability that chance does as well.
-    p: f64,
-}
-
-/// What stands for the samples of one start. No one of them shows a period on every drive: where pages of several speeds
-/// are mixed, a median takes now one and now the other, and the fastest of them tell most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
-    Midmean,
-    Median,
-    Fastest,
-}
-
-impl Level {
-    const ALL: [Self; 3] = [Self::Midmean, Self::Median, Self::Fastest];
-
-    fn of(self, samples: &Samples) -> f64 {
-        match self {
-            Self::Midmean => samples.midmean(),
-            Self::Median => samples.median(),
-            Self::Fastest => samples.quantile(0.1),
-        }
-    }
-
-    fn of_all(self, points: &[Samples]) -> Vec<f64> {
-        points.iter().map(|samples| self.of(samples)).collect()
-    }
-}
-
-/// One way to look at the samples of a sweep: by a level, with what the pages themselves cost taken off, or not.
-struct Way {
-    level: Level,
-    own: Vec<f64>,
-    /// The best period, and how much of the variance it explains.
-    period: usize,
-    explains: f64,
-}
-
-impl Way {
-    /// Whether this way, without what the pages cost, tells more than one with it. Two pages on one channel take less than
-    /// what both add, so what pages cost is only taken off where it must be: where what is left repeats much better, or
-    /// where it repeats at all, and more often, and the period before was one of single reads as well.
-    fn is_better(&self, with: &Self, single: &Swept) -> bool {
-        let of_pages = explained(&single.levels(), with.period.min(single.points.len() / 2).max(1)) >= OF_PAGES;
-        self.explains > with.explains + CLEARER || (of_pages && self.explains >= REPEATS && self.period < with.period)
-    }
-}
-
-/// Share of the variance of single reads that a period explains which is one of pages, and what must be explained without.
-const OF_PAGES: f64 = 0.3;
-const REPEATS: f64 = 0.5;
-/// Share of the variance by which a period must explain more of a curve without what its pages cost.
-const CLEARER: f64 = 0.1;
-/// Of pages of one speed, eight in ten reads lie within this share; it allows for a deviation of a tenth.
-const SEVERAL_SPEEDS: f64 = 0.25;
-/// Pages differ in speed if the slower ones of single reads take so much longer than the faster ones.
-const PAGES_DIFFER: f64 = 0.08;
-
-/// The samples of one sweep.
-struct Swept {
-    sweep: Sweep,
-    points: Vec<Samples>,
-    /// The level by which the curve repeats best.
-    level: Level,
-    /// What the pages themselves add at each start, by that level, ns.
-    own: Vec<f64>,
-}
-
-impl Swept {
-    /// `single` is the sweep of reads of single blocks of the same starts: where these depend on the place, it is because
-    /// pages differ in speed, and not because of how they lie beside each other.
-    fn new(sweep: Sweep, samples: Vec<Vec<u64>>, single: Option<&Self>) -> Self {
-        let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
-        let with = |level: Level, own: Vec<f64>| {
-            let curve: Vec<f64> = std::iter::zip(level.of_all(&points), &own).map(|(y, own)| y - own).collect();
-            let (period, explains) = best_period(&curve);
-            Way { level, own, period, explains }
-        };
-        let best = |of: &dyn Fn(Level) -> Vec<f64>| {
-            Level::ALL.into_iter().map(|level| with(level, of(level))).max_by(|a, b| a.explains.total_cmp(&b.explains))
-        };
-        let nothing = |_| vec![0.0; points.len()];
-        let as_they_are = best(&nothing);
-        let without_pages = single.and_then(|single| best(&|level| single.costs_of_pages(sweep, level)));
-        let takes_off = match (&as_they_are, &without_pages, single) {
-            (Some(with), Some(without), Some(single)) => without.is_better(with, single),
-            _ => false,
-        };
-        let way = if takes_off { without_pages } else { as_they_are };
-        let nothing = || with(Level::Midmean, vec![0.0; points.len()]);
-        let Way { level, own, .. } = way.unwrap_or_else(nothing);
-        Self { sweep, points, level, own }
-    }
-
-    fn levels(&self) -> Vec<f64> {
-        self.levels_of(&self.points)
-    }
-
-    /// Levels of these points, or of what was drawn from them.
-    fn levels_of(&self, points: &[Samples]) -> Vec<f64> {
-        std::iter::zip(self.level.of_all(points), &self.own).map(|(y, own)| y - own).collect()
-    }
-
-    /// What the slowest page that a read of another sweep touches adds at each start, ns; nothing where single reads are
-    /// alike.
-    fn costs_of_pages(&self, other: Sweep, level: Level) -> Vec<f64> {
-        let levels = level.of_all(&self.points);
-        let (steps, n) = ((other.read / self.sweep.step) as usize, levels.len());
-        let (low, high) = ends_of_most(&levels);
-        if other.step != self.sweep.step || high < low * (1.0 + PAGES_DIFFER) {
-            return vec![0.0; other.starts()];
-        }
-        let slowest = |from: usize| levels[from..(from + steps).min(n)].iter().copied().fold(low, f64::max) - low;
-        (0..n).map(slowest).collect()
-    }
-
-    /// Whether some reads take as long as a fast page and others as long as a slow one: of those from one start, or where
-    /// rows of pages repeat with the starts, of one start and another.
-    fn has_several_speeds(&self) -> bool {
-        let spread = |samples: &Samples| (samples.quantile(0.9) - samples.quantile(0.1)) / samples.median().max(1.0);
-        let (low, high) = ends_of_most(&self.levels());
-        median(self.points.iter().map(spread).collect()) > SEVERAL_SPEEDS || high >= low * (1.0 + PAGES_DIFFER)
-    }
-
-    fn curve(&self) -> LocationCurve {
-        LocationCurve {
-            read_bytes: self.sweep.read.bytes(),
-            step_bytes: self.sweep.step.bytes(),
-            latency_ns: self.points.iter().map(Samples::interval).collect(),
-        }
-    }
-
-    /// Difference of the best and the worst phase of the curve's best period, as a share of the latency, with the
-    /// probability that chance does as well; `None` where that is likely, or the difference is too small to matter.
-    fn effect(&self, random: &mut rand_pcg::Pcg64Mcg) -> Option<Effect> {
-        self.effect_from(self.sweep.smallest_effect, random)
-    }
-
-    fn effect_from(&self, smallest: f64, random: &mut rand_pcg::Pcg64Mcg) -> Option<Effect> {
-        let levels = self.levels();
-        let (period, _) = best_period(&levels);
-        let share = relative_range(&fold(&levels, period));
-        // One of several levels shows it by chance more often.
-        let p = (period_test(&levels, random)? * Level::ALL.len() as f64).min(1.0);
-        (share >= smallest).then_some(Effect { share, p })
-    }
-
-    /// By which share of its latency a place is faster than the mean, by each level: the fastest reads come last, since what
-    /// is written in another order also meets other pages.
-    fn leads_of(&self, hot: HotLocation) -> Vec<(f64, Level)> {
-        let step = self.sweep.step.bytes();
-        let (period, phase) = ((hot.period_bytes / step) as usize, (hot.offset_bytes / step) as usize);
-        if !(1..=self.points.len()).contains(&period) {
-            return Vec::new();
-        }
-        let levels = |level: Level| if level == self.level { self.levels() } else { level.of_all(&self.points) };
-        Level::ALL.into_iter().map(|level| (lead(&levels(level), period, phase), level)).collect()
-    }
-
-    /// The same sweep taken anew, with so many times as many reads.
-    fn with_more_reads(
-        &self,
-        times: usize,
-        prober: &mut Prober<'_>,
-        single: Option<&Self>,
-        progress: &mut dyn Progress,
-    ) -> Result<Self, LearnError> {
-        let sweep = Sweep { reads_a_start: self.sweep.reads_a_start * times, ..self.sweep };
-        measure(prober, sweep, single, &format!("location profile, {}, more reads", sweep.read), progress)
-    }
-
-    /// Whether a period of the smallest effect that counts would have stood out from the noise.
-    fn would_show(&self) -> bool {
-        let share = self.sweep.smallest_effect;
-        // A phase is seen in at least four cycles, and in most cases in many. The fastest may be what a cache answers.
-        [Level::Midmean, Level::Median].into_iter().any(|level| {
-            let levels = level.of_all(&self.points);
-            scatter(&levels, best_period(&levels).0) / 2.0 < share
-        })
-    }
-}
-
-/// The lowest and the highest of some levels, without a tenth at either end.
-fn ends_of_most(levels: &[f64]) -> (f64, f64) {
-    let mut sorted = levels.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let n = sorted.len();
-    if n == 0 { (0.0, 0.0) } else { (sorted[n / 10], sorted[n - 1 - n / 10]) }
-}
-
-/// How far noise moves a level, as a share of it: from levels a period apart, which differ by nothing else but where the
-/// speed of pages changes.
-fn scatter(levels: &[f64], period: usize) -> f64 {
-    let apart = std::iter::zip(levels, levels.get(period..).unwrap_or_default()).map(|(a, b)| (a - b).abs());
-    // Of normal noise the median deviation is 0.6745 of the standard deviation; differences have twice the variance.
-    median(apart.collect()) / 0.6745 / std::f64::consts::SQRT_2 / median(levels.to_vec()).max(1.0)
-}
-
-fn relative_range(folded: &[f64]) -> f64 {
-    let (low, high) = ends(folded);
-    (high - low) / low.max(1.0)
-}
-
-fn ends(values: &[f64]) -> (f64, f64) {
-    values.iter().fold((f64::MAX, f64::MIN), |(low, high), &y| (low.min(y), high.max(y)))
-}
-
-/// Measures a sweep, all its reads in random order.
-fn measure(
-    prober: &mut Prober<'_>,
-    sweep: Sweep,
-    single: Option<&Swept>,
-    stage: &str,
-    progress: &mut dyn Progress,
-) -> Result<Swept, LearnError> {
-    let starts = sweep.starts();
-    let visits = prober.shuffled((0..starts).flat_map(|start| std::iter::repeat_n(start, sweep.reads_a_start)));
-    let mut samples = vec![Vec::with_capacity(sweep.reads_a_start); starts];
-    for (n, &start) in visits.iter().enumerate() {
-        if n.is_multiple_of(200) {
-            prober.advance(progress, stage, n as f64 / visits.len() as f64)?;
-        }
-        let base = prober.random_section(sweep.window + sweep.read);
-        let latency = prober.read(base + sweep.step * start as u64, sweep.read)?;
-        samples[start].push(latency.0);
-    }
-    Ok(Swept::new(sweep, samples, single))
 }
 
 /// Measures the location profiles and reads chunk and hot locations from the one that shows most.
@@ -494,9 +236,6 @@ const BORDER_ERRORS: f64 = 5.0;
 /// Share of what the place would make of a difference, below which it makes none.
 const FLAT: f64 = 0.35;
 
-/// How many times as many reads are taken where a figure stays open.
-const MORE_READS: usize = 4;
-
 /// The sweep of single blocks that one of longer reads is held against.
 fn single_of(sweeps: &[Swept], i: usize) -> Option<&Swept> {
     sweeps.first().filter(|single| i > 0 && single.sweep.step == sweeps[i].sweep.step)
@@ -646,13 +385,6 @@ fn stays_ahead(
     Some(by_level.find(|(figure, ..)| figure.verdict == Verdict::Certain).unwrap_or(first))
 }
 
-/// By which share of its latency a phase of a curve is faster than the mean of all.
-fn lead(levels: &[f64], period: usize, phase: usize) -> f64 {
-    let folded = fold(levels, period);
-    let mean = folded.iter().sum::<f64>() / folded.len().max(1) as f64;
-    folded.get(phase).map_or(0.0, |&hot| mean / hot - 1.0)
-}
-
 /// The sweep of reads as long as a chunk, which tell the hot location; measured if there is none yet. `None` where the
 /// chunk is longer than a request may be.
 fn chunk_long_sweep(
@@ -738,63 +470,6 @@ fn lowest_phase(folded: &[f64], as_low: f64) -> usize {
     folded.iter().position(|&y| y <= lowest * (1.0 + as_low)).unwrap_or(0)
 }
 
-/// Measures reads that touch one page or two.
-pub(crate) fn probe_page(
-    prober: &mut Prober<'_>,
-    findings: &mut Findings,
-    progress: &mut dyn Progress,
-) -> Result<(), LearnError> {
-    prober.fill_region(progress)?;
-    let mut sweep = straddling(prober.logical_block());
-    let mut swept = measure(prober, sweep, None, "page boundaries", progress)?;
-    let step = sweep.step.bytes();
-    let told_by = |swept: &Swept, level: Level| smallest_page(&level.of_all(&swept.points), sweep.smallest_effect);
-    let finest = |swept: &Swept| {
-        let found = Level::ALL.into_iter().filter_map(|level| Some((told_by(swept, level)?, level)));
-        found.min_by_key(|&(period, _)| period).map(|(_, level)| level)
-    };
-    if finest(&swept).is_none() && !swept.would_show() && prober.effort == Effort::Thorough {
-        sweep.reads_a_start *= 4;
-        swept = measure(prober, sweep, None, "page boundaries, more reads", progress)?;
-    }
-    let would_be_seen = swept.would_show();
-    let level = finest(&swept).unwrap_or(Level::Midmean);
-    let page = figure(&swept.points, &mut prober.random, would_be_seen, |points| {
-        smallest_page(&level.of_all(points), sweep.smallest_effect).map(|period| period as u64 * step)
-    });
-    if page.value.is_some() {
-        findings.present_unless_chance("page_bytes", CHANCE_OF_A_PAGE);
-    }
-    let by_dies = page.value.is_some_and(|page| may_be_of_dies(&swept, level, (page / step) as usize));
-    findings.parameters.page_bytes = page;
-    if by_dies {
-        findings.parameters.doubt("page_bytes");
-    }
-    doubt_a_chunk_of_pages(findings);
-    findings.curves.location.push(swept.curve());
-    let recipe = "reads of two blocks, start moved block by block from random aligned bases, in random order";
-    let reason = match page.value {
-        Some(_) if by_dies => "the one start in each page from which two are touched stands out, by no more than the \
-                               later of two dies does"
-            .to_owned(),
-        Some(_) => "the one start in each page from which two are touched stands out".to_owned(),
-        None => "no start stands out".to_owned(),
-    };
-    findings.because("page_bytes", Because { recipe, reason, curve: None });
-    Ok(())
-}
-
-/// Whether a period may be of dies. Of two that sense at once the later one counts, which is by 0.56 standard deviations
-/// later than one; a border between them comes after more than one block of 4 KiB, which lies in one place.
-fn may_be_of_dies(swept: &Swept, level: Level, period: usize) -> bool {
-    if swept.sweep.step * period as u64 <= ByteSize(SHORTEST_CHUNK) {
-        return false;
-    }
-    let folded = fold(&level.of_all(&swept.points), period);
-    let (others, last) = folded.split_at(period - 1);
-    median(last.to_vec()) - median(others.to_vec()) < usual_deviation(swept)
-}
-
 /// Whether the lead of a place within a block of 4 KiB may be that of one die over the later of two: from elsewhere a read
 /// of a block touches two of them.
 fn leads_as_one_die(swept: &Swept, hot: HotLocation) -> bool {
@@ -808,68 +483,12 @@ fn leads_as_one_die(swept: &Swept, hot: HotLocation) -> bool {
     median(others) - hot < usual_deviation(swept)
 }
 
-/// Standard deviation of the reads from one start, as most starts have it, ns.
-fn usual_deviation(swept: &Swept) -> f64 {
-    let deviation = |samples: &Samples| (samples.quantile(0.75) - samples.quantile(0.25)) / 1.349;
-    median(swept.points.iter().map(deviation).collect())
-}
-
-/// A chunk holds pages; where reads block by block showed nothing but the period of these, what they showed is the pages.
-fn doubt_a_chunk_of_pages(findings: &mut Findings) {
-    let p = &mut findings.parameters;
-    let is_a_page = p.chunk_bytes.value.is_some() && p.chunk_bytes.value == p.page_bytes.value;
-    if !is_a_page || p.chunk_bytes.value >= Some(SHORTEST_CHUNK) {
-        return;
-    }
-    (p.chunk_bytes, p.hot_location) = (Figure::unknown(), Figure::unknown());
-    findings.hot_leads.clear();
-    let recipe = "reads of single blocks, start moved block by block, beside reads of two blocks";
-    for key in ["chunk_bytes", "hot_location"] {
-        let reason = "what repeats are pages; chunks of them could not be told apart".to_owned();
-        findings.because(key, Because { recipe, reason, curve: None });
-    }
-}
-
 /// Chunks this long show in reads of whole blocks of 4 KiB.
-const SHORTEST_CHUNK: u64 = 4096;
-
-/// Probability at which a period counts as a page.
-const CHANCE_OF_A_PAGE: f64 = 0.001;
-/// The last starts of pages must be slower than the others in nearly all pairs (Cliff's δ).
-const APART: f64 = 0.8;
-/// Pages that a sweep must hold.
-const PAGES_MIN: usize = 4;
-
-/// The smallest period of which the last start, from which the next page is touched, is the slow one. Longer ones may be
-/// there as well: pages are transferred in parts, and parallel units hold several pages.
-fn smallest_page(levels: &[f64], smallest_effect: f64) -> Option<usize> {
-    (2..=levels.len() / PAGES_MIN).find(|&period| {
-        let (last, others): (Vec<_>, Vec<_>) = levels.iter().enumerate().partition(|(i, _)| i % period == period - 1);
-        let values = |part: Vec<(usize, &f64)>| part.into_iter().map(|(_, &level)| level).collect::<Vec<f64>>();
-        let (last, others) = (values(last), values(others));
-        let test = rank::compare(&last, &others);
-        test.delta >= APART
-            && test.p_greater < CHANCE_OF_A_PAGE
-            && median(last) >= (1.0 + smallest_effect) * median(others)
-    })
-}
+pub(super) const SHORTEST_CHUNK: u64 = 4096;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_page_is_told_by_the_one_start_that_touches_the_next_page() {
-        let curve =
-            |slow: &dyn Fn(usize) -> f64| (0..256).map(|i| 70.0 + 0.1 * (i % 3) as f64 + slow(i)).collect::<Vec<_>>();
-        let every = |n: usize, by: f64| move |i: usize| if i % n == n - 1 { by } else { 0.0 };
-        assert_eq!(smallest_page(&curve(&every(8, 3.0)), 0.005), Some(8));
-        assert_eq!(smallest_page(&curve(&|_| 0.0), 0.005), None);
-        // Not where the page is begun late.
-        assert_eq!(smallest_page(&curve(&|i| if i % 8 == 3 { 3.0 } else { 0.0 }), 0.005), None);
-        // Parts of pages are told, also where what lies behind a page takes much longer.
-        assert_eq!(smallest_page(&curve(&|i| every(2, 3.0)(i) + every(16, 60.0)(i)), 0.005), Some(2));
-    }
 
     fn swept(read_kib: u64, latency: impl Fn(u64) -> u64, single: Option<&Swept>) -> Swept {
         let sweep = coarse(ByteSize::kib(read_kib));
@@ -929,19 +548,6 @@ mod tests {
         assert_eq!(chunk_of_fastest_border(&sweeps, found(64)), None, "all its borders are alike");
         let alike = [swept(4, |_| 58_000, None), swept(16, shared, None)];
         assert_eq!(chunk_of_fastest_border(&alike, found(16)), None);
-    }
-
-    #[test]
-    fn a_page_is_doubted_where_the_later_of_two_dies_makes_the_difference() {
-        let sweep = straddling(ByteSize(512));
-        let noisy = |by: u64| {
-            let values =
-                |last: bool| (0..60).map(|n| 90_000 + 250 * n + if last { by } else { 0 }).collect::<Vec<u64>>();
-            Swept::new(sweep, (0..256).map(|n| values(n % 32 == 31)).collect(), None)
-        };
-        assert!(may_be_of_dies(&noisy(3_000), Level::Median, 32));
-        assert!(!may_be_of_dies(&noisy(9_000), Level::Median, 32));
-        assert!(!may_be_of_dies(&noisy(3_000), Level::Median, 8), "within a block of 4 KiB there are no dies");
     }
 
     #[test]

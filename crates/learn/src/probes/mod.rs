@@ -8,7 +8,9 @@ pub(crate) mod collection;
 pub(crate) mod content;
 pub(crate) mod latency;
 pub(crate) mod location;
+pub(crate) mod page;
 pub(crate) mod request_size;
+pub(crate) mod sweep;
 pub(crate) mod throughput;
 pub(crate) mod units;
 pub(crate) mod volumes;
@@ -63,7 +65,7 @@ const fn reads_alone(step: Step) -> Step {
 pub(crate) const STEPS: &[Step] = &[
     reads_alone(layout(step("reads", &["read_concurrency_4k", "read_concurrency_8k"], throughput::probe_reads))),
     reads_alone(layout(step("locations", &["chunk_bytes", "hot_location"], location::probe_locations))),
-    reads_alone(layout(step("pages", &["page_bytes"], location::probe_page))),
+    reads_alone(layout(step("pages", &["page_bytes"], page::probe_page))),
     Step { whole_drive: true, ..step("small writes", &[], collection::probe_small_writes) },
     step("write burst", &["write_buffer_bytes"], buffer::probe),
     layout(step("durable writes", &["write_unit_bytes"], request_size::probe_durable_writes)),
