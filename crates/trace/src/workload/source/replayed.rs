@@ -9,7 +9,7 @@ use super::kept::{Kept, Reading};
 use super::{Drive, FlowRequest, Limits};
 use crate::workload::check::FlowChecker;
 use crate::workload::{ReplayPacing, TraceReplay, WorkloadError};
-use crate::{ReadOptions, TraceReader, TraceRecord};
+use crate::{ReadOptions, TraceFormat, TraceReader, TraceRecord};
 
 /// Reads a trace and makes requests of it.
 #[derive(Debug)]
@@ -153,11 +153,12 @@ impl Replayed {
     }
 }
 
-/// A trace is read at least twice, so it must be a file, or a folder of them.
+/// A trace is read at least twice, so it must be a file, or a folder of what blktrace leaves.
 fn open(path: &Path, options: &ReadOptions) -> Result<TraceReader, WorkloadError> {
     let unreadable = |reason: String| WorkloadError::unreadable(&path.display().to_string(), reason);
     let metadata = std::fs::metadata(path).map_err(|e| unreadable(e.to_string()))?;
-    if !metadata.is_file() && !metadata.is_dir() {
+    let may_be_a_folder = matches!(options.format, TraceFormat::Auto | TraceFormat::Blktrace);
+    if !metadata.is_file() && !(metadata.is_dir() && may_be_a_folder) {
         return Err(unreadable("it is no regular file".to_owned()));
     }
     Ok(TraceReader::open(path, options)?)
