@@ -236,6 +236,17 @@ fn hot_pages_among_rows_that_stay_cost_what_collection_moves_of_the_rows() {
 }
 
 #[test]
+fn hot_pages_among_pages_anywhere_cost_what_collection_moves_of_these() {
+    // Half of the writes go to 64 pages, half anywhere in 800 MiB.
+    let cold = |n: u64| write(1024 + scattered(n) % (200 << 10) * 4, 4);
+    let mixed: Vec<_> = (0..8_000).flat_map(|n| [cold(n), write(n % 64 * 4, 4)]).collect();
+    let apart: Vec<_> = (0..8_000).map(cold).collect();
+    let found = golden(Rule::SeparateHotAndCold, &whole_toshiba(), &together(&mixed), &together(&apart));
+    assert!(found.cost.is_in_steady_state);
+    assert!(saved(&found).1 > 0 && saved(&found).0 > 0, "{found:?}");
+}
+
+#[test]
 fn a_counter_among_rows_that_stay_is_found() {
     let mixed = commits(|n| vec![write(1000 + n * 4, 4), write(0, 4)]);
     let rows = commits(|n| vec![write(1000 + n * 4, 4)]);
