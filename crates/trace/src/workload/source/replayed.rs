@@ -157,8 +157,8 @@ impl Replayed {
 fn open(path: &Path, options: &ReadOptions) -> Result<TraceReader, WorkloadError> {
     let unreadable = |reason: String| WorkloadError::unreadable(&path.display().to_string(), reason);
     let metadata = std::fs::metadata(path).map_err(|e| unreadable(e.to_string()))?;
-    let may_be_a_folder = matches!(options.format, TraceFormat::Auto | TraceFormat::Blktrace);
-    if !metadata.is_file() && !(metadata.is_dir() && may_be_a_folder) {
+    let a_folder_of_blktrace = metadata.is_dir() && matches!(options.format, TraceFormat::Auto | TraceFormat::Blktrace);
+    if !metadata.is_file() && !a_folder_of_blktrace {
         return Err(unreadable("it is no regular file".to_owned()));
     }
     Ok(TraceReader::open(path, options)?)
