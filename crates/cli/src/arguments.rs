@@ -13,6 +13,10 @@ use flashwise_tune::{DEFAULT_TARGET, RawOptions};
 
 use crate::output::Format;
 
+mod attach;
+
+pub use attach::{AttachArguments, Time};
+
 /// Fit your database to the SSD it runs on
 ///
 /// flashwise learns what a drive hides, audits a database's I/O against it, applies what follows, and measures before
@@ -43,6 +47,8 @@ pub enum Verb {
     Audit(AuditArguments),
     /// Run a workload or a trace on a simulated drive
     Simulate(Box<SimulateArguments>),
+    /// A simulated drive as a disk for other programs, with its timing
+    Attach(Box<AttachArguments>),
     /// Run many simulations: every combination of a few values, on all cores
     Sweep(SweepArguments),
     /// A published study: what it claims beside what is measured

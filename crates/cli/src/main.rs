@@ -66,6 +66,7 @@ fn run(arguments: Arguments, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Learn(options) => verbs::learn::run(&options, output),
         Verb::Audit(options) => verbs::audit::run(&options, output),
         Verb::Simulate(options) => verbs::simulate::run(&options, output),
+        Verb::Attach(options) => verbs::attach::run(&options, output),
         Verb::Sweep(options) => verbs::sweep::run(&options, output),
         Verb::Study(options) => verbs::study::run(&options, output),
         Verb::Sqlite(action) => verbs::sqlite::run(&action, output),

@@ -701,7 +701,18 @@ impl SimulatedSsd {
         Ok(answered.and_then(|request| self.completion_of(request)))
     }
 
-    /// The same for a caller that gives no buffers and needs no more than an [`Answer`].
+    /// The same, but where nothing completes the clock stays at the last event, so that what comes before the deadline
+    /// can still be submitted at its time.
+    pub fn wait_within(&mut self, deadline: Nanos) -> Option<Completion> {
+        self.next_answered(deadline.0).and_then(|request| self.completion_of(request))
+    }
+
+    /// When something happens in the drive next; `None` where nothing is scheduled.
+    pub fn next_event(&self) -> Option<Nanos> {
+        self.events.next_time().map(Nanos)
+    }
+
+    /// [`Self::wait_until`] for a caller that gives no buffers and needs no more than an [`Answer`].
     #[inline(always)]
     pub(crate) fn answer_until(&mut self, deadline_ns: u64) -> Option<Answer> {
         match self.next_answered(deadline_ns) {

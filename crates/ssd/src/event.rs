@@ -173,7 +173,6 @@ impl EventQueue {
     }
 
     /// When the next event happens.
-    #[cfg(test)]
     pub(crate) fn next_time(&self) -> Option<u64> {
         let first = least_of_eight(&self.firsts);
         (first != ABSENT).then_some(first >> LANE_BITS)

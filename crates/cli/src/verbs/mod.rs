@@ -1,5 +1,6 @@
 //! One file a verb: options into a call, its result into the output.
 
+pub mod attach;
 pub mod audit;
 pub mod device;
 pub mod fit;

@@ -33,7 +33,7 @@ pub fn run(options: &SimulateArguments, output: &Output) -> Result<ExitCode, Fai
     let Asked { workload, base, decision } = workload(options, &device)?;
     let reports = Reports::prepare(options)?;
     let mut drive = SimulatedSsd::new(device, workload.seed)?;
-    let how = SimulationOptions { precondition: precondition(options.precondition), interval: options.interval };
+    let how = SimulationOptions { precondition: precondition_of(options.precondition), interval: options.interval };
     let simulation = simulate(&mut drive, &workload, &base, &how, &mut Bar::new())?;
     tell(decision);
     let written = reports.write(&simulation)?;
@@ -166,7 +166,8 @@ fn rw_name(rw: Rw) -> String {
     rw.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-fn precondition(name: PreconditionName) -> Precondition {
+/// The state by the name that it has among the options.
+pub(super) fn precondition_of(name: PreconditionName) -> Precondition {
     match name {
         PreconditionName::Empty => Precondition::Empty,
         PreconditionName::Fill => Precondition::Fill,

@@ -1,5 +1,6 @@
 //! Text for a terminal: tables that fit its width, without colours unless they are asked for.
 
+mod attach;
 mod comparison;
 mod layout;
 mod score;
@@ -8,6 +9,7 @@ mod study;
 mod sweep;
 mod trace;
 
+use flashwise_attach::AttachReport;
 use flashwise_audit::{Finding, Simulated};
 use flashwise_learn::score::Score;
 use flashwise_profile::{DeviceProfile, Verdict};
@@ -48,6 +50,11 @@ pub fn render_profile(profile: &DeviceProfile, style: Style) -> String {
 /// What was learned beside what is true.
 pub fn render_score(learned: &Score, style: Style) -> String {
     score::render(learned, style)
+}
+
+/// What an attached drive did.
+pub fn render_attach(report: &AttachReport, style: Style) -> String {
+    attach::render(report, style)
 }
 
 /// What an audit found.

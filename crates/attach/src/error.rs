@@ -1,0 +1,37 @@
+//! Why a drive cannot be attached.
+
+use std::io;
+use std::path::PathBuf;
+
+use flashwise_block::BlockError;
+use flashwise_trace::TraceError;
+
+/// What goes wrong with an attached drive as a whole. What goes wrong with one request is told to its client.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// Something else is where the socket or the file was to be, or nothing can be made there.
+    #[error("{path}: {reason}")]
+    Place {
+        /// Where it was to be.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+    /// The system refused something that the server needs.
+    #[error("{context}: {error}")]
+    System {
+        /// What was being done.
+        context: &'static str,
+        /// The system's own words.
+        error: io::Error,
+    },
+    /// The drive cannot be paced as asked.
+    #[error("a time scale of {0} makes no sense: give a number from 0.001 to 1000000, such as 10 for ten times slower")]
+    TimeScale(f64),
+    /// The trace cannot be written.
+    #[error("the capture ended: {0}")]
+    Capture(#[from] TraceError),
+    /// The simulated drive is lost as a whole.
+    #[error(transparent)]
+    Drive(#[from] BlockError),
+}

@@ -1,0 +1,383 @@
+//! The drive as one file, `disk`, in a directory: for programs that open files, and for loop devices with a file system
+//! on them.
+//!
+//! ```text
+//!   kernel ─▶ fuser's threads ─ Letter: command, when it came, where the reply goes ─▶ the server's thread
+//!   kernel ◀──────────────────────────────────────────────── reply ◀──────────────────┘
+//! ```
+//!
+//! | on the file | to the drive |
+//! |---|---|
+//! | read, write of whole logical blocks | the same; a write with `O_DSYNC` is a write and a flush, as the kernel has it |
+//! | `fsync`, `fdatasync` | flush |
+//! | `fallocate` with `PUNCH_HOLE` | trim |
+//! | `fallocate` with `ZERO_RANGE` | writes of zeros |
+//!
+//! Three defaults of kernel and library would quietly let one request through at a time, or sixteen, and are changed:
+//! asynchronous direct I/O is asked for and its absence is an error, 256 requests may wait in the kernel, and direct writes
+//! to the file run side by side (`FUSE_ASYNC_DIO`, `max_background`, `FOPEN_PARALLEL_DIRECT_WRITES`; the kernel's
+//! `Documentation/filesystems/fuse` and `include/uapi/linux/fuse.h`).
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use flashwise_block::{BlockError, ByteSize, DeviceInfo, IoBuffer, Operation};
+use fuser::{
+    Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
+    ReplyOpen, ReplyStatfs, ReplyWrite, Request, Session, TimeOrNow, WriteFlags,
+};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::{Answer, AttachError, Command};
+
+/// The file's name.
+const NAME: &str = "disk";
+const ROOT: INodeNo = INodeNo(1);
+const DISK: INodeNo = INodeNo(2);
+/// How long the kernel may believe what it is told of the file, which never changes.
+const BELIEVE: Duration = Duration::from_secs(3600);
+/// Requests that wait in the kernel at most.
+const WAITING: u16 = 256;
+/// Longest request, bytes.
+const LONGEST: u32 = 1 << 20;
+/// Threads that take requests from the kernel.
+const THREADS: usize = 2;
+
+/// A command of the kernel's.
+pub(crate) struct Letter {
+    pub(crate) command: Command,
+    pub(crate) arrived: Instant,
+    pub(crate) reply: Reply,
+}
+
+/// Where an answer goes.
+pub(crate) enum Reply {
+    Read(ReplyData),
+    Written(ReplyWrite, u32),
+    Done(ReplyEmpty),
+}
+
+impl Reply {
+    pub(crate) fn send(self, answer: &Answer) {
+        let error = answer.result.as_ref().err().map(errno);
+        match (self, error) {
+            (Self::Read(reply), None) => reply.data(answer.payload.as_deref().unwrap_or_default()),
+            (Self::Written(reply, size), None) => reply.written(size),
+            (Self::Done(reply), None) => reply.ok(),
+            (Self::Read(reply), Some(error)) => reply.error(error),
+            (Self::Written(reply, _), Some(error)) => reply.error(error),
+            (Self::Done(reply), Some(error)) => reply.error(error),
+        }
+    }
+}
+
+fn errno(error: &BlockError) -> Errno {
+    match error {
+        BlockError::InvalidRequest { .. } => Errno::EINVAL,
+        BlockError::ReadOnly | BlockError::Refused(_) => Errno::EPERM,
+        _ => Errno::EIO,
+    }
+}
+
+/// A mounted file, and what its requests come through.
+#[derive(Debug)]
+pub(crate) struct Mounted {
+    letters: Receiver<Letter>,
+    bell: Arc<OwnedFd>,
+    directory: PathBuf,
+    serving: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl std::fmt::Debug for Letter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Letter({:?})", self.command)
+    }
+}
+
+impl Mounted {
+    /// Mounts a directory with the file in it. `client` is the mark of its commands.
+    pub(crate) fn mount(directory: &Path, info: &DeviceInfo, client: u32) -> Result<Self, AttachError> {
+        let refused = |reason: String| AttachError::Place { path: directory.to_owned(), reason };
+        let directory = check(directory).map_err(refused)?;
+        let (sender, letters) = channel();
+        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
+        let bell = Arc::new(bell.map_err(|error| AttachError::System { context: "an eventfd", error: error.into() })?);
+        let disk = Disk {
+            letters: sender,
+            bell: Arc::clone(&bell),
+            client,
+            capacity: info.capacity.0,
+            logical_block: info.logical_block.0,
+            began: SystemTime::now(),
+        };
+        let mut config = Config::default();
+        config.mount_options =
+            vec![MountOption::FSName("flashwise".to_owned()), MountOption::Subtype("flashwise".to_owned())];
+        config.n_threads = Some(THREADS);
+        config.clone_fd = true;
+        let session = Session::new(disk, &directory, &config).map_err(|e| {
+            refused(format!("it cannot be mounted: {e}; /dev/fuse and fusermount3 (package fuse3) are needed"))
+        })?;
+        let serving = std::thread::Builder::new().name("fuse".to_owned()).spawn(move || session.run());
+        let serving = serving.map_err(|error| AttachError::System { context: "a thread", error })?;
+        Ok(Self { letters, bell, directory, serving: Some(serving) })
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    /// What has come since the last look.
+    pub(crate) fn letters(&self) -> impl Iterator<Item = Letter> {
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        self.letters.try_iter()
+    }
+
+    /// Takes the file out of the directory; who has it open keeps it until it is closed.
+    pub(crate) fn unmount(&self) {
+        use rustix::mount::{UnmountFlags, unmount};
+        if unmount(&self.directory, UnmountFlags::DETACH).is_err() {
+            // Without root that is fusermount's part; where it fails too, the mount stays until the process ends.
+            let _ = std::process::Command::new("fusermount3").args(["-u", "-z", "--"]).arg(&self.directory).status();
+        }
+    }
+
+    /// Whether nobody has the file any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.serving.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if !self.is_over() {
+            self.unmount();
+        }
+    }
+}
+
+/// A directory that can be mounted: there, and empty.
+fn check(directory: &Path) -> Result<PathBuf, String> {
+    let mut entries = std::fs::read_dir(directory).map_err(|e| format!("{e}; give an empty directory"))?;
+    match entries.next() {
+        Some(_) => Err("it is not empty; give an empty directory, whose content nobody would miss".to_owned()),
+        None => directory.canonicalize().map_err(|e| e.to_string()),
+    }
+}
+
+/// The file system: a directory and the file.
+struct Disk {
+    letters: Sender<Letter>,
+    bell: Arc<OwnedFd>,
+    client: u32,
+    capacity: u64,
+    logical_block: u64,
+    began: SystemTime,
+}
+
+impl Disk {
+    fn attributes(&self, node: INodeNo) -> Option<FileAttr> {
+        let is_disk = match node {
+            ROOT => false,
+            DISK => true,
+            _ => return None,
+        };
+        let size = if is_disk { self.capacity } else { 0 };
+        Some(FileAttr {
+            ino: node,
+            size,
+            blocks: size / 512,
+            atime: self.began,
+            mtime: self.began,
+            ctime: self.began,
+            crtime: self.began,
+            kind: if is_disk { FileType::RegularFile } else { FileType::Directory },
+            perm: if is_disk { 0o600 } else { 0o700 },
+            nlink: if is_disk { 1 } else { 2 },
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        })
+    }
+
+    fn command(&self, request: &Request, operation: Operation, offset: u64, length: u64) -> Command {
+        let (offset, length) = (ByteSize(offset), ByteSize(length));
+        let process = Some(request.pid()).filter(|&pid| pid != 0);
+        Command { client: self.client, cookie: 0, process, operation, offset, length, fua: false, payload: None }
+    }
+
+    fn post(&self, command: Command, reply: Reply) {
+        // Where the server is gone the reply is dropped, and fuser tells the kernel of an error.
+        if self.letters.send(Letter { command, arrived: Instant::now(), reply }).is_ok() {
+            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// The part of a range that is in the file.
+    fn inside(&self, offset: u64, length: u64) -> u64 {
+        length.min(self.capacity.saturating_sub(offset))
+    }
+}
+
+impl Filesystem for Disk {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let missing = |_| io::Error::other("this kernel's FUSE serves one request at a time (no FUSE_ASYNC_DIO)");
+        config.add_capabilities(InitFlags::FUSE_ASYNC_DIO).map_err(missing)?;
+        let refused = |nearest| io::Error::other(format!("the kernel takes {nearest} at most"));
+        config.set_max_background(WAITING).map_err(refused)?;
+        config.set_max_write(LONGEST).map(drop).map_err(|nearest| refused(nearest as u16))
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.attributes(DISK).filter(|_| parent == ROOT && name == NAME) {
+            Some(attributes) => reply.entry(&BELIEVE, &attributes, Generation(0)),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.attributes(node) {
+            Some(attributes) => reply.attr(&BELIEVE, &attributes),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        node: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        _: Option<TimeOrNow>,
+        _: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<fuser::BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let changes_size = size.is_some_and(|size| size != self.capacity);
+        match self.attributes(node) {
+            Some(_) if changes_size || mode.is_some() || uid.is_some() || gid.is_some() => reply.error(Errno::EPERM),
+            Some(attributes) => reply.attr(&BELIEVE, &attributes),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn readdir(&self, _: &Request, node: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        if node != ROOT {
+            return reply.error(Errno::ENOTDIR);
+        }
+        let entries =
+            [(ROOT, FileType::Directory, "."), (ROOT, FileType::Directory, ".."), (DISK, FileType::RegularFile, NAME)];
+        for (n, (node, kind, name)) in (1..).zip(entries).skip(offset as usize) {
+            if reply.add(node, n, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn open(&self, _: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        match node {
+            DISK => {
+                let flags = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
+                reply.opened(FileHandle(0), flags);
+            }
+            _ => reply.error(Errno::EISDIR),
+        }
+    }
+
+    fn read(
+        &self,
+        request: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        match self.inside(offset, size.into()) {
+            0 => reply.data(&[]),
+            length => self.post(self.command(request, Operation::Read, offset, length), Reply::Read(reply)),
+        }
+    }
+
+    fn write(
+        &self,
+        request: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let length = self.inside(offset, data.len() as u64);
+        if length == 0 {
+            return if data.is_empty() { reply.written(0) } else { reply.error(Errno::ENOSPC) };
+        }
+        let payload = Some(IoBuffer::copy_of(&data[..length as usize]));
+        let command = Command { payload, ..self.command(request, Operation::Write, offset, length) };
+        self.post(command, Reply::Written(reply, length as u32));
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        // What `close` means; it makes nothing durable.
+        reply.ok();
+    }
+
+    fn fsync(&self, request: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.post(self.command(request, Operation::Flush, 0, 0), Reply::Done(reply));
+    }
+
+    fn fallocate(
+        &self,
+        request: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        /// `FALLOC_FL_KEEP_SIZE`, `FALLOC_FL_PUNCH_HOLE`, `FALLOC_FL_ZERO_RANGE` of `linux/falloc.h`.
+        const KEEP_SIZE: i32 = 1;
+        const PUNCH_HOLE: i32 = 2;
+        const ZERO_RANGE: i32 = 16;
+        let operation = match mode & !KEEP_SIZE {
+            PUNCH_HOLE => Operation::Trim,
+            ZERO_RANGE => Operation::WriteZeroes,
+            // All of the file is there from the start.
+            0 => return reply.ok(),
+            _ => return reply.error(Errno::EOPNOTSUPP),
+        };
+        match self.inside(offset, length) {
+            0 => reply.ok(),
+            length => self.post(self.command(request, operation, offset, length), Reply::Done(reply)),
+        }
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        // A loop device takes the block size for the granularity of its discards.
+        let blocks = self.capacity / 4096;
+        reply.statfs(blocks, 0, 0, 2, 0, self.logical_block.max(4096) as u32, 255, 4096);
+    }
+}

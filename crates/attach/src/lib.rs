@@ -1,0 +1,42 @@
+//! A simulated SSD as a disk for programs that know nothing of it.
+//!
+//! ```text
+//!   fio, qemu, nbdcopy, …            a program that is not changed
+//!        │  requests, data
+//!        ▼
+//!   nbd/  fuse.rs   front ends: bytes of a protocol, or the kernel's requests for a file, into [`Command`]s; [`Answer`]s
+//!        │          back the same way
+//!        ▼
+//!   server.rs       one thread: waits for clients and deadlines at once
+//!        ▼
+//!   engine.rs       all timing: when a command arrived, when its answer is due  ──▶ capture.rs: a trace for the audit
+//!        ▼
+//!   flashwise-ssd   the drive in simulated time, with every byte
+//! ```
+//!
+//! A front end knows nothing of time, the engine nothing of front ends.
+//!
+//! **Time.** A request is submitted to the drive at the moment at which it arrived, and answered when the drive has done
+//! it, both on the machine's clock ([`Pace::Scaled`]). What the way through the socket takes is taken off. Where the
+//! machine cannot keep up, the answers are late, and [`Pacing`] says by how much. [`Pace::Free`] answers at once and
+//! accounts in simulated time alone.
+//!
+//! **Limits.** The drive's content is in memory and gone at the end. Requests of up to 32 MiB.
+
+#![forbid(unsafe_code)]
+
+mod capture;
+mod engine;
+mod error;
+mod fuse;
+pub mod nbd;
+mod pace;
+mod report;
+mod server;
+
+pub use capture::{Capture, Captured};
+pub use engine::{Answer, Command, Engine, Wake};
+pub use error::AttachError;
+pub use pace::{Pace, Pacing};
+pub use report::{AttachReport, RequestTimes};
+pub use server::{Server, Stop};

@@ -1,0 +1,321 @@
+//! One client: bytes in, commands out; answers in, bytes out.
+//!
+//! Input is read in large pieces, because many small requests come together; the bytes of a large write are read straight
+//! to where the drive takes them from. Replies wait in a queue until the socket takes them, and go out together.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use flashwise_block::{ByteSize, DeviceInfo, IoBuffer, Operation};
+
+use super::handshake::{Handshake, Step, greeting};
+use super::protocol::*;
+use crate::{Answer, Command};
+
+/// Bytes that are read together.
+const INPUT: usize = 256 << 10;
+/// Requests of a client that are under way at most; further ones wait in the socket.
+const REQUESTS: usize = 1024;
+/// Bytes of a client's requests and replies that are held before no more of its requests are taken.
+const HELD: u64 = 64 << 20;
+/// Pieces of replies that are handed to the socket together.
+const SLICES: usize = 64;
+
+/// Where a client stands.
+#[derive(Debug)]
+enum Phase {
+    Negotiating(Handshake),
+    /// Between requests.
+    Ready,
+    /// A write whose bytes have come up to `filled`.
+    Receiving {
+        asked: Asked,
+        payload: IoBuffer,
+        filled: usize,
+    },
+    /// It has said goodbye, or makes no sense; what is owed to it is sent.
+    Leaving,
+}
+
+/// Piece of a reply.
+#[derive(Debug)]
+enum Piece {
+    Head([u8; REPLY_BYTES]),
+    Words(Vec<u8>),
+    Data(IoBuffer),
+}
+
+impl Piece {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Head(head) => head,
+            Self::Words(words) => words,
+            Self::Data(data) => data,
+        }
+    }
+}
+
+/// The other side is gone.
+#[derive(Debug)]
+pub(crate) struct Gone;
+
+/// A client.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) id: u32,
+    stream: UnixStream,
+    process: Option<u32>,
+    phase: Phase,
+    /// What has come and is not used up is in `start..end`.
+    input: Box<[u8]>,
+    start: usize,
+    end: usize,
+    output: VecDeque<Piece>,
+    /// Bytes of the first piece that are sent.
+    sent: usize,
+    in_flight: usize,
+    /// Bytes of the requests under way and of the replies that wait.
+    held_bytes: u64,
+}
+
+impl Connection {
+    /// Greets a client.
+    pub(crate) fn new(id: u32, stream: UnixStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        let process = rustix::net::sockopt::socket_peercred(&stream).ok();
+        let process = process.and_then(|who| u32::try_from(who.pid.as_raw_nonzero().get()).ok());
+        let mut connection = Self {
+            id,
+            stream,
+            process,
+            phase: Phase::Negotiating(Handshake::Flags),
+            input: vec![0; INPUT].into(),
+            start: 0,
+            end: 0,
+            output: VecDeque::new(),
+            sent: 0,
+            in_flight: 0,
+            held_bytes: 0,
+        };
+        connection.queue(Piece::Words(greeting()));
+        Ok(connection)
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    /// Whether its requests are taken now.
+    pub(crate) fn wants_input(&self) -> bool {
+        !matches!(self.phase, Phase::Leaving) && self.has_room()
+    }
+
+    fn has_room(&self) -> bool {
+        self.in_flight < REQUESTS && self.held_bytes < HELD
+    }
+
+    /// Whether requests have been read that there was no room for, and is now.
+    pub(crate) fn is_held_up(&self) -> bool {
+        matches!(self.phase, Phase::Ready) && self.has_room() && self.end - self.start >= REQUEST_BYTES
+    }
+
+    /// Whether something waits for the socket.
+    pub(crate) fn has_output(&self) -> bool {
+        !self.output.is_empty()
+    }
+
+    /// Whether nothing is left to be done for it.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Leaving) && self.in_flight == 0 && self.output.is_empty()
+    }
+
+    /// No further requests of it are taken.
+    pub(crate) fn leave(&mut self) {
+        self.phase = Phase::Leaving;
+    }
+
+    /// The client is gone: nothing is owed to it, and what is under way for it is done for nobody.
+    pub(crate) fn abandon(&mut self) {
+        self.phase = Phase::Leaving;
+        self.output.clear();
+        self.in_flight = 0;
+    }
+
+    /// Reads what has come and puts its commands into `commands`.
+    pub(crate) fn receive(&mut self, info: &DeviceInfo, commands: &mut Vec<Command>) -> Result<(), Gone> {
+        loop {
+            self.advance(info, commands);
+            if !self.wants_input() {
+                return Ok(());
+            }
+            let (read, wanted) = match &mut self.phase {
+                Phase::Receiving { payload, filled, .. } if self.start == self.end => {
+                    let rest = &mut payload[*filled..];
+                    let wanted = rest.len();
+                    let read = self.stream.read(rest);
+                    *filled += read.as_ref().map_or(0, |bytes| *bytes);
+                    (read, wanted)
+                }
+                _ => {
+                    self.input.copy_within(self.start..self.end, 0);
+                    (self.start, self.end) = (0, self.end - self.start);
+                    let rest = &mut self.input[self.end..];
+                    let wanted = rest.len();
+                    let read = self.stream.read(rest);
+                    self.end += read.as_ref().map_or(0, |bytes| *bytes);
+                    (read, wanted)
+                }
+            };
+            match read {
+                Ok(0) => return Err(Gone),
+                // The socket had no more; the next look at it would only say so.
+                Ok(bytes) if bytes < wanted => {
+                    self.advance(info, commands);
+                    return Ok(());
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(_) => return Err(Gone),
+            }
+        }
+    }
+
+    /// Uses up what is there.
+    fn advance(&mut self, info: &DeviceInfo, commands: &mut Vec<Command>) {
+        while self.step(info, commands) {}
+    }
+
+    /// Uses up one option or request; `false` where more bytes are needed.
+    fn step(&mut self, info: &DeviceInfo, commands: &mut Vec<Command>) -> bool {
+        let has_room = self.has_room();
+        match &mut self.phase {
+            Phase::Leaving => false,
+            Phase::Negotiating(handshake) => {
+                let (state, mut words) = (*handshake, Vec::new());
+                let step = state.advance(&self.input[self.start..self.end], info, &mut words);
+                let (used, phase) = match step {
+                    Step::More => return false,
+                    Step::Next(used, next) => (used, Phase::Negotiating(next)),
+                    Step::Done(used) => (used, Phase::Ready),
+                    Step::Close => (0, Phase::Leaving),
+                };
+                self.start += used;
+                self.phase = phase;
+                if !words.is_empty() {
+                    self.queue(Piece::Words(words));
+                }
+                true
+            }
+            Phase::Ready if !has_room => false,
+            Phase::Ready => self.request(commands),
+            Phase::Receiving { payload, filled, .. } => {
+                let bytes = (self.end - self.start).min(payload.len() - *filled);
+                payload[*filled..*filled + bytes].copy_from_slice(&self.input[self.start..self.start + bytes]);
+                self.start += bytes;
+                *filled += bytes;
+                if *filled < payload.len() {
+                    return false;
+                }
+                if let Phase::Receiving { asked, payload, .. } = std::mem::replace(&mut self.phase, Phase::Ready) {
+                    self.command(asked, Operation::Write, Some(payload), commands);
+                }
+                true
+            }
+        }
+    }
+
+    /// Takes a request's first bytes.
+    fn request(&mut self, commands: &mut Vec<Command>) -> bool {
+        let Some(bytes) = self.input[self.start..self.end].first_chunk::<REQUEST_BYTES>() else { return false };
+        let Some(asked) = Asked::parse(bytes) else {
+            self.leave();
+            return false;
+        };
+        self.start += REQUEST_BYTES;
+        match asked.kind {
+            Kind::Disconnect => self.leave(),
+            Kind::Unknown => self.refuse(asked.cookie, EINVAL),
+            // Its bytes would have to be taken first, and no sensible client sends them.
+            Kind::Do(Operation::Write) if asked.payload_bytes() > LONGEST => self.leave(),
+            Kind::Do(Operation::Write) => {
+                let payload = IoBuffer::zeroed(asked.length as usize);
+                self.phase = Phase::Receiving { asked, payload, filled: 0 };
+            }
+            Kind::Do(Operation::Read) if asked.length > LONGEST => self.refuse(asked.cookie, EOVERFLOW),
+            Kind::Do(operation) => self.command(asked, operation, None, commands),
+        }
+        true
+    }
+
+    fn command(&mut self, asked: Asked, operation: Operation, payload: Option<IoBuffer>, commands: &mut Vec<Command>) {
+        let Asked { cookie, offset, length, fua, .. } = asked;
+        let is_flush = operation == Operation::Flush;
+        let place = |bytes: u64| ByteSize(if is_flush { 0 } else { bytes });
+        let (offset, length) = (place(offset), place(u64::from(length)));
+        self.in_flight += 1;
+        self.held_bytes += held_by(operation, length);
+        let (client, process) = (self.id, self.process);
+        commands.push(Command { client, cookie, process, operation, offset, length, fua, payload });
+    }
+
+    fn refuse(&mut self, cookie: u64, error: u32) {
+        self.queue(Piece::Head(reply(cookie, error)));
+    }
+
+    fn queue(&mut self, piece: Piece) {
+        self.held_bytes += piece.bytes().len() as u64;
+        self.output.push_back(piece);
+    }
+
+    /// Queues the reply to a command.
+    pub(crate) fn answer(&mut self, answer: Answer, capacity: ByteSize) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.held_bytes = self.held_bytes.saturating_sub(held_by(answer.operation, answer.length));
+        let error = answer.result.as_ref().map_or_else(|error| error_number(error, capacity), |()| 0);
+        self.queue(Piece::Head(reply(answer.cookie, error)));
+        if let Some(data) = answer.payload.filter(|_| error == 0) {
+            self.queue(Piece::Data(data));
+        }
+    }
+
+    /// Sends as much as the socket takes.
+    pub(crate) fn send(&mut self) -> Result<(), Gone> {
+        while !self.output.is_empty() {
+            let sent = {
+                let mut slices = [IoSlice::new(&[]); SLICES];
+                let count = self.output.len().min(SLICES);
+                for (n, (slice, piece)) in slices.iter_mut().zip(&self.output).enumerate() {
+                    *slice = IoSlice::new(&piece.bytes()[if n == 0 { self.sent } else { 0 }..]);
+                }
+                self.stream.write_vectored(&slices[..count])
+            };
+            match sent {
+                Ok(bytes) => self.sent_bytes(bytes),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(_) => return Err(Gone),
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops what the socket has taken.
+    fn sent_bytes(&mut self, bytes: usize) {
+        self.held_bytes = self.held_bytes.saturating_sub(bytes as u64);
+        self.sent += bytes;
+        while let Some(first) = self.output.front()
+            && self.sent >= first.bytes().len()
+        {
+            self.sent -= first.bytes().len();
+            self.output.pop_front();
+        }
+    }
+}
+
+/// Bytes that a request holds while it is under way.
+fn held_by(operation: Operation, length: ByteSize) -> u64 {
+    if matches!(operation, Operation::Read | Operation::Write) { length.0 } else { 0 }
+}

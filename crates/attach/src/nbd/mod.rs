@@ -1,0 +1,20 @@
+//! The network block device: an attached drive behind a Unix socket, without root and without a kernel module.
+//!
+//! ```text
+//!   socket ─ bytes ─▶ connection.rs ─ handshake.rs, then requests ─▶ Command ─▶ engine
+//!   socket ◀─ bytes ─ connection.rs ◀──────────── replies ────────── Answer ◀─ engine
+//! ```
+//!
+//! Source: "The NBD protocol" (doc/proto.md of the NetworkBlockDevice project), fixed newstyle negotiation, simple replies;
+//! options EXPORT_NAME, ABORT, LIST, INFO, GO; commands READ, WRITE with FUA, FLUSH, TRIM, WRITE_ZEROES, DISC. All other
+//! options are answered as unsupported, which the protocol allows.
+
+mod connection;
+mod handshake;
+mod protocol;
+mod round_trip;
+mod socket;
+
+pub(crate) use connection::Connection;
+pub use round_trip::measure_round_trip;
+pub(crate) use socket::Socket;

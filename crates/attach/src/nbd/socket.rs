@@ -1,0 +1,60 @@
+//! Where clients come to.
+
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use crate::AttachError;
+
+/// A listening socket; gone from the file system with its server.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Socket {
+    /// Listens at a path. A socket that a server which is gone has left there is replaced; nothing else is.
+    pub(crate) fn bind(path: &Path) -> Result<Self, AttachError> {
+        let refused = |reason: String| AttachError::Place { path: path.to_owned(), reason };
+        remove_stale(path).map_err(refused)?;
+        let listener = UnixListener::bind(path).map_err(|e| refused(format!("no socket can be made here: {e}")))?;
+        let socket = Self { listener, path: path.to_owned() };
+        socket.listener.set_nonblocking(true).map_err(|e| refused(e.to_string()))?;
+        Ok(socket)
+    }
+
+    /// The next client that waits.
+    pub(crate) fn accept(&self) -> Option<UnixStream> {
+        self.listener.accept().ok().map(|(stream, _)| stream)
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Removes a socket that nobody listens at.
+fn remove_stale(path: &Path) -> Result<(), String> {
+    use std::os::unix::fs::FileTypeExt;
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error.to_string()),
+        Ok(metadata) if !metadata.file_type().is_socket() => {
+            Err("this is no socket and is not replaced; give a path where nothing is".to_owned())
+        }
+        Ok(_) => match UnixStream::connect(path) {
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                std::fs::remove_file(path).map_err(|e| e.to_string())
+            }
+            _ => Err("another server listens here; end it, or give another path".to_owned()),
+        },
+    }
+}

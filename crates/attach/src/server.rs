@@ -1,0 +1,281 @@
+//! The one thread: it waits for clients and for the engine's next deadline at once.
+//!
+//! The last stretch before a deadline is waited for awake, because sleeping is as coarse as the machine's timers; longer
+//! than that would take the processor from the clients.
+
+use std::collections::HashMap;
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use crate::fuse::{Mounted, Reply};
+use crate::nbd::{Connection, Socket};
+use crate::{Answer, AttachError, Command, Engine, Wake};
+
+/// Clients at most.
+const CLIENTS: usize = 16;
+/// The mark of the kernel's commands; connections are numbered from 1 on.
+const KERNEL: u32 = 0;
+/// The stretch before a deadline that is waited for awake.
+const AWAKE: Duration = Duration::from_micros(20);
+/// How long clients are given to take what is owed to them at the end.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// How often it is looked whether anybody still has the file, at the end.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Ends a server from elsewhere, such as from a signal's handler.
+#[derive(Clone, Debug)]
+pub struct Stop(Arc<OwnedFd>);
+
+impl Stop {
+    fn new() -> Result<Self, AttachError> {
+        let made = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
+        let made = made.map_err(|error| AttachError::System { context: "an eventfd", error: error.into() })?;
+        Ok(Self(Arc::new(made)))
+    }
+
+    /// Lets the server complete what is under way and end. A mounted file is served until nobody has it open any more;
+    /// a second request ends that too.
+    pub fn request(&self) {
+        // It fails only where it has been requested 2^64 times.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    /// Requests since the last look.
+    fn requests(&self) -> u64 {
+        let mut count = [0; 8];
+        match rustix::io::read(&self.0, &mut count) {
+            Ok(8) => u64::from_ne_bytes(count),
+            _ => 0,
+        }
+    }
+}
+
+/// A drive with its front ends.
+#[derive(Debug)]
+pub struct Server {
+    engine: Engine,
+    socket: Option<Socket>,
+    mounted: Option<Mounted>,
+    /// Where the answers to the kernel's commands go, by cookie.
+    replies: HashMap<u64, Reply>,
+    letters: u64,
+    stop: Stop,
+    connections: Vec<Connection>,
+    clients: u32,
+    commands: Vec<Command>,
+    answers: Vec<Answer>,
+}
+
+impl std::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Reply")
+    }
+}
+
+impl Server {
+    /// A drive that nobody can reach yet.
+    ///
+    /// # Errors
+    /// Where the system has no more file descriptors.
+    pub fn new(engine: Engine) -> Result<Self, AttachError> {
+        Ok(Self {
+            engine,
+            socket: None,
+            mounted: None,
+            replies: HashMap::new(),
+            letters: 0,
+            stop: Stop::new()?,
+            connections: Vec::new(),
+            clients: KERNEL,
+            commands: Vec::new(),
+            answers: Vec::new(),
+        })
+    }
+
+    /// Serves the network block device protocol at the Unix socket `path`. A socket that a server which is gone has left
+    /// there is replaced; nothing else is.
+    ///
+    /// # Errors
+    /// [`AttachError::Place`] where something else is there, or the socket cannot be made.
+    pub fn listen(&mut self, path: &Path) -> Result<(), AttachError> {
+        self.socket = Some(Socket::bind(path)?);
+        Ok(())
+    }
+
+    /// Puts the file `disk`, which is the drive, into an empty directory.
+    ///
+    /// # Errors
+    /// [`AttachError::Place`] where the directory is not empty, or cannot be mounted.
+    pub fn mount(&mut self, directory: &Path) -> Result<(), AttachError> {
+        self.mounted = Some(Mounted::mount(directory, self.engine.info(), KERNEL)?);
+        Ok(())
+    }
+
+    /// What ends the server.
+    pub fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// Serves until it is told to [stop](Self::stop), then completes what is under way.
+    ///
+    /// # Errors
+    /// When the drive is lost as a whole, or the capture cannot be written. Clients that go do not end it.
+    pub fn run(mut self) -> Result<Engine, AttachError> {
+        // A timer that may come 50 µs late, as it may by default, would spoil every answer.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        while !self.turn(true)? {}
+        self.farewell()?;
+        Ok(self.engine)
+    }
+
+    /// One round: answer, wait, listen. `true` once the end is requested. At the end, new clients and new requests of
+    /// theirs are not taken any more; the kernel's are.
+    fn turn(&mut self, is_open: bool) -> Result<bool, AttachError> {
+        self.engine.poll(Instant::now(), &mut self.answers)?;
+        self.deliver();
+        let ready = self.wait(is_open)?;
+        let arrived = Instant::now();
+        if ready.listener {
+            self.accept();
+        }
+        for n in ready.inputs {
+            let connection = &mut self.connections[n];
+            if connection.receive(self.engine.info(), &mut self.commands).is_err() {
+                connection.abandon();
+            }
+        }
+        for command in self.commands.drain(..) {
+            self.engine.submit(command, arrived)?;
+        }
+        if let Some(mounted) = self.mounted.as_ref().filter(|_| ready.letters) {
+            for mut letter in mounted.letters() {
+                self.letters += 1;
+                letter.command.cookie = self.letters;
+                self.replies.insert(self.letters, letter.reply);
+                self.engine.submit(letter.command, letter.arrived)?;
+            }
+        }
+        Ok(ready.stop && self.stop.requests() > 0)
+    }
+
+    /// Hands out answers and sends what can be sent.
+    fn deliver(&mut self) {
+        let capacity = self.engine.info().capacity;
+        for answer in self.answers.drain(..) {
+            if answer.client == KERNEL {
+                if let Some(reply) = self.replies.remove(&answer.cookie) {
+                    reply.send(&answer);
+                }
+            } else if let Some(connection) = self.connections.iter_mut().find(|client| client.id == answer.client) {
+                connection.answer(answer, capacity);
+            }
+        }
+        for connection in &mut self.connections {
+            if connection.has_output() && connection.send().is_err() {
+                connection.abandon();
+            }
+        }
+        self.connections.retain(|connection| !connection.is_over());
+    }
+
+    /// Waits for whatever comes first.
+    fn wait(&self, is_open: bool) -> Result<Ready, AttachError> {
+        let readable = |wanted: bool| if wanted { PollFlags::IN } else { PollFlags::empty() };
+        let mut fds = Vec::with_capacity(3 + self.connections.len());
+        fds.push(PollFd::new(&self.stop.0, PollFlags::IN));
+        for connection in &self.connections {
+            let mut events = readable(is_open && connection.wants_input());
+            events.set(PollFlags::OUT, connection.has_output());
+            fds.push(PollFd::from_borrowed_fd(connection.fd(), events));
+        }
+        let clients = self.connections.len();
+        let socket = self.socket.as_ref().filter(|_| is_open && clients < CLIENTS);
+        let listener_at = socket.map(|socket| push(&mut fds, PollFd::from_borrowed_fd(socket.fd(), PollFlags::IN)));
+        let mounted = self.mounted.as_ref();
+        let letters_at = mounted.map(|mounted| push(&mut fds, PollFd::from_borrowed_fd(mounted.fd(), PollFlags::IN)));
+        let timeout = self.timeout(is_open).map(|timeout| Timespec {
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        });
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(AttachError::System { context: "waiting for clients", error: error.into() }),
+        }
+        let came = |fd: &PollFd<'_>| fd.revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR);
+        let has_requests = |&n: &usize| {
+            let connection = &self.connections[n];
+            is_open && connection.wants_input() && (came(&fds[1 + n]) || connection.is_held_up())
+        };
+        Ok(Ready {
+            stop: came(&fds[0]),
+            inputs: (0..clients).filter(has_requests).collect(),
+            listener: listener_at.is_some_and(|at| came(&fds[at])),
+            letters: letters_at.is_some_and(|at| came(&fds[at])),
+        })
+    }
+
+    /// How long nothing has to be done; `None` until somebody comes.
+    fn timeout(&self, is_open: bool) -> Option<Duration> {
+        if is_open && self.connections.iter().any(Connection::is_held_up) {
+            return Some(Duration::ZERO);
+        }
+        match self.engine.next_wake() {
+            Wake::Now => Some(Duration::ZERO),
+            Wake::At(at) => Some(at.saturating_duration_since(Instant::now()).saturating_sub(AWAKE)),
+            Wake::Never if is_open => None,
+            Wake::Never => Some(LOOK),
+        }
+    }
+
+    fn accept(&mut self) {
+        while self.connections.len() < CLIENTS
+            && let Some(stream) = self.socket.as_ref().and_then(Socket::accept)
+        {
+            self.adopt(stream);
+        }
+    }
+
+    /// Takes a connection on; one that is broken already is dropped.
+    pub(crate) fn adopt(&mut self, stream: UnixStream) {
+        self.clients += 1;
+        if let Ok(connection) = Connection::new(self.clients, stream) {
+            self.connections.push(connection);
+        }
+    }
+
+    /// Completes what is under way for connections, and serves the file until nobody has it any more.
+    fn farewell(&mut self) -> Result<(), AttachError> {
+        let end = Instant::now() + FAREWELL;
+        self.connections.iter_mut().for_each(Connection::leave);
+        if let Some(mounted) = &self.mounted {
+            mounted.unmount();
+        }
+        loop {
+            let has_clients = !self.connections.is_empty() && Instant::now() < end;
+            let is_held = self.mounted.as_ref().is_some_and(|mounted| !mounted.is_over());
+            if !has_clients && !is_held || self.turn(false)? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// What there is to do.
+struct Ready {
+    stop: bool,
+    listener: bool,
+    letters: bool,
+    inputs: Vec<usize>,
+}
+
+/// Puts something behind a list; where it is.
+fn push<T>(list: &mut Vec<T>, item: T) -> usize {
+    list.push(item);
+    list.len() - 1
+}

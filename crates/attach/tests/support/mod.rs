@@ -1,0 +1,132 @@
+//! A server on a thread, and a client that speaks the protocol byte by byte.
+
+#![allow(dead_code, reason = "each test file uses its share")]
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use flashwise_attach::{AttachError, AttachReport, Capture, Engine, Pace, Server, Stop};
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use tempfile::TempDir;
+
+/// Commands by their numbers.
+pub const READ: u16 = 0;
+pub const WRITE: u16 = 1;
+pub const DISCONNECT: u16 = 2;
+pub const FLUSH: u16 = 3;
+pub const TRIM: u16 = 4;
+pub const WRITE_ZEROES: u16 = 6;
+/// The flag for FUA.
+pub const FUA: u16 = 1;
+
+/// A server and where it listens.
+pub struct Served {
+    pub socket: PathBuf,
+    pub stop: Stop,
+    serving: JoinHandle<Result<AttachReport, AttachError>>,
+    _directory: TempDir,
+}
+
+impl Served {
+    pub fn start(pace: Pace, capture: Option<Capture>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("ssd.sock");
+        let server = bound(&socket, engine(pace, capture)).unwrap();
+        let stop = server.stop();
+        let serving = std::thread::spawn(move || server.run()?.finish());
+        Self { socket, stop, serving, _directory: directory }
+    }
+
+    /// Ends the server: what it did.
+    pub fn end(self) -> AttachReport {
+        self.stop.request();
+        let report = self.serving.join().unwrap().unwrap();
+        assert!(!self.socket.exists(), "the socket is gone with its server");
+        report
+    }
+}
+
+/// A server at a socket.
+pub fn bound(socket: &Path, engine: Engine) -> Result<Server, AttachError> {
+    let mut server = Server::new(engine)?;
+    server.listen(socket)?;
+    Ok(server)
+}
+
+pub fn engine(pace: Pace, capture: Option<Capture>) -> Engine {
+    let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap();
+    Engine::new(drive, pace, Duration::ZERO, capture, Instant::now()).unwrap()
+}
+
+/// A client behind the negotiation.
+pub struct Client {
+    pub stream: UnixStream,
+    pub capacity: u64,
+    cookie: u64,
+}
+
+impl Client {
+    pub fn connect(socket: &Path) -> Self {
+        let mut stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut greeting = [0; 18];
+        stream.read_exact(&mut greeting).unwrap();
+        assert_eq!(&greeting, b"NBDMAGICIHAVEOPT\0\x03");
+        let mut words = 3_u32.to_be_bytes().to_vec();
+        words.extend(b"IHAVEOPT\0\0\0\x01\0\0\0\x04disk");
+        stream.write_all(&words).unwrap();
+        let mut export = [0; 10];
+        stream.read_exact(&mut export).unwrap();
+        let capacity = u64::from_be_bytes(export[..8].try_into().unwrap());
+        Self { stream, capacity, cookie: 0 }
+    }
+
+    /// Sends a request; its cookie.
+    pub fn ask(&mut self, flags: u16, command: u16, offset: u64, length: u32, payload: &[u8]) -> u64 {
+        self.cookie += 1;
+        let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
+        bytes.extend(flags.to_be_bytes());
+        bytes.extend(command.to_be_bytes());
+        bytes.extend(self.cookie.to_be_bytes());
+        bytes.extend(offset.to_be_bytes());
+        bytes.extend(length.to_be_bytes());
+        bytes.extend(payload);
+        self.stream.write_all(&bytes).unwrap();
+        self.cookie
+    }
+
+    /// The head of the next reply: error and cookie.
+    pub fn reply(&mut self) -> (u32, u64) {
+        let mut head = [0; 16];
+        self.stream.read_exact(&mut head).unwrap();
+        assert_eq!(head[..4], 0x6744_6698_u32.to_be_bytes());
+        (u32::from_be_bytes(head[4..8].try_into().unwrap()), u64::from_be_bytes(head[8..].try_into().unwrap()))
+    }
+
+    /// A request at depth one: its error.
+    pub fn execute(&mut self, flags: u16, command: u16, offset: u64, length: u32, payload: &[u8]) -> u32 {
+        let cookie = self.ask(flags, command, offset, length, payload);
+        let (error, answered) = self.reply();
+        assert_eq!(answered, cookie);
+        error
+    }
+
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) {
+        assert_eq!(self.execute(0, WRITE, offset, bytes.len() as u32, bytes), 0);
+    }
+
+    pub fn read(&mut self, offset: u64, length: u32) -> Vec<u8> {
+        assert_eq!(self.execute(0, READ, offset, length, &[]), 0);
+        self.data(length)
+    }
+
+    /// The bytes behind a reply.
+    pub fn data(&mut self, length: u32) -> Vec<u8> {
+        let mut bytes = vec![0; length as usize];
+        self.stream.read_exact(&mut bytes).unwrap();
+        bytes
+    }
+}

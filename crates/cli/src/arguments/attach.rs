@@ -1,0 +1,73 @@
+//! Options of `attach`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use flashwise_block::Nanos;
+use flashwise_trace::TraceFormat;
+
+use super::{PreconditionName, written_format_parser};
+
+/// Options of `attach`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+  flashwise attach samsung-960-evo --nbd unix:/tmp/ssd.sock
+  fio --ioengine=nbd --uri='nbd+unix:///disk?socket=/tmp/ssd.sock' --name=job --rw=randread --bs=4k --iodepth=8
+  flashwise attach intel-p4510 --nbd unix:/tmp/ssd.sock --capture run.csv -- sh -c 'nbdcopy disk.img $FLASHWISE_NBD'
+  flashwise audit run.csv --profile profile.toml
+  flashwise attach intel-p4510 --fuse /mnt/ssd
+  losetup --show --find --direct-io=on --sector-size 4096 /mnt/ssd/disk     # as root: then mkfs, mount")]
+pub struct AttachArguments {
+    /// A preset, sim:PRESET, or a TOML file
+    pub device: String,
+    /// Serve the drive at this Unix socket, to whatever speaks the network block device protocol
+    #[arg(long, value_name = "unix:PATH", value_parser = socket_path, required_unless_present = "fuse")]
+    pub nbd: Option<PathBuf>,
+    /// Put the drive into this empty directory, as the file `disk`
+    #[arg(long, value_name = "DIR")]
+    pub fuse: Option<PathBuf>,
+    /// Whether answers come when the drive would give them
+    #[arg(long, value_enum, default_value_t = Time::Real)]
+    pub time: Time,
+    /// Slow the drive down by this factor, where the machine cannot keep up; processors and timers are not slowed down
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
+    pub time_scale: f64,
+    /// What the way to the client and back takes, and is taken off each answer; measured where it is not given
+    #[arg(long, value_name = "TIME")]
+    pub round_trip: Option<Nanos>,
+    /// What is on the drive before: nothing, or what use has left
+    #[arg(long, value_enum, default_value_t = PreconditionName::Empty)]
+    pub precondition: PreconditionName,
+    /// Seed of every random choice
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write every request that reaches the drive here, as a trace; must be new
+    #[arg(long, value_name = "FILE")]
+    pub capture: Option<PathBuf>,
+    /// Form of the trace; by default its name tells (.csv, .parquet)
+    #[arg(long, value_name = "FORMAT", requires = "capture", value_parser = written_format_parser())]
+    pub capture_format: Option<TraceFormat>,
+    /// End after this time of the machine's
+    #[arg(long, value_name = "TIME")]
+    pub runtime: Option<Nanos>,
+    /// Run this command, which finds the drive in $FLASHWISE_NBD (a URI) and $FLASHWISE_DISK (the file), and end with it
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "runtime")]
+    pub command: Vec<OsString>,
+}
+
+/// How time passes on an attached drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Time {
+    /// Answers come when the drive would give them
+    Real,
+    /// Answers come at once; the drive's time is accounted alone
+    None,
+}
+
+fn socket_path(text: &str) -> Result<PathBuf, String> {
+    match text.strip_prefix("unix:") {
+        Some(path) if !path.is_empty() => Ok(path.into()),
+        _ => Err("it must be unix:PATH, such as unix:/tmp/ssd.sock".to_owned()),
+    }
+}

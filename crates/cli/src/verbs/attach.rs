@@ -1,0 +1,187 @@
+//! `flashwise attach`.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flashwise_attach::nbd::measure_round_trip;
+use flashwise_attach::{AttachError, Capture, Engine, Pace, Server, Stop};
+use flashwise_report::render_attach;
+use flashwise_ssd::simulation::precondition;
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+
+use super::read_device;
+use super::simulate::precondition_of;
+use super::trace::written_format;
+use crate::arguments::{AttachArguments, Time};
+use crate::failure::Failure;
+use crate::files;
+use crate::output::Output;
+use crate::progress::Bar;
+
+/// Where a command finds the drive: its URI, and its file.
+const URI: &str = "FLASHWISE_NBD";
+const DISK: &str = "FLASHWISE_DISK";
+/// How often it is looked whether a command has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Serves a drive until the user, the clock or the command ends it.
+pub fn run(options: &AttachArguments, output: &Output) -> Result<ExitCode, Failure> {
+    let config = read_device(&options.device)?;
+    let pace = pace(options)?;
+    let mut drive = SimulatedSsd::new(config.clone(), options.seed)?;
+    precondition(&mut drive, precondition_of(options.precondition), options.seed, &mut Bar::new())?;
+    let round_trip = round_trip(options, &config, pace)?;
+    let capture = options.capture.as_deref().map(|path| capture(path, options)).transpose()?;
+    let engine = Engine::new(drive, pace, round_trip, capture, Instant::now())?;
+    let mut server = Server::new(engine)?;
+    let places = Places::open(options, &mut server)?;
+    let stop = server.stop();
+    on_interrupt(stop.clone());
+    if options.command.is_empty() {
+        let until = options.runtime.map_or_else(|| "Ctrl-C ends it".to_owned(), |runtime| format!("for {runtime}"));
+        // Where nobody listens nothing is lost.
+        let _ = writeln!(io::stderr(), "flashwise: {} is at {places}; {until}", config.name);
+    }
+    if let Some(runtime) = options.runtime {
+        let stop = stop.clone();
+        thread::spawn(move || {
+            thread::sleep(Duration::from_nanos(runtime.0));
+            stop.request();
+        });
+    }
+    let ended = start(options, &places, output)?.map(|child| thread::spawn(move || wait(child, &stop)));
+    let report = server.run()?.finish()?;
+    output.print(&report, |style| render_attach(&report, style))?;
+    match ended.map(thread::JoinHandle::join) {
+        Some(Ok(Ok(status))) if !status.success() => {
+            Err(Failure::error(format!("{}: {status}", options.command[0].to_string_lossy())))
+        }
+        Some(Ok(Err(error))) => Err(Failure::error(format!("{}: {error}", options.command[0].to_string_lossy()))),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Where the drive can be reached.
+struct Places {
+    uri: Option<String>,
+    disk: Option<PathBuf>,
+}
+
+impl Places {
+    /// Opens the front ends that are asked for.
+    fn open(options: &AttachArguments, server: &mut Server) -> Result<Self, Failure> {
+        if let Some(path) = &options.nbd {
+            server.listen(path)?;
+        }
+        if let Some(directory) = &options.fuse {
+            server.mount(directory)?;
+        }
+        let uri = options.nbd.as_deref().map(|path| format!("nbd+unix:///disk?socket={}", escaped(path)));
+        let disk = options.fuse.as_deref().map(|directory| absolute(directory).join("disk"));
+        Ok(Self { uri, disk })
+    }
+
+    fn environment(&self) -> impl Iterator<Item = (&str, OsString)> {
+        let uri = self.uri.iter().map(|uri| (URI, uri.into()));
+        uri.chain(self.disk.iter().map(|disk| (DISK, disk.into())))
+    }
+}
+
+impl fmt::Display for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let disk = self.disk.as_ref().map(|disk| disk.display().to_string());
+        let places: Vec<_> = self.uri.iter().cloned().chain(disk).collect();
+        f.write_str(&places.join(" and "))
+    }
+}
+
+fn pace(options: &AttachArguments) -> Result<Pace, Failure> {
+    match options.time {
+        Time::Real => Ok(Pace::scaled(options.time_scale)?),
+        Time::None if options.time_scale != 1.0 => {
+            Err(Failure::usage("--time-scale slows a paced drive down; with --time none there is no pace"))
+        }
+        Time::None => Ok(Pace::Free),
+    }
+}
+
+/// What is taken off each answer.
+fn round_trip(options: &AttachArguments, config: &DeviceConfig, pace: Pace) -> Result<Duration, Failure> {
+    match (options.round_trip, pace) {
+        (Some(given), _) => Ok(Duration::from_nanos(given.0)),
+        (None, Pace::Free) => Ok(Duration::ZERO),
+        (None, Pace::Scaled(_)) => Ok(measure_round_trip(config)?),
+    }
+}
+
+/// The trace that everything goes to. It is written as it comes, so that what was captured stays whatever happens.
+fn capture(path: &Path, options: &AttachArguments) -> Result<Capture, Failure> {
+    let name = path.display().to_string();
+    if flashwise_trace::Compression::of_name(&name).0 != flashwise_trace::Compression::None {
+        return Err(Failure::usage(format!("{name}: a capture is written unpacked; .parquet is small as it is")));
+    }
+    let format = written_format(path, options.capture_format)?;
+    files::check_new(path)?;
+    let file = File::create_new(path).map_err(|e| Failure::file(path, &e))?;
+    Ok(Capture::start(format, BufWriter::with_capacity(1 << 18, file), &name)?)
+}
+
+/// A path as it stands in a URI.
+fn escaped(path: &Path) -> String {
+    let path = absolute(path);
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    bytes.map(|&byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Ctrl-C lets the drive answer what it has been asked, and tell what it did.
+fn on_interrupt(stop: Stop) {
+    // Without a handler Ctrl-C still ends the program; the socket stays behind, and the next server replaces it.
+    let _ = ctrlc::set_handler(move || stop.request());
+}
+
+fn start(options: &AttachArguments, places: &Places, output: &Output) -> Result<Option<Child>, Failure> {
+    use std::os::fd::AsFd;
+    let Some((program, arguments)) = options.command.split_first() else { return Ok(None) };
+    let mut command = Command::new(program);
+    command.args(arguments).envs(places.environment());
+    if output.is_json() {
+        let stderr = io::stderr().as_fd().try_clone_to_owned();
+        command.stdout(stderr.map_or_else(|_| Stdio::null(), Stdio::from));
+    }
+    let started = command.spawn().map_err(|error| Failure::file(program.as_ref(), &error))?;
+    Ok(Some(started))
+}
+
+/// Waits for the command, and ends the server with it.
+fn wait(mut child: Child, stop: &Stop) -> io::Result<ExitStatus> {
+    let ended = loop {
+        match child.try_wait() {
+            Ok(None) => thread::sleep(LOOK),
+            Ok(Some(status)) => break Ok(status),
+            Err(error) => break Err(error),
+        }
+    };
+    stop.request();
+    ended
+}
+
+impl From<AttachError> for Failure {
+    fn from(error: AttachError) -> Self {
+        match error {
+            AttachError::TimeScale(_) => Self::usage(error.to_string()),
+            AttachError::Place { .. } => Self::refused(error.to_string()),
+            _ => Self::error(error),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! `flashwise attach`: other people's programs on the simulated drive.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use support::{Ended, Place};
+
+/// Whether a program is there; says so where it is not.
+fn has(program: &str) -> bool {
+    let there = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let there = there.is_ok_and(|ended| ended.success());
+    if !there {
+        eprintln!("{program} is not installed: not tested");
+    }
+    there
+}
+
+fn has_fio_with_nbd() -> bool {
+    let engines = Command::new("fio").arg("--enghelp").output().map(|out| out.stdout).unwrap_or_default();
+    let there = String::from_utf8_lossy(&engines).lines().any(|line| line.trim() == "nbd");
+    if !there {
+        eprintln!("fio with its nbd engine is not installed: not tested");
+    }
+    there
+}
+
+/// Attaches the default drive for a shell command.
+fn attach(place: &Place, more: &[&str], script: &str) -> Ended {
+    let fixed = ["attach", "samsung-960-evo", "--nbd", "unix:ssd.sock"];
+    let ended = place.run(&[&fixed[..], more, &["--", "sh", "-c", script]].concat());
+    assert!(!place.path("ssd.sock").exists(), "no socket is left");
+    ended
+}
+
+#[test]
+fn nbdinfo_sees_the_drive_with_what_it_can_do() {
+    if !has("nbdinfo") {
+        return;
+    }
+    let place = Place::new();
+    attach(&place, &["--time", "none"], "nbdinfo --json \"$FLASHWISE_NBD\" > info.json").expect(0);
+    let info: Value = serde_json::from_str(&place.read("info.json")).unwrap();
+    let export = &info["exports"][0];
+    assert_eq!(info["protocol"], "newstyle-fixed");
+    for able in ["can_flush", "can_fua", "can_trim", "can_zero", "can_multi_conn"] {
+        assert_eq!(export[able], true, "{able}: {info}");
+    }
+    assert_eq!((&export["is_read_only"], &export["block_minimum"]), (&false.into(), &512.into()));
+    assert!(export["export-size"].as_u64().unwrap() > 1 << 30);
+}
+
+#[test]
+fn an_image_that_is_copied_in_comes_out_the_same() {
+    if !has("nbdcopy") {
+        return;
+    }
+    let place = Place::new();
+    let image: Vec<u8> = (0_u32..3 << 20).flat_map(|n| (n / 5 * 7).to_le_bytes()).collect();
+    std::fs::write(place.path("in.img"), &image).unwrap();
+    let script =
+        "nbdcopy --flush in.img \"$FLASHWISE_NBD\" && nbdcopy \"$FLASHWISE_NBD\" - | head -c 12582912 > out.img";
+    let ended = attach(&place, &["--time", "none", "-o", "json"], script).expect(0);
+    assert!(std::fs::read(place.path("out.img")).unwrap() == image);
+    let written = ended.document()["counters"]["host_bytes_written"].as_u64().unwrap();
+    assert!(written >= 12 << 20, "{written}");
+}
+
+#[test]
+fn fio_finds_no_wrong_byte_under_mixed_load_with_trims() {
+    if !has_fio_with_nbd() {
+        return;
+    }
+    let place = Place::new();
+    let job = "fio --name=v --ioengine=nbd --uri=\"$FLASHWISE_NBD\" --rw=randrw --bsrange=512-64k --size=24m \
+               --iodepth=32 --verify=crc32c --verify_fatal=1 --fsync=64 --minimal > fio.out 2>&1 && \
+               fio --name=t --ioengine=nbd --uri=\"$FLASHWISE_NBD\" --rw=randtrim --bs=16k --size=24m --io_size=4m \
+               --iodepth=16 --minimal >> fio.out 2>&1";
+    let ended = attach(&place, &["--time", "none", "-o", "json"], job);
+    assert_eq!(ended.code, 0, "{}\n{}", ended.stderr, place.read("fio.out"));
+    let document = ended.document();
+    assert!(document["counters"]["flushes"].as_u64().unwrap() > 0, "{document}");
+    assert_eq!(document["counters"]["trims"], 256, "{document}");
+    assert_eq!((&document["failed"], &document["pacing"]), (&0.into(), &Value::Null));
+}
+
+#[test]
+fn what_reached_the_drive_is_captured_and_audited() {
+    if !has_fio_with_nbd() {
+        return;
+    }
+    let place = Place::with_profile();
+    // A log that is appended to in pieces of half a kilobyte, each durable before the next.
+    let job =
+        "fio --name=log --ioengine=nbd --uri=\"$FLASHWISE_NBD\" --rw=write --bs=512 --size=128k --fsync=1 --minimal";
+    let ended = attach(&place, &["--capture", "run.csv", "-o", "json"], job).expect(0);
+    let document = ended.document();
+    assert_eq!((&document["schema"], &document["schema_version"]), (&"flashwise.attach".into(), &1.into()));
+    let counters = &document["counters"];
+    assert_eq!((&counters["host_writes"], &document["capture"]["trace"]), (&256.into(), &"run.csv".into()));
+    assert!(document["pacing"]["error"]["count"].as_u64().unwrap() >= 512, "{document}");
+    let captured = document["capture"]["requests"].as_u64().unwrap();
+    assert_eq!(captured, 256 + counters["flushes"].as_u64().unwrap() + counters["host_reads"].as_u64().unwrap());
+
+    let audit = place.run(&["audit", "run.csv", "--profile", "p.toml", "-o", "json"]).expect(3).document();
+    let rules: Vec<_> = audit["findings"].as_array().unwrap().iter().map(|f| f["rule"].as_str().unwrap()).collect();
+    assert!(rules.contains(&"write-whole-units") && rules.contains(&"sync-less-often"), "{rules:?}");
+    let short = audit["findings"].as_array().unwrap().iter().find(|f| f["rule"] == "write-whole-units").unwrap();
+    assert_eq!((&short["violations"], &short["bytes"]), (&256.into(), &131_072.into()));
+    assert_eq!(short["processes"].as_array().unwrap().len(), 1, "{short}");
+}
+
+#[test]
+fn what_the_drive_did_is_told_in_words() {
+    if !has_fio_with_nbd() {
+        return;
+    }
+    let place = Place::new();
+    let job = "fio --name=j --ioengine=nbd --uri=\"$FLASHWISE_NBD\" --rw=randrw --bs=4k --size=1m --minimal > fio.out";
+    let ended = attach(&place, &["--time", "none", "--capture", "run.parquet"], job).expect(0);
+    let text = ended.stdout;
+    for words in
+        ["What samsung-960-evo did", "simulated time", "on the drive's clock", "reads", "writes", "run.parquet"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(text.contains("what clients measured is the machine, not the drive"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn a_command_that_fails_is_told_after_what_the_drive_did() {
+    let place = Place::new();
+    let ended = attach(&place, &["--time", "none"], "exit 7");
+    assert_eq!(ended.code, 1);
+    assert!(ended.stdout.contains("What samsung-960-evo did"), "{}", ended.stdout);
+    assert_eq!(ended.stderr.trim(), "flashwise: sh: exit status: 7");
+}
+
+#[test]
+fn ctrl_c_ends_the_drive_with_its_report_and_no_socket_left() {
+    let place = Place::new();
+    let arguments = ["attach", "samsung-960-evo", "--nbd", "unix:ssd.sock", "--time", "none", "-o", "json"];
+    let mut child = place.command(&arguments).spawn().unwrap();
+    // It is told where the drive is once Ctrl-C is listened to.
+    let mut words = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut words).unwrap();
+    assert!(words.contains("samsung-960-evo is at nbd+unix:///disk?socket=/"), "{words}");
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    let ended = Ended::from(child.wait_with_output().unwrap());
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert_eq!(ended.document()["counters"]["host_writes"], 0);
+    assert!(!place.path("ssd.sock").exists());
+}
+
+#[test]
+fn mistakes_are_told_before_anything_is_attached() {
+    let place = Place::new();
+    place.write("mine.csv", "at_ns\n");
+    let at = ["attach", "samsung-960-evo", "--nbd"];
+    let told = |more: &[&str]| {
+        let ended = place.run(&[&at[..], more].concat());
+        assert!(!place.path("s").exists());
+        (ended.code, ended.stderr.trim().to_owned())
+    };
+    let (code, words) = told(&["/tmp/s"]);
+    assert!(code == 2 && words.contains("it must be unix:PATH"), "{words}");
+    let (code, words) = told(&["unix:s", "--time", "none", "--time-scale", "10"]);
+    assert!(code == 2 && words.contains("there is no pace"), "{words}");
+    let (code, words) = told(&["unix:s", "--time-scale", "0"]);
+    assert!(code == 2 && words.contains("a time scale of 0 makes no sense"), "{words}");
+    let (code, words) = told(&["unix:s", "--capture", "mine.csv"]);
+    assert!(code == 5 && words.contains("existing files are never written to"), "{words}");
+    let (code, words) = told(&["unix:s", "--capture", "t.csv.gz"]);
+    assert!(code == 2 && words.contains("a capture is written unpacked"), "{words}");
+    let (code, words) = told(&["unix:mine.csv"]);
+    assert!(code == 5 && words.contains("this is no socket and is not replaced"), "{words}");
+    assert_eq!(place.read("mine.csv"), "at_ns\n");
+}

@@ -1,0 +1,56 @@
+//! An attached drive in words.
+
+use flashwise_attach::{AttachReport, Captured, Pacing};
+
+use super::numbers::{bytes, grouped, significant, time};
+
+/// What it did as a whole.
+pub(crate) fn rows(report: &AttachReport) -> Vec<(&'static str, String)> {
+    let counters = &report.counters;
+    let mut rows = vec![
+        ("simulated time", time(report.simulated_ns)),
+        ("read", bytes(counters.host_bytes_read.0)),
+        ("written", bytes(counters.host_bytes_written.0)),
+    ];
+    if let Some(amplification) = report.write_amplification {
+        rows.push(("write amplification", significant(amplification)));
+    }
+    if report.failed > 0 {
+        rows.push(("failed requests", grouped(report.failed)));
+    }
+    if let Some(Pacing { error, .. }) = &report.pacing {
+        rows.push(("answers late by", format!("{} median, {} p99", time(error.p50_ns), time(error.p99_ns))));
+    }
+    rows
+}
+
+/// How long requests took: kind, how many, median, p99, longest; kinds that never came are left out.
+pub(crate) fn latency_rows(report: &AttachReport) -> Vec<[String; 5]> {
+    let times = &report.latency;
+    let kinds = [("reads", times.reads), ("writes", times.writes), ("flushes", times.flushes), ("trims", times.trims)];
+    let came = kinds.into_iter().filter(|(_, percentiles)| percentiles.count > 0);
+    came.map(|(kind, p)| [kind.to_owned(), grouped(p.count), time(p.p50_ns), time(p.p99_ns), time(p.max_ns)]).collect()
+}
+
+/// What a reader should know.
+pub(crate) fn remarks(report: &AttachReport) -> Vec<String> {
+    let mut remarks = Vec::new();
+    match &report.pacing {
+        None => remarks.push("Answers came at once: what clients measured is the machine, not the drive.".to_owned()),
+        Some(pacing) if pacing.spoils_the_result => remarks.push(
+            "The machine could not keep up, and what clients measured is not the drive: slow it down (--time-scale 10), \
+             or ask for less at a time."
+                .to_owned(),
+        ),
+        Some(_) => {}
+    }
+    remarks.extend(report.capture.as_ref().map(captured_sentence));
+    remarks
+}
+
+fn captured_sentence(captured: &Captured) -> String {
+    let Captured { trace, requests, losses } = captured;
+    let lost = losses.trims_left_out + losses.flushes_left_out + losses.empty_left_out;
+    let lost = if lost > 0 { format!(", {} that its form cannot tell left out", grouped(lost)) } else { String::new() };
+    format!("{trace}: {} requests{lost}.", grouped(*requests))
+}
