@@ -20,12 +20,16 @@ pub struct Bar {
 impl Bar {
     /// A bar on stderr if that is a terminal, and a listener to Ctrl-C.
     pub fn new() -> Self {
-        let bar = new_bar();
         let interrupted = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&interrupted);
         // Without a handler Ctrl-C still ends the program; only the cleaning up is then left to the system.
         let _ = ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed));
-        Self { bar, stage: String::new(), interrupted }
+        Self::interrupted_by(interrupted)
+    }
+
+    /// A bar on stderr if that is a terminal, for somebody who listens to Ctrl-C already.
+    pub fn interrupted_by(interrupted: Arc<AtomicBool>) -> Self {
+        Self { bar: new_bar(), stage: String::new(), interrupted }
     }
 }
 

@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,14 +37,17 @@ pub fn run(options: &AttachArguments, output: &Output) -> Result<ExitCode, Failu
     let config = read_device(&options.device)?;
     let pace = pace(options)?;
     let mut drive = SimulatedSsd::new(config.clone(), options.seed)?;
-    precondition(&mut drive, precondition_of(options.precondition), options.seed, &mut Bar::new())?;
+    let listener = Listener::start();
+    let mut bar = Bar::interrupted_by(Arc::clone(&listener.interrupted));
+    precondition(&mut drive, precondition_of(options.precondition), options.seed, &mut bar)?;
+    drop(bar);
     let round_trip = round_trip(options, &config, pace)?;
     let capture = options.capture.as_deref().map(|path| capture(path, options)).transpose()?;
     let engine = Engine::new(drive, pace, round_trip, capture, Instant::now())?;
     let mut server = Server::new(engine)?;
     let places = Places::open(options, &mut server)?;
     let stop = server.stop();
-    on_interrupt(stop.clone());
+    listener.attached(stop.clone(), places.disk.clone());
     if options.command.is_empty() {
         let until = options.runtime.map_or_else(|| "Ctrl-C ends it".to_owned(), |runtime| format!("for {runtime}"));
         // Where nobody listens nothing is lost.
@@ -144,10 +149,41 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Ctrl-C lets the drive answer what it has been asked, and tell what it did.
-fn on_interrupt(stop: Stop) {
-    // Without a handler Ctrl-C still ends the program; the socket stays behind, and the next server replaces it.
-    let _ = ctrlc::set_handler(move || stop.request());
+/// Ctrl-C, before the drive is attached and after.
+#[derive(Clone, Default)]
+struct Listener {
+    interrupted: Arc<AtomicBool>,
+    attached: Arc<OnceLock<(Stop, Option<PathBuf>)>>,
+}
+
+impl Listener {
+    /// Begins to listen: as long as the drive is prepared, Ctrl-C ends that; then it lets the drive answer what it has been
+    /// asked, and tell what it did.
+    fn start() -> Self {
+        let listener = Self::default();
+        let told = listener.clone();
+        // Without a handler Ctrl-C still ends the program; the socket stays behind, and the next server replaces it.
+        let _ = ctrlc::set_handler(move || told.interrupt());
+        listener
+    }
+
+    fn interrupt(&self) {
+        let Some((stop, disk)) = self.attached.get() else {
+            return self.interrupted.store(true, Ordering::Relaxed);
+        };
+        if let Some(disk) = disk {
+            let disk = disk.display();
+            let words = format!("flashwise: {disk} is served until nobody has it open; Ctrl-C again ends it at once");
+            let _ = writeln!(io::stderr(), "{words}");
+        }
+        stop.request();
+    }
+
+    /// The drive is attached.
+    fn attached(&self, stop: Stop, disk: Option<PathBuf>) {
+        // It is attached once.
+        let _ = self.attached.set((stop, disk));
+    }
 }
 
 fn start(options: &AttachArguments, places: &Places, output: &Output) -> Result<Option<Child>, Failure> {
