@@ -36,9 +36,9 @@
 //! of the inference is added; in the sources a person reads the plots.
 //!
 //! # Limits
-//! Periods up to 256 KiB, of pages up to 32 KiB; write units up to 256 KiB; stripes up to 512 KiB, powers of two;
-//! concurrency up to 256; write buffers up to 400 MiB; read-ahead up to 2 MiB. On a drive whose write buffer survives a
-//! power cut, durable writes show neither write unit nor stripe.
+//! Periods up to 256 KiB, powers of two or 3, 5 or 7 times one, of pages up to 32 KiB; write units up to 256 KiB; stripes
+//! up to 512 KiB, powers of two; concurrency up to 256; write buffers up to 400 MiB; read-ahead up to 2 MiB. On a drive
+//! whose write buffer survives a power cut, durable writes show neither write unit nor stripe.
 
 mod findings;
 pub mod fio;

@@ -107,7 +107,12 @@ impl Sections {
 
     /// A start with `length` bytes behind it, any of them.
     pub(crate) fn random(&self, length: ByteSize, random: &mut Pcg64Mcg) -> ByteSize {
-        self.random_start(length, random).map_or(ByteSize(0), |start| start.at)
+        self.random_of_drive(length, random).0
+    }
+
+    /// The same, with where it is on the drive.
+    pub(crate) fn random_of_drive(&self, length: ByteSize, random: &mut Pcg64Mcg) -> (ByteSize, ByteSize) {
+        self.random_start(length, random).map_or((ByteSize(0), ByteSize(0)), |start| (start.at, start.on_drive))
     }
 
     /// A place that is a multiple of `length` on the drive, with as much behind it.

@@ -163,6 +163,11 @@ impl<'a> Prober<'a> {
         self.sections.random(length, &mut self.random)
     }
 
+    /// The same, with where it is on the drive.
+    pub(crate) fn random_section_of_drive(&mut self, length: ByteSize) -> (ByteSize, ByteSize) {
+        self.sections.random_of_drive(length, &mut self.random)
+    }
+
     /// A place that is a multiple of `length` on the drive.
     pub(crate) fn random_multiple(&mut self, length: ByteSize) -> ByteSize {
         self.sections.random_multiple(length, &mut self.random)

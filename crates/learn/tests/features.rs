@@ -9,7 +9,7 @@ mod support;
 use flashwise_block::{ByteSize, Nanos, Silent};
 use flashwise_learn::{LearnOptions, learn};
 use flashwise_profile::{DeviceProfile, Figure, Quantity, Verdict};
-use support::model::{Model, ModelDrive, Placement};
+use support::model::{Model, ModelDrive, Placement, Service};
 use support::{REGION, entry, layout, reason, small_drive, through_toml};
 
 fn learned_with(model: Model, seed: u64) -> DeviceProfile {
@@ -216,8 +216,17 @@ fn units_that_the_address_selects_are_counted_and_their_bits_named() {
 
 #[test]
 fn pieces_that_lie_on_one_unit_are_the_chunk() {
-    let profile = learned(by_address());
-    assert_exactly(&profile, "chunk_bytes", Quantity::Bytes(16 << 10));
+    assert_exactly(&learned(by_address()), "chunk_bytes", Quantity::Bytes(16 << 10));
+}
+
+#[test]
+fn pieces_that_no_power_of_two_divides_are_the_chunk_all_the_same() {
+    for kib in [12, 24, 40] {
+        let placement = Placement::ByAddress { piece: ByteSize::kib(kib) };
+        let read = Service { fixed_ns: 70_000.0, per_byte_ns: 2.0 };
+        let profile = learned(Model { placement, read, ..by_address() });
+        assert_exactly(&profile, "chunk_bytes", Quantity::Bytes(kib << 10));
+    }
 }
 
 #[test]

@@ -3,8 +3,9 @@
 //! **Chunk and hot locations.** Reads of one length start at `base + o`, with random aligned bases and `o` moved in
 //! small steps. Where a drive puts contiguous chunks on single channels, the curve over `o` repeats with the chunk, and
 //! its minimum is where reads are shared best: the hot location. Steps of 4 KiB are tried first, with reads of 4 to
-//! 128 KiB; where they show nothing, steps of one block with reads of 4 KiB. Pages of several speeds make curves of their
-//! own: reads of single blocks show them, and what they cost is taken off where the period shows better without.
+//! 128 KiB; where they show nothing, the same reads by where they began on the drive (`turns.rs`), and steps of one block
+//! with reads of 4 KiB. Pages of several speeds make curves of their own: reads of single blocks show them, and what they
+//! cost is taken off where the period shows better without.
 //!
 //! Source: Kakaraparthy et al., PVLDB 13(4), 2019, location profile. Added: all of the inference; there a person reads the
 //! plot.
@@ -13,6 +14,7 @@ use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::{Figure, HotLocation, LocationCurve, MedianNs, ProbeCurve, ProbePoint, Verdict};
 
 use super::sweep::{Effect, Level, MORE_READS, Sweep, Swept, ends, lead, measure, scatter, usual_deviation};
+use super::turns;
 use crate::findings::{Because, Findings};
 use crate::prober::{Origin, Prober};
 use crate::stats::{Samples, best_period, figure, fold, line_through, median};
@@ -28,12 +30,19 @@ const COARSE_READS: [ByteSize; 6] =
 const LONGEST_READ: ByteSize = COARSE_READS[COARSE_READS.len() - 1];
 
 const fn coarse(read: ByteSize) -> Sweep {
-    Sweep { read, step: ByteSize::kib(4), window: ByteSize::mib(1), reads_a_start: 40, smallest_effect: 0.02 }
+    let window = ByteSize::mib(1);
+    Sweep { read, step: ByteSize::kib(4), window, turn: window, reads_a_start: 40, smallest_effect: 0.02 }
+}
+
+/// The same for chunks that need not repeat in a mebibyte.
+fn coarse_of_chunk(chunk: ByteSize, read: ByteSize) -> Sweep {
+    let sweep = coarse(read);
+    Sweep { turn: turns::of_period(chunk, sweep.window), ..sweep }
 }
 
 fn fine(logical_block: ByteSize) -> Sweep {
-    let read = ByteSize::kib(4).max(logical_block);
-    Sweep { read, step: logical_block, window: logical_block * 128, reads_a_start: 100, smallest_effect: 0.005 }
+    let (read, window) = (ByteSize::kib(4).max(logical_block), logical_block * 128);
+    Sweep { read, step: logical_block, window, turn: window, reads_a_start: 100, smallest_effect: 0.005 }
 }
 
 /// Measures the location profiles and reads chunk and hot locations from the one that shows most.
@@ -53,7 +62,13 @@ pub(crate) fn probe_locations(
         look_closer(&mut sweeps, &mut effects, prober, progress)?;
     }
     let coarse_would_show = sweeps.iter().all(Swept::would_show);
-    let shortest = telling_chunk(&sweeps, &effects);
+    let mut shortest = telling_chunk(&sweeps, &effects);
+    // A chunk of 24 KiB shows in the window too, as a weaker one of 8.
+    if let Some((turned, of_turned)) = turns::show_more(&sweeps, &mut prober.random)
+        && let Some(i) = telling_chunk(&turned, &of_turned)
+    {
+        (sweeps, effects, shortest) = (turned, of_turned, Some(i));
+    }
     let mut telling = shortest.map(|i| clearest(&sweeps, &effects, i));
     let mut would_show = true;
     let of_more_than_chunks = shortest.is_some_and(|i| is_of_more_than_chunks(&sweeps, i));
@@ -115,7 +130,8 @@ pub(crate) fn probe_locations(
     let mut chunk_reason = telling.and_then(|i| effects[i]).map_or_else(|| reason.clone(), reason_of);
     // Pages of several speeds repeat as well, with rows of them.
     let is_long = findings.parameters.chunk_bytes.value.is_some_and(|chunk| ByteSize(chunk) >= LONGEST_READ);
-    if is_long && sweeps.first().is_some_and(Swept::has_several_speeds) {
+    let by_turns = sweeps.first().is_some_and(|single| single.sweep.turn != single.sweep.window);
+    if (is_long || by_turns) && sweeps.first().is_some_and(Swept::has_several_speeds) {
         findings.parameters.doubt("chunk_bytes");
         if findings.parameters.hot_location.verdict == Verdict::Absent {
             // Reads as long as what may be no chunk were alike.
@@ -317,8 +333,8 @@ fn survives(
     hot: HotLocation,
     progress: &mut dyn Progress,
 ) -> Result<(Figure<bool>, String), LearnError> {
-    let sweep =
-        if chunk >= 4096 * 2 { coarse(ByteSize(chunk).min(prober.longest())) } else { fine(prober.logical_block()) };
+    let long = || coarse_of_chunk(ByteSize(chunk), ByteSize(chunk).min(prober.longest()));
+    let sweep = if chunk >= 4096 * 2 { long() } else { fine(prober.logical_block()) };
     let mut swept = measure(prober, sweep, None, AFTER_WRITES, progress)?;
     let period = (chunk / sweep.step.bytes()) as usize;
     let phase = (hot.offset_bytes / sweep.step.bytes()) as usize;
@@ -399,7 +415,8 @@ fn chunk_long_sweep(
         Some(i) => i,
         None => {
             let stage = format!("location profile, {read}");
-            sweeps.push(measure(prober, coarse(read), sweeps.first(), &stage, progress)?);
+            let sweep = coarse_of_chunk(read, read);
+            sweeps.push(measure(prober, sweep, sweeps.first(), &stage, progress)?);
             sweeps.len() - 1
         }
     };
@@ -492,8 +509,8 @@ mod tests {
 
     fn swept(read_kib: u64, latency: impl Fn(u64) -> u64, single: Option<&Swept>) -> Swept {
         let sweep = coarse(ByteSize::kib(read_kib));
-        let samples = (0..sweep.starts() as u64).map(|n| vec![latency(n); 9]).collect();
-        Swept::new(sweep, samples, single)
+        let samples = (0..sweep.places() as u64).map(|n| vec![latency(n); 9]).collect();
+        Swept::of_starts(sweep, samples, single)
     }
 
     /// Reads of 16 KiB on a drive with chunks of 16 KiB: the middle is shared best.
@@ -556,7 +573,7 @@ mod tests {
         let aligned_saves = |by: u64| {
             let values =
                 |first: bool| (0..60).map(|n| 90_000 + 50 * n - if first { by } else { 0 }).collect::<Vec<u64>>();
-            Swept::new(sweep, (0..128).map(|n| values(n % 8 == 0)).collect(), None)
+            Swept::of_starts(sweep, (0..128).map(|n| values(n % 8 == 0)).collect(), None)
         };
         let hot = |period_bytes| HotLocation { period_bytes, offset_bytes: 0 };
         assert!(leads_as_one_die(&aligned_saves(500), hot(4096)));

@@ -12,6 +12,7 @@ pub(crate) mod page;
 pub(crate) mod request_size;
 pub(crate) mod sweep;
 pub(crate) mod throughput;
+mod turns;
 pub(crate) mod units;
 pub(crate) mod volumes;
 

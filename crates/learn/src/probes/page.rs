@@ -17,7 +17,7 @@ use crate::{Effort, LearnError};
 
 fn straddling(logical_block: ByteSize) -> Sweep {
     let (read, window) = (logical_block * 2, logical_block * 256);
-    Sweep { read, step: logical_block, window, reads_a_start: 100, smallest_effect: 0.005 }
+    Sweep { read, step: logical_block, window, turn: window, reads_a_start: 100, smallest_effect: 0.005 }
 }
 
 /// Measures reads that touch one page or two.
@@ -139,7 +139,7 @@ mod tests {
         let noisy = |by: u64| {
             let values =
                 |last: bool| (0..60).map(|n| 90_000 + 250 * n + if last { by } else { 0 }).collect::<Vec<u64>>();
-            Swept::new(sweep, (0..256).map(|n| values(n % 32 == 31)).collect(), None)
+            Swept::of_starts(sweep, (0..256).map(|n| values(n % 32 == 31)).collect(), None)
         };
         assert!(may_be_of_dies(&noisy(3_000), Level::Median, 32));
         assert!(!may_be_of_dies(&noisy(9_000), Level::Median, 32));

@@ -21,15 +21,31 @@ pub(super) struct Sweep {
     pub(super) read: ByteSize,
     pub(super) step: ByteSize,
     pub(super) window: ByteSize,
+    /// Length after which places of the drive are taken for the same. Bases are multiples of a mebibyte: of that, only
+    /// what divides it repeats in the window itself.
+    pub(super) turn: ByteSize,
     pub(super) reads_a_start: usize,
     /// A period counts only if its best and worst phase differ by this share of the latency.
     pub(super) smallest_effect: f64,
 }
 
 impl Sweep {
-    pub(super) fn starts(&self) -> usize {
+    fn starts(&self) -> usize {
         (self.window / self.step) as usize
     }
+
+    /// Places that are told apart.
+    pub(super) fn places(&self) -> usize {
+        (self.turn / self.step) as usize
+    }
+}
+
+/// One read of a sweep.
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    /// Where it began on the drive, in steps.
+    at: u64,
+    latency_ns: u64,
 }
 
 /// How much the place matters.
@@ -86,7 +102,7 @@ impl Way {
 }
 
 /// Share of the variance of single reads that a period explains which is one of pages, and what must be explained without.
-const OF_PAGES: f64 = 0.3;
+pub(super) const OF_PAGES: f64 = 0.3;
 
 const REPEATS: f64 = 0.5;
 
@@ -102,6 +118,9 @@ const PAGES_DIFFER: f64 = 0.08;
 /// The samples of one sweep.
 pub(super) struct Swept {
     pub(super) sweep: Sweep,
+    /// Every read, in the order in which they were made.
+    reads: Vec<Read>,
+    /// The reads of each place.
     pub(super) points: Vec<Samples>,
     /// The level by which the curve repeats best.
     pub(super) level: Level,
@@ -112,7 +131,11 @@ pub(super) struct Swept {
 impl Swept {
     /// `single` is the sweep of reads of single blocks of the same starts: where these depend on the place, it is because
     /// pages differ in speed, and not because of how they lie beside each other.
-    pub(super) fn new(sweep: Sweep, samples: Vec<Vec<u64>>, single: Option<&Self>) -> Self {
+    fn new(sweep: Sweep, reads: Vec<Read>, single: Option<&Self>) -> Self {
+        let mut samples = vec![Vec::new(); sweep.places()];
+        for read in &reads {
+            samples[(read.at % sweep.places() as u64) as usize].push(read.latency_ns);
+        }
         let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
         let with = |level: Level, own: Vec<f64>| {
             let curve: Vec<f64> = std::iter::zip(level.of_all(&points), &own).map(|(y, own)| y - own).collect();
@@ -132,7 +155,21 @@ impl Swept {
         let way = if takes_off { without_pages } else { as_they_are };
         let nothing = || with(Level::Midmean, vec![0.0; points.len()]);
         let Way { level, own, .. } = way.unwrap_or_else(nothing);
-        Self { sweep, points, level, own }
+        Self { sweep, reads, points, level, own }
+    }
+
+    /// The same reads, with places a `turn` apart taken for the same.
+    pub(super) fn turned(&self, turn: ByteSize, single: Option<&Self>) -> Self {
+        Self::new(Sweep { turn, ..self.sweep }, self.reads.clone(), single)
+    }
+
+    /// Of latencies by where reads began on the drive, in steps.
+    #[cfg(test)]
+    pub(super) fn of_starts(sweep: Sweep, samples: Vec<Vec<u64>>, single: Option<&Self>) -> Self {
+        let reads = samples.into_iter().enumerate().flat_map(|(at, latencies)| {
+            latencies.into_iter().map(move |latency_ns| Read { at: at as u64, latency_ns })
+        });
+        Self::new(sweep, reads.collect(), single)
     }
 
     pub(super) fn levels(&self) -> Vec<f64> {
@@ -150,8 +187,8 @@ impl Swept {
         let levels = level.of_all(&self.points);
         let (steps, n) = ((other.read / self.sweep.step) as usize, levels.len());
         let (low, high) = ends_of_most(&levels);
-        if other.step != self.sweep.step || high < low * (1.0 + PAGES_DIFFER) {
-            return vec![0.0; other.starts()];
+        if other.step != self.sweep.step || other.turn != self.sweep.turn || high < low * (1.0 + PAGES_DIFFER) {
+            return vec![0.0; other.places()];
         }
         let slowest = |from: usize| levels[from..(from + steps).min(n)].iter().copied().fold(low, f64::max) - low;
         (0..n).map(slowest).collect()
@@ -258,16 +295,17 @@ pub(super) fn measure(
 ) -> Result<Swept, LearnError> {
     let starts = sweep.starts();
     let visits = prober.shuffled((0..starts).flat_map(|start| std::iter::repeat_n(start, sweep.reads_a_start)));
-    let mut samples = vec![Vec::with_capacity(sweep.reads_a_start); starts];
+    let mut reads = Vec::with_capacity(visits.len());
     for (n, &start) in visits.iter().enumerate() {
         if n.is_multiple_of(200) {
             prober.advance(progress, stage, n as f64 / visits.len() as f64)?;
         }
-        let base = prober.random_section(sweep.window + sweep.read);
-        let latency = prober.read(base + sweep.step * start as u64, sweep.read)?;
-        samples[start].push(latency.0);
+        let (base, on_drive) = prober.random_section_of_drive(sweep.window + sweep.read);
+        let offset = sweep.step * start as u64;
+        let latency_ns = prober.read(base + offset, sweep.read)?.0;
+        reads.push(Read { at: (on_drive + offset) / sweep.step, latency_ns });
     }
-    Ok(Swept::new(sweep, samples, single))
+    Ok(Swept::new(sweep, reads, single))
 }
 
 /// Standard deviation of the reads from one start, as most starts have it, ns.
