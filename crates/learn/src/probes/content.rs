@@ -5,7 +5,8 @@
 //! is the faster, and programs the less, the higher the dose; one that does not takes no notice. Doses come in random
 //! order, several times over, and the highest is held against the lowest by a rank test.
 //!
-//! Where the drive tells what it programs, and that is the same at every dose, noise of throughput does not matter.
+//! Where the drive tells what it programs, and that is the same at every dose, noise of throughput does not matter, and
+//! two runs of each dose are enough to see it.
 
 use flashwise_block::{ByteSize, IoBuffer, Progress};
 use flashwise_profile::{Figure, ProbeCurve, Verdict};
@@ -42,6 +43,9 @@ const fn runs(effort: Effort) -> usize {
     }
 }
 
+/// Runs of each dose before it is asked whether they can differ.
+const RUNS_FIRST: usize = 2;
+
 /// What is varied.
 #[derive(Clone, Copy)]
 enum Content {
@@ -76,18 +80,22 @@ fn gain(
         Content::Repeats => ("deduplication_gain", "writes by repeats", "repeated blocks, %"),
     };
     let originals: Vec<IoBuffer> = (0..ORIGINALS).map(|_| noise(&mut prober.random)).collect();
-    let runs = runs(prober.effort);
-    let visits = prober.shuffled((0..DOSES.len()).flat_map(|i| std::iter::repeat_n(i, runs)));
     let mut responses = vec![Vec::new(); DOSES.len()];
     // Flash bytes for each host byte of the runs of each dose, where the drive tells.
     let mut told: Vec<Vec<f64>> = vec![Vec::new(); DOSES.len()];
-    for (n, &i) in visits.iter().enumerate() {
-        prober.advance(progress, name, n as f64 / visits.len() as f64)?;
-        let before = prober.counters();
-        let response = run(prober, findings, content, DOSES[i], &originals)?;
-        told[i].extend(prober.counters().since(&before).write_amplification());
-        prober.sample(name, f64::from(DOSES[i]), response);
-        responses[i].push(response);
+    for runs in [RUNS_FIRST, runs(prober.effort) - RUNS_FIRST] {
+        let visits = prober.shuffled((0..DOSES.len()).flat_map(|i| std::iter::repeat_n(i, runs)));
+        for (n, &i) in visits.iter().enumerate() {
+            prober.advance(progress, name, n as f64 / visits.len() as f64)?;
+            let before = prober.counters();
+            let response = run(prober, findings, content, DOSES[i], &originals)?;
+            told[i].extend(prober.counters().since(&before).write_amplification());
+            prober.sample(name, f64::from(DOSES[i]), response);
+            responses[i].push(response);
+        }
+        if programs_the_same(&told) {
+            break;
+        }
     }
     let points = std::iter::zip(DOSES, &responses).map(|(dose, response)| point(f64::from(dose), response));
     let y = "MiB a second".to_owned();
@@ -119,6 +127,14 @@ fn gain(
     }
     findings.present_unless_chance(key, test.p_greater);
     Ok(figure)
+}
+
+/// Whether the drive tells that no run of the highest dose programs less than any of none.
+fn programs_the_same(told: &[Vec<f64>]) -> bool {
+    let (Some(none), Some(all)) = (told.first(), told.last()) else { return false };
+    let least = all.iter().copied().fold(f64::MAX, f64::min);
+    let most = none.iter().copied().fold(0.0, f64::max);
+    !none.is_empty() && !all.is_empty() && most < least * (1.0 + CHANGES_SHARE)
 }
 
 /// What the flash programs at the highest dose, times what it programs at none, where the drive tells.
@@ -175,5 +191,18 @@ fn block(content: Content, dose: u32, originals: &[IoBuffer], random: &mut rand_
             IoBuffer::copy_of(&originals[random.random_range(0..originals.len())])
         }
         Content::Repeats => noise(random),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_that_programs_the_same_at_every_dose_is_told_by_its_counters() {
+        let told = |none: [f64; 2], all: [f64; 2]| [none.to_vec(), vec![1.0, 1.0], all.to_vec()];
+        assert!(programs_the_same(&told([1.01, 1.02], [1.0, 1.03])));
+        assert!(!programs_the_same(&told([1.01, 1.02], [1.0, 0.6])), "one run of the highest dose programs less");
+        assert!(!programs_the_same(&[Vec::new(), Vec::new()]), "a drive that does not count tells nothing");
     }
 }
