@@ -62,6 +62,14 @@ impl Findings {
         });
     }
 
+    /// Adds to what was read off a figure.
+    pub(crate) fn add_to_reason(&mut self, key: &str, more: &str) {
+        if let Some(evidence) = self.evidence.iter_mut().find(|evidence| evidence.figure == key) {
+            evidence.reason.push_str("; ");
+            evidence.reason.push_str(more);
+        }
+    }
+
     /// Notes that nobody looked for a figure, and why; `unasked` if that was not for a budget that somebody gave.
     pub(crate) fn leave_out(&mut self, key: &str, probe: &str, why: &str, unasked: bool) {
         self.because(key, Because { recipe: probe, reason: why.to_owned(), curve: None });
@@ -89,9 +97,7 @@ impl Findings {
             self.chances.iter().zip(stands).filter_map(|((key, _), stands)| (!stands).then_some(*key)).collect();
         for key in doubtful {
             self.parameters.doubt(key);
-            if let Some(evidence) = self.evidence.iter_mut().find(|evidence| evidence.figure == key) {
-                evidence.reason.push_str("; not certain after correction for the number of tests");
-            }
+            self.add_to_reason(key, "not certain after correction for the number of tests");
         }
     }
 }

@@ -5,10 +5,11 @@
 //!
 //! **Flush and durable write.** On an idle drive, in random order: a write alone, a durable write, a flush of nothing,
 //! a flush of one block that was just written. A drive whose write buffer survives a power cut has nothing to do for a
-//! flush; that its flush is free is all that time can show of the protection.
+//! flush; that its flush is free is all that time can show of the protection. Where the whole drive may be written, both are
+//! timed once more anywhere on it when it is full, and the interval holds both.
 
 use flashwise_block::{ByteSize, Clock, Nanos, Progress};
-use flashwise_profile::Figure;
+use flashwise_profile::{Figure, Verdict};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
@@ -168,12 +169,85 @@ pub(crate) fn probe_durability(
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
     prober.fill_region(progress)?;
-    let visits = prober.shuffled((0..CASES.len()).cycle().take(CASES.len() * repetitions(prober.effort)));
+    let [write, durable, empty, one] = cases(prober, prober.region(), repetitions(prober.effort), progress)?;
+    let flush = added(&one, &empty, &write, &mut prober.random);
+    let durable_adds = added(&durable, &write, &write, &mut prober.random);
+    let protected = match (flush.value, durable_adds.value) {
+        (None, None) => settled(true),
+        (Some(_), Some(_)) => settled(false),
+        // One of the two says so and the other does not.
+        _ => Figure::unknown(),
+    };
+    let p = &mut findings.parameters;
+    (p.flush_ns, p.durable_write_ns, p.power_loss_protected) = (flush, durable_adds, protected);
+    let ns = |values: &[f64]| format!("{}", Nanos(median(values.to_vec()) as u64));
+    let reasons = [
+        ("flush_ns", format!("a flush of one block takes {}, of nothing {}", ns(&one), ns(&empty))),
+        ("durable_write_ns", format!("a durable write takes {}, another {}", ns(&durable), ns(&write))),
+        ("power_loss_protected", "making a write durable costs nothing where nothing could be lost".to_owned()),
+    ];
+    for (key, reason) in reasons {
+        findings.because(key, Because { recipe: DURABILITY, reason, curve: None });
+    }
+    Ok(())
+}
+
+const DURABILITY: &str =
+    "on an idle drive, in random order: a 4 KiB write, a durable one, a flush of nothing, a flush of one block";
+
+/// Measures what durability costs anywhere on a drive that is full: of a small region a drive may have at hand what it needs
+/// to know of it. An interval then holds both, and is no longer certain where they are too far apart.
+pub(crate) fn probe_durability_everywhere(
+    prober: &mut Prober<'_>,
+    findings: &mut Findings,
+    progress: &mut dyn Progress,
+) -> Result<(), LearnError> {
+    let p = &findings.parameters;
+    if p.flush_ns.value.is_none() && p.durable_write_ns.value.is_none() {
+        return Ok(());
+    }
+    let [write, durable, empty, one] = cases(prober, prober.capacity(), EVERYWHERE, progress)?;
+    let flush = added(&one, &empty, &write, &mut prober.random);
+    let durable_adds = added(&durable, &write, &write, &mut prober.random);
+    let p = &mut findings.parameters;
+    (p.flush_ns, p.durable_write_ns) = (in_both(p.flush_ns, flush), in_both(p.durable_write_ns, durable_adds));
+    for (key, elsewhere) in [("flush_ns", flush), ("durable_write_ns", durable_adds)] {
+        if let Some(ns) = elsewhere.value {
+            findings.add_to_reason(key, &format!("anywhere on the full drive that adds {}", Nanos(ns)));
+        }
+    }
+    Ok(())
+}
+
+/// Repetitions of each case anywhere on the drive.
+const EVERYWHERE: usize = 60;
+
+/// A time that was measured in two places: that of the first, with an interval that holds the second as well.
+fn in_both(here: Figure<u64>, elsewhere: Figure<u64>) -> Figure<u64> {
+    let Figure { value: Some(value), low: Some(low), high: Some(high), verdict } = here else { return here };
+    let Some(other) = elsewhere.value else { return here };
+    let far = other.abs_diff(value) as f64 > FAR_SHARE * value as f64;
+    let verdict = if far { Verdict::Inconclusive } else { verdict };
+    Figure { value: here.value, low: Some(low.min(other)), high: Some(high.max(other)), verdict }
+}
+
+/// Two places are far apart from this share of the time on; less is noise of the median.
+const FAR_SHARE: f64 = 0.05;
+
+/// Latencies of the four cases on the first `bytes`, in random order.
+fn cases(
+    prober: &mut Prober<'_>,
+    bytes: ByteSize,
+    repetitions: usize,
+    progress: &mut dyn Progress,
+) -> Result<[Vec<f64>; 4], LearnError> {
+    let mut place = crate::prober::anywhere(bytes, BLOCK);
+    let visits = prober.shuffled((0..CASES.len()).cycle().take(CASES.len() * repetitions));
     let mut samples: [Vec<f64>; 4] = Default::default();
     for (n, &case) in visits.iter().enumerate() {
         prober.advance(progress, "flushes", n as f64 / visits.len() as f64)?;
         prober.rest(IDLE)?;
-        let offset = prober.random_offset(BLOCK);
+        let offset = place(&mut prober.random);
         let latency = match CASES[case] {
             Case::Write => prober.write(offset, BLOCK)?,
             Case::DurableWrite => prober.durable_write(offset, BLOCK)?,
@@ -186,29 +260,7 @@ pub(crate) fn probe_durability(
         prober.sample("durability", case as f64, latency.0 as f64);
         samples[case].push(latency.0 as f64);
     }
-    let [write, durable, empty, one] = samples;
-    let flush = added(&one, &empty, &write, &mut prober.random);
-    let durable_adds = added(&durable, &write, &write, &mut prober.random);
-    let protected = match (flush.value, durable_adds.value) {
-        (None, None) => settled(true),
-        (Some(_), Some(_)) => settled(false),
-        // One of the two says so and the other does not.
-        _ => Figure::unknown(),
-    };
-    let p = &mut findings.parameters;
-    (p.flush_ns, p.durable_write_ns, p.power_loss_protected) = (flush, durable_adds, protected);
-    let recipe =
-        "on an idle drive, in random order: a 4 KiB write, a durable one, a flush of nothing, a flush of one block";
-    let ns = |values: &[f64]| format!("{}", Nanos(median(values.to_vec()) as u64));
-    let reasons = [
-        ("flush_ns", format!("a flush of one block takes {}, of nothing {}", ns(&one), ns(&empty))),
-        ("durable_write_ns", format!("a durable write takes {}, another {}", ns(&durable), ns(&write))),
-        ("power_loss_protected", "making a write durable costs nothing where nothing could be lost".to_owned()),
-    ];
-    for (key, reason) in reasons {
-        findings.because(key, Because { recipe, reason, curve: None });
-    }
-    Ok(())
+    Ok(samples)
 }
 
 /// What `with` takes longer than `without`; absent where that is nothing, or too little beside `scale`.
@@ -225,4 +277,18 @@ fn added(with: &[f64], without: &[f64], scale: &[f64], random: &mut Pcg64Mcg) ->
         return whole(Figure::inconclusive(difference, low, high));
     }
     whole(measured(difference, again, TOLERANCE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_is_another_elsewhere_is_not_certain_and_its_interval_holds_both() {
+        let here = Figure::certain(974, 930, 1_020);
+        assert_eq!(in_both(here, Figure::certain(1_071, 1_020, 1_120)), Figure::inconclusive(974, 930, 1_071));
+        assert_eq!(in_both(here, Figure::certain(980, 940, 1_030)), here);
+        assert_eq!(in_both(here, Figure::absent()), here);
+        assert_eq!(in_both(Figure::absent(), here), Figure::absent());
+    }
 }

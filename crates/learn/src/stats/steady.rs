@@ -5,6 +5,10 @@
 //! bursts never meets it, however long it runs, and one that creeps meets it too early for figures that are told to
 //! within a tenth. So the rule here asks the same two things of more rounds: the later half of the series shows no
 //! trend, or one of no account, and its mean is known well enough.
+//!
+//! A series may be level for a while and then move to another level, as where units fall into step while they collect. The
+//! scatter of neighbours says nothing of that; means of longer stretches do ([`wandering`]). That is the method of batch
+//! means (Conway, Management Science 10, 1963), with a few long batches for the slow part and neighbours for the noise.
 
 /// Rounds that are looked at, at least.
 const ROUNDS_MIN: usize = 5;
@@ -43,6 +47,27 @@ pub(crate) fn settled(series: &[f64], tolerance: f64) -> Option<Settled> {
     let known = level.high - level.mean <= tolerance * level.mean;
     (known && !has_trend(later)).then_some(level)
 }
+
+/// The lowest and the highest mean of four stretches of the last two thirds of a series, where they are further apart than
+/// the differences of neighbours explain.
+pub(crate) fn wandering(series: &[f64]) -> Option<(f64, f64)> {
+    let last = &series[series.len() / 3..];
+    let length = last.len() / STRETCHES;
+    if length < 2 {
+        return None;
+    }
+    let steps = last.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum::<f64>() / (last.len() - 1) as f64;
+    let error = (steps / 2.0 / length as f64).sqrt();
+    let means = last.chunks_exact(length).take(STRETCHES).map(|stretch| spread(stretch).0);
+    let (low, high) = means.fold((f64::MAX, f64::MIN), |(low, high), mean| (low.min(mean), high.max(mean)));
+    (high - low > APART * error).then_some((low, high))
+}
+
+/// Stretches, and standard errors of their means between the lowest and the highest: of four that differ by chance it is
+/// more in fewer than one series of a hundred (the studentized range at 99 %, four means and many degrees of freedom, is
+/// 4.4; few degrees make it larger).
+const STRETCHES: usize = 4;
+const APART: f64 = 5.0;
 
 fn later_half(series: &[f64]) -> &[f64] {
     &series[series.len() / 2..]
@@ -91,6 +116,22 @@ mod tests {
         let bursts: Vec<f64> = (0..600).map(|_| if random.random_range(0..4) == 0 { 20.0 } else { 3.0 }).collect();
         assert!(settled(&bursts[..20], 0.05).is_none());
         assert!((settled(&bursts, 0.15).unwrap().mean - 7.25).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_series_that_moves_to_another_level_wanders_and_noise_does_not() {
+        let mut random = Pcg64Mcg::seed_from_u64(4);
+        let mut noisy = |level: f64| level * random.random_range(0.9..1.1);
+        let moves: Vec<f64> = (0..48).map(|i| noisy(if i < 24 { 12_000.0 } else { 9_000.0 })).collect();
+        assert!(settled(&moves, 0.05).is_some(), "its later half is level");
+        let (low, high) = wandering(&moves).unwrap();
+        assert!((low / 9_000.0 - 1.0).abs() < 0.05 && (high / 12_000.0 - 1.0).abs() < 0.05, "{low} to {high}");
+        let alarms = (0..200).filter(|_| {
+            let level: Vec<f64> = (0..24).map(|_| noisy(100.0)).collect();
+            wandering(&level).is_some()
+        });
+        assert!(alarms.count() <= 6);
+        assert_eq!(wandering(&[1.0, 2.0, 1.0]), None, "too short");
     }
 
     #[test]

@@ -27,7 +27,7 @@ use rand_pcg::Pcg64Mcg;
 use crate::LearnError;
 use crate::findings::{Because, Findings, measured, median_interval, whole, widened};
 use crate::prober::{Prober, SECTION, anywhere};
-use crate::stats::steady::{Settled, level, settled};
+use crate::stats::steady::{Settled, level, settled, wandering};
 use crate::stats::{joined_rate, median, pelt};
 
 use super::latency;
@@ -122,7 +122,8 @@ pub(crate) fn probe(
     let skewed = until_steady(prober, capacity, (STEADY_WINDOWS, rounds), name, &mut place, progress)?;
     tell_amplification(findings, "write_amplification_skewed", &skewed, SKEWED);
     trim(prober, findings, &windows, progress)?;
-    superblock::probe(prober, findings, progress)
+    superblock::probe(prober, findings, progress)?;
+    latency::probe_durability_everywhere(prober, findings, progress)
 }
 
 const UNIFORM: &str = "uniform random 4 KiB writes over the whole filled drive, until steady";
@@ -458,20 +459,25 @@ fn asymmetries(
         }
         return Ok(());
     }
-    let later = &uniform.rounds[uniform.rounds.len() / 2..];
-    let rates = later.iter().map(|round| round.rate).collect();
-    let four = while_collecting(prober, findings, ByteSize::kib(4), rates, progress)?;
+    let rates: Vec<f64> = uniform.rounds.iter().map(|round| round.rate).collect();
+    let later = rates[rates.len() / 2..].to_vec();
+    let states = States::of(&rates, joined_rate(&later));
+    let mut four = while_collecting(prober, findings, ByteSize::kib(4), later, progress)?;
     let rates = saturated_writes(prober, ByteSize::kib(8), progress)?;
-    let eight = while_collecting(prober, findings, ByteSize::kib(8), rates, progress)?;
+    let mut eight = while_collecting(prober, findings, ByteSize::kib(8), rates, progress)?;
+    four.saturated = states.widen(four.saturated, TOLERANCE);
+    eight.saturated = states.widen(eight.saturated, TOLERANCE);
     let p = &mut findings.parameters;
     let moves = tells(&uniform.all) && uniform.level().mean >= NOTHING_MOVED;
     if let (Some(fresh), true) = (findings.saturated_writes_per_s, moves || p.collection_onset_bytes.value.is_some()) {
         let again = four.writes.iter().map(|rate| fresh / rate).collect();
-        p.collection_cost = of_one_past(measured(fresh / joined_rate(&four.writes), again, 2.0 * TOLERANCE));
+        let cost = of_one_past(measured(fresh / joined_rate(&four.writes), again, 2.0 * TOLERANCE));
+        p.collection_cost = states.widen(cost, 2.0 * TOLERANCE);
         if findings.fresh_writes_moved && p.collection_cost.verdict == Verdict::Certain {
             p.collection_cost.verdict = Verdict::Inconclusive;
         }
-        let reason = "saturated 4 KiB writes a second on the fresh drive ÷ in the steady state".to_owned();
+        let reason =
+            format!("saturated 4 KiB writes a second on the fresh drive ÷ in the steady state{}", states.told());
         findings.because("collection_cost", Because { recipe: UNIFORM, reason, curve: None });
     }
     let told = uniform.all.iter().all(|window| window.amplification.is_some());
@@ -488,7 +494,8 @@ fn asymmetries(
     (p.asymmetry_4k_collecting, p.asymmetry_8k_collecting) = (four.saturated, eight.saturated);
     (p.latency_asymmetry_4k_collecting, p.latency_asymmetry_8k_collecting) = (four.latency, eight.latency);
     for key in FIGURES.iter().filter(|key| key.ends_with("_collecting")) {
-        let reason = "the same as on the fresh drive, in the steady state of overwrites".to_owned();
+        let by_throughput = if key.starts_with("latency") { String::new() } else { states.told() };
+        let reason = format!("the same as on the fresh drive, in the steady state of overwrites{by_throughput}");
         findings.because(key, Because { recipe: COLLECTING, reason, curve: None });
     }
     Ok(())
@@ -637,6 +644,44 @@ fn of_one_past(figure: Figure<f64>) -> Figure<f64> {
 /// they did not differ so much that there was nothing to tell.
 const OTHER_PASTS: f64 = 0.04;
 
+/// How much slower and faster than it was taken for a drive was, while it collected, over longer stretches: its units fall
+/// into step and out of it.
+struct States {
+    slowest: f64,
+    fastest: f64,
+}
+
+impl States {
+    /// Of the pace of successive rounds, as shares of what was taken for it.
+    fn of(rates: &[f64], taken: f64) -> Self {
+        let (slowest, fastest) = wandering(rates).unwrap_or((taken, taken));
+        Self { slowest: (slowest / taken).min(1.0), fastest: (fastest / taken).max(1.0) }
+    }
+
+    /// What is said of it behind a reason.
+    fn told(&self) -> String {
+        let percent = |share: f64| 100.0 * share;
+        match self.slowest < 1.0 || self.fastest > 1.0 {
+            true => format!(
+                "; for long its pace was {:.0} to {:.0} % of what it is taken for",
+                percent(self.slowest),
+                percent(self.fastest)
+            ),
+            false => String::new(),
+        }
+    }
+
+    /// A figure that is the larger the slower writes are, with an interval that holds in all these states; no longer certain
+    /// where they make more of a difference than `tolerance`.
+    fn widen(&self, figure: Figure<f64>, tolerance: f64) -> Figure<f64> {
+        let Figure { value: Some(value), low: Some(low), high: Some(high), verdict } = figure else { return figure };
+        let is_narrow = self.fastest <= 1.0 + tolerance && self.slowest >= 1.0 - tolerance;
+        let verdict = if is_narrow { verdict } else { Verdict::Inconclusive };
+        let (low, high) = (low.min(value / self.fastest), high.max(value / self.slowest));
+        Figure { value: Some(value), low: Some(low), high: Some(high), verdict }
+    }
+}
+
 /// Speed of the latest pass in order.
 fn sustained(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window]) {
     let rates: Vec<f64> = windows.iter().map(|window| window.rate * prober.longest().bytes() as f64).collect();
@@ -652,6 +697,21 @@ fn sustained(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pace_that_changed_for_long_makes_what_depends_on_it_uncertain() {
+        let rates = |first: f64| (0..48).map(|i| if i < 26 { first } else { 9_000.0 }).collect::<Vec<f64>>();
+        let widened = |first| States::of(&rates(first), 9_000.0).widen(Figure::certain(6.6, 6.4, 6.8), TOLERANCE);
+        let slower = widened(13_500.0);
+        assert_eq!((slower.verdict, slower.value, slower.high), (Verdict::Inconclusive, Some(6.6), Some(6.8)));
+        assert!((slower.low.unwrap() - 4.4).abs() < 0.1, "{slower:?}");
+        let told = States::of(&rates(13_500.0), 9_000.0).told();
+        assert!(told.ends_with("100 to 150 % of what it is taken for"), "{told}");
+        let little = widened(9_300.0);
+        assert_eq!((little.verdict, little.high), (Verdict::Certain, Some(6.8)));
+        assert!((little.low.unwrap() - 6.6 * 9_000.0 / 9_300.0).abs() < 1e-9, "{little:?}");
+        assert_eq!(widened(9_000.0), Figure::certain(6.6, 6.4, 6.8));
+    }
 
     #[test]
     fn windows_join_by_bytes() {
