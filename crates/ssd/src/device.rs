@@ -63,6 +63,8 @@ pub struct SimulatedSsd {
     pub(crate) write_cache: Option<Box<WriteCache>>,
     pub(crate) read_cache: Option<Box<ReadCache>>,
     pub(crate) ahead: Option<Box<ReadAhead>>,
+    /// Pages are mapped one by one, and nothing but the write buffer stands before the flash of a read.
+    pub(crate) reads_plainly: bool,
     pub(crate) buffer: WriteBuffer,
     /// Pages that wait for room in their unit, unit by unit; in the last list, those that any unit may take.
     pub(crate) parked: Vec<Fifo>,
@@ -188,6 +190,9 @@ impl SimulatedSsd {
         };
         let page = PageSize::new(config.ftl.logical_page_bytes);
         let logical_block = config.host.logical_block_bytes;
+        let (write_cache, read_cache, ahead) =
+            (WriteCache::new(&config), ReadCache::new(&config), ReadAhead::new(&config));
+        let has_caches = write_cache.is_some() || read_cache.is_some() || ahead.is_some();
         Ok(Self {
             page,
             info,
@@ -203,9 +208,10 @@ impl SimulatedSsd {
             completed: VecDeque::new(),
             outstanding: 0,
             dram: Dram::new(&config.controller),
-            write_cache: WriteCache::new(&config),
-            read_cache: ReadCache::new(&config),
-            ahead: ReadAhead::new(&config),
+            write_cache,
+            read_cache,
+            ahead,
+            reads_plainly: config.ftl.mapping == Mapping::Page && !has_caches,
             sectors: Sectors::new(&config),
             buffer: WriteBuffer {
                 capacity_bytes: config.controller.write_buffer_bytes / page.bytes() * page.bytes(),
@@ -465,11 +471,32 @@ impl SimulatedSsd {
     }
 
     /// [`BlockDevice::submit`], where the caller has it among its own instructions.
+    ///
+    /// The request is taken apart and put together for each of its two ways: handed on as a whole, it would be written to
+    /// memory in pieces and read from there in others, for which a processor waits.
     #[inline(always)]
     pub(crate) fn enter(&mut self, request: Request) -> Result<(), BlockError> {
-        if !self.is_plain(&request) {
-            self.info.check(&request)?;
+        let is_plain = self.is_plain(&request);
+        let Request { tag, operation, offset, length, fua, queue, stream, buffer } = request;
+        if !is_plain {
+            return self.enter_checked(Request { tag, operation, offset, length, fua, queue, stream, buffer });
         }
+        self.accept(Request { tag, operation, offset, length, fua, queue, stream, buffer });
+        Ok(())
+    }
+
+    /// Takes a request that is unusual, or wrong.
+    #[cold]
+    #[inline(never)]
+    fn enter_checked(&mut self, request: Request) -> Result<(), BlockError> {
+        self.info.check(&request)?;
+        self.accept(request);
+        Ok(())
+    }
+
+    /// Takes a request that is right.
+    #[inline(always)]
+    fn accept(&mut self, request: Request) {
         let index = self.active.take();
         let queue = request.queue;
         self.active[index].start(request, Nanos(self.now_ns));
@@ -480,7 +507,6 @@ impl SimulatedSsd {
             self.queues.push(&mut self.active, index, queue);
             self.take_commands();
         }
-        Ok(())
     }
 
     /// Takes requests from the host's queue for as long as the drive's queue has a place.
@@ -498,8 +524,11 @@ impl SimulatedSsd {
         let mut ready_ns = self.host.take_command(self.now_ns);
         let active = &mut self.active[request];
         active.taken_ns = self.now_ns;
-        if self.elements.is_some() {
+        if let Some(elements) = &self.elements {
             active.ready_ns = ready_ns;
+            if let Some(Request { offset, .. }) = &active.request {
+                elements.expect_page(self.page.of_byte(offset.0));
+            }
             if ready_ns == self.now_ns {
                 return self.start(request);
             }

@@ -79,6 +79,21 @@ fn random_costs_what_theory_says_at_every_fill() {
     agree_with_theory(all_fills(GcPolicy::Random));
 }
 
+/// Theory has no number of blocks. What a small drive is off it is its size and nothing else: with twice the blocks it is
+/// half of that.
+#[test]
+#[ignore = "long: make test-full"]
+fn what_a_full_small_drive_is_off_theory_halves_with_twice_the_blocks() {
+    let off = [150, 300, 600].map(|blocks| {
+        let rounds = 7_200 / blocks;
+        let case = Case { blocks, pages_per_block: 64, rounds, ..uniform(GcPolicy::Greedy, 0.95) };
+        1.0 - simulate(&case) / case.theory().unwrap()
+    });
+    println!("{off:.4?} below theory");
+    assert!(off[0] > TO_THEORY, "{off:?}");
+    assert!(off.windows(2).all(|pair| (0.35..0.65).contains(&(pair[1] / pair[0]))), "{off:?}");
+}
+
 #[test]
 fn the_closed_form_of_greedy_and_fifo_holds_for_large_blocks() {
     for policy in [GcPolicy::Greedy, GcPolicy::Fifo] {

@@ -76,6 +76,17 @@ impl SimulatedSsd {
         let with_data = self.active[request].request.as_ref().filter(|r| r.operation != Operation::WriteZeroes);
         let bytes = with_data.map_or(0, |r| r.length.bytes());
         self.events.schedule(Lane::Other, self.now_ns + self.host.link_ns(bytes), Event::LinkFree { request });
+        if !self.is_read(request) {
+            self.expect_element_write(request);
+        }
+    }
+
+    /// The pages of a write go to their elements when its data has crossed the link: what is known of their old copies,
+    /// anywhere in tables of several MB, is on its way to the processor meanwhile.
+    fn expect_element_write(&self, request: u32) {
+        if let (Some(range), Some(elements)) = (self.range_of(request), &self.elements) {
+            range.spans().for_each(|span| elements.expect_old_copy(span.logical_page));
+        }
     }
 
     /// Hands all pages of a request to their elements.

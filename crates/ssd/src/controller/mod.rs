@@ -74,6 +74,7 @@ impl Linked for Active {
 
 impl Active {
     /// Takes a request into a slot that another one has left.
+    #[inline(always)]
     pub(crate) fn start(&mut self, request: Request, submitted_at: Nanos) {
         (self.queue, self.stream) = (request.queue, request.stream);
         self.request = Some(request);

@@ -40,6 +40,43 @@ impl SimulatedSsd {
     /// `is_alone` tells that nothing else happens in the same event.
     pub(crate) fn start_read(&mut self, request: u32, is_alone: bool) {
         let Some(range) = self.range_of(request) else { return };
+        if self.reads_plainly && range.pages() == 1 && !self.active[request].carries_bytes() {
+            let span = range.span(0);
+            if let Some(at) = self.only_on_flash(span) {
+                return self.start_page_read(request, span, at, is_alone);
+            }
+        }
+        self.start_any_read(request, range, is_alone);
+    }
+
+    /// Where a page is read that is nowhere but on flash; `None` where it is in the buffer, or nobody has written it and
+    /// that needs no flash.
+    #[inline(always)]
+    fn only_on_flash(&mut self, span: PageSpan) -> Option<FlashAddress> {
+        match self.ftl.locate(span.logical_page) {
+            Location::Flash(slot) => Some(self.ftl.geometry.address_of(slot)),
+            Location::Nowhere if self.config.controller.unwritten_reads != UnwrittenReads::Zeros => {
+                self.address_of_unwritten(span)
+            }
+            _ => None,
+        }
+    }
+
+    /// Starts a read of one page, or of a part of it, as [`Self::start_any_read`] would: most reads are such.
+    #[inline(always)]
+    fn start_page_read(&mut self, request: u32, span: PageSpan, at: FlashAddress, is_alone: bool) {
+        let bytes = self.bytes_on_channel(span);
+        self.flash_counters.bytes_read.0 += u64::from(bytes);
+        let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, Owner::Read { request }, at, bytes));
+        let active = &mut self.active[request];
+        active.pending += 1;
+        active.finish_ns = self.now_ns;
+        active.flash_begins(self.now_ns);
+        if is_alone { self.issue_only_host_read(op) } else { self.issue_host_read(op) }
+    }
+
+    #[inline(never)]
+    fn start_any_read(&mut self, request: u32, range: ByteRange, is_alone: bool) {
         let mut at_once = AtOnce::default();
         self.row_reads.clear();
         for span in range.spans() {
@@ -162,11 +199,17 @@ impl SimulatedSsd {
         !is_cached && matches!(self.locate(logical_page), Location::Flash(_))
     }
 
+    /// What of a page goes over the channel, in whole transfer units.
+    #[inline(always)]
+    fn bytes_on_channel(&self, span: PageSpan) -> u32 {
+        let in_unit = self.config.flash.transfer_unit_bytes as usize - 1;
+        (((span.to + in_unit) & !in_unit) - (span.from & !in_unit)) as u32
+    }
+
     /// Adds a part of a page to the command that senses its row, or prepares that command.
     #[inline(always)]
     fn read_at(&mut self, request: u32, at: FlashAddress, span: PageSpan) {
-        let in_unit = self.config.flash.transfer_unit_bytes as usize - 1;
-        let bytes = (((span.to + in_unit) & !in_unit) - (span.from & !in_unit)) as u32;
+        let bytes = self.bytes_on_channel(span);
         self.flash_counters.bytes_read.0 += u64::from(bytes);
         let recent = self.row_reads.iter().rev().take(2 * self.config.flash.channels as usize);
         if !self.row_reads.is_empty()

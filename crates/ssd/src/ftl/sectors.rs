@@ -21,6 +21,8 @@ pub(crate) struct Sectors {
     /// The length of a granule is 2 to this power.
     granule_shift: u32,
     page_bytes: u32,
+    /// Every granule of a page.
+    all: u16,
     /// The granules that pages which were written lack, two pages a number; absent where pages are always full.
     lacking: Option<SparseTable>,
     /// A page lacked something once; until then the table is not looked at.
@@ -32,7 +34,9 @@ impl Sectors {
         let page = config.ftl.logical_page_bytes;
         let lacking = (config.ftl.partial_pages == PartialPages::Sectors)
             .then(|| SparseTable::new(config.logical_pages().div_ceil(2) as usize));
-        Self { granule_shift: (page / 16).max(512).trailing_zeros(), page_bytes: page as u32, lacking, is_used: false }
+        let granule_shift = (page / 16).max(512).trailing_zeros();
+        let all = Self::bits(0, page as usize >> granule_shift);
+        Self { granule_shift, page_bytes: page as u32, all, lacking, is_used: false }
     }
 
     /// Says that the place of what is known of a page will be asked for soon.
@@ -63,6 +67,9 @@ impl Sectors {
 
     /// Granules that a span touches.
     pub(crate) fn touched(&self, span: PageSpan) -> u16 {
+        if span.is_whole() {
+            return self.all;
+        }
         Self::bits(span.from >> self.granule_shift, span.to.div_ceil(1 << self.granule_shift))
     }
 
@@ -73,11 +80,14 @@ impl Sectors {
 
     /// Every granule of a page.
     pub(crate) fn all(&self) -> u16 {
-        Self::bits(0, self.page_bytes as usize >> self.granule_shift)
+        self.all
     }
 
     /// Bytes of some granules.
     pub(crate) fn bytes(&self, granules: u16) -> u32 {
+        if granules == self.all {
+            return self.page_bytes;
+        }
         granules.count_ones() << self.granule_shift
     }
 

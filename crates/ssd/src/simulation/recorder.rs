@@ -122,15 +122,15 @@ pub(super) struct FlowRecord {
     trims: u64,
     start_ns: u64,
     submitted: u64,
-    outstanding: u64,
+    completed: u64,
     waiting_ns: u128,
     /// Times of all submissions, and of all completions, added up: see [`area`].
     submissions_ns: u128,
     completions_ns: u128,
-    /// The latter, and the requests outstanding, just before the last submission, and when that was.
-    completions_at_last_submission_ns: u128,
-    outstanding_at_last_submission: u64,
+    /// When the last submission was, and what the completions since then have added.
     last_submission_ns: u64,
+    completions_since_ns: u128,
+    completed_since: u64,
     last_completion_ns: u64,
 }
 
@@ -149,19 +149,19 @@ impl FlowRecord {
     /// One of its requests is with the drive.
     #[inline]
     pub(super) fn submitted(&mut self, now_ns: u64) {
-        self.completions_at_last_submission_ns = self.completions_ns;
-        self.outstanding_at_last_submission = self.outstanding;
+        (self.completions_since_ns, self.completed_since) = (0, 0);
         self.last_submission_ns = now_ns;
         self.submissions_ns += u128::from(now_ns);
         self.submitted += 1;
-        self.outstanding += 1;
     }
 
     /// One of its requests is answered.
     #[inline]
     pub(super) fn completed(&mut self, operation: Operation, length: ByteSize, response_ns: u64, now_ns: u64) {
         self.completions_ns += u128::from(now_ns);
-        self.outstanding -= 1;
+        self.completed += 1;
+        self.completions_since_ns += u128::from(now_ns);
+        self.completed_since += 1;
         self.last_completion_ns = now_ns;
         match operation {
             Operation::Read => self.reads.add(length, response_ns),
@@ -186,12 +186,21 @@ impl FlowRecord {
         all.merge(&self.others);
         let flushes = self.others.count() - self.trims;
         let until_ns = self.last_submission_ns.max(self.last_completion_ns);
-        let earlier_ns = self.submissions_ns - u128::from(if self.submitted > 0 { self.last_submission_ns } else { 0 });
+        let outstanding = self.submitted - self.completed;
+        // Just before the last submission, if there was one.
+        let (earlier_ns, completions_ns, outstanding_then) = match self.submitted {
+            0 => (0, 0, 0),
+            _ => (
+                self.submissions_ns - u128::from(self.last_submission_ns),
+                self.completions_ns - self.completions_since_ns,
+                outstanding + self.completed_since - 1,
+            ),
+        };
         EndedFlow {
             name,
             queue_depth,
             submitted: self.submitted,
-            outstanding: self.outstanding,
+            outstanding,
             waiting_ns: self.waiting_ns,
             all,
             reads: self.reads,
@@ -201,13 +210,8 @@ impl FlowRecord {
             start_ns: self.start_ns,
             last_submission_ns: self.last_submission_ns,
             last_completion_ns: self.last_completion_ns,
-            area: area(self.submissions_ns, self.completions_ns, self.outstanding, until_ns),
-            area_at_last_submission: area(
-                earlier_ns,
-                self.completions_at_last_submission_ns,
-                self.outstanding_at_last_submission,
-                self.last_submission_ns,
-            ),
+            area: area(self.submissions_ns, self.completions_ns, outstanding, until_ns),
+            area_at_last_submission: area(earlier_ns, completions_ns, outstanding_then, self.last_submission_ns),
         }
     }
 }

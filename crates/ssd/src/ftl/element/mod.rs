@@ -31,8 +31,10 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 use super::mapping::Mapping;
+use super::reciprocal::Divisor;
 use crate::config::{AllocationPool, BlockOrder, CleaningMode, DeviceConfig};
 use crate::flash::{KnownOp, OpClass, Statistics};
+use crate::memory::prefetch;
 use crate::payload::Payload;
 use cleaning::CleaningRules;
 use fullness::Fullness;
@@ -113,12 +115,33 @@ struct Shape {
     stride: u32,
     /// Blocks of a plane that a full drive fills.
     data_rows: u32,
+    by: Divisors,
+}
+
+/// What is divided by on the path of every page.
+#[derive(Clone, Copy, Debug)]
+struct Divisors {
+    elements: Divisor,
+    planes: Divisor,
+    blocks: Divisor,
+    pages: Divisor,
+    stride: Divisor,
 }
 
 impl Shape {
     /// A plane, counted over the drive, behind its element.
     fn element_and_plane(&self, plane: u32) -> (u32, u32) {
-        (plane / self.planes, plane)
+        (self.by.planes.quotient(plane), plane)
+    }
+
+    /// The block of a slot.
+    fn block_of(&self, slot: u32) -> u32 {
+        self.by.pages.quotient(slot)
+    }
+
+    /// The plane of a block, and its row there.
+    fn plane_and_row(&self, block: u32) -> (u32, u32) {
+        self.by.blocks.divide(block)
     }
 }
 
@@ -203,6 +226,13 @@ impl Elements {
             data_pages: flash.pages_per_block - element.summary_pages_per_block,
             stride: element.stride_pages,
             data_rows: element.data_rows(config),
+            by: Divisors {
+                elements: Divisor::new(flash.channels),
+                planes: Divisor::new(flash.planes_per_die),
+                blocks: Divisor::new(flash.blocks_per_plane),
+                pages: Divisor::new(flash.pages_per_block),
+                stride: Divisor::new(element.stride_pages),
+            },
         };
         let planes = shape.elements * shape.planes;
         let blocks = planes as usize * shape.blocks as usize;
@@ -287,7 +317,21 @@ impl Elements {
 
     /// The element of a logical page.
     fn element_of(&self, page: u32) -> u32 {
-        page / self.shape.stride % self.shape.elements
+        self.shape.by.elements.divide(self.shape.by.stride.quotient(page)).1
+    }
+
+    /// Says that the entry of a page will be needed soon.
+    pub(crate) fn expect_page(&self, page: u32) {
+        self.mapping.prefetch(page);
+    }
+
+    /// Says that a page is about to be written: what belongs to its old copy will be needed.
+    pub(crate) fn expect_old_copy(&self, page: u32) {
+        let Some(slot) = self.mapping.slot_of(page) else { return };
+        let block = self.shape.block_of(slot) as usize;
+        self.mapping.prefetch_slot(slot);
+        prefetch(&self.blocks, block);
+        prefetch(&self.wear, block);
     }
 
     /// The `n`th logical page of an element.
@@ -330,7 +374,7 @@ impl Elements {
         let at_ns = self.begin(element, now_ns, effects);
         // After cleaning: it may have moved the page, if only inside its plane.
         let Some(slot) = self.mapping.slot_of(page) else { return now_ns };
-        let plane = slot / self.shape.pages / self.shape.blocks;
+        let (plane, _) = self.shape.plane_and_row(self.shape.block_of(slot));
         let end_ns = at_ns + self.page_op(plane, OpClass::HostRead, at_ns - now_ns, effects);
         self.elements[element as usize].free_at_ns = end_ns;
         end_ns
@@ -388,9 +432,10 @@ impl Elements {
     fn choose_plane(&mut self, element: u32, old: Option<u32>) -> Option<u32> {
         let planes = self.shape.planes;
         let first = element * planes;
-        let old_block = old.map(|slot| slot / self.shape.pages);
+        let old_block = old.map(|slot| self.shape.block_of(slot));
         if let (AllocationPool::Plane, Some(block)) = (self.pool, old_block) {
-            return Some(block / self.shape.blocks).filter(|&plane| self.has_room(&self.planes[plane as usize]));
+            return Some(self.shape.plane_and_row(block).0)
+                .filter(|&plane| self.has_room(&self.planes[plane as usize]));
         }
         let behind = |plane: &Plane| match (old, old_block) {
             (Some(slot), Some(block)) if plane.active == block => {
@@ -454,16 +499,16 @@ impl Elements {
         state.state = State::Sealed;
         self.statistics.blocks_sealed += 1;
         if self.wear[block as usize].life > 0 {
-            self.fullness.insert(plane, block % self.shape.blocks, u32::from(state.valid));
+            self.fullness.insert(plane, self.shape.plane_and_row(block).1, u32::from(state.valid));
         }
     }
 
     fn lose_valid_page(&mut self, slot: u32) {
-        let block = slot / self.shape.pages;
+        let block = self.shape.block_of(slot);
         let state = &mut self.blocks[block as usize];
         state.valid -= 1;
         if state.state == State::Sealed && self.wear[block as usize].life > 0 {
-            let (plane, row, valid) = (block / self.shape.blocks, block % self.shape.blocks, u32::from(state.valid));
+            let ((plane, row), valid) = (self.shape.plane_and_row(block), u32::from(state.valid));
             self.fullness.remove(plane, row, valid + 1);
             self.fullness.insert(plane, row, valid);
         }
@@ -475,7 +520,7 @@ impl Elements {
         debug_assert!(state.free > 0, "plane {plane} has no free block");
         let Some(row) = self.free_row_from(plane, state.cursor) else { return };
         self.set_free(plane, row, false);
-        let element = &mut self.elements[(plane / self.shape.planes) as usize];
+        let element = &mut self.elements[self.shape.element_and_plane(plane).0 as usize];
         let sequence = element.sequence;
         element.sequence += 1;
         let block = plane * self.shape.blocks + row;
@@ -510,7 +555,7 @@ impl Elements {
         debug_assert_eq!(self.free[word] & bit == 0, free, "row {row} of plane {plane}");
         self.free[word] ^= bit;
         let state = &mut self.planes[plane as usize];
-        let element = &mut self.elements[(plane / self.shape.planes) as usize];
+        let element = &mut self.elements[self.shape.element_and_plane(plane).0 as usize];
         if free {
             state.free += 1;
             element.low_planes -= u32::from(state.free == self.low_blocks + 1);

@@ -9,6 +9,7 @@ mod choice;
 mod kept;
 mod operations;
 mod places;
+mod plain;
 mod random;
 mod replayed;
 mod scatter;
@@ -23,6 +24,7 @@ use flashwise_block::{ByteSize, Nanos, Operation};
 
 use super::check::{self, FlowChecker};
 use super::{Flow, Pacing, ReplayPacing, WorkloadError};
+use plain::Plain;
 use replayed::Replayed;
 use synthesized::Synthesized;
 
@@ -72,6 +74,7 @@ pub struct FlowSource {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one a flow, and a box would cost each request a detour")]
 enum Kind {
+    Plain(Plain),
     Synthesized(Synthesized),
     Replayed(Box<Replayed>),
 }
@@ -109,7 +112,10 @@ impl FlowSource {
         let (kind, pacing) = match (&flow.synthetic, &flow.trace) {
             (Some(it), _) => {
                 let stream = random::stream(seed, index);
-                (Kind::Synthesized(Synthesized::new(it, &checker, drive, stream)?), it.pacing.into())
+                let long = Synthesized::new(it, &checker, drive, stream)?;
+                // A plain flow does not look at the time.
+                let plain = if limits.until > Nanos(0) { long.plain() } else { None };
+                (plain.map_or(Kind::Synthesized(long), Kind::Plain), it.pacing.into())
             }
             (None, Some(it)) => {
                 (Kind::Replayed(Box::new(Replayed::open(it, &checker, drive, base, limits)?)), it.pacing.into())
@@ -134,17 +140,15 @@ impl FlowSource {
         self.left = 0;
         None
     }
-}
 
-impl Iterator for FlowSource {
-    type Item = FlowRequest;
-
-    #[inline]
-    fn next(&mut self) -> Option<FlowRequest> {
+    /// The next request of a flow that is not plain.
+    #[inline(never)]
+    fn next_of_others(&mut self) -> Option<FlowRequest> {
         if self.left == 0 {
             return None;
         }
         let next = match &mut self.kind {
+            Kind::Plain(source) => Some(source.next()),
             Kind::Synthesized(source) => source.next(),
             Kind::Replayed(source) => source.next().unwrap_or_else(|error| {
                 self.failure = Some(error);
@@ -157,6 +161,21 @@ impl Iterator for FlowSource {
                 Some(request)
             }
             _ => self.end(),
+        }
+    }
+}
+
+impl Iterator for FlowSource {
+    type Item = FlowRequest;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<FlowRequest> {
+        match &mut self.kind {
+            Kind::Plain(source) if self.left > 0 => {
+                self.left -= 1;
+                Some(source.next())
+            }
+            _ => self.next_of_others(),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::workload::Synthetic;
 const ONE: f64 = (1_u64 << 63) as f64;
 
 /// Draws operations by integer thresholds.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Operations {
     /// Draws below are reads.
     reads_below: u64,

@@ -6,6 +6,7 @@ use rand_pcg::Pcg64Mcg;
 use super::arrivals::ArrivalTimes;
 use super::operations::Operations;
 use super::places::Places;
+use super::plain::Plain;
 use super::random::unit;
 use super::sizes::Sizes;
 use super::{Drive, FlowRequest};
@@ -54,6 +55,18 @@ impl Synthesized {
             modified: None,
             flushes: Flushes { every: flow.flush_every.unwrap_or(u64::MAX), writes: 0, at: Nanos(0) },
         })
+    }
+
+    /// The same flow in fewer steps a request, if it is one that allows it.
+    pub(super) fn plain(&self) -> Option<Plain> {
+        let has_others = self.flushes.every != u64::MAX || self.modify_share > 0.0 || self.read_sizes.is_some();
+        match (&self.sizes, &self.places, &self.arrivals) {
+            (&Sizes::Fixed(length), &Places::Random(span), ArrivalTimes::Closed) if !has_others => {
+                let (random, operations) = (self.random.clone(), self.operations);
+                Some(Plain { random, operations, length, span, fua: self.fua })
+            }
+            _ => None,
+        }
     }
 
     /// The next request; there always is one.
@@ -111,5 +124,53 @@ impl Flushes {
     fn take(&mut self) -> FlowRequest {
         self.writes = 0;
         FlowRequest { operation: Operation::Flush, offset: ByteSize(0), length: ByteSize(0), fua: false, at: self.at }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::random::stream;
+    use super::*;
+    use crate::workload::{Access, Pacing, Size};
+    use proptest::prelude::*;
+
+    fn synthesized(flow: &Synthetic, seed: u64) -> Synthesized {
+        let drive = Drive { capacity: 1 << 30, logical_block: 512 };
+        Synthesized::new(flow, &FlowChecker { flow: "test" }, drive, stream(seed, 0)).unwrap()
+    }
+
+    fn random_blocks(read_share: f64, trim_share: f64, fua: bool) -> Synthetic {
+        let pacing = Pacing::Closed { queue_depth: 8, think_ns: 0 };
+        let flow = Synthetic::new(Access::Random, Size::Fixed { bytes: 4096 }, pacing);
+        Synthetic { read_share, trim_share, fua, ..flow }
+    }
+
+    proptest! {
+        #[test]
+        fn a_plain_flow_is_the_same_flow(
+            seed: u64, fua: bool, shares in prop::sample::select(vec![(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (0.7, 0.0), (0.4, 0.3)]),
+        ) {
+            let mut long = synthesized(&random_blocks(shares.0, shares.1, fua), seed);
+            let mut short = long.plain().unwrap();
+            for _ in 0..200 {
+                prop_assert_eq!(Some(short.next()), long.next());
+            }
+        }
+    }
+
+    #[test]
+    fn what_needs_more_than_an_operation_and_a_place_is_not_plain() {
+        let changes: [fn(&mut Synthetic); 5] = [
+            |flow| flow.access = Access::Sequential,
+            |flow| flow.size = Size::Uniform { min_bytes: 512, max_bytes: 4096 },
+            |flow| flow.flush_every = Some(3),
+            |flow| flow.modify_share = 0.1,
+            |flow| flow.read_size = Some(Size::Fixed { bytes: 512 }),
+        ];
+        for change in changes {
+            let mut flow = random_blocks(0.5, 0.0, false);
+            change(&mut flow);
+            assert!(synthesized(&flow, 1).plain().is_none());
+        }
     }
 }
