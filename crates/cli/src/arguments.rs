@@ -12,6 +12,7 @@ use flashwise_trace::{TraceFormat, TraceWriter};
 use flashwise_tune::{DEFAULT_TARGET, RawOptions};
 
 use crate::output::Format;
+pub use crate::pool_arguments::PoolArguments;
 
 mod attach;
 
@@ -51,6 +52,8 @@ pub enum Verb {
     Attach(Box<AttachArguments>),
     /// Run many simulations: every combination of a few values, on all cores
     Sweep(SweepArguments),
+    /// Buffer-pool policies side by side on a trace, classic and with batched write-back
+    Pool(Box<PoolArguments>),
     /// A published study: what it claims beside what is measured
     Study(StudyArguments),
     /// Database files that the flashwise VFS laid out
@@ -383,7 +386,7 @@ fn written_format_parser() -> impl clap::builder::TypedValueParser<Value = Trace
     PossibleValuesParser::new(values).map(|name| TraceFormat::of_name(&name).unwrap_or_default())
 }
 
-fn positive_size(text: &str) -> Result<ByteSize, String> {
+pub(crate) fn positive_size(text: &str) -> Result<ByteSize, String> {
     match text.parse::<ByteSize>() {
         Ok(ByteSize(0)) => Err("it must be at least one byte".to_owned()),
         Ok(size) => Ok(size),

@@ -7,6 +7,7 @@ mod failure;
 mod files;
 mod interrupt;
 mod output;
+mod pool_arguments;
 mod progress;
 mod verbs;
 
@@ -68,6 +69,7 @@ fn run(arguments: Arguments, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Simulate(options) => verbs::simulate::run(&options, output),
         Verb::Attach(options) => verbs::attach::run(&options, output),
         Verb::Sweep(options) => verbs::sweep::run(&options, output),
+        Verb::Pool(options) => verbs::pool::run(&options, output),
         Verb::Study(options) => verbs::study::run(&options, output),
         Verb::Sqlite(action) => verbs::sqlite::run(&action, output),
         Verb::Device(action) => verbs::device::run(&action, output),

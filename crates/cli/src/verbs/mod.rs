@@ -6,6 +6,7 @@ pub mod device;
 pub mod fit;
 pub mod generate;
 pub mod learn;
+pub mod pool;
 pub mod simulate;
 pub mod sqlite;
 pub mod study;

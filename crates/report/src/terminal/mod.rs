@@ -3,6 +3,7 @@
 mod attach;
 mod comparison;
 mod layout;
+mod pool;
 mod score;
 mod simulation;
 mod study;
@@ -112,6 +113,11 @@ pub fn render_trace_info(info: &crate::trace::TraceInfo, style: Style) -> String
 /// What TPC-C asked for.
 pub fn render_trace_tpcc(told: &crate::trace::TraceTpcc, style: Style) -> String {
     trace::render_tpcc(told, style)
+}
+
+/// Buffer pools side by side.
+pub fn render_pool(report: &flashwise_bufferpool::simulate::PoolReport, style: Style) -> String {
+    pool::render(report, style)
 }
 
 /// How a replay went.

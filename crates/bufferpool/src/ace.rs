@@ -1,0 +1,55 @@
+//! ACE: when a dirty page must fall, as many dirty pages are written as the drive writes at once.
+//!
+//! ```text
+//!   victim clean ─▶ it falls
+//!   victim dirty ─▶ Writer: the victim and the next dirty pages that would fall, written together, clean from then on
+//!                   Evictor: the victim falls; with prefetching the first n_e pages that would fall
+//!                   Reader: the page that missed and n_e − 1 prefetched ones, together
+//! ```
+//!
+//! One adapter over every policy: all it asks of one is [`order`](crate::policy::Policy::order).
+//! Source: T. I. Papon, M. Athanassoulis, *ACEing the Bufferpool Management Paradigm for Modern Storage Devices*, ICDE
+//! 2023; names of the variants: *A Parametric I/O Model for Modern Storage Devices*, DaMoN 2021.
+
+use serde::Serialize;
+
+/// Which dirty pages a batch may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// COW(n): those among the next n pages that would fall.
+    Positions,
+    /// COW-X(n): the next n dirty pages, however far away.
+    Dirty,
+}
+
+/// How pages are written back and evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Ace {
+    /// n_w: most pages that are written together; the drive's k_w.
+    pub write_back_batch: usize,
+    /// How far a batch reaches.
+    pub reach: Reach,
+    /// n_e: pages that fall when the victim is dirty; `None` for one, or n_w with prefetching.
+    pub evict: Option<usize>,
+}
+
+impl Ace {
+    /// One write for one read: the classic pool.
+    pub const CLASSIC: Self = Self { write_back_batch: 1, reach: Reach::Dirty, evict: Some(1) };
+
+    /// COW-X(n), the published method's final form.
+    pub const fn of(write_back_batch: usize) -> Self {
+        Self { write_back_batch, reach: Reach::Dirty, evict: None }
+    }
+
+    /// What its authors call it, such as COW-X(8).
+    pub fn name(&self) -> String {
+        let reach = match self.reach {
+            Reach::Positions => "COW",
+            Reach::Dirty => "COW-X",
+        };
+        let evict = if self.evict.is_some_and(|evict| evict > 1) { ",E" } else { "" };
+        format!("{reach}({}{evict})", self.write_back_batch)
+    }
+}

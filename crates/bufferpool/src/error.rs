@@ -1,0 +1,77 @@
+//! What can go wrong.
+
+use flashwise_trace::TraceError;
+
+use crate::policy::PolicyError;
+
+/// Why a pool cannot serve an access, or a simulation cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum PoolError {
+    /// No page can fall.
+    #[error("all {frames} frames are held: unpin a page, or give the pool more frames")]
+    AllPinned {
+        /// Frames of the pool.
+        frames: usize,
+    },
+    /// The page's number is beyond those that the pool was made for.
+    #[error("there is no page {page}: the pool was made for pages 0 to {last}")]
+    NoSuchPage {
+        /// The page.
+        page: u32,
+        /// The last one.
+        last: usize,
+    },
+    /// Somebody lets go of a page that nobody holds.
+    #[error("page {page} is not held: unpin it as often as it was pinned")]
+    NotPinned {
+        /// The page.
+        page: u32,
+    },
+    /// A write-back failed; its pages are still in their frames, and dirty.
+    #[error("a write-back of {pages} pages failed: {reason}; they stay dirty")]
+    WriteFailed {
+        /// Pages of the batch.
+        pages: usize,
+        /// What the storage said.
+        reason: String,
+    },
+    /// A read failed; the page is not in the pool.
+    #[error("page {page} could not be read: {reason}")]
+    ReadFailed {
+        /// The page.
+        page: u32,
+        /// What the storage said.
+        reason: String,
+    },
+    /// A trace names more than can be numbered or kept.
+    #[error("{trace}: more than {most} {what}: take a part of the trace, or see what is wrong with it")]
+    TooLarge {
+        /// The trace.
+        trace: String,
+        /// What there is too much of.
+        what: &'static str,
+        /// Most of it.
+        most: u64,
+    },
+    /// A trace without an access.
+    #[error("{trace}: no page is read or written in it")]
+    Empty {
+        /// The trace.
+        trace: String,
+    },
+    /// A pool without frames.
+    #[error("a pool needs at least one frame")]
+    NoFrames,
+    /// The simulated drive.
+    #[error("the drive: {0}")]
+    Drive(String),
+    /// The trace.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The policy.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The worker threads.
+    #[error("no threads for the simulations: {0}")]
+    Threads(String),
+}

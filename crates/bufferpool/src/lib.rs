@@ -1,0 +1,39 @@
+//! Buffer pools for SSDs: replacement policies, batched write-back and prefetching, as a simulator over traces.
+//!
+//! ```text
+//!   trace ─▶ PageTrace (pages numbered once) ─▶ Pool: directory ⇄ policy, ACE, prefetcher ─▶ Counts ─▶ PoolReport
+//!                                                      │
+//!                                                      ▼
+//!                                               Storage: nothing · a simulated drive in virtual time
+//! ```
+//!
+//! - [`policy`]: one file a policy, with its source, its rule and what its source leaves open. [`policies`] lists them.
+//! - [`ace`]: one adapter over any of them that writes dirty pages in batches. [`mod@prefetch`]: what is read with a miss.
+//! - [`pool`]: the pool itself, without bytes. [`simulate`]: many pools on one trace, on all cores.
+//! - [`cost`]: what a run costs by the parametric I/O model; [`drive`]: what it costs on a simulated drive.
+//!
+//! What it is not, yet: a pool that holds bytes and is shared by threads.
+//!
+//! **Limits.** 2^28 different pages and 2^30 accesses a trace, 4 bytes an access and 4 bytes a page and pool in memory;
+//! 12 to 100 bytes a frame, by policy. Nothing is allocated on an access.
+
+pub mod ace;
+pub mod cost;
+mod directory;
+pub mod drive;
+mod error;
+mod heap;
+mod lists;
+pub mod policy;
+pub mod pool;
+pub mod prefetch;
+pub mod simulate;
+mod trace;
+
+pub use ace::{Ace, Reach};
+pub use directory::{Directory, Entry, Found, Page};
+pub use error::PoolError;
+pub use policy::{PolicyError, PolicySpec, Shape, policies};
+pub use pool::{Access, AnyPool, Counts, Pool, PoolOptions, Storage};
+pub use prefetch::Prefetch;
+pub use trace::{PageTrace, TraceOptions, Unit};

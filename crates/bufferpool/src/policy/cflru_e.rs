@@ -1,0 +1,73 @@
+//! CFLRU/E: as [CFLRU](super::cflru), but if the window has no clean page, its dirty page whose flash block was erased
+//! least often falls.
+//!
+//! Of equal ones the oldest page falls. A host cannot see erase counts; see [`super::wear`] for what stands in for them.
+//! Source: Y.-S. Yoo, H. Lee, Y. Ryu, H. Bahn, *Page Replacement Algorithms for NAND Flash Memory Storages*, ICCSA 2007.
+//!
+//! Parameters: `window`, as CFLRU's; `order`.
+//!
+//! **Order.** By age, as the published models of ACE take it, which has the dirty pages cleaned in another order than they
+//! would fall in. With `order=rank` they are taken as they would fall: the victim's rank decides for the others too, and
+//! a page that enters the window waits for its turn.
+
+use super::clean_first::{CleanFirst, Rank};
+use super::wear::Wear;
+use super::{Parameters, Policy, PolicyError, Shape, Taker};
+use crate::directory::{Directory, Entry};
+
+/// See the module.
+pub(crate) struct CflruE {
+    lists: CleanFirst,
+    wear: Wear,
+}
+
+impl Rank for Wear {
+    fn rank(&self, entry: Entry, pages: &Directory) -> u64 {
+        self.of(entry, pages)
+    }
+
+    fn new_rank(&self) -> u64 {
+        0
+    }
+}
+
+impl Policy for CflruE {
+    fn new(shape: &Shape, parameters: &mut Parameters) -> Result<Self, PolicyError> {
+        Ok(Self { lists: CleanFirst::new(shape, parameters, true)?, wear: Wear::new(shape) })
+    }
+
+    fn hit(&mut self, entry: Entry, is_write: bool, pages: &Directory) {
+        self.lists.remove(entry, &self.wear, pages);
+        self.lists.push_front(entry, is_write || pages.is_dirty(entry), &self.wear, pages);
+    }
+
+    fn victim(&mut self, pages: &Directory) -> Option<Entry> {
+        self.lists.victim(pages)
+    }
+
+    fn evict(&mut self, entry: Entry, pages: &mut Directory) {
+        self.lists.remove(entry, &self.wear, pages);
+        self.wear.remove(entry, pages);
+        pages.forget(entry);
+    }
+
+    fn load(&mut self, entry: Entry, is_write: bool, pages: &mut Directory) {
+        self.wear.add(entry, pages);
+        self.lists.push_front(entry, is_write, &self.wear, pages);
+    }
+
+    fn prefetch(&mut self, entry: Entry, pages: &mut Directory) {
+        self.wear.add(entry, pages);
+        self.lists.push_back(entry, pages);
+    }
+
+    fn written(&mut self, entry: Entry, pages: &Directory) {
+        self.lists.written(entry);
+        let (wear, members) = self.wear.written(entry, pages);
+        members.for_each(|member| self.lists.rerank(member, wear));
+    }
+
+    fn order(&mut self, pages: &Directory, take: Taker<'_>) {
+        self.lists.order(&self.wear, pages, take);
+    }
+}

@@ -1,0 +1,152 @@
+//! Parameters of a policy, as they are written behind its name: `clock:bit=1` or `2q:in=0.25,out=0.5`.
+//!
+//! A policy asks for each of its parameters by name, with a default and a range; what nobody asked for is an error.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+/// Why a policy cannot be made.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PolicyError {
+    /// Nobody knows the name.
+    #[error("'{name}' is no policy; there are {known}")]
+    Unknown {
+        /// As it was given.
+        name: String,
+        /// The names.
+        known: String,
+    },
+    /// A parameter cannot be read or is out of its range.
+    #[error("{policy}: {key} = {value}: it must be {expected}")]
+    Value {
+        /// The policy.
+        policy: String,
+        /// The parameter.
+        key: String,
+        /// As it was given.
+        value: String,
+        /// What it may be.
+        expected: String,
+    },
+    /// The policy has no such parameter.
+    #[error("{policy} has no parameter '{key}'; it has {known}")]
+    NoSuchParameter {
+        /// The policy.
+        policy: String,
+        /// The parameter.
+        key: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// A parameter is not written as KEY=VALUE.
+    #[error("'{text}' is no parameter: write NAME:KEY=VALUE,KEY=VALUE")]
+    Syntax {
+        /// As it was given.
+        text: String,
+    },
+}
+
+/// What was written behind a policy's name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parameters {
+    policy: String,
+    values: BTreeMap<String, String>,
+    known: Vec<&'static str>,
+}
+
+impl Parameters {
+    /// Reads `key=value,key=value`.
+    ///
+    /// # Errors
+    /// When a part has no `=`.
+    pub fn parse(policy: &str, text: &str) -> Result<Self, PolicyError> {
+        let pair = |part: &str| {
+            let (key, value) = part.split_once('=').ok_or_else(|| PolicyError::Syntax { text: part.to_owned() })?;
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        };
+        let parts = text.split(',').filter(|part| !part.trim().is_empty());
+        Ok(Self { policy: policy.to_owned(), values: parts.map(pair).collect::<Result<_, _>>()?, known: Vec::new() })
+    }
+
+    fn value<T>(
+        &mut self,
+        key: &'static str,
+        default: T,
+        expected: impl Fn() -> String,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, PolicyError> {
+        self.known.push(key);
+        let Some(text) = self.values.get(key) else { return Ok(default) };
+        read(text).ok_or_else(|| PolicyError::Value {
+            policy: self.policy.clone(),
+            key: key.to_owned(),
+            value: text.clone(),
+            expected: expected(),
+        })
+    }
+
+    /// A whole number.
+    ///
+    /// # Errors
+    /// When it is none, or out of the range.
+    pub fn count(&mut self, key: &'static str, default: u64, range: RangeInclusive<u64>) -> Result<u64, PolicyError> {
+        let expected = || format!("a whole number from {} to {}", range.start(), range.end());
+        self.value(key, default, expected, |text| text.parse().ok().filter(|value| range.contains(value)))
+    }
+
+    /// A share of something, such as of the frames.
+    ///
+    /// # Errors
+    /// When it is no number from 0 to `most`.
+    pub fn share(&mut self, key: &'static str, default: f64, most: f64) -> Result<f64, PolicyError> {
+        let expected = || format!("a number from 0 to {most}");
+        self.value(key, default, expected, |text| text.parse().ok().filter(|value| (0.0..=most).contains(value)))
+    }
+
+    /// One of several words, as its index; the first is the default.
+    ///
+    /// # Errors
+    /// When it is none of them.
+    pub fn choice(&mut self, key: &'static str, words: &[&str]) -> Result<usize, PolicyError> {
+        let expected = || words.join(" or ");
+        self.value(key, 0, expected, |text| words.iter().position(|word| *word == text))
+    }
+
+    /// Nothing may be left that nobody asked for.
+    ///
+    /// # Errors
+    /// When something is.
+    pub fn finish(&self) -> Result<(), PolicyError> {
+        let unknown = self.values.keys().find(|key| !self.known.contains(&key.as_str()));
+        let known = if self.known.is_empty() { "none".to_owned() } else { self.known.join(", ") };
+        unknown.map_or(Ok(()), |key| {
+            Err(PolicyError::NoSuchParameter { policy: self.policy.clone(), key: key.clone(), known })
+        })
+    }
+}
+
+/// So many of the frames, rounded down.
+pub(crate) fn share_of(frames: usize, share: f64) -> usize {
+    // A tenth of 50 is 5, although 50.0 * 0.1 need not be.
+    (frames as f64 * share + 1e-9).floor() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_have_defaults_ranges_and_no_strangers() {
+        let mut parameters = Parameters::parse("2q", "in=0.5, k=3").unwrap();
+        assert_eq!(parameters.share("in", 0.25, 1.0), Ok(0.5));
+        assert_eq!(parameters.share("out", 0.5, 1.0), Ok(0.5));
+        let message = parameters.finish().unwrap_err().to_string();
+        assert_eq!(message, "2q has no parameter 'k'; it has in, out");
+        let message = parameters.count("k", 2, 1..=2).unwrap_err().to_string();
+        assert_eq!(message, "2q: k = 3: it must be a whole number from 1 to 2");
+        assert_eq!(parameters.finish(), Ok(()));
+        let message = Parameters::parse("2q", "in").unwrap_err().to_string();
+        assert_eq!(message, "'in' is no parameter: write NAME:KEY=VALUE,KEY=VALUE");
+        assert!(Parameters::parse("2q", "in=NaN").unwrap().share("in", 0.25, 1.0).is_err());
+    }
+}

@@ -1,0 +1,143 @@
+//! Every policy by its name: a line each.
+
+use super::{Parameters, Policy, PolicyError, Shape};
+use crate::pool::{AnyPool, Pool, PoolOptions};
+
+type Build = fn(&Shape, &PoolOptions, &mut Parameters) -> Result<Box<dyn AnyPool>, PolicyError>;
+
+/// A policy that can be chosen.
+#[derive(Clone, Copy)]
+pub struct PolicyInfo {
+    /// What it is called.
+    pub name: &'static str,
+    /// In a few words.
+    pub title: &'static str,
+    build: Build,
+}
+
+fn build<P: Policy + 'static>(
+    shape: &Shape,
+    options: &PoolOptions,
+    parameters: &mut Parameters,
+) -> Result<Box<dyn AnyPool>, PolicyError> {
+    let policy = P::new(shape, parameters)?;
+    parameters.finish()?;
+    Ok(Box::new(Pool::new(policy, shape, options)))
+}
+
+macro_rules! registry {
+    ($($policy:ident $module:ident $name:literal $title:literal,)*) => {
+        const POLICIES: &[PolicyInfo] = &[$(PolicyInfo {
+            name: $name,
+            title: $title,
+            build: build::<super::$module::$policy>,
+        }),*];
+    };
+}
+
+registry! {
+    Lru          lru           "lru"           "least recently used",
+    Fifo         fifo          "fifo"          "first in, first out",
+    Nru          nru           "nru"           "not recently used, in four classes",
+    SecondChance second_chance "second-chance" "FIFO with a bit for pages that were asked for",
+    Clock        clock         "clock"         "the same with a hand in place of a queue",
+    ClockSweep   clock_sweep   "clock-sweep"   "PostgreSQL's clock, with counts up to 5",
+    Lfu          lfu           "lfu"           "least frequently used",
+    TwoQ         two_q         "2q"            "2Q, the full version",
+    Arc          arc           "arc"           "adaptive replacement cache",
+    Cflru        cflru         "cflru"         "clean-first LRU",
+    CflruC       cflru_c       "cflru-c"       "clean-first LRU, then by counts",
+    CflruE       cflru_e       "cflru-e"       "clean-first LRU, then by erase counts",
+    DlCflruE     dl_cflru_e    "dl-cflru-e"    "clean list first, then by erase counts",
+    LruWsr       lru_wsr       "lru-wsr"       "LRU, dirty pages get a second chance",
+    CcfLru       ccf_lru       "ccf-lru"       "cold clean pages first",
+    S3Fifo       s3_fifo       "s3-fifo"       "three FIFO queues",
+    Sieve        sieve         "sieve"         "FIFO with a hand that leaves pages in place",
+    WTinyLfu     w_tinylfu     "w-tinylfu"     "a window, and admission by frequency",
+    LruK         lru_k         "lru-k"         "K-th last reference",
+}
+
+/// Every policy.
+pub fn policies() -> &'static [PolicyInfo] {
+    POLICIES
+}
+
+/// A policy with its parameters, as it is written: `lru`, or `clock:bit=1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicySpec {
+    /// As it is told in results.
+    name: String,
+    index: usize,
+    parameters: Parameters,
+}
+
+/// Letters and digits alone, small: S3FIFO, s3-fifo and S3_FIFO are one name.
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+}
+
+/// What else a policy is called.
+const ALIASES: &[(&str, &str)] =
+    &[("twoq", "2q"), ("tinylfu", "w-tinylfu"), ("lru2", "lru-k"), ("gclock", "clock-sweep")];
+
+impl PolicySpec {
+    /// Reads a policy as it is written on a command line.
+    ///
+    /// # Errors
+    /// When nobody knows it, or its parameters cannot be read.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
+        let alias = ALIASES.iter().find(|(alias, _)| *alias == plain(name)).map(|&(_, name)| plain(name));
+        let wanted = alias.unwrap_or_else(|| plain(name));
+        let known = || POLICIES.iter().map(|policy| policy.name).collect::<Vec<_>>().join(", ");
+        let unknown = || PolicyError::Unknown { name: name.to_owned(), known: known() };
+        let index = POLICIES.iter().position(|policy| plain(policy.name) == wanted).ok_or_else(unknown)?;
+        let parameters = Parameters::parse(POLICIES[index].name, parameters)?;
+        let own = POLICIES[index].name;
+        let name = text.split_once(':').map_or_else(|| own.to_owned(), |(_, rest)| format!("{own}:{rest}"));
+        Ok(Self { name, index, parameters })
+    }
+
+    /// As it is told in results: the policy's own name, with its parameters.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A pool with this policy.
+    ///
+    /// # Errors
+    /// When a parameter is unknown or out of its range.
+    pub fn pool(&self, shape: &Shape, options: &PoolOptions) -> Result<Box<dyn AnyPool>, PolicyError> {
+        (POLICIES[self.index].build)(shape, options, &mut self.parameters.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_found_by_any_way_to_write_its_name() {
+        for (text, name) in [
+            ("LRU", "lru"),
+            ("s3fifo", "s3-fifo"),
+            ("CFLRU/C", "cflru-c"),
+            ("DL_CFLRU_E", "dl-cflru-e"),
+            ("TwoQ", "2q"),
+            ("Clock:bit=1", "clock:bit=1"),
+        ] {
+            assert_eq!(PolicySpec::parse(text).unwrap().name(), name);
+        }
+        let message = PolicySpec::parse("mru").unwrap_err().to_string();
+        assert!(message.starts_with("'mru' is no policy; there are lru, fifo, "), "{message}");
+    }
+
+    #[test]
+    fn what_a_policy_does_not_know_is_refused() {
+        let shape = Shape { frames: 4, pages: 9, blocks: [].into() };
+        let pool = |text| PolicySpec::parse(text).unwrap().pool(&shape, &PoolOptions::default()).map(|_| ());
+        assert_eq!(pool("clock:bit=1"), Ok(()));
+        assert_eq!(pool("lru:bit=1").unwrap_err().to_string(), "lru has no parameter 'bit'; it has none");
+        assert!(pool("clock:bit=2").is_err());
+    }
+}

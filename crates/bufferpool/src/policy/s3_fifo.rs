@@ -1,0 +1,177 @@
+//! S3-FIFO: a small FIFO that most pages leave unasked for, a main one that reinserts, and a FIFO of ghosts.
+//!
+//! ```text
+//!   new page ─▶ small (a tenth) ─asked for less than twice─▶ ghost ─asked for again─▶ main
+//!                               └─at least twice──────────────────────────────────▶ main ─not asked for─▶ out
+//! ```
+//!
+//! A hit adds 1 to the page's count, up to 3. If small has its tenth of the frames or more, its oldest page leaves it;
+//! else the oldest of main falls, or, where its count is not 0, loses 1 of it and goes to the front. The count is 0 at load
+//! and on the way from small to main.
+//! Source: J. Yang, Y. Zhang, Z. Qiu, Y. Yue, K. V. Rashmi, *FIFO Queues are All You Need for Cache Eviction*, SOSP 2023.
+//!
+//! Parameters: `small`, its share of the frames, default 0.1 and at least one frame; `ghost`, ghosts as a share of the
+//! frames, default 0.9; `threshold`, hits on the way to main, default 2 (libCacheSim's).
+
+use super::parameters::share_of;
+use super::{Parameters, Policy, PolicyError, Shape, Taker};
+use crate::directory::{Directory, Entry};
+use crate::lists::Lists;
+
+const SMALL: usize = 0;
+const MAIN: usize = 1;
+const GHOST: usize = 2;
+const NOWHERE: u8 = 3;
+/// Most that is counted.
+const MOST: u8 = 3;
+
+/// See the module.
+pub(crate) struct S3Fifo {
+    lists: Lists,
+    /// By entry: its list.
+    list: Vec<u8>,
+    /// By entry: hits, up to three.
+    count: Vec<u8>,
+    small_frames: usize,
+    ghosts: usize,
+    threshold: u8,
+    was_ghost: bool,
+    /// Pages that the imagined future has put into main.
+    reinserted: Vec<(Entry, u8)>,
+}
+
+impl S3Fifo {
+    fn oldest(&self, list: usize, pages: &Directory) -> Option<Entry> {
+        self.lists.iter(list).find(|&entry| pages.is_free(entry))
+    }
+
+    fn put(&mut self, list: usize, entry: Entry) {
+        self.lists.push_front(list, entry);
+        self.list[entry.at()] = list as u8;
+    }
+}
+
+impl Policy for S3Fifo {
+    fn new(shape: &Shape, parameters: &mut Parameters) -> Result<Self, PolicyError> {
+        let small_frames = share_of(shape.frames, parameters.share("small", 0.1, 1.0)?).max(1);
+        let ghosts = share_of(shape.frames, parameters.share("ghost", 0.9, 8.0)?);
+        let threshold = parameters.count("threshold", 2, 1..=u64::from(MOST))? as u8;
+        let entries = shape.frames + ghosts + 2;
+        Ok(Self {
+            lists: Lists::new(entries, 3),
+            list: vec![NOWHERE; entries],
+            count: vec![0; entries],
+            small_frames,
+            ghosts,
+            threshold,
+            was_ghost: false,
+            reinserted: Vec::new(),
+        })
+    }
+
+    fn ghosts(&self) -> usize {
+        self.ghosts + 1
+    }
+
+    #[inline]
+    fn hit(&mut self, entry: Entry, _: bool, _: &Directory) {
+        let count = &mut self.count[entry.at()];
+        *count = (*count + 1).min(MOST);
+    }
+
+    fn miss(&mut self, ghost: Option<Entry>, _: &mut Directory) {
+        self.was_ghost = ghost.is_some();
+        if let Some(ghost) = ghost {
+            self.lists.remove(GHOST, ghost);
+            self.list[ghost.at()] = NOWHERE;
+        }
+    }
+
+    fn victim(&mut self, pages: &Directory) -> Option<Entry> {
+        loop {
+            let (small, main) = (self.oldest(SMALL, pages), self.oldest(MAIN, pages));
+            let prefers_main = self.lists.len(SMALL) < self.small_frames;
+            let entry = if prefers_main { main.or(small) } else { small.or(main) }?;
+            let count = self.count[entry.at()];
+            if self.list[entry.at()] == MAIN as u8 {
+                if count == 0 {
+                    return Some(entry);
+                }
+                self.count[entry.at()] = count - 1;
+                self.lists.move_to_front(MAIN, entry);
+            } else if count < self.threshold {
+                return Some(entry);
+            } else {
+                self.count[entry.at()] = 0;
+                self.lists.remove(SMALL, entry);
+                self.put(MAIN, entry);
+            }
+        }
+    }
+
+    fn evict(&mut self, entry: Entry, pages: &mut Directory) {
+        let list = usize::from(self.list[entry.at()]);
+        self.lists.remove(list, entry);
+        self.list[entry.at()] = NOWHERE;
+        if list != SMALL {
+            pages.forget(entry);
+            return;
+        }
+        self.put(GHOST, entry);
+        pages.remember(entry);
+        if self.lists.len(GHOST) > self.ghosts
+            && let Some(oldest) = self.lists.back(GHOST)
+        {
+            self.drop_ghost(oldest, pages);
+        }
+    }
+
+    fn load(&mut self, entry: Entry, _: bool, _: &mut Directory) {
+        self.count[entry.at()] = 0;
+        self.put(if self.was_ghost { MAIN } else { SMALL }, entry);
+    }
+
+    fn prefetch(&mut self, entry: Entry, _: &mut Directory) {
+        self.count[entry.at()] = 0;
+        self.lists.push_back(SMALL, entry);
+        self.list[entry.at()] = SMALL as u8;
+    }
+
+    fn order(&mut self, pages: &Directory, take: Taker<'_>) {
+        let Self { lists, count, small_frames, threshold, reinserted, .. } = self;
+        let free =
+            |list| lists.iter(list).filter(|&entry| pages.is_free(entry)).map(|entry| (entry, count[entry.at()]));
+        let (mut small, mut main) = (free(SMALL).peekable(), free(MAIN).peekable());
+        reinserted.clear();
+        // Every miss adds a new page to small.
+        let (mut length, mut new, mut next) = (lists.len(SMALL), 0, 0);
+        loop {
+            let has_main = main.peek().is_some() || next < reinserted.len();
+            let from_main = if length < *small_frames { has_main } else { new == 0 && small.peek().is_none() };
+            let falling = match from_main {
+                true => main.next().or_else(|| reinserted.get(next).copied().inspect(|_| next += 1)),
+                false => small.next(),
+            };
+            let Some((entry, count)) = falling else { return };
+            if from_main && count > 0 {
+                reinserted.push((entry, count - 1));
+            } else if !from_main && count >= *threshold {
+                reinserted.push((entry, 0));
+                length -= 1;
+            } else {
+                length += usize::from(from_main);
+                new += 1;
+                if take(entry).is_break() {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn drop_ghost(&mut self, entry: Entry, pages: &mut Directory) {
+        if std::mem::replace(&mut self.list[entry.at()], NOWHERE) == GHOST as u8 {
+            self.lists.remove(GHOST, entry);
+        }
+        pages.forget(entry);
+    }
+}

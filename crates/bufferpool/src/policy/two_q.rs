@@ -1,0 +1,144 @@
+//! 2Q, the full version: a page that is asked for again soon after it fell is a hot one; one burst of references is not.
+//!
+//! ```text
+//!   new page ─▶ A1in (FIFO, Kin) ─falls─▶ A1out (ghosts, FIFO, Kout) ─asked for again─▶ Am (LRU)
+//! ```
+//!
+//! A hit in A1in changes nothing, one in Am moves to its front. The victim is the oldest of A1in if it holds more than Kin
+//! pages, else the oldest of Am, which leaves no ghost.
+//! Source: T. Johnson, D. Shasha, *2Q: A Low Overhead High Performance Buffer Management Replacement Algorithm*, VLDB 1994.
+//!
+//! Parameters: `in`, Kin as a share of the frames, default 0.25; `out`, Kout, default 0.5 (both the paper's). Left open
+//! there: whether a page that is asked for is taken out of A1out before the victim goes in (`ghost=early`, libCacheSim's,
+//! the default), or looked up there afterwards, when the victim may have pushed it out (`ghost=late`).
+//!
+//! **Order.** New pages go to A1in. While it holds at most Kin, pages of Am fall; from then on those of A1in, and then
+//! new ones for ever; what Am has left comes last. With `order=lists`: what A1in has too many, Am, the rest of A1in.
+
+use super::parameters::share_of;
+use super::{Parameters, Policy, PolicyError, Shape, Taker, fall_of_two, hand_out};
+use crate::directory::{Directory, Entry};
+use crate::lists::Lists;
+
+const A1IN: usize = 0;
+const A1OUT: usize = 1;
+const AM: usize = 2;
+
+/// Where an entry is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Nowhere,
+    A1in,
+    A1out,
+    /// It was a ghost and is asked for.
+    Expected,
+    Am,
+}
+
+/// See the module.
+pub(crate) struct TwoQ {
+    lists: Lists,
+    place: Vec<Place>,
+    k_in: usize,
+    k_out: usize,
+    looks_late: bool,
+    by_lists: bool,
+}
+
+impl TwoQ {
+    fn oldest(&self, list: usize, pages: &Directory) -> Option<Entry> {
+        self.lists.iter(list).find(|&entry| pages.is_free(entry))
+    }
+}
+
+impl Policy for TwoQ {
+    fn new(shape: &Shape, parameters: &mut Parameters) -> Result<Self, PolicyError> {
+        let k_in = share_of(shape.frames, parameters.share("in", 0.25, 1.0)?);
+        let k_out = share_of(shape.frames, parameters.share("out", 0.5, 8.0)?);
+        let looks_late = parameters.choice("ghost", &["early", "late"])? == 1;
+        let by_lists = parameters.choice("order", &["miss", "lists"])? == 1;
+        let entries = shape.frames + k_out + 2;
+        let place = vec![Place::Nowhere; entries];
+        Ok(Self { lists: Lists::new(entries, 3), place, k_in, k_out, looks_late, by_lists })
+    }
+
+    fn ghosts(&self) -> usize {
+        self.k_out + 1
+    }
+
+    #[inline]
+    fn hit(&mut self, entry: Entry, _: bool, _: &Directory) {
+        if self.place[entry.at()] == Place::Am {
+            self.lists.move_to_front(AM, entry);
+        }
+    }
+
+    fn miss(&mut self, ghost: Option<Entry>, _: &mut Directory) {
+        if let Some(ghost) = ghost.filter(|_| !self.looks_late) {
+            self.lists.remove(A1OUT, ghost);
+            self.place[ghost.at()] = Place::Expected;
+        }
+    }
+
+    fn victim(&mut self, pages: &Directory) -> Option<Entry> {
+        let (first, second) = if self.lists.len(A1IN) > self.k_in { (A1IN, AM) } else { (AM, A1IN) };
+        self.oldest(first, pages).or_else(|| self.oldest(second, pages))
+    }
+
+    fn evict(&mut self, entry: Entry, pages: &mut Directory) {
+        if self.place[entry.at()] == Place::Am {
+            self.lists.remove(AM, entry);
+            self.place[entry.at()] = Place::Nowhere;
+            pages.forget(entry);
+            return;
+        }
+        self.lists.remove(A1IN, entry);
+        self.lists.push_front(A1OUT, entry);
+        self.place[entry.at()] = Place::A1out;
+        pages.remember(entry);
+        if self.lists.len(A1OUT) > self.k_out
+            && let Some(oldest) = self.lists.back(A1OUT)
+        {
+            self.drop_ghost(oldest, pages);
+        }
+    }
+
+    fn load(&mut self, entry: Entry, _: bool, _: &mut Directory) {
+        let (list, place) = match self.place[entry.at()] {
+            Place::A1out => {
+                self.lists.remove(A1OUT, entry);
+                (AM, Place::Am)
+            }
+            Place::Expected => (AM, Place::Am),
+            _ => (A1IN, Place::A1in),
+        };
+        self.lists.push_front(list, entry);
+        self.place[entry.at()] = place;
+    }
+
+    fn prefetch(&mut self, entry: Entry, _: &mut Directory) {
+        self.lists.push_back(A1IN, entry);
+        self.place[entry.at()] = Place::A1in;
+    }
+
+    fn order(&mut self, pages: &Directory, take: Taker<'_>) {
+        let of = |list| self.lists.iter(list).filter(|&entry| pages.is_free(entry));
+        let (mut a1in, am) = (of(A1IN), of(AM));
+        let length = self.lists.len(A1IN);
+        if self.by_lists {
+            let over = length.saturating_sub(self.k_in);
+            let naive = a1in.by_ref().take(over).chain(am).chain(of(A1IN).skip(over));
+            let _ = hand_out(naive, pages, take);
+            return;
+        }
+        let _ = fall_of_two(a1in, am, length, |length, _| length > self.k_in, take);
+    }
+
+    fn drop_ghost(&mut self, entry: Entry, pages: &mut Directory) {
+        if self.place[entry.at()] == Place::A1out {
+            self.lists.remove(A1OUT, entry);
+        }
+        self.place[entry.at()] = Place::Nowhere;
+        pages.forget(entry);
+    }
+}

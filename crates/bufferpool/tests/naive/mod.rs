@@ -1,0 +1,40 @@
+//! Every policy again, as its definition reads: lists of pages searched from end to end, nothing cached, nothing clever.
+//!
+//! The pages written together are found by the rule itself: the model is copied and asked for victims while every coming
+//! request misses on a new page and writes it.
+
+mod models;
+mod pool;
+
+pub use models::{
+    Arc, Ccflru, Cflru, CflruKind, DlCflru, Fifo, Lfu, Lru, LruK, LruWsr, Nru, S3Fifo, SecondChance, Sieve, TinyLfu,
+    TwoQ,
+};
+pub use pool::{NaivePool, State};
+
+/// A page in the models; new pages of the imagined future count down from the largest number.
+pub type Page = u64;
+
+/// What a policy decides.
+pub trait Model: Clone {
+    /// A resident page is asked for; its dirty bit is as before.
+    fn hit(&mut self, page: Page, write: bool, state: &State);
+    /// A page that is not resident is asked for, before a victim is looked for.
+    fn miss(&mut self, _page: Page, _state: &State) {}
+    /// Which page falls next.
+    fn victim(&mut self, state: &State) -> Option<Page>;
+    /// The page leaves its frame.
+    fn evict(&mut self, page: Page, state: &State);
+    /// The page that missed has a frame.
+    fn load(&mut self, page: Page, write: bool, state: &State);
+    /// The dirty page was written and stays.
+    fn clean(&mut self, _page: Page, _state: &State) {}
+    /// The pages of a batch in their order, where that is not what the copy says.
+    fn order(&mut self, _state: &State) -> Option<Vec<Page>> {
+        None
+    }
+    /// What comes behind the pages that the copy lets fall.
+    fn rest(&self) -> Vec<Page> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,125 @@
+//! Agreement with what other programs count on the same traces.
+//!
+//! Traces and counts stand in `shared` beside the repository, read where they lie; a test says so where they are absent.
+#![allow(clippy::unwrap_used, reason = "clippy does not count the helpers of an integration test as tests")]
+
+use std::path::{Path, PathBuf};
+
+use flashwise_bufferpool::simulate::{PoolPlan, PoolReport, simulate};
+use flashwise_bufferpool::{Ace, PageTrace, PolicySpec, Prefetch, TraceOptions};
+
+/// A file of the shared folder, or `None`, said aloud.
+fn shared(path: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(path);
+    let is_there = path.exists();
+    if !is_there {
+        eprintln!("SKIPPED: {} is not there", path.display());
+    }
+    is_there.then_some(path)
+}
+
+fn trace(file: &str) -> Option<PageTrace> {
+    let path = shared(&format!("traces/{file}"))?;
+    Some(PageTrace::open(&path, &TraceOptions::default()).unwrap().0)
+}
+
+fn run(trace: &mut PageTrace, policy: &str, frames: u64, ace: Ace) -> PoolReport {
+    let plan = PoolPlan {
+        policies: vec![PolicySpec::parse(policy).unwrap()],
+        frames: vec![frames],
+        write_backs: vec![ace],
+        prefetch: Prefetch::None,
+        model: None,
+        drive: None,
+        jobs: 1,
+    };
+    simulate(trace, &plan, &|_| {}).unwrap()
+}
+
+/// Rows of a table without its header.
+fn rows(file: &str) -> Option<Vec<Vec<String>>> {
+    let text = std::fs::read_to_string(shared(&format!("reference/{file}"))?).unwrap();
+    Some(text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect())
+}
+
+/// The trace of a name in the table.
+fn trace_file(name: &str) -> &str {
+    match name {
+        "zipf1M.og.bin" => "zipf_a0.9_n100k_r1M_s42.u32.gz",
+        "cloudPhysicsIO.oracleGeneral.bin" => "cloudPhysicsIO.oracleGeneral.bin",
+        "2_pools.txt" => "lirs/2_pools.trace.gz",
+        "cpp.txt" => "lirs/cpp.trace.gz",
+        "cs.txt" => "lirs/cs.trace.gz",
+        "loop.txt" => "lirs/loop.trace.gz",
+        other => panic!("no trace for {other}"),
+    }
+}
+
+#[test]
+fn misses_are_those_of_libcachesim() {
+    let Some(rows) = rows("policies-libcachesim.csv") else { return };
+    let mut compared = 0;
+    let (mut last, mut pages) = (String::new(), None);
+    let mut sorted = rows;
+    sorted.sort();
+    for row in sorted {
+        let [name, frames, policy, requests, _, misses] = &row[..] else { panic!("{row:?}") };
+        // Its slru and belady are not among the policies here.
+        let Ok(spec) = PolicySpec::parse(policy) else { continue };
+        if *name != last {
+            (last, pages) = (name.clone(), trace(trace_file(name)));
+        }
+        let Some(pages) = &mut pages else { continue };
+        let report = run(pages, spec.name(), frames.parse().unwrap(), Ace::CLASSIC);
+        let told = (report.results[0].accesses.to_string(), report.results[0].misses.to_string());
+        assert_eq!(told, (requests.clone(), misses.clone()), "{name}, {frames} frames, {policy}");
+        compared += 1;
+    }
+    assert!(compared % 8 == 0, "{compared} of eight policies");
+    eprintln!("{compared} counts of libCacheSim are the same");
+}
+
+/// What a name of the table is here.
+fn policy_of(name: &str) -> &str {
+    match name {
+        "SecondChance" => "second-chance",
+        "Clock1" => "clock:bit=1",
+        "LFU" => "lfu:order=counts",
+        "LFU_window" => "lfu",
+        "TwoQ" => "2q:ghost=late",
+        "TwoQ_naive_order" => "2q:ghost=late,order=lists",
+        "TwoQ_lcs" => "2q",
+        "ARC_naive_order" => "arc:order=lists",
+        "LRU_WSR_sim" => "lru-wsr:as-simulator=1",
+        other => other,
+    }
+}
+
+#[test]
+fn misses_write_backs_and_pages_written_are_those_of_the_models_of_reads_and_writes() {
+    let Some(rows) = rows("policies-rw-model.csv") else { return };
+    let Some(mut pages) = trace("ace_ref_b1000_n20480_s90d10_rw50.txt") else { return };
+    let mut differences = Vec::new();
+    for row in &rows {
+        let [_, frames, batch, policy, misses, operations, written] = &row[..] else { panic!("{row:?}") };
+        let ace = match batch.as_str() {
+            "1" => Ace::CLASSIC,
+            batch => Ace::of(batch.parse().unwrap()),
+        };
+        let report = run(&mut pages, policy_of(policy), frames.parse().unwrap(), ace);
+        let told = &report.results[0];
+        let told = [told.misses, told.write_back_operations, told.pages_written].map(|count| count.to_string());
+        if told != [misses.clone(), operations.clone(), written.clone()] {
+            differences.push(format!("{policy}, batches of {batch}: {told:?}, not {misses}, {operations}, {written}"));
+        }
+    }
+    // Two rows of those models are not reproduced. LFU: pages of the lowest count are all that would fall; what the model
+    // takes where the lowest count is not 1, which happens 25 times, is not known. ARC: the batches that the rule gives
+    // here are full too, and fewer; the naive model of this crate has the same ones.
+    let open = [
+        r#"LFU_window, batches of 8: ["56669", "23165", "27944"], not 56669, 23164, 27959"#,
+        r#"ARC, batches of 8: ["56850", "4229", "33832"], not 56850, 4241, 33928"#,
+    ];
+    assert_eq!(differences, open);
+    assert_eq!(rows.len(), 38);
+}

@@ -1,0 +1,93 @@
+//! `flashwise pool`.
+
+use std::process::ExitCode;
+
+use flashwise_bufferpool::cost::DriveModel;
+use flashwise_bufferpool::simulate::{PoolPlan, simulate};
+use flashwise_bufferpool::{Ace, PageTrace, PoolError, Reach, TraceOptions};
+use flashwise_report::render_pool;
+
+use super::trace::{decision, tell};
+use super::{read_device, read_profile};
+use crate::arguments::PoolArguments;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::pool_arguments::PrefetchName;
+use crate::progress::shared_bar;
+
+/// Pages that are written together where nothing tells how many the drive takes.
+const BATCH: usize = 8;
+
+/// Simulates pools on a trace.
+pub fn run(options: &PoolArguments, output: &Output) -> Result<ExitCode, Failure> {
+    let reading =
+        TraceOptions { reading: options.reading.into(), unit: options.unit.into(), accesses: options.accesses };
+    let model = model(options)?;
+    let drive = options.drive.as_deref().map(read_device).transpose()?;
+    let bar = shared_bar();
+    bar.show("reading the trace", 0.0);
+    let (mut trace, reader) = PageTrace::open(&options.trace, &reading)?;
+    let plan = PoolPlan {
+        policies: options.policy.iter().flat_map(|policies| policies.0.clone()).collect(),
+        frames: frames(options, trace.page_bytes()),
+        write_backs: write_backs(options, model),
+        prefetch: options.prefetch.into(),
+        model,
+        drive,
+        jobs: options.jobs,
+    };
+    let report = simulate(&mut trace, &plan, &|fraction| bar.show("simulating pools", fraction))?;
+    drop(bar);
+    tell(decision(&reader, options.reading.trace_format));
+    output.print(&report, |style| render_pool(&report, style))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn model(options: &PoolArguments) -> Result<Option<DriveModel>, Failure> {
+    if let (Some(asymmetry), Some(read_concurrency), Some(write_concurrency)) = (options.alpha, options.kr, options.kw)
+    {
+        if !(asymmetry.is_finite() && asymmetry > 0.0) {
+            return Err(Failure::usage("--alpha must be a number above 0"));
+        }
+        return Ok(Some(DriveModel { asymmetry, read_concurrency, write_concurrency }));
+    }
+    let Some(path) = &options.profile else { return Ok(None) };
+    let model = DriveModel::of_profile(&read_profile(path)?, options.reading.page_size.0);
+    let missing = || {
+        let path = path.display();
+        Failure::error(format!(
+            "{path}: α, k_r or k_w is missing: learn the drive again, or give --alpha, --kr and --kw"
+        ))
+    };
+    model.map(Some).ok_or_else(missing)
+}
+
+fn frames(options: &PoolArguments, page_bytes: u64) -> Vec<u64> {
+    let of_size = options.size.iter().map(|size| (size.0 / page_bytes).max(1));
+    options.frames.iter().copied().chain(of_size).collect()
+}
+
+fn write_backs(options: &PoolArguments, model: Option<DriveModel>) -> Vec<Ace> {
+    let asked = options.write_back_batch.map(|batch| batch as usize);
+    let learned = model.and_then(|model| usize::try_from(model.write_concurrency).ok());
+    let ace = Ace {
+        reach: if options.near { Reach::Positions } else { Reach::Dirty },
+        evict: options.evict.map(|evict| evict as usize),
+        ..Ace::of(asked.or(learned).unwrap_or(BATCH))
+    };
+    let is_ace = options.ace || options.near || asked.or(ace.evict).is_some() || options.prefetch != PrefetchName::None;
+    match (options.compare, is_ace) {
+        (true, _) => vec![Ace::CLASSIC, ace],
+        (false, true) => vec![ace],
+        (false, false) => vec![Ace::CLASSIC],
+    }
+}
+
+impl From<PoolError> for Failure {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Policy(_) | PoolError::NoFrames => Self::usage(error.to_string()),
+            error => Self::error(error),
+        }
+    }
+}
