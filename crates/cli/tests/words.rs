@@ -17,6 +17,7 @@ fn each_verb_has_a_help_page() {
         &["audit"],
         &["simulate"],
         &["sweep"],
+        &["pool"],
         &["sqlite"],
         &["sqlite", "import"],
         &["device"],
