@@ -12,11 +12,12 @@ use flashwise_trace::{TraceFormat, TraceWriter};
 use flashwise_tune::{DEFAULT_TARGET, RawOptions};
 
 use crate::output::Format;
-pub use crate::pool_arguments::PoolArguments;
 
 mod attach;
+mod pool;
 
 pub use attach::{AttachArguments, Time};
+pub use pool::{PoolArguments, PrefetchName};
 
 /// Fit your database to the SSD it runs on
 ///

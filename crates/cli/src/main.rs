@@ -7,7 +7,6 @@ mod failure;
 mod files;
 mod interrupt;
 mod output;
-mod pool_arguments;
 mod progress;
 mod verbs;
 

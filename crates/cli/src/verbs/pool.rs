@@ -9,10 +9,9 @@ use flashwise_report::render_pool;
 
 use super::trace::{decision, tell};
 use super::{read_device, read_profile};
-use crate::arguments::PoolArguments;
+use crate::arguments::{PoolArguments, PrefetchName};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::pool_arguments::PrefetchName;
 use crate::progress::shared_bar;
 
 /// Pages that are written together where nothing tells how many the drive takes.

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use flashwise_block::ByteSize;
 use flashwise_bufferpool::{PolicySpec, Prefetch, Unit, policies};
 
-use crate::arguments::{TraceReading, positive_size};
+use super::{TraceReading, positive_size};
 
 /// Policies of one option: by their names, or all of them.
 #[derive(Clone, Debug)]
