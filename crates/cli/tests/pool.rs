@@ -73,7 +73,7 @@ fn on_a_simulated_drive_ace_takes_less_time_and_the_same_each_time() {
         draw = draw.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (draw >> 8) % below
     };
-    let text: String = (0..5_000).fold(String::new(), |mut text, _| {
+    let text: String = (0..20_000).fold(String::new(), |mut text, _| {
         let page = if next(10) < 9 { next(400) } else { 400 + next(3_600) };
         writeln!(text, "{} {page}", if next(2) == 0 { "R" } else { "W" }).unwrap();
         text
@@ -81,7 +81,7 @@ fn on_a_simulated_drive_ace_takes_less_time_and_the_same_each_time() {
     place.write("skewed.pages", &text);
     let run = || {
         let arguments = ["pool", "skewed.pages", "--policy", "lru", "--frames", "240", "--compare", "-o", "json"];
-        let drive = ["--drive", "sim:intel-p4510"];
+        let drive = ["--drive", "sim:toshiba-xg5"];
         let document = place.run(&[&arguments[..], &drive].concat()).expect(0).document();
         [0, 1].map(|index| document["results"][index]["drive_cost"].clone())
     };
