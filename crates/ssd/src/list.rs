@@ -7,21 +7,35 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) struct Slab<T> {
     slots: Vec<T>,
     free: Vec<u32>,
+    /// Whether a slot is free, to find one that is given back twice.
+    #[cfg(debug_assertions)]
+    is_free: Vec<bool>,
 }
 
 impl<T: Default> Default for Slab<T> {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: Vec::new() }
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            #[cfg(debug_assertions)]
+            is_free: Vec::new(),
+        }
     }
 }
 
 impl<T: Default> Slab<T> {
     /// A slot's index; the slot holds what its last user left in it.
     pub(crate) fn take(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
+        let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(T::default());
             self.slots.len() as u32 - 1
-        })
+        });
+        #[cfg(debug_assertions)]
+        {
+            self.is_free.resize(self.slots.len(), true);
+            self.is_free[index as usize] = false;
+        }
+        index
     }
 
     /// Slots in use.
@@ -36,7 +50,8 @@ impl<T: Default> Slab<T> {
 
     /// Gives a slot back.
     pub(crate) fn give_back(&mut self, index: u32) {
-        debug_assert!(!self.free.contains(&index), "slot {index} is given back twice");
+        #[cfg(debug_assertions)]
+        assert!(!std::mem::replace(&mut self.is_free[index as usize], true), "slot {index} is given back twice");
         self.free.push(index);
     }
 }
