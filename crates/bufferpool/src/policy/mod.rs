@@ -86,7 +86,7 @@ pub trait Policy: Send + Sized {
     /// A page that nobody asked for has a frame: it goes where it falls next, as far as the policy has such a place.
     fn prefetch(&mut self, entry: Entry, pages: &mut Directory);
 
-    /// A dirty page was written back and is clean; it stays for now.
+    /// A dirty page was written back and is clean; it stays in its frame.
     fn written(&mut self, _entry: Entry, _pages: &Directory) {}
 
     /// The pages in the order in which they would fall if every coming request missed on a new page and wrote it. Asked
