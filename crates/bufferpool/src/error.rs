@@ -43,6 +43,26 @@ pub enum PoolError {
         /// What the storage said.
         reason: String,
     },
+    /// The store did not make durable what was written; nothing is known to be durable since.
+    #[error(
+        "a flush failed: {reason}; what was written since the last one may be lost, so the pool takes no further one"
+    )]
+    FlushFailed {
+        /// What the store said.
+        reason: String,
+    },
+    /// A pool that cannot be made so large.
+    #[error("a pool of {frames} frames over {pages} pages of {page_bytes} bytes is too large: {why}")]
+    TooManyPages {
+        /// Frames that were asked for.
+        frames: u64,
+        /// Pages of the store.
+        pages: u64,
+        /// Bytes of one.
+        page_bytes: usize,
+        /// What the limit is.
+        why: &'static str,
+    },
     /// A trace names more than can be numbered or kept.
     #[error("{trace}: more than {most} {what}: take a part of the trace, or see what is wrong with it")]
     TooLarge {

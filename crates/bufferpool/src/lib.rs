@@ -1,4 +1,5 @@
-//! Buffer pools for SSDs: replacement policies, batched write-back and prefetching, as a simulator over traces.
+//! Buffer pools for SSDs: replacement policies, batched write-back and prefetching, as a simulator over traces and as a
+//! pool that threads share.
 //!
 //! ```text
 //!   trace ─▶ PageTrace (pages numbered once) ─▶ Pool: directory ⇄ policy, ACE, prefetcher ─▶ Counts ─▶ PoolReport
@@ -12,12 +13,13 @@
 //! - [`pool`]: the pool itself, without bytes. [`simulate`]: many pools on one trace, on all cores.
 //! - [`cost`]: what a run costs by the parametric I/O model; [`drive`]: what it costs on a simulated drive.
 //!
-//! What it is not, yet: a pool that holds bytes and is shared by threads.
+//! - [`concurrent`]: a [`BufferPool`] with bytes, on a file or any block device, that decides by the same code.
 //!
 //! **Limits.** 2^28 different pages and 2^30 accesses a trace, 4 bytes an access and 4 bytes a page and pool in memory;
 //! 12 to 100 bytes a frame, by policy. Nothing is allocated on an access.
 
 pub mod ace;
+pub mod concurrent;
 pub mod cost;
 mod directory;
 pub mod drive;
@@ -31,9 +33,10 @@ pub mod simulate;
 mod trace;
 
 pub use ace::{Ace, Reach};
+pub use concurrent::{BufferPool, BufferPoolOptions};
 pub use directory::{Directory, Entry, Found, Page};
 pub use error::PoolError;
 pub use policy::{PolicyError, PolicySpec, Shape, policies};
-pub use pool::{Access, AnyPool, Counts, Pool, PoolOptions, Storage};
+pub use pool::{Access, AnyPool, Counts, Plan, Pool, PoolOptions, Steps, Storage};
 pub use prefetch::Prefetch;
 pub use trace::{PageTrace, TraceOptions, Unit};

@@ -9,7 +9,11 @@
 //!
 //! What a page is read from and written to is a [`Storage`]: nothing, for counting; a simulated drive; a test.
 
+mod steps;
+
 use std::ops::ControlFlow;
+
+pub use steps::{Plan, Steps};
 
 use crate::ace::{Ace, Reach};
 use crate::directory::{Directory, Entry, Found, Page};
@@ -37,6 +41,18 @@ impl Access {
     #[inline]
     pub const fn page(self) -> Page {
         Page(self.0 & !WRITE)
+    }
+
+    /// As a number.
+    #[inline]
+    pub(crate) const fn bits(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// From [`bits`](Self::bits).
+    #[inline]
+    pub(crate) const fn of_bits(bits: u64) -> Self {
+        Self(bits as u32)
     }
 
     /// Whether it changes the page.
@@ -233,7 +249,7 @@ impl<P: Policy> Pool<P> {
         self.reading.push(missing);
         self.falling.clear();
         self.falling.push(victim);
-        self.collect(victim);
+        self.collect(victim, |_| true);
         self.write_back(storage)?;
         self.counts.dirty_evictions += 1;
         // Frames are used again from the last one that became free on. The page that missed is to have the victim's, so
@@ -247,8 +263,9 @@ impl<P: Policy> Pool<P> {
         Ok(())
     }
 
-    /// Which pages are written, which fall, and which are read beside the one that missed.
-    fn collect(&mut self, victim: Entry) {
+    /// Which pages are written, which fall, and which are read beside the one that missed; pages that nobody `may` take
+    /// are left out.
+    fn collect(&mut self, victim: Entry, mut may: impl FnMut(Page) -> bool) {
         let Self { policy, pages, ace, prefetcher, batch, falling, reading, .. } = self;
         batch.clear();
         batch.push(victim);
@@ -266,7 +283,7 @@ impl<P: Policy> Pool<P> {
         }
         let mut positions = 1;
         policy.order(pages, &mut |entry| {
-            if entry == victim {
+            if entry == victim || !may(pages.page(entry)) {
                 return ControlFlow::Continue(());
             }
             positions += 1;
@@ -331,7 +348,7 @@ impl<P: Policy> Pool<P> {
 }
 
 /// A pool of any policy.
-pub trait AnyPool: Send {
+pub trait AnyPool: Steps + Send {
     /// Serves accesses one after the other, with nothing to read from or write to.
     ///
     /// # Errors

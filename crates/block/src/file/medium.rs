@@ -1,9 +1,10 @@
-//! What a device is on: a scratch file, or a raw drive.
+//! What a device is on: a scratch file, a raw drive, or a file of the program's own.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use super::own::OwnFile;
 use super::scratch::ScratchFile;
 use crate::raw::RawDrive;
 use crate::{BlockError, ByteSize, ExtentMap, Request, Unplaced};
@@ -13,6 +14,7 @@ use crate::{BlockError, ByteSize, ExtentMap, Request, Unplaced};
 pub(super) enum Medium {
     Scratch(ScratchFile),
     Raw(RawDrive),
+    Own(OwnFile),
 }
 
 impl Medium {
@@ -20,6 +22,7 @@ impl Medium {
         match self {
             Self::Scratch(scratch) => scratch.file(),
             Self::Raw(drive) => drive.file(),
+            Self::Own(file) => file.file(),
         }
     }
 
@@ -34,6 +37,11 @@ impl Medium {
                 Some(note) => format!("{}, {note}", drive.title()),
                 None => drive.title(),
             },
+            Self::Own(file) => {
+                let system = file.file_system();
+                let details = [Some(system.as_str()), note].into_iter().flatten().collect::<Vec<_>>().join(", ");
+                format!("{} ({details})", file.path().display())
+            }
         }
     }
 
@@ -42,6 +50,7 @@ impl Medium {
         match self {
             Self::Scratch(scratch) => format!("the scratch file in {}", scratch.directory().display()),
             Self::Raw(drive) => drive.path().display().to_string(),
+            Self::Own(file) => file.path().display().to_string(),
         }
     }
 
@@ -50,6 +59,7 @@ impl Medium {
         match self {
             Self::Scratch(scratch) => scratch.size(),
             Self::Raw(drive) => drive.capacity(),
+            Self::Own(file) => file.size(),
         }
     }
 
@@ -58,6 +68,7 @@ impl Medium {
         match self {
             Self::Scratch(scratch) => Ok(ByteSize(rustix::fs::fstat(scratch.file())?.st_size as u64)),
             Self::Raw(drive) => crate::raw::size(&*drive.file()),
+            Self::Own(file) => Ok(ByteSize(rustix::fs::fstat(file.file())?.st_size as u64)),
         }
     }
 
@@ -66,6 +77,7 @@ impl Medium {
         match self {
             Self::Scratch(scratch) => scratch.logical_block(),
             Self::Raw(drive) => Ok(drive.logical_block()),
+            Self::Own(file) => Ok(file.logical_block()),
         }
     }
 
@@ -74,6 +86,7 @@ impl Medium {
         match self {
             Self::Scratch(scratch) => scratch.size(),
             Self::Raw(drive) => drive.writable(),
+            Self::Own(file) => file.size(),
         }
     }
 
@@ -82,13 +95,14 @@ impl Medium {
         match self {
             Self::Scratch(scratch) => scratch.extents(),
             Self::Raw(drive) => drive.extents(),
+            Self::Own(file) => file.extents(),
         }
     }
 
     /// Allows a request that makes sense, or says why it may not be done here.
     pub(super) fn allow(&mut self, request: &Request) -> Result<(), BlockError> {
         match self {
-            Self::Scratch(_) => Ok(()),
+            Self::Scratch(_) | Self::Own(_) => Ok(()),
             Self::Raw(drive) => drive.allow(request),
         }
     }

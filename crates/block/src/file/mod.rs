@@ -9,7 +9,8 @@
 //! |---|---|
 //! | `mod.rs` | [`FileDevice`]: bookkeeping, times, counters, the meaning of results |
 //! | `scratch.rs` | [`ScratchFile`]: the only file that flashwise ever writes to for a measurement |
-//! | `medium.rs` | what the I/O goes to: a scratch file or a raw drive ([`crate::raw`]) |
+//! | `own.rs` | [`OwnFile`]: a file of the program's own, which nothing guards |
+//! | `medium.rs` | what the I/O goes to: one of these files or a raw drive ([`crate::raw`]) |
 //! | `engine.rs` | the seam between both: start a job, reap what is done |
 //! | `ring.rs`, `threads.rs` | the two engines |
 //! | `fiemap.rs` | where a file lies on the drive |
@@ -47,6 +48,7 @@ mod engine;
 mod fiemap;
 mod medium;
 mod memory;
+mod own;
 mod ring;
 mod scratch;
 mod threads;
@@ -61,6 +63,7 @@ use std::time::{Duration, Instant};
 use self::engine::{Done, Engine, Job, Patience};
 use self::medium::Medium;
 use self::memory::{Noise, Pool};
+pub use self::own::OwnFile;
 use self::ring::Ring;
 pub use self::scratch::ScratchFile;
 use self::threads::Threads;
@@ -175,6 +178,15 @@ impl FileDevice {
     /// [`BlockError::Refused`] with the gravest objection; [`BlockError::Os`] when it cannot be opened.
     pub fn raw_destructive(path: &Path, consent: &WriteConsent) -> Result<Self, BlockError> {
         Self::on(Medium::Raw(RawDrive::destructive(path, consent)?))
+    }
+
+    /// A device over a file of the program's own. Each such device has an engine of its own, so that several threads may
+    /// have one each on the same file.
+    ///
+    /// # Errors
+    /// [`BlockError::Os`] when no engine can be started.
+    pub fn on_own_file(file: &OwnFile) -> Result<Self, BlockError> {
+        Self::on(Medium::Own(file.clone()))
     }
 
     fn on(medium: Medium) -> Result<Self, BlockError> {
@@ -393,9 +405,9 @@ impl FileDevice {
         let advice = match (-result, &self.medium) {
             (libc::EIO, _) => "; the drive failed: see the kernel log (dmesg)",
             (libc::ENODEV | libc::ENXIO, _) => "; the drive is gone: see the kernel log (dmesg)",
-            (libc::ENOSPC, Medium::Scratch(_)) => "; free some space on this file system",
+            (libc::ENOSPC, Medium::Scratch(_) | Medium::Own(_)) => "; free some space on this file system",
             (libc::ENOSPC, Medium::Raw(_)) => "; what the drive is made of has run full",
-            (libc::EOPNOTSUPP, Medium::Scratch(_)) if is_trim => {
+            (libc::EOPNOTSUPP, Medium::Scratch(_) | Medium::Own(_)) if is_trim => {
                 "; this file system cannot give space back, use ext4, XFS, btrfs or f2fs"
             }
             (libc::EOPNOTSUPP, Medium::Raw(_)) if is_trim => {

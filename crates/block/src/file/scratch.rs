@@ -261,7 +261,7 @@ fn open_new(directory: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Owned
     rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR)
 }
 
-fn statx(file: &OwnedFd) -> Option<Statx> {
+pub(super) fn statx(file: &OwnedFd) -> Option<Statx> {
     rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID | StatxFlags::DIOALIGN).ok()
 }
 

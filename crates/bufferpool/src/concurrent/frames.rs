@@ -1,0 +1,70 @@
+//! The memory of the frames: one piece, aligned for direct I/O.
+//!
+//! Who may touch a frame is said by the word of the page in it ([`super::word`]) and by nothing here.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+/// A page of memory: enough for `O_DIRECT` on every drive.
+const ALIGNMENT: usize = 4096;
+
+/// All frames.
+#[derive(Debug)]
+pub struct Frames {
+    start: NonNull<u8>,
+    layout: Layout,
+    page_bytes: usize,
+}
+
+// SAFETY: the memory is owned by `Frames` alone, and given out by raw pointer only; that a frame's bytes are not written
+// by one thread while another one touches them is the promise of those who call the unsafe functions below.
+unsafe impl Send for Frames {}
+// SAFETY: as above.
+unsafe impl Sync for Frames {}
+
+impl Frames {
+    /// `frames` frames of `page_bytes` zeros; `None` where the address space has no room for them.
+    pub fn new(frames: usize, page_bytes: usize) -> Option<Self> {
+        let bytes = frames.checked_mul(page_bytes).filter(|&bytes| bytes > 0)?;
+        let layout = Layout::from_size_align(bytes, ALIGNMENT).ok()?;
+        // SAFETY: the layout is not empty.
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        Some(Self { start, layout, page_bytes })
+    }
+
+    fn at(&self, frame: u32) -> *mut u8 {
+        let offset = frame as usize * self.page_bytes;
+        assert!(offset + self.page_bytes <= self.layout.size(), "there is no frame {frame}");
+        // SAFETY: the frame lies within the memory, as was just checked.
+        unsafe { self.start.as_ptr().add(offset) }
+    }
+
+    /// A frame's bytes.
+    ///
+    /// # Safety
+    /// Nobody may write the frame for as long as the slice is used: its page is held shared or exclusively by the caller,
+    /// or the caller has taken it for loading or writing it.
+    pub unsafe fn bytes(&self, frame: u32) -> &[u8] {
+        // SAFETY: the memory is there and initialised (zeros at first), and nobody writes it, as the caller promises.
+        unsafe { std::slice::from_raw_parts(self.at(frame), self.page_bytes) }
+    }
+
+    /// A frame's bytes, to be written.
+    ///
+    /// # Safety
+    /// Nobody else may touch the frame for as long as the slice is used: its page is held exclusively by the caller, or
+    /// the caller has taken it for loading it.
+    #[allow(clippy::mut_from_ref, reason = "each frame is guarded by its page's word, as a lock's content is")]
+    pub unsafe fn bytes_mut(&self, frame: u32) -> &mut [u8] {
+        // SAFETY: the memory is there and initialised, and nobody else touches it, as the caller promises.
+        unsafe { std::slice::from_raw_parts_mut(self.at(frame), self.page_bytes) }
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        // SAFETY: the memory came from `alloc_zeroed` with this layout, and nobody can use it any more.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}

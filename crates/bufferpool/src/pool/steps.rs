@@ -1,0 +1,211 @@
+//! The steps of an access one by one, for a pool that does its I/O between them and lets others go on meanwhile.
+//!
+//! ```text
+//!   hit ─▶ hit
+//!   miss ─▶ miss ─▶ victim ─clean─▶ fall ─────────────────────────────▶ load
+//!                       └─dirty─▶ choose ─▶ writing ─▶ fall (n_e of them) ─▶ load, load_prefetched
+//! ```
+//!
+//! Done in this order they decide as [`Pool::access`] does, and count the same.
+
+use super::{Counts, Pool};
+use crate::directory::{Found, Page};
+use crate::error::PoolError;
+use crate::policy::Policy;
+
+/// What is to be done beside reading the page that missed.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Dirty pages that are written together, the victim first.
+    pub batch: Vec<Page>,
+    /// Pages that fall, in the order in which they are to lose their frames; the victim is one of them.
+    pub falling: Vec<Page>,
+    /// Pages that are read, the one that missed first; none for that one alone.
+    pub reading: Vec<Page>,
+}
+
+/// Decides for a pool whose bytes are elsewhere.
+pub trait Steps {
+    /// A page was asked for. Does nothing where it has no frame any more.
+    fn hit(&mut self, page: Page, is_write: bool);
+
+    /// A page without a frame is asked for.
+    ///
+    /// # Errors
+    /// When there is no such page.
+    fn miss(&mut self, page: Page) -> Result<(), PoolError>;
+
+    /// The page that falls next and whether it is dirty; `None` while there are free frames.
+    ///
+    /// # Errors
+    /// When every page in a frame is held.
+    fn victim(&mut self) -> Result<Option<(Page, bool)>, PoolError>;
+
+    /// What is done with a dirty victim when `missing` is read; pages that nobody `may` take are left out.
+    fn choose(&mut self, victim: Page, missing: Page, may: &mut dyn FnMut(Page) -> bool, plan: &mut Plan);
+
+    /// A dirty victim and those of its batch are being written: they count as clean from now on.
+    fn writing(&mut self, batch: &[Page]);
+
+    /// Whether a page has changes, whatever was known of it.
+    fn set_dirty(&mut self, page: Page, is_dirty: bool);
+
+    /// A page loses its frame.
+    fn fall(&mut self, page: Page);
+
+    /// The page that missed has a frame; so many pages are read together.
+    ///
+    /// # Errors
+    /// When there is none, which a pool in which a page fell before never tells.
+    fn load(&mut self, page: Page, is_write: bool, together: usize) -> Result<(), PoolError>;
+
+    /// A page that nobody asked for has a frame.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    fn load_prefetched(&mut self, page: Page) -> Result<(), PoolError>;
+
+    /// A page could not be read: it has no frame, and nothing is remembered of it.
+    fn unload(&mut self, page: Page);
+
+    /// The page that missed is not going to be loaded.
+    fn give_up(&mut self, page: Page);
+}
+
+impl<P: Policy> Steps for Pool<P> {
+    fn hit(&mut self, page: Page, is_write: bool) {
+        if let Found::Resident(entry) = self.pages.find(page) {
+            Pool::hit(self, entry, super::Access::new(page, is_write));
+        }
+    }
+
+    fn miss(&mut self, page: Page) -> Result<(), PoolError> {
+        if !self.pages.has_number(page) {
+            return Err(PoolError::NoSuchPage { page: page.0, last: self.last_page() });
+        }
+        if let Some(prefetcher) = &mut self.prefetcher {
+            prefetcher.saw(page);
+            prefetcher.missed(page);
+        }
+        let ghost = match self.pages.find(page) {
+            Found::Ghost(entry) => Some(entry),
+            _ => None,
+        };
+        self.policy.miss(ghost, &mut self.pages);
+        Ok(())
+    }
+
+    fn victim(&mut self) -> Result<Option<(Page, bool)>, PoolError> {
+        if !self.pages.is_full() {
+            return Ok(None);
+        }
+        let frames = self.pages.frames();
+        if self.pages.is_all_pinned() {
+            return Err(PoolError::AllPinned { frames });
+        }
+        let victim = self.policy.victim(&self.pages).ok_or(PoolError::AllPinned { frames })?;
+        Ok(Some((self.pages.page(victim), self.pages.is_dirty(victim))))
+    }
+
+    fn choose(&mut self, victim: Page, missing: Page, may: &mut dyn FnMut(Page) -> bool, plan: &mut Plan) {
+        let Found::Resident(victim) = self.pages.find(victim) else { return };
+        self.reading.clear();
+        self.reading.push(missing);
+        self.falling.clear();
+        self.falling.push(victim);
+        self.collect(victim, may);
+        let pages_of = |entries: &[crate::directory::Entry], into: &mut Vec<Page>| {
+            into.clear();
+            into.extend(entries.iter().map(|&entry| self.pages.page(entry)));
+        };
+        pages_of(&self.batch, &mut plan.batch);
+        pages_of(&self.falling, &mut plan.falling);
+        plan.reading.clear();
+        plan.reading.extend_from_slice(&self.reading);
+        // As in `make_room`.
+        if self.policy.ghosts() == 0 {
+            plan.falling.reverse();
+        }
+    }
+
+    fn writing(&mut self, batch: &[Page]) {
+        for &page in batch {
+            if let Found::Resident(entry) = self.pages.find(page) {
+                self.pages.mark_clean(entry);
+                self.policy.written(entry, &self.pages);
+            }
+        }
+        count_batch(&mut self.counts, batch.len());
+    }
+
+    fn set_dirty(&mut self, page: Page, is_dirty: bool) {
+        if let Found::Resident(entry) = self.pages.find(page) {
+            match is_dirty {
+                // Only a hit tells a policy that a page is dirty.
+                true if !self.pages.is_dirty(entry) => {
+                    self.policy.hit(entry, true, &self.pages);
+                    self.pages.mark_dirty(entry);
+                }
+                false if self.pages.is_dirty(entry) => {
+                    self.pages.mark_clean(entry);
+                    self.policy.written(entry, &self.pages);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn fall(&mut self, page: Page) {
+        if let Found::Resident(entry) = self.pages.find(page) {
+            self.evict(entry, &mut ());
+        }
+    }
+
+    fn load(&mut self, page: Page, is_write: bool, together: usize) -> Result<(), PoolError> {
+        let frames = self.pages.frames();
+        let known = self.pages.find(page);
+        let entry = self.pages.admit(page, known).ok_or(PoolError::AllPinned { frames })?;
+        self.policy.load(entry, is_write, &mut self.pages);
+        if is_write {
+            self.pages.mark_dirty(entry);
+        }
+        self.counts.misses += 1;
+        if let Some(reads) = self.counts.reads.get_mut(together) {
+            *reads += 1;
+        }
+        Ok(())
+    }
+
+    fn load_prefetched(&mut self, page: Page) -> Result<(), PoolError> {
+        if let Found::Ghost(ghost) = self.pages.find(page) {
+            self.policy.drop_ghost(ghost, &mut self.pages);
+        }
+        let frames = self.pages.frames();
+        let entry = self.pages.admit(page, Found::Unknown).ok_or(PoolError::AllPinned { frames })?;
+        self.policy.prefetch(entry, &mut self.pages);
+        self.pages.mark_prefetched(entry);
+        self.counts.prefetched += 1;
+        Ok(())
+    }
+
+    fn unload(&mut self, page: Page) {
+        self.set_dirty(page, false);
+        if let Found::Resident(entry) = self.pages.find(page) {
+            self.policy.evict(entry, &mut self.pages);
+        }
+        Pool::give_up(self, page);
+    }
+
+    fn give_up(&mut self, page: Page) {
+        Pool::give_up(self, page);
+    }
+}
+
+fn count_batch(counts: &mut Counts, size: usize) {
+    counts.dirty_evictions += 1;
+    counts.write_back_operations += 1;
+    counts.pages_written += size as u64;
+    if let Some(batches) = counts.batches.get_mut(size) {
+        *batches += 1;
+    }
+}

@@ -1,0 +1,225 @@
+//! The words of pages under every order in which threads can meet, by the model checker loom.
+//!
+//! The file under test is compiled here once more, with loom's atomics, mutexes and condition variables in place of the
+//! standard library's. A frame's bytes are a cell that tells when two threads touch it at once.
+#![allow(dead_code, clippy::unwrap_used, reason = "only a part of the file is used; tests panic")]
+
+mod sync {
+    pub use loom::sync::atomic::{AtomicU64, Ordering};
+    pub use loom::sync::{Condvar, Mutex};
+
+    /// One attempt: the checker would follow every further one.
+    pub const SPINS: usize = 1;
+    /// One place, so that threads that wait for different pages meet there.
+    pub const SHARDS: usize = 1;
+}
+
+#[path = "../src/concurrent/word.rs"]
+mod word;
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+use word::{Fix, Hold, PageWord, Waiters};
+
+/// Bytes that nothing guards here: loom tells where two threads touch them at once.
+struct Bytes(UnsafeCell<u64>);
+
+impl Bytes {
+    fn get(&self) -> u64 {
+        // SAFETY: the page's word guards the bytes; that it does is what the tests show.
+        self.0.with(|bytes| unsafe { *bytes })
+    }
+
+    fn set(&self, content: u64) {
+        // SAFETY: as above.
+        self.0.with_mut(|bytes| unsafe { *bytes = content });
+    }
+}
+
+// SAFETY: the bytes are touched only by who holds the page, and loom tells where two threads do so at once.
+unsafe impl Sync for Bytes {}
+
+/// A page, its frame, and what is in the store.
+struct Page {
+    word: PageWord,
+    waiters: Waiters,
+    frame: Bytes,
+    store: Bytes,
+}
+
+impl Page {
+    /// On the store alone, where it is so large.
+    fn new(content: u64) -> Arc<Self> {
+        let (word, waiters) = (PageWord::absent(), Waiters::new());
+        Arc::new(Self { word, waiters, frame: Bytes(UnsafeCell::new(0)), store: Bytes(UnsafeCell::new(content)) })
+    }
+
+    /// Holds the page, reading it from the store where it has no frame.
+    fn hold(&self, hold: Hold) {
+        loop {
+            match self.word.hold(hold, &self.waiters) {
+                Fix::Held(_) => return,
+                Fix::Absent if self.word.begin_load() => {
+                    let content = self.store.get();
+                    self.frame.set(content);
+                    return self.word.loaded(7, Some(hold), &self.waiters);
+                }
+                Fix::Absent | Fix::Blocked(_) => {}
+            }
+        }
+    }
+
+    fn read(&self) -> u64 {
+        self.hold(Hold::Shared);
+        let content = self.frame.get();
+        self.word.release(Hold::Shared, &self.waiters);
+        content
+    }
+
+    fn add_one(&self) {
+        self.hold(Hold::Exclusive);
+        self.frame.set(self.frame.get() + 1);
+        self.word.release(Hold::Exclusive, &self.waiters);
+    }
+
+    /// Lets the page fall, if it may; a dirty one is written, or cannot be.
+    fn fall(&self, write_fails: bool) {
+        if self.word.evict(&self.waiters).is_some() || self.word.take_out().is_none() {
+            return;
+        }
+        let content = self.frame.get();
+        if write_fails {
+            self.word.out_failed(&self.waiters);
+        } else {
+            self.store.set(content);
+            self.word.out_written(&self.waiters);
+        }
+    }
+
+    /// Writes the page where it is, if it is dirty.
+    fn write_back(&self, fails: bool) {
+        if self.word.begin_write().is_none() {
+            return;
+        }
+        let image = self.frame.get();
+        self.word.release(Hold::Shared, &self.waiters);
+        if !fails {
+            self.store.set(image);
+        }
+        self.word.end_write(fails, &self.waiters);
+    }
+
+    /// What is in the store when everything dirty is written.
+    fn checkpointed(&self) -> u64 {
+        self.word.wait_until_quiet(&self.waiters);
+        self.write_back(false);
+        assert!(!self.word.view().is_dirty);
+        self.store.get()
+    }
+}
+
+/// Runs these at once, in every order; gives the page when they have ended.
+fn meet(page: &Arc<Page>, deeds: &[fn(&Page)]) {
+    let started = deeds.iter().map(|&deed| {
+        let page = Arc::clone(page);
+        thread::spawn(move || deed(&page))
+    });
+    let started: Vec<_> = started.collect();
+    started.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// Every order with at most two switches of threads that nobody forced, or as many as `LOOM_MAX_PREEMPTIONS` says.
+fn in_every_order(run: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = model.preemption_bound.or(Some(2));
+    model.check(run);
+}
+
+#[test]
+fn two_writers_of_one_page_lose_nothing_and_load_it_once() {
+    in_every_order(|| {
+        let page = Page::new(10);
+        meet(&page, &[Page::add_one, Page::add_one]);
+        assert_eq!((page.read(), page.checkpointed()), (12, 12));
+    });
+}
+
+#[test]
+fn a_reader_never_sees_half_a_change_and_never_waits_for_ever() {
+    in_every_order(|| {
+        let page = Page::new(0);
+        meet(&page, &[Page::add_one, |page| assert!(page.read() <= 1), |page| assert!(page.read() <= 1)]);
+        assert_eq!(page.checkpointed(), 1);
+    });
+}
+
+#[test]
+fn a_page_that_falls_while_it_is_wanted_comes_back_with_every_change() {
+    in_every_order(|| {
+        let page = Page::new(5);
+        page.add_one();
+        meet(&page, &[|page| page.fall(false), Page::add_one]);
+        assert_eq!(page.checkpointed(), 7);
+    });
+}
+
+#[test]
+fn a_page_that_could_not_be_written_when_it_fell_keeps_every_change() {
+    in_every_order(|| {
+        let page = Page::new(5);
+        page.add_one();
+        meet(&page, &[|page| page.fall(true), Page::add_one]);
+        assert_eq!((page.read(), page.checkpointed()), (7, 7));
+    });
+}
+
+#[test]
+fn a_change_during_a_write_back_is_not_taken_for_written() {
+    in_every_order(|| {
+        let page = Page::new(0);
+        page.add_one();
+        meet(&page, &[|page| page.write_back(false), Page::add_one]);
+        assert_eq!(page.checkpointed(), 2);
+    });
+}
+
+#[test]
+fn a_write_back_that_fails_makes_the_page_dirty_again_whoever_changes_it_meanwhile() {
+    in_every_order(|| {
+        let page = Page::new(0);
+        page.add_one();
+        meet(&page, &[|page| page.write_back(true), Page::add_one]);
+        assert!(page.word.view().is_dirty);
+        assert_eq!(page.checkpointed(), 2);
+    });
+}
+
+#[test]
+fn two_write_backs_of_one_page_never_overtake_each_other() {
+    in_every_order(|| {
+        let page = Page::new(0);
+        page.add_one();
+        meet(&page, &[|page| page.write_back(false), |page| page.fall(false), Page::add_one]);
+        assert_eq!(page.checkpointed(), 2);
+    });
+}
+
+#[test]
+fn a_page_that_is_pinned_never_falls() {
+    in_every_order(|| {
+        let page = Page::new(3);
+        meet(
+            &page,
+            &[
+                |page| page.fall(false),
+                |page| {
+                    page.hold(Hold::Pinned);
+                    assert_eq!(page.read(), 3);
+                    assert!(page.word.view().is_resident);
+                    page.word.release(Hold::Pinned, &page.waiters);
+                },
+            ],
+        );
+    });
+}
