@@ -38,23 +38,45 @@ fn hits() -> Result<(), Box<dyn Error>> {
     for page in 0..FRAMES {
         drop(pool.read(Page(page as u32))?);
     }
-    let (mut one, mut two) = (Vec::new(), Vec::new());
-    for _ in 0..5 {
-        one.push(hit_ns(&pool, FRAMES, 1)?);
-        two.push(hit_ns(&pool, FRAMES, 2)?);
+    for hot in [64, 1024, FRAMES] {
+        let (mut bare, mut one, mut two) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
+        for _ in 0..7 {
+            bare = bare.min(bare_ns(hot));
+            one = one.min(hit_ns(&pool, hot, 1)?);
+            two = two.min(hit_ns(&pool, hot, 2)?);
+        }
+        println!(
+            "{hot:>6} pages: {one:.1} ns a hit, {two:.1} by each of two threads; without a pool {bare:.1} (least of 7)"
+        );
     }
-    one.sort_by(f64::total_cmp);
-    two.sort_by(f64::total_cmp);
-    println!("a hit, one thread: {:.1} ns; two threads: {:.1} ns each (medians of 5)", one[2], two[2]);
     Ok(())
+}
+
+/// The same reads of memory that nobody shares.
+fn bare_ns(pages: u64) -> f64 {
+    let memory = vec![1_u8; pages as usize * 4096];
+    let order = order(pages, 0);
+    let start = Instant::now();
+    let mut sum = 0_u64;
+    for n in 0..HITS {
+        sum += u64::from(memory[order[(n & 0xffff) as usize] as usize * 4096]);
+    }
+    std::hint::black_box(sum);
+    start.elapsed().as_nanos() as f64 / f64::from(HITS)
+}
+
+const HITS: u32 = 5_000_000;
+
+/// Random pages.
+fn order(pages: u64, seed: u64) -> Vec<u32> {
+    let mut random = Pcg64::seed_from_u64(seed);
+    (0..65_536).map(|_| (random.next_u64() % pages) as u32).collect()
 }
 
 /// Nanoseconds of a thread for one hit, while so many do the same.
 fn hit_ns<S: PageStore>(pool: &BufferPool<S>, pages: u64, threads: u64) -> Result<f64, PoolError> {
-    const HITS: u32 = 20_000_000;
     let work = |seed: u64| {
-        let mut random = Pcg64::seed_from_u64(seed);
-        let order: Vec<u32> = (0..65_536).map(|_| (random.next_u64() % pages) as u32).collect();
+        let order = order(pages, seed);
         let start = Instant::now();
         let mut sum = 0_u64;
         for n in 0..HITS {

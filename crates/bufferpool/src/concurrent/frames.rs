@@ -6,7 +6,10 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
 /// A page of memory: enough for `O_DIRECT` on every drive.
-const ALIGNMENT: usize = 4096;
+const PAGE: usize = 4096;
+
+/// A large page: a pool of many frames on small ones spends more time in the system's page tables than in itself.
+const LARGE_PAGE: usize = 2 << 20;
 
 /// All frames.
 #[derive(Debug)]
@@ -26,10 +29,15 @@ impl Frames {
     /// `frames` frames of `page_bytes` zeros; `None` where the address space has no room for them.
     pub fn new(frames: usize, page_bytes: usize) -> Option<Self> {
         let bytes = frames.checked_mul(page_bytes).filter(|&bytes| bytes > 0)?;
-        let layout = Layout::from_size_align(bytes, ALIGNMENT).ok()?;
+        let alignment = if bytes < LARGE_PAGE { PAGE } else { LARGE_PAGE };
+        let layout = Layout::from_size_align(bytes, alignment).ok()?;
         // SAFETY: the layout is not empty.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        if bytes >= LARGE_PAGE {
+            // SAFETY: advice about memory that was just allocated; the system may take it or leave it.
+            let _ = unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, rustix::mm::Advice::LinuxHugepage) };
+        }
         Some(Self { start, layout, page_bytes })
     }
 

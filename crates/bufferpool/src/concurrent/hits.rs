@@ -25,7 +25,7 @@ const RINGS: usize = 64;
 struct Ring {
     /// Notes so far.
     noted: AtomicU64,
-    /// The last of them, each one more than the access so that 0 is none.
+    /// The last of them.
     notes: [AtomicU64; NOTES as usize],
 }
 
@@ -46,10 +46,12 @@ thread_local! {
     static RING: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
+/// Threads that have a ring.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
 /// The calling thread's ring.
 #[inline]
 fn own_ring() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
     RING.with(|ring| {
         if ring.get() == usize::MAX {
             ring.set(THREADS.fetch_add(1, Ordering::Relaxed) % RINGS);
@@ -65,27 +67,31 @@ impl Hits {
         Self { rings: (0..RINGS).map(|_| ring()).collect() }
     }
 
-    /// Notes a hit; says whether it is time to tell the policy.
+    /// Notes a hit; says of which ring it is time to tell the policy.
     #[inline]
-    pub fn note(&self, access: Access) -> bool {
-        let ring = &self.rings[own_ring()];
+    pub fn note(&self, access: Access) -> Option<usize> {
+        let own = own_ring();
+        let ring = &self.rings[own];
         let at = ring.noted.fetch_add(1, Ordering::Relaxed);
-        ring.notes[(at % NOTES) as usize].store(access.bits() + 1, Ordering::Relaxed);
-        at % BATCH == BATCH - 1
+        ring.notes[(at % NOTES) as usize].store(access.bits(), Ordering::Relaxed);
+        (at % BATCH == BATCH - 1).then_some(own)
     }
 
     /// Hands out what is new in all rings, each in its order.
-    pub fn hear(&self, heard: &mut Heard, mut tell: impl FnMut(Access)) {
-        for (ring, heard) in self.rings.iter().zip(&mut heard.0) {
-            let noted = ring.noted.load(Ordering::Relaxed);
-            for at in (*heard).max(noted.saturating_sub(NOTES))..noted {
-                // A thread may have taken the place and not have noted yet.
-                if let Some(bits) = ring.notes[(at % NOTES) as usize].swap(0, Ordering::Relaxed).checked_sub(1) {
-                    tell(Access::of_bits(bits));
-                }
-            }
-            *heard = noted;
+    pub fn hear_all(&self, heard: &mut Heard, mut tell: impl FnMut(Access)) {
+        let used = THREADS.load(Ordering::Relaxed).min(RINGS);
+        (0..used).for_each(|ring| self.hear(ring, heard, &mut tell));
+    }
+
+    /// Hands out what is new in one ring.
+    pub fn hear(&self, ring: usize, Heard(heard): &mut Heard, mut tell: impl FnMut(Access)) {
+        let (ring, heard) = (&self.rings[ring], &mut heard[ring]);
+        let noted = ring.noted.load(Ordering::Relaxed);
+        for at in (*heard).max(noted.saturating_sub(NOTES))..noted {
+            // A thread may have taken the place and not have noted yet: then an old hit is told once more.
+            tell(Access::of_bits(ring.notes[(at % NOTES) as usize].load(Ordering::Relaxed)));
         }
+        *heard = noted;
     }
 
     /// Hits so far, also those whose notes were lost.
@@ -103,10 +109,10 @@ mod tests {
     fn the_policy_hears_of_every_hit_in_order_and_of_none_twice() {
         let (hits, mut heard, mut told) = (Hits::new(), Heard::NOTHING, Vec::new());
         let accesses: Vec<Access> = (0..40).map(|n| Access::new(Page(n), n % 3 == 0)).collect();
-        let due: Vec<usize> = (0..40).filter(|&n| hits.note(accesses[n])).collect();
-        hits.hear(&mut heard, |access| told.push(access));
+        let due: Vec<usize> = (0..40).filter(|&n| hits.note(accesses[n]).is_some()).collect();
+        hits.hear_all(&mut heard, |access| told.push(access));
         assert_eq!((due, told.as_slice()), (vec![31], accesses.as_slice()));
-        hits.hear(&mut heard, |access| told.push(access));
+        hits.hear_all(&mut heard, |access| told.push(access));
         assert_eq!((told.len(), hits.count()), (40, 40));
     }
 
@@ -114,7 +120,7 @@ mod tests {
     fn a_full_ring_loses_its_oldest_notes_and_counts_them_all_the_same() {
         let (hits, mut heard, mut told) = (Hits::new(), Heard::NOTHING, Vec::new());
         (0..100).for_each(|n| _ = hits.note(Access::new(Page(n), false)));
-        hits.hear(&mut heard, |access| told.push(access.page().0));
+        hits.hear_all(&mut heard, |access| told.push(access.page().0));
         assert_eq!((told, hits.count()), ((36..100).collect(), 100));
     }
 }

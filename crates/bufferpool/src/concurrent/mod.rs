@@ -312,8 +312,8 @@ impl<S: PageStore> BufferPool<S> {
             };
             match fixed {
                 Fix::Held(frame) => {
-                    if self.hits.note(Access::new(page, hold == Hold::Exclusive)) {
-                        self.tell_policy();
+                    if let Some(ring) = self.hits.note(Access::new(page, hold == Hold::Exclusive)) {
+                        self.tell_policy(ring);
                     }
                     return Ok(self.held(page, word, frame, hold));
                 }
@@ -334,11 +334,12 @@ impl<S: PageStore> BufferPool<S> {
         self.core.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
-    /// Tells the policy of hits, if it is not busy.
+    /// Tells the policy of a ring's hits, if it is not busy.
     #[cold]
-    fn tell_policy(&self) {
+    fn tell_policy(&self, ring: usize) {
         if let Ok(mut core) = self.core.try_lock() {
-            core.hear(&self.hits);
+            let Core { heard, policy, .. } = &mut *core;
+            self.hits.hear(ring, heard, |access| policy.hit(access.page(), access.is_write()));
         }
     }
 
@@ -374,6 +375,6 @@ impl<S: PageStore> BufferPool<S> {
 impl Core {
     fn hear(&mut self, hits: &Hits) {
         let Self { heard, policy, .. } = self;
-        hits.hear(heard, |access| policy.hit(access.page(), access.is_write()));
+        hits.hear_all(heard, |access| policy.hit(access.page(), access.is_write()));
     }
 }
