@@ -2,20 +2,16 @@
 //!
 //! Who may touch a frame is said by the word of the page in it ([`super::word`]) and by nothing here.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// A page of memory: enough for `O_DIRECT` on every drive.
-const PAGE: usize = 4096;
-
-/// A large page: a pool of many frames on small ones spends more time in the system's page tables than in itself.
-const LARGE_PAGE: usize = 2 << 20;
+use memmap2::{Advice, MmapMut};
 
 /// All frames.
 #[derive(Debug)]
 pub struct Frames {
+    /// Zeros at first, and on a page's boundary. It is reached through `start` alone.
+    memory: MmapMut,
     start: NonNull<u8>,
-    layout: Layout,
     page_bytes: usize,
 }
 
@@ -26,24 +22,20 @@ unsafe impl Send for Frames {}
 unsafe impl Sync for Frames {}
 
 impl Frames {
-    /// `frames` frames of `page_bytes` zeros; `None` where the address space has no room for them.
+    /// `frames` frames of `page_bytes` zeros; `None` where the system has no room for them.
     pub fn new(frames: usize, page_bytes: usize) -> Option<Self> {
         let bytes = frames.checked_mul(page_bytes).filter(|&bytes| bytes > 0)?;
-        let alignment = if bytes < LARGE_PAGE { PAGE } else { LARGE_PAGE };
-        let layout = Layout::from_size_align(bytes, alignment).ok()?;
-        // SAFETY: the layout is not empty.
-        let start = unsafe { alloc_zeroed(layout) };
-        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        if bytes >= LARGE_PAGE {
-            // SAFETY: advice about memory that was just allocated; the system may take it or leave it.
-            let _ = unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, rustix::mm::Advice::LinuxHugepage) };
-        }
-        Some(Self { start, layout, page_bytes })
+        let mut memory = MmapMut::map_anon(bytes).ok()?;
+        // On small pages a pool of many frames spends more time in the system's page tables than in itself. The system may
+        // take the advice or leave it.
+        let _ = memory.advise(Advice::HugePage);
+        let start = NonNull::new(memory.as_mut_ptr())?;
+        Some(Self { memory, start, page_bytes })
     }
 
     fn at(&self, frame: u32) -> *mut u8 {
         let offset = frame as usize * self.page_bytes;
-        assert!(offset + self.page_bytes <= self.layout.size(), "there is no frame {frame}");
+        assert!(offset + self.page_bytes <= self.memory.len(), "there is no frame {frame}");
         // SAFETY: the frame lies within the memory, as was just checked.
         unsafe { self.start.as_ptr().add(offset) }
     }
@@ -67,12 +59,5 @@ impl Frames {
     pub unsafe fn bytes_mut(&self, frame: u32) -> &mut [u8] {
         // SAFETY: the memory is there and initialised, and nobody else touches it, as the caller promises.
         unsafe { std::slice::from_raw_parts_mut(self.at(frame), self.page_bytes) }
-    }
-}
-
-impl Drop for Frames {
-    fn drop(&mut self) {
-        // SAFETY: the memory came from `alloc_zeroed` with this layout, and nobody can use it any more.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
