@@ -112,3 +112,21 @@ fn what_makes_no_sense_is_told_in_a_line() {
         assert!(ended.stderr.contains(message) && ended.stderr.lines().count() == 1, "{}", ended.stderr);
     }
 }
+
+#[test]
+fn the_page_has_a_line_a_policy_over_the_sizes_and_bars_where_there_is_one_size() {
+    let place = with_trace();
+    let page = |frames: &str| {
+        let arguments = ["pool", "round.pages", "--policy", "lru,arc", "--compare", "--html", "page.html", "--frames"];
+        place.run(&[&arguments[..], &[frames]].concat()).expect(0);
+        place.read("page.html")
+    };
+    let lines = page("10,20,29");
+    for words in ["Misses", "Pages that were written back", "arc, COW-X(8)", "lru, 20 frames: ", "<polyline", "Each pool"] {
+        assert!(lines.contains(words), "{words} is not on the page");
+    }
+    assert!(!lines.contains("Cost by the model"), "nobody asked for costs");
+    let bars = page("10");
+    assert!(!bars.contains("<polyline") && bars.contains("<rect"), "one size has no line");
+    assert_eq!(place.run(&["pool", "round.pages", "--frames", "9", "--html", "round.pages"]).expect(1).stdout, "");
+}

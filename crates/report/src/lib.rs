@@ -39,7 +39,7 @@ mod sample_simulation;
 
 pub use error::ReportError;
 pub use files::{HTML_FILE, JSON_FILE, ReportFiles, check_writable, write_report, write_simulation_report};
-pub use html::{audit_page, comparison_page, profile_page, simulation_page, study_page};
+pub use html::{audit_page, comparison_page, pool_page, profile_page, simulation_page, study_page};
 pub use json::{ERROR_SCHEMA, ERROR_SCHEMA_VERSION, error_document, to_json};
 pub use table::{Column, Table, Values, sweep_table, time_series_table};
 pub use terminal::{

@@ -147,6 +147,9 @@ pub struct PoolArguments {
     /// Pools at a time; 0 for one a core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub jobs: usize,
+    /// Write a page with curves over the sizes and the table to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// How the trace is to be read
     #[command(flatten)]
     pub reading: TraceReading,

@@ -4,6 +4,7 @@ mod audit;
 mod comparison;
 mod exhibits;
 mod plots;
+mod pool;
 mod probe_plots;
 mod shell;
 mod simulation;
@@ -28,6 +29,11 @@ pub fn audit_page(audit: &crate::audit::AuditDocument) -> String {
 /// The page of one simulation: the figures, then how they came about over time.
 pub fn simulation_page(simulation: &Simulation) -> String {
     simulation::page(simulation)
+}
+
+/// The page of buffer pools: misses, write-backs and costs over the sizes of the pool.
+pub fn pool_page(report: &flashwise_bufferpool::simulate::PoolReport) -> String {
+    pool::page(report)
 }
 
 /// The page of one study: claims, then measurements.

@@ -4,80 +4,20 @@ use flashwise_bufferpool::simulate::{PoolReport, PoolResult};
 
 use super::Style;
 use super::layout::{Align, Screen, Text};
-use crate::text::numbers::{grouped, percentage, significant, time, two_decimals};
+use crate::text::pool as say;
 
 pub(super) fn render(report: &PoolReport, style: Style) -> String {
     let mut screen = Screen::new(style);
     screen.heading(&format!("Buffer pools on {}", report.trace));
-    screen.paragraph(&counts(report));
+    screen.paragraph(&say::counts(report));
     screen.gap();
-    let columns = columns(report);
+    let columns = say::columns(report);
     let header: Vec<&str> = columns.iter().map(|column| column.title).collect();
-    let align: Vec<Align> = columns.iter().map(|column| column.align).collect();
+    let align_of = |is_number| if is_number { Align::Right } else { Align::Left };
+    let align: Vec<Align> = columns.iter().map(|column| align_of(column.is_number)).collect();
     let line = |result: &PoolResult| columns.iter().map(|column| Text::plain((column.cell)(result))).collect();
     screen.table(&header, &align, report.results.iter().map(line).collect());
     screen.gap();
-    screen.paragraph(&explanation(report));
+    screen.paragraph(&say::explanation(report));
     screen.finish()
-}
-
-/// A column of the table.
-struct PoolColumn {
-    title: &'static str,
-    align: Align,
-    cell: fn(&PoolResult) -> String,
-}
-
-fn columns(report: &PoolReport) -> Vec<PoolColumn> {
-    let right = |title, cell| PoolColumn { title, align: Align::Right, cell };
-    let left = |title, cell| PoolColumn { title, align: Align::Left, cell };
-    let mut columns = vec![left("policy", |result: &PoolResult| result.policy.clone())];
-    if report.results.iter().any(|result| result.ace) {
-        columns.push(left("write-back", |result| result.variant.clone().unwrap_or_else(|| "classic".to_owned())));
-    }
-    columns.push(right("frames", |result| grouped(result.frames)));
-    columns.push(right("misses", |result| grouped(result.misses)));
-    columns.push(right("", |result| percentage(result.miss_ratio)));
-    if report.writes > 0 {
-        columns.push(right("batches", |result| grouped(result.write_back_operations)));
-        columns.push(right("written", |result| grouped(result.pages_written)));
-    }
-    if report.model.is_some() {
-        columns.push(right("cost", |result| {
-            result.model_cost.map_or_else(|| "–".to_owned(), |cost| significant(cost.total_reads))
-        }));
-    }
-    if report.drive.is_some() {
-        columns.push(right("on drive", |result| {
-            result.drive_cost.as_ref().map_or_else(|| "–".to_owned(), |cost| time(cost.elapsed_ns))
-        }));
-    }
-    columns
-}
-
-fn counts(report: &PoolReport) -> String {
-    let writes = match report.writes {
-        0 => "none of them a write".to_owned(),
-        writes => format!("{} of them writes", grouped(writes)),
-    };
-    format!("{} accesses to {} pages, {writes}.", grouped(report.accesses), grouped(report.pages))
-}
-
-fn explanation(report: &PoolReport) -> String {
-    let mut text = match report.writes {
-        0 => "Nothing is written in this trace, so nothing is written back.".to_owned(),
-        _ => "Batches are write-backs of dirty pages, one or several at once; written, the pages in them.".to_owned(),
-    };
-    if let Some(model) = &report.model {
-        text += &format!(
-            " Cost in reads of a page: a write takes {}, up to {} reads and {} writes go on at once.",
-            two_decimals(model.asymmetry),
-            model.read_concurrency,
-            model.write_concurrency
-        );
-    }
-    if let Some(drive) = &report.drive {
-        text += &format!(" On the simulated drive {drive}, which was full before, in its own time.");
-    }
-    text
 }

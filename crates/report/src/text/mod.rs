@@ -6,6 +6,7 @@ pub(crate) mod gains;
 pub(crate) mod groups;
 pub(crate) mod numbers;
 pub(crate) mod parameters;
+pub(crate) mod pool;
 pub(crate) mod runs;
 pub(crate) mod simulation;
 pub(crate) mod trace;
