@@ -21,6 +21,8 @@ pub(crate) struct Marked {
     marks: Vec<u64>,
     /// The number that comes next.
     end: u32,
+    /// Places that are certainly free; the oldest entry, which says how many there are, is asked only when there is none.
+    free: usize,
 }
 
 impl Marked {
@@ -29,7 +31,8 @@ impl Marked {
         // Twice as many places as entries: where some stay behind, which are held, all are numbered anew, and not again
         // before as many have come.
         let places = (2 * entries).next_power_of_two().max(64);
-        Self { numbers: vec![0; entries], entries: vec![Entry(0); places], marks: vec![0; places / 64], end: 0 }
+        let marks = vec![0; places / 64];
+        Self { numbers: vec![0; entries], entries: vec![Entry(0); places], marks, end: 0, free: places }
     }
 
     #[inline]
@@ -63,6 +66,7 @@ impl Marked {
     }
 
     /// An entry is going to be put at the front of the list.
+    #[inline]
     pub(crate) fn push_front(&mut self, lists: &Lists, list: usize, entry: Entry, is_marked: bool) {
         self.make_room(lists, list);
         self.set(entry, self.end, is_marked);
@@ -74,15 +78,27 @@ impl Marked {
         self.make_room(lists, list);
         match lists.back(list) {
             Some(oldest) => self.set(entry, self.numbers[oldest.at()].wrapping_sub(1), false),
-            None => self.push_front(lists, list, entry, false),
+            None => {
+                self.set(entry, self.end, false);
+                self.end = self.end.wrapping_add(1);
+            }
         }
     }
 
+    #[inline]
     fn make_room(&mut self, lists: &Lists, list: usize) {
-        let length = self.length(lists, list);
-        if length < self.entries.len() {
-            return;
+        if self.free == 0 {
+            self.free = self.entries.len() - self.length(lists, list);
         }
+        if self.free == 0 {
+            self.number_anew(lists, list);
+            self.free = self.entries.len() - self.length(lists, list);
+        }
+        self.free -= 1;
+    }
+
+    #[cold]
+    fn number_anew(&mut self, lists: &Lists, list: usize) {
         // Towards the end, where each place was either free or its entry has just moved on.
         let mut number = self.end;
         let mut next = lists.front(list);
