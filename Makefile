@@ -34,7 +34,8 @@ test-full: ## All of test, optimised and with eight times the random cases; benc
 	@scripts/examples
 	@scripts/book
 	$(CARGO) bench --workspace --locked --bench '*' -- --test
-	@PROPTEST_CASES=$(or $(PROPTEST_CASES),2048) LOOM_MAX_PREEMPTIONS=$(or $(LOOM_MAX_PREEMPTIONS),3) scripts/tests \
+	@PROPTEST_CASES=$(or $(PROPTEST_CASES),2048) LOOM_MAX_PREEMPTIONS=$(or $(LOOM_MAX_PREEMPTIONS),3) \
+		FLASHWISE_POOL_HISTORIES=$(or $(FLASHWISE_POOL_HISTORIES),16384) scripts/tests \
 		$(CARGO) test --workspace --locked --no-fail-fast --release -- --include-ignored
 
 bench: ## How fast the simulator and the learner are (about a minute after the build)

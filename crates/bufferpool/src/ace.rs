@@ -43,6 +43,11 @@ impl Ace {
         Self { write_back_batch, reach: Reach::Dirty, evict: None }
     }
 
+    /// Whether more than the victim may be written or fall.
+    pub(crate) const fn is_batching(&self) -> bool {
+        self.write_back_batch > 1 || matches!(self.evict, Some(2..))
+    }
+
     /// What its authors call it, such as COW-X(8).
     pub fn name(&self) -> String {
         let reach = match self.reach {

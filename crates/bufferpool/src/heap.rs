@@ -9,82 +9,94 @@ use crate::directory::Entry;
 pub(crate) type Key = (u64, u64);
 
 const NOWHERE: u32 = u32::MAX;
+/// Children of a place: four of them are beside each other in memory, and the heap is half as high as with two.
+const CHILDREN: usize = 4;
+
+/// An entry with its key, so that comparing asks no other memory.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    key: Key,
+    entry: Entry,
+}
 
 /// Entries, the one with the smallest key first.
 #[derive(Clone, Debug)]
 pub(crate) struct Heap {
-    heap: Vec<Entry>,
-    /// By entry.
-    keys: Vec<Key>,
+    heap: Vec<Node>,
     /// By entry: its place in the heap.
     places: Vec<u32>,
 }
 
 impl Heap {
     pub(crate) fn new(entries: usize) -> Self {
-        Self { heap: Vec::with_capacity(entries), keys: vec![(0, 0); entries], places: vec![NOWHERE; entries] }
+        Self { heap: Vec::with_capacity(entries), places: vec![NOWHERE; entries] }
     }
 
+    #[inline]
     pub(crate) fn contains(&self, entry: Entry) -> bool {
         self.places[entry.at()] != NOWHERE
     }
 
+    /// Of an entry that is in it.
     pub(crate) fn key(&self, entry: Entry) -> Key {
-        self.keys[entry.at()]
+        self.key_at(self.places[entry.at()] as usize)
     }
 
+    #[inline]
     pub(crate) fn first(&self) -> Option<Entry> {
-        self.heap.first().copied()
+        self.heap.first().map(|node| node.entry)
     }
 
     /// Puts an entry in, or changes its key.
     pub(crate) fn set(&mut self, entry: Entry, key: Key) {
-        self.keys[entry.at()] = key;
+        let node = Node { key, entry };
+        let mut place = self.places[entry.at()] as usize;
         if !self.contains(entry) {
-            self.places[entry.at()] = self.heap.len() as u32;
-            self.heap.push(entry);
+            place = self.heap.len();
+            self.heap.push(node);
         }
-        self.settle(self.places[entry.at()] as usize);
+        self.settle(place, node);
     }
 
     pub(crate) fn remove(&mut self, entry: Entry) {
-        let place = std::mem::replace(&mut self.places[entry.at()], NOWHERE);
-        if place == NOWHERE {
+        let place = std::mem::replace(&mut self.places[entry.at()], NOWHERE) as usize;
+        if place >= self.heap.len() {
             return;
         }
-        let place = place as usize;
         self.heap.swap_remove(place);
-        if let Some(moved) = self.heap.get(place) {
-            self.places[moved.at()] = place as u32;
-            self.settle(place);
+        if let Some(&moved) = self.heap.get(place) {
+            self.settle(place, moved);
         }
     }
 
     fn key_at(&self, place: usize) -> Key {
-        self.keys[self.heap[place].at()]
+        self.heap[place].key
     }
 
-    fn swap(&mut self, a: usize, b: usize) {
-        self.heap.swap(a, b);
-        self.places[self.heap[a].at()] = a as u32;
-        self.places[self.heap[b].at()] = b as u32;
+    fn children(&self, place: usize) -> std::ops::Range<usize> {
+        (CHILDREN * place + 1)..self.heap.len().min(CHILDREN * place + 1 + CHILDREN)
     }
 
-    /// Moves what is at a place up or down to where it belongs.
-    fn settle(&mut self, mut place: usize) {
-        while place > 0 && self.key_at(place) < self.key_at((place - 1) / 2) {
-            self.swap(place, (place - 1) / 2);
-            place = (place - 1) / 2;
+    fn put(&mut self, place: usize, node: Node) {
+        self.heap[place] = node;
+        self.places[node.entry.at()] = place as u32;
+    }
+
+    /// Puts a node where it belongs, above or below a place that is free for it.
+    fn settle(&mut self, mut place: usize, node: Node) {
+        while place > 0 && node.key < self.key_at((place - 1) / CHILDREN) {
+            let parent = (place - 1) / CHILDREN;
+            self.put(place, self.heap[parent]);
+            place = parent;
         }
-        loop {
-            let children = (2 * place + 1)..self.heap.len().min(2 * place + 3);
-            let Some(least) = children.min_by_key(|&child| self.key_at(child)) else { return };
-            if self.key_at(least) >= self.key_at(place) {
-                return;
+        while let Some(least) = self.children(place).min_by_key(|&child| self.key_at(child)) {
+            if self.key_at(least) >= node.key {
+                break;
             }
-            self.swap(place, least);
+            self.put(place, self.heap[least]);
             place = least;
         }
+        self.put(place, node);
     }
 
     /// The entries in the order of their keys, n of them in n log n steps; `scratch` is room to work in.
@@ -113,10 +125,10 @@ impl Iterator for Sorted<'_> {
 
     fn next(&mut self) -> Option<Entry> {
         let Reverse((_, place)) = self.open.pop()?;
-        for child in (2 * place + 1)..self.heap.heap.len().min(2 * place + 3) {
+        for child in self.heap.children(place) {
             self.open.push(Reverse((self.heap.key_at(child), child)));
         }
-        Some(self.heap.heap[place])
+        Some(self.heap.heap[place].entry)
     }
 }
 

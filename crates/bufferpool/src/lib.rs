@@ -26,6 +26,8 @@ pub mod drive;
 mod error;
 mod heap;
 mod lists;
+mod marked;
+mod memory;
 pub mod policy;
 pub mod pool;
 pub mod prefetch;

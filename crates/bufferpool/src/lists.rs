@@ -7,7 +7,8 @@
 //! Each list is a ring through a node of its own behind those of the entries, so that taking out and putting in have no
 //! branches.
 
-use crate::directory::Entry;
+use crate::directory::{Directory, Entry};
+use crate::memory::prefetch;
 
 /// Neighbours of an entry.
 #[derive(Clone, Copy, Debug)]
@@ -33,19 +34,23 @@ impl Lists {
         Self { nodes, entries, lengths: vec![0; lists] }
     }
 
+    #[inline]
     fn ring(&self, list: usize) -> u32 {
         self.entries + list as u32
     }
 
+    #[inline]
     fn entry(&self, node: u32) -> Option<Entry> {
         (node < self.entries).then_some(Entry(node))
     }
 
+    #[inline]
     fn link(&mut self, newer: u32, older: u32) {
         self.nodes[newer as usize].older = older;
         self.nodes[older as usize].newer = newer;
     }
 
+    #[inline]
     fn insert(&mut self, newer: u32, entry: Entry, older: u32) {
         self.link(newer, entry.0);
         self.link(entry.0, older);
@@ -122,6 +127,22 @@ impl Lists {
         self.entry(self.nodes[self.ring(list) as usize].newer)
     }
 
+    /// The oldest entry whose page nobody holds. The one behind it will be asked for soon, and is named to the processor.
+    #[inline]
+    pub(crate) fn oldest(&self, list: usize, pages: &Directory) -> Option<Entry> {
+        let oldest = self.iter(list).find(|&entry| pages.is_free(entry))?;
+        let next = Entry(self.nodes[oldest.at()].newer);
+        self.expect(next);
+        pages.expect_entry(next);
+        Some(oldest)
+    }
+
+    /// Says that an entry is going to be moved.
+    #[inline]
+    pub(crate) fn expect(&self, entry: Entry) {
+        prefetch(&self.nodes, entry.at());
+    }
+
     /// The newest entry.
     pub(crate) fn front(&self, list: usize) -> Option<Entry> {
         self.entry(self.nodes[self.ring(list) as usize].older)
@@ -134,11 +155,13 @@ impl Lists {
     }
 
     /// The neighbour on the way to the back.
+    #[inline]
     pub(crate) fn older(&self, entry: Entry) -> Option<Entry> {
         self.entry(self.nodes[entry.at()].older)
     }
 
     /// From the back to the front.
+    #[inline]
     pub(crate) fn iter(&self, list: usize) -> impl Iterator<Item = Entry> + '_ {
         std::iter::successors(self.back(list), |&entry| self.newer(entry))
     }

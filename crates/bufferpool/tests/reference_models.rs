@@ -1,7 +1,8 @@
 //! Every policy against its naive model: the same misses, victims and batches, with pins and dirty bits.
 //!
 //! Beside that, whatever the policy: a page that is held never falls, no change is lost, and a batch begins with the victim.
-//! `PROPTEST_CASES` says how many histories are tried.
+//! `FLASHWISE_POOL_HISTORIES` says how many histories of 160 accesses, in the mean, each policy is tried with; without it
+//! `PROPTEST_CASES` does.
 #![allow(clippy::unwrap_used, reason = "clippy does not count the helpers of an integration test as tests")]
 
 mod naive;
@@ -124,9 +125,19 @@ fn compare<M: Model>(policy: &str, model: M, frames: usize, batch: usize, steps:
     );
 }
 
+/// How many histories a policy is tried with.
+fn histories() -> ProptestConfig {
+    let wanted = std::env::var("FLASHWISE_POOL_HISTORIES");
+    match wanted.map(|count| count.parse().unwrap_or_else(|_| panic!("FLASHWISE_POOL_HISTORIES={count}: no count"))) {
+        Ok(cases) => ProptestConfig::with_cases(cases),
+        Err(_) => ProptestConfig::default(),
+    }
+}
+
 macro_rules! models {
     ($($test:ident $policy:literal $frames:ident => $model:expr;)*) => {$(
         proptest! {
+            #![proptest_config(histories())]
             #[test]
             fn $test(
                 $frames in 1_usize..24,

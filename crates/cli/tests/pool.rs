@@ -122,7 +122,9 @@ fn the_page_has_a_line_a_policy_over_the_sizes_and_bars_where_there_is_one_size(
         place.read("page.html")
     };
     let lines = page("10,20,29");
-    for words in ["Misses", "Pages that were written back", "arc, COW-X(8)", "lru, 20 frames: ", "<polyline", "Each pool"] {
+    for words in
+        ["Misses", "Pages that were written back", "arc, COW-X(8)", "lru, 20 frames: ", "<polyline", "Each pool"]
+    {
         assert!(lines.contains(words), "{words} is not on the page");
     }
     assert!(!lines.contains("Cost by the model"), "nobody asked for costs");

@@ -14,7 +14,7 @@
 //! then new ones for ever; what T2 has left comes last. With `order=lists`: what T1 has too many, T2, the rest of T1.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, fall_of_two, hand_out};
-use crate::directory::{Directory, Entry};
+use crate::directory::{Directory, Entry, Page};
 use crate::lists::Lists;
 
 const T1: usize = 0;
@@ -46,7 +46,7 @@ pub(crate) struct Arc {
 
 impl Arc {
     fn oldest(&self, list: usize, pages: &Directory) -> Option<Entry> {
-        self.lists.iter(list).find(|&entry| pages.is_free(entry))
+        self.lists.oldest(list, pages)
     }
 
     /// Whether T1, of that length, gives the victim.
@@ -131,6 +131,11 @@ impl Policy for Arc {
         } else if t1 + t2 + b1 + b2 == 2 * self.frames {
             self.drop_oldest(B2, pages);
         }
+    }
+
+    #[inline]
+    fn expect(&self, _: Page, entry: Entry) {
+        self.lists.expect(entry);
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {

@@ -15,7 +15,7 @@
 //! **Order.** CC by age; of MX what is cold or clean by age, then the hot dirty ones, which have become cold by then.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
-use crate::directory::{Directory, Entry};
+use crate::directory::{Directory, Entry, Page};
 use crate::lists::Lists;
 
 const CC: usize = 0;
@@ -56,13 +56,18 @@ impl Policy for CcfLru {
         self.put(MX, entry);
     }
 
+    #[inline]
+    fn expect(&self, _: Page, entry: Entry) {
+        self.lists.expect(entry);
+    }
+
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
         // Each page of MX is moved once at most.
         for _ in 0..=self.lists.len(MX) {
-            if let Some(oldest) = self.lists.iter(CC).find(|&entry| pages.is_free(entry)) {
+            if let Some(oldest) = self.lists.oldest(CC, pages) {
                 return Some(oldest);
             }
-            let oldest = self.lists.iter(MX).find(|&entry| pages.is_free(entry))?;
+            let oldest = self.lists.oldest(MX, pages)?;
             if self.cold[oldest.at()] {
                 return Some(oldest);
             }

@@ -8,7 +8,7 @@
 
 use super::clean_first::{CleanFirst, Rank};
 use super::{Parameters, Policy, PolicyError, Shape, Taker};
-use crate::directory::{Directory, Entry};
+use crate::directory::{Directory, Entry, Page};
 
 /// See the module.
 pub(crate) struct Cflru {
@@ -23,6 +23,10 @@ impl Rank for ByAge {
         0
     }
 
+    fn group(&self, _: Entry) -> usize {
+        0
+    }
+
     fn new_rank(&self) -> u64 {
         0
     }
@@ -30,12 +34,20 @@ impl Rank for ByAge {
 
 impl Policy for Cflru {
     fn new(shape: &Shape, parameters: &mut Parameters) -> Result<Self, PolicyError> {
-        Ok(Self { lists: CleanFirst::new(shape, parameters, false)? })
+        Ok(Self { lists: CleanFirst::new(shape, parameters, 0)? })
     }
 
     fn hit(&mut self, entry: Entry, is_write: bool, pages: &Directory) {
+        if self.lists.move_outside(entry) {
+            return;
+        }
         self.lists.remove(entry, &ByAge, pages);
         self.lists.push_front(entry, is_write || pages.is_dirty(entry), &ByAge, pages);
+    }
+
+    #[inline]
+    fn expect(&self, _: Page, entry: Entry) {
+        self.lists.expect(entry);
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
@@ -52,11 +64,11 @@ impl Policy for Cflru {
     }
 
     fn prefetch(&mut self, entry: Entry, pages: &mut Directory) {
-        self.lists.push_back(entry, pages);
+        self.lists.push_back(entry, &ByAge, pages);
     }
 
     fn written(&mut self, entry: Entry, _: &Directory) {
-        self.lists.written(entry);
+        self.lists.written(entry, &ByAge);
     }
 
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {

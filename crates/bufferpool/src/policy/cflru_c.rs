@@ -13,7 +13,7 @@
 
 use super::clean_first::{CleanFirst, Rank};
 use super::{Parameters, Policy, PolicyError, Shape, Taker};
-use crate::directory::{Directory, Entry};
+use crate::directory::{Directory, Entry, Page};
 
 /// See the module.
 pub(crate) struct CflruC {
@@ -24,9 +24,17 @@ pub(crate) struct CflruC {
 /// By entry: how often the page was asked for.
 struct Counts(Vec<u64>);
 
+/// Counts below it have a group each; a page with more is a group of its own.
+const SHARED_COUNTS: usize = 4096;
+
 impl Rank for Counts {
     fn rank(&self, entry: Entry, _: &Directory) -> u64 {
         self.0[entry.at()]
+    }
+
+    fn group(&self, entry: Entry) -> usize {
+        let count = self.0[entry.at()];
+        if count < SHARED_COUNTS as u64 { count as usize } else { SHARED_COUNTS + entry.at() }
     }
 
     fn new_rank(&self) -> u64 {
@@ -36,14 +44,23 @@ impl Rank for Counts {
 
 impl Policy for CflruC {
     fn new(shape: &Shape, parameters: &mut Parameters) -> Result<Self, PolicyError> {
-        let lists = CleanFirst::new(shape, parameters, true)?;
+        let lists = CleanFirst::new(shape, parameters, SHARED_COUNTS + shape.frames + 1)?;
         Ok(Self { lists, counts: Counts(vec![0; shape.frames + 1]) })
     }
 
     fn hit(&mut self, entry: Entry, is_write: bool, pages: &Directory) {
+        if self.lists.move_outside(entry) {
+            self.counts.0[entry.at()] += 1;
+            return;
+        }
         self.lists.remove(entry, &self.counts, pages);
         self.counts.0[entry.at()] += 1;
         self.lists.push_front(entry, is_write || pages.is_dirty(entry), &self.counts, pages);
+    }
+
+    #[inline]
+    fn expect(&self, _: Page, entry: Entry) {
+        self.lists.expect(entry);
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
@@ -62,11 +79,11 @@ impl Policy for CflruC {
 
     fn prefetch(&mut self, entry: Entry, pages: &mut Directory) {
         self.counts.0[entry.at()] = 0;
-        self.lists.push_back(entry, pages);
+        self.lists.push_back(entry, &self.counts, pages);
     }
 
     fn written(&mut self, entry: Entry, _: &Directory) {
-        self.lists.written(entry);
+        self.lists.written(entry, &self.counts);
     }
 
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {

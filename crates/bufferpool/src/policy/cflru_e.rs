@@ -13,7 +13,7 @@
 use super::clean_first::{CleanFirst, Rank};
 use super::wear::Wear;
 use super::{Parameters, Policy, PolicyError, Shape, Taker};
-use crate::directory::{Directory, Entry};
+use crate::directory::{Directory, Entry, Page};
 
 /// See the module.
 pub(crate) struct CflruE {
@@ -22,8 +22,12 @@ pub(crate) struct CflruE {
 }
 
 impl Rank for Wear {
-    fn rank(&self, entry: Entry, pages: &Directory) -> u64 {
-        self.of(entry, pages)
+    fn rank(&self, entry: Entry, _: &Directory) -> u64 {
+        self.of(entry)
+    }
+
+    fn group(&self, entry: Entry) -> usize {
+        self.block(entry)
     }
 
     fn new_rank(&self) -> u64 {
@@ -33,12 +37,21 @@ impl Rank for Wear {
 
 impl Policy for CflruE {
     fn new(shape: &Shape, parameters: &mut Parameters) -> Result<Self, PolicyError> {
-        Ok(Self { lists: CleanFirst::new(shape, parameters, true)?, wear: Wear::new(shape) })
+        let wear = Wear::new(shape);
+        Ok(Self { lists: CleanFirst::new(shape, parameters, wear.blocks())?, wear })
     }
 
     fn hit(&mut self, entry: Entry, is_write: bool, pages: &Directory) {
+        if self.lists.move_outside(entry) {
+            return;
+        }
         self.lists.remove(entry, &self.wear, pages);
         self.lists.push_front(entry, is_write || pages.is_dirty(entry), &self.wear, pages);
+    }
+
+    #[inline]
+    fn expect(&self, _: Page, entry: Entry) {
+        self.lists.expect(entry);
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
@@ -47,7 +60,6 @@ impl Policy for CflruE {
 
     fn evict(&mut self, entry: Entry, pages: &mut Directory) {
         self.lists.remove(entry, &self.wear, pages);
-        self.wear.remove(entry, pages);
         pages.forget(entry);
     }
 
@@ -58,13 +70,13 @@ impl Policy for CflruE {
 
     fn prefetch(&mut self, entry: Entry, pages: &mut Directory) {
         self.wear.add(entry, pages);
-        self.lists.push_back(entry, pages);
+        self.lists.push_back(entry, &self.wear, pages);
     }
 
-    fn written(&mut self, entry: Entry, pages: &Directory) {
-        self.lists.written(entry);
-        let (wear, members) = self.wear.written(entry, pages);
-        members.for_each(|member| self.lists.rerank(member, wear));
+    fn written(&mut self, entry: Entry, _: &Directory) {
+        self.lists.written(entry, &self.wear);
+        let wear = self.wear.written(entry);
+        self.lists.rerank(self.wear.block(entry), wear);
     }
 
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {

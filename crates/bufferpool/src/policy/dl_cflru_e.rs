@@ -12,11 +12,12 @@
 //! dirty ones are taken as they would fall: by wear, each that falls lets the next one into the window.
 
 use super::parameters::share_of;
+use super::ranked::{Ranked, Scratch};
 use super::wear::Wear;
 use super::window::Window;
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
-use crate::directory::{Directory, Entry};
-use crate::heap::{Heap, Scratch};
+use crate::directory::{Directory, Entry, Page};
+use crate::heap::Key;
 use crate::lists::Lists;
 
 /// See the module.
@@ -25,37 +26,40 @@ pub(crate) struct DlCflruE {
     /// The dirty list with its window.
     dirty: Window,
     /// Dirty pages of the window.
-    ranked: Heap,
+    ranked: Ranked,
     /// By entry: whether it is in the dirty list.
     is_dirty: Vec<bool>,
     wear: Wear,
     scratch: Scratch,
-    entering: Vec<(u64, u64, Entry)>,
+    entering: Vec<(Key, Entry)>,
     by_rank: bool,
 }
 
 impl DlCflruE {
-    fn enter(&mut self, entry: Option<Entry>, pages: &Directory) {
+    fn enter(&mut self, entry: Option<Entry>) {
         if let Some(entry) = entry {
-            self.ranked.set(entry, (self.wear.of(entry, pages), self.dirty.age_key(entry)));
+            let key = (self.wear.of(entry), self.dirty.age_key(entry));
+            self.ranked.add(self.wear.block(entry), entry, key);
         }
     }
 
-    fn remove(&mut self, entry: Entry, pages: &Directory) {
+    fn remove(&mut self, entry: Entry) {
         if self.is_dirty[entry.at()] {
-            self.ranked.remove(entry);
+            if self.dirty.contains(entry) {
+                self.ranked.remove(self.wear.block(entry), entry, &self.dirty);
+            }
             let entering = self.dirty.remove(entry);
-            self.enter(entering, pages);
+            self.enter(entering);
         } else {
             self.clean.remove(0, entry);
         }
     }
 
-    fn push_front(&mut self, entry: Entry, is_dirty: bool, pages: &Directory) {
+    fn push_front(&mut self, entry: Entry, is_dirty: bool) {
         self.is_dirty[entry.at()] = is_dirty;
         if is_dirty {
             let entering = self.dirty.push_front(entry);
-            self.enter(entering, pages);
+            self.enter(entering);
         } else {
             self.clean.push_front(0, entry);
         }
@@ -66,44 +70,50 @@ impl Policy for DlCflruE {
     fn new(shape: &Shape, parameters: &mut Parameters) -> Result<Self, PolicyError> {
         let size = share_of(shape.frames, parameters.share("window", 0.5, 1.0)?);
         let by_rank = parameters.choice("order", &["age", "rank"])? == 1;
-        let entries = shape.frames + 1;
+        let (entries, wear) = (shape.frames + 1, Wear::new(shape));
         Ok(Self {
             clean: Lists::new(entries, 1),
             dirty: Window::new(entries, size),
-            ranked: Heap::new(entries),
+            ranked: Ranked::new(entries, wear.blocks()),
             is_dirty: vec![false; entries],
-            wear: Wear::new(shape),
+            wear,
             scratch: Scratch::default(),
             entering: Vec::new(),
             by_rank,
         })
     }
 
-    fn hit(&mut self, entry: Entry, is_write: bool, pages: &Directory) {
+    fn hit(&mut self, entry: Entry, is_write: bool, _: &Directory) {
         let was_dirty = self.is_dirty[entry.at()];
-        self.remove(entry, pages);
-        self.push_front(entry, was_dirty || is_write, pages);
+        if was_dirty && !self.dirty.contains(entry) {
+            return self.dirty.move_to_front(entry);
+        }
+        self.remove(entry);
+        self.push_front(entry, was_dirty || is_write);
+    }
+
+    #[inline]
+    fn expect(&self, _: Page, entry: Entry) {
+        self.dirty.expect(entry);
+        self.clean.expect(entry);
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
-        let free = |&entry: &Entry| pages.is_free(entry);
-        let ranked = |heap: &Heap, scratch: &mut Scratch| heap.sorted(scratch).find(free);
-        self.clean
-            .iter(0)
-            .find(free)
-            .or_else(|| ranked(&self.ranked, &mut self.scratch))
-            .or_else(|| self.dirty.iter().find(free))
+        let Self { clean, dirty, ranked, scratch, .. } = self;
+        clean
+            .oldest(0, pages)
+            .or_else(|| ranked.victim(pages, dirty, scratch))
+            .or_else(|| dirty.iter().find(|&entry| pages.is_free(entry)))
     }
 
     fn evict(&mut self, entry: Entry, pages: &mut Directory) {
-        self.remove(entry, pages);
-        self.wear.remove(entry, pages);
+        self.remove(entry);
         pages.forget(entry);
     }
 
     fn load(&mut self, entry: Entry, is_write: bool, pages: &mut Directory) {
         self.wear.add(entry, pages);
-        self.push_front(entry, is_write, pages);
+        self.push_front(entry, is_write);
     }
 
     fn prefetch(&mut self, entry: Entry, pages: &mut Directory) {
@@ -112,15 +122,11 @@ impl Policy for DlCflruE {
         self.clean.push_back(0, entry);
     }
 
-    fn written(&mut self, entry: Entry, pages: &Directory) {
-        self.remove(entry, pages);
-        self.push_front(entry, false, pages);
-        let (wear, members) = self.wear.written(entry, pages);
-        for member in members {
-            if self.ranked.contains(member) {
-                self.ranked.set(member, (wear, self.ranked.key(member).1));
-            }
-        }
+    fn written(&mut self, entry: Entry, _: &Directory) {
+        self.remove(entry);
+        self.push_front(entry, false);
+        let wear = self.wear.written(entry);
+        self.ranked.rerank(self.wear.block(entry), wear);
     }
 
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {
@@ -132,15 +138,15 @@ impl Policy for DlCflruE {
             let _ = hand_out(dirty.iter(), pages, take);
             return;
         }
-        let mut inside = ranked.sorted(scratch).filter(|&entry| pages.is_free(entry)).peekable();
+        let mut inside = ranked.sorted(dirty, scratch).filter(|&(_, entry)| pages.is_free(entry)).peekable();
         let mut beyond = dirty.beyond();
         entering.clear();
         let mut has_new = false;
         loop {
             let next = entering.iter().copied().min();
-            let own = inside.peek().map(|&entry| (ranked.key(entry).0, ranked.key(entry).1, entry));
+            let own = inside.peek().copied();
             let Some(falling) = next.into_iter().chain(own).min() else { break };
-            if has_new && falling.0 > 0 {
+            if has_new && falling.0.0 > 0 {
                 // New pages, of blocks that were never written, are in the window and fall for ever.
                 return;
             }
@@ -148,13 +154,13 @@ impl Policy for DlCflruE {
                 inside.next();
             }
             entering.retain(|&other| other != falling);
-            if take(falling.2).is_break() {
+            if take(falling.1).is_break() {
                 return;
             }
             match beyond.next() {
                 None => has_new = true,
                 Some(entry) if pages.is_free(entry) => {
-                    entering.push((wear.of(entry, pages), dirty.age_key(entry), entry));
+                    entering.push(((wear.of(entry), dirty.age_key(entry)), entry));
                 }
                 Some(_) => {}
             }

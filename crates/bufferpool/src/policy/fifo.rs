@@ -21,7 +21,7 @@ impl Policy for Fifo {
 
     #[inline]
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
-        self.list.iter(0).find(|&entry| pages.is_free(entry))
+        self.list.oldest(0, pages)
     }
 
     #[inline]

@@ -8,7 +8,7 @@
 //! would fall. With `order=counts` all of them are taken by their counts, which writes pages that stay.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
-use crate::directory::{Directory, Entry};
+use crate::directory::{Directory, Entry, Page};
 use crate::lists::Lists;
 
 /// The pages of one count; its number is that of its list.
@@ -90,8 +90,13 @@ impl Policy for Lfu {
         self.bucket[entry.at()] = to as u32;
     }
 
+    #[inline]
+    fn expect(&self, _: Page, entry: Entry) {
+        self.lists.expect(entry);
+    }
+
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
-        self.chain().find_map(|bucket| self.lists.iter(bucket).find(|&entry| pages.is_free(entry)))
+        self.chain().find_map(|bucket| self.lists.oldest(bucket, pages))
     }
 
     fn evict(&mut self, entry: Entry, pages: &mut Directory) {

@@ -4,7 +4,7 @@
 //! Source: folklore; P. J. Denning, *The Working Set Model for Program Behavior*, CACM 11(5), 1968, compares with it.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
-use crate::directory::{Directory, Entry};
+use crate::directory::{Directory, Entry, Page};
 use crate::lists::Lists;
 
 /// See the module.
@@ -23,8 +23,13 @@ impl Policy for Lru {
     }
 
     #[inline]
+    fn expect(&self, _: Page, entry: Entry) {
+        self.list.expect(entry);
+    }
+
+    #[inline]
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
-        self.list.iter(0).find(|&entry| pages.is_free(entry))
+        self.list.oldest(0, pages)
     }
 
     #[inline]

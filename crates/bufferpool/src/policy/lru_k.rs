@@ -16,9 +16,10 @@
 
 use super::parameters::share_of;
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
-use crate::directory::{Directory, Entry};
+use crate::directory::{Directory, Entry, Page};
 use crate::heap::Heap;
 use crate::lists::Lists;
+use crate::memory::prefetch;
 
 /// Pages in frames with fewer than K references.
 const FEW: usize = 0;
@@ -32,8 +33,8 @@ pub(crate) struct LruK {
     lists: Lists,
     /// Pages in frames with K references, by the K-th last as it was.
     many: Heap,
-    /// By entry: times of the last references, the last first; 0 for none.
-    times: Vec<[u64; K_MAX]>,
+    /// K of each entry: times of its last references, the last first; 0 for none.
+    times: Vec<u64>,
     k: usize,
     ghosts: usize,
     correlated: u64,
@@ -45,14 +46,15 @@ pub(crate) struct LruK {
 
 impl LruK {
     fn kth(&self, entry: Entry) -> u64 {
-        self.times[entry.at()][self.k - 1]
+        self.times[entry.at() * self.k + self.k - 1]
     }
 
     fn refer(&mut self, entry: Entry) {
         self.now += 1;
-        let times = &mut self.times[entry.at()];
+        let times = &mut self.times[entry.at() * self.k..][..self.k];
         if times[0] == 0 || self.now - times[0] > self.correlated {
-            times[..self.k].rotate_right(1);
+            // The K-th last is lost. A loop, because K is small and mostly 2.
+            (1..times.len()).rev().for_each(|older| times[older] = times[older - 1]);
         }
         times[0] = self.now;
     }
@@ -95,7 +97,7 @@ impl Policy for LruK {
         Ok(Self {
             lists: Lists::new(entries, 2),
             many: Heap::new(entries),
-            times: vec![[0; K_MAX]; entries],
+            times: vec![0; k * entries],
             k,
             ghosts,
             correlated,
@@ -126,8 +128,13 @@ impl Policy for LruK {
         }
     }
 
+    #[inline]
+    fn expect(&self, _: Page, entry: Entry) {
+        prefetch(&self.times, entry.at().wrapping_mul(self.k));
+    }
+
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
-        let few = self.lists.iter(FEW).find(|&entry| pages.is_free(entry));
+        let few = self.lists.oldest(FEW, pages);
         few.or_else(|| self.oldest_of_many(pages))
     }
 
@@ -164,7 +171,7 @@ impl Policy for LruK {
             self.lists.remove(GHOST, entry);
         }
         self.expected = None;
-        self.times[entry.at()] = [0; K_MAX];
+        self.times[entry.at() * self.k..][..self.k].fill(0);
         pages.forget(entry);
     }
 }

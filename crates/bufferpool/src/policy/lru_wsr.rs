@@ -11,7 +11,7 @@
 //! **Order.** What is clean or cold by age, then the others, which have become cold by then.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
-use crate::directory::{Directory, Entry};
+use crate::directory::{Directory, Entry, Page};
 use crate::lists::Lists;
 
 /// See the module.
@@ -60,10 +60,15 @@ impl Policy for LruWsr {
         self.list.move_to_front(0, entry);
     }
 
+    #[inline]
+    fn expect(&self, _: Page, entry: Entry) {
+        self.list.expect(entry);
+    }
+
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
         // Each page is moved once at most.
         for _ in 0..=self.list.len(0) {
-            let oldest = self.list.iter(0).find(|&entry| pages.is_free(entry))?;
+            let oldest = self.list.oldest(0, pages)?;
             if !pages.is_dirty(oldest) || self.cold[oldest.at()] {
                 return Some(oldest);
             }

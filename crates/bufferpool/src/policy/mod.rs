@@ -24,6 +24,7 @@ mod lru_k;
 mod lru_wsr;
 mod nru;
 mod parameters;
+mod ranked;
 mod registry;
 mod s3_fifo;
 mod second_chance;
@@ -39,7 +40,7 @@ pub(crate) use wear::BLOCK_PAGES;
 
 use std::ops::ControlFlow;
 
-use crate::directory::{Directory, Entry};
+use crate::directory::{Directory, Entry, Page};
 
 /// What a policy is made for.
 #[derive(Clone, Debug)]
@@ -71,6 +72,11 @@ pub trait Policy: Send + Sized {
     /// A page in a frame is asked for. The directory's dirty bit is still as before.
     fn hit(&mut self, entry: Entry, is_write: bool, pages: &Directory);
 
+    /// A page is going to be asked for in a few accesses: what a hit looks at can be named to the processor. The entry may
+    /// be none, and the page may have fallen until then.
+    #[inline]
+    fn expect(&self, _page: Page, _entry: Entry) {}
+
     /// A page without a frame is asked for, before a victim is looked for; `ghost` is its entry if it is remembered.
     fn miss(&mut self, _ghost: Option<Entry>, _pages: &mut Directory) {}
 
@@ -93,6 +99,12 @@ pub trait Policy: Send + Sized {
     /// only right after [`victim`](Self::victim) gave a dirty page, which is the first of them. Pages that would never
     /// fall because new ones fall for ever come last or are left out: each policy says which.
     fn order(&mut self, pages: &Directory, take: Taker<'_>);
+
+    /// The dirty ones of [`order`](Self::order), in that order; clean ones may be among them. For a policy whose order may
+    /// lead past many pages that earlier batches have cleaned.
+    fn order_of_dirty(&mut self, pages: &Directory, take: Taker<'_>) {
+        self.order(pages, take);
+    }
 
     /// A ghost stops being one without being asked for.
     fn drop_ghost(&mut self, _entry: Entry, _pages: &mut Directory) {}

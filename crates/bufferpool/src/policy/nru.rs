@@ -11,7 +11,7 @@
 //! are cleared go behind those that were not referenced anyway. `interval`: default one access for each frame.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
-use crate::directory::{Directory, Entry};
+use crate::directory::{Directory, Entry, Page};
 use crate::lists::Lists;
 
 const REFERENCED: usize = 2;
@@ -68,8 +68,13 @@ impl Policy for Nru {
         self.tick();
     }
 
+    #[inline]
+    fn expect(&self, _: Page, entry: Entry) {
+        self.classes.expect(entry);
+    }
+
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
-        (0..CLASSES).find_map(|class| self.classes.iter(class).find(|&entry| pages.is_free(entry)))
+        (0..CLASSES).find_map(|class| self.classes.oldest(class, pages))
     }
 
     fn evict(&mut self, entry: Entry, pages: &mut Directory) {

@@ -13,10 +13,13 @@
 //! Parameters: `small`, its share of the frames, default 0.1 and at least one frame; `ghost`, ghosts as a share of the
 //! frames, default 0.9; `threshold`, hits on the way to main, default 2 (libCacheSim's).
 
+use std::ops::ControlFlow;
+
 use super::parameters::share_of;
 use super::{Parameters, Policy, PolicyError, Shape, Taker};
 use crate::directory::{Directory, Entry};
 use crate::lists::Lists;
+use crate::marked::Marked;
 
 const SMALL: usize = 0;
 const MAIN: usize = 1;
@@ -32,6 +35,9 @@ pub(crate) struct S3Fifo {
     list: Vec<u8>,
     /// By entry: hits, up to three.
     count: Vec<u8>,
+    /// Of small the pages that are dirty or go to main, of main those that were not asked for: what decides in which order
+    /// dirty pages fall. The others, which earlier batches may have cleaned, are not passed again for each batch.
+    deciding: [Marked; 2],
     small_frames: usize,
     ghosts: usize,
     threshold: u8,
@@ -42,12 +48,44 @@ pub(crate) struct S3Fifo {
 
 impl S3Fifo {
     fn oldest(&self, list: usize, pages: &Directory) -> Option<Entry> {
-        self.lists.iter(list).find(|&entry| pages.is_free(entry))
+        self.lists.oldest(list, pages)
     }
 
-    fn put(&mut self, list: usize, entry: Entry) {
+    fn put(&mut self, list: usize, entry: Entry, is_deciding: bool) {
+        if list != GHOST {
+            self.deciding[list].push_front(&self.lists, list, entry, is_deciding);
+        }
         self.lists.push_front(list, entry);
         self.list[entry.at()] = list as u8;
+    }
+}
+
+impl S3Fifo {
+    /// The dirty pages in the order of [`order`](Policy::order), counted, until nothing more is wanted or there, or until
+    /// the pages would matter that come back to main because they were asked for: then `order` has to go on.
+    fn hand_out_deciding(&self, pages: &Directory, handed: &mut usize, take: Taker<'_>) -> ControlFlow<()> {
+        let of = |list: usize| self.deciding[list].iter(&self.lists, list).filter(|&entry| pages.is_free(entry));
+        let (mut small, mut main) = (of(SMALL), of(MAIN));
+        let mut length = self.lists.len(SMALL);
+        if length >= self.small_frames && self.oldest(SMALL, pages).is_none() {
+            return ControlFlow::Continue(());
+        }
+        loop {
+            let from_main = length < self.small_frames;
+            let falling = if from_main { main.next() } else { small.next() };
+            let Some(entry) = falling else {
+                return if from_main { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+            };
+            if !from_main && self.count[entry.at()] >= self.threshold {
+                length -= 1;
+                continue;
+            }
+            length += usize::from(from_main);
+            if pages.is_dirty(entry) {
+                *handed += 1;
+                take(entry)?;
+            }
+        }
     }
 }
 
@@ -61,6 +99,7 @@ impl Policy for S3Fifo {
             lists: Lists::new(entries, 3),
             list: vec![NOWHERE; entries],
             count: vec![0; entries],
+            deciding: [Marked::new(entries), Marked::new(entries)],
             small_frames,
             ghosts,
             threshold,
@@ -74,9 +113,16 @@ impl Policy for S3Fifo {
     }
 
     #[inline]
-    fn hit(&mut self, entry: Entry, _: bool, _: &Directory) {
+    fn hit(&mut self, entry: Entry, is_write: bool, _: &Directory) {
         let count = &mut self.count[entry.at()];
         *count = (*count + 1).min(MOST);
+        if self.list[entry.at()] == MAIN as u8 {
+            if *count == 1 {
+                self.deciding[MAIN].mark(entry, false);
+            }
+        } else if is_write || *count >= self.threshold {
+            self.deciding[SMALL].mark(entry, true);
+        }
     }
 
     fn miss(&mut self, ghost: Option<Entry>, _: &mut Directory) {
@@ -98,26 +144,29 @@ impl Policy for S3Fifo {
                     return Some(entry);
                 }
                 self.count[entry.at()] = count - 1;
-                self.lists.move_to_front(MAIN, entry);
+                self.lists.remove(MAIN, entry);
+                self.put(MAIN, entry, count == 1);
             } else if count < self.threshold {
                 return Some(entry);
             } else {
                 self.count[entry.at()] = 0;
+                self.deciding[SMALL].mark(entry, false);
                 self.lists.remove(SMALL, entry);
-                self.put(MAIN, entry);
+                self.put(MAIN, entry, true);
             }
         }
     }
 
     fn evict(&mut self, entry: Entry, pages: &mut Directory) {
         let list = usize::from(self.list[entry.at()]);
+        self.deciding[list].mark(entry, false);
         self.lists.remove(list, entry);
         self.list[entry.at()] = NOWHERE;
         if list != SMALL {
             pages.forget(entry);
             return;
         }
-        self.put(GHOST, entry);
+        self.put(GHOST, entry, false);
         pages.remember(entry);
         if self.lists.len(GHOST) > self.ghosts
             && let Some(oldest) = self.lists.back(GHOST)
@@ -126,13 +175,14 @@ impl Policy for S3Fifo {
         }
     }
 
-    fn load(&mut self, entry: Entry, _: bool, _: &mut Directory) {
+    fn load(&mut self, entry: Entry, is_write: bool, _: &mut Directory) {
         self.count[entry.at()] = 0;
-        self.put(if self.was_ghost { MAIN } else { SMALL }, entry);
+        self.put(if self.was_ghost { MAIN } else { SMALL }, entry, self.was_ghost || is_write);
     }
 
     fn prefetch(&mut self, entry: Entry, _: &mut Directory) {
         self.count[entry.at()] = 0;
+        self.deciding[SMALL].push_back(&self.lists, SMALL, entry);
         self.lists.push_back(SMALL, entry);
         self.list[entry.at()] = SMALL as u8;
     }
@@ -166,6 +216,24 @@ impl Policy for S3Fifo {
                 }
             }
         }
+    }
+
+    fn written(&mut self, entry: Entry, _: &Directory) {
+        if self.list[entry.at()] == SMALL as u8 {
+            self.deciding[SMALL].mark(entry, self.count[entry.at()] >= self.threshold);
+        }
+    }
+
+    fn order_of_dirty(&mut self, pages: &Directory, take: Taker<'_>) {
+        let mut handed = 0;
+        if self.hand_out_deciding(pages, &mut handed, take).is_break() {
+            return;
+        }
+        self.order(pages, &mut |entry| {
+            let is_known = handed > 0 && pages.is_dirty(entry);
+            handed -= usize::from(is_known);
+            if is_known { ControlFlow::Continue(()) } else { take(entry) }
+        });
     }
 
     fn drop_ghost(&mut self, entry: Entry, pages: &mut Directory) {

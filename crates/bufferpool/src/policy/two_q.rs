@@ -17,8 +17,9 @@
 
 use super::parameters::share_of;
 use super::{Parameters, Policy, PolicyError, Shape, Taker, fall_of_two, hand_out};
-use crate::directory::{Directory, Entry};
+use crate::directory::{Directory, Entry, Page};
 use crate::lists::Lists;
+use crate::marked::Marked;
 
 const A1IN: usize = 0;
 const A1OUT: usize = 1;
@@ -39,6 +40,9 @@ enum Place {
 pub(crate) struct TwoQ {
     lists: Lists,
     place: Vec<Place>,
+    /// The dirty pages of A1in. While Am gives the victims, batches clean A1in far ahead, and all of that would be passed
+    /// for the next one.
+    dirty: Marked,
     k_in: usize,
     k_out: usize,
     looks_late: bool,
@@ -47,7 +51,7 @@ pub(crate) struct TwoQ {
 
 impl TwoQ {
     fn oldest(&self, list: usize, pages: &Directory) -> Option<Entry> {
-        self.lists.iter(list).find(|&entry| pages.is_free(entry))
+        self.lists.oldest(list, pages)
     }
 }
 
@@ -59,7 +63,8 @@ impl Policy for TwoQ {
         let by_lists = parameters.choice("order", &["miss", "lists"])? == 1;
         let entries = shape.frames + k_out + 2;
         let place = vec![Place::Nowhere; entries];
-        Ok(Self { lists: Lists::new(entries, 3), place, k_in, k_out, looks_late, by_lists })
+        let dirty = Marked::new(entries);
+        Ok(Self { lists: Lists::new(entries, 3), place, dirty, k_in, k_out, looks_late, by_lists })
     }
 
     fn ghosts(&self) -> usize {
@@ -67,9 +72,11 @@ impl Policy for TwoQ {
     }
 
     #[inline]
-    fn hit(&mut self, entry: Entry, _: bool, _: &Directory) {
+    fn hit(&mut self, entry: Entry, is_write: bool, _: &Directory) {
         if self.place[entry.at()] == Place::Am {
             self.lists.move_to_front(AM, entry);
+        } else if is_write {
+            self.dirty.mark(entry, true);
         }
     }
 
@@ -78,6 +85,11 @@ impl Policy for TwoQ {
             self.lists.remove(A1OUT, ghost);
             self.place[ghost.at()] = Place::Expected;
         }
+    }
+
+    #[inline]
+    fn expect(&self, _: Page, entry: Entry) {
+        self.lists.expect(entry);
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
@@ -103,7 +115,7 @@ impl Policy for TwoQ {
         }
     }
 
-    fn load(&mut self, entry: Entry, _: bool, _: &mut Directory) {
+    fn load(&mut self, entry: Entry, is_write: bool, _: &mut Directory) {
         let (list, place) = match self.place[entry.at()] {
             Place::A1out => {
                 self.lists.remove(A1OUT, entry);
@@ -112,11 +124,15 @@ impl Policy for TwoQ {
             Place::Expected => (AM, Place::Am),
             _ => (A1IN, Place::A1in),
         };
+        if place == Place::A1in {
+            self.dirty.push_front(&self.lists, A1IN, entry, is_write);
+        }
         self.lists.push_front(list, entry);
         self.place[entry.at()] = place;
     }
 
     fn prefetch(&mut self, entry: Entry, _: &mut Directory) {
+        self.dirty.push_back(&self.lists, A1IN, entry);
         self.lists.push_back(A1IN, entry);
         self.place[entry.at()] = Place::A1in;
     }
@@ -132,6 +148,28 @@ impl Policy for TwoQ {
             return;
         }
         let _ = fall_of_two(a1in, am, length, |length, _| length > self.k_in, take);
+    }
+
+    fn written(&mut self, entry: Entry, _: &Directory) {
+        if self.place[entry.at()] == Place::A1in {
+            self.dirty.mark(entry, false);
+        }
+    }
+
+    fn order_of_dirty(&mut self, pages: &Directory, take: Taker<'_>) {
+        if self.by_lists {
+            return self.order(pages, take);
+        }
+        // Each page of Am that falls lets A1in grow by one, until it is too long.
+        let grows = (self.k_in + 1).saturating_sub(self.lists.len(A1IN));
+        let free = |&entry: &Entry| pages.is_free(entry);
+        let mut am = self.lists.iter(AM).filter(free);
+        if hand_out(am.by_ref().take(grows), pages, take).is_break()
+            || hand_out(self.dirty.iter(&self.lists, A1IN), pages, take).is_break()
+        {
+            return;
+        }
+        let _ = hand_out(am, pages, take);
     }
 
     fn drop_ghost(&mut self, entry: Entry, pages: &mut Directory) {

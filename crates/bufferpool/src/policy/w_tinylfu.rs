@@ -21,6 +21,7 @@ use super::parameters::share_of;
 use super::{Parameters, Policy, PolicyError, Shape, Taker};
 use crate::directory::{Directory, Entry, Page};
 use crate::lists::Lists;
+use crate::memory::prefetch;
 
 const WINDOW: usize = 0;
 const PROBATION: usize = 1;
@@ -48,7 +49,7 @@ impl WTinyLfu {
     }
 
     fn oldest(&self, list: usize, pages: &Directory) -> Option<Entry> {
-        self.lists.iter(list).find(|&entry| pages.is_free(entry))
+        self.lists.oldest(list, pages)
     }
 
     fn is_window_full(&self) -> bool {
@@ -80,6 +81,12 @@ impl Policy for WTinyLfu {
         {
             self.move_to(PROBATION, oldest);
         }
+    }
+
+    #[inline]
+    fn expect(&self, page: Page, entry: Entry) {
+        self.lists.expect(entry);
+        self.sketch.expect(page);
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
@@ -162,6 +169,12 @@ impl Sketch {
         (word, ((row as u32) << 4) + ((hash as u32 & 3) << 2))
     }
 
+    /// Says that a page is going to be counted: its four counters are far apart.
+    #[inline]
+    fn expect(&self, page: Page) {
+        (0..ROWS as usize).for_each(|row| prefetch(&self.words, self.place(page, row).0));
+    }
+
     #[inline]
     fn estimate(&self, page: Page) -> u64 {
         let counter = |row| {
@@ -176,9 +189,7 @@ impl Sketch {
         for row in 0..ROWS as usize {
             let (word, shift) = self.place(page, row);
             let word = &mut self.words[word];
-            if (*word >> shift) & COUNTER_MOST < COUNTER_MOST {
-                *word += 1 << shift;
-            }
+            *word += u64::from((*word >> shift) & COUNTER_MOST < COUNTER_MOST) << shift;
         }
         self.additions += 1;
         if self.additions >= self.period {

@@ -7,19 +7,18 @@ use std::sync::Arc;
 
 use super::Shape;
 use crate::directory::{Directory, Entry};
-use crate::lists::Lists;
 
 /// Pages of a block.
 pub(crate) const BLOCK_PAGES: u64 = 64;
 
-/// Write-backs by block, and the pages of each block that are in frames.
+/// Write-backs by block.
 pub(super) struct Wear {
     /// By page.
     blocks: Arc<[u32]>,
+    /// By entry: the block of its page.
+    block: Vec<u32>,
     /// By block.
     writes: Vec<u64>,
-    /// A list a block.
-    members: Lists,
 }
 
 impl Wear {
@@ -30,29 +29,32 @@ impl Wear {
             false => (0..shape.pages).map(number).collect(),
         };
         let count = blocks.iter().max().map_or(0, |&last| last as usize + 1);
-        Self { blocks, writes: vec![0; count], members: Lists::new(shape.frames + 1, count) }
+        Self { blocks, block: vec![0; shape.frames + 1], writes: vec![0; count] }
     }
 
-    fn block(&self, entry: Entry, pages: &Directory) -> usize {
-        self.blocks[pages.page(entry).0 as usize] as usize
+    /// How many blocks there are, at least one.
+    pub(super) fn blocks(&self) -> usize {
+        self.writes.len().max(1)
     }
 
-    pub(super) fn of(&self, entry: Entry, pages: &Directory) -> u64 {
-        self.writes[self.block(entry, pages)]
+    /// The block of an entry that was added.
+    pub(super) fn block(&self, entry: Entry) -> usize {
+        self.block[entry.at()] as usize
     }
 
+    pub(super) fn of(&self, entry: Entry) -> u64 {
+        self.writes[self.block(entry)]
+    }
+
+    /// An entry has got its page.
     pub(super) fn add(&mut self, entry: Entry, pages: &Directory) {
-        self.members.push_front(self.block(entry, pages), entry);
+        self.block[entry.at()] = self.blocks[pages.page(entry).0 as usize];
     }
 
-    pub(super) fn remove(&mut self, entry: Entry, pages: &Directory) {
-        self.members.remove(self.block(entry, pages), entry);
-    }
-
-    /// A page was written: whose wear has changed with it, and to what.
-    pub(super) fn written(&mut self, entry: Entry, pages: &Directory) -> (u64, impl Iterator<Item = Entry> + '_) {
-        let block = self.block(entry, pages);
+    /// A page was written: what the wear of its block is now.
+    pub(super) fn written(&mut self, entry: Entry) -> u64 {
+        let block = self.block(entry);
         self.writes[block] += 1;
-        (self.writes[block], self.members.iter(block))
+        self.writes[block]
     }
 }

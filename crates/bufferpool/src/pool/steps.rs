@@ -144,7 +144,7 @@ impl<P: Policy> Steps for Pool<P> {
                 // Only a hit tells a policy that a page is dirty.
                 true if !self.pages.is_dirty(entry) => {
                     self.policy.hit(entry, true, &self.pages);
-                    self.pages.mark_dirty(entry);
+                    self.pages.mark_dirty_if(entry, true);
                 }
                 false if self.pages.is_dirty(entry) => {
                     self.pages.mark_clean(entry);
@@ -166,9 +166,7 @@ impl<P: Policy> Steps for Pool<P> {
         let known = self.pages.find(page);
         let entry = self.pages.admit(page, known).ok_or(PoolError::AllPinned { frames })?;
         self.policy.load(entry, is_write, &mut self.pages);
-        if is_write {
-            self.pages.mark_dirty(entry);
-        }
+        self.pages.mark_dirty_if(entry, is_write);
         self.counts.misses += 1;
         if let Some(reads) = self.counts.reads.get_mut(together) {
             *reads += 1;
