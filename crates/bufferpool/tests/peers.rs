@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use flashwise_bufferpool::simulate::{PoolPlan, PoolReport, simulate};
-use flashwise_bufferpool::{Ace, PageTrace, PolicySpec, Prefetch, TraceOptions};
+use flashwise_bufferpool::{
+    Access, Ace, Page, PageTrace, PolicySpec, PoolOptions, Prefetch, Shape, Storage, TraceOptions,
+};
 
 /// A file of the shared folder, or `None`, said aloud.
 fn shared(path: &str) -> Option<PathBuf> {
@@ -122,4 +124,65 @@ fn misses_write_backs_and_pages_written_are_those_of_the_models_of_reads_and_wri
     ];
     assert_eq!(differences, open);
     assert_eq!(rows.len(), 38);
+}
+
+/// What a pool did with one request.
+#[derive(Default)]
+struct Deeds {
+    written: Vec<Page>,
+    fallen: Option<Page>,
+    has_read: bool,
+}
+
+impl Storage for Deeds {
+    fn write(&mut self, pages: &[Page]) -> Result<(), String> {
+        self.written.extend_from_slice(pages);
+        Ok(())
+    }
+
+    fn read(&mut self, _: &[Page]) -> Result<(), String> {
+        self.has_read = true;
+        Ok(())
+    }
+
+    fn evicted(&mut self, page: Page) {
+        self.fallen = Some(page);
+    }
+}
+
+/// A line a request: what was asked, hit or miss, the page that fell, the pages that were written, dirty pages afterwards.
+/// Gives the checksum of all lines and their number.
+fn log_of(requests: &str, policy: &str, frames: usize, ace: Ace) -> (u32, usize) {
+    let shape = Shape { frames, pages: 20_480, blocks: [].into() };
+    let options = PoolOptions { ace, ..PoolOptions::default() };
+    let mut pool = PolicySpec::parse(policy).unwrap().pool(&shape, &options).unwrap();
+    let mut checksum = flate2::Crc::new();
+    let told = |pages: Vec<String>| if pages.is_empty() { "-".to_owned() } else { pages.join(",") };
+    let mut lines = 0;
+    for request in requests.lines() {
+        let (operation, page) = request.split_once(' ').unwrap();
+        let mut deeds = Deeds::default();
+        let access = Access::new(Page(page.parse().unwrap()), operation == "W");
+        pool.access_on(access, &mut deeds).unwrap();
+        let found = if deeds.has_read { "M" } else { "H" };
+        let fallen = told(deeds.fallen.iter().map(|page| page.0.to_string()).collect());
+        let written = told(deeds.written.iter().map(|page| page.0.to_string()).collect());
+        let dirty = pool.directory().dirty();
+        checksum.update(format!("{operation} {page} {found} {fallen} {written} {dirty}\n").as_bytes());
+        lines += 1;
+    }
+    (checksum.sum(), lines)
+}
+
+/// The simulator of ACE's authors (BU-DiSC/ACE-codebase 46f65a8, `Simulation/`), run as it is with
+/// `-b 100 -x 100000 -e 50 -s 90 -d 10 -r 1 -w 3 -k 8 -a 1|5 -v 2`, tells hits, batches and the whole pool after each request.
+/// The lines above were made of that, and these are their checksums.
+#[test]
+fn every_request_is_served_as_by_the_simulator_of_the_authors_of_ace() {
+    let Some(path) = shared("traces/ace_ref_b1000_n20480_s90d10_rw50.txt") else { return };
+    let requests = std::fs::read_to_string(path).unwrap();
+    for (policy, classic, batches) in [("lru", 0, 0), ("cflru", 0, 0), ("lru-wsr:as-simulator=1", 0, 0)] {
+        assert_eq!(log_of(&requests, policy, 100, Ace::CLASSIC), (classic, 100_000), "{policy}");
+        assert_eq!(log_of(&requests, policy, 100, Ace::of(8)), (batches, 100_000), "{policy} in batches of 8");
+    }
 }
