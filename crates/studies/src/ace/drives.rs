@@ -117,33 +117,17 @@ pub(super) fn filled_by(config: &DeviceConfig, pages: usize) -> Result<DeviceCon
 
 #[cfg(test)]
 mod tests {
-    use flashwise_profile::Figure;
-    use flashwise_ssd::truth::truth;
-
+    use super::super::one_request::waits;
     use super::*;
 
     #[test]
-    fn the_drives_of_the_text_have_the_asymmetry_and_concurrency_that_it_names() {
-        let near = |figure: Figure<f64>, wanted: f64| (figure.value.unwrap() / wanted - 1.0).abs() <= 0.1;
-        let drives = text().unwrap();
-        for (place, alpha, least) in [(RAW, 3.0, 5), (WITH_FS, 2.8, 7), (SATA, 1.5, 8), (VIRTUAL, 2.0, 20)] {
-            let parameters = truth(&drives[place].config).unwrap().parameters;
-            assert!(near(parameters.asymmetry_4k, alpha), "{}: {:?}", drives[place].name, parameters.asymmetry_4k);
-            let k_w = parameters.write_concurrency_4k.value.unwrap();
-            assert!(k_w >= least, "{}: {k_w}", drives[place].name);
-        }
-    }
-
-    #[test]
-    fn on_the_drive_as_argued_asymmetry_is_the_same_by_latency_and_by_throughput() {
+    fn on_the_drive_as_argued_a_write_takes_alpha_reads_and_eight_writes_no_longer_than_one() {
         for alpha in [1.0, 3.0, 8.0] {
-            let parameters = truth(&as_argued(alpha).unwrap()).unwrap().parameters;
-            let (latency, throughput) =
-                (parameters.latency_asymmetry_4k.value.unwrap(), parameters.asymmetry_4k.value.unwrap());
-            assert!((latency / alpha - 1.0).abs() < 0.05, "{alpha}: {latency}");
-            assert!((throughput / alpha - 1.0).abs() < 0.1, "{alpha}: {throughput}");
-            let k_w = parameters.write_concurrency_4k.value.unwrap();
-            assert!((7..=9).contains(&k_w), "{alpha}: {k_w}");
+            let drive = as_argued(alpha).unwrap();
+            let [eight, nine] = [8, 9].map(|batch| waits(&drive, batch, 1).unwrap());
+            assert!((eight.write_in_reads() / alpha - 1.0).abs() < 0.02, "{alpha}: {eight:?}");
+            assert!((eight.batch_in_writes() - 1.0).abs() < 0.02, "{alpha}: {eight:?}");
+            assert!((nine.batch_in_writes() - 2.0).abs() < 0.04, "{alpha}: {nine:?}");
         }
     }
 

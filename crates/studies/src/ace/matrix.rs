@@ -74,11 +74,6 @@ impl Matrix {
     pub(super) fn saved(&self, drive: usize, workload: usize, method: usize) -> Range {
         Range::of(self.policies(drive, workload).map(|compared| compared.saved(method)))
     }
-
-    /// All comparisons of a drive.
-    pub(super) fn of_drive(&self, drive: usize) -> impl Iterator<Item = &Compared> {
-        (0..WORKLOADS.len()).flat_map(move |workload| self.policies(drive, workload))
-    }
 }
 
 /// One table a drive.

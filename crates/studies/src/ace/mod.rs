@@ -7,9 +7,9 @@
 //! ```
 //!
 //! - [`published`]: the numbers of the texts; [`claims`]: beside them what is measured, and why it differs;
-//! - [`matrix`]: every drive, workload and policy; [`misses`], [`implied`] and [`processor`] read the same runs;
+//! - [`matrix`]: every drive, workload and policy; [`implied`] and [`processor`] read the same runs;
 //! - [`one_request`]: what one write costs, of which everything else follows;
-//! - [`scale`], [`pool_size`], [`alpha`], [`batch_size`], [`write_share`], [`prefetchers`], [`wear`]: one thing varied
+//! - [`misses`], [`scale`], [`pool_size`], [`alpha`], [`batch_size`], [`write_share`], [`prefetchers`], [`wear`]: one thing varied
 //!   at a time;
 //! - [`tpcc`]: the five transactions;
 //! - [`run`], [`drives`], [`workload`], [`sweep`]: what all of them use.
@@ -45,6 +45,7 @@ struct Measurements {
     drives: Vec<Drive>,
     waits: Vec<one_request::Waits>,
     matrix: matrix::Matrix,
+    misses: misses::Misses,
     implied: implied::Implied,
     at_scale: Vec<Compared>,
     pool_sizes: pool_size::PoolSizes,
@@ -56,11 +57,11 @@ struct Measurements {
     tpcc: tpcc::Tpcc,
 }
 
-/// The scale of all runs but two; that of [`scale`]; that of [`wear`], whose drive is as large as the file and needs
-/// blocks of some pages.
-fn conditions(options: &StudyOptions) -> [Conditions; 3] {
+/// The scale of most runs; that of [`scale`]; that of [`wear`], whose drive is as large as the file and needs blocks of
+/// some pages; that of [`misses`], which needs no drive.
+fn conditions(options: &StudyOptions) -> [Conditions; 4] {
     let known = |runs_min, runs_max| Repetition { runs_min, runs_max, error_max: 0.0025 };
-    let divisors = if options.quick { [128, 64, 16] } else { [16, 1, 4] };
+    let divisors = if options.quick { [128, 64, 16, 8] } else { [16, 1, 4, 1] };
     let repetition = if options.quick { known(3, 3) } else { known(3, 10) };
     divisors.map(|divisor| Conditions { divisor, repetition })
 }
@@ -73,6 +74,7 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
     let matrix = matrix::measure(&drives, &conditions, options, progress)?;
     let measurements = Measurements {
         waits: one_request::measure(&drives, options, progress)?,
+        misses: misses::measure(&own[2], options, progress)?,
         implied: implied::explain(&matrix, &conditions),
         at_scale: scale::measure(raw, &own[0], options, progress)?,
         pool_sizes: pool_size::measure(raw, &conditions, options, progress)?,
@@ -88,13 +90,13 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
     Ok(findings(&measurements, &conditions, &own))
 }
 
-fn findings(m: &Measurements, conditions: &Conditions, own: &[Conditions; 2]) -> Findings {
+fn findings(m: &Measurements, conditions: &Conditions, own: &[Conditions; 3]) -> Findings {
     let raw = &m.drives[RAW];
     let sections = vec![
         matrix::section(&m.drives, &m.matrix, conditions),
         one_request::section(&m.drives, &m.waits, &m.matrix),
         implied::section(&m.implied),
-        misses::section(&m.matrix),
+        m.misses.section(&own[2]),
         m.pool_sizes.section(raw, conditions),
         m.alphas.section(raw, conditions),
         m.batch_sizes.section(conditions),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Request, execute};
 use flashwise_bufferpool::drive::DriveStorage;
-use flashwise_bufferpool::{Access, Ace, AnyPool, Counts, PolicySpec, PoolOptions, Prefetch, Shape};
+use flashwise_bufferpool::{Access, Ace, AnyPool, Counts, PolicySpec, PoolError, PoolOptions, Prefetch, Shape};
 use flashwise_report::study::Measured;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
@@ -76,6 +76,13 @@ impl Pages {
         let next = (0..pages as u32).map(|page| if page < last { page + 1 } else { u32::MAX }).collect();
         Self { places: (0..pages as u32).collect(), next, blocks: [].into() }
     }
+
+    /// An empty pool for them.
+    pub(super) fn pool(&self, policy: &str, frames: usize, method: Method) -> Result<Box<dyn AnyPool>, StudyError> {
+        let shape = Shape { frames, pages: self.places.len(), blocks: Arc::clone(&self.blocks) };
+        let spec = PolicySpec::parse(policy).map_err(PoolError::from)?;
+        Ok(spec.pool(&shape, &method.options(&self.next)).map_err(PoolError::from)?)
+    }
 }
 
 /// What a run took and did.
@@ -94,6 +101,21 @@ pub(super) struct Run {
     pub(super) amplification: f64,
 }
 
+impl Run {
+    /// What a pool did, in no time.
+    pub(super) fn counted(counts: &Counts) -> Self {
+        Self {
+            accesses: counts.accesses as f64,
+            misses: counts.misses as f64,
+            pages_written: counts.pages_written as f64,
+            batches: counts.write_back_operations as f64,
+            prefetched: counts.prefetched as f64,
+            prefetched_used: counts.prefetched_used as f64,
+            ..Self::default()
+        }
+    }
+}
+
 /// A pool and its drive, to be asked for one access after the other.
 pub(super) struct Bench<'a> {
     pool: Box<dyn AnyPool>,
@@ -108,9 +130,7 @@ impl<'a> Bench<'a> {
         frames: usize,
         method: Method,
     ) -> Result<Self, StudyError> {
-        let shape = Shape { frames, pages: pages.places.len(), blocks: Arc::clone(&pages.blocks) };
-        let spec = PolicySpec::parse(policy).map_err(flashwise_bufferpool::PoolError::from)?;
-        let pool = spec.pool(&shape, &method.options(&pages.next)).map_err(flashwise_bufferpool::PoolError::from)?;
+        let pool = pages.pool(policy, frames, method)?;
         Ok(Self { pool, storage: DriveStorage::new(ssd, &pages.places, PAGE)? })
     }
 
@@ -121,18 +141,13 @@ impl<'a> Bench<'a> {
 
     /// What happened so far.
     pub(super) fn told(&self) -> Run {
-        let (cost, counts): (_, &Counts) = (self.storage.cost(), self.pool.counts());
+        let cost = self.storage.cost();
         Run {
             seconds: cost.elapsed_ns as f64 / 1e9,
             read_seconds: cost.read_ns as f64 / 1e9,
             write_seconds: cost.write_ns as f64 / 1e9,
-            accesses: counts.accesses as f64,
-            misses: counts.misses as f64,
-            pages_written: counts.pages_written as f64,
-            batches: counts.write_back_operations as f64,
-            prefetched: counts.prefetched as f64,
-            prefetched_used: counts.prefetched_used as f64,
             amplification: cost.write_amplification.unwrap_or(0.0),
+            ..Run::counted(self.pool.counts())
         }
     }
 }
