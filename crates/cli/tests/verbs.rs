@@ -245,6 +245,14 @@ fn a_drive_whose_figures_cannot_all_be_told_is_learned_with_exit_code_4() {
 }
 
 #[test]
+fn studies_are_listed() {
+    let place = Place::new();
+    insta::assert_snapshot!("study_list", place.run(&["study", "--list"]).expect(0).stdout);
+    let document = place.run(&["study", "--list", "-o", "json"]).expect(0).document();
+    assert_eq!(document["studies"].as_array().unwrap().len(), 3);
+}
+
+#[test]
 fn presets_are_listed_shown_and_checked() {
     let place = Place::new();
     let list = place.run(&["device", "list"]).expect(0);

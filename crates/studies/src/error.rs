@@ -1,8 +1,10 @@
 //! Why a study could not be run.
 
 use flashwise_block::BlockError;
+use flashwise_bufferpool::PoolError;
 use flashwise_learn::LearnError;
 use flashwise_ssd::SsdError;
+use flashwise_tune::TuneError;
 
 /// Why a study could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +26,12 @@ pub enum StudyError {
     /// A drive could not be learned.
     #[error(transparent)]
     Learn(#[from] LearnError),
+    /// A buffer pool could not be run.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// A database could not be run.
+    #[error(transparent)]
+    Database(#[from] TuneError),
     /// A thread of the study ended early.
     #[error("a part of the study ended early")]
     Lost,

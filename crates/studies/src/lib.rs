@@ -12,6 +12,7 @@
 //!
 //! To add one: a module with a function of the form of [`Study::run`], and a line in [`STUDIES`].
 
+mod ace;
 mod error;
 mod gc_organisation;
 mod hidden_parameters;
@@ -57,7 +58,15 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they are listed.
-pub static STUDIES: [Study; 2] = [
+pub static STUDIES: [Study; 3] = [
+    Study {
+        name: "ace",
+        title: "Buffer pools that write as many pages at once as the drive does: ACE",
+        source: "T. I. Papon, M. Athanassoulis: ACEing the Bufferpool Management Paradigm for Modern Storage Devices. \
+                 ICDE, 2023. M. Athanassoulis: Asymmetry & Concurrency Aware Storage Management. CS 561, class 18, Boston \
+                 University.",
+        run: ace::run,
+    },
     Study {
         name: "gc-organisation",
         title: "What an SSD's internal organisation costs: garbage collection in DiskSim",
@@ -117,6 +126,6 @@ mod tests {
     fn a_study_is_found_by_its_name_and_another_name_is_told_with_those_that_exist() {
         assert_eq!(Study::find("gc-organisation").unwrap().name, "gc-organisation");
         let error = Study::find("gc").err().unwrap().to_string();
-        assert_eq!(error, "no study is called 'gc'; there are gc-organisation, hidden-parameters");
+        assert_eq!(error, "no study is called 'gc'; there are ace, gc-organisation, hidden-parameters");
     }
 }

@@ -22,7 +22,7 @@ mod transactions;
 
 use std::collections::BTreeMap;
 
-use flashwise_block::{ByteSize, Operation, Progress};
+use flashwise_block::{ByteSize, Nanos, Operation, Progress};
 use flashwise_sqlite::Layout;
 use flashwise_trace::{FileRole, IoTrace};
 use rusqlite::Connection;
@@ -130,6 +130,8 @@ pub struct TableTraffic {
 pub struct TpccRun {
     /// What SQLite asked of the database file: bytes from its start, times of the drive.
     pub trace: IoTrace,
+    /// By record of the trace: the transaction that asked for it.
+    pub asked_by: Vec<TpccTransaction>,
     /// Transactions of each kind.
     pub transactions: BTreeMap<TpccTransaction, u64>,
     /// New-Orders among them that were undone.
@@ -168,15 +170,15 @@ pub fn tpcc(
         ),
     )?;
     db.set_prepared_statement_cache_capacity(128);
-    let mut run =
-        Run { db: &db, session: &session, workload, source, counts: BTreeMap::new(), undone: 0, deck: Vec::new() };
+    let (counts, starts) = (BTreeMap::new(), Vec::new());
+    let mut run = Run { db: &db, session: &session, workload, source, counts, starts, undone: 0, deck: Vec::new() };
     run.play(DECK, &mut |_| Ok(()))?;
-    (run.counts, run.undone) = (BTreeMap::new(), 0);
+    (run.counts, run.starts, run.undone) = (BTreeMap::new(), Vec::new(), 0);
     session.vfs().set_recording(true);
     let total = workload.transactions;
     run.play(total, &mut |n| Ok(progress.advance("TPC-C: transactions", n as f64 / total as f64)?))?;
     session.vfs().set_recording(false);
-    let (transactions, undone) = (run.counts, run.undone);
+    let (transactions, starts, undone) = (run.counts, run.starts, run.undone);
     let mut trace = session.vfs().take_trace();
     // The file's growth is written as zeros, which no pool asks for.
     let is_asked = |operation| matches!(operation, Operation::Read | Operation::Write | Operation::Flush);
@@ -184,7 +186,8 @@ pub fn tpcc(
     session.check_integrity(&db)?;
     let owners = owners(&db).map_err(|e| session.sql_error("finding the tables' pages", &e))?;
     let tables = traffic(&trace, &owners);
-    Ok(TpccRun { trace, transactions, undone, pages: owners.len() as u64, tables })
+    let asked_by = trace.records.iter().map(|record| transaction_at(&starts, record.at)).collect();
+    Ok(TpccRun { trace, asked_by, transactions, undone, pages: owners.len() as u64, tables })
 }
 
 /// Not recorded: no journal, one transaction.
@@ -232,6 +235,8 @@ struct Run<'a> {
     workload: &'a TpccWorkload,
     source: Source,
     counts: BTreeMap<TpccTransaction, u64>,
+    /// When each transaction began, on the drive's clock.
+    starts: Vec<(Nanos, TpccTransaction)>,
     undone: u64,
     deck: Vec<TpccTransaction>,
 }
@@ -244,6 +249,7 @@ impl Run<'_> {
             }
             let what = self.draw();
             *self.counts.entry(what).or_default() += 1;
+            self.starts.push((self.session.vfs().now(), what));
             self.transact(what).map_err(|e| self.session.sql_error(&format!("{what:?}"), &e))?;
         }
         Ok(())
@@ -272,6 +278,12 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+/// The last transaction that began by then: one that asked for nothing takes no time on the drive's clock.
+fn transaction_at(starts: &[(Nanos, TpccTransaction)], at: Nanos) -> TpccTransaction {
+    let begun = starts.partition_point(|&(start, _)| start <= at);
+    starts.get(begun.saturating_sub(1)).map_or(TpccTransaction::NewOrder, |&(_, what)| what)
 }
 
 /// The table or index of each page, by its number less one; pages of none are SQLite's own.
