@@ -1,7 +1,7 @@
 //! Which entries of a queue are marked, found in its order without asking the others.
 //!
 //! The places of a queue are numbered as they are taken, and a mark is a bit by the number of the place: 64 places that are
-//! not marked are one step.
+//! not marked are one step. Marks that nobody has asked for yet cost nothing: they begin with the first question.
 //!
 //! ```text
 //!   oldest ─▶ number 17, 18, 19 … ─▶ end         number modulo places ─▶ entry, bit
@@ -26,13 +26,30 @@ pub(crate) struct Marked {
 }
 
 impl Marked {
-    /// For lists of so many entries.
-    pub(crate) fn new(entries: usize) -> Self {
+    /// Of lists whose marks nobody has asked for yet.
+    pub(crate) fn not_begun() -> Self {
+        Self { numbers: Vec::new(), entries: Vec::new(), marks: Vec::new(), end: 0, free: 0 }
+    }
+
+    /// Begins to keep the marks of a list over so many entries, where they are not kept yet.
+    pub(crate) fn begin(&mut self, lists: &Lists, list: usize, entries: usize, is_marked: impl Fn(Entry) -> bool) {
+        if self.is_begun() {
+            return;
+        }
         // Twice as many places as entries: where some stay behind, which are held, all are numbered anew, and not again
         // before as many have come.
         let places = (2 * entries).next_power_of_two().max(64);
-        let marks = vec![0; places / 64];
-        Self { numbers: vec![0; entries], entries: vec![Entry(0); places], marks, end: 0, free: places }
+        (self.numbers, self.entries, self.marks) = (vec![0; entries], vec![Entry(0); places], vec![0; places / 64]);
+        for entry in lists.iter(list) {
+            self.set(entry, self.end, is_marked(entry));
+            self.end = self.end.wrapping_add(1);
+        }
+        self.free = places - lists.len(list);
+    }
+
+    #[inline]
+    fn is_begun(&self) -> bool {
+        !self.entries.is_empty()
     }
 
     #[inline]
@@ -50,6 +67,9 @@ impl Marked {
     /// Marks an entry of the list, or takes its mark away, as it has to be before the entry leaves.
     #[inline]
     pub(crate) fn mark(&mut self, entry: Entry, is_marked: bool) {
+        if !self.is_begun() {
+            return;
+        }
         let place = self.place(self.numbers[entry.at()]);
         let word = &mut self.marks[place / 64];
         *word = *word & !(1 << (place % 64)) | u64::from(is_marked) << (place % 64);
@@ -68,6 +88,9 @@ impl Marked {
     /// An entry is going to be put at the front of the list.
     #[inline]
     pub(crate) fn push_front(&mut self, lists: &Lists, list: usize, entry: Entry, is_marked: bool) {
+        if !self.is_begun() {
+            return;
+        }
         self.make_room(lists, list);
         self.set(entry, self.end, is_marked);
         self.end = self.end.wrapping_add(1);
@@ -75,6 +98,9 @@ impl Marked {
 
     /// An entry is going to be put at the back of the list, unmarked.
     pub(crate) fn push_back(&mut self, lists: &Lists, list: usize, entry: Entry) {
+        if !self.is_begun() {
+            return;
+        }
         self.make_room(lists, list);
         match lists.back(list) {
             Some(oldest) => self.set(entry, self.numbers[oldest.at()].wrapping_sub(1), false),
@@ -155,12 +181,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_marked_is_found_in_the_order_of_the_list(steps in prop::collection::vec(step(), 0..600)) {
-            let (mut marked, mut lists) = (Marked::new(40), Lists::new(40, 1));
+        fn what_is_marked_is_found_in_the_order_of_the_list(
+            steps in prop::collection::vec(step(), 0..600),
+            first_question in 0_usize..50,
+        ) {
+            let (mut marked, mut lists) = (Marked::not_begun(), Lists::new(40, 1));
             let mut unused: Vec<Entry> = (0..40).map(Entry).collect();
             // From the oldest on.
             let mut model: std::collections::VecDeque<(Entry, bool)> = [].into();
-            for step in steps {
+            for (n, step) in steps.into_iter().enumerate() {
                 match step {
                     Step::Front(is_marked) => if let Some(entry) = unused.pop() {
                         marked.push_front(&lists, 0, entry, is_marked);
@@ -183,6 +212,10 @@ mod tests {
                     }
                 }
                 let expected: Vec<_> = model.iter().filter(|place| place.1).map(|place| place.0).collect();
+                if n < first_question {
+                    continue;
+                }
+                marked.begin(&lists, 0, 40, |entry| model.contains(&(entry, true)));
                 prop_assert_eq!(marked.iter(&lists, 0).collect::<Vec<_>>(), expected);
             }
         }

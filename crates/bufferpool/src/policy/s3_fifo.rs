@@ -99,7 +99,7 @@ impl Policy for S3Fifo {
             lists: Lists::new(entries, 3),
             list: vec![NOWHERE; entries],
             count: vec![0; entries],
-            deciding: [Marked::new(entries), Marked::new(entries)],
+            deciding: [Marked::not_begun(), Marked::not_begun()],
             small_frames,
             ghosts,
             threshold,
@@ -225,6 +225,10 @@ impl Policy for S3Fifo {
     }
 
     fn order_of_dirty(&mut self, pages: &Directory, take: Taker<'_>) {
+        let Self { lists, list, count, deciding: [small, main], threshold, .. } = self;
+        let decides = |entry: Entry| pages.is_dirty(entry) || count[entry.at()] >= *threshold;
+        small.begin(lists, SMALL, list.len(), decides);
+        main.begin(lists, MAIN, list.len(), |entry| count[entry.at()] == 0);
         let mut handed = 0;
         if self.hand_out_deciding(pages, &mut handed, take).is_break() {
             return;

@@ -63,8 +63,7 @@ impl Policy for TwoQ {
         let by_lists = parameters.choice("order", &["miss", "lists"])? == 1;
         let entries = shape.frames + k_out + 2;
         let place = vec![Place::Nowhere; entries];
-        let dirty = Marked::new(entries);
-        Ok(Self { lists: Lists::new(entries, 3), place, dirty, k_in, k_out, looks_late, by_lists })
+        Ok(Self { lists: Lists::new(entries, 3), place, dirty: Marked::not_begun(), k_in, k_out, looks_late, by_lists })
     }
 
     fn ghosts(&self) -> usize {
@@ -160,6 +159,7 @@ impl Policy for TwoQ {
         if self.by_lists {
             return self.order(pages, take);
         }
+        self.dirty.begin(&self.lists, A1IN, self.place.len(), |entry| pages.is_dirty(entry));
         // Each page of Am that falls lets A1in grow by one, until it is too long.
         let grows = (self.k_in + 1).saturating_sub(self.lists.len(A1IN));
         let free = |&entry: &Entry| pages.is_free(entry);
