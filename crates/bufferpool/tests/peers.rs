@@ -152,7 +152,7 @@ impl Storage for Deeds {
 
 /// A line a request: what was asked, hit or miss, the page that fell, the pages that were written, dirty pages afterwards.
 /// Gives the checksum of all lines and their number.
-fn log_of(requests: &str, policy: &str, frames: usize, ace: Ace) -> (u32, usize) {
+fn log_of(requests: &str, policy: &str, frames: usize, ace: Ace, most_told: usize) -> (u32, usize) {
     let shape = Shape { frames, pages: 20_480, blocks: [].into() };
     let options = PoolOptions { ace, ..PoolOptions::default() };
     let mut pool = PolicySpec::parse(policy).unwrap().pool(&shape, &options).unwrap();
@@ -166,7 +166,7 @@ fn log_of(requests: &str, policy: &str, frames: usize, ace: Ace) -> (u32, usize)
         pool.access_on(access, &mut deeds).unwrap();
         let found = if deeds.has_read { "M" } else { "H" };
         let fallen = told(deeds.fallen.iter().map(|page| page.0.to_string()).collect());
-        let written = told(deeds.written.iter().map(|page| page.0.to_string()).collect());
+        let written = told(deeds.written.iter().take(most_told).map(|page| page.0.to_string()).collect());
         let dirty = pool.directory().dirty();
         checksum.update(format!("{operation} {page} {found} {fallen} {written} {dirty}\n").as_bytes());
         lines += 1;
@@ -176,17 +176,22 @@ fn log_of(requests: &str, policy: &str, frames: usize, ace: Ace) -> (u32, usize)
 
 /// The simulator of ACE's authors (BU-DiSC/ACE-codebase 46f65a8, `Simulation/`), run as it is with
 /// `-b 100 -x 100000 -e 50 -s 90 -d 10 -r 1 -w 3 -k 8 -a 1|5 -v 2`, tells hits, batches and the whole pool after each request.
-/// The lines above were made of that, and these are their checksums.
+/// The lines above were made of that, and these are their checksums. Of a batch of LRU-WSR it tells the victim only, which
+/// leaves the number of dirty pages afterwards to compare.
 #[test]
 fn every_request_is_served_as_by_the_simulator_of_the_authors_of_ace() {
     let Some(path) = shared("traces/ace_ref_b1000_n20480_s90d10_rw50.txt") else { return };
     let requests = std::fs::read_to_string(path).unwrap();
-    for (policy, classic, batches) in [
-        ("lru", 0xe3c2_9f6b, 0x231f_7ebc),
-        ("cflru", 0xd744_5417, 0xc00a_5acc),
-        ("lru-wsr:as-simulator=1", 0x8cf8_5d3f, 0x404c_0e31),
+    for (policy, classic, batches, most_told) in [
+        ("lru", 0xe3c2_9f6b, 0x231f_7ebc, 8),
+        ("cflru", 0xd744_5417, 0xc00a_5acc, 8),
+        ("lru-wsr:as-simulator=1", 0x8cf8_5d3f, 0xc811_46aa, 1),
     ] {
-        assert_eq!(log_of(&requests, policy, 100, Ace::CLASSIC), (classic, 100_000), "{policy}");
-        assert_eq!(log_of(&requests, policy, 100, Ace::of(8)), (batches, 100_000), "{policy} in batches of 8");
+        assert_eq!(log_of(&requests, policy, 100, Ace::CLASSIC, 1), (classic, 100_000), "{policy}");
+        assert_eq!(
+            log_of(&requests, policy, 100, Ace::of(8), most_told),
+            (batches, 100_000),
+            "{policy} in batches of 8"
+        );
     }
 }
