@@ -17,8 +17,11 @@ const NOTES: u64 = 64;
 /// A policy is told when so many are new.
 const BATCH: u64 = 32;
 
-/// Rings: more than threads that run at once on most machines.
-const RINGS: usize = 64;
+/// Rings of one thread each: more than threads that run at once on most machines.
+const OWN_RINGS: usize = 64;
+
+/// One more is for all threads that come later.
+const RINGS: usize = OWN_RINGS + 1;
 
 /// One thread's notes, on cache lines that no other thread's are on.
 #[repr(align(128))]
@@ -54,7 +57,7 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 fn own_ring() -> usize {
     RING.with(|ring| {
         if ring.get() == usize::MAX {
-            ring.set(THREADS.fetch_add(1, Ordering::Relaxed) % RINGS);
+            ring.set(THREADS.fetch_add(1, Ordering::Relaxed).min(OWN_RINGS));
         }
         ring.get()
     })
@@ -72,8 +75,14 @@ impl Hits {
     pub fn note(&self, access: Access) -> Option<usize> {
         let own = own_ring();
         let ring = &self.rings[own];
-        let at = ring.noted.fetch_add(1, Ordering::Relaxed);
+        if own == OWN_RINGS {
+            let at = ring.noted.fetch_add(1, Ordering::Relaxed);
+            ring.notes[(at % NOTES) as usize].store(access.bits(), Ordering::Relaxed);
+            return (at % BATCH == BATCH - 1).then_some(own);
+        }
+        let at = ring.noted.load(Ordering::Relaxed);
         ring.notes[(at % NOTES) as usize].store(access.bits(), Ordering::Relaxed);
+        ring.noted.store(at + 1, Ordering::Release);
         (at % BATCH == BATCH - 1).then_some(own)
     }
 
@@ -86,9 +95,9 @@ impl Hits {
     /// Hands out what is new in one ring.
     pub fn hear(&self, ring: usize, Heard(heard): &mut Heard, mut tell: impl FnMut(Access)) {
         let (ring, heard) = (&self.rings[ring], &mut heard[ring]);
-        let noted = ring.noted.load(Ordering::Relaxed);
+        let noted = ring.noted.load(Ordering::Acquire);
         for at in (*heard).max(noted.saturating_sub(NOTES))..noted {
-            // A thread may have taken the place and not have noted yet: then an old hit is told once more.
+            // Where threads share a ring, one may have taken the place and not have noted yet: an old hit is told once more.
             tell(Access::of_bits(ring.notes[(at % NOTES) as usize].load(Ordering::Relaxed)));
         }
         *heard = noted;
