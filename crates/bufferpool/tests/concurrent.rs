@@ -108,7 +108,7 @@ fn count_in(bytes: &[u8]) -> u64 {
 }
 
 /// Threads that add to random pages and read others; how often each page was added to.
-fn hammer(pool: &BufferPool<impl PageStore>, threads: u64, rounds: usize) -> Vec<u64> {
+fn hammer(pool: &BufferPool<impl PageStore>, threads: u64, rounds: usize, reads_ahead: bool) -> Vec<u64> {
     let start = Barrier::new(threads as usize);
     let work = |seed: u64| {
         let mut random = Pcg64::seed_from_u64(seed);
@@ -124,6 +124,13 @@ fn hammer(pool: &BufferPool<impl PageStore>, threads: u64, rounds: usize) -> Vec
                     Err(error) => assert!(matches!(error, PoolError::WriteFailed { .. }), "{error}"),
                 },
                 0x20 if bits & 0x700 == 0 => drop(pool.checkpoint()),
+                0x30 if reads_ahead => {
+                    let ahead: Vec<Page> = (page..PAGES.min(page + 3)).map(Page).collect();
+                    match pool.read_ahead(&ahead).and_then(|()| pool.pin(Page(page))) {
+                        Ok(pinned) => _ = count_in(&pinned.read()),
+                        Err(error) => assert!(matches!(error, PoolError::WriteFailed { .. }), "{error}"),
+                    }
+                }
                 _ => match add_one(pool, page) {
                     Ok(()) => added[page as usize] += 1,
                     Err(error) => assert!(matches!(error, PoolError::WriteFailed { .. }), "{error}"),
@@ -145,7 +152,7 @@ fn no_change_of_any_thread_is_lost_under_any_policy() {
     for policy in policies() {
         for ace in [Ace::CLASSIC, Ace::of(4)] {
             let pool = pool_of(12, policy.name, ace);
-            let expected = hammer(&pool, 6, 3_000);
+            let expected = hammer(&pool, 6, 3_000, false);
             pool.checkpoint().unwrap();
             let store = pool.into_store();
             let found: Vec<u64> = (0..PAGES).map(|page| count_in(&store.page(page))).collect();
@@ -155,11 +162,25 @@ fn no_change_of_any_thread_is_lost_under_any_policy() {
 }
 
 #[test]
+fn no_change_is_lost_where_threads_read_ahead_and_pin() {
+    for (prefetch, seed) in [(Prefetch::None, 0), (Prefetch::Both, 1)].repeat(4) {
+        let options = BufferPoolOptions::new(32).with_ace(Ace::of(4)).with_prefetch(prefetch);
+        let pool = BufferPool::new(MemoryStore::new(u64::from(PAGES), BYTES), options).unwrap();
+        pool.store().writes_until_failure.store(50 + seed * 40, Ordering::SeqCst);
+        let expected = hammer(&pool, 4, 3_000, true);
+        pool.checkpoint().unwrap();
+        let store = pool.into_store();
+        let found: Vec<u64> = (0..PAGES).map(|page| count_in(&store.page(page))).collect();
+        assert_eq!(found, expected, "{prefetch:?}");
+    }
+}
+
+#[test]
 fn nothing_is_lost_where_threads_meet_writes_that_fail() {
     for seed in 0..20 {
         let pool = pool_of(12, "clock-sweep", Ace::of(4));
         pool.store().writes_until_failure.store(20 + seed * 7, Ordering::SeqCst);
-        let expected = hammer(&pool, 4, 1_500);
+        let expected = hammer(&pool, 4, 1_500, false);
         assert_eq!(pool.statistics().failed_writes, 1);
         pool.checkpoint().unwrap();
         assert_eq!(pool.statistics().waiting_pages, 0);
@@ -388,7 +409,7 @@ fn a_pool_on_a_file_keeps_what_it_was_given_for_the_next_one() {
             continue;
         };
         let pool = BufferPool::new(store, BufferPoolOptions::new(12).with_ace(Ace::of(4))).unwrap();
-        let expected = hammer(&pool, 4, 400);
+        let expected = hammer(&pool, 4, 400, false);
         pool.checkpoint().unwrap();
         drop(pool);
         let store = FileStore::open(&path, page_bytes).unwrap();

@@ -78,7 +78,7 @@ pub struct BufferPoolOptions {
     /// Frames beside, for pages on their way to the store; `None` for 32 misses at a time.
     pub spare_frames: Option<usize>,
     /// Asked before pages are written, with their images: where a log has to be durable before its pages. It must not
-    /// use the pool.
+    /// use the pool, and must not panic: who waits for these pages would wait for ever.
     pub before_write: Option<BeforeWrite>,
 }
 
