@@ -344,6 +344,18 @@ fn a_new_page_is_zeros_and_not_read() {
 }
 
 #[test]
+fn a_new_page_that_had_no_room_is_not_there_with_another_ones_bytes() {
+    let pool = pool_of(4, "lru", Ace::CLASSIC);
+    (0..4).for_each(|page| pool.write(Page(page)).unwrap().fill(page as u8 + 1));
+    pool.store().writes_until_failure.store(0, Ordering::SeqCst);
+    assert!(matches!(pool.write_new(Page(9)), Err(PoolError::WriteFailed { pages: 1, .. })));
+    assert_eq!(pool.read(Page(9)).unwrap()[..], [0; BYTES], "as it is in the store");
+    (0..4).for_each(|page| assert_eq!(pool.read(Page(page)).unwrap()[0], page as u8 + 1));
+    pool.checkpoint().unwrap();
+    assert_eq!((pool.statistics().waiting_pages, pool.statistics().failed_writes), (0, 1));
+}
+
+#[test]
 fn what_cannot_be_made_or_asked_for_is_refused_in_words() {
     let store = |pages| MemoryStore::new(pages, BYTES);
     let made = |pages, frames| BufferPool::new(store(pages), BufferPoolOptions::new(frames)).map(drop);

@@ -71,6 +71,11 @@ impl<S: PageStore> BufferPool<S> {
         let Exchanged { written, read } = self.exchange(write.as_ref(), &reads);
         let written = self.end_write(write, written);
         self.end_reads((page, frame), &decided.prefetched, read)?;
+        if written.is_err() && asked == Asked::New {
+            // Nothing was read: what is in the frame is another page's.
+            self.forget(&[(page, frame)]);
+            return written.map(|()| frame);
+        }
         // Who is told of a failure holds nothing.
         let hold = written.is_ok().then_some(hold);
         self.words[page.0 as usize].loaded(frame, hold, &self.waiters);

@@ -165,6 +165,7 @@ impl<S: PageStore> BufferPool<S> {
                 break;
             }
         }
+        self.sweep_orphans(&mut self.lock());
         self.flush()
     }
 
