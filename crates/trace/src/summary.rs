@@ -285,6 +285,8 @@ struct Distinct {
 }
 
 const REGISTER_BITS: u32 = 14;
+/// A hash without a one behind the bits that name its register.
+const LONGEST_RUN: usize = 64 - REGISTER_BITS as usize + 1;
 
 impl Distinct {
     fn new() -> Self {
@@ -298,15 +300,56 @@ impl Distinct {
         *register = (*register).max(run);
     }
 
+    /// The estimate of Ertl ("New cardinality estimation algorithms for HyperLogLog sketches", 2017, algorithm 6).
+    ///
+    /// Flajolet's own, which changes from counting empty registers to the mean of all, is up to 5 % too high where
+    /// it changes. This one is one formula for every count.
     fn estimate(&self) -> u64 {
+        let mut with_run = [0_u32; LONGEST_RUN + 1];
+        for &run in &self.registers {
+            with_run[usize::from(run)] += 1;
+        }
         let registers = self.registers.len() as f64;
-        let sum: f64 = self.registers.iter().map(|&run| libm::exp2(-f64::from(run))).sum();
-        let raw = 0.7213 / (1.0 + 1.079 / registers) * registers * registers / sum;
-        let zeros = self.registers.iter().filter(|&&run| run == 0).count() as f64;
-        // Below 2.5 numbers a register the empty ones tell more (linear counting).
-        let estimate =
-            if raw <= 2.5 * registers && zeros > 0.0 { registers * libm::log(registers / zeros) } else { raw };
-        estimate.round() as u64
+        let share_with = |run: usize| f64::from(with_run[run]) / registers;
+        let of_runs = (1..LONGEST_RUN)
+            .rev()
+            .fold(of_full_registers(1.0 - share_with(LONGEST_RUN)), |sum, run| (sum + share_with(run)) / 2.0);
+        let harmonic = of_runs + of_empty_registers(share_with(0));
+        (registers / (2.0 * core::f64::consts::LN_2 * harmonic)).round() as u64
+    }
+}
+
+/// What registers without a number add to the harmonic mean; `share` of all are empty. Endless when all are (sigma).
+fn of_empty_registers(share: f64) -> f64 {
+    if share >= 1.0 {
+        return f64::INFINITY;
+    }
+    let (mut power, mut weight, mut sum) = (share, 1.0, share);
+    loop {
+        power *= power;
+        let before = sum;
+        sum += power * weight;
+        weight *= 2.0;
+        if sum == before {
+            return sum;
+        }
+    }
+}
+
+/// What registers that can grow no more add; `share` of all can still grow (tau).
+fn of_full_registers(share: f64) -> f64 {
+    if share <= 0.0 || share >= 1.0 {
+        return 0.0;
+    }
+    let (mut root, mut weight, mut sum) = (share, 1.0, 1.0 - share);
+    loop {
+        root = libm::sqrt(root);
+        let before = sum;
+        weight /= 2.0;
+        sum -= (1.0 - root) * (1.0 - root) * weight;
+        if sum == before {
+            return sum / 3.0;
+        }
     }
 }
 
@@ -346,13 +389,36 @@ mod tests {
         assert_eq!(Counting::new().summary().duplicate_share, None);
     }
 
+    #[test]
+    fn the_estimate_leans_to_no_side_at_any_count() {
+        // 40,000 is where an estimate that changes its formula was 3 % too high in the mean.
+        for count in [0, 1, 100, 10_000, 40_000, 80_000, 1_000_000] {
+            let seeds = 1_u64..=50;
+            let error = |seed: u64| {
+                let mut distinct = Distinct::new();
+                (0..count).for_each(|number| distinct.add(number ^ seed << 32));
+                (distinct.estimate() as f64 - count as f64) / (count as f64).max(1.0)
+            };
+            let mean = seeds.clone().map(error).sum::<f64>() / seeds.count() as f64;
+            assert!(mean.abs() <= 0.005, "{mean} of {count}");
+        }
+    }
+
+    #[test]
+    fn registers_at_their_end_are_still_an_estimate() {
+        let full = Distinct { registers: vec![LONGEST_RUN as u8; 1 << REGISTER_BITS].into() };
+        let nearly = Distinct { registers: vec![LONGEST_RUN as u8 - 1; 1 << REGISTER_BITS].into() };
+        assert_eq!(full.estimate(), u64::MAX);
+        assert!(nearly.estimate() > 1 << 62);
+    }
+
     proptest! {
         #[test]
-        fn distinct_numbers_are_estimated_within_four_percent(count in 1_u64..200_000, seed: u64) {
+        fn distinct_numbers_are_estimated_within_five_standard_errors(count in 1_u64..200_000, seed: u64) {
             let mut distinct = Distinct::new();
             (0..count).chain(0..count / 2).for_each(|number| distinct.add(number ^ seed));
             let error = distinct.estimate() as f64 / count as f64 - 1.0;
-            prop_assert!(error.abs() < 0.04, "{error} of {count}");
+            prop_assert!(error.abs() <= 5.0 * 1.04 / 128.0, "{error} of {count}");
         }
     }
 }
