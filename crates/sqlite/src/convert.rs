@@ -14,6 +14,8 @@ use crate::SqliteError;
 use crate::directory::COMPANIONS;
 use crate::error::{Failure, display, with_suffix};
 use crate::handle::{Cut, Handle, RUN_LIMIT, Store};
+use crate::log_layout::LogLayout;
+use crate::options::VfsOptions;
 use crate::layout::{Detected, HEADER_BYTES, Header, HeaderError, Layout, Span, cut, detect, page_size_of};
 
 /// What an export wrote.
@@ -34,6 +36,8 @@ pub struct ExportSummary {
 pub struct ImportSummary {
     /// Layout of the copy.
     pub layout: Layout,
+    /// Layout of its write-ahead log.
+    pub log: LogLayout,
     /// Bytes of the plain file.
     pub bytes: ByteSize,
     /// SQLite's page size.
@@ -47,8 +51,13 @@ pub struct ImportSummary {
 /// What a database file is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileInfo {
-    /// `plain` or `hot-locations`.
+    /// `plain`, `headed` or `hot-locations`.
     pub layout: String,
+    /// Layout of the write-ahead log: `plain`, `aligned`, `contained` or `sparse`.
+    pub log: String,
+    /// The stripe or flash page that the log goes by.
+    #[serde(rename = "log_unit_bytes")]
+    pub log_unit: Option<ByteSize>,
     /// Version of the header; `None` in a plain file.
     pub version: Option<u32>,
     /// Chunk, from the header.
@@ -196,18 +205,20 @@ fn check_companions(path: &Path) -> Result<(), SqliteError> {
 pub(crate) fn copy_in<S: Store>(
     plain: PlainFile,
     into: &mut Handle<S>,
-    layout: &Layout,
+    options: &VfsOptions,
 ) -> Result<ImportSummary, SqliteError> {
-    if let Layout::HotLocations { chunk, offset } = *layout {
-        into.write_header(&Header { chunk: chunk.0, offset: offset.0, page_bytes: plain.page_bytes })?;
+    let header = Header::new(options.layout, options.log, plain.page_bytes);
+    if let Some(header) = &header {
+        into.write_header(header)?;
     }
+    let layout = header.map_or(Layout::Plain, |header| header.layout());
     let mut from = Handle::plain(HostStore { file: plain.file, name: plain.path });
     let bytes = copy(&mut from, into)?;
     into.sync(sqlite::SQLITE_SYNC_NORMAL)?;
-    let pages_are_hot = matches!(*layout, Layout::HotLocations { chunk, .. } if chunk.0 == plain.page_bytes);
+    let pages_are_hot = matches!(layout, Layout::HotLocations { chunk, .. } if chunk.0 == plain.page_bytes);
     let page_size = ByteSize(plain.page_bytes);
     let pages = bytes / plain.page_bytes;
-    Ok(ImportSummary { layout: *layout, bytes: ByteSize(bytes), page_size, pages, pages_are_hot })
+    Ok(ImportSummary { layout, log: options.log, bytes: ByteSize(bytes), page_size, pages, pages_are_hot })
 }
 
 fn copy<A: Store, B: Store>(from: &mut Handle<A>, to: &mut Handle<B>) -> Result<u64, Failure> {
@@ -280,7 +291,7 @@ pub(crate) fn export_any(stored: &Path, plain: &Path) -> Result<ExportSummary, S
     detect(&head).map_err(|error| header_error(stored, &error))?;
     check_companions(stored)?;
     let store = HostStore { file, name: display(stored) };
-    let mut from = Handle::database(store, Layout::Plain)?;
+    let mut from = Handle::database(store, VfsOptions::PLAIN)?;
     copy_out(&mut from, &display(stored), plain)
 }
 
@@ -293,10 +304,10 @@ fn header_error(path: &Path, error: &HeaderError) -> SqliteError {
 /// # Errors
 /// When the file is no plain SQLite database or has a hot journal or a WAL, `stored` exists, the layout is impossible,
 /// or I/O fails; a half-written output is removed.
-pub fn import(plain: &Path, stored: &Path, layout: &Layout) -> Result<ImportSummary, SqliteError> {
-    layout.check()?;
+pub fn import(plain: &Path, stored: &Path, options: &VfsOptions) -> Result<ImportSummary, SqliteError> {
+    options.check()?;
     let from = open_plain(plain)?;
-    create_new(stored, |store| copy_in(from, &mut Handle::database(store, *layout)?, layout))
+    create_new(stored, |store| copy_in(from, &mut Handle::database(store, *options)?, options))
 }
 
 /// Tells what a database file is; changes nothing.
@@ -318,6 +329,7 @@ pub fn info(path: &Path) -> Result<FileInfo, SqliteError> {
         Err(error) => return Err(header_error(path, &error)),
     };
     let shift = header.map_or(0, |header| header.offset);
+    let log = header.map_or(LogLayout::Plain, |header| header.log);
     let mut first = vec![0; 100];
     let mut store = HostStore { file, name: display(path) };
     let length = store.read(shift, &mut first)?;
@@ -328,7 +340,9 @@ pub fn info(path: &Path) -> Result<FileInfo, SqliteError> {
     let database_bytes = stored_bytes.saturating_sub(shift);
     Ok(FileInfo {
         layout: header.map_or(Layout::Plain, |header| header.layout()).name().to_owned(),
-        version: header.map(|_| Header::VERSION),
+        log: log.name().to_owned(),
+        log_unit: Some(ByteSize(log.unit())).filter(|unit| unit.0 > 0),
+        version: header.map(|header| header.version()),
         chunk: header.map(|header| ByteSize(header.chunk)),
         offset: header.map(|header| ByteSize(header.offset)),
         layout_page_size: header.map(|header| ByteSize(header.page_bytes)),

@@ -19,29 +19,60 @@ use libsqlite3_sys as sqlite;
 
 use crate::error::Failure;
 use crate::ffi::{FileName, LONGEST, ParentFile, ParentVfs};
-use crate::file::FileStore;
+use crate::file::{FileStore, SqliteFile};
 use crate::handle::{Cut, Handle, Mapping, Store};
-use crate::layout::{Layout, cut};
+use crate::layout::{Header, cut};
 use crate::ledger::Ledger;
+use crate::log::Log;
+use crate::log_layout::LogLayout;
+use crate::options::VfsOptions;
 use crate::shm::SharedMemory;
+use crate::vfs::Opened;
 
 /// SQLite's suffixes and those of a shifted database.
 pub(crate) const COMPANIONS: [(&str, &str); 2] = [("-journal", "-fwjournal"), ("-wal", "-fwwal")];
 
-/// A database that this VFS has open.
+/// What is known of a database that was opened.
 #[derive(Debug, Default)]
-struct OpenDatabase {
+struct KnownDatabase {
+    /// Files of ours that are open on it.
     handles: usize,
+    /// What it becomes if it is new.
+    options: VfsOptions,
     /// `None` while the file is empty.
-    shifted: Option<bool>,
+    found: Option<Found>,
 }
+
+/// What a database's first bytes say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Found {
+    shifted: bool,
+    log: LogLayout,
+}
+
+impl Found {
+    fn of(mapping: Mapping) -> Self {
+        match mapping {
+            Mapping::Plain => Self { shifted: false, log: LogLayout::Plain },
+            Mapping::Shifted(header) => Self { shifted: true, log: header.log },
+        }
+    }
+
+    /// What an empty database will be.
+    fn wanted(options: &VfsOptions) -> Self {
+        Self { shifted: options.is_converting(), log: options.log }
+    }
+}
+
+/// Databases that are remembered after they were closed.
+const REMEMBERED: usize = 4096;
 
 #[derive(Debug)]
 struct State {
     ledger: Ledger,
     counters: DeviceCounters,
     /// By full path.
-    open: BTreeMap<Vec<u8>, OpenDatabase>,
+    known: BTreeMap<Vec<u8>, KnownDatabase>,
     /// Open files of every kind.
     files: usize,
 }
@@ -49,16 +80,18 @@ struct State {
 /// A directory as a place for databases.
 pub(crate) struct Directory {
     pub parent: ParentVfs,
-    layout: Layout,
+    options: VfsOptions,
+    /// Whether requests are counted and timed.
+    observed: bool,
     began: Instant,
     state: Mutex<State>,
 }
 
 impl Directory {
-    pub(crate) fn new(parent: ParentVfs, layout: Layout, recording: bool) -> Self {
-        let ledger = Ledger::new(recording);
-        let state = State { ledger, counters: DeviceCounters::default(), open: BTreeMap::new(), files: 0 };
-        Self { parent, layout, began: Instant::now(), state: Mutex::new(state) }
+    pub(crate) fn new(parent: ParentVfs, options: VfsOptions, observed: bool) -> Self {
+        let ledger = Ledger::new(options.record);
+        let state = State { ledger, counters: DeviceCounters::default(), known: BTreeMap::new(), files: 0 };
+        Self { parent, options, observed, began: Instant::now(), state: Mutex::new(state) }
     }
 
     /// Every change under this lock is a single assignment or addition: what a panic leaves is sound.
@@ -78,7 +111,7 @@ impl Directory {
     pub(crate) fn handles(&self, path: Option<&[u8]>) -> usize {
         let state = self.state();
         match path {
-            Some(path) => state.open.get(path).map_or(0, |open| open.handles),
+            Some(path) => state.known.get(path).map_or(0, |known| known.handles),
             None => state.files,
         }
     }
@@ -97,6 +130,9 @@ impl Directory {
         length: u64,
         work: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<T, Failure> {
+        if !self.observed {
+            return work();
+        }
         let at = self.now();
         let done = work();
         let latency = self.now().since(at);
@@ -116,57 +152,97 @@ impl Directory {
         name: Option<FileName>,
         role: FileRole,
         flags: c_int,
-    ) -> Result<(Handle<DirectoryStore>, c_int), Failure> {
-        let is_database = flags & sqlite::SQLITE_OPEN_MAIN_DB != 0;
-        let given: Vec<u8> = name.as_ref().map_or_else(Vec::new, |name| name.bytes().to_vec());
-        let name = name.map(|name| match is_database {
-            true => name,
-            false => self.companion(name.bytes()).map_or(name, |other| FileName::owned(&other)),
-        });
-        let shown = String::from_utf8_lossy(name.as_ref().map_or(b"temporary file", FileName::bytes)).into_owned();
-        let (parent, out_flags) = self.parent.open(name, flags)?;
-        let registered = is_database.then(|| given.clone());
-        let mut state = self.state();
-        state.files += 1;
-        if is_database {
-            state.open.entry(given.clone()).or_default().handles += 1;
+        options: VfsOptions,
+    ) -> Result<Opened, Failure> {
+        match role {
+            FileRole::Database => self.open_database(name, flags, options),
+            _ => self.open_other(name, role, flags),
         }
-        drop(state);
-        let store = DirectoryStore { parent, directory: Arc::clone(self), role, name: shown, registered };
-        if !is_database {
-            return Ok((Handle::plain(store), out_flags));
-        }
-        let handle = Handle::database(store, self.layout)?;
-        if let (Some(mapping), Some(open)) = (handle.mapping(), self.state().open.get_mut(&given)) {
-            open.shifted = Some(mapping != Mapping::Plain);
-        }
-        Ok((handle, out_flags))
     }
 
-    /// The name under which a journal or WAL of a shifted database is stored; `None` where the name stays.
-    pub(crate) fn companion(self: &Arc<Self>, name: &[u8]) -> Option<Vec<u8>> {
+    fn open_database(
+        self: &Arc<Self>,
+        name: Option<FileName>,
+        flags: c_int,
+        options: VfsOptions,
+    ) -> Result<Opened, Failure> {
+        let path: Vec<u8> = name.as_ref().map_or_else(Vec::new, |name| name.bytes().to_vec());
+        let found = self.look(&path, options).map(Found::of);
+        // A database that is still empty is kept in view: it may become another one than a later connection asks for.
+        if !self.observed && options.is_plain() && found.is_some_and(|found| !found.shifted) {
+            self.remember(path, options, found, 0);
+            return Ok(Opened::AsItIs);
+        }
+        let (parent, granted) = self.parent.open(name, flags)?;
+        let options = self.remember(path.clone(), options, found, 1);
+        self.state().files += 1;
+        let shown = String::from_utf8_lossy(&path).into_owned();
+        let directory = Arc::clone(self);
+        let role = FileRole::Database;
+        let store = DirectoryStore { parent, directory, role, name: shown, registered: Some(path) };
+        Ok(Opened::Ours(Box::new(Handle::database(store, options)?), granted))
+    }
+
+    fn open_other(self: &Arc<Self>, name: Option<FileName>, role: FileRole, flags: c_int) -> Result<Opened, Failure> {
+        let companion = name.as_ref().and_then(|name| self.companion(name.bytes()));
+        if !self.observed && companion.is_none() {
+            return Ok(Opened::AsItIs);
+        }
+        let log = companion.as_ref().map_or(LogLayout::Plain, |companion| companion.log);
+        let name = companion.map_or(name, |companion| Some(FileName::owned(&companion.name)));
+        let shown = String::from_utf8_lossy(name.as_ref().map_or(b"temporary file", FileName::bytes)).into_owned();
+        let (parent, granted) = self.parent.open(name, flags)?;
+        self.state().files += 1;
+        let store = DirectoryStore { parent, directory: Arc::clone(self), role, name: shown, registered: None };
+        let file: Box<dyn SqliteFile> = match (role, log) {
+            (FileRole::WriteAheadLog, log) if log != LogLayout::Plain => Box::new(Log::open(store, log)?),
+            _ => Box::new(Handle::plain(store)),
+        };
+        Ok(Opened::Ours(file, granted))
+    }
+
+    /// Notes what a database is; tells the options that hold for it, which are those of the connections that have it
+    /// open while it is new.
+    fn remember(&self, path: Vec<u8>, options: VfsOptions, found: Option<Found>, handles: usize) -> VfsOptions {
+        let mut state = self.state();
+        if state.known.len() >= REMEMBERED {
+            state.known.retain(|_, known| known.handles > 0);
+        }
+        let known = state.known.entry(path).or_default();
+        let options = match known.handles > 0 && found.is_none() {
+            true => VfsOptions { layout: known.options.layout, log: known.options.log, ..options },
+            false => options,
+        };
+        *known = KnownDatabase { handles: known.handles + handles, options, found };
+        options
+    }
+
+    /// What is stored in the place of a journal or WAL of a shifted database; `None` where the name stays.
+    pub(crate) fn companion(self: &Arc<Self>, name: &[u8]) -> Option<Companion> {
         let (database, ours) = COMPANIONS
             .iter()
             .find_map(|(theirs, ours)| name.strip_suffix(theirs.as_bytes()).map(|database| (database, ours)))?;
-        self.is_shifted(database).then(|| [database, ours.as_bytes()].concat())
+        let found = self.find(database);
+        found.shifted.then(|| Companion { name: [database, ours.as_bytes()].concat(), log: found.log })
     }
 
-    /// Whether a database is shifted, or will be once it is written.
-    fn is_shifted(self: &Arc<Self>, database: &[u8]) -> bool {
-        if let Some(shifted) = self.state().open.get(database).and_then(|open| open.shifted) {
-            return shifted;
+    /// What a database is, or will be once it is written.
+    fn find(self: &Arc<Self>, database: &[u8]) -> Found {
+        let options = match self.state().known.get(database) {
+            Some(KnownDatabase { found: Some(found), .. }) => return *found,
+            Some(known) => known.options,
+            None => self.options,
+        };
+        let Some(found) = self.look(database, options).map(Found::of) else { return Found::wanted(&options) };
+        if let Some(known) = self.state().known.get_mut(database) {
+            known.found = Some(found);
         }
-        let Some(mapping) = self.look(database) else { return self.layout != Layout::Plain };
-        let shifted = mapping != Mapping::Plain;
-        if let Some(open) = self.state().open.get_mut(database) {
-            open.shifted = Some(shifted);
-        }
-        shifted
+        found
     }
 
     /// Looks at a database's first bytes, through the parent VFS: closing a descriptor of our own would drop every
     /// POSIX lock that this process holds on the file.
-    fn look(self: &Arc<Self>, database: &[u8]) -> Option<Mapping> {
+    fn look(self: &Arc<Self>, database: &[u8], options: VfsOptions) -> Option<Mapping> {
         let flags = sqlite::SQLITE_OPEN_READONLY | sqlite::SQLITE_OPEN_MAIN_DB;
         let (parent, _) = self.parent.open(Some(FileName::owned(database)), flags).ok()?;
         self.state().files += 1;
@@ -174,9 +250,15 @@ impl Directory {
         let role = FileRole::Database;
         let store = DirectoryStore { parent, directory: Arc::clone(self), role, name, registered: None };
         // A damaged header is no plain file; opening it tells why.
-        Handle::database(store, self.layout)
-            .map_or(Some(Mapping::Shifted { chunk: 0, offset: 0 }), |handle| handle.mapping())
+        let damaged = Mapping::Shifted(Header { chunk: 0, offset: 0, page_bytes: 0, log: LogLayout::Plain });
+        Handle::database(store, options).map_or(Some(damaged), |handle| handle.mapping())
     }
+}
+
+/// A journal or a log under the name that it is stored by.
+pub(crate) struct Companion {
+    pub name: Vec<u8>,
+    log: LogLayout,
 }
 
 fn count(counters: &mut DeviceCounters, operation: Operation, length: ByteSize) {
@@ -222,10 +304,10 @@ impl Drop for DirectoryStore {
         let mut state = self.directory.state();
         state.files = state.files.saturating_sub(1);
         let Some(path) = &self.registered else { return };
-        if let Some(open) = state.open.get_mut(path) {
-            open.handles -= 1;
-            if open.handles == 0 {
-                state.open.remove(path);
+        if let Some(known) = state.known.get_mut(path) {
+            known.handles = known.handles.saturating_sub(1);
+            if known.handles == 0 {
+                state.known.remove(path);
             }
         }
     }

@@ -18,6 +18,7 @@ use crate::disk::{Disk, read_request};
 use crate::error::{Failure, checked_end};
 use crate::handle::{Cut, Store};
 use crate::layout::{Span, cut};
+use crate::log_layout::LogLayout;
 use crate::locks::{Busy, HandleId, Level, Locks};
 use crate::shm::{SharedMemory, WalIndex};
 use crate::volume::{FileId, Volume, Zone};
@@ -50,6 +51,8 @@ pub(crate) struct Drive {
     volume: Volume,
     cache: PageCache,
     open: BTreeMap<FileId, OpenFile>,
+    /// Layouts of the logs of databases that were opened, where they are not plain.
+    logs: BTreeMap<String, LogLayout>,
     next_handle: u64,
 }
 
@@ -68,7 +71,21 @@ fn full(name: &str, info: &flashwise_block::DeviceInfo) -> Failure {
 impl Drive {
     pub(crate) fn new(disk: Disk) -> Self {
         let volume = Volume::new(disk.info().capacity.0, disk.info().logical_block.0);
-        Self { disk, volume, cache: PageCache::default(), open: BTreeMap::new(), next_handle: 0 }
+        Self { disk, volume, cache: PageCache::default(), open: BTreeMap::new(), logs: BTreeMap::new(), next_handle: 0 }
+    }
+
+    /// Notes how the log of a database is laid out.
+    pub(crate) fn note_log(&mut self, database: Option<&str>, log: LogLayout) {
+        let Some(database) = database else { return };
+        match log {
+            LogLayout::Plain => _ = self.logs.remove(database),
+            log => _ = self.logs.insert(database.to_owned(), log),
+        }
+    }
+
+    /// How the log of a database is laid out.
+    pub(crate) fn log_of(&self, database: &str) -> LogLayout {
+        self.logs.get(database).copied().unwrap_or_default()
     }
 
     pub(crate) fn exists(&self, name: &str) -> bool {
@@ -269,6 +286,35 @@ impl Drive {
                 self.disk.run(FileRole::Database, requests)?;
             }
         }
+        if end > self.volume.size(id) {
+            self.volume.set_size(id, end);
+        }
+        Ok(())
+    }
+
+    /// Writes runs of a database, ascending ones, all together.
+    fn write_direct_all(&mut self, id: FileId, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
+        let longest = self.disk.info().max_transfer.0;
+        let mut requests = Vec::new();
+        // A logical block that two runs share is read and written for each: one after the other.
+        let mut taken = 0;
+        for (start, data) in runs {
+            let whole = self.rounded(Span { start: *start, length: data.len() as u64 });
+            if whole.start < taken {
+                self.disk.run(FileRole::Database, std::mem::take(&mut requests))?;
+            }
+            taken = whole.end();
+            let spans = match how {
+                Cut::Whole => vec![Span { start: *start, length: data.len() as u64 }],
+                Cut::Chunks(chunk) => cut(*start, data.len() as u64, chunk, longest),
+            };
+            for span in spans {
+                let at = (span.start - start) as usize;
+                requests.extend(self.direct_requests(id, span.start, &data[at..at + span.length as usize])?);
+            }
+        }
+        self.disk.run(FileRole::Database, requests)?;
+        let end = runs.iter().map(|(start, data)| start + data.len() as u64).max().unwrap_or(0);
         if end > self.volume.size(id) {
             self.volume.set_size(id, end);
         }
@@ -534,6 +580,17 @@ impl Store for DriveStore {
             (_, true) => drive.write_direct(self.id, offset, data, how),
             (_, false) => drive.write_cached(self.id, offset, data, self.role),
         }
+    }
+
+    fn write_all(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
+        if !self.is_database() {
+            return runs.iter().try_for_each(|(start, bytes)| self.write(*start, bytes, how));
+        }
+        let mut drive = lock(&self.drive)?;
+        for (start, bytes) in runs {
+            drive.reserve(self.id, checked_end(*start, bytes.len() as u64)?, &self.name)?;
+        }
+        drive.write_direct_all(self.id, runs, how)
     }
 
     fn truncate(&mut self, size: u64) -> Result<(), Failure> {

@@ -12,6 +12,9 @@ pub enum SqliteError {
     /// A layout that no drive can have.
     #[error("layout: {0}")]
     Layout(String),
+    /// A technique or its figure, or the profile that should tell it.
+    #[error("{0}")]
+    Options(String),
     /// A VFS name that SQLite cannot take.
     #[error("VFS name '{0}': use a non-empty name without NUL characters")]
     Name(String),

@@ -1,11 +1,11 @@
 //! What the C side calls on an open file, in safe terms.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
 use libsqlite3_sys as sqlite;
 
 use crate::drive::DriveStore;
-use crate::error::Failure;
+use crate::error::{Failure, checked_end};
 use crate::ffi::ParentFile;
 use crate::handle::{Handle, Store};
 use crate::locks::Level;
@@ -59,8 +59,14 @@ pub(crate) trait SqliteFile: Send {
     fn write_out(&mut self) -> Result<(), Failure>;
     /// Writes what is held back where SQLite does not hear.
     fn write_out_unheard(&mut self) -> Result<(), Failure>;
-    fn is_shifted(&self) -> bool;
-    fn shift(&self) -> u64;
+    /// Whether SQLite's bytes lie elsewhere in the stored file.
+    fn is_mapped(&self) -> bool;
+    /// How long the stored file is, where SQLite's is to have `size` bytes.
+    fn stored_size(&self, size: u64) -> u64;
+    /// Where a span lies in the memory of the process, if SQLite's own VFS maps the stored file and may be asked.
+    fn fetch(&mut self, _offset: u64, _length: usize) -> Result<*mut c_void, Failure> {
+        Ok(std::ptr::null_mut())
+    }
     fn poison(&mut self, why: &str);
 }
 
@@ -106,7 +112,7 @@ impl<S: FileStore> SqliteFile for Handle<S> {
 
     fn characteristics(&mut self) -> c_int {
         let all = self.store().characteristics();
-        if Handle::is_shifted(self) { all & !ATOMIC_WRITES } else { all }
+        if self.holds_back() { all & !ATOMIC_WRITES } else { all }
     }
 
     fn parent(&mut self) -> Option<&mut ParentFile> {
@@ -125,12 +131,24 @@ impl<S: FileStore> SqliteFile for Handle<S> {
         Handle::write_out_unheard(self)
     }
 
-    fn is_shifted(&self) -> bool {
-        Handle::is_shifted(self)
+    fn is_mapped(&self) -> bool {
+        self.is_shifted()
     }
 
-    fn shift(&self) -> u64 {
-        Handle::shift(self)
+    fn stored_size(&self, size: u64) -> u64 {
+        size.saturating_add(self.shift())
+    }
+
+    fn fetch(&mut self, offset: u64, length: usize) -> Result<*mut c_void, Failure> {
+        // A mapping shows the file, not what is held back.
+        if self.mapping().is_none() || self.is_held(offset, length) {
+            return Ok(std::ptr::null_mut());
+        }
+        let at = checked_end(self.shift(), offset)?;
+        match self.store().parent() {
+            Some(parent) => parent.fetch(at, length).map_err(|code| Failure::new(code, "a mapping of the file failed")),
+            None => Ok(std::ptr::null_mut()),
+        }
     }
 
     fn poison(&mut self, why: &str) {

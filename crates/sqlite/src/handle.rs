@@ -2,26 +2,31 @@
 //! failure.
 //!
 //! ```text
-//!   SQLite byte x ──▶ Handle ──▶ Plain:   byte x            ──▶ Store::write, as it comes
-//!                            └─▶ Shifted: byte offset + x   ──▶ run buffer ──▶ Store::write, cut at chunk boundaries
+//!   SQLite byte x ──▶ Handle ──▶ Plain:   byte x          ──▶ Store::write, as it comes
+//!                            └─▶ Shifted: byte offset + x ──▶ held back ──▶ Store::write_all, cut at chunk boundaries
 //! ```
+//!
+//! **concurrent-write-back** holds back the writes of a plain database as well, up to so many runs of adjacent pages as
+//! the drive programs together, and hands all of them on at once.
 //!
 //! **After a failed sync the handle is poisoned**: nobody can know which of the writes since the last good sync are
 //! on the medium, so every later write, truncation and sync fails with `SQLITE_IOERR`. Opening the file again starts
-//! afresh, and SQLite then rolls back from its journal. The same holds for a buffered run that cannot be written where
-//! SQLite does not listen (unlock, end of a checkpoint). A run that fails within a call whose result SQLite does
+//! afresh, and SQLite then rolls back from its journal. The same holds for what is held back and cannot be written where
+//! SQLite does not listen (unlock, end of a checkpoint). What fails within a call whose result SQLite does
 //! heed is dropped instead: SQLite then takes all pages of the transaction from its journal, or the checkpoint's from
 //! the WAL.
 
+use std::collections::BTreeMap;
 use std::ffi::c_int;
 
-use flashwise_block::ByteSize;
 use libsqlite3_sys as sqlite;
 
 use crate::error::{Failure, checked_end};
 use crate::layout::{Detected, HEADER_BYTES, Header, Layout, MAX_CHUNK, detect, is_page_size};
+use crate::log_layout::LogLayout;
+use crate::options::VfsOptions;
 
-/// Longest run of adjacent page writes that is held back: 2 MiB.
+/// Most bytes that are held back: 2 MiB.
 pub(crate) const RUN_LIMIT: usize = 2 << 20;
 
 /// How a write may reach the device.
@@ -45,6 +50,10 @@ pub(crate) trait Store {
     fn reserve(&mut self, end: u64) -> Result<(), Failure>;
     /// Writes; the file grows as needed.
     fn write(&mut self, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure>;
+    /// Writes runs that do not touch each other, all together where the place can do that.
+    fn write_all(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
+        runs.iter().try_for_each(|(start, bytes)| self.write(*start, bytes, how))
+    }
     /// Sets the size.
     fn truncate(&mut self, size: u64) -> Result<(), Failure>;
     /// Makes all that was written durable.
@@ -55,39 +64,51 @@ pub(crate) trait Store {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mapping {
     Plain,
-    Shifted { chunk: u64, offset: u64 },
+    Shifted(Header),
 }
 
-/// Adjacent writes that are held back, in bytes of the stored file.
+/// Writes that are held back, in bytes of the stored file: runs of adjacent ones.
 #[derive(Debug, Default)]
-struct Run {
-    start: u64,
-    bytes: Vec<u8>,
+struct HeldBack {
+    runs: BTreeMap<u64, Vec<u8>>,
+    bytes: usize,
 }
 
-impl Run {
-    fn end(&self) -> u64 {
-        self.start + self.bytes.len() as u64
+impl HeldBack {
+    fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The last run that begins at or before a byte, with its end.
+    fn before(&self, at: u64) -> Option<(u64, u64)> {
+        let (&start, bytes) = self.runs.range(..=at).next_back()?;
+        Some((start, start + bytes.len() as u64))
     }
 
     fn overlaps(&self, start: u64, length: usize) -> bool {
-        !self.bytes.is_empty() && start < self.end() && self.start < start + length as u64
+        let end = start + length as u64;
+        !self.is_empty() && self.before(end.saturating_sub(1)).is_some_and(|(_, run_end)| start < run_end)
     }
 
-    /// Takes a write if it touches the run; `false` if the run must be written first.
-    fn take(&mut self, start: u64, data: &[u8]) -> bool {
-        if self.bytes.is_empty() {
-            self.start = start;
-        }
-        let Some(at) = start.checked_sub(self.start).and_then(|at| usize::try_from(at).ok()) else { return false };
-        let end = at.saturating_add(data.len());
-        if at > self.bytes.len() || (end > RUN_LIMIT && !self.bytes.is_empty()) {
+    /// Takes a write if it touches a run or begins a new one of at most `most`; `false` if what is there must be written
+    /// first.
+    fn take(&mut self, start: u64, data: &[u8], most: usize) -> bool {
+        if self.bytes + data.len() > RUN_LIMIT && !self.is_empty() {
             return false;
         }
-        if end > self.bytes.len() {
-            self.bytes.resize(end, 0);
+        let end = start + data.len() as u64;
+        let run = self.before(start).filter(|&(_, run_end)| run_end >= start).map(|(run, _)| run);
+        let next = self.runs.range(start + 1..).next().map_or(u64::MAX, |(&next, _)| next);
+        if next < end || (run.is_none() && self.runs.len() >= most) {
+            return false;
         }
-        self.bytes[at..end].copy_from_slice(data);
+        let run = run.unwrap_or(start);
+        let bytes = self.runs.entry(run).or_default();
+        let at = (start - run) as usize;
+        let grown = (at + data.len()).saturating_sub(bytes.len());
+        bytes.resize(bytes.len() + grown, 0);
+        bytes[at..at + data.len()].copy_from_slice(data);
+        self.bytes += grown;
         true
     }
 }
@@ -95,26 +116,26 @@ impl Run {
 /// One open file.
 pub(crate) struct Handle<S> {
     store: S,
-    /// The layout that a new database takes.
-    wanted: Layout,
+    /// What a new database takes, and how many writes go together.
+    options: VfsOptions,
     /// `None` until the file is known to be one or the other; an empty file is neither.
     mapping: Option<Mapping>,
-    run: Run,
+    held: HeldBack,
     poisoned: Option<String>,
 }
 
 impl<S: Store> Handle<S> {
     /// A database, whose layout is in its header, or to be chosen.
-    pub(crate) fn database(store: S, wanted: Layout) -> Result<Self, Failure> {
-        let mut handle = Self { store, wanted, mapping: None, run: Run::default(), poisoned: None };
+    pub(crate) fn database(store: S, options: VfsOptions) -> Result<Self, Failure> {
+        let mut handle = Self { store, options, mapping: None, held: HeldBack::default(), poisoned: None };
         handle.decide()?;
         Ok(handle)
     }
 
     /// Any other file.
     pub(crate) fn plain(store: S) -> Self {
-        let mapping = Some(Mapping::Plain);
-        Self { store, wanted: Layout::Plain, mapping, run: Run::default(), poisoned: None }
+        let (options, mapping) = (VfsOptions::default(), Some(Mapping::Plain));
+        Self { store, options, mapping, held: HeldBack::default(), poisoned: None }
     }
 
     pub(crate) fn store(&mut self) -> &mut S {
@@ -128,10 +149,17 @@ impl<S: Store> Handle<S> {
     /// The layout in force; an empty file is plain.
     pub(crate) fn layout(&self) -> Layout {
         match self.mapping {
-            Some(Mapping::Shifted { chunk, offset }) => {
-                Layout::HotLocations { chunk: ByteSize(chunk), offset: ByteSize(offset) }
-            }
+            Some(Mapping::Shifted(header)) => header.layout(),
             _ => Layout::Plain,
+        }
+    }
+
+    /// The layout that the database's log has, or will have.
+    pub(crate) fn log(&self) -> LogLayout {
+        match self.mapping {
+            Some(Mapping::Shifted(header)) => header.log,
+            Some(Mapping::Plain) => LogLayout::Plain,
+            None => self.options.log,
         }
     }
 
@@ -139,21 +167,31 @@ impl<S: Store> Handle<S> {
     pub(crate) fn is_shifted(&self) -> bool {
         match self.mapping {
             Some(mapping) => mapping != Mapping::Plain,
-            None => self.wanted != Layout::Plain,
+            None => self.options.is_converting(),
         }
     }
 
     /// How far a byte of the database lies behind its place in a plain file.
     pub(crate) fn shift(&self) -> u64 {
         match self.mapping {
-            Some(Mapping::Shifted { offset, .. }) => offset,
+            Some(Mapping::Shifted(header)) => header.offset,
             _ => 0,
         }
     }
 
+    /// Whether writes may be held back, so that nobody else may promise that they are atomic.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.is_shifted() || self.options.write_back_depth > 1
+    }
+
+    /// Whether anything of a span is held back.
+    pub(crate) fn is_held(&self, offset: u64, length: usize) -> bool {
+        self.held.overlaps(self.shift() + offset, length)
+    }
+
     /// No later write or sync may pretend that the data is safe.
     pub(crate) fn poison(&mut self, why: &str) {
-        self.run.bytes.clear();
+        self.held = HeldBack::default();
         self.poisoned.get_or_insert_with(|| why.to_owned());
     }
 
@@ -181,10 +219,10 @@ impl<S: Store> Handle<S> {
         let detected = detect(&head[..length])
             .map_err(|error| Failure::new(sqlite::SQLITE_CORRUPT, format!("{}: {error}", self.store.name())))?;
         self.mapping = match detected {
-            Detected::Shifted(Header { chunk, offset, .. }) => Some(Mapping::Shifted { chunk, offset }),
+            Detected::Shifted(header) => Some(Mapping::Shifted(header)),
             // A power cut while the header was written can leave a file that has a size but no bytes yet. No page was
             // written before the header was durable, so such a file is a new one.
-            Detected::Plain if self.wanted != Layout::Plain && self.is_blank(&head[..length], size)? => None,
+            Detected::Plain if self.options.is_converting() && self.is_blank(&head[..length], size)? => None,
             Detected::Plain => Some(Mapping::Plain),
         };
         Ok(self.mapping)
@@ -201,26 +239,26 @@ impl<S: Store> Handle<S> {
 
     /// Chooses the layout of a new database at its first write: the header is durable before the first page comes.
     fn create(&mut self, first_write: usize) -> Result<Mapping, Failure> {
-        let mapping = match self.wanted {
-            Layout::Plain => Mapping::Plain,
-            Layout::HotLocations { chunk, offset } => {
-                // SQLite writes a database page by page, so the first write is as long as a page.
-                let page_bytes = Some(first_write as u64).filter(|&bytes| is_page_size(bytes)).unwrap_or(chunk.0);
-                let header = Header { chunk: chunk.0, offset: offset.0, page_bytes };
+        // SQLite writes a database page by page, so the first write is as long as a page.
+        let page = Some(first_write as u64).filter(|&bytes| is_page_size(bytes));
+        let page = page.or(self.options.layout.shift().map(|(chunk, _)| chunk)).unwrap_or(4096).min(65536);
+        let mapping = match Header::new(self.options.layout, self.options.log, page) {
+            None => Mapping::Plain,
+            Some(header) => {
                 self.write_header(&header)?;
-                Mapping::Shifted { chunk: chunk.0, offset: offset.0 }
+                Mapping::Shifted(header)
             }
         };
         self.mapping = Some(mapping);
         Ok(mapping)
     }
 
-    /// Writes a header to an empty file and syncs it.
+    /// Writes the header of a new database, durably.
     pub(crate) fn write_header(&mut self, header: &Header) -> Result<(), Failure> {
         self.store.write(0, &header.block(), Cut::Chunks(header.chunk))?;
         let synced = self.store.sync(sqlite::SQLITE_SYNC_NORMAL);
         self.poisoned_by(synced)?;
-        self.mapping = Some(Mapping::Shifted { chunk: header.chunk, offset: header.offset });
+        self.mapping = Some(Mapping::Shifted(*header));
         Ok(())
     }
 
@@ -230,18 +268,21 @@ impl<S: Store> Handle<S> {
 
     /// Reads; tells how many bytes there were.
     pub(crate) fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure> {
-        match self.decide()? {
-            None => Ok(0),
-            Some(Mapping::Plain) => self.store.read(offset, into),
-            Some(Mapping::Shifted { offset: shift, .. }) => {
-                let at = checked_end(shift, offset)?;
-                checked_end(at, into.len() as u64)?;
-                if self.run.overlaps(at, into.len()) {
-                    self.write_out()?;
-                }
-                self.store.read(at, into)
-            }
+        if self.decide()?.is_none() {
+            return Ok(0);
         }
+        let at = checked_end(self.shift(), offset)?;
+        checked_end(at, into.len() as u64)?;
+        if self.held.overlaps(at, into.len()) {
+            self.write_out()?;
+        }
+        let there = self.store.read(at, into)?;
+        if there == into.len() || self.held.is_empty() {
+            return Ok(there);
+        }
+        // The file ends behind what is held back, not where it ends on the medium.
+        self.write_out()?;
+        self.store.read(at, into)
     }
 
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Failure> {
@@ -250,29 +291,32 @@ impl<S: Store> Handle<S> {
             Some(mapping) => mapping,
             None => self.create(data.len())?,
         };
-        let Mapping::Shifted { offset: shift, .. } = mapping else {
+        let most = self.options.write_back_depth.max(1) as usize;
+        if mapping == Mapping::Plain && most == 1 {
             return self.store.write(offset, data, Cut::Whole);
-        };
-        let at = checked_end(shift, offset)?;
+        }
+        let at = checked_end(self.shift(), offset)?;
         // A full drive is told now, not when the run is written.
         self.store.reserve(checked_end(at, data.len() as u64)?)?;
-        if !self.run.take(at, data) {
+        if !self.held.take(at, data, most) {
             self.write_out()?;
-            self.run.take(at, data);
+            self.held.take(at, data, most);
         }
         Ok(())
     }
 
     /// Writes what is held back. On failure it is dropped: the caller tells SQLite.
     pub(crate) fn write_out(&mut self) -> Result<(), Failure> {
-        let run = std::mem::take(&mut self.run);
-        match self.mapping {
-            Some(Mapping::Shifted { chunk, .. }) if !run.bytes.is_empty() => {
-                self.check_poison()?;
-                self.store.write(run.start, &run.bytes, Cut::Chunks(chunk))
-            }
-            _ => Ok(()),
+        if self.held.is_empty() {
+            return Ok(());
         }
+        let held = std::mem::take(&mut self.held);
+        self.check_poison()?;
+        let how = match self.mapping {
+            Some(Mapping::Shifted(header)) => Cut::Chunks(header.chunk),
+            _ => Cut::Whole,
+        };
+        self.store.write_all(&Vec::from_iter(held.runs), how)
     }
 
     /// Writes what is held back where SQLite does not listen to the result.
@@ -307,6 +351,7 @@ impl<S: Store> Handle<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flashwise_block::ByteSize;
 
     /// A store in memory that can fail, and remembers its writes.
     #[derive(Default)]
@@ -354,11 +399,56 @@ mod tests {
         }
     }
 
-    const HOT: Layout = Layout::HotLocations { chunk: ByteSize::kib(64), offset: ByteSize::kib(32) };
+    const HOT: VfsOptions = VfsOptions {
+        layout: Layout::HotLocations { chunk: ByteSize::kib(64), offset: ByteSize::kib(32) },
+        ..VfsOptions::PLAIN
+    };
     const K: u64 = 1024;
 
     fn hot() -> Handle<Memory> {
         Handle::database(Memory::default(), HOT).unwrap()
+    }
+
+    fn with_depth(write_back_depth: u32) -> Handle<Memory> {
+        Handle::database(Memory::default(), VfsOptions { write_back_depth, ..VfsOptions::PLAIN }).unwrap()
+    }
+
+    #[test]
+    fn a_plain_database_holds_back_as_many_runs_as_go_together() {
+        let mut file = with_depth(3);
+        for page in [1, 5, 6, 9] {
+            file.write(page * 4 * K, &[page as u8; 4096]).unwrap();
+        }
+        assert!(file.store.writes.is_empty(), "three runs: 1, 5 and 6, 9");
+        assert!(file.is_held(24 * K, 1) && !file.is_held(8 * K, 4096));
+        file.write(12 * 4 * K, &[12; 4096]).unwrap();
+        let written: Vec<_> = file.store.writes.iter().map(|&(at, length, _)| (at / K, length as u64 / K)).collect();
+        assert_eq!(written, [(4, 4), (20, 8), (36, 4)]);
+        let mut page = [0; 4096];
+        file.read(12 * 4 * K, &mut page).unwrap();
+        assert_eq!(page, [12; 4096]);
+        assert_eq!(file.store.writes.len(), 4, "a read of what is held back writes it first");
+    }
+
+    #[test]
+    fn what_is_held_back_reads_as_if_it_had_been_written() {
+        let mut random = 12345_u64;
+        let (mut held, mut plain) = (with_depth(4), with_depth(1));
+        for _ in 0..5000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (at, length) = ((random >> 33) % 60 * 512, ((random >> 20) % 6 + 1) as usize * 512);
+            if random >> 63 == 0 {
+                let data = vec![(random >> 50) as u8; length];
+                held.write(at, &data).unwrap();
+                plain.write(at, &data).unwrap();
+            } else {
+                let (mut a, mut b) = (vec![0; length], vec![0; length]);
+                assert_eq!(held.read(at, &mut a).unwrap(), plain.read(at, &mut b).unwrap());
+                assert_eq!(a, b);
+            }
+        }
+        held.sync(0).unwrap();
+        assert_eq!(held.store.bytes, plain.store.bytes);
     }
 
     #[test]
@@ -400,8 +490,8 @@ mod tests {
 
     #[test]
     fn after_a_failed_sync_every_write_and_sync_fails() {
-        for layout in [Layout::Plain, HOT] {
-            let mut file = Handle::database(Memory::default(), layout).unwrap();
+        for options in [VfsOptions::PLAIN, HOT] {
+            let mut file = Handle::database(Memory::default(), options).unwrap();
             file.write(0, &[1; 65536]).unwrap();
             file.store.fail_sync = true;
             assert_eq!(file.sync(0).unwrap_err().code, sqlite::SQLITE_IOERR_FSYNC);
@@ -441,10 +531,10 @@ mod tests {
 
     #[test]
     fn a_header_decides_whatever_was_wanted_and_a_damaged_one_is_refused() {
-        let header = Header { chunk: 65536, offset: 4096, page_bytes: 512 };
+        let header = Header { chunk: 65536, offset: 4096, page_bytes: 512, log: LogLayout::Plain };
         let stored = Memory { bytes: header.block(), ..Memory::default() };
-        let file = Handle::database(stored, Layout::Plain).unwrap();
-        assert_eq!(file.mapping(), Some(Mapping::Shifted { chunk: 65536, offset: 4096 }));
+        let file = Handle::database(stored, VfsOptions::PLAIN).unwrap();
+        assert_eq!(file.mapping(), Some(Mapping::Shifted(header)));
         let mut bytes = header.block();
         bytes[170] ^= 1;
         let refused = Handle::database(Memory { bytes, ..Memory::default() }, HOT).err().unwrap();

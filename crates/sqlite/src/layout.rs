@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::SqliteError;
+use crate::log_layout::LogLayout;
 
 /// How a new database is laid out in its stored file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +34,8 @@ pub enum Layout {
         /// The hot location within a chunk: a multiple of 512 below `chunk`, not zero.
         offset: ByteSize,
     },
+    /// Behind a header of 64 KiB, so that pages keep their alignment: for a log that plain SQLite must not look for.
+    Headed,
 }
 
 /// Smallest chunk that a layout takes.
@@ -42,23 +45,33 @@ pub(crate) const MAX_CHUNK: u64 = 1 << 20;
 /// Bytes that the header occupies; the rest up to `offset` is zero.
 pub(crate) const HEADER_BYTES: usize = 512;
 
+/// What a [`Layout::Headed`] database is shifted by: a multiple of every page size.
+pub(crate) const HEADED: u64 = 64 << 10;
+
 /// What identifies a header of any version.
 const MAGIC: &[u8] = b"flashwise database layout ";
-/// The header's first 128 bytes, padded with spaces and ended by a newline: `head -c 200` tells a human what it is.
-const TEXT: &str = "flashwise database layout 1: not a plain SQLite file; \
-                    open it with the flashwise VFS or run 'flashwise sqlite export'";
+/// The header's first 128 bytes, after the magic and the version, padded with spaces and ended by a newline: `head -c 200`
+/// tells a human what it is.
+const TEXT: &str = ": not a plain SQLite file; open it with the flashwise VFS or run 'flashwise sqlite export'";
 const TEXT_BYTES: usize = 128;
-const LAYOUT_NAME: &str = "hot-locations";
+const HOT_NAME: &str = "hot-locations";
+const HEADED_NAME: &str = "headed";
 const LAYOUT_NAME_AT: usize = 128;
 const LAYOUT_NAME_BYTES: usize = 32;
+/// The version of a header without a layout for the log, which every flashwise reads.
 const VERSION: u32 = 1;
+/// The version of a header with one, which the first flashwise must refuse: it would not find the log.
+const VERSION_WITH_LOG: u32 = 2;
 const VERSION_AT: usize = 160;
 const LENGTH_AT: usize = 164;
 const CHUNK_AT: usize = 168;
 const OFFSET_AT: usize = 176;
 const PAGE_AT: usize = 184;
+const LOG_NAME_AT: usize = 192;
+const LOG_NAME_BYTES: usize = 32;
+const LOG_UNIT_AT: usize = 224;
 const CHECKSUM_AT: usize = 504;
-const _: () = assert!(TEXT.len() < TEXT_BYTES, "the text and its newline fit");
+const _: () = assert!(MAGIC.len() + 1 + TEXT.len() < TEXT_BYTES, "the text and its newline fit");
 
 /// The first 16 bytes of a plain SQLite file.
 pub(crate) const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -68,8 +81,23 @@ impl Layout {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Plain => "plain",
-            Self::HotLocations { .. } => LAYOUT_NAME,
+            Self::HotLocations { .. } => HOT_NAME,
+            Self::Headed => HEADED_NAME,
         }
+    }
+
+    /// Chunk and shift of a database that is not plain.
+    pub(crate) const fn shift(&self) -> Option<(u64, u64)> {
+        match *self {
+            Self::Plain => None,
+            Self::HotLocations { chunk, offset } => Some((chunk.0, offset.0)),
+            Self::Headed => Some((HEADED, HEADED)),
+        }
+    }
+
+    /// The layout for a database whose log is laid out: a header has to say so.
+    pub(crate) fn for_log(self, log: LogLayout) -> Self {
+        if self == Self::Plain && log != LogLayout::Plain { Self::Headed } else { self }
     }
 
     /// Checks chunk and offset.
@@ -97,6 +125,7 @@ pub(crate) struct Header {
     pub offset: u64,
     /// SQLite's page size when the file was created; a later VACUUM can change the real one.
     pub page_bytes: u64,
+    pub log: LogLayout,
 }
 
 /// Why a header is not to be trusted.
@@ -104,7 +133,7 @@ pub(crate) struct Header {
 pub(crate) enum HeaderError {
     #[error("its flashwise header is cut off after {0} bytes; restore the file from a backup")]
     Short(usize),
-    #[error("its flashwise header is of version {0}, this program knows version {VERSION}; use a newer flashwise")]
+    #[error("its flashwise header is of version {0}, this program knows versions 1 to {VERSION_WITH_LOG}; use a newer flashwise")]
     Version(String),
     #[error(
         "its flashwise header does not match its checksum ({stored:016x} stored, {computed:016x} computed): the file \
@@ -131,21 +160,34 @@ pub(crate) fn detect(head: &[u8]) -> Result<Detected, HeaderError> {
 }
 
 impl Header {
-    /// The version that is written.
-    pub(crate) const VERSION: u32 = VERSION;
+    /// The header for a layout that is not plain; `None` for the plain one.
+    pub(crate) fn new(layout: Layout, log: LogLayout, page_bytes: u64) -> Option<Self> {
+        layout.for_log(log).shift().map(|(chunk, offset)| Self { chunk, offset, page_bytes, log })
+    }
+
+    /// The version that it is written in.
+    pub(crate) fn version(&self) -> u32 {
+        if self.layout() == Layout::Headed || self.log != LogLayout::Plain { VERSION_WITH_LOG } else { VERSION }
+    }
 
     /// The header as it is stored.
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..TEXT_BYTES].fill(b' ');
-        bytes[..TEXT.len()].copy_from_slice(TEXT.as_bytes());
+        let text = [MAGIC, self.version().to_string().as_bytes(), TEXT.as_bytes()].concat();
+        bytes[..text.len()].copy_from_slice(&text);
         bytes[TEXT_BYTES - 1] = b'\n';
-        bytes[LAYOUT_NAME_AT..][..LAYOUT_NAME.len()].copy_from_slice(LAYOUT_NAME.as_bytes());
-        bytes[VERSION_AT..][..4].copy_from_slice(&VERSION.to_le_bytes());
-        bytes[LENGTH_AT..][..4].copy_from_slice(&(HEADER_BYTES as u32).to_le_bytes());
-        bytes[CHUNK_AT..][..8].copy_from_slice(&self.chunk.to_le_bytes());
-        bytes[OFFSET_AT..][..8].copy_from_slice(&self.offset.to_le_bytes());
-        bytes[PAGE_AT..][..8].copy_from_slice(&self.page_bytes.to_le_bytes());
+        let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
+        put(LAYOUT_NAME_AT, self.layout().name().as_bytes());
+        put(VERSION_AT, &self.version().to_le_bytes());
+        put(LENGTH_AT, &(HEADER_BYTES as u32).to_le_bytes());
+        put(CHUNK_AT, &self.chunk.to_le_bytes());
+        put(OFFSET_AT, &self.offset.to_le_bytes());
+        put(PAGE_AT, &self.page_bytes.to_le_bytes());
+        if self.log != LogLayout::Plain {
+            put(LOG_NAME_AT, self.log.name().as_bytes());
+            put(LOG_UNIT_AT, &self.log.unit().to_le_bytes());
+        }
         let checksum = xxh3_64(&bytes[..CHECKSUM_AT]);
         bytes[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -159,7 +201,7 @@ impl Header {
         // The version comes before the checksum: a later version may keep its checksum elsewhere.
         let version: String =
             head[MAGIC.len()..TEXT_BYTES].iter().take_while(|b| b.is_ascii_digit()).map(|&b| char::from(b)).collect();
-        if !version.is_empty() && version != VERSION.to_string() {
+        if !version.is_empty() && !is_known(&version) {
             return Err(HeaderError::Version(version));
         }
         let (stored, computed) = (u64_at(head, CHECKSUM_AT), xxh3_64(&head[..CHECKSUM_AT]));
@@ -173,22 +215,32 @@ impl Header {
     fn fields(head: &[u8]) -> Result<Self, HeaderError> {
         let field = |what: String| Err(HeaderError::Field(what));
         let (version, length) = (u32_at(head, VERSION_AT), u32_at(head, LENGTH_AT));
-        if version != VERSION {
+        if !is_known(&version.to_string()) {
             return Err(HeaderError::Version(version.to_string()));
         }
         if length as usize != HEADER_BYTES {
             return field(format!("its length field is {length}"));
         }
-        let mut name = [0; LAYOUT_NAME_BYTES];
-        name[..LAYOUT_NAME.len()].copy_from_slice(LAYOUT_NAME.as_bytes());
-        if head[LAYOUT_NAME_AT..][..LAYOUT_NAME_BYTES] != name {
-            let found = String::from_utf8_lossy(&head[LAYOUT_NAME_AT..][..LAYOUT_NAME_BYTES]);
-            return field(format!("it names the unknown layout '{}'", found.trim_end_matches('\0')));
-        }
-        let header =
-            Self { chunk: u64_at(head, CHUNK_AT), offset: u64_at(head, OFFSET_AT), page_bytes: u64_at(head, PAGE_AT) };
-        if let Err(error) = header.layout().check() {
+        let (chunk, offset) = (u64_at(head, CHUNK_AT), u64_at(head, OFFSET_AT));
+        let name = text_at(head, LAYOUT_NAME_AT, LAYOUT_NAME_BYTES);
+        let layout = match name.as_str() {
+            HOT_NAME => Layout::HotLocations { chunk: ByteSize(chunk), offset: ByteSize(offset) },
+            HEADED_NAME => Layout::Headed,
+            _ => return field(format!("it names the unknown layout '{name}'")),
+        };
+        if let Err(error) = layout.check() {
             return field(error.to_string());
+        }
+        let log_name = text_at(head, LOG_NAME_AT, LOG_NAME_BYTES);
+        let Some(log) = LogLayout::of(&log_name, u64_at(head, LOG_UNIT_AT)) else {
+            return field(format!("it names the unknown layout '{log_name}' for its log"));
+        };
+        if let Err(error) = log.check() {
+            return field(error.to_string());
+        }
+        let header = Self { chunk, offset, page_bytes: u64_at(head, PAGE_AT), log };
+        if layout.shift() != Some((chunk, offset)) || header.version() != version {
+            return field(format!("chunk {chunk}, offset {offset} and version {version} do not belong together"));
         }
         if !is_page_size(header.page_bytes) {
             return field(format!("its page size is {}", header.page_bytes));
@@ -206,7 +258,10 @@ impl Header {
 
     /// The layout that the header describes.
     pub(crate) fn layout(&self) -> Layout {
-        Layout::HotLocations { chunk: ByteSize(self.chunk), offset: ByteSize(self.offset) }
+        match (self.chunk, self.offset) {
+            (HEADED, HEADED) => Layout::Headed,
+            (chunk, offset) => Layout::HotLocations { chunk: ByteSize(chunk), offset: ByteSize(offset) },
+        }
     }
 
     /// What stands in front of the database: the header, then zeros up to the offset.
@@ -234,13 +289,23 @@ pub(crate) fn page_size_of(head: &[u8]) -> Option<u64> {
     is_page_size(bytes).then_some(bytes)
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+fn is_known(version: &str) -> bool {
+    [VERSION, VERSION_WITH_LOG].iter().any(|known| known.to_string() == version)
+}
+
+/// A name that is padded with zeros.
+fn text_at(bytes: &[u8], at: usize, length: usize) -> String {
+    let field = bytes[at..at + length].split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(field).into_owned()
+}
+
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut field = [0; 4];
     field.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(field)
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut field = [0; 8];
     field.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(field)
@@ -288,7 +353,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const HEADER: Header = Header { chunk: 65536, offset: 32768, page_bytes: 65536 };
+    const HEADER: Header = Header { chunk: 65536, offset: 32768, page_bytes: 65536, log: LogLayout::Plain };
+    const WITH_LOG: Header = Header { log: LogLayout::Aligned { stripe: ByteSize::kib(64) }, ..HEADER };
+    const HEADED_ONLY: Header = Header { chunk: HEADED, offset: HEADED, ..WITH_LOG };
 
     #[test]
     fn a_header_is_readable_by_people_and_by_us() {
@@ -303,11 +370,22 @@ mod tests {
 
     #[test]
     fn any_flipped_byte_of_a_header_is_noticed() {
-        for at in MAGIC.len()..HEADER_BYTES {
-            let mut bytes = HEADER.encode();
-            bytes[at] ^= 0x10;
-            assert!(detect(&bytes).is_err(), "byte {at}");
+        for header in [HEADER, WITH_LOG, HEADED_ONLY] {
+            assert_eq!(detect(&header.encode()), Ok(Detected::Shifted(header)));
+            for at in MAGIC.len()..HEADER_BYTES {
+                let mut bytes = header.encode();
+                bytes[at] ^= 0x10;
+                assert!(detect(&bytes).is_err(), "byte {at}");
+            }
         }
+    }
+
+    #[test]
+    fn only_a_header_with_a_layout_for_the_log_needs_the_newer_version() {
+        assert_eq!([HEADER, WITH_LOG, HEADED_ONLY].map(|header| header.version()), [1, 2, 2]);
+        assert_eq!(Header::new(Layout::Plain, LogLayout::Plain, 4096), None);
+        let headed = Header::new(Layout::Plain, WITH_LOG.log, 65536);
+        assert_eq!(headed, Some(HEADED_ONLY), "a log with a layout needs a header");
     }
 
     #[test]
@@ -317,9 +395,11 @@ mod tests {
             Header { chunk: u64::MAX, ..HEADER },
             Header { chunk: 1 << 40, ..HEADER },
             Header { offset: 0, ..HEADER },
-            Header { offset: 65536, ..HEADER },
+            Header { chunk: 131_072, offset: 131_072, ..HEADER },
             Header { offset: u64::MAX, ..HEADER },
             Header { page_bytes: 3, ..HEADER },
+            Header { log: LogLayout::Aligned { stripe: ByteSize(7) }, ..HEADER },
+            Header { log: LogLayout::Sparse { stripe: ByteSize(u64::MAX) }, ..HEADER },
         ] {
             assert!(matches!(detect(&forged.encode()), Err(HeaderError::Field(_))), "{forged:?}");
         }
@@ -328,8 +408,8 @@ mod tests {
     #[test]
     fn a_newer_version_and_a_cut_off_header_are_told_as_such() {
         let mut newer = HEADER.encode();
-        newer[MAGIC.len()] = b'2';
-        assert_eq!(detect(&newer), Err(HeaderError::Version("2".into())));
+        newer[MAGIC.len()] = b'3';
+        assert_eq!(detect(&newer), Err(HeaderError::Version("3".into())));
         assert_eq!(detect(&HEADER.encode()[..300]), Err(HeaderError::Short(300)));
     }
 

@@ -22,7 +22,7 @@
 //!
 //! let dir = tempfile::tempdir()?;
 //! let layout = Layout::HotLocations { chunk: "64k".parse()?, offset: "32k".parse()? };
-//! let vfs = Vfs::register("hot", Backend::Directory, VfsOptions { layout, record: true })?;
+//! let vfs = Vfs::register("hot", Backend::Directory, VfsOptions { layout, record: true, ..VfsOptions::PLAIN })?;
 //! let path = dir.path().join("a.db");
 //! let db = Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), vfs.name())?;
 //! db.execute_batch("PRAGMA page_size = 65536; CREATE TABLE t (x); INSERT INTO t VALUES (1)")?;
@@ -84,6 +84,9 @@ mod handle;
 mod layout;
 mod ledger;
 mod locks;
+mod log;
+mod log_layout;
+mod options;
 mod shm;
 mod vfs;
 mod volume;
@@ -91,7 +94,9 @@ mod volume;
 pub use convert::{ExportSummary, FileInfo, ImportSummary, export, import, info};
 pub use error::SqliteError;
 pub use layout::Layout;
-pub use vfs::{Backend, Vfs, VfsOptions};
+pub use log_layout::LogLayout;
+pub use options::{TECHNIQUES, Technique, VfsOptions};
+pub use vfs::{Backend, Vfs};
 
 /// Version of the SQLite that is linked in, such as `3.51.0`.
 pub fn sqlite_version() -> &'static str {

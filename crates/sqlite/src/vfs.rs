@@ -15,11 +15,14 @@ use crate::directory::Directory;
 use crate::disk::Disk;
 use crate::drive::{Drive, DriveStore, OpenMode, SharedDrive, lock, role_of_name};
 use crate::error::Failure;
-use crate::ffi::{FileName, ParentVfs, Registration};
+use crate::ffi::{Api, FileName, ParentVfs, Registration};
 use crate::file::SqliteFile;
 use crate::handle::Handle;
 use crate::layout::Layout;
 use crate::ledger::Ledger;
+use crate::log::Log;
+use crate::log_layout::LogLayout;
+use crate::options::VfsOptions;
 
 /// Where the files of a VFS are kept.
 pub enum Backend {
@@ -29,13 +32,12 @@ pub enum Backend {
     Directory,
 }
 
-/// How a VFS is to work.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct VfsOptions {
-    /// Layout of *new* databases; a database that exists keeps its own.
-    pub layout: Layout,
-    /// Whether requests are recorded from the start.
-    pub record: bool,
+/// A file that was opened.
+pub(crate) enum Opened {
+    /// By us, with the flags that were granted.
+    Ours(Box<dyn SqliteFile>, c_int),
+    /// It needs nothing of us: SQLite's own VFS is to open it under the name that SQLite gave.
+    AsItIs,
 }
 
 enum Place {
@@ -46,7 +48,10 @@ enum Place {
 /// What the VFS and its open files share.
 pub(crate) struct Shared {
     name: CString,
-    layout: Layout,
+    api: Api,
+    options: VfsOptions,
+    /// Whether requests are counted and timed; not in a VFS that is there to be fast.
+    observed: bool,
     place: Place,
     cpu_ns: AtomicU64,
     last_error: Mutex<Option<String>>,
@@ -55,6 +60,14 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn name(&self) -> &CStr {
         &self.name
+    }
+
+    pub(crate) fn api(&self) -> &Api {
+        &self.api
+    }
+
+    pub(crate) fn is_observed(&self) -> bool {
+        self.observed
     }
 
     pub(crate) fn add_cpu_ns(&self, ns: u64) {
@@ -70,14 +83,17 @@ impl Shared {
         matches!(self.place, Place::Directory(_))
     }
 
-    /// Opens a file for SQLite; tells the flags that were granted.
-    pub(crate) fn open(&self, name: Option<FileName>, flags: c_int) -> Result<(Box<dyn SqliteFile>, c_int), Failure> {
+    /// Opens a file for SQLite. `named` looks up what the URI of a database asks for.
+    pub(crate) fn open(
+        &self,
+        name: Option<FileName>,
+        flags: c_int,
+        named: Option<&dyn Fn(&str) -> Option<String>>,
+    ) -> Result<Opened, Failure> {
         let role = role_of_flags(flags);
+        let options = self.options_of(named)?;
         match &self.place {
-            Place::Directory(directory) => {
-                let (handle, granted) = directory.open(name, role, flags)?;
-                Ok((Box::new(handle), granted))
-            }
+            Place::Directory(directory) => directory.open(name, role, flags, options),
             Place::Drive(drive) => {
                 let name = name.as_ref().map(|name| utf8(name.bytes())).transpose()?;
                 let create = name.is_none() || flags & sqlite::SQLITE_OPEN_CREATE != 0;
@@ -89,13 +105,26 @@ impl Shared {
                     // As on Unix: the name goes now, the space when the file is closed.
                     lock(drive)?.delete(name)?;
                 }
-                let handle = match role {
-                    FileRole::Database => Handle::database(store, self.layout)?,
-                    _ => Handle::plain(store),
+                let file: Box<dyn SqliteFile> = match (role, name.map(|name| log_of(drive, name))) {
+                    (FileRole::Database, _) => {
+                        let handle = Handle::database(store, options)?;
+                        lock(drive)?.note_log(name, handle.log());
+                        Box::new(handle)
+                    }
+                    (FileRole::WriteAheadLog, Some(log)) if log != LogLayout::Plain => Box::new(Log::open(store, log)?),
+                    _ => Box::new(Handle::plain(store)),
                 };
-                Ok((Box::new(handle), flags))
+                Ok(Opened::Ours(file, flags))
             }
         }
+    }
+
+    /// What a URI asks for, or else what the VFS was registered with.
+    fn options_of(&self, named: Option<&dyn Fn(&str) -> Option<String>>) -> Result<VfsOptions, Failure> {
+        let Some(named) = named.filter(|named| VfsOptions::is_named_by(named)) else { return Ok(self.options) };
+        let options = VfsOptions::from_parameters(named);
+        let options = options.map_err(|error| Failure::new(sqlite::SQLITE_CANTOPEN, error.to_string()))?;
+        Ok(VfsOptions { record: self.options.record, ..options })
     }
 
     /// Deletes a file for SQLite.
@@ -103,7 +132,7 @@ impl Shared {
         match &self.place {
             Place::Directory(directory) => {
                 let other = directory.companion(name);
-                Ok(directory.parent.delete(other.as_deref().unwrap_or(name), sync_directory))
+                Ok(directory.parent.delete(other.as_ref().map_or(name, |other| &other.name), sync_directory))
             }
             Place::Drive(drive) => {
                 let mut drive = lock(drive)?;
@@ -122,12 +151,18 @@ impl Shared {
         match &self.place {
             Place::Directory(directory) => {
                 let other = directory.companion(name);
-                let answer = directory.parent.access(other.as_deref().unwrap_or(name), flags);
+                let answer = directory.parent.access(other.as_ref().map_or(name, |other| &other.name), flags);
                 answer.map_err(|code| Failure::new(code, format!("{}: access", String::from_utf8_lossy(name))))
             }
             Place::Drive(drive) => Ok(lock(drive)?.exists(utf8(name)?)),
         }
     }
+}
+
+/// The layout of the log of that name, which its database tells.
+fn log_of(drive: &SharedDrive, name: &str) -> LogLayout {
+    let Some(database) = name.strip_suffix("-wal") else { return LogLayout::Plain };
+    lock(drive).map_or(LogLayout::Plain, |drive| drive.log_of(database))
 }
 
 fn utf8(name: &[u8]) -> Result<&str, Failure> {
@@ -163,24 +198,70 @@ impl Vfs {
     /// When the name is taken or cannot be one, the layout is impossible, the drive cannot carry a volume, or SQLite
     /// refuses.
     pub fn register(name: &str, backend: Backend, options: VfsOptions) -> Result<Self, SqliteError> {
-        options.layout.check()?;
+        Self::make(&Api::linked()?, name, backend, options, true, false)
+    }
+
+    /// Registers a VFS for ordinary directories that counts and records nothing, and that leaves files to SQLite's own
+    /// VFS where no technique is to be applied: for programs that want the techniques and no figures.
+    ///
+    /// ```
+    /// use flashwise_sqlite::{Vfs, VfsOptions};
+    /// use rusqlite::{Connection, OpenFlags};
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// let options = VfsOptions::from_text("write-aligned-stripes=64k&concurrent-write-back=8")?;
+    /// let vfs = Vfs::install("fitted", options, false)?;
+    /// let path = dir.path().join("a.db");
+    /// let db = Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), vfs.name())?;
+    /// db.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (x); INSERT INTO t VALUES (1)")?;
+    /// drop(db);
+    /// assert_eq!(flashwise_sqlite::info(&path)?.log, "aligned");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Vfs::register`].
+    pub fn install(name: &str, options: VfsOptions, as_default: bool) -> Result<Self, SqliteError> {
+        Self::install_with(&Api::linked()?, name, options, as_default)
+    }
+
+    pub(crate) fn install_with(
+        api: &Api,
+        name: &str,
+        options: VfsOptions,
+        as_default: bool,
+    ) -> Result<Self, SqliteError> {
+        Self::make(api, name, Backend::Directory, VfsOptions { record: false, ..options }, false, as_default)
+    }
+
+    fn make(
+        api: &Api,
+        name: &str,
+        backend: Backend,
+        options: VfsOptions,
+        observed: bool,
+        as_default: bool,
+    ) -> Result<Self, SqliteError> {
+        options.check()?;
         let c_name = CString::new(name).ok().filter(|name| !name.is_empty());
         let c_name = c_name.ok_or_else(|| SqliteError::Name(name.escape_default().to_string()))?;
-        let parent = ParentVfs::default_vfs()?;
+        let parent = ParentVfs::default_vfs(api)?;
         let place = match backend {
             Backend::Drive(device) => {
                 Place::Drive(Arc::new(Mutex::new(Drive::new(Disk::new(device, options.record)?))))
             }
-            Backend::Directory => Place::Directory(Arc::new(Directory::new(parent, options.layout, options.record))),
+            Backend::Directory => Place::Directory(Arc::new(Directory::new(parent, options, observed))),
         };
         let shared = Arc::new(Shared {
             name: c_name,
-            layout: options.layout,
+            api: *api,
+            options,
+            observed,
             place,
             cpu_ns: AtomicU64::new(0),
             last_error: Mutex::new(None),
         });
-        let registration = Registration::new(&shared.name, &shared, parent)?;
+        let registration = Registration::new(api, &shared.name, &shared, parent, as_default)?;
         Ok(Self { registration, shared })
     }
 
@@ -191,7 +272,7 @@ impl Vfs {
 
     /// The layout that new databases take.
     pub fn layout(&self) -> Layout {
-        self.shared.layout
+        self.shared.options.layout
     }
 
     /// The drive's clock, or nanoseconds since the VFS was registered.
@@ -246,15 +327,15 @@ impl Vfs {
     /// written of the copy is removed.
     pub fn import_file(&self, host: &Path, name: &str) -> Result<ImportSummary, SqliteError> {
         match &self.shared.place {
-            Place::Directory(_) => convert::import(host, Path::new(name), &self.shared.layout),
+            Place::Directory(_) => convert::import(host, Path::new(name), &self.shared.options),
             Place::Drive(drive) => {
                 let plain = convert::open_plain(host)?;
                 if lock(drive)?.exists(name) {
                     return Err(SqliteError::Exists(name.to_owned()));
                 }
                 let mode = OpenMode { role: FileRole::Database, create: true, exclusive: true };
-                let mut handle = Handle::database(DriveStore::open(drive, Some(name), mode)?, self.shared.layout)?;
-                let copied = convert::copy_in(plain, &mut handle, &self.shared.layout);
+                let mut handle = Handle::database(DriveStore::open(drive, Some(name), mode)?, self.shared.options)?;
+                let copied = convert::copy_in(plain, &mut handle, &self.shared.options);
                 drop(handle);
                 if copied.is_err() {
                     let _ = lock(drive)?.delete(name);
@@ -288,7 +369,7 @@ impl Vfs {
                 in_use(lock(drive)?.handles(Some(name)))?;
                 self.check_companions(drive, name)?;
                 let mode = OpenMode { role: FileRole::Database, create: false, exclusive: false };
-                let mut handle = Handle::database(DriveStore::open(drive, Some(name), mode)?, self.shared.layout)?;
+                let mut handle = Handle::database(DriveStore::open(drive, Some(name), mode)?, self.shared.options)?;
                 convert::copy_out(&mut handle, name, host)
             }
         }
@@ -423,7 +504,7 @@ mod tests {
             for cut_at in 1.. {
                 let case = format!("{layout:?}, {setup}, power cut at request {cut_at}");
                 let (device, control) = TestDrive::new(8, 4096);
-                let options = VfsOptions { layout, record: false };
+                let options = VfsOptions { layout, ..VfsOptions::PLAIN };
                 let vfs = Vfs::register(&unique("power"), Backend::Drive(device), options).unwrap();
                 let db = open("a.db", vfs.name());
                 (control.lock().unwrap().fail_at, control.lock().unwrap().fail_forever) = (cut_at, true);

@@ -85,7 +85,7 @@ fn on_a_drive_sql_gives_the_same_as_in_memory() {
     for layout in [Layout::Plain, HOT] {
         for (n, (page, journal)) in CASES.into_iter().enumerate() {
             let (drive, _) = TestDrive::new(64, if n % 2 == 0 { 512 } else { 4096 });
-            let options = VfsOptions { layout, record: true };
+            let options = VfsOptions { layout, record: true, ..VfsOptions::PLAIN };
             let vfs = Vfs::register(&unique("drive"), Backend::Drive(drive), options).unwrap();
             check("a.db", &vfs, page, journal);
             assert!(vfs.now().0 > 0 && vfs.io_time() == vfs.now() && vfs.host_cpu_time().0 > 0);
@@ -108,7 +108,7 @@ fn in_a_directory_sql_gives_the_same_as_in_memory() {
         for (page, journal) in CASES {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("a.db");
-            let options = VfsOptions { layout, record: true };
+            let options = VfsOptions { layout, record: true, ..VfsOptions::PLAIN };
             let vfs = Vfs::register(&unique("directory"), Backend::Directory, options).unwrap();
             check(path.to_str().unwrap(), &vfs, page, journal);
             let counters = vfs.counters();
@@ -175,7 +175,7 @@ fn readers_of_a_write_ahead_log_on_a_drive_keep_what_they_saw_while_others_write
     for layout in [Layout::Plain, HOT] {
         let (drive, _) = TestDrive::new(16, 4096);
         let vfs =
-            Vfs::register(&unique("readers"), Backend::Drive(drive), VfsOptions { layout, record: false }).unwrap();
+            Vfs::register(&unique("readers"), Backend::Drive(drive), VfsOptions { layout, record: false, ..VfsOptions::PLAIN }).unwrap();
         let (writer, reader) = (open("a.db", vfs.name()), open("a.db", vfs.name()));
         writer.busy_timeout(std::time::Duration::ZERO).unwrap();
         reader.busy_timeout(std::time::Duration::ZERO).unwrap();
@@ -209,7 +209,7 @@ fn threads_that_write_the_same_database_lose_nothing() {
         for (directory, journal) in [(false, "delete"), (false, "wal"), (true, "wal")] {
             let dir = tempfile::tempdir().unwrap();
             let backend = if directory { Backend::Directory } else { Backend::Drive(TestDrive::new(64, 512).0) };
-            let vfs = Vfs::register(&unique("threads"), backend, VfsOptions { layout, record: false }).unwrap();
+            let vfs = Vfs::register(&unique("threads"), backend, VfsOptions { layout, record: false, ..VfsOptions::PLAIN }).unwrap();
             let path = dir.path().join("a.db").to_str().unwrap().to_owned();
             let setup = open(&path, vfs.name());
             setup.query_row(&format!("PRAGMA journal_mode = {journal}"), [], |_| Ok(())).unwrap();
@@ -237,7 +237,7 @@ fn threads_that_write_the_same_database_lose_nothing() {
 fn attached_databases_commit_together() {
     for layout in [Layout::Plain, HOT] {
         let dir = tempfile::tempdir().unwrap();
-        let vfs = Vfs::register(&unique("attach"), Backend::Directory, VfsOptions { layout, record: false }).unwrap();
+        let vfs = Vfs::register(&unique("attach"), Backend::Directory, VfsOptions { layout, record: false, ..VfsOptions::PLAIN }).unwrap();
         let db = open(dir.path().join("a.db").to_str().unwrap(), vfs.name());
         let other = dir.path().join("b.db");
         db.execute("ATTACH ?1 AS b", [other.to_str().unwrap()]).unwrap();
@@ -292,7 +292,7 @@ fn a_device_in_use_is_not_given_back() {
 fn a_full_volume_is_told_as_a_full_disk_and_loses_nothing() {
     for layout in [Layout::Plain, HOT] {
         let (drive, _) = TestDrive::new(4, 512);
-        let vfs = Vfs::register(&unique("full"), Backend::Drive(drive), VfsOptions { layout, record: false }).unwrap();
+        let vfs = Vfs::register(&unique("full"), Backend::Drive(drive), VfsOptions { layout, record: false, ..VfsOptions::PLAIN }).unwrap();
         let db = open("a.db", vfs.name());
         db.execute_batch("PRAGMA page_size = 65536; CREATE TABLE t (x); INSERT INTO t VALUES (1)").unwrap();
         let full = db.execute_batch("INSERT INTO t VALUES (zeroblob(8000000))").unwrap_err();

@@ -3,10 +3,13 @@
 //!
 //! Nothing unwinds into C: every function that SQLite calls catches panics and answers with an I/O error.
 
+mod api;
+mod extension;
 mod parent;
 mod region;
 mod shim;
 
+pub(crate) use api::{Api, OLDEST};
 pub(crate) use parent::{FileName, LONGEST, ParentFile, ParentVfs};
 pub(crate) use region::Region;
 pub(crate) use shim::{Registration, sqlite_version};

@@ -6,6 +6,7 @@ use std::ptr::{self, NonNull};
 use libsqlite3_sys as sqlite;
 use sqlite::{sqlite3_file, sqlite3_io_methods, sqlite3_vfs};
 
+use super::Api;
 use crate::SqliteError;
 use crate::error::Failure;
 use crate::shm::SharedMemory;
@@ -64,15 +65,8 @@ unsafe impl Sync for ParentVfs {}
 
 impl ParentVfs {
     /// The VFS that SQLite would use without us.
-    pub(crate) fn default_vfs() -> Result<Self, SqliteError> {
-        // SAFETY: may be called at any time, from any thread.
-        let code = unsafe { sqlite::sqlite3_initialize() };
-        if code != sqlite::SQLITE_OK {
-            return Err(SqliteError::Sqlite { what: "initialise", code });
-        }
-        // SAFETY: a null name asks for the default VFS; SQLite is initialised.
-        let found = unsafe { sqlite::sqlite3_vfs_find(ptr::null()) };
-        NonNull::new(found).map(Self).ok_or(SqliteError::Sqlite { what: "name its default VFS", code: 1 })
+    pub(crate) fn default_vfs(api: &Api) -> Result<Self, SqliteError> {
+        api.find(None).map(Self).ok_or(SqliteError::Sqlite { what: "name its default VFS", code: 1 })
     }
 
     pub(crate) fn as_ptr(self) -> *mut sqlite3_vfs {
@@ -237,6 +231,30 @@ impl ParentFile {
     /// Whether the file can share memory with other processes, as WAL needs it.
     pub(crate) fn has_shared_memory(&self) -> bool {
         self.methods().is_some_and(|methods| methods.iVersion >= 2 && methods.xShmMap.is_some())
+    }
+
+    /// Where a span of the file is mapped; null where it is not.
+    pub(crate) fn fetch(&mut self, offset: u64, length: usize) -> Result<*mut c_void, c_int> {
+        let Ok(amount) = c_int::try_from(length) else { return Ok(ptr::null_mut()) };
+        if self.methods().is_none_or(|methods| methods.iVersion < 3) {
+            return Ok(ptr::null_mut());
+        }
+        let mut start = ptr::null_mut();
+        match call!(self, xFetch, sqlite::SQLITE_OK, signed(offset), amount, &mut start) {
+            sqlite::SQLITE_OK => Ok(start),
+            code => Err(code),
+        }
+    }
+
+    /// Gives a mapped span back; with null, the whole mapping.
+    ///
+    /// # Safety
+    /// `page` must be null or what [`ParentFile::fetch`] gave for that offset.
+    pub(crate) unsafe fn unfetch(&mut self, offset: u64, page: *mut c_void) -> c_int {
+        if self.methods().is_none_or(|methods| methods.iVersion < 3) {
+            return sqlite::SQLITE_OK;
+        }
+        call!(self, xUnfetch, sqlite::SQLITE_OK, signed(offset), page)
     }
 
     /// Forwards a file control.

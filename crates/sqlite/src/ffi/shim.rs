@@ -9,11 +9,11 @@ use libsqlite3_sys as sqlite;
 use rustix::time::{ClockId, clock_gettime};
 use sqlite::{sqlite3_file, sqlite3_io_methods, sqlite3_vfs};
 
-use super::{FileName, ParentVfs};
+use super::{Api, FileName, ParentVfs};
 use crate::SqliteError;
 use crate::error::{Failure, offset};
 use crate::file::SqliteFile;
-use crate::vfs::Shared;
+use crate::vfs::{Opened, Shared};
 
 /// What SQLite's `pAppData` points to. It is never freed (a few hundred bytes a registration), because a connection
 /// keeps its pointer to the VFS object for as long as it lives, and nothing tells when that is.
@@ -39,6 +39,7 @@ struct OpenFile {
 pub(crate) struct Registration {
     vfs: *mut sqlite3_vfs,
     link: &'static Link,
+    api: Api,
 }
 
 // SAFETY: the VFS object and its link are leaked, and SQLite's registry is guarded by its own mutex.
@@ -50,18 +51,23 @@ unsafe impl Sync for Registration {}
 static REGISTERING: Mutex<()> = Mutex::new(());
 
 impl Registration {
-    pub(crate) fn new(name: &CStr, shared: &Arc<Shared>, parent: ParentVfs) -> Result<Self, SqliteError> {
+    pub(crate) fn new(
+        api: &Api,
+        name: &CStr,
+        shared: &Arc<Shared>,
+        parent: ParentVfs,
+        as_default: bool,
+    ) -> Result<Self, SqliteError> {
         let _guard = REGISTERING.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: SQLite is initialised (there is a parent VFS) and the name is NUL-terminated.
-        if !unsafe { sqlite::sqlite3_vfs_find(name.as_ptr()) }.is_null() {
+        if api.find(Some(name)).is_some() {
             return Err(SqliteError::NameTaken(name.to_string_lossy().into_owned()));
         }
         let link: &'static Link = Box::leak(Box::new(Link { shared: Mutex::new(Some(Arc::clone(shared))), parent }));
         let name: &'static CStr = Box::leak(CString::from(name).into_boxed_c_str());
         let vfs: *mut sqlite3_vfs = Box::leak(Box::new(vfs_object(name, link, parent)));
         // SAFETY: the object, its name and its link live for ever.
-        match unsafe { sqlite::sqlite3_vfs_register(vfs, 0) } {
-            sqlite::SQLITE_OK => Ok(Self { vfs, link }),
+        match unsafe { api.register(vfs, as_default) } {
+            sqlite::SQLITE_OK => Ok(Self { vfs, link, api: *api }),
             code => Err(SqliteError::Sqlite { what: "register the VFS", code }),
         }
     }
@@ -70,7 +76,7 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         // SAFETY: the object was registered and lives for ever.
-        unsafe { sqlite::sqlite3_vfs_unregister(self.vfs) };
+        unsafe { self.api.unregister(self.vfs) };
         *self.link.shared.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
@@ -82,8 +88,9 @@ pub(crate) fn sqlite_version() -> &'static str {
 
 fn vfs_object(name: &'static CStr, link: &'static Link, parent: ParentVfs) -> sqlite3_vfs {
     sqlite3_vfs {
-        iVersion: 2,
-        szOsFile: size_of::<ShimFile>() as c_int,
+        iVersion: parent.get().iVersion.min(3),
+        // A file that needs nothing of us is opened by the parent in SQLite's memory, as if we were not there.
+        szOsFile: (size_of::<ShimFile>() as c_int).max(parent.get().szOsFile),
         mxPathname: parent.get().mxPathname,
         pNext: ptr::null_mut(),
         zName: name.as_ptr(),
@@ -101,9 +108,9 @@ fn vfs_object(name: &'static CStr, link: &'static Link, parent: ParentVfs) -> sq
         xCurrentTime: Some(x_current_time),
         xGetLastError: Some(x_get_last_error),
         xCurrentTimeInt64: Some(x_current_time_int64),
-        xSetSystemCall: None,
-        xGetSystemCall: None,
-        xNextSystemCall: None,
+        xSetSystemCall: Some(x_set_system_call),
+        xGetSystemCall: Some(x_get_system_call),
+        xNextSystemCall: Some(x_next_system_call),
     }
 }
 
@@ -144,9 +151,11 @@ fn thread_cpu_ns() -> u64 {
 
 /// Does the work of one method: counts its CPU time, tells its failure, and lets no panic through.
 fn guarded(shared: &Shared, on_panic: c_int, work: impl FnOnce() -> Result<c_int, Failure>) -> c_int {
-    let began = thread_cpu_ns();
+    let began = shared.is_observed().then(thread_cpu_ns);
     let outcome = catch_unwind(AssertUnwindSafe(work));
-    shared.add_cpu_ns(thread_cpu_ns().saturating_sub(began));
+    if let Some(began) = began {
+        shared.add_cpu_ns(thread_cpu_ns().saturating_sub(began));
+    }
     match outcome {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => {
@@ -166,10 +175,7 @@ fn tell(shared: &Shared, failure: &Failure) {
         return;
     }
     shared.set_last_error(&failure.message);
-    if let Ok(text) = CString::new(failure.message.as_str()) {
-        // SAFETY: the format takes one string, which is NUL-terminated and outlives the call.
-        unsafe { sqlite::sqlite3_log(failure.code, c"flashwise: %s".as_ptr(), text.as_ptr()) };
-    }
+    shared.api().log(failure.code, &failure.message);
 }
 
 /// Runs a method on an open file.
@@ -229,13 +235,30 @@ unsafe extern "C" fn x_open(
     // SAFETY: SQLite gives `szOsFile` bytes for the file object. Null methods mean that there is nothing to close.
     unsafe { shim.write(ShimFile { base: sqlite3_file { pMethods: ptr::null() }, open: ptr::null_mut() }) };
     // SAFETY: SQLite passes the VFS object that we registered.
-    let Some(shared) = (unsafe { shared(vfs) }) else { return sqlite::SQLITE_CANTOPEN };
+    let (shared, parent) = unsafe { (shared(vfs), link(vfs).parent) };
+    let Some(shared) = shared else { return sqlite::SQLITE_CANTOPEN };
+    let given = name;
     // SAFETY: a non-null name is NUL-terminated and valid until the file is closed.
-    let name = (!name.is_null()).then(|| unsafe { FileName::from_sqlite(name) });
+    let name = (!given.is_null()).then(|| unsafe { FileName::from_sqlite(given) });
+    let named = |key: &str| {
+        let key = CString::new(key).ok()?;
+        // SAFETY: only a name that SQLite made of a URI, and says so by this flag, has parameters behind it.
+        unsafe { shared.api().uri_parameter(given, &key) }
+    };
+    let has_parameters = flags & sqlite::SQLITE_OPEN_URI != 0 && flags & sqlite::SQLITE_OPEN_MAIN_DB != 0;
     guarded(&shared, sqlite::SQLITE_CANTOPEN, || {
-        let (mut file, granted) = shared.open(name, flags)?;
-        let with_shm = file.shared_memory().is_some();
-        let open = Box::into_raw(Box::new(OpenFile { file, shared: Arc::clone(&shared) }));
+        let named: Option<&dyn Fn(&str) -> Option<String>> = (has_parameters && !given.is_null()).then_some(&named);
+        let (mut file_of_ours, granted) = match shared.open(name, flags, named)? {
+            Opened::Ours(file, granted) => (file, granted),
+            Opened::AsItIs => {
+                // SAFETY: SQLite's memory has room for the parent's file object, and the name is SQLite's own.
+                return Ok(parent.get().xOpen.map_or(sqlite::SQLITE_CANTOPEN, |open| unsafe {
+                    open(parent.as_ptr(), given, file, flags, out_flags)
+                }));
+            }
+        };
+        let with_shm = file_of_ours.shared_memory().is_some();
+        let open = Box::into_raw(Box::new(OpenFile { file: file_of_ours, shared: Arc::clone(&shared) }));
         // SAFETY: as for the write above; `out_flags` is null or valid.
         unsafe {
             (*shim).open = open;
@@ -342,29 +365,37 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite3_file, operation: c_int, a
     if operation == sqlite::SQLITE_FCNTL_VFSNAME {
         // SAFETY: the file is open; for this operation the argument is a `char **` that takes memory of SQLite's.
         return unsafe {
-            let name = (*(*file.cast::<ShimFile>()).open).shared.name();
-            *argument.cast::<*mut c_char>() = sqlite::sqlite3_mprintf(c"%s".as_ptr(), name.as_ptr());
+            let shared = &(*(*file.cast::<ShimFile>()).open).shared;
+            *argument.cast::<*mut c_char>() = shared.api().copy(shared.name());
             sqlite::SQLITE_OK
         };
     }
     // SAFETY: called by SQLite on an open file, with the operation's argument.
-    unsafe { with_file(file, sqlite::SQLITE_IOERR, |file| control(file, operation, argument)) }
+    unsafe {
+        let maps = !(*(*file.cast::<ShimFile>()).open).shared.is_observed();
+        with_file(file, sqlite::SQLITE_IOERR, |file| control(file, operation, argument, maps))
+    }
 }
 
-/// File controls: those that a layout concerns, then the parent's.
+/// File controls: those that a layout concerns, then the parent's. `maps` where files may be mapped into memory.
 ///
 /// # Safety
 /// `argument` must be what SQLite defines for `operation`.
-unsafe fn control(file: &mut dyn SqliteFile, operation: c_int, argument: *mut c_void) -> Result<c_int, Failure> {
-    let mut shifted_hint: i64;
+unsafe fn control(
+    file: &mut dyn SqliteFile,
+    operation: c_int,
+    argument: *mut c_void,
+    maps: bool,
+) -> Result<c_int, Failure> {
+    let mut stored_hint: i64;
     let mut argument = argument;
     match operation {
         // Sent before each sync, and instead of it with `synchronous=OFF`: the transaction is complete.
         sqlite::SQLITE_FCNTL_SYNC => file.write_out()?,
         // Other connections read the checkpointed pages from now on, and nobody looks at the result.
         sqlite::SQLITE_FCNTL_CKPT_DONE => file.write_out_unheard()?,
-        // A mapping would show SQLite the file without the shift, and reads that nobody records.
-        sqlite::SQLITE_FCNTL_MMAP_SIZE => {
+        // Nobody would record what is read from a mapping.
+        sqlite::SQLITE_FCNTL_MMAP_SIZE if !maps => {
             // SAFETY: the argument is a `sqlite3_int64 *` that takes the limit in force: none.
             unsafe { *argument.cast::<i64>() = 0 };
             return Ok(sqlite::SQLITE_OK);
@@ -372,14 +403,14 @@ unsafe fn control(file: &mut dyn SqliteFile, operation: c_int, argument: *mut c_
         sqlite::SQLITE_FCNTL_SIZE_HINT => {
             // SAFETY: the argument is a `sqlite3_int64 *` with the expected size.
             let hint = unsafe { *argument.cast::<i64>() };
-            shifted_hint = hint.saturating_add(i64::try_from(file.shift()).unwrap_or(0));
-            argument = ptr::from_mut(&mut shifted_hint).cast();
+            stored_hint = u64::try_from(hint).map_or(hint, |hint| file.stored_size(hint).try_into().unwrap_or(i64::MAX));
+            argument = ptr::from_mut(&mut stored_hint).cast();
         }
         // Writes that are held back would miss the file system's own transaction.
         sqlite::SQLITE_FCNTL_BEGIN_ATOMIC_WRITE
         | sqlite::SQLITE_FCNTL_COMMIT_ATOMIC_WRITE
         | sqlite::SQLITE_FCNTL_ROLLBACK_ATOMIC_WRITE
-            if file.is_shifted() =>
+            if file.is_mapped() =>
         {
             return Ok(sqlite::SQLITE_NOTFOUND);
         }
@@ -440,15 +471,28 @@ unsafe extern "C" fn x_shm_unmap(file: *mut sqlite3_file, delete: c_int) -> c_in
     }
 }
 
-/// No page is ever mapped; SQLite then reads.
-unsafe extern "C" fn x_fetch(_file: *mut sqlite3_file, _at: i64, _amount: c_int, out: *mut *mut c_void) -> c_int {
-    // SAFETY: SQLite gives a place for the answer.
-    unsafe { *out = ptr::null_mut() };
-    sqlite::SQLITE_OK
+unsafe extern "C" fn x_fetch(file: *mut sqlite3_file, at: i64, amount: c_int, out: *mut *mut c_void) -> c_int {
+    // SAFETY: SQLite gives a place for the answer, on an open file.
+    unsafe {
+        *out = ptr::null_mut();
+        if (*(*file.cast::<ShimFile>()).open).shared.is_observed() {
+            return sqlite::SQLITE_OK;
+        }
+        with_file(file, sqlite::SQLITE_IOERR, |file| {
+            *out = file.fetch(offset(at)?, usize::try_from(amount).unwrap_or(usize::MAX))?;
+            Ok(sqlite::SQLITE_OK)
+        })
+    }
 }
 
-unsafe extern "C" fn x_unfetch(_file: *mut sqlite3_file, _at: i64, _page: *mut c_void) -> c_int {
-    sqlite::SQLITE_OK
+unsafe extern "C" fn x_unfetch(file: *mut sqlite3_file, at: i64, page: *mut c_void) -> c_int {
+    // SAFETY: called by SQLite on an open file, with what `x_fetch` gave for that offset, or null.
+    unsafe {
+        with_file(file, sqlite::SQLITE_IOERR, |file| {
+            let at = file.stored_size(offset(at)?);
+            Ok(file.parent().map_or(sqlite::SQLITE_OK, |parent| parent.unfetch(at, page)))
+        })
+    }
 }
 
 unsafe extern "C" fn x_delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync_directory: c_int) -> c_int {
@@ -544,4 +588,18 @@ unsafe extern "C" fn x_get_last_error(vfs: *mut sqlite3_vfs, size: c_int, out: *
 
 unsafe extern "C" fn x_current_time_int64(vfs: *mut sqlite3_vfs, out: *mut i64) -> c_int {
     forward!(vfs, xCurrentTimeInt64, sqlite::SQLITE_ERROR, out)
+}
+
+type SystemCall = Option<unsafe extern "C" fn()>;
+
+unsafe extern "C" fn x_set_system_call(vfs: *mut sqlite3_vfs, name: *const c_char, call: SystemCall) -> c_int {
+    forward!(vfs, xSetSystemCall, sqlite::SQLITE_NOTFOUND, name, call)
+}
+
+unsafe extern "C" fn x_get_system_call(vfs: *mut sqlite3_vfs, name: *const c_char) -> SystemCall {
+    forward!(vfs, xGetSystemCall, None, name)
+}
+
+unsafe extern "C" fn x_next_system_call(vfs: *mut sqlite3_vfs, name: *const c_char) -> *const c_char {
+    forward!(vfs, xNextSystemCall, ptr::null(), name)
 }

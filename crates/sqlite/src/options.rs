@@ -1,0 +1,360 @@
+//! What a connection asks of the VFS: which techniques, with which figures of the drive.
+//!
+//! A technique is named in the URI of the database (`file:app.db?vfs=flashwise&profile=drive.toml&discard=off`), or in
+//! the environment variable `FLASHWISE_SQLITE` where a program's URIs cannot be changed; it has the same form as what
+//! follows the question mark. What is not named is chosen by the profile; without one it is off.
+//!
+//! | technique | on by the profile's | value | needs a conversion |
+//! |---|---|---|---|
+//! | `use-hot-locations` | chunk and hot locations | `CHUNK+OFFSET` | yes |
+//! | `write-aligned-stripes` | stripe | `STRIPE` | yes |
+//! | `contain-write-in-flash-page` | flash page, where there is no stripe | `PAGE` | yes |
+//! | `sparse-log` | gain by compression | `STRIPE` | yes |
+//! | `concurrent-write-back` | k_w at 4 KiB | `COUNT` | no |
+//! | `discard` | gain by trim | | no |
+//!
+//! The three of the log exclude each other; the profile prefers sparse to aligned to contained.
+
+use flashwise_block::ByteSize;
+use flashwise_profile::{DeviceProfile, Parameters};
+
+use crate::SqliteError;
+use crate::layout::Layout;
+use crate::log_layout::LogLayout;
+
+/// How a VFS is to work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VfsOptions {
+    /// Layout of *new* databases; a database that exists keeps its own.
+    pub layout: Layout,
+    /// Layout of the write-ahead logs of *new* databases.
+    pub log: LogLayout,
+    /// Runs of adjacent page writes that go to the drive together (concurrent-write-back, k_w); up to 1 for one at a time.
+    pub write_back_depth: u32,
+    /// Whether the space of pages that the database no longer uses is given back to the drive.
+    pub discard: bool,
+    /// Whether requests are recorded from the start.
+    pub record: bool,
+}
+
+impl VfsOptions {
+    /// SQLite as it is.
+    pub const PLAIN: Self =
+        Self { layout: Layout::Plain, log: LogLayout::Plain, write_back_depth: 0, discard: false, record: false };
+
+    /// Checks every figure.
+    ///
+    /// # Errors
+    /// [`SqliteError::Layout`] with the figure that is wrong.
+    pub fn check(&self) -> Result<(), SqliteError> {
+        self.layout.check()?;
+        self.log.check()
+    }
+
+    /// Whether a new database is not plain.
+    pub(crate) fn is_converting(&self) -> bool {
+        self.layout != Layout::Plain || self.log != LogLayout::Plain
+    }
+
+    /// Whether SQLite's own VFS can do all of the work on a plain database.
+    pub(crate) fn is_plain(&self) -> bool {
+        Self { write_back_depth: self.write_back_depth.saturating_sub(1), ..*self } == Self::PLAIN
+    }
+
+    /// Whether any parameter of ours is there.
+    pub(crate) fn is_named_by(named: impl Fn(&str) -> Option<String>) -> bool {
+        named("profile").is_some() || TECHNIQUES.iter().any(|technique| named(technique.name).is_some())
+    }
+
+    /// The options that parameters ask for: those of [`TECHNIQUES`] by name, and `profile`, a path.
+    ///
+    /// # Errors
+    /// When a value has no meaning, a technique is switched on that the profile says nothing for, or two exclude each
+    /// other; when the profile cannot be read.
+    pub fn from_parameters(named: impl Fn(&str) -> Option<String>) -> Result<Self, SqliteError> {
+        let profile = named("profile").map(|path| read_profile(&path)).transpose()?;
+        let known = profile.map(|profile| profile.parameters);
+        let mut options = Self::PLAIN;
+        for technique in &TECHNIQUES {
+            let given = named(technique.name);
+            technique.choose(given.as_deref(), known.as_ref(), &mut options)?;
+        }
+        options.check()?;
+        Ok(options)
+    }
+
+    /// The options in a text such as `profile=drive.toml&discard=off`.
+    ///
+    /// # Errors
+    /// As [`VfsOptions::from_parameters`], and for a name that no parameter has.
+    pub fn from_text(text: &str) -> Result<Self, SqliteError> {
+        let pairs: Vec<(&str, &str)> =
+            text.split('&').filter(|pair| !pair.is_empty()).map(|pair| pair.split_once('=').unwrap_or((pair, "on"))).collect();
+        let is_known = |name: &str| name == "profile" || TECHNIQUES.iter().any(|technique| technique.name == name);
+        if let Some((unknown, _)) = pairs.iter().find(|(name, _)| !is_known(name)) {
+            let names: Vec<&str> = TECHNIQUES.iter().map(|technique| technique.name).collect();
+            return Err(refuse(unknown, &format!("is no technique; there are {}", names.join(", "))));
+        }
+        Self::from_parameters(|name| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned()))
+    }
+}
+
+/// A technique as it is named and chosen.
+pub struct Technique {
+    /// The name, as in a URI.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub what: &'static str,
+    /// What of a profile it goes by.
+    needs: &'static str,
+    /// Sets it from a value that is neither `on` nor `off`; `false` where there is no such value.
+    set: fn(&str, &mut VfsOptions) -> bool,
+    /// Sets it from a profile; `false` where the profile says nothing for it.
+    from_profile: fn(&Parameters, &mut VfsOptions) -> bool,
+    /// Whether another one already does what this one would.
+    is_taken: fn(&VfsOptions) -> bool,
+}
+
+/// The techniques, in the order in which they are chosen.
+pub static TECHNIQUES: [Technique; 6] = [
+    Technique {
+        name: "use-hot-locations",
+        what: "pages of one chunk start at hot locations",
+        needs: "chunk and hot locations",
+        set: |value, options| {
+            let Some((chunk, offset)) = value.split_once([' ', '+']) else { return false };
+            let (Ok(chunk), Ok(offset)) = (chunk.parse(), offset.parse()) else { return false };
+            options.layout = Layout::HotLocations { chunk, offset };
+            true
+        },
+        from_profile: |drive, options| match (drive.chunk_bytes.known(), drive.hot_location.known()) {
+            (Some(chunk), Some(hot)) if hot.offset_bytes != 0 => {
+                options.layout = Layout::HotLocations { chunk: ByteSize(chunk), offset: ByteSize(hot.offset_bytes) };
+                true
+            }
+            _ => false,
+        },
+        is_taken: |_| false,
+    },
+    Technique {
+        name: "sparse-log",
+        what: "every frame of the log starts fresh blocks of 4 KiB, which zeros fill",
+        needs: "gain by compression",
+        set: |value, options| set_log(value, options, |stripe| LogLayout::Sparse { stripe }),
+        from_profile: |drive, options| {
+            let stripe = drive.stripe_bytes.known().map_or(ByteSize::kib(4), ByteSize);
+            drive.compression_gain.known().is_some() && {
+                options.log = LogLayout::Sparse { stripe };
+                true
+            }
+        },
+        is_taken: |options| options.log != LogLayout::Plain,
+    },
+    Technique {
+        name: "write-aligned-stripes",
+        what: "pages in the log start where stripes do",
+        needs: "stripe",
+        set: |value, options| set_log(value, options, |stripe| LogLayout::Aligned { stripe }),
+        from_profile: |drive, options| match drive.stripe_bytes.known() {
+            Some(stripe) => {
+                options.log = LogLayout::Aligned { stripe: ByteSize(stripe) };
+                true
+            }
+            None => false,
+        },
+        is_taken: |options| options.log != LogLayout::Plain,
+    },
+    Technique {
+        name: "contain-write-in-flash-page",
+        what: "no frame of the log lies across the end of a flash page where padding avoids it",
+        needs: "flash page",
+        set: |value, options| set_log(value, options, |flash_page| LogLayout::Contained { flash_page }),
+        from_profile: |drive, options| match drive.page_bytes.known() {
+            Some(page) => {
+                options.log = LogLayout::Contained { flash_page: ByteSize(page) };
+                true
+            }
+            None => false,
+        },
+        is_taken: |options| options.log != LogLayout::Plain,
+    },
+    Technique {
+        name: "concurrent-write-back",
+        what: "as many pages are written together as the drive programs together",
+        needs: "k_w at 4 KiB",
+        set: |value, options| match value.parse() {
+            Ok(depth @ 1..=MAX_DEPTH) => {
+                options.write_back_depth = depth;
+                true
+            }
+            _ => false,
+        },
+        from_profile: |drive, options| match drive.write_concurrency_4k.known() {
+            Some(depth) => {
+                options.write_back_depth = depth.clamp(1, u64::from(MAX_DEPTH)) as u32;
+                true
+            }
+            None => false,
+        },
+        is_taken: |_| false,
+    },
+    Technique {
+        name: "discard",
+        what: "the space of pages that the database no longer uses is given back to the drive",
+        needs: "gain by trim",
+        set: |_, _| false,
+        from_profile: |drive, options| {
+            options.discard = drive.trim_gain.known().is_some();
+            options.discard
+        },
+        is_taken: |_| false,
+    },
+];
+
+/// Most runs that are held back.
+const MAX_DEPTH: u32 = 512;
+
+fn set_log(value: &str, options: &mut VfsOptions, make: fn(ByteSize) -> LogLayout) -> bool {
+    let Ok(unit) = value.parse() else { return false };
+    options.log = make(unit);
+    true
+}
+
+impl Technique {
+    /// Sets the technique as it is named, or else as the profile has it.
+    fn choose(&self, given: Option<&str>, drive: Option<&Parameters>, options: &mut VfsOptions) -> Result<(), SqliteError> {
+        let is_taken = (self.is_taken)(options);
+        match given {
+            Some("off") => Ok(()),
+            None if is_taken => Ok(()),
+            Some(_) if is_taken => {
+                Err(refuse(self.name, &format!("the log can be laid out in one way only, and is '{}'", options.log.name())))
+            }
+            Some("on") if self.name == "discard" => {
+                options.discard = true;
+                Ok(())
+            }
+            Some("on") => match drive.is_some_and(|drive| (self.from_profile)(drive, options)) {
+                true => Ok(()),
+                false if drive.is_none() => Err(refuse(self.name, "is on, but no profile tells the drive's figures")),
+                false => Err(refuse(self.name, &format!("is on, but the profile does not settle the {}", self.needs))),
+            },
+            Some(value) => match (self.set)(value, options) {
+                true => Ok(()),
+                false => Err(refuse(self.name, &format!("'{value}' is neither on, off nor the figure that it goes by"))),
+            },
+            None => {
+                if let Some(drive) = drive {
+                    (self.from_profile)(drive, options);
+                    // A figure that no layout can go by is no reason to refuse a database that nobody asked to change.
+                    if options.check().is_err() {
+                        (options.layout, options.log) = (
+                            Some(options.layout).filter(|layout| layout.check().is_ok()).unwrap_or_default(),
+                            Some(options.log).filter(|log| log.check().is_ok()).unwrap_or_default(),
+                        );
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn refuse(name: &str, why: &str) -> SqliteError {
+    SqliteError::Options(format!("{name}: {why}"))
+}
+
+fn read_profile(path: &str) -> Result<DeviceProfile, SqliteError> {
+    /// A profile has a few curves; this is a hundred times as much.
+    const LONGEST: u64 = 64 << 20;
+    let refuse = |why: String| SqliteError::Options(format!("profile {path}: {why}"));
+    let length = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?.len();
+    if length > LONGEST {
+        return Err(refuse(format!("{} are no profile", ByteSize(length))));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+    DeviceProfile::from_toml(&text, path).map_err(|error| SqliteError::Options(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashwise_profile::{Figure, HotLocation};
+
+    fn profile(change: impl FnOnce(&mut Parameters)) -> (tempfile::TempDir, String) {
+        let mut profile = DeviceProfile::from_toml(&sample(), "sample").unwrap();
+        profile.parameters = Parameters::default();
+        change(&mut profile.parameters);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("drive.toml");
+        std::fs::write(&path, profile.to_toml().unwrap()).unwrap();
+        let path = path.to_str().unwrap().to_owned();
+        (dir, path)
+    }
+
+    fn sample() -> String {
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/samsung-960-evo.toml")).unwrap()
+    }
+
+    fn hot(drive: &mut Parameters) {
+        drive.chunk_bytes = Figure::certain(65536, 65536, 65536);
+        let place = HotLocation { period_bytes: 65536, offset_bytes: 32768 };
+        drive.hot_location = Figure::certain(place, place, place);
+    }
+
+    #[test]
+    fn nothing_named_and_no_profile_is_sqlite_as_it_is() {
+        assert_eq!(VfsOptions::from_text("").unwrap(), VfsOptions::PLAIN);
+        assert!(VfsOptions::PLAIN.is_plain() && VfsOptions { write_back_depth: 1, ..VfsOptions::PLAIN }.is_plain());
+    }
+
+    #[test]
+    fn a_profile_chooses_what_its_figures_allow() {
+        let (_dir, path) = profile(|drive| {
+            hot(drive);
+            drive.stripe_bytes = Figure::certain(65536, 65536, 65536);
+            drive.page_bytes = Figure::certain(16384, 16384, 16384);
+            drive.write_concurrency_4k = Figure::certain(8, 7, 9);
+        });
+        let chosen = VfsOptions::from_text(&format!("profile={path}")).unwrap();
+        let layout = Layout::HotLocations { chunk: ByteSize::kib(64), offset: ByteSize::kib(32) };
+        let log = LogLayout::Aligned { stripe: ByteSize::kib(64) };
+        assert_eq!(chosen, VfsOptions { layout, log, write_back_depth: 8, discard: false, record: false });
+        let less = format!("profile={path}&use-hot-locations=off&write-aligned-stripes=off&concurrent-write-back=3&discard");
+        let log = LogLayout::Contained { flash_page: ByteSize::kib(16) };
+        let expected = VfsOptions { log, write_back_depth: 3, discard: true, ..VfsOptions::PLAIN };
+        assert_eq!(VfsOptions::from_text(&less).unwrap(), expected, "what is left of the log is the flash page");
+    }
+
+    #[test]
+    fn figures_can_be_given_without_a_profile() {
+        let text = "use-hot-locations=64k+32k&sparse-log=4k&concurrent-write-back=16";
+        let given = VfsOptions::from_text(text).unwrap();
+        assert_eq!(given.log, LogLayout::Sparse { stripe: ByteSize::kib(4) });
+        assert_eq!((given.layout.name(), given.write_back_depth), ("hot-locations", 16));
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_told_with_its_reason() {
+        let (_dir, path) = profile(hot);
+        for (text, words) in [
+            ("sparse-log=4k&write-aligned-stripes=64k".to_owned(), "one way only"),
+            ("use-hot-locations=on".to_owned(), "no profile"),
+            (format!("profile={path}&write-aligned-stripes=on"), "does not settle the stripe"),
+            ("use-hot-locations=64k".to_owned(), "neither on, off nor"),
+            ("write-aligned-stripes=5000".to_owned(), "multiple of 4 KiB"),
+            ("concurrent-write-back=0".to_owned(), "neither on, off nor"),
+            ("hot=on".to_owned(), "is no technique; there are use-hot-locations, "),
+            ("profile=/nowhere/drive.toml".to_owned(), "/nowhere/drive.toml"),
+        ] {
+            let told = VfsOptions::from_text(&text).unwrap_err().to_string();
+            assert!(told.contains(words), "{text}: {told}");
+        }
+    }
+
+    #[test]
+    fn a_figure_that_no_layout_can_go_by_changes_nothing() {
+        let (_dir, path) = profile(|drive| drive.stripe_bytes = Figure::certain(5000, 5000, 5000));
+        assert_eq!(VfsOptions::from_text(&format!("profile={path}")).unwrap(), VfsOptions::PLAIN);
+    }
+}
