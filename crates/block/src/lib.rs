@@ -30,7 +30,7 @@ pub use device::{BlockDevice, Clock, DeviceCounters, DeviceInfo, FlashCounters, 
 pub use error::BlockError;
 pub use extents::{Alignment, Extent, ExtentMap, Unplaced};
 pub use faulty::{Fault, FaultyDevice};
-pub use file::{FileDevice, OwnFile, ScratchFile, file_extents};
+pub use file::{FileDevice, OwnFile, ScratchFile, UnlistedFile, file_extents};
 pub use latency::{LatencySummary, Percentiles};
 pub use partitions::{Partition, PartitionTable, TableKind, partition_table, read_partitions};
 pub use progress::{Progress, Silent};

@@ -9,11 +9,13 @@
 //! does not look for.
 
 use std::collections::BTreeMap;
-use std::ffi::c_int;
+use std::ffi::{OsStr, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use flashwise_block::{ByteSize, DeviceCounters, Nanos, Operation};
+use flashwise_block::{BlockError, ByteSize, DeviceCounters, Nanos, Operation, UnlistedFile};
 use flashwise_trace::{FileRole, IoRecord};
 use libsqlite3_sys as sqlite;
 
@@ -21,7 +23,7 @@ use crate::error::Failure;
 use crate::ffi::{FileName, LONGEST, ParentFile, ParentVfs};
 use crate::file::{FileStore, SqliteFile};
 use crate::handle::{Cut, Handle, Mapping, Store};
-use crate::layout::{Header, cut};
+use crate::layout::{Span, cut};
 use crate::ledger::Ledger;
 use crate::log::Log;
 use crate::log_layout::LogLayout;
@@ -146,6 +148,30 @@ impl Directory {
         done
     }
 
+    /// Does writes that go together, and records each.
+    fn timed_together(
+        &self,
+        role: FileRole,
+        writes: Vec<(ByteSize, ByteSize)>,
+        work: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if !self.observed {
+            return work();
+        }
+        let at = self.now();
+        let done = work();
+        let latency = self.now().since(at);
+        let mut state = self.state();
+        state.ledger.spend(latency);
+        let operation = Operation::Write;
+        let record = |&(offset, length): &(ByteSize, ByteSize)| IoRecord { at, operation, role, offset, length, latency };
+        state.ledger.record(writes.iter().map(record));
+        if done.is_ok() {
+            writes.iter().for_each(|&(_, length)| count(&mut state.counters, operation, length));
+        }
+        done
+    }
+
     /// Opens a file, a database with its layout.
     pub(crate) fn open(
         self: &Arc<Self>,
@@ -167,7 +193,8 @@ impl Directory {
         options: VfsOptions,
     ) -> Result<Opened, Failure> {
         let path: Vec<u8> = name.as_ref().map_or_else(Vec::new, |name| name.bytes().to_vec());
-        let found = self.look(&path, options).map(Found::of);
+        // What cannot be looked at is opened, and fails there with SQLite's own reason.
+        let found = self.look(&path, options).unwrap_or(None);
         // A database that is still empty is kept in view: it may become another one than a later connection asks for.
         if !self.observed && options.is_plain() && found.is_some_and(|found| !found.shifted) {
             self.remember(path, options, found, 0);
@@ -179,12 +206,12 @@ impl Directory {
         let shown = String::from_utf8_lossy(&path).into_owned();
         let directory = Arc::clone(self);
         let role = FileRole::Database;
-        let store = DirectoryStore { parent, directory, role, name: shown, registered: Some(path) };
+        let store = DirectoryStore { parent, directory, role, name: shown, registered: Some(path), direct: Direct::Unused };
         Ok(Opened::Ours(Box::new(Handle::database(store, options)?), granted))
     }
 
     fn open_other(self: &Arc<Self>, name: Option<FileName>, role: FileRole, flags: c_int) -> Result<Opened, Failure> {
-        let companion = name.as_ref().and_then(|name| self.companion(name.bytes()));
+        let companion = name.as_ref().map(|name| self.companion(name.bytes())).transpose()?.flatten();
         if !self.observed && companion.is_none() {
             return Ok(Opened::AsItIs);
         }
@@ -193,7 +220,7 @@ impl Directory {
         let shown = String::from_utf8_lossy(name.as_ref().map_or(b"temporary file", FileName::bytes)).into_owned();
         let (parent, granted) = self.parent.open(name, flags)?;
         self.state().files += 1;
-        let store = DirectoryStore { parent, directory: Arc::clone(self), role, name: shown, registered: None };
+        let store = DirectoryStore { parent, directory: Arc::clone(self), role, name: shown, registered: None, direct: Direct::Unused };
         let file: Box<dyn SqliteFile> = match (role, log) {
             (FileRole::WriteAheadLog, log) if log != LogLayout::Plain => Box::new(Log::open(store, log)?),
             _ => Box::new(Handle::plain(store)),
@@ -218,40 +245,54 @@ impl Directory {
     }
 
     /// What is stored in the place of a journal or WAL of a shifted database; `None` where the name stays.
-    pub(crate) fn companion(self: &Arc<Self>, name: &[u8]) -> Option<Companion> {
-        let (database, ours) = COMPANIONS
+    pub(crate) fn companion(self: &Arc<Self>, name: &[u8]) -> Result<Option<Companion>, Failure> {
+        let parts = COMPANIONS
             .iter()
-            .find_map(|(theirs, ours)| name.strip_suffix(theirs.as_bytes()).map(|database| (database, ours)))?;
-        let found = self.find(database);
-        found.shifted.then(|| Companion { name: [database, ours.as_bytes()].concat(), log: found.log })
+            .find_map(|(theirs, ours)| name.strip_suffix(theirs.as_bytes()).map(|database| (database, ours)));
+        let Some((database, ours)) = parts else { return Ok(None) };
+        let found = self.find(database)?;
+        Ok(found.shifted.then(|| Companion { name: [database, ours.as_bytes()].concat(), log: found.log }))
     }
 
     /// What a database is, or will be once it is written.
-    fn find(self: &Arc<Self>, database: &[u8]) -> Found {
+    fn find(self: &Arc<Self>, database: &[u8]) -> Result<Found, Failure> {
         let options = match self.state().known.get(database) {
-            Some(KnownDatabase { found: Some(found), .. }) => return *found,
+            Some(KnownDatabase { found: Some(found), .. }) => return Ok(*found),
             Some(known) => known.options,
             None => self.options,
         };
-        let Some(found) = self.look(database, options).map(Found::of) else { return Found::wanted(&options) };
+        let Some(found) = self.look(database, options)? else { return Ok(Found::wanted(&options)) };
+        self.note(database, found);
+        Ok(found)
+    }
+
+    fn note(&self, database: &[u8], found: Found) {
         if let Some(known) = self.state().known.get_mut(database) {
             known.found = Some(found);
         }
-        found
     }
 
     /// Looks at a database's first bytes, through the parent VFS: closing a descriptor of our own would drop every
-    /// POSIX lock that this process holds on the file.
-    fn look(self: &Arc<Self>, database: &[u8], options: VfsOptions) -> Option<Mapping> {
+    /// POSIX lock that this process holds on the file. `None` where there is no file, or an empty one.
+    fn look(self: &Arc<Self>, database: &[u8], options: VfsOptions) -> Result<Option<Found>, Failure> {
+        let shown = String::from_utf8_lossy(database).into_owned();
+        let there = self.parent.access(database, sqlite::SQLITE_ACCESS_EXISTS);
+        if !there.map_err(|code| Failure::new(code, format!("{shown}: access")))? {
+            return Ok(None);
+        }
         let flags = sqlite::SQLITE_OPEN_READONLY | sqlite::SQLITE_OPEN_MAIN_DB;
-        let (parent, _) = self.parent.open(Some(FileName::owned(database)), flags).ok()?;
+        let (parent, _) = self.parent.open(Some(FileName::owned(database)), flags)?;
         self.state().files += 1;
-        let name = String::from_utf8_lossy(database).into_owned();
         let role = FileRole::Database;
-        let store = DirectoryStore { parent, directory: Arc::clone(self), role, name, registered: None };
-        // A damaged header is no plain file; opening it tells why.
-        let damaged = Mapping::Shifted(Header { chunk: 0, offset: 0, page_bytes: 0, log: LogLayout::Plain });
-        Handle::database(store, options).map_or(Some(damaged), |handle| handle.mapping())
+        let store = DirectoryStore { parent, directory: Arc::clone(self), role, name: shown, registered: None, direct: Direct::Unused };
+        match Handle::database(store, options) {
+            Ok(handle) => Ok(handle.mapping().map(Found::of)),
+            // A damaged header is no plain file; opening it tells why.
+            Err(failure) if failure.code == sqlite::SQLITE_CORRUPT => {
+                Ok(Some(Found { shifted: true, log: LogLayout::Plain }))
+            }
+            Err(failure) => Err(failure),
+        }
     }
 }
 
@@ -288,13 +329,77 @@ pub(crate) struct DirectoryStore {
     name: String,
     /// Full path of a database, for the count of its handles.
     registered: Option<Vec<u8>>,
+    direct: Direct,
+}
+
+/// The database's file once more, for what SQLite's own VFS cannot do: many writes at once, and holes.
+enum Direct {
+    /// Nobody needed it yet.
+    Unused,
+    Open(Box<UnlistedFile>),
+    /// The kernel, the file system or the file's name does not allow it.
+    Impossible,
 }
 
 impl DirectoryStore {
+    /// The file for direct writes, where it can be had.
+    fn direct(&mut self) -> Option<&mut UnlistedFile> {
+        if matches!(self.direct, Direct::Unused) {
+            let path = self.registered.as_deref().map(|path| Path::new(OsStr::from_bytes(path)));
+            let file = path.and_then(|path| UnlistedFile::open(path).ok());
+            // The name may belong to another file by now.
+            self.direct = match file.filter(|_| !self.parent.has_moved()) {
+                Some(file) => Direct::Open(Box::new(file)),
+                None => Direct::Impossible,
+            };
+        }
+        match &mut self.direct {
+            Direct::Open(file) => Some(file),
+            Direct::Unused | Direct::Impossible => None,
+        }
+    }
+
+    /// Writes runs together, past the page cache; `false` where that cannot be done.
+    fn write_together(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<bool, Failure> {
+        let pieces: Vec<(ByteSize, &[u8])> = runs.iter().flat_map(|(start, bytes)| pieces(*start, bytes, how)).collect();
+        let directory = Arc::clone(&self.directory);
+        let (role, name) = (self.role, self.name.clone());
+        let Some(file) = self.direct() else { return Ok(false) };
+        if pieces.len() < 2 || !pieces.iter().all(|(start, bytes)| file.takes(*start, bytes.len())) {
+            return Ok(false);
+        }
+        let lengths = pieces.iter().map(|(start, bytes)| (*start, ByteSize(bytes.len() as u64)));
+        directory.timed_together(role, lengths.collect(), || {
+            let code = |error: &BlockError| match error {
+                BlockError::Os { errno: NO_SPACE, .. } => sqlite::SQLITE_FULL,
+                _ => sqlite::SQLITE_IOERR_WRITE,
+            };
+            file.write_all(&pieces).map_err(|error| Failure::new(code(&error), format!("{name}: {error}")))
+        })?;
+        Ok(true)
+    }
+
     fn result(&self, code: c_int, what: &str) -> Result<(), Failure> {
         match code {
             sqlite::SQLITE_OK => Ok(()),
             code => Err(Failure::new(code, format!("{}: {what} failed with SQLite result code {code}", self.name))),
+        }
+    }
+}
+
+const NO_SPACE: i32 = 28;
+
+/// A run as it is to reach the drive.
+fn pieces(start: u64, bytes: &[u8], how: Cut) -> Vec<(ByteSize, &[u8])> {
+    match how {
+        Cut::Whole => vec![(ByteSize(start), bytes)],
+        Cut::Chunks(chunk) => {
+            let spans = cut(start, bytes.len() as u64, chunk, u64::MAX);
+            let piece = |span: Span| {
+                let at = (span.start - start) as usize;
+                (ByteSize(span.start), &bytes[at..at + span.length as usize])
+            };
+            spans.into_iter().map(piece).collect()
         }
     }
 }
@@ -336,6 +441,12 @@ impl Store for DirectoryStore {
         })
     }
 
+    fn decided(&mut self, mapping: Mapping) {
+        if let Some(path) = &self.registered {
+            self.directory.note(path, Found::of(mapping));
+        }
+    }
+
     fn reserve(&mut self, _end: u64) -> Result<(), Failure> {
         Ok(())
     }
@@ -357,6 +468,23 @@ impl Store for DirectoryStore {
                 })
             }
         }
+    }
+
+    fn write_all(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
+        if self.role == FileRole::Database && runs.len() > 1 && self.write_together(runs, how)? {
+            return Ok(());
+        }
+        runs.iter().try_for_each(|(start, bytes)| self.write(*start, bytes, how))
+    }
+
+    fn discard(&mut self, span: Span) -> Result<(), Failure> {
+        let directory = Arc::clone(&self.directory);
+        let (role, name) = (self.role, self.name.clone());
+        let Some(file) = self.direct() else { return Ok(()) };
+        directory.timed(Operation::Trim, role, span.start, span.length, || {
+            let punched = file.punch(ByteSize(span.start), ByteSize(span.length));
+            punched.map_err(|error| Failure::new(sqlite::SQLITE_IOERR_TRUNCATE, format!("{name}: {error}")))
+        })
     }
 
     fn truncate(&mut self, size: u64) -> Result<(), Failure> {

@@ -582,6 +582,18 @@ impl Store for DriveStore {
         }
     }
 
+    fn discard(&mut self, span: Span) -> Result<(), Failure> {
+        let mut drive = lock(&self.drive)?;
+        let block = drive.disk.info().logical_block.0;
+        let whole = |piece: Span| {
+            let (start, end) = (piece.start.next_multiple_of(block), piece.end() / block * block);
+            (start < end).then(|| Span { start, length: end - start })
+        };
+        let pieces = drive.volume.pieces(self.id, span).into_iter().filter_map(whole).collect();
+        drive.trim(pieces, self.role);
+        Ok(())
+    }
+
     fn write_all(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
         if !self.is_database() {
             return runs.iter().try_for_each(|(start, bytes)| self.write(*start, bytes, how));

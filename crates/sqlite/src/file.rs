@@ -59,6 +59,12 @@ pub(crate) trait SqliteFile: Send {
     fn write_out(&mut self) -> Result<(), Failure>;
     /// Writes what is held back where SQLite does not hear.
     fn write_out_unheard(&mut self) -> Result<(), Failure>;
+    /// A checkpoint has handed on its last page.
+    fn copied(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+    /// A transaction has ended, and its journal is gone.
+    fn committed(&mut self) {}
     /// Whether SQLite's bytes lie elsewhere in the stored file.
     fn is_mapped(&self) -> bool;
     /// How long the stored file is, where SQLite's is to have `size` bytes.
@@ -129,6 +135,14 @@ impl<S: FileStore> SqliteFile for Handle<S> {
 
     fn write_out_unheard(&mut self) -> Result<(), Failure> {
         Handle::write_out_unheard(self)
+    }
+
+    fn copied(&mut self) -> Result<(), Failure> {
+        Handle::copied(self)
+    }
+
+    fn committed(&mut self) {
+        Handle::committed(self);
     }
 
     fn is_mapped(&self) -> bool {

@@ -21,8 +21,9 @@ use std::ffi::c_int;
 
 use libsqlite3_sys as sqlite;
 
+use crate::discard::{FreePages, Read};
 use crate::error::{Failure, checked_end};
-use crate::layout::{Detected, HEADER_BYTES, Header, Layout, MAX_CHUNK, detect, is_page_size};
+use crate::layout::{Detected, HEADER_BYTES, Header, Layout, MAX_CHUNK, Span, detect, is_page_size};
 use crate::log_layout::LogLayout;
 use crate::options::VfsOptions;
 
@@ -46,6 +47,8 @@ pub(crate) trait Store {
     fn size(&mut self) -> Result<u64, Failure>;
     /// Reads; fewer bytes than asked only at the end of the file.
     fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure>;
+    /// Hears what a database turned out to be, or was made.
+    fn decided(&mut self, _mapping: Mapping) {}
     /// Makes sure that `end` bytes fit, where that can be known.
     fn reserve(&mut self, end: u64) -> Result<(), Failure>;
     /// Writes; the file grows as needed.
@@ -53,6 +56,10 @@ pub(crate) trait Store {
     /// Writes runs that do not touch each other, all together where the place can do that.
     fn write_all(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
         runs.iter().try_for_each(|(start, bytes)| self.write(*start, bytes, how))
+    }
+    /// Gives back the space of whole blocks, which read as zeros or as before from then on.
+    fn discard(&mut self, _span: Span) -> Result<(), Failure> {
+        Ok(())
     }
     /// Sets the size.
     fn truncate(&mut self, size: u64) -> Result<(), Failure>;
@@ -121,13 +128,17 @@ pub(crate) struct Handle<S> {
     /// `None` until the file is known to be one or the other; an empty file is neither.
     mapping: Option<Mapping>,
     held: HeldBack,
+    /// Where the space of freed pages is given back.
+    free: Option<FreePages>,
     poisoned: Option<String>,
 }
 
 impl<S: Store> Handle<S> {
     /// A database, whose layout is in its header, or to be chosen.
     pub(crate) fn database(store: S, options: VfsOptions) -> Result<Self, Failure> {
-        let mut handle = Self { store, options, mapping: None, held: HeldBack::default(), poisoned: None };
+        let free = options.discard.then(FreePages::default);
+        let held = HeldBack::default();
+        let mut handle = Self { store, options, mapping: None, held, free, poisoned: None };
         handle.decide()?;
         Ok(handle)
     }
@@ -135,7 +146,7 @@ impl<S: Store> Handle<S> {
     /// Any other file.
     pub(crate) fn plain(store: S) -> Self {
         let (options, mapping) = (VfsOptions::default(), Some(Mapping::Plain));
-        Self { store, options, mapping, held: HeldBack::default(), poisoned: None }
+        Self { store, options, mapping, held: HeldBack::default(), free: None, poisoned: None }
     }
 
     pub(crate) fn store(&mut self) -> &mut S {
@@ -225,6 +236,9 @@ impl<S: Store> Handle<S> {
             Detected::Plain if self.options.is_converting() && self.is_blank(&head[..length], size)? => None,
             Detected::Plain => Some(Mapping::Plain),
         };
+        if let Some(mapping) = self.mapping {
+            self.store.decided(mapping);
+        }
         Ok(self.mapping)
     }
 
@@ -250,6 +264,7 @@ impl<S: Store> Handle<S> {
             }
         };
         self.mapping = Some(mapping);
+        self.store.decided(mapping);
         Ok(mapping)
     }
 
@@ -291,6 +306,9 @@ impl<S: Store> Handle<S> {
             Some(mapping) => mapping,
             None => self.create(data.len())?,
         };
+        if let Some(free) = &mut self.free {
+            free.written(offset, data.len());
+        }
         let most = self.options.write_back_depth.max(1) as usize;
         if mapping == Mapping::Plain && most == 1 {
             return self.store.write(offset, data, Cut::Whole);
@@ -329,13 +347,42 @@ impl<S: Store> Handle<S> {
         self.check_poison()?;
         self.write_out()?;
         self.decide()?;
-        self.store.truncate(checked_end(self.shift(), size)?)
+        self.store.truncate(checked_end(self.shift(), size)?)?;
+        if let Some(free) = &mut self.free {
+            free.cut();
+        }
+        Ok(())
     }
 
     pub(crate) fn sync(&mut self, flags: c_int) -> Result<(), Failure> {
         self.check_poison()?;
         let synced = self.write_out().and_then(|()| self.store.sync(flags));
-        self.poisoned_by(synced)
+        self.poisoned_by(synced)?;
+        self.give_back(FreePages::synced);
+        Ok(())
+    }
+
+    /// A checkpoint has handed on its last page; SQLite does not hear of a failure.
+    pub(crate) fn copied(&mut self) -> Result<(), Failure> {
+        if let Some(free) = &mut self.free {
+            free.copied();
+        }
+        self.write_out_unheard()
+    }
+
+    /// A transaction has ended, and its journal is gone.
+    pub(crate) fn committed(&mut self) {
+        self.give_back(FreePages::committed);
+    }
+
+    /// Gives space back, if there is some. It is advice: what fails has lost nothing.
+    fn give_back(&mut self, which: impl FnOnce(&mut FreePages, &mut Read) -> Result<Vec<Span>, Failure>) {
+        let Some(mut free) = self.free.take() else { return };
+        let spans = which(&mut free, &mut |at, into| self.read(at, into));
+        for span in spans.unwrap_or_default() {
+            let _ = self.store.discard(Span { start: self.shift() + span.start, length: span.length });
+        }
+        self.free = Some(free);
     }
 
     /// Size of the database.

@@ -75,6 +75,7 @@
 mod cache;
 mod convert;
 mod directory;
+mod discard;
 mod disk;
 mod drive;
 mod error;
@@ -87,6 +88,8 @@ mod locks;
 mod log;
 mod log_layout;
 mod options;
+#[cfg(test)]
+mod power_cuts;
 mod shm;
 mod vfs;
 mod volume;

@@ -131,7 +131,7 @@ impl Shared {
     pub(crate) fn delete(&self, name: &[u8], sync_directory: c_int) -> Result<c_int, Failure> {
         match &self.place {
             Place::Directory(directory) => {
-                let other = directory.companion(name);
+                let other = directory.companion(name)?;
                 Ok(directory.parent.delete(other.as_ref().map_or(name, |other| &other.name), sync_directory))
             }
             Place::Drive(drive) => {
@@ -150,7 +150,7 @@ impl Shared {
     pub(crate) fn access(&self, name: &[u8], flags: c_int) -> Result<bool, Failure> {
         match &self.place {
             Place::Directory(directory) => {
-                let other = directory.companion(name);
+                let other = directory.companion(name)?;
                 let answer = directory.parent.access(other.as_ref().map_or(name, |other| &other.name), flags);
                 answer.map_err(|code| Failure::new(code, format!("{}: access", String::from_utf8_lossy(name))))
             }
@@ -409,6 +409,14 @@ impl Vfs {
         }
     }
 
+    /// The machine's memory is gone.
+    #[cfg(test)]
+    pub(crate) fn drive_power_cut(&self) {
+        if let Place::Drive(drive) = &self.shared.place {
+            observed(drive).power_cut();
+        }
+    }
+
     fn with_ledger<T>(&self, work: impl FnOnce(&mut Ledger) -> T) -> T {
         match &self.shared.place {
             Place::Drive(drive) => work(&mut observed(drive).disk.ledger),
@@ -424,110 +432,12 @@ fn observed(drive: &SharedDrive) -> MutexGuard<'_, Drive> {
 
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]
-mod support;
+pub(crate) mod support;
 
 #[cfg(test)]
 mod tests {
-    use super::support::{Random, TestDrive, integrity, open, unique};
+    use super::support::{TestDrive, open, unique};
     use super::*;
-    use flashwise_block::ByteSize;
-    use rusqlite::Connection;
-
-    const HOT: Layout = Layout::HotLocations { chunk: ByteSize::kib(64), offset: ByteSize::kib(32) };
-
-    /// Commits one transaction after another, each recording its number; tells how many were acknowledged.
-    fn commit_until_failure(db: &Connection, setup: &str, transactions: i64) -> rusqlite::Result<i64> {
-        db.execute_batch(setup)?;
-        db.execute_batch("CREATE TABLE IF NOT EXISTS t (k INTEGER PRIMARY KEY, n INTEGER, v)")?;
-        let mut random = Random(11);
-        for n in 1..=transactions {
-            let committed = db.execute_batch("BEGIN").and_then(|()| {
-                for _ in 0..20 {
-                    let key = (random.next() % 600) as i64;
-                    let value = vec![n as u8; 200];
-                    db.execute("INSERT OR REPLACE INTO t VALUES (?1, ?2, ?3)", rusqlite::params![key, n, value])?;
-                }
-                db.execute_batch("INSERT OR REPLACE INTO t VALUES (-1, 0, 0)")?;
-                db.execute("UPDATE t SET n = ?1 WHERE k = -1", [n])?;
-                db.execute_batch("COMMIT")
-            });
-            if committed.is_err() {
-                return Ok(n - 1);
-            }
-        }
-        Ok(transactions)
-    }
-
-    /// Which transactions are in the database; all rows must agree with the last one's number.
-    fn transactions_in(db: &Connection) -> i64 {
-        assert_eq!(integrity(db), "ok");
-        let exists: bool =
-            db.query_row("SELECT count(*) > 0 FROM sqlite_schema WHERE name = 't'", [], |row| row.get(0)).unwrap();
-        if !exists {
-            return 0;
-        }
-        let sql = "SELECT coalesce(max(CASE k WHEN -1 THEN n END), 0), coalesce(max(n), 0) FROM t";
-        let (marker, newest): (i64, i64) = db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-        assert_eq!(marker, newest, "a transaction is there in part");
-        marker
-    }
-
-    /// A power cut at request n, for every n: what was not flushed is there or not, block by block, as chance has it,
-    /// and the page cache is gone. Every acknowledged transaction must be there, and none in part.
-    #[test]
-    fn a_power_cut_at_any_request_loses_no_acknowledged_transaction() {
-        let setups = [
-            (Layout::Plain, "PRAGMA page_size = 4096; PRAGMA cache_size = 8;", ""),
-            (HOT, "PRAGMA page_size = 65536; PRAGMA cache_size = 2;", ""),
-            (HOT, "PRAGMA page_size = 4096; PRAGMA cache_size = 8;", ""),
-            (HOT, "PRAGMA page_size = 4096; PRAGMA journal_mode = persist; PRAGMA synchronous = EXTRA;", ""),
-            (
-                HOT,
-                "PRAGMA page_size = 65536; PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = wal;
-                 PRAGMA wal_autocheckpoint = 4; PRAGMA synchronous = FULL;",
-                "PRAGMA locking_mode = EXCLUSIVE;",
-            ),
-            (
-                Layout::Plain,
-                "PRAGMA page_size = 4096; PRAGMA cache_size = 8; PRAGMA journal_mode = wal;
-                 PRAGMA wal_autocheckpoint = 8; PRAGMA synchronous = FULL;",
-                "",
-            ),
-            (
-                HOT,
-                "PRAGMA page_size = 65536; PRAGMA journal_mode = wal; PRAGMA wal_autocheckpoint = 4;
-                 PRAGMA synchronous = FULL;",
-                "",
-            ),
-        ];
-        for (layout, setup, reopen) in setups {
-            for cut_at in 1.. {
-                let case = format!("{layout:?}, {setup}, power cut at request {cut_at}");
-                let (device, control) = TestDrive::new(8, 4096);
-                let options = VfsOptions { layout, ..VfsOptions::PLAIN };
-                let vfs = Vfs::register(&unique("power"), Backend::Drive(device), options).unwrap();
-                let db = open("a.db", vfs.name());
-                (control.lock().unwrap().fail_at, control.lock().unwrap().fail_forever) = (cut_at, true);
-                let acknowledged = commit_until_failure(&db, setup, 8).unwrap_or(0);
-                drop(db);
-                let reached = control.lock().unwrap().fail_at == 0;
-                control.lock().unwrap().power_cut(cut_at);
-                let Place::Drive(drive) = &vfs.shared.place else { unreachable!() };
-                drive.lock().unwrap().power_cut();
-
-                let db = open("a.db", vfs.name());
-                db.execute_batch(reopen).unwrap();
-                let there = transactions_in(&db);
-                assert!(there == acknowledged || there == acknowledged + 1, "{case}: {acknowledged}, found {there}");
-                commit_until_failure(&db, "", 1).unwrap();
-                drop(db);
-                if !reached {
-                    assert_eq!(there, 8);
-                    break;
-                }
-            }
-        }
-    }
 
     #[test]
     fn a_panic_in_the_device_is_an_error_to_sqlite_and_stays_one() {

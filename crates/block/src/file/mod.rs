@@ -52,6 +52,7 @@ mod own;
 mod ring;
 mod scratch;
 mod threads;
+mod unlisted;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -66,6 +67,7 @@ use self::memory::{Noise, Pool};
 pub use self::own::OwnFile;
 use self::ring::Ring;
 pub use self::scratch::ScratchFile;
+pub use self::unlisted::UnlistedFile;
 use self::threads::Threads;
 use crate::raw::{RawDrive, WriteConsent};
 use crate::{

@@ -233,6 +233,15 @@ impl ParentFile {
         self.methods().is_some_and(|methods| methods.iVersion >= 2 && methods.xShmMap.is_some())
     }
 
+    /// Whether another file than the open one has its name now, or none; also where nobody can tell.
+    pub(crate) fn has_moved(&mut self) -> bool {
+        let mut moved: c_int = 1;
+        let argument = ptr::from_mut(&mut moved).cast();
+        // SAFETY: for this operation the argument is an `int *` that takes the answer.
+        let code = unsafe { self.control(sqlite::SQLITE_FCNTL_HAS_MOVED, argument) };
+        code != sqlite::SQLITE_OK || moved != 0
+    }
+
     /// Where a span of the file is mapped; null where it is not.
     pub(crate) fn fetch(&mut self, offset: u64, length: usize) -> Result<*mut c_void, c_int> {
         let Ok(amount) = c_int::try_from(length) else { return Ok(ptr::null_mut()) };

@@ -393,7 +393,8 @@ unsafe fn control(
         // Sent before each sync, and instead of it with `synchronous=OFF`: the transaction is complete.
         sqlite::SQLITE_FCNTL_SYNC => file.write_out()?,
         // Other connections read the checkpointed pages from now on, and nobody looks at the result.
-        sqlite::SQLITE_FCNTL_CKPT_DONE => file.write_out_unheard()?,
+        sqlite::SQLITE_FCNTL_CKPT_DONE => file.copied()?,
+        sqlite::SQLITE_FCNTL_COMMIT_PHASETWO => file.committed(),
         // Nobody would record what is read from a mapping.
         sqlite::SQLITE_FCNTL_MMAP_SIZE if !maps => {
             // SAFETY: the argument is a `sqlite3_int64 *` that takes the limit in force: none.

@@ -35,15 +35,16 @@ pub struct Control {
 }
 
 impl Control {
-    /// Power fails and comes back: of what was written since the last flush, an arbitrary half of the 4 KiB blocks is
-    /// there.
+    /// Power fails and comes back: of what was written since the last flush, arbitrary parts are there, torn at any sector
+    /// in one cut and at blocks of 4 KiB in the next.
     pub fn power_cut(&mut self, seed: u64) {
         self.fail_at = 0;
         self.failing = false;
         let mut random = Random(seed);
+        let unit = if seed.is_multiple_of(2) { 512 } else { 4096 };
         for (offset, bytes) in std::mem::take(&mut self.pending) {
-            for (n, block) in bytes.chunks(4096).enumerate() {
-                let at = offset as usize + n * 4096;
+            for (n, block) in bytes.chunks(unit).enumerate() {
+                let at = offset as usize + n * unit;
                 if random.next().is_multiple_of(2) {
                     self.durable[at..at + block.len()].copy_from_slice(block);
                 }

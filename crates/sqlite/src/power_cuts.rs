@@ -1,0 +1,208 @@
+//! Power cuts, at every request of a workload in turn, under every technique.
+//!
+//! What was not flushed is there or not, whole or torn at any sector, in any order, as chance has it; the page cache is
+//! gone. Afterwards the database must open, be sound, and hold exactly what was acknowledged, or that and the one
+//! transaction whose commit was under way.
+//!
+//! `make test` makes some thousand cuts, and as many as `FLASHWISE_POWER_CUTS` says where it is set: with another chance
+//! for what survives in each round.
+
+use rusqlite::{Connection, params};
+
+use crate::options::VfsOptions;
+use crate::vfs::support::{Random, TestDrive, integrity, open, unique};
+use crate::vfs::{Backend, Vfs};
+
+/// Rows of the one table.
+type Rows = Vec<(i64, i64, Vec<u8>)>;
+
+const TRANSACTIONS: u64 = 9;
+const ROWS: u64 = 120;
+
+fn rows(db: &Connection) -> rusqlite::Result<Rows> {
+    let mut select = db.prepare("SELECT k, n, v FROM t ORDER BY k")?;
+    select.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+}
+
+/// One transaction: inserts, updates and deletes that its number decides.
+fn transaction(db: &Connection, number: u64) -> rusqlite::Result<()> {
+    let mut random = Random(number * 77);
+    let mut key = move || (random.next() % ROWS) as i64;
+    db.execute_batch("BEGIN")?;
+    for _ in 0..12 {
+        let value = vec![number as u8; 150 + 40 * (number as usize % 3)];
+        db.execute("INSERT OR REPLACE INTO t VALUES (?1, ?2, ?3)", params![key(), number as i64, value])?;
+        db.execute("UPDATE t SET n = n + 1 WHERE k BETWEEN ?1 AND ?1 + 3", [key()])?;
+        db.execute("DELETE FROM t WHERE k = ?1", [key()])?;
+    }
+    if number.is_multiple_of(4) {
+        db.execute("DELETE FROM t WHERE k > ?1", [ROWS as i64 / 2])?;
+    }
+    db.execute_batch("COMMIT")
+}
+
+/// What changes no row: VACUUM and checkpoints, in between.
+fn upkeep(db: &Connection, number: u64) -> rusqlite::Result<()> {
+    match number % 5 {
+        2 => db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)"),
+        3 => db.execute_batch("PRAGMA wal_checkpoint(PASSIVE)"),
+        4 => db.execute_batch("VACUUM"),
+        _ => Ok(()),
+    }
+}
+
+/// Runs the workload until something fails; tells how many transactions were acknowledged. Two connections take turns
+/// where the journal allows it.
+fn run(connections: &[Connection], setup: &str) -> u64 {
+    let begun = connections[0]
+        .execute_batch(setup)
+        .and_then(|()| connections[0].execute_batch("CREATE TABLE t (k INTEGER PRIMARY KEY, n INTEGER, v)"));
+    if begun.is_err() {
+        return 0;
+    }
+    for number in 1..=TRANSACTIONS {
+        let db = &connections[number as usize % connections.len()];
+        if transaction(db, number).is_err() {
+            return number - 1;
+        }
+        if upkeep(db, number).is_err() {
+            return number;
+        }
+    }
+    TRANSACTIONS
+}
+
+/// What the table holds after each transaction.
+fn expected() -> Vec<Rows> {
+    let db = Connection::open_in_memory().unwrap();
+    db.execute_batch("CREATE TABLE t (k INTEGER PRIMARY KEY, n INTEGER, v)").unwrap();
+    let mut states = vec![Rows::new()];
+    for number in 1..=TRANSACTIONS {
+        transaction(&db, number).unwrap();
+        states.push(rows(&db).unwrap());
+    }
+    states
+}
+
+struct Case {
+    techniques: &'static str,
+    setup: &'static str,
+    reopen: &'static str,
+    connections: usize,
+}
+
+/// Cuts the power at request `cut_at`, and looks; `false` if the workload ended before.
+fn cut(case: &Case, options: VfsOptions, states: &[Rows], cut_at: u64, chance: u64) -> bool {
+    let told = format!("{} | {} | cut at request {cut_at}, chance {chance}", case.techniques, case.setup);
+    let (device, control) = TestDrive::new(8, 512);
+    let vfs = Vfs::register(&unique("power"), Backend::Drive(device), options).unwrap();
+    let connections: Vec<_> = (0..case.connections).map(|_| open("a.db", vfs.name())).collect();
+    (control.lock().unwrap().fail_at, control.lock().unwrap().fail_forever) = (cut_at, true);
+    let acknowledged = run(&connections, case.setup) as usize;
+    drop(connections);
+    let reached = control.lock().unwrap().fail_at == 0;
+    control.lock().unwrap().power_cut(chance);
+    vfs.drive_power_cut();
+
+    let db = open("a.db", vfs.name());
+    db.execute_batch(case.reopen).unwrap();
+    assert_eq!(integrity(&db), "ok", "{told}");
+    let is_there: bool =
+        db.query_row("SELECT count(*) > 0 FROM sqlite_schema WHERE name = 't'", [], |row| row.get(0)).unwrap();
+    assert!(is_there || acknowledged == 0, "{told}: {acknowledged} transactions are gone");
+    if is_there {
+        let found = rows(&db).unwrap();
+        let next = states.get(acknowledged + 1);
+        assert!(
+            found == states[acknowledged] || Some(&found) == next,
+            "{told}: neither the {acknowledged} acknowledged transactions nor one more"
+        );
+        transaction(&db, 1).unwrap();
+    }
+    reached
+}
+
+/// Every request of every case, again with another chance until there were `FLASHWISE_POWER_CUTS` cuts a test.
+fn cut_everywhere(cases: &[Case]) {
+    let wanted: u64 = std::env::var("FLASHWISE_POWER_CUTS").ok().and_then(|count| count.parse().ok()).unwrap_or(0);
+    let states = expected();
+    let mut cuts = 0;
+    for round in 0.. {
+        for case in cases {
+            let options = VfsOptions::from_text(case.techniques).unwrap();
+            for cut_at in 1.. {
+                cuts += 1;
+                if !cut(case, options, &states, cut_at, cut_at * 1009 + round) {
+                    break;
+                }
+            }
+        }
+        if cuts >= wanted {
+            break;
+        }
+    }
+    assert!(cuts >= 100, "the workload is too short for a test: {cuts} cuts");
+    println!("{cuts} power cuts");
+}
+
+const ROLLBACK: &str = "PRAGMA page_size = 4096; PRAGMA cache_size = 4;";
+const TRUNCATE: &str = "PRAGMA page_size = 1024; PRAGMA cache_size = 4; PRAGMA journal_mode = truncate;";
+const PERSIST: &str = "PRAGMA page_size = 8192; PRAGMA journal_mode = persist; PRAGMA synchronous = EXTRA;";
+const INCREMENTAL: &str = "PRAGMA page_size = 512; PRAGMA auto_vacuum = full; PRAGMA cache_size = 4;";
+const LOG: &str = "PRAGMA page_size = 4096; PRAGMA cache_size = 4; PRAGMA journal_mode = wal;
+                   PRAGMA wal_autocheckpoint = 8; PRAGMA synchronous = FULL;";
+const SMALL_LOG: &str = "PRAGMA page_size = 512; PRAGMA cache_size = 4; PRAGMA journal_mode = wal;
+                         PRAGMA wal_autocheckpoint = 30; PRAGMA synchronous = FULL;";
+const EXCLUSIVE_LOG: &str = "PRAGMA page_size = 1024; PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = wal;
+                             PRAGMA wal_autocheckpoint = 10; PRAGMA synchronous = FULL;";
+
+fn case(techniques: &'static str, setup: &'static str) -> Case {
+    let connections = if setup.contains("EXCLUSIVE") { 1 } else { 2 };
+    let reopen = if setup.contains("EXCLUSIVE") { "PRAGMA locking_mode = EXCLUSIVE" } else { "" };
+    Case { techniques, setup, reopen, connections }
+}
+
+fn cases(techniques: &'static str, setups: &[&'static str]) -> Vec<Case> {
+    setups.iter().map(|setup| case(techniques, setup)).collect()
+}
+
+#[test]
+fn a_power_cut_loses_nothing_without_techniques() {
+    cut_everywhere(&cases("", &[ROLLBACK, LOG]));
+}
+
+#[test]
+fn a_power_cut_loses_nothing_at_hot_locations() {
+    cut_everywhere(&cases("use-hot-locations=64k+32k", &[ROLLBACK, PERSIST, LOG]));
+}
+
+#[test]
+fn a_power_cut_loses_nothing_of_a_log_on_stripes() {
+    cut_everywhere(&cases("write-aligned-stripes=8k", &[LOG, SMALL_LOG, EXCLUSIVE_LOG, ROLLBACK]));
+}
+
+#[test]
+fn a_power_cut_loses_nothing_of_a_log_in_flash_pages() {
+    cut_everywhere(&cases("contain-write-in-flash-page=16k", &[LOG, SMALL_LOG, EXCLUSIVE_LOG]));
+}
+
+#[test]
+fn a_power_cut_loses_nothing_of_a_sparse_log() {
+    cut_everywhere(&cases("sparse-log=4k", &[LOG, SMALL_LOG, EXCLUSIVE_LOG]));
+}
+
+#[test]
+fn a_power_cut_loses_nothing_that_is_written_back_together() {
+    cut_everywhere(&cases("concurrent-write-back=8", &[ROLLBACK, TRUNCATE, INCREMENTAL, LOG, SMALL_LOG]));
+}
+
+#[test]
+fn a_power_cut_loses_nothing_where_freed_pages_are_discarded() {
+    cut_everywhere(&cases("discard=on", &[ROLLBACK, TRUNCATE, PERSIST, INCREMENTAL, LOG, SMALL_LOG]));
+}
+
+#[test]
+fn a_power_cut_loses_nothing_under_all_techniques_together() {
+    let all = "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=4&discard=on";
+    cut_everywhere(&cases(all, &[ROLLBACK, TRUNCATE, PERSIST, INCREMENTAL, LOG, SMALL_LOG, EXCLUSIVE_LOG]));
+}
