@@ -20,9 +20,10 @@ run: ## Build, then fit SQLite to a simulated drive; the report goes to flashwis
 	@echo
 	@'$(TARGET_DIR)/release/flashwise' fit sqlite $(ARGS)
 
-test: ## Format, lints, examples and every test; installs a C compiler if there is none, and as root mkfs tools
+test: ## Format, lints, examples and every test; as root it installs what is missing
 	@scripts/c-compiler
 	@scripts/test-tools
+	@scripts/sqlite-suite
 	@scripts/lint
 	@scripts/examples
 	@scripts/tests $(CARGO) test --workspace --locked --no-fail-fast
@@ -30,12 +31,14 @@ test: ## Format, lints, examples and every test; installs a C compiler if there 
 test-full: ## All of test, optimised and with eight times the random cases; benches once; the book
 	@scripts/c-compiler
 	@scripts/test-tools
+	@scripts/sqlite-suite all
 	@scripts/lint
 	@scripts/examples
 	@scripts/book
 	$(CARGO) bench --workspace --locked --bench '*' -- --test
 	@PROPTEST_CASES=$(or $(PROPTEST_CASES),2048) LOOM_MAX_PREEMPTIONS=$(or $(LOOM_MAX_PREEMPTIONS),3) \
-		FLASHWISE_POOL_HISTORIES=$(or $(FLASHWISE_POOL_HISTORIES),16384) scripts/tests \
+		FLASHWISE_POOL_HISTORIES=$(or $(FLASHWISE_POOL_HISTORIES),16384) \
+		FLASHWISE_POWER_CUTS=$(or $(FLASHWISE_POWER_CUTS),13000) scripts/tests \
 		$(CARGO) test --workspace --locked --no-fail-fast --release -- --include-ignored
 
 bench: ## How fast the simulator and the learner are (about a minute after the build)

@@ -14,9 +14,9 @@ use crate::SqliteError;
 use crate::directory::COMPANIONS;
 use crate::error::{Failure, display, with_suffix};
 use crate::handle::{Cut, Handle, RUN_LIMIT, Store};
+use crate::layout::{Detected, HEADER_BYTES, Header, HeaderError, Layout, Span, cut, detect, page_size_of};
 use crate::log_layout::LogLayout;
 use crate::options::VfsOptions;
-use crate::layout::{Detected, HEADER_BYTES, Header, HeaderError, Layout, Span, cut, detect, page_size_of};
 
 /// What an export wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -164,7 +164,8 @@ impl Directory {
         let mut state = self.state();
         state.ledger.spend(latency);
         let operation = Operation::Write;
-        let record = |&(offset, length): &(ByteSize, ByteSize)| IoRecord { at, operation, role, offset, length, latency };
+        let record =
+            |&(offset, length): &(ByteSize, ByteSize)| IoRecord { at, operation, role, offset, length, latency };
         state.ledger.record(writes.iter().map(record));
         if done.is_ok() {
             writes.iter().for_each(|&(_, length)| count(&mut state.counters, operation, length));
@@ -206,7 +207,15 @@ impl Directory {
         let shown = String::from_utf8_lossy(&path).into_owned();
         let directory = Arc::clone(self);
         let role = FileRole::Database;
-        let store = DirectoryStore { parent, directory, role, name: shown, registered: Some(path), direct: Direct::Unused };
+        let store = DirectoryStore {
+            parent,
+            directory,
+            role,
+            name: shown,
+            registered: Some(path),
+            direct: Direct::Unused,
+            unsynced_batches: MOST_UNSYNCED,
+        };
         Ok(Opened::Ours(Box::new(Handle::database(store, options)?), granted))
     }
 
@@ -220,7 +229,15 @@ impl Directory {
         let shown = String::from_utf8_lossy(name.as_ref().map_or(b"temporary file", FileName::bytes)).into_owned();
         let (parent, granted) = self.parent.open(name, flags)?;
         self.state().files += 1;
-        let store = DirectoryStore { parent, directory: Arc::clone(self), role, name: shown, registered: None, direct: Direct::Unused };
+        let store = DirectoryStore {
+            parent,
+            directory: Arc::clone(self),
+            role,
+            name: shown,
+            registered: None,
+            direct: Direct::Unused,
+            unsynced_batches: MOST_UNSYNCED,
+        };
         let file: Box<dyn SqliteFile> = match (role, log) {
             (FileRole::WriteAheadLog, log) if log != LogLayout::Plain => Box::new(Log::open(store, log)?),
             _ => Box::new(Handle::plain(store)),
@@ -284,7 +301,15 @@ impl Directory {
         let (parent, _) = self.parent.open(Some(FileName::owned(database)), flags)?;
         self.state().files += 1;
         let role = FileRole::Database;
-        let store = DirectoryStore { parent, directory: Arc::clone(self), role, name: shown, registered: None, direct: Direct::Unused };
+        let store = DirectoryStore {
+            parent,
+            directory: Arc::clone(self),
+            role,
+            name: shown,
+            registered: None,
+            direct: Direct::Unused,
+            unsynced_batches: MOST_UNSYNCED,
+        };
         match Handle::database(store, options) {
             Ok(handle) => Ok(handle.mapping().map(Found::of)),
             // A damaged header is no plain file; opening it tells why.
@@ -330,7 +355,12 @@ pub(crate) struct DirectoryStore {
     /// Full path of a database, for the count of its handles.
     registered: Option<Vec<u8>>,
     direct: Direct,
+    /// Batches since the last sync. Where nobody syncs, the page cache is what a writer waits for, and not the drive.
+    unsynced_batches: u32,
 }
+
+/// Batches between two syncs of a long transaction, at most.
+const MOST_UNSYNCED: u32 = 256;
 
 /// The database's file once more, for what SQLite's own VFS cannot do: many writes at once, and holes.
 enum Direct {
@@ -361,7 +391,8 @@ impl DirectoryStore {
 
     /// Writes runs together, past the page cache; `false` where that cannot be done.
     fn write_together(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<bool, Failure> {
-        let pieces: Vec<(ByteSize, &[u8])> = runs.iter().flat_map(|(start, bytes)| pieces(*start, bytes, how)).collect();
+        let pieces: Vec<(ByteSize, &[u8])> =
+            runs.iter().flat_map(|(start, bytes)| pieces(*start, bytes, how)).collect();
         let directory = Arc::clone(&self.directory);
         let (role, name) = (self.role, self.name.clone());
         let Some(file) = self.direct() else { return Ok(false) };
@@ -471,7 +502,9 @@ impl Store for DirectoryStore {
     }
 
     fn write_all(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
-        if self.role == FileRole::Database && runs.len() > 1 && self.write_together(runs, how)? {
+        self.unsynced_batches = self.unsynced_batches.saturating_add(1);
+        let waits_for_drive = self.role == FileRole::Database && self.unsynced_batches <= MOST_UNSYNCED;
+        if waits_for_drive && runs.len() > 1 && self.write_together(runs, how)? {
             return Ok(());
         }
         runs.iter().try_for_each(|(start, bytes)| self.write(*start, bytes, how))
@@ -494,6 +527,7 @@ impl Store for DirectoryStore {
 
     fn sync(&mut self, flags: c_int) -> Result<(), Failure> {
         let directory = Arc::clone(&self.directory);
+        self.unsynced_batches = 0;
         directory.timed(Operation::Flush, self.role, 0, 0, || {
             let code = self.parent.sync(flags);
             self.result(code, "syncing")

@@ -142,12 +142,8 @@ impl FreePages {
         let (pages, mut trunk, free) = (field(28), field(32), field(36));
         let usable = page as usize - usize::from(header[20]);
         let lock_page = (0x4000_0000 / page + 1) as u32;
-        let mut list = FreeList {
-            page,
-            change_counter: field(24),
-            in_log_mode: header[18] == 2,
-            leaves: BTreeSet::new(),
-        };
+        let mut list =
+            FreeList { page, change_counter: field(24), in_log_mode: header[18] == 2, leaves: BTreeSet::new() };
         let is_free = |number: u32| (2..=pages).contains(&number) && number != lock_page;
         let mut bytes = vec![0; usable];
         let mut trunks = 0;

@@ -18,8 +18,8 @@ use crate::disk::{Disk, read_request};
 use crate::error::{Failure, checked_end};
 use crate::handle::{Cut, Store};
 use crate::layout::{Span, cut};
-use crate::log_layout::LogLayout;
 use crate::locks::{Busy, HandleId, Level, Locks};
+use crate::log_layout::LogLayout;
 use crate::shm::{SharedMemory, WalIndex};
 use crate::volume::{FileId, Volume, Zone};
 

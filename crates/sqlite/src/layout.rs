@@ -133,7 +133,9 @@ pub(crate) struct Header {
 pub(crate) enum HeaderError {
     #[error("its flashwise header is cut off after {0} bytes; restore the file from a backup")]
     Short(usize),
-    #[error("its flashwise header is of version {0}, this program knows versions 1 to {VERSION_WITH_LOG}; use a newer flashwise")]
+    #[error(
+        "its flashwise header is of version {0}, this program knows versions 1 to {VERSION_WITH_LOG}; use a newer flashwise"
+    )]
     Version(String),
     #[error(
         "its flashwise header does not match its checksum ({stored:016x} stored, {computed:016x} computed): the file \

@@ -88,8 +88,11 @@ impl VfsOptions {
     /// # Errors
     /// As [`VfsOptions::from_parameters`], and for a name that no parameter has.
     pub fn from_text(text: &str) -> Result<Self, SqliteError> {
-        let pairs: Vec<(&str, &str)> =
-            text.split('&').filter(|pair| !pair.is_empty()).map(|pair| pair.split_once('=').unwrap_or((pair, "on"))).collect();
+        let pairs: Vec<(&str, &str)> = text
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .map(|pair| pair.split_once('=').unwrap_or((pair, "on")))
+            .collect();
         let is_known = |name: &str| name == "profile" || TECHNIQUES.iter().any(|technique| technique.name == name);
         if let Some((unknown, _)) = pairs.iter().find(|(name, _)| !is_known(name)) {
             let names: Vec<&str> = TECHNIQUES.iter().map(|technique| technique.name).collect();
@@ -222,14 +225,20 @@ fn set_log(value: &str, options: &mut VfsOptions, make: fn(ByteSize) -> LogLayou
 
 impl Technique {
     /// Sets the technique as it is named, or else as the profile has it.
-    fn choose(&self, given: Option<&str>, drive: Option<&Parameters>, options: &mut VfsOptions) -> Result<(), SqliteError> {
+    fn choose(
+        &self,
+        given: Option<&str>,
+        drive: Option<&Parameters>,
+        options: &mut VfsOptions,
+    ) -> Result<(), SqliteError> {
         let is_taken = (self.is_taken)(options);
         match given {
             Some("off") => Ok(()),
             None if is_taken => Ok(()),
-            Some(_) if is_taken => {
-                Err(refuse(self.name, &format!("the log can be laid out in one way only, and is '{}'", options.log.name())))
-            }
+            Some(_) if is_taken => Err(refuse(
+                self.name,
+                &format!("the log can be laid out in one way only, and is '{}'", options.log.name()),
+            )),
             Some("on") if self.name == "discard" => {
                 options.discard = true;
                 Ok(())
@@ -241,7 +250,9 @@ impl Technique {
             },
             Some(value) => match (self.set)(value, options) {
                 true => Ok(()),
-                false => Err(refuse(self.name, &format!("'{value}' is neither on, off nor the figure that it goes by"))),
+                false => {
+                    Err(refuse(self.name, &format!("'{value}' is neither on, off nor the figure that it goes by")))
+                }
             },
             None => {
                 if let Some(drive) = drive {
@@ -320,7 +331,8 @@ mod tests {
         let layout = Layout::HotLocations { chunk: ByteSize::kib(64), offset: ByteSize::kib(32) };
         let log = LogLayout::Aligned { stripe: ByteSize::kib(64) };
         assert_eq!(chosen, VfsOptions { layout, log, write_back_depth: 8, discard: false, record: false });
-        let less = format!("profile={path}&use-hot-locations=off&write-aligned-stripes=off&concurrent-write-back=3&discard");
+        let less =
+            format!("profile={path}&use-hot-locations=off&write-aligned-stripes=off&concurrent-write-back=3&discard");
         let log = LogLayout::Contained { flash_page: ByteSize::kib(16) };
         let expected = VfsOptions { log, write_back_depth: 3, discard: true, ..VfsOptions::PLAIN };
         assert_eq!(VfsOptions::from_text(&less).unwrap(), expected, "what is left of the log is the flash page");

@@ -20,7 +20,12 @@ const CHANGE: &str = "BEGIN; UPDATE t SET v = v || 'x' WHERE k % 3 = 0; DELETE F
 
 fn drive(layout: Layout) -> (Vfs, SharedControl) {
     let (drive, control) = TestDrive::new(16, 4096);
-    let vfs = Vfs::register(&unique("fault"), Backend::Drive(drive), VfsOptions { layout, record: false, ..VfsOptions::PLAIN }).unwrap();
+    let vfs = Vfs::register(
+        &unique("fault"),
+        Backend::Drive(drive),
+        VfsOptions { layout, record: false, ..VfsOptions::PLAIN },
+    )
+    .unwrap();
     (vfs, control)
 }
 

@@ -19,7 +19,12 @@ const HOT: Layout = Layout::HotLocations { chunk: ByteSize::kib(64), offset: Byt
 
 fn hot_drive() -> (Vfs, SharedControl) {
     let (drive, control) = TestDrive::new(128, 4096);
-    let vfs = Vfs::register(&unique("hot"), Backend::Drive(drive), VfsOptions { layout: HOT, record: true, ..VfsOptions::PLAIN }).unwrap();
+    let vfs = Vfs::register(
+        &unique("hot"),
+        Backend::Drive(drive),
+        VfsOptions { layout: HOT, record: true, ..VfsOptions::PLAIN },
+    )
+    .unwrap();
     (vfs, control)
 }
 
@@ -106,7 +111,12 @@ fn adjacent_pages_are_written_as_one_run() {
 fn everything_is_written_before_the_flush_of_a_sync_and_nothing_is_in_flight_beside_it() {
     for layout in [Layout::Plain, HOT] {
         let (drive, control) = TestDrive::new(64, 4096);
-        let vfs = Vfs::register(&unique("sync"), Backend::Drive(drive), VfsOptions { layout, record: true, ..VfsOptions::PLAIN }).unwrap();
+        let vfs = Vfs::register(
+            &unique("sync"),
+            Backend::Drive(drive),
+            VfsOptions { layout, record: true, ..VfsOptions::PLAIN },
+        )
+        .unwrap();
         let db = hot_database(&vfs, "a.db");
         vfs.take_trace();
         control.lock().unwrap().log.clear();
@@ -148,7 +158,12 @@ fn in_the_plain_layout_each_write_is_one_request_at_a_time() {
 fn plain_sqlite_refuses_a_database_at_hot_locations_and_an_export_is_plain() {
     let dir = tempfile::tempdir().unwrap();
     let (stored, plain) = (dir.path().join("a.db"), dir.path().join("plain.db"));
-    let vfs = Vfs::register(&unique("dir"), Backend::Directory, VfsOptions { layout: HOT, record: false, ..VfsOptions::PLAIN }).unwrap();
+    let vfs = Vfs::register(
+        &unique("dir"),
+        Backend::Directory,
+        VfsOptions { layout: HOT, record: false, ..VfsOptions::PLAIN },
+    )
+    .unwrap();
     let db = hot_database(&vfs, stored.to_str().unwrap());
     fill(&db, 300);
     let expected = dump(&db);
@@ -183,8 +198,10 @@ fn plain_sqlite_refuses_a_database_at_hot_locations_and_an_export_is_plain() {
 fn a_header_wins_over_the_option_and_a_plain_database_stays_plain() {
     let dir = tempfile::tempdir().unwrap();
     let (hot, plain) = (dir.path().join("hot.db"), dir.path().join("plain.db"));
-    let register =
-        |layout| Vfs::register(&unique("wins"), Backend::Directory, VfsOptions { layout, record: false, ..VfsOptions::PLAIN }).unwrap();
+    let register = |layout| {
+        Vfs::register(&unique("wins"), Backend::Directory, VfsOptions { layout, record: false, ..VfsOptions::PLAIN })
+            .unwrap()
+    };
     let (as_hot, as_plain) = (register(HOT), register(Layout::Plain));
     fill(&hot_database(&as_hot, hot.to_str().unwrap()), 10);
     fill(&hot_database(&as_plain, plain.to_str().unwrap()), 10);
@@ -204,8 +221,12 @@ fn plain_sqlite_does_not_touch_a_crashed_database_at_hot_locations() {
     for journal in ["delete", "wal"] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
-        let vfs =
-            Vfs::register(&unique("crash"), Backend::Directory, VfsOptions { layout: HOT, record: false, ..VfsOptions::PLAIN }).unwrap();
+        let vfs = Vfs::register(
+            &unique("crash"),
+            Backend::Directory,
+            VfsOptions { layout: HOT, record: false, ..VfsOptions::PLAIN },
+        )
+        .unwrap();
         let db = hot_database(&vfs, path.to_str().unwrap());
         db.query_row(&format!("PRAGMA journal_mode = {journal}"), [], |_| Ok(())).unwrap();
         fill(&db, 2000);
@@ -234,7 +255,12 @@ fn plain_sqlite_does_not_touch_a_crashed_database_at_hot_locations() {
 fn a_damaged_header_is_refused_with_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
-    let vfs = Vfs::register(&unique("bad"), Backend::Directory, VfsOptions { layout: HOT, record: false, ..VfsOptions::PLAIN }).unwrap();
+    let vfs = Vfs::register(
+        &unique("bad"),
+        Backend::Directory,
+        VfsOptions { layout: HOT, record: false, ..VfsOptions::PLAIN },
+    )
+    .unwrap();
     fill(&hot_database(&vfs, path.to_str().unwrap()), 10);
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[300] = 1;
@@ -266,7 +292,12 @@ fn a_drive_takes_a_database_in_large_writes_and_gives_it_back_to_the_byte() {
     let expected = plain_database(&plain, CHUNK, 8000);
     for layout in [Layout::Plain, HOT] {
         let (drive, _) = TestDrive::new(64, 4096);
-        let vfs = Vfs::register(&unique("import"), Backend::Drive(drive), VfsOptions { layout, record: true, ..VfsOptions::PLAIN }).unwrap();
+        let vfs = Vfs::register(
+            &unique("import"),
+            Backend::Drive(drive),
+            VfsOptions { layout, record: true, ..VfsOptions::PLAIN },
+        )
+        .unwrap();
         let summary = vfs.import_file(&plain, "a.db").unwrap();
         assert_eq!((summary.pages_are_hot, summary.page_size.0), (layout == HOT, CHUNK));
         assert!(matches!(vfs.import_file(&plain, "a.db"), Err(SqliteError::Exists(_))));
@@ -291,8 +322,12 @@ fn an_import_that_does_not_fit_leaves_nothing_behind() {
     let plain = dir.path().join("plain.db");
     plain_database(&plain, 4096, 4000);
     let (drive, _) = TestDrive::new(4, 4096);
-    let vfs =
-        Vfs::register(&unique("small"), Backend::Drive(drive), VfsOptions { layout: HOT, record: false, ..VfsOptions::PLAIN }).unwrap();
+    let vfs = Vfs::register(
+        &unique("small"),
+        Backend::Drive(drive),
+        VfsOptions { layout: HOT, record: false, ..VfsOptions::PLAIN },
+    )
+    .unwrap();
     assert!(vfs.import_file(&plain, "a.db").is_err());
     assert!(matches!(vfs.export_file("a.db", &dir.path().join("x")), Err(SqliteError::NotFound(_))));
     plain_database(&dir.path().join("small.db"), 4096, 5);

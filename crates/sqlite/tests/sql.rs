@@ -174,8 +174,12 @@ fn two_connections_lock_each_other_out_on_a_drive() {
 fn readers_of_a_write_ahead_log_on_a_drive_keep_what_they_saw_while_others_write_and_checkpoint() {
     for layout in [Layout::Plain, HOT] {
         let (drive, _) = TestDrive::new(16, 4096);
-        let vfs =
-            Vfs::register(&unique("readers"), Backend::Drive(drive), VfsOptions { layout, record: false, ..VfsOptions::PLAIN }).unwrap();
+        let vfs = Vfs::register(
+            &unique("readers"),
+            Backend::Drive(drive),
+            VfsOptions { layout, record: false, ..VfsOptions::PLAIN },
+        )
+        .unwrap();
         let (writer, reader) = (open("a.db", vfs.name()), open("a.db", vfs.name()));
         writer.busy_timeout(std::time::Duration::ZERO).unwrap();
         reader.busy_timeout(std::time::Duration::ZERO).unwrap();
@@ -209,7 +213,9 @@ fn threads_that_write_the_same_database_lose_nothing() {
         for (directory, journal) in [(false, "delete"), (false, "wal"), (true, "wal")] {
             let dir = tempfile::tempdir().unwrap();
             let backend = if directory { Backend::Directory } else { Backend::Drive(TestDrive::new(64, 512).0) };
-            let vfs = Vfs::register(&unique("threads"), backend, VfsOptions { layout, record: false, ..VfsOptions::PLAIN }).unwrap();
+            let vfs =
+                Vfs::register(&unique("threads"), backend, VfsOptions { layout, record: false, ..VfsOptions::PLAIN })
+                    .unwrap();
             let path = dir.path().join("a.db").to_str().unwrap().to_owned();
             let setup = open(&path, vfs.name());
             setup.query_row(&format!("PRAGMA journal_mode = {journal}"), [], |_| Ok(())).unwrap();
@@ -237,7 +243,12 @@ fn threads_that_write_the_same_database_lose_nothing() {
 fn attached_databases_commit_together() {
     for layout in [Layout::Plain, HOT] {
         let dir = tempfile::tempdir().unwrap();
-        let vfs = Vfs::register(&unique("attach"), Backend::Directory, VfsOptions { layout, record: false, ..VfsOptions::PLAIN }).unwrap();
+        let vfs = Vfs::register(
+            &unique("attach"),
+            Backend::Directory,
+            VfsOptions { layout, record: false, ..VfsOptions::PLAIN },
+        )
+        .unwrap();
         let db = open(dir.path().join("a.db").to_str().unwrap(), vfs.name());
         let other = dir.path().join("b.db");
         db.execute("ATTACH ?1 AS b", [other.to_str().unwrap()]).unwrap();
@@ -292,7 +303,12 @@ fn a_device_in_use_is_not_given_back() {
 fn a_full_volume_is_told_as_a_full_disk_and_loses_nothing() {
     for layout in [Layout::Plain, HOT] {
         let (drive, _) = TestDrive::new(4, 512);
-        let vfs = Vfs::register(&unique("full"), Backend::Drive(drive), VfsOptions { layout, record: false, ..VfsOptions::PLAIN }).unwrap();
+        let vfs = Vfs::register(
+            &unique("full"),
+            Backend::Drive(drive),
+            VfsOptions { layout, record: false, ..VfsOptions::PLAIN },
+        )
+        .unwrap();
         let db = open("a.db", vfs.name());
         db.execute_batch("PRAGMA page_size = 65536; CREATE TABLE t (x); INSERT INTO t VALUES (1)").unwrap();
         let full = db.execute_batch("INSERT INTO t VALUES (zeroblob(8000000))").unwrap_err();

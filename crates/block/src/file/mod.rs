@@ -67,8 +67,8 @@ use self::memory::{Noise, Pool};
 pub use self::own::OwnFile;
 use self::ring::Ring;
 pub use self::scratch::ScratchFile;
-pub use self::unlisted::UnlistedFile;
 use self::threads::Threads;
+pub use self::unlisted::UnlistedFile;
 use crate::raw::{RawDrive, WriteConsent};
 use crate::{
     BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, ExtentMap, IoBuffer, Nanos,

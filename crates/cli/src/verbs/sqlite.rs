@@ -43,7 +43,9 @@ fn imported(file: &std::path::Path, summary: &ImportSummary) -> String {
     }
     let (page, chunk) = match summary.layout {
         Layout::HotLocations { chunk, .. } => (summary.page_size, chunk),
-        Layout::Headed => return format!("{file}: pages as they were, with a log of the layout '{}'\n", summary.log.name()),
+        Layout::Headed => {
+            return format!("{file}: pages as they were, with a log of the layout '{}'\n", summary.log.name());
+        }
         Layout::Plain => return format!("{file}: plain\n"),
     };
     format!(

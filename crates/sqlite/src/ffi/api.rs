@@ -67,7 +67,8 @@ impl Api {
         let entry = |place: usize| unsafe { *routines.cast::<Entry>().add(place) };
         let Some(version) = entry(place::LIBVERSION_NUMBER) else { return Err(0) };
         // SAFETY: the type of `sqlite3_libversion_number`.
-        let version = unsafe { std::mem::transmute::<unsafe extern "C" fn(), unsafe extern "C" fn() -> c_int>(version) };
+        let version =
+            unsafe { std::mem::transmute::<unsafe extern "C" fn(), unsafe extern "C" fn() -> c_int>(version) };
         // SAFETY: SQLite's own function, without arguments.
         let version = unsafe { version() };
         if version < OLDEST {
@@ -86,18 +87,24 @@ impl Api {
         // SAFETY: the version has all of these places, each with the type that `sqlite3ext.h` gives it.
         unsafe {
             Ok(Self {
-                find: std::mem::transmute::<unsafe extern "C" fn(), unsafe extern "C" fn(*const c_char) -> *mut sqlite3_vfs>(
-                    find,
-                ),
+                find: std::mem::transmute::<
+                    unsafe extern "C" fn(),
+                    unsafe extern "C" fn(*const c_char) -> *mut sqlite3_vfs,
+                >(find),
                 register: std::mem::transmute::<
                     unsafe extern "C" fn(),
                     unsafe extern "C" fn(*mut sqlite3_vfs, c_int) -> c_int,
                 >(register),
-                unregister: std::mem::transmute::<unsafe extern "C" fn(), unsafe extern "C" fn(*mut sqlite3_vfs) -> c_int>(
-                    unregister,
+                unregister: std::mem::transmute::<
+                    unsafe extern "C" fn(),
+                    unsafe extern "C" fn(*mut sqlite3_vfs) -> c_int,
+                >(unregister),
+                log: std::mem::transmute::<unsafe extern "C" fn(), unsafe extern "C" fn(c_int, *const c_char, ...)>(
+                    log,
                 ),
-                log: std::mem::transmute::<unsafe extern "C" fn(), unsafe extern "C" fn(c_int, *const c_char, ...)>(log),
-                malloc: std::mem::transmute::<unsafe extern "C" fn(), unsafe extern "C" fn(c_int) -> *mut c_void>(malloc),
+                malloc: std::mem::transmute::<unsafe extern "C" fn(), unsafe extern "C" fn(c_int) -> *mut c_void>(
+                    malloc,
+                ),
                 uri_parameter: std::mem::transmute::<
                     unsafe extern "C" fn(),
                     unsafe extern "C" fn(*const c_char, *const c_char) -> *const c_char,

@@ -404,7 +404,8 @@ unsafe fn control(
         sqlite::SQLITE_FCNTL_SIZE_HINT => {
             // SAFETY: the argument is a `sqlite3_int64 *` with the expected size.
             let hint = unsafe { *argument.cast::<i64>() };
-            stored_hint = u64::try_from(hint).map_or(hint, |hint| file.stored_size(hint).try_into().unwrap_or(i64::MAX));
+            stored_hint =
+                u64::try_from(hint).map_or(hint, |hint| file.stored_size(hint).try_into().unwrap_or(i64::MAX));
             argument = ptr::from_mut(&mut stored_hint).cast();
         }
         // Writes that are held back would miss the file system's own transaction.

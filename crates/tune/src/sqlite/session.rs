@@ -43,7 +43,8 @@ impl Session {
             }
         };
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
-        let vfs = Vfs::register(&format!("flashwise-fit-{number}"), backend, VfsOptions { layout, ..VfsOptions::PLAIN })?;
+        let vfs =
+            Vfs::register(&format!("flashwise-fit-{number}"), backend, VfsOptions { layout, ..VfsOptions::PLAIN })?;
         let name = directory.as_ref().map_or_else(|| PathBuf::from(DATABASE), |d| d.path().join(DATABASE));
         Ok(Self { vfs, name, cached_file: None, directory, label: label.to_owned() })
     }
