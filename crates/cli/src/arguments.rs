@@ -730,8 +730,11 @@ pub enum SqliteAction {
         /// The database file to create; must be new
         file: PathBuf,
         /// The drive's profile, from `flashwise learn --profile`
-        #[arg(long, value_name = "FILE")]
-        profile: PathBuf,
+        #[arg(long, value_name = "FILE", required_unless_present = "techniques")]
+        profile: Option<PathBuf>,
+        /// Techniques beyond the profile's choice, as in a URI: write-aligned-stripes=64k&use-hot-locations=off
+        #[arg(long, value_name = "NAME=VALUE&...")]
+        techniques: Option<String>,
     },
 }
 

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use flashwise_block::{BlockError, ByteSize, DeviceCounters, Nanos, Operation, UnlistedFile};
+use flashwise_block::{ByteSize, DeviceCounters, Nanos, Operation, UnlistedFile};
 use flashwise_trace::{FileRole, IoRecord};
 use libsqlite3_sys as sqlite;
 
@@ -41,6 +41,8 @@ struct KnownDatabase {
     handles: usize,
     /// What it becomes if it is new.
     options: VfsOptions,
+    /// Whether somebody whom we do not see any more may make it a plain one.
+    left_alone: bool,
     /// `None` while the file is empty.
     found: Option<Found>,
 }
@@ -148,31 +150,6 @@ impl Directory {
         done
     }
 
-    /// Does writes that go together, and records each.
-    fn timed_together(
-        &self,
-        role: FileRole,
-        writes: Vec<(ByteSize, ByteSize)>,
-        work: impl FnOnce() -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        if !self.observed {
-            return work();
-        }
-        let at = self.now();
-        let done = work();
-        let latency = self.now().since(at);
-        let mut state = self.state();
-        state.ledger.spend(latency);
-        let operation = Operation::Write;
-        let record =
-            |&(offset, length): &(ByteSize, ByteSize)| IoRecord { at, operation, role, offset, length, latency };
-        state.ledger.record(writes.iter().map(record));
-        if done.is_ok() {
-            writes.iter().for_each(|&(_, length)| count(&mut state.counters, operation, length));
-        }
-        done
-    }
-
     /// Opens a file, a database with its layout.
     pub(crate) fn open(
         self: &Arc<Self>,
@@ -196,8 +173,7 @@ impl Directory {
         let path: Vec<u8> = name.as_ref().map_or_else(Vec::new, |name| name.bytes().to_vec());
         // What cannot be looked at is opened, and fails there with SQLite's own reason.
         let found = self.look(&path, options).unwrap_or(None);
-        // A database that is still empty is kept in view: it may become another one than a later connection asks for.
-        if !self.observed && options.is_plain() && found.is_some_and(|found| !found.shifted) {
+        if !self.observed && options.is_plain() && found.is_none_or(|found| !found.shifted) {
             self.remember(path, options, found, 0);
             return Ok(Opened::AsItIs);
         }
@@ -253,11 +229,13 @@ impl Directory {
             state.known.retain(|_, known| known.handles > 0);
         }
         let known = state.known.entry(path).or_default();
-        let options = match known.handles > 0 && found.is_none() {
+        let is_new = found.is_none();
+        let options = match is_new && (known.handles > 0 || known.left_alone) {
             true => VfsOptions { layout: known.options.layout, log: known.options.log, ..options },
             false => options,
         };
-        *known = KnownDatabase { handles: known.handles + handles, options, found };
+        let left_alone = is_new && (known.left_alone || handles == 0);
+        *known = KnownDatabase { handles: known.handles + handles, options, left_alone, found };
         options
     }
 
@@ -362,7 +340,7 @@ pub(crate) struct DirectoryStore {
 /// Batches between two syncs of a long transaction, at most.
 const MOST_UNSYNCED: u32 = 256;
 
-/// The database's file once more, for what SQLite's own VFS cannot do: many writes at once, and holes.
+/// The database's file once more, for what SQLite's own VFS cannot do: to have the drive begin, and holes.
 enum Direct {
     /// Nobody needed it yet.
     Unused,
@@ -372,7 +350,7 @@ enum Direct {
 }
 
 impl DirectoryStore {
-    /// The file for direct writes, where it can be had.
+    /// The file once more, where it can be had.
     fn direct(&mut self) -> Option<&mut UnlistedFile> {
         if matches!(self.direct, Direct::Unused) {
             let path = self.registered.as_deref().map(|path| Path::new(OsStr::from_bytes(path)));
@@ -389,48 +367,16 @@ impl DirectoryStore {
         }
     }
 
-    /// Writes runs together, past the page cache; `false` where that cannot be done.
-    fn write_together(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<bool, Failure> {
-        let pieces: Vec<(ByteSize, &[u8])> =
-            runs.iter().flat_map(|(start, bytes)| pieces(*start, bytes, how)).collect();
-        let directory = Arc::clone(&self.directory);
-        let (role, name) = (self.role, self.name.clone());
-        let Some(file) = self.direct() else { return Ok(false) };
-        if pieces.len() < 2 || !pieces.iter().all(|(start, bytes)| file.takes(*start, bytes.len())) {
-            return Ok(false);
-        }
-        let lengths = pieces.iter().map(|(start, bytes)| (*start, ByteSize(bytes.len() as u64)));
-        directory.timed_together(role, lengths.collect(), || {
-            let code = |error: &BlockError| match error {
-                BlockError::Os { errno: NO_SPACE, .. } => sqlite::SQLITE_FULL,
-                _ => sqlite::SQLITE_IOERR_WRITE,
-            };
-            file.write_all(&pieces).map_err(|error| Failure::new(code(&error), format!("{name}: {error}")))
-        })?;
-        Ok(true)
+    /// How much of a span the file has.
+    fn there(&mut self, offset: u64, length: usize) -> Result<usize, Failure> {
+        let there = self.size()?.saturating_sub(offset);
+        Ok(length.min(usize::try_from(there).unwrap_or(usize::MAX)))
     }
 
     fn result(&self, code: c_int, what: &str) -> Result<(), Failure> {
         match code {
             sqlite::SQLITE_OK => Ok(()),
             code => Err(Failure::new(code, format!("{}: {what} failed with SQLite result code {code}", self.name))),
-        }
-    }
-}
-
-const NO_SPACE: i32 = 28;
-
-/// A run as it is to reach the drive.
-fn pieces(start: u64, bytes: &[u8], how: Cut) -> Vec<(ByteSize, &[u8])> {
-    match how {
-        Cut::Whole => vec![(ByteSize(start), bytes)],
-        Cut::Chunks(chunk) => {
-            let spans = cut(start, bytes.len() as u64, chunk, u64::MAX);
-            let piece = |span: Span| {
-                let at = (span.start - start) as usize;
-                (ByteSize(span.start), &bytes[at..at + span.length as usize])
-            };
-            spans.into_iter().map(piece).collect()
         }
     }
 }
@@ -460,13 +406,17 @@ impl Store for DirectoryStore {
     }
 
     fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure> {
+        if !self.directory.observed {
+            return match self.parent.read(offset, into) {
+                sqlite::SQLITE_OK => Ok(into.len()),
+                sqlite::SQLITE_IOERR_SHORT_READ => self.there(offset, into.len()),
+                code => self.result(code, "reading").map(|()| into.len()),
+            };
+        }
         let directory = Arc::clone(&self.directory);
         directory.timed(Operation::Read, self.role, offset, into.len() as u64, || {
             match self.parent.read(offset, into) {
-                sqlite::SQLITE_IOERR_SHORT_READ => {
-                    let there = self.size()?.saturating_sub(offset);
-                    Ok(into.len().min(usize::try_from(there).unwrap_or(usize::MAX)))
-                }
+                sqlite::SQLITE_IOERR_SHORT_READ => self.there(offset, into.len()),
                 code => self.result(code, "reading").map(|()| into.len()),
             }
         })
@@ -502,12 +452,17 @@ impl Store for DirectoryStore {
     }
 
     fn write_all(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
+        runs.iter().try_for_each(|(start, bytes)| self.write(*start, bytes, how))?;
         self.unsynced_batches = self.unsynced_batches.saturating_add(1);
         let waits_for_drive = self.role == FileRole::Database && self.unsynced_batches <= MOST_UNSYNCED;
-        if waits_for_drive && runs.len() > 1 && self.write_together(runs, how)? {
-            return Ok(());
+        let ends = (runs.first(), runs.last());
+        if let (true, (Some((first, _)), Some((last, bytes)))) = (waits_for_drive, ends)
+            && let Some(file) = self.direct()
+        {
+            // It makes nothing durable, so that nothing is lost where it fails: the sync writes what is left.
+            let _ = file.start_write_back(ByteSize(*first), ByteSize(last + bytes.len() as u64 - first));
         }
-        runs.iter().try_for_each(|(start, bytes)| self.write(*start, bytes, how))
+        Ok(())
     }
 
     fn discard(&mut self, span: Span) -> Result<(), Failure> {

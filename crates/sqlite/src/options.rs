@@ -2,18 +2,19 @@
 //!
 //! A technique is named in the URI of the database (`file:app.db?vfs=flashwise&profile=drive.toml&discard=off`), or in
 //! the environment variable `FLASHWISE_SQLITE` where a program's URIs cannot be changed; it has the same form as what
-//! follows the question mark. What is not named is chosen by the profile; without one it is off.
+//! follows the question mark. What is not named is chosen by the profile, where it was measured to pay on such a drive;
+//! without a profile it is off.
 //!
-//! | technique | on by the profile's | value | needs a conversion |
+//! | technique | goes by the profile's | value | needs a conversion |
 //! |---|---|---|---|
 //! | `use-hot-locations` | chunk and hot locations | `CHUNK+OFFSET` | yes |
-//! | `write-aligned-stripes` | stripe | `STRIPE` | yes |
-//! | `contain-write-in-flash-page` | flash page, where there is no stripe | `PAGE` | yes |
+//! | `write-aligned-stripes` | stripe; unnamed: write unit above 4 KiB, power-loss protection | `STRIPE` | yes |
+//! | `contain-write-in-flash-page` | flash page; never unnamed | `PAGE` | yes |
 //! | `sparse-log` | gain by compression | `STRIPE` | yes |
 //! | `concurrent-write-back` | k_w at 4 KiB | `COUNT` | no |
 //! | `discard` | gain by trim | | no |
 //!
-//! The three of the log exclude each other; the profile prefers sparse to aligned to contained.
+//! The three of the log exclude each other; sparse comes before aligned before contained.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::{DeviceProfile, Parameters};
@@ -88,6 +89,14 @@ impl VfsOptions {
     /// # Errors
     /// As [`VfsOptions::from_parameters`], and for a name that no parameter has.
     pub fn from_text(text: &str) -> Result<Self, SqliteError> {
+        Self::from_text_with(text, None)
+    }
+
+    /// The same, with the path of a profile beside the text.
+    ///
+    /// # Errors
+    /// As [`VfsOptions::from_text`].
+    pub fn from_text_with(text: &str, profile: Option<&str>) -> Result<Self, SqliteError> {
         let pairs: Vec<(&str, &str)> = text
             .split('&')
             .filter(|pair| !pair.is_empty())
@@ -98,7 +107,8 @@ impl VfsOptions {
             let names: Vec<&str> = TECHNIQUES.iter().map(|technique| technique.name).collect();
             return Err(refuse(unknown, &format!("is no technique; there are {}", names.join(", "))));
         }
-        Self::from_parameters(|name| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned()))
+        let named = |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1);
+        Self::from_parameters(|name| named(name).or(profile.filter(|_| name == "profile")).map(str::to_owned))
     }
 }
 
@@ -114,6 +124,8 @@ pub struct Technique {
     set: fn(&str, &mut VfsOptions) -> bool,
     /// Sets it from a profile; `false` where the profile says nothing for it.
     from_profile: fn(&Parameters, &mut VfsOptions) -> bool,
+    /// Whether it pays on such a drive, as far as it was measured: where nobody names it, it is off otherwise.
+    pays: fn(&Parameters) -> bool,
     /// Whether another one already does what this one would.
     is_taken: fn(&VfsOptions) -> bool,
 }
@@ -137,6 +149,7 @@ pub static TECHNIQUES: [Technique; 6] = [
             }
             _ => false,
         },
+        pays: |_| true,
         is_taken: |_| false,
     },
     Technique {
@@ -151,6 +164,7 @@ pub static TECHNIQUES: [Technique; 6] = [
                 true
             }
         },
+        pays: |_| true,
         is_taken: |options| options.log != LogLayout::Plain,
     },
     Technique {
@@ -164,6 +178,12 @@ pub static TECHNIQUES: [Technique; 6] = [
                 true
             }
             None => false,
+        },
+        // Frame headers of their own cost a flush more padding than straddling pages do (`study sqlite`), but where a buffer
+        // that survives a power cut spares the flush and flash is mapped in longer units than 4 KiB.
+        pays: |drive| {
+            drive.power_loss_protected.known() == Some(true)
+                && drive.write_unit_bytes.known().is_some_and(|unit| unit > 4096)
         },
         is_taken: |options| options.log != LogLayout::Plain,
     },
@@ -179,6 +199,8 @@ pub static TECHNIQUES: [Technique; 6] = [
             }
             None => false,
         },
+        // It saves flash for logs of 512-byte pages, and costs for all others (`study sqlite`).
+        pays: |_| false,
         is_taken: |options| options.log != LogLayout::Plain,
     },
     Technique {
@@ -199,6 +221,7 @@ pub static TECHNIQUES: [Technique; 6] = [
             }
             None => false,
         },
+        pays: |_| true,
         is_taken: |_| false,
     },
     Technique {
@@ -210,6 +233,7 @@ pub static TECHNIQUES: [Technique; 6] = [
             options.discard = drive.trim_gain.known().is_some();
             options.discard
         },
+        pays: |_| true,
         is_taken: |_| false,
     },
 ];
@@ -255,7 +279,7 @@ impl Technique {
                 }
             },
             None => {
-                if let Some(drive) = drive {
+                if let Some(drive) = drive.filter(|drive| (self.pays)(drive)) {
                     (self.from_profile)(drive, options);
                     // A figure that no layout can go by is no reason to refuse a database that nobody asked to change.
                     if options.check().is_err() {
@@ -325,6 +349,8 @@ mod tests {
             hot(drive);
             drive.stripe_bytes = Figure::certain(65536, 65536, 65536);
             drive.page_bytes = Figure::certain(16384, 16384, 16384);
+            drive.power_loss_protected = Figure::certain(true, true, true);
+            drive.write_unit_bytes = Figure::certain(16384, 16384, 16384);
             drive.write_concurrency_4k = Figure::certain(8, 7, 9);
         });
         let chosen = VfsOptions::from_text(&format!("profile={path}")).unwrap();
@@ -333,9 +359,21 @@ mod tests {
         assert_eq!(chosen, VfsOptions { layout, log, write_back_depth: 8, discard: false, record: false });
         let less =
             format!("profile={path}&use-hot-locations=off&write-aligned-stripes=off&concurrent-write-back=3&discard");
-        let log = LogLayout::Contained { flash_page: ByteSize::kib(16) };
-        let expected = VfsOptions { log, write_back_depth: 3, discard: true, ..VfsOptions::PLAIN };
-        assert_eq!(VfsOptions::from_text(&less).unwrap(), expected, "what is left of the log is the flash page");
+        let expected = VfsOptions { write_back_depth: 3, discard: true, ..VfsOptions::PLAIN };
+        assert_eq!(VfsOptions::from_text(&less).unwrap(), expected);
+        let contained = VfsOptions::from_text(&format!("{less}&contain-write-in-flash-page")).unwrap();
+        assert_eq!(contained.log, LogLayout::Contained { flash_page: ByteSize::kib(16) }, "named, it has the figure");
+    }
+
+    #[test]
+    fn what_does_not_pay_on_a_drive_has_to_be_named() {
+        let (_dir, path) = profile(|drive| {
+            drive.stripe_bytes = Figure::certain(65536, 65536, 65536);
+            drive.page_bytes = Figure::certain(16384, 16384, 16384);
+        });
+        let chosen = |text: &str| VfsOptions::from_text(&format!("profile={path}{text}")).unwrap().log;
+        assert_eq!(chosen(""), LogLayout::Plain, "a drive without power-loss protection");
+        assert_eq!(chosen("&write-aligned-stripes=on"), LogLayout::Aligned { stripe: ByteSize::kib(64) });
     }
 
     #[test]
@@ -366,7 +404,11 @@ mod tests {
 
     #[test]
     fn a_figure_that_no_layout_can_go_by_changes_nothing() {
-        let (_dir, path) = profile(|drive| drive.stripe_bytes = Figure::certain(5000, 5000, 5000));
+        let (_dir, path) = profile(|drive| {
+            drive.stripe_bytes = Figure::certain(5000, 5000, 5000);
+            drive.power_loss_protected = Figure::certain(true, true, true);
+            drive.write_unit_bytes = Figure::certain(16384, 16384, 16384);
+        });
         assert_eq!(VfsOptions::from_text(&format!("profile={path}")).unwrap(), VfsOptions::PLAIN);
     }
 }

@@ -90,13 +90,12 @@ fn a_reader_in_another_process_sees_what_was_committed() {
     let library = std::env::current_exe().unwrap().with_file_name("libflashwise_sqlite.so");
     let load = format!(".load {}", library.display());
     // The first process keeps its log open, uncheckpointed, while others read and write it.
-    let inner = format!("sqlite3 -batch :memory: '{load}' '.open {uri}' 'INSERT INTO t VALUES (4)' 'SELECT sum(x) FROM t'");
-    let sql = format!("PRAGMA wal_autocheckpoint = 0;\nINSERT INTO t VALUES (10);\n.shell {inner}\nSELECT sum(x) FROM t;\n");
+    let inner =
+        format!("sqlite3 -batch :memory: '{load}' '.open {uri}' 'INSERT INTO t VALUES (4)' 'SELECT sum(x) FROM t'");
+    let sql =
+        format!("PRAGMA wal_autocheckpoint = 0;\nINSERT INTO t VALUES (10);\n.shell {inner}\nSELECT sum(x) FROM t;\n");
     fs::write(dir.path().join("script"), format!("{load}\n.open {uri}\n{sql}")).unwrap();
-    let output = Command::new("sqlite3")
-        .current_dir(dir.path())
-        .args(["-batch", ":memory:", ".read script"])
-        .output()
-        .unwrap();
+    let output =
+        Command::new("sqlite3").current_dir(dir.path()).args(["-batch", ":memory:", ".read script"]).output().unwrap();
     assert_eq!(text(&output), "0\n20\n20\n");
 }

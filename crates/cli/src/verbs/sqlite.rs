@@ -1,11 +1,11 @@
 //! `flashwise sqlite`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use flashwise_block::ByteSize;
-use flashwise_sqlite::{FileInfo, ImportSummary, Layout, export, import, info};
+use flashwise_sqlite::{FileInfo, ImportSummary, Layout, LogLayout, VfsOptions, export, import, info};
 
-use super::read_profile;
 use crate::arguments::SqliteAction;
 use crate::failure::Failure;
 use crate::files::create;
@@ -25,9 +25,9 @@ pub fn run(action: &SqliteAction, output: &Output) -> Result<ExitCode, Failure> 
             let text = format!("{}: plain SQLite, from {}\n", plain.display(), file.display());
             output.print(&with_schema("flashwise.sqlite-export", document), |_| text)?;
         }
-        SqliteAction::Import { plain, file, profile } => {
-            let layout = layout_of(profile)?;
-            let summary = create(file, *output, |new| Ok(import(plain, new, &layout)?))?;
+        SqliteAction::Import { plain, file, profile, techniques } => {
+            let options = options_of(profile.as_deref(), techniques.as_deref())?;
+            let summary = create(file, *output, |new| Ok(import(plain, new, &options)?))?;
             let document = serde_json::to_value(&summary).map_err(Failure::error)?;
             let text = imported(file, &summary);
             output.print(&with_schema("flashwise.sqlite-import", document), |_| text)?;
@@ -36,38 +36,35 @@ pub fn run(action: &SqliteAction, output: &Output) -> Result<ExitCode, Failure> 
     Ok(ExitCode::SUCCESS)
 }
 
-fn imported(file: &std::path::Path, summary: &ImportSummary) -> String {
+fn imported(file: &Path, summary: &ImportSummary) -> String {
     let file = file.display();
-    if summary.pages_are_hot {
-        return format!("{file}: laid out for the drive, every page at a hot location\n");
-    }
+    let log = match summary.log {
+        LogLayout::Plain => String::new(),
+        log => format!(", with a log of the layout '{}'", log.name()),
+    };
     let (page, chunk) = match summary.layout {
-        Layout::HotLocations { chunk, .. } => (summary.page_size, chunk),
-        Layout::Headed => {
-            return format!("{file}: pages as they were, with a log of the layout '{}'\n", summary.log.name());
+        Layout::HotLocations { .. } if summary.pages_are_hot => {
+            return format!("{file}: laid out for the drive, every page at a hot location{log}\n");
         }
-        Layout::Plain => return format!("{file}: plain\n"),
+        Layout::HotLocations { chunk, .. } => (summary.page_size, chunk),
+        Layout::Headed | Layout::Plain => return format!("{file}: pages as they were{log}\n"),
     };
     format!(
-        "{file}: laid out for the drive, but pages of {page} are not at hot locations; before the import, give the plain \
-         file pages as long as the drive's chunk: PRAGMA page_size = {}; VACUUM\n",
+        "{file}: laid out for the drive{log}, but pages of {page} are not at hot locations; before the import, give the \
+         plain file pages as long as the drive's chunk: PRAGMA page_size = {}; VACUUM\n",
         chunk.bytes()
     )
 }
 
-fn layout_of(profile: &std::path::Path) -> Result<Layout, Failure> {
-    let parameters = read_profile(profile)?.parameters;
-    match (parameters.chunk_bytes.known(), parameters.hot_location.known()) {
-        (Some(chunk), Some(hot)) if hot.offset_bytes != 0 => {
-            let layout = Layout::HotLocations { chunk: ByteSize(chunk), offset: ByteSize(hot.offset_bytes) };
-            layout.check()?;
-            Ok(layout)
-        }
-        _ => Err(Failure::error(format!(
-            "{}: this drive asks for no layout of its own; use the plain file as it is",
-            profile.display()
-        ))),
+/// What a profile and a text ask for; an import must change something.
+fn options_of(profile: Option<&Path>, techniques: Option<&str>) -> Result<VfsOptions, Failure> {
+    let profile = profile.map(|path| path.display().to_string());
+    let options = VfsOptions::from_text_with(techniques.unwrap_or(""), profile.as_deref())?;
+    if options.layout == Layout::Plain && options.log == LogLayout::Plain {
+        let who = profile.map_or("these techniques ask".to_owned(), |profile| format!("{profile}: this drive asks"));
+        return Err(Failure::error(format!("{who} for no layout of its own; use the plain file as it is")));
     }
+    Ok(options)
 }
 
 /// A document with its schema in front.
@@ -86,8 +83,10 @@ fn lines(info: &FileInfo) -> String {
     let rows = [
         ("layout", Some(info.layout.clone())),
         ("layout version", info.version.map(|version| version.to_string())),
-        ("chunk", size(info.chunk)),
-        ("hot location", size(info.offset)),
+        ("chunk", size(info.chunk.filter(|_| info.layout == "hot-locations"))),
+        ("hot location", size(info.offset.filter(|_| info.layout == "hot-locations"))),
+        ("log", Some(info.log.clone()).filter(|log| log != "plain")),
+        ("log's unit", size(info.log_unit)),
         ("laid out for pages of", size(info.layout_page_size)),
         ("header checksum", checksum),
         ("page size", size(info.page_size)),
