@@ -32,6 +32,9 @@ pub enum Backend {
     Directory,
 }
 
+/// Looks a parameter of a URI up by its name.
+pub(crate) type Lookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
 /// A file that was opened.
 pub(crate) enum Opened {
     /// By us, with the flags that were granted.
@@ -88,7 +91,7 @@ impl Shared {
         &self,
         name: Option<FileName>,
         flags: c_int,
-        named: Option<&dyn Fn(&str) -> Option<String>>,
+        named: Option<&Lookup<'_>>,
     ) -> Result<Opened, Failure> {
         let role = role_of_flags(flags);
         let options = self.options_of(named)?;
@@ -120,7 +123,7 @@ impl Shared {
     }
 
     /// What a URI asks for, or else what the VFS was registered with.
-    fn options_of(&self, named: Option<&dyn Fn(&str) -> Option<String>>) -> Result<VfsOptions, Failure> {
+    fn options_of(&self, named: Option<&Lookup<'_>>) -> Result<VfsOptions, Failure> {
         let Some(named) = named.filter(|named| VfsOptions::is_named_by(named)) else { return Ok(self.options) };
         let options = VfsOptions::from_parameters(named);
         let options = options.map_err(|error| Failure::new(sqlite::SQLITE_CANTOPEN, error.to_string()))?;

@@ -3,6 +3,7 @@
 use flashwise_block::BlockError;
 use flashwise_bufferpool::PoolError;
 use flashwise_learn::LearnError;
+use flashwise_sqlite::SqliteError;
 use flashwise_ssd::SsdError;
 use flashwise_tune::TuneError;
 
@@ -32,6 +33,15 @@ pub enum StudyError {
     /// A database could not be run.
     #[error(transparent)]
     Database(#[from] TuneError),
+    /// The VFS below a database refused.
+    #[error(transparent)]
+    Vfs(#[from] SqliteError),
+    /// SQLite refused or failed.
+    #[error("SQLite: {0}")]
+    Sql(#[from] rusqlite::Error),
+    /// A database is damaged, or rows of it are missing.
+    #[error("a database is damaged: integrity_check says: {0}")]
+    Damaged(String),
     /// A thread of the study ended early.
     #[error("a part of the study ended early")]
     Lost,

@@ -17,6 +17,7 @@ mod error;
 mod gc_organisation;
 mod hidden_parameters;
 mod parallel;
+mod sqlite;
 mod statistics;
 
 use flashwise_report::study::{STUDY_SCHEMA, STUDY_SCHEMA_VERSION, StudyClaim, StudyDocument, StudySection};
@@ -58,7 +59,7 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they are listed.
-pub static STUDIES: [Study; 3] = [
+pub static STUDIES: [Study; 4] = [
     Study {
         name: "ace",
         title: "Buffer pools that write as many pages at once as the drive does: ACE",
@@ -81,6 +82,16 @@ pub static STUDIES: [Study; 3] = [
                  of Solid State Drives. PVLDB 13(4), 2019. T. I. Papon, M. Athanassoulis: A Parametric I/O Model for \
                  Modern Storage Devices. DaMoN, 2021.",
         run: hidden_parameters::run,
+    },
+    Study {
+        name: "sqlite",
+        title: "SQLite fitted to a drive: hot locations, logs that are laid out, concurrent write-back",
+        source: "A. Kakaraparthy, J. M. Patel, K. Park, B. P. Kroth: Optimizing Databases by Learning Hidden Parameters \
+                 of Solid State Drives. PVLDB 13(4), 2019. Y. Qiao et al.: Closing the B+-tree vs. LSM-tree Write \
+                 Amplification Gap on Modern Storage Hardware with Built-in Transparent Compression. FAST, 2022. \
+                 T. I. Papon, M. Athanassoulis: ACEing the Bufferpool Management Paradigm for Modern Storage Devices. \
+                 ICDE, 2023.",
+        run: sqlite::run,
     },
 ];
 
@@ -126,6 +137,6 @@ mod tests {
     fn a_study_is_found_by_its_name_and_another_name_is_told_with_those_that_exist() {
         assert_eq!(Study::find("gc-organisation").unwrap().name, "gc-organisation");
         let error = Study::find("gc").err().unwrap().to_string();
-        assert_eq!(error, "no study is called 'gc'; there are ace, gc-organisation, hidden-parameters");
+        assert_eq!(error, "no study is called 'gc'; there are ace, gc-organisation, hidden-parameters, sqlite");
     }
 }

@@ -20,7 +20,7 @@ fn toshiba() -> DeviceProfile {
 /// 300 small transactions in a journal mode, as SQLite asks a file system for them.
 fn traced(journal_mode: &str) -> IoTrace {
     let directory = tempfile::tempdir().unwrap();
-    let options = VfsOptions { layout: Layout::Plain, record: true };
+    let options = VfsOptions { record: true, ..VfsOptions::PLAIN };
     let vfs =
         Vfs::register(&format!("audit-{journal_mode}-{:?}", std::thread::current().id()), Backend::Directory, options)
             .unwrap();

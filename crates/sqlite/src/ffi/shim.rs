@@ -13,7 +13,7 @@ use super::{Api, FileName, ParentVfs};
 use crate::SqliteError;
 use crate::error::{Failure, offset};
 use crate::file::SqliteFile;
-use crate::vfs::{Opened, Shared};
+use crate::vfs::{Lookup, Opened, Shared};
 
 /// What SQLite's `pAppData` points to. It is never freed (a few hundred bytes a registration), because a connection
 /// keeps its pointer to the VFS object for as long as it lives, and nothing tells when that is.
@@ -247,7 +247,7 @@ unsafe extern "C" fn x_open(
     };
     let has_parameters = flags & sqlite::SQLITE_OPEN_URI != 0 && flags & sqlite::SQLITE_OPEN_MAIN_DB != 0;
     guarded(&shared, sqlite::SQLITE_CANTOPEN, || {
-        let named: Option<&dyn Fn(&str) -> Option<String>> = (has_parameters && !given.is_null()).then_some(&named);
+        let named: Option<&Lookup> = (has_parameters && !given.is_null()).then_some(&named);
         let (mut file_of_ours, granted) = match shared.open(name, flags, named)? {
             Opened::Ours(file, granted) => (file, granted),
             Opened::AsItIs => {

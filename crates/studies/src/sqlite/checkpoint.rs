@@ -1,0 +1,126 @@
+//! concurrent-write-back: how long a checkpoint takes when so many runs of pages are written together.
+//!
+//! Source of the idea: Papon, Athanassoulis, ICDE 2023: as many pages are written back together as the drive writes at
+//! once, k_w, in about the time of one.
+
+use flashwise_report::study::{Measured, StudyCell, StudyChart, StudyPoint, StudySection, StudySeries, StudyTable};
+use flashwise_ssd::DeviceConfig;
+
+use super::bench::{Run, Setting};
+use super::compare::{self, Compared};
+use super::drives;
+use super::scale::Scale;
+use crate::{Progress, StudyError, StudyOptions};
+
+/// Runs that are written together; the first is SQLite as it is.
+const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+/// The place of k_w.
+pub(super) const K_W: usize = 3;
+const PAGES: [u32; 2] = [4 << 10, 32 << 10];
+const PER_TRANSACTION: u32 = 100;
+
+/// All runs, by drive and page; their variants are the depths.
+pub(super) struct Checkpoints(pub(super) Vec<Compared>);
+
+/// Runs them.
+pub(super) fn measure(
+    scale: &Scale,
+    options: &StudyOptions,
+    progress: Progress<'_>,
+) -> Result<Checkpoints, StudyError> {
+    let drives = [("Toshiba XG5", drives::toshiba()?), ("P4510", DeviceConfig::preset("intel-p4510")?)];
+    let mut settings = Vec::new();
+    for (name, drive) in &drives {
+        for page in PAGES {
+            let of = |&depth: &u32| Setting {
+                depth,
+                rows: scale.rows,
+                per_transaction: PER_TRANSACTION,
+                inserts: scale.inserts(PER_TRANSACTION) / 4,
+                ..scale.setting(drive.clone(), page)
+            };
+            settings.push((format!("{name}, {} KiB", page >> 10), DEPTHS.iter().map(of).collect()));
+        }
+    }
+    Ok(Checkpoints(compare::all("checkpoints", settings, scale.seeds, options, progress)?))
+}
+
+fn milliseconds(run: &Run) -> f64 {
+    1e3 * run.checkpoints.seconds / run.checkpoint_count
+}
+
+fn inserts(run: &Run) -> f64 {
+    run.inserts / run.seconds()
+}
+
+/// Time with one at a time ÷ time with so many.
+fn speedup(compared: &Compared, depth: usize) -> Measured {
+    let (Some(first), Some(other)) = (compared.variants.first(), compared.variants.get(depth)) else {
+        return Measured::default();
+    };
+    let ratios = first.0.iter().zip(&other.0).map(|(first, other)| milliseconds(first) / milliseconds(other));
+    crate::statistics::mean(&ratios.collect::<Vec<_>>())
+}
+
+impl Checkpoints {
+    /// How many times as fast a checkpoint is with k_w, by drive and page.
+    pub(super) fn speedups(&self) -> Vec<(String, Measured)> {
+        self.0.iter().map(|compared| (compared.name.clone(), speedup(compared, K_W))).collect()
+    }
+
+    /// Inserts a second beyond those with one at a time, by drive and page, per cent.
+    pub(super) fn more_inserts(&self) -> Vec<(String, Measured)> {
+        self.0.iter().map(|compared| (compared.name.clone(), compared.more(K_W, inserts))).collect()
+    }
+
+    /// The section.
+    pub(super) fn section(&self, scale: &Scale) -> StudySection {
+        let mut rows = Vec::new();
+        for compared in &self.0 {
+            for (place, depth) in DEPTHS.iter().enumerate() {
+                rows.push(vec![
+                    StudyCell::text(format!("{}, {depth}", compared.name)),
+                    compared.mean(place, milliseconds).into(),
+                    speedup(compared, place).into(),
+                    compared.mean(place, inserts).into(),
+                    compared.more(place, inserts).into(),
+                    compared.mean(place, |run| run.checkpoints.flash / run.checkpoints.host).into(),
+                ]);
+            }
+        }
+        let series = self.0.iter().map(|compared| StudySeries {
+            name: compared.name.clone(),
+            points: DEPTHS
+                .iter()
+                .enumerate()
+                .map(|(place, &depth)| StudyPoint { x: depth.into(), y: speedup(compared, place) })
+                .collect(),
+        });
+        StudySection {
+            title: "What does a checkpoint gain that writes several pages together?".to_owned(),
+            text: vec![format!(
+                "{} rows are there before, so that the pages of a checkpoint lie apart; {PER_TRANSACTION} inserts a \
+                 transaction; {} seeds. A checkpoint's pages are the database's, written past the page cache; SQLite \
+                 writes one, waits, and writes the next. From two on, adjacent pages become one request, up to 2 MiB; \
+                 and so many requests are under way together.",
+                flashwise_block::grouped(scale.rows.into()),
+                scale.seeds
+            )],
+            tables: vec![StudyTable {
+                caption:
+                    "Drive, page, runs together; time of a checkpoint, ms, and times as fast; inserts a second, and \
+                          beyond one at a time, %; flash bytes ÷ host bytes of checkpoints:"
+                        .to_owned(),
+                columns: ["", "ms", "times", "insert/s", "%", "flash÷host"].map(str::to_owned).to_vec(),
+                rows,
+            }],
+            charts: vec![StudyChart {
+                title: "A checkpoint, by runs together".to_owned(),
+                x_label: "runs of pages written together".to_owned(),
+                x_is_bytes: false,
+                y_label: "times as fast".to_owned(),
+                series: series.collect(),
+            }],
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! use-hot-locations: SELECTs a second with pages at the hot locations, by inserts a transaction.
+//!
+//! The runs are those of `flashwise fit`: the drive is learned, the plan made from the profile, the work done with
+//! SQLite as it comes, with the plan's page size, and with its layout as well.
+//!
+//! Source: Kakaraparthy et al., PVLDB 13(4), 2019. Their 10 million rows, 50,000 inserts and SELECTs a round and 128
+//! MiB of page cache are divided by the same number.
+
+use flashwise_block::Silent;
+use flashwise_report::study::{Measured, StudyCell, StudySection, StudyTable};
+use flashwise_tune::sqlite::{FitOptions, KeyValueWorkload, Workload, fit, learn_target};
+use flashwise_tune::{Comparison, DEFAULT_TARGET, Target};
+
+use crate::{Progress, StudyError, StudyOptions, parallel, statistics};
+
+/// Inserts a transaction in the text.
+const PER_TRANSACTION: [u32; 4] = [1, 500, 5_000, 50_000];
+/// What the text has, in per cent.
+pub(super) const CLAIMED: f64 = 29.0;
+
+/// All comparisons, by inserts a transaction and seed.
+pub(super) struct Hot {
+    compared: Vec<Vec<Comparison>>,
+    divisor: u32,
+}
+
+/// Fits SQLite to the Samsung.
+pub(super) fn measure(options: &StudyOptions, progress: Progress<'_>) -> Result<Hot, StudyError> {
+    let (divisor, rounds, seeds) = if options.quick { (200, 2, 2) } else { (50, 6, 5) };
+    let target = Target::parse(DEFAULT_TARGET)?;
+    progress("learning", 0.0);
+    let profile = learn_target(&target, options.seed, None, &mut Silent)?;
+    let work: Vec<(u32, u64)> =
+        PER_TRANSACTION.iter().flat_map(|&n| (0..seeds).map(move |seed| (n.div_ceil(divisor), seed))).collect();
+    let full = KeyValueWorkload::FULL;
+    let compared = parallel::map("hot locations", &work, progress, |&(inserts_per_transaction, seed)| {
+        let workload = KeyValueWorkload {
+            rows: full.rows / divisor,
+            rounds,
+            inserts_per_round: full.inserts_per_round / divisor,
+            selects_per_round: full.selects_per_round / divisor,
+            inserts_per_transaction,
+            page_cache: flashwise_block::ByteSize(full.page_cache.0 / u64::from(divisor)),
+        };
+        let fitting = FitOptions {
+            target: target.clone(),
+            workload: Workload::KeyValue(workload),
+            seed: options.seed.wrapping_add(seed),
+            profile: Some(profile.clone()),
+            save_database: None,
+            save_trace: None,
+        };
+        Ok(fit(&fitting, &mut Silent)?)
+    })?;
+    Ok(Hot { compared: compared.chunks(seeds as usize).map(<[_]>::to_vec).collect(), divisor })
+}
+
+fn mean(of: &[Comparison], what: impl Fn(&Comparison) -> f64) -> Measured {
+    statistics::mean(&of.iter().map(what).collect::<Vec<_>>())
+}
+
+/// By how many per cent SELECTs gain at the same page size.
+fn gain(comparison: &Comparison) -> f64 {
+    100.0 * (comparison.after.select_per_s / comparison.before.select_per_s - 1.0)
+}
+
+fn against_default(comparison: &Comparison) -> f64 {
+    100.0 * (comparison.after.select_per_s / comparison.default_page_size.select_per_s - 1.0)
+}
+
+impl Hot {
+    /// The gain by inserts a transaction, per cent.
+    pub(super) fn gains(&self) -> Vec<Measured> {
+        self.compared.iter().map(|of| mean(of, gain)).collect()
+    }
+
+    /// The mean of everything.
+    fn over_all(&self, what: impl Fn(&Comparison) -> f64) -> f64 {
+        statistics::mean(&self.compared.iter().flatten().map(what).collect::<Vec<_>>()).value
+    }
+
+    /// Times of a SELECT, without and with the technique, µs.
+    pub(super) fn select_times(&self) -> [f64; 2] {
+        [self.over_all(|of| 1e6 / of.before.select_per_s), self.over_all(|of| 1e6 / of.after.select_per_s)]
+    }
+
+    /// How long a SELECT would have to take beside the drive for the claimed gain, µs.
+    pub(super) fn time_beside(&self) -> f64 {
+        let [cold, hot] = self.select_times();
+        let claimed = 1.0 + CLAIMED / 100.0;
+        (cold - claimed * hot) / (claimed - 1.0)
+    }
+
+    /// SELECTs against SQLite with its own page size, per cent.
+    pub(super) fn against_default(&self) -> f64 {
+        self.over_all(against_default)
+    }
+
+    /// The table.
+    pub(super) fn section(&self) -> StudySection {
+        let row = |(of, text): (&Vec<Comparison>, u32)| {
+            vec![
+                StudyCell::text(format!("{} ({text})", text.div_ceil(self.divisor))),
+                mean(of, |of| of.before.select_per_s).into(),
+                mean(of, |of| of.after.select_per_s).into(),
+                mean(of, gain).into(),
+                mean(of, |of| of.before.insert_per_s).into(),
+                mean(of, |of| of.after.insert_per_s).into(),
+                mean(of, |of| of.default_page_size.select_per_s).into(),
+            ]
+        };
+        let [cold, hot] = self.select_times();
+        StudySection {
+            title: "What do hot locations gain?".to_owned(),
+            text: vec![
+                format!(
+                    "Samsung 960 EVO, learned, and the text's table and rounds with {} rows, all of it and the page \
+                     cache divided by {}. Pages of 64 KiB, plain and at hot locations. Time is the drive's.",
+                    KeyValueWorkload::FULL.rows / self.divisor,
+                    self.divisor
+                ),
+                format!(
+                    "A SELECT takes {cold:.0} µs of drive time without and {hot:.0} µs with the technique, however \
+                     many rows a transaction inserts: what it reads was last written as whole pages either way. Pages \
+                     of 4 KiB, SQLite's own, make this work faster than both."
+                ),
+            ],
+            tables: vec![StudyTable {
+                caption:
+                    "Inserts a transaction (the text's); SELECTs a second, plain and hot, and the gain, %; inserts a \
+                          second, plain and hot; SELECTs a second with pages of 4 KiB:"
+                        .to_owned(),
+                columns: ["inserts", "SELECT/s", "hot", "gain, %", "insert/s", "hot", "4 KiB"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                rows: self.compared.iter().zip(PER_TRANSACTION).map(row).collect(),
+            }],
+            charts: Vec::new(),
+        }
+    }
+}

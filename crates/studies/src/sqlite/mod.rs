@@ -1,0 +1,63 @@
+//! SQLite fitted to a drive: what is claimed of each technique, and what it brings on simulated drives.
+//!
+//! ```text
+//!   real SQLite ─▶ VFS: one technique, or none ─▶ drive in virtual time ─▶ time, host bytes, flash bytes
+//!                                                    ▲
+//!                        the text's, as presets; others that differ from it in one thing
+//! ```
+//!
+//! - `hot`: use-hot-locations, by `flashwise fit`;
+//! - `aligned`: write-aligned-stripes;
+//! - `small_pages`: contain-write-in-flash-page, and the sparse log;
+//! - `checkpoint`: concurrent write-back;
+//! - `claims`: what is claimed beside it;
+//! - [`bench`], [`compare`], [`drives`], [`scale`]: what they use.
+//!
+//! Sources: Kakaraparthy, Patel, Park, Kroth, "Optimizing Databases by Learning Hidden Parameters of Solid State
+//! Drives", PVLDB 13(4), 2019; Qiao et al., FAST 2022 (the sparse log); Papon, Athanassoulis, ICDE 2023 (concurrent
+//! write-back).
+
+mod aligned;
+mod bench;
+mod checkpoint;
+mod claims;
+mod compare;
+mod drives;
+mod hot;
+mod scale;
+mod small_pages;
+
+use crate::{Findings, Progress, StudyError, StudyOptions};
+use scale::Scale;
+
+/// All that was measured.
+struct Measurements {
+    hot: hot::Hot,
+    aligned: aligned::Aligned,
+    small_pages: small_pages::SmallPages,
+    checkpoints: checkpoint::Checkpoints,
+}
+
+/// Runs the study.
+pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Findings, StudyError> {
+    let scale = Scale::of(options);
+    let m = Measurements {
+        hot: hot::measure(options, progress)?,
+        aligned: aligned::measure(&scale, options, progress)?,
+        small_pages: small_pages::measure(&scale, options, progress)?,
+        checkpoints: checkpoint::measure(&scale, options, progress)?,
+    };
+    let [contained, sparse] = m.small_pages.sections(&scale);
+    let sections = vec![m.hot.section(), m.aligned.section(&scale), contained, sparse, m.checkpoints.section(&scale)];
+    let limits = vec![
+        "How the text measured wear is not known to us. Here it is the bytes that the simulated flash programs, and \
+         erases on a drive small enough to collect garbage."
+            .to_owned(),
+        "The text's prototype of the aligned log neither syncs the headers of its frames nor recovers from them. Here \
+         they are synced with each commit, and a log survives a power cut."
+            .to_owned(),
+        "Time is the drive's: SQLite's own, the system's calls and the file system's writes are not in it.".to_owned(),
+        "The binary log of MariaDB was not run. No drive here compresses.".to_owned(),
+    ];
+    Ok(Findings { claims: claims::all(&m), sections, limits })
+}

@@ -1,0 +1,106 @@
+//! Logs of small pages: contain-write-in-flash-page, and the sparse log on a drive that does not compress.
+//!
+//! The text contains the writes of MariaDB's binary log. Here it is SQLite's log with pages so small that several
+//! frames fit into a flash page.
+
+use flashwise_block::ByteSize;
+use flashwise_report::study::{Measured, StudyCell, StudySection, StudyTable};
+use flashwise_sqlite::LogLayout;
+
+use super::bench::Setting;
+use super::compare::{self, Compared, LOG_CAPTION, LOG_COLUMNS};
+use super::drives;
+use super::scale::Scale;
+use crate::{Progress, StudyError, StudyOptions};
+
+/// What the text has, in per cent.
+pub(super) const CLAIMED: f64 = -6.7;
+const PAGES: [u32; 2] = [512, 1024];
+const PER_TRANSACTION: [u32; 2] = [1, 10];
+const SPARSE_PAGES: [u32; 3] = [1 << 10, 4 << 10, 32 << 10];
+
+/// All runs.
+pub(super) struct SmallPages {
+    pub(super) contained: Vec<Compared>,
+    pub(super) sparse: Vec<Compared>,
+}
+
+/// Runs them.
+pub(super) fn measure(scale: &Scale, options: &StudyOptions, progress: Progress<'_>) -> Result<SmallPages, StudyError> {
+    let toshiba = drives::toshiba()?;
+    let (mut one_page, mut survives) = (toshiba.clone(), toshiba.clone());
+    drives::one_page_a_program(&mut one_page);
+    drives::survives(&mut survives);
+    let three = [("as it is", toshiba), ("one page a program", one_page), ("buffer survives", survives)];
+    let (mut contained, mut sparse) = (Vec::new(), Vec::new());
+    for (name, drive) in three {
+        for page in PAGES {
+            for per_transaction in PER_TRANSACTION {
+                let plain = Setting { per_transaction, ..scale.setting(drive.clone(), page) };
+                let flash_page = ByteSize(drive.flash.page_bytes);
+                let log = LogLayout::Contained { flash_page };
+                let variants = vec![plain.clone(), Setting { log, ..plain }];
+                contained.push((format!("{name}, {page} B, {per_transaction}"), variants));
+            }
+        }
+        for page in SPARSE_PAGES {
+            let plain = scale.setting(drive.clone(), page);
+            let log = LogLayout::Sparse { stripe: ByteSize::kib(4) };
+            sparse.push((format!("{name}, {} KiB", page >> 10), vec![plain.clone(), Setting { log, ..plain }]));
+        }
+    }
+    let run = |what, settings| compare::all(what, settings, scale.seeds, options, progress);
+    Ok(SmallPages { contained: run("contained log", contained)?, sparse: run("sparse log", sparse)? })
+}
+
+impl SmallPages {
+    /// Flash bytes of the contained log beyond plain, per cent.
+    pub(super) fn contained(&self) -> Vec<(String, Measured)> {
+        let of = |compared: &Compared| (compared.name.clone(), compared.more(1, |run| run.log.flash));
+        self.contained.iter().map(of).collect()
+    }
+
+    /// The sections.
+    pub(super) fn sections(&self, scale: &Scale) -> [StudySection; 2] {
+        let table = |of: &[Compared], caption: &str, first: &str| {
+            let row = |compared: &Compared| [vec![StudyCell::text(&compared.name)], compared.log_cells(1)].concat();
+            let columns = LOG_COLUMNS.iter().map(|&column| if column.is_empty() { first } else { column });
+            vec![StudyTable {
+                caption: format!("{caption} {LOG_CAPTION}"),
+                columns: columns.map(str::to_owned).collect(),
+                rows: of.iter().map(row).collect(),
+            }]
+        };
+        let section = |title: &str, text: Vec<String>, tables| StudySection {
+            title: title.to_owned(),
+            text,
+            tables,
+            charts: Vec::new(),
+        };
+        [
+            section(
+                "What does a log gain whose frames stay within flash pages?",
+                vec![
+                    format!("Toshiba XG5 with flash pages of 4 KiB, pages of 512 and 1024 bytes; {}", scale.words()),
+                    "Of 512 bytes, seven frames fit into a flash page. Of 1024 bytes three would leave a quarter of it \
+                     empty, so that headers are kept apart and four pages fill it: then each commit writes a block of \
+                     headers besides. What is written is whole blocks of 4 KiB in both forms: what a contained frame \
+                     saves is the second block of a frame that lies across two."
+                        .to_owned(),
+                ],
+                table(&self.contained, "Drive, page, inserts a transaction.", "drive"),
+            ),
+            section(
+                "What does a sparse log cost where nothing is compressed?",
+                vec![
+                    format!("Every frame starts fresh blocks of 4 KiB, and its header has one more; {}", scale.words()),
+                    "A drive that compresses stores next to nothing for the zeros. This one stores them: a block more \
+                     a frame, and for pages of less than 4 KiB the rest of a block. It is for drives that compress \
+                     alone."
+                        .to_owned(),
+                ],
+                table(&self.sparse, "Drive, page; one insert a transaction.", "drive"),
+            ),
+        ]
+    }
+}
