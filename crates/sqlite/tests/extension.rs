@@ -1,5 +1,7 @@
 //! The loadable extension in a SQLite that knows nothing of it: the machine's own shell, where there is one.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};

@@ -4,6 +4,8 @@
 //! `suite/known-differences.txt`, with the reason. `scripts/sqlite-suite` builds the program; without it the tests say
 //! so and skip.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};

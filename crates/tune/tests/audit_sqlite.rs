@@ -4,7 +4,7 @@
 
 use flashwise_audit::{Audit, AuditOptions, Finding, Place, Rule, audit};
 use flashwise_profile::DeviceProfile;
-use flashwise_sqlite::{Backend, Layout, Vfs, VfsOptions};
+use flashwise_sqlite::{Backend, Vfs, VfsOptions};
 use flashwise_trace::{FileRole, IoTrace};
 use rusqlite::{Connection, OpenFlags};
 

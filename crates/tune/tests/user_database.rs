@@ -328,8 +328,12 @@ fn a_damaged_database_is_told_as_damaged() {
 fn a_database_that_is_laid_out_already_is_told_with_the_way_back() {
     let shop = Shop::new("SELECT 1;");
     let layout = flashwise_sqlite::Layout::HotLocations { chunk: ByteSize::kib(64), offset: ByteSize::kib(32) };
-    flashwise_sqlite::import(&shop.path("shop.db"), &shop.path("hot.db"), &VfsOptions { layout, ..VfsOptions::PLAIN })
-        .unwrap();
+    flashwise_sqlite::import(
+        &shop.path("shop.db"),
+        &shop.path("hot.db"),
+        &flashwise_sqlite::VfsOptions { layout, ..flashwise_sqlite::VfsOptions::PLAIN },
+    )
+    .unwrap();
     let error = UserWorkload { database: shop.path("hot.db"), ..shop.workload() }.check().unwrap_err().to_string();
     assert!(error.contains("flashwise sqlite export"), "{error}");
 }
