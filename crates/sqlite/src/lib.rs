@@ -1,8 +1,9 @@
 //! A SQLite VFS that knows the drive below it.
 //!
-//! Unmodified SQLite opens its files through a [`Vfs`]. It records every request for `flashwise audit`, and it can
-//! place a database at the drive's *hot locations* ([`Layout::HotLocations`]), where a page is read by two channels at
-//! once.
+//! Unmodified SQLite opens its files through a [`Vfs`]. It records every request for `flashwise audit`, and it applies
+//! techniques ([`TECHNIQUES`], [`VfsOptions`]): pages at the drive's *hot locations* ([`Layout::HotLocations`]), where a page
+//! is read by two channels at once; write-ahead logs that are laid out ([`LogLayout`]); write-back of several pages
+//! together; discard of freed pages. As `libflashwise_sqlite.so` it is a loadable extension (`ffi/extension.rs`).
 //!
 //! ```text
 //!   SQLite ──▶ shim (C) ──▶ handle: layout, coalescing, poison ──▶ drive:     volume, page cache ──▶ BlockDevice
@@ -45,6 +46,12 @@
 //! elsewhere comes, when a read overlaps it, and at sync, truncate, size, unlock, end of checkpoint and close; cut so
 //! that no write of a chunk or more starts off chunk alignment; its pieces are in flight together.
 //!
+//! *With concurrent write-back*: the same for plain databases too, with as many runs held back as go together. On a drive all
+//! of them are in flight at once; in a directory they go to the page cache, and the drive is told to begin.
+//!
+//! *Logs that are laid out*: each byte of SQLite's log has its own place in the stored one (`log_layout.rs`), and goes there
+//! as it comes.
+//!
 //! *Everything else on a drive*: 4 KiB blocks in memory; a sync writes the dirty ones in runs of up to 1 MiB, all
 //! together, and then flushes. More than 64 MiB of dirty blocks are written early. 256 MiB are cached; reads of them
 //! cost nothing.
@@ -59,7 +66,7 @@
 //! - On a drive, locks and the shared memory of a WAL work between the connections of this process.
 //! - Logical blocks of up to 4 KiB; chunks of 4 KiB to 1 MiB. Pages are at hot locations only where the page size is
 //!   the chunk. SQLite's largest page is 64 KiB.
-//! - Memory mapping is off in both places: a mapping knows no shift, and nobody sees its reads.
+//! - Memory mapping (`PRAGMA mmap_size`) is off on a drive, and where requests are counted: nobody would see its reads.
 //! - In a directory, SQLite's own VFS takes less than 128 KiB at once: longer runs go down in pieces of 64 KiB.
 //! - In a directory, writes go through the operating system's page cache, which may merge or reorder what was cut
 //!   until a sync, and the file system decides where an offset lies on the drive.
