@@ -179,19 +179,9 @@ impl Directory {
         }
         let (parent, granted) = self.parent.open(name, flags)?;
         let options = self.remember(path.clone(), options, found, 1);
-        self.state().files += 1;
         let shown = String::from_utf8_lossy(&path).into_owned();
-        let directory = Arc::clone(self);
         let role = FileRole::Database;
-        let store = DirectoryStore {
-            parent,
-            directory,
-            role,
-            name: shown,
-            registered: Some(path),
-            direct: Direct::Unused,
-            unsynced_batches: MOST_UNSYNCED,
-        };
+        let store = self.store(parent, role, shown, Some(path));
         Ok(Opened::Ours(Box::new(Handle::database(store, options)?), granted))
     }
 
@@ -204,21 +194,25 @@ impl Directory {
         let name = companion.map_or(name, |companion| Some(FileName::owned(&companion.name)));
         let shown = String::from_utf8_lossy(name.as_ref().map_or(b"temporary file", FileName::bytes)).into_owned();
         let (parent, granted) = self.parent.open(name, flags)?;
-        self.state().files += 1;
-        let store = DirectoryStore {
-            parent,
-            directory: Arc::clone(self),
-            role,
-            name: shown,
-            registered: None,
-            direct: Direct::Unused,
-            unsynced_batches: MOST_UNSYNCED,
-        };
+        let store = self.store(parent, role, shown, None);
         let file: Box<dyn SqliteFile> = match (role, log) {
             (FileRole::WriteAheadLog, log) if log != LogLayout::Plain => Box::new(Log::open(store, log)?),
             _ => Box::new(Handle::plain(store)),
         };
         Ok(Opened::Ours(file, granted))
+    }
+
+    /// An open file of ours, counted until it is dropped.
+    fn store(
+        self: &Arc<Self>,
+        parent: ParentFile,
+        role: FileRole,
+        name: String,
+        registered: Option<Vec<u8>>,
+    ) -> DirectoryStore {
+        self.state().files += 1;
+        let (direct, unsynced_batches) = (Direct::Unused, MOST_UNSYNCED);
+        DirectoryStore { parent, directory: Arc::clone(self), role, name, registered, direct, unsynced_batches }
     }
 
     /// Notes what a database is; tells the options that hold for it, which are those of the connections that have it
@@ -277,17 +271,8 @@ impl Directory {
         }
         let flags = sqlite::SQLITE_OPEN_READONLY | sqlite::SQLITE_OPEN_MAIN_DB;
         let (parent, _) = self.parent.open(Some(FileName::owned(database)), flags)?;
-        self.state().files += 1;
         let role = FileRole::Database;
-        let store = DirectoryStore {
-            parent,
-            directory: Arc::clone(self),
-            role,
-            name: shown,
-            registered: None,
-            direct: Direct::Unused,
-            unsynced_batches: MOST_UNSYNCED,
-        };
+        let store = self.store(parent, role, shown, None);
         match Handle::database(store, options) {
             Ok(handle) => Ok(handle.mapping().map(Found::of)),
             // A damaged header is no plain file; opening it tells why.
