@@ -6,7 +6,7 @@ use libsqlite3_sys as sqlite;
 
 use crate::drive::DriveStore;
 use crate::error::{Failure, checked_end};
-use crate::ffi::ParentFile;
+use crate::ffi::{LONGEST, ParentFile};
 use crate::handle::{Handle, Store};
 use crate::locks::Level;
 use crate::shm::SharedMemory;
@@ -72,6 +72,10 @@ pub(crate) trait SqliteFile: Send {
     /// Where a span lies in the memory of the process, if SQLite's own VFS maps the stored file and may be asked.
     fn fetch(&mut self, _offset: u64, _length: usize) -> Result<*mut c_void, Failure> {
         Ok(std::ptr::null_mut())
+    }
+    /// Where in the parent's file a span lies, if the parent may be asked for it as it is.
+    fn straight(&mut self, _offset: u64, _length: usize) -> Result<Option<u64>, Failure> {
+        Ok(None)
     }
     fn poison(&mut self, why: &str);
 }
@@ -163,6 +167,13 @@ impl<S: FileStore> SqliteFile for Handle<S> {
             Some(parent) => parent.fetch(at, length).map_err(|code| Failure::new(code, "a mapping of the file failed")),
             None => Ok(std::ptr::null_mut()),
         }
+    }
+
+    fn straight(&mut self, offset: u64, length: usize) -> Result<Option<u64>, Failure> {
+        if length > LONGEST || self.mapping().is_none() || self.holds_something() {
+            return Ok(None);
+        }
+        checked_end(self.shift(), offset).map(Some)
     }
 
     fn poison(&mut self, why: &str) {

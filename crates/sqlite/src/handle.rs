@@ -195,6 +195,11 @@ impl<S: Store> Handle<S> {
         self.is_shifted() || self.options.write_back_depth > 1
     }
 
+    /// Whether anything is held back.
+    pub(crate) fn holds_something(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// Whether anything of a span is held back.
     pub(crate) fn is_held(&self, offset: u64, length: usize) -> bool {
         self.held.overlaps(self.shift() + offset, length)

@@ -149,6 +149,14 @@ impl Shared {
         }
     }
 
+    /// Whether SQLite's own VFS can be asked for a file by the name that SQLite has for it.
+    pub(crate) fn keeps_name(&self, name: &[u8]) -> Result<bool, Failure> {
+        match &self.place {
+            Place::Directory(directory) => Ok(directory.companion(name)?.is_none()),
+            Place::Drive(_) => Ok(false),
+        }
+    }
+
     /// Answers whether a file is there.
     pub(crate) fn access(&self, name: &[u8], flags: c_int) -> Result<bool, Failure> {
         match &self.place {

@@ -112,6 +112,8 @@ fn truth_of(target: &Target) -> Result<Parameters, Failure> {
 /// Learns the target; what is known is written to the profile's file after each probe.
 fn learn(target: &Target, options: &LearnArguments, files: &Files) -> Result<Learned, Failure> {
     let resume = options.resume.as_deref().map(read_profile).transpose()?;
+    // Before the scratch file is made, so that Ctrl-C is heard from then on.
+    let mut bar = Bar::new();
     let mut device = target.open(options.seed, LEARN_REGION)?;
     let usual = learn_options(target, options.seed, device.info().clock);
     let effort = match (options.quick, options.thorough) {
@@ -132,7 +134,7 @@ fn learn(target: &Target, options: &LearnArguments, files: &Files) -> Result<Lea
         ..usual
     };
     let mut unwritten = Ok(());
-    let learned = learn_step_by_step(&mut *device, &learn_options, &mut Bar::new(), &mut |profile| {
+    let learned = learn_step_by_step(&mut *device, &learn_options, &mut bar, &mut |profile| {
         unwritten = files.checkpoint(profile);
         if unwritten.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });

@@ -37,6 +37,8 @@ pub fn run(options: &ReplayArguments, output: &Output) -> Result<ExitCode, Failu
     if let Some(warning) = plan.warning() {
         eprintln!("flashwise: {warning}");
     }
+    // Before a scratch file is made, so that Ctrl-C is heard from then on.
+    let mut bar = Bar::new();
     let mut device = target.open(options.seed, options.size)?;
     let mut info = device.info().clone();
     if options.raw_device.destructive {
@@ -50,7 +52,7 @@ pub fn run(options: &ReplayArguments, output: &Output) -> Result<ExitCode, Failu
         SourcePacing::Timed => None,
     };
     let mut payload = |request: &FlowRequest| payload(request, info.clock);
-    let report = replay(&mut source, device.as_mut(), &mut payload, &mut Bar::new())?;
+    let report = replay(&mut source, device.as_mut(), &mut payload, &mut bar)?;
     tell(decided);
     let document = TraceReplayed {
         schema: "flashwise.trace-replay",

@@ -177,6 +177,14 @@ impl ParentFile {
         sqlite::SQLITE_OK
     }
 
+    /// Reads as SQLite asked for it, the zeros behind a short read included.
+    ///
+    /// # Safety
+    /// `into` must have room for `amount` bytes; they need not be initialised.
+    pub(crate) unsafe fn read_as_asked(&mut self, offset: u64, into: *mut c_void, amount: c_int) -> c_int {
+        call!(self, xRead, sqlite::SQLITE_IOERR_READ, into, amount, signed(offset))
+    }
+
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> c_int {
         for (at, piece) in (offset..).step_by(LONGEST).zip(data.chunks(LONGEST)) {
             let amount = piece.len() as c_int;

@@ -286,6 +286,25 @@ unsafe extern "C" fn x_close(file: *mut sqlite3_file) -> c_int {
 }
 
 unsafe extern "C" fn x_read(file: *mut sqlite3_file, into: *mut c_void, amount: c_int, at: i64) -> c_int {
+    // SAFETY: called by SQLite on an open file, with room for `amount` bytes.
+    let answered = unsafe {
+        let observed = (*(*file.cast::<ShimFile>()).open).shared.is_observed();
+        let mut code = None;
+        let asked = with_file(file, sqlite::SQLITE_IOERR_READ, |file| {
+            let length = usize::try_from(amount).unwrap_or(0);
+            if !observed
+                && let Some(at) = file.straight(offset(at)?, length)?
+                && let Some(parent) = file.parent()
+            {
+                code = Some(parent.read_as_asked(at, into, amount));
+            }
+            Ok(sqlite::SQLITE_OK)
+        });
+        if asked == sqlite::SQLITE_OK { code } else { Some(asked) }
+    };
+    if let Some(code) = answered {
+        return code;
+    }
     let amount = usize::try_from(amount).unwrap_or(0);
     // SAFETY: SQLite gives a buffer of `amount` bytes. It is zeroed first: it may be uninitialised, and a short read
     // must leave zeros behind the data.
@@ -506,12 +525,20 @@ unsafe extern "C" fn x_delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync_d
 
 unsafe extern "C" fn x_access(vfs: *mut sqlite3_vfs, name: *const c_char, flags: c_int, out: *mut c_int) -> c_int {
     // SAFETY: SQLite passes our VFS object and a NUL-terminated name.
-    let (shared, name) = unsafe { (shared(vfs), CStr::from_ptr(name)) };
+    let (shared, text) = unsafe { (shared(vfs), CStr::from_ptr(name)) };
     let Some(shared) = shared else { return sqlite::SQLITE_IOERR_ACCESS };
     guarded(&shared, sqlite::SQLITE_IOERR_ACCESS, || {
-        let answer = shared.access(name.to_bytes(), flags)?;
-        // SAFETY: SQLite gives a place for the answer.
-        unsafe { *out = c_int::from(answer) };
+        // SAFETY: SQLite passes our VFS object, and a name and a place for the answer that outlive the call.
+        unsafe {
+            if shared.keeps_name(text.to_bytes())? {
+                let parent = link(vfs).parent;
+                let access = parent.get().xAccess;
+                return Ok(
+                    access.map_or(sqlite::SQLITE_IOERR_ACCESS, |access| access(parent.as_ptr(), name, flags, out))
+                );
+            }
+            *out = c_int::from(shared.access(text.to_bytes(), flags)?);
+        }
         Ok(sqlite::SQLITE_OK)
     })
 }
