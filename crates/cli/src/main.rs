@@ -63,6 +63,7 @@ fn one_line(page: &str) -> String {
 fn run(arguments: Arguments, output: &Output) -> Result<ExitCode, Failure> {
     match arguments.verb {
         Verb::Fit(database) => verbs::fit::run(database, output),
+        Verb::Tune(database) => verbs::tune::run(database, output),
         Verb::Learn(options) => verbs::learn::run(&options, output),
         Verb::Audit(options) => verbs::audit::run(&options, output),
         Verb::Simulate(options) => verbs::simulate::run(&options, output),

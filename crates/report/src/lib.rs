@@ -45,5 +45,5 @@ pub use table::{Column, Table, Values, sweep_table, time_series_table};
 pub use terminal::{
     Style, render_attach, render_audit, render_comparison, render_pool, render_profile, render_score,
     render_simulation, render_study, render_sweep, render_trace_conversion, render_trace_info, render_trace_replay,
-    render_trace_tpcc,
+    render_trace_tpcc, render_tuning,
 };

@@ -57,6 +57,25 @@ impl VfsOptions {
         self.layout != Layout::Plain || self.log != LogLayout::Plain
     }
 
+    /// The techniques that are on, as a URI names them, such as `concurrent-write-back=8`.
+    pub fn parameters(&self) -> Vec<String> {
+        let layout = match self.layout {
+            Layout::HotLocations { chunk, offset } => {
+                Some(format!("use-hot-locations={}+{}", chunk.bytes(), offset.bytes()))
+            }
+            Layout::Plain | Layout::Headed => None,
+        };
+        let log = match self.log {
+            LogLayout::Plain => None,
+            LogLayout::Aligned { stripe } => Some(format!("write-aligned-stripes={}", stripe.bytes())),
+            LogLayout::Contained { flash_page } => Some(format!("contain-write-in-flash-page={}", flash_page.bytes())),
+            LogLayout::Sparse { stripe } => Some(format!("sparse-log={}", stripe.bytes())),
+        };
+        let depth = (self.write_back_depth > 1).then(|| format!("concurrent-write-back={}", self.write_back_depth));
+        let discard = self.discard.then(|| "discard=on".to_owned());
+        [layout, log, depth, discard].into_iter().flatten().collect()
+    }
+
     /// Whether SQLite's own VFS can do all of the work on a plain database.
     pub(crate) fn is_plain(&self) -> bool {
         Self { write_back_depth: self.write_back_depth.saturating_sub(1), ..*self } == Self::PLAIN
@@ -248,6 +267,14 @@ fn set_log(value: &str, options: &mut VfsOptions, make: fn(ByteSize) -> LogLayou
 }
 
 impl Technique {
+    /// Switches the technique on as a profile's figures have it; `None` where they say nothing for it, where no layout can
+    /// go by them, or where another technique has its place already.
+    pub fn by_figures(&self, drive: &Parameters, options: &VfsOptions) -> Option<VfsOptions> {
+        let mut chosen = *options;
+        let is_chosen = !(self.is_taken)(options) && (self.from_profile)(drive, &mut chosen) && chosen.check().is_ok();
+        is_chosen.then_some(chosen)
+    }
+
     /// Sets the technique as it is named, or else as the profile has it.
     fn choose(
         &self,
@@ -382,6 +409,18 @@ mod tests {
         let given = VfsOptions::from_text(text).unwrap();
         assert_eq!(given.log, LogLayout::Sparse { stripe: ByteSize::kib(4) });
         assert_eq!((given.layout.name(), given.write_back_depth), ("hot-locations", 16));
+    }
+
+    #[test]
+    fn what_is_on_can_be_written_as_it_is_read() {
+        for text in [
+            "use-hot-locations=65536+32768&sparse-log=4096&concurrent-write-back=16&discard=on",
+            "write-aligned-stripes=65536",
+            "contain-write-in-flash-page=16384",
+            "",
+        ] {
+            assert_eq!(VfsOptions::from_text(text).unwrap().parameters().join("&"), text);
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //!
 //! - [`Target`]: what a drive is called on the command line, and how it is opened without harm;
 //! - [`sqlite`]: the adapter for SQLite;
-//! - [`Comparison`]: the result, which `report` shows.
+//! - [`Comparison`]: the result of a fit, which `report` shows; [`Tuning`]: that of tuning a user's own database.
 //!
 //! # Limits
 //! SQLite only. One connection, one thread.
@@ -20,6 +20,7 @@ mod plan;
 mod rates;
 pub mod sqlite;
 mod target;
+mod tuning;
 
 pub use comparison::{
     Applied, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Comparison, Gain, Rate, Recommendation, RunMeasurement,
@@ -28,3 +29,4 @@ pub use comparison::{
 pub use error::TuneError;
 pub use plan::{PLAN_SCHEMA, PLAN_SCHEMA_VERSION, TargetPlan};
 pub use target::{DEFAULT_TARGET, RAW_MAX_WRITE, RawOptions, RawTarget, Target};
+pub use tuning::{AppliedTuning, Declined, Proposal, TUNING_SCHEMA, TUNING_SCHEMA_VERSION, Tuning};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use flashwise_block::{ByteSize, Operation, Silent};
 use flashwise_trace::FileRole;
-use flashwise_tune::sqlite::{FitOptions, UserWorkload, Workload, capture, fit};
+use flashwise_tune::sqlite::{FitOptions, Statements, UserWorkload, Workload, capture, fit};
 use flashwise_tune::{Comparison, TuneError};
 use rusqlite::Connection;
 use support::{contents, is_empty, options, run, samsung, target};
@@ -70,7 +70,11 @@ impl Shop {
     }
 
     fn workload(&self) -> UserWorkload {
-        UserWorkload { database: self.path("shop.db"), sql: self.path("work.sql"), page_cache: ByteSize::kib(64) }
+        UserWorkload {
+            database: self.path("shop.db"),
+            sql: Statements::File(self.path("work.sql")),
+            page_cache: ByteSize::kib(64),
+        }
     }
 
     fn options(&self) -> FitOptions {
@@ -309,7 +313,7 @@ fn what_is_no_database_or_not_there_is_told_with_its_path() {
     assert!(text.ends_with("work.sql: file is not a database"), "{text}");
     let directory = error_with(UserWorkload { database: shop.path("."), ..shop.workload() });
     assert!(directory.ends_with("Is a directory"), "{directory}");
-    let no_sql = error_with(UserWorkload { sql: shop.path("no.sql"), ..shop.workload() });
+    let no_sql = error_with(UserWorkload { sql: Statements::File(shop.path("no.sql")), ..shop.workload() });
     assert!(no_sql.ends_with("no.sql: No such file or directory"), "{no_sql}");
     assert!(!shop.path("no.db").exists());
 }

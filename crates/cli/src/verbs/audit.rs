@@ -12,7 +12,7 @@ use flashwise_report::audit::AuditDocument;
 use flashwise_report::{audit_page, render_audit};
 use flashwise_trace::capture::{self, CaptureError, Traced};
 use flashwise_trace::{IoTrace, ReadOptions, TraceFormat, TraceReader};
-use flashwise_tune::sqlite::{UserWorkload, Workload};
+use flashwise_tune::sqlite::{Statements, UserWorkload, Workload};
 use flashwise_tune::{DEFAULT_TARGET, Target};
 
 use super::read_profile;
@@ -101,7 +101,11 @@ fn through_vfs(
     profile: &DeviceProfile,
 ) -> Result<Audited, Failure> {
     let target = Target::parse(options.target.as_deref().unwrap_or(DEFAULT_TARGET))?;
-    let workload = UserWorkload { database: database.to_owned(), sql: sql.to_owned(), page_cache: options.page_cache };
+    let workload = UserWorkload {
+        database: database.to_owned(),
+        sql: Statements::File(sql.to_owned()),
+        page_cache: options.page_cache,
+    };
     let trace: IoTrace = flashwise_tune::sqlite::capture(&target, &Workload::User(workload), 1, &mut Bar::new())?;
     if let Some(path) = &options.save_trace {
         flashwise_tune::sqlite::save_trace(path, &trace)?;

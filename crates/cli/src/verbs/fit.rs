@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use flashwise_report::{check_writable, render_comparison, write_report};
 use flashwise_tune::Target;
-use flashwise_tune::sqlite::{FitOptions, KeyValueWorkload, UserWorkload, Workload, fit};
+use flashwise_tune::sqlite::{FitOptions, KeyValueWorkload, Statements, UserWorkload, Workload, fit};
 
 use super::read_profile;
 use crate::arguments::{FitDatabase, FitSqlite, Scale};
@@ -59,7 +59,7 @@ fn workload(options: &FitSqlite) -> Result<Workload, Failure> {
     };
     if let (Some(database), Some(sql)) = (&options.db, &options.sql) {
         let page_cache = options.page_cache.unwrap_or(base.page_cache);
-        let workload = UserWorkload { database: database.clone(), sql: sql.clone(), page_cache };
+        let workload = UserWorkload { database: database.clone(), sql: Statements::File(sql.clone()), page_cache };
         workload.check()?;
         return Ok(Workload::User(workload));
     }

@@ -14,6 +14,7 @@ pub mod sweep;
 pub mod trace;
 mod trace_replay;
 mod trace_tpcc;
+pub mod tune;
 
 use std::path::Path;
 

@@ -9,6 +9,7 @@ mod simulation;
 mod study;
 mod sweep;
 mod trace;
+mod tuning;
 
 use flashwise_attach::AttachReport;
 use flashwise_audit::{Finding, Simulated};
@@ -16,7 +17,7 @@ use flashwise_learn::score::Score;
 use flashwise_profile::{DeviceProfile, Verdict};
 use flashwise_ssd::simulation::Simulation;
 use flashwise_ssd::sweep::Sweep;
-use flashwise_tune::Comparison;
+use flashwise_tune::{Comparison, Tuning};
 
 use crate::audit::AuditDocument;
 use crate::text::{findings, parameters};
@@ -88,6 +89,11 @@ pub fn render_audit(document: &AuditDocument, style: Style) -> String {
 /// Everything that one `fit` found out.
 pub fn render_comparison(comparison: &Comparison, style: Style) -> String {
     comparison::render(comparison, style)
+}
+
+/// What to change of a database.
+pub fn render_tuning(tuning: &Tuning, style: Style) -> String {
+    tuning::render(tuning, style)
 }
 
 /// What many simulations gave, a line each.

@@ -4,17 +4,23 @@
 //! wants; with that page size and the plan's techniques. So a reader sees which part of a gain comes from what.
 
 mod advice;
+mod apply;
+mod knobs;
+mod made;
 mod notes;
 mod plan;
 mod run;
 mod session;
+mod settings;
 mod tpcc;
+mod tuning;
 mod user;
 mod workload;
 
 pub use run::Workload;
 pub use tpcc::{TPCC_PAGE, TableTraffic, TpccRun, TpccTransaction, TpccWorkload, tpcc};
-pub use user::UserWorkload;
+pub use tuning::{TuneOptions, tune};
+pub use user::{Statements, UserWorkload};
 pub use workload::KeyValueWorkload;
 
 use std::path::{Path, PathBuf};
@@ -23,13 +29,14 @@ use flashwise_audit::{AuditOptions, audit};
 use flashwise_block::{ByteSize, Clock, Progress};
 use flashwise_learn::{Effort, LearnOptions, learn};
 use flashwise_profile::DeviceProfile;
-use flashwise_sqlite::Layout;
+use flashwise_sqlite::VfsOptions;
 use flashwise_trace::IoTrace;
 
 use crate::rates::gain;
 use crate::{COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Comparison, Gain, Recommendation, Target, TuneError};
-use plan::{DEFAULT_PAGE, Plan};
+use plan::Plan;
 use run::{Run, RunConfig};
+use settings::{DEFAULT_PAGE, Settings};
 
 /// Bytes of a target that learning uses.
 pub const LEARN_REGION: ByteSize = ByteSize::mib(256);
@@ -125,7 +132,8 @@ pub fn capture(
         Workload::KeyValue(workload) => workload.check().map(|()| DEFAULT_PAGE),
         Workload::User(workload) => workload.check().and_then(|()| workload.page_size()),
     }?;
-    let config = RunConfig { label: "captured".to_owned(), page, layout: Layout::Plain, techniques: Vec::new() };
+    let settings = workload.settings(page);
+    let config = RunConfig { label: "captured".to_owned(), settings, techniques: Vec::new() };
     Ok(run::run(target, &config, workload, seed, None, progress)?.trace)
 }
 
@@ -170,8 +178,7 @@ impl Runs {
     ) -> Result<Self, TuneError> {
         let plain = |page: ByteSize| RunConfig {
             label: format!("{page} pages, plain"),
-            page,
-            layout: Layout::Plain,
+            settings: options.workload.settings(page),
             techniques: Vec::new(),
         };
         let save = options.save_database.as_deref();
@@ -184,8 +191,10 @@ impl Runs {
         let techniques = vec!["use-hot-locations".to_owned()];
         let hot = RunConfig {
             label: format!("{} pages, hot locations", plan.page),
-            page: plan.page,
-            layout: plan.layout,
+            settings: Settings {
+                vfs: VfsOptions { layout: plan.layout, ..VfsOptions::PLAIN },
+                ..options.workload.settings(plan.page)
+            },
             techniques,
         };
         let default = run(plain(page_now), None)?;

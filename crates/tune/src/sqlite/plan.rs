@@ -8,10 +8,9 @@ use flashwise_block::ByteSize;
 use flashwise_profile::{DeviceProfile, Verdict};
 use flashwise_sqlite::Layout;
 
+use super::settings::DEFAULT_PAGE;
 use crate::Applied;
 
-/// SQLite's page size unless told otherwise.
-pub(crate) const DEFAULT_PAGE: ByteSize = ByteSize::kib(4);
 /// SQLite's largest page.
 const LARGEST_PAGE: ByteSize = ByteSize::kib(64);
 

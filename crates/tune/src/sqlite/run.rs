@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use flashwise_block::{BlockError, ByteSize, LatencySummary, Nanos, Progress};
-use flashwise_sqlite::Layout;
 use flashwise_trace::IoTrace;
 use rusqlite::Connection;
 
 use super::session::{Reading, Session};
+use super::settings::{Journal, Settings, cache_pragma, checkpoint_pragma};
 use super::user::{self, UserWorkload};
 use super::workload::{KeySource, KeyValueWorkload};
 use crate::rates::rate;
@@ -24,8 +24,7 @@ const LOADING_CACHE: ByteSize = ByteSize::gib(4);
 #[derive(Clone, Debug)]
 pub(crate) struct RunConfig {
     pub(crate) label: String,
-    pub(crate) page: ByteSize,
-    pub(crate) layout: Layout,
+    pub(crate) settings: Settings,
     pub(crate) techniques: Vec<String>,
 }
 
@@ -39,6 +38,16 @@ pub enum Workload {
 }
 
 impl Workload {
+    /// The settings of a plain database with pages of a size, as the workload wants them.
+    pub(crate) fn settings(&self, page: ByteSize) -> Settings {
+        match self {
+            Self::KeyValue(workload) => Settings::plain(page, workload.page_cache),
+            Self::User(workload) => {
+                Settings { journal: workload.journal_mode(), ..Settings::plain(page, workload.page_cache) }
+            }
+        }
+    }
+
     /// What the database and its journal take at most, roughly.
     fn database_bytes_max(&self) -> Result<ByteSize, TuneError> {
         match self {
@@ -53,6 +62,10 @@ impl Workload {
 pub(crate) struct Rounds {
     pub(crate) selects: Vec<f64>,
     pub(crate) inserts: Vec<f64>,
+    /// Time of each round; for a user's own statements.
+    pub(crate) times: Vec<Nanos>,
+    /// Time of writing back, at the end, what is in the log: work of the rounds that was put off.
+    pub(crate) write_back: Nanos,
     pub(crate) select_latency: LatencySummary,
     pub(crate) transaction_latency: LatencySummary,
 }
@@ -61,6 +74,12 @@ impl Rounds {
     /// Operations a second of time; an operation that needs no drive time counts as a nanosecond.
     pub(crate) fn per_s(operations: u64, time: Nanos) -> f64 {
         operations as f64 / time.0.max(operations) as f64 * 1e9
+    }
+
+    /// Time of each round, ns, each with its share of what was put off to the end; nothing takes less than one.
+    pub(crate) fn whole_times(&self) -> Vec<f64> {
+        let share = self.write_back.0 as f64 / self.times.len().max(1) as f64;
+        self.times.iter().map(|time| (time.0 as f64 + share).max(1.0)).collect()
     }
 }
 
@@ -82,7 +101,7 @@ pub(crate) fn run(
     progress: &mut dyn Progress,
 ) -> Result<Run, TuneError> {
     target.check_space(workload.database_bytes_max()?)?;
-    let mut session = Session::start(target, config.layout, seed, &config.label)?;
+    let mut session = Session::start(target, config.settings.vfs, seed, &config.label)?;
     let mut rounds = Rounds::default();
     let before;
     let db;
@@ -90,16 +109,16 @@ pub(crate) fn run(
         Workload::KeyValue(workload) => {
             let mut keys = KeySource::new(workload, seed);
             load(&session, config, workload, &mut keys, progress)?;
-            db = connect(&session, workload.page_cache)?;
+            db = connect(&session, config.settings.page_cache)?;
             session.check_integrity(&db)?;
             session.watch_cache();
             before = Reading::take(session.vfs());
             measure(&session, &db, config, workload, &mut keys, &mut rounds, progress)?;
         }
         Workload::User(workload) => {
-            user::load(&session, config.page, workload)?;
-            db = user::confine(connect(&session, workload.page_cache)?)?;
-            user::set_journal_mode(&session, &db, workload)?;
+            user::load(&session, config.settings.page, workload)?;
+            db = user::confine(connect(&session, config.settings.page_cache)?)?;
+            set_journal(&session, &db, &config.settings)?;
             session.check_integrity(&db)?;
             session.watch_cache();
             before = Reading::take(session.vfs());
@@ -108,6 +127,7 @@ pub(crate) fn run(
         }
     }
     session.vfs().set_recording(false);
+    rounds.write_back = write_log_back(&session, &db, &config.settings)?;
     let after = Reading::take(session.vfs());
     let trace = session.vfs().take_trace();
     let measurement = summarise(&session, &db, config, &rounds, after.since(&before))?;
@@ -121,8 +141,28 @@ pub(crate) fn run(
 /// A connection with everything at SQLite's defaults but the size of the page cache.
 fn connect(session: &Session, page_cache: ByteSize) -> Result<Connection, TuneError> {
     let db = session.connect()?;
-    session.batch(&db, &format!("PRAGMA cache_size = -{}", page_cache.bytes() / 1024))?;
+    session.batch(&db, &cache_pragma(page_cache))?;
     Ok(db)
+}
+
+/// Gives the copy its journal: none is stored but that of a write-ahead log.
+fn set_journal(session: &Session, db: &Connection, settings: &Settings) -> Result<(), TuneError> {
+    match settings.journal {
+        Journal::Log => {
+            session.batch(db, &format!("PRAGMA journal_mode = wal; {}", checkpoint_pragma(settings.checkpoint_pages)))
+        }
+        Journal::Rollback => Ok(()),
+    }
+}
+
+/// Writes back what is in the log, and tells how long that took: otherwise the longest log would cost the least.
+fn write_log_back(session: &Session, db: &Connection, settings: &Settings) -> Result<Nanos, TuneError> {
+    if settings.journal == Journal::Rollback || !db.is_autocommit() {
+        return Ok(Nanos(0));
+    }
+    let started = session.vfs().now();
+    session.batch(db, "PRAGMA wal_checkpoint(TRUNCATE)")?;
+    Ok(session.vfs().now().since(started))
 }
 
 /// Creates the table and inserts the rows in random order. Not measured: no journal, one transaction.
@@ -134,7 +174,7 @@ fn load(
     progress: &mut dyn Progress,
 ) -> Result<(), TuneError> {
     let db = connect(session, LOADING_CACHE)?;
-    let page = config.page.bytes();
+    let page = config.settings.page.bytes();
     session.batch(&db, &format!("PRAGMA page_size = {page}; PRAGMA journal_mode = OFF"))?;
     session.batch(&db, "BEGIN; CREATE TABLE KV (K INTEGER PRIMARY KEY, V CHAR(100))")?;
     insert(session, &db, keys, workload.rows, &mut |n| {
@@ -261,7 +301,7 @@ fn summarise(
     let (select_rate, insert_rate) = (rate(&rounds.selects), rate(&rounds.inserts));
     Ok(RunMeasurement {
         label: config.label.clone(),
-        page_bytes: config.page.bytes(),
+        page_bytes: config.settings.page.bytes(),
         techniques: config.techniques.clone(),
         select_per_s: select_rate.per_s,
         select_rate,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flashwise_block::{ByteSize, DeviceCounters, Nanos};
-use flashwise_sqlite::{Backend, Layout, Vfs, VfsOptions};
+use flashwise_sqlite::{Backend, Vfs, VfsOptions};
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
@@ -29,8 +29,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens the target anew; new databases take `layout`.
-    pub(crate) fn start(target: &Target, layout: Layout, seed: u64, label: &str) -> Result<Self, TuneError> {
+    /// Opens the target anew.
+    pub(crate) fn start(target: &Target, options: VfsOptions, seed: u64, label: &str) -> Result<Self, TuneError> {
         let (backend, directory) = match target {
             Target::Simulated { .. } => (Backend::Drive(target.open(seed, NO_SCRATCH)?), None),
             Target::Directory(path) => {
@@ -43,8 +43,7 @@ impl Session {
             }
         };
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
-        let vfs =
-            Vfs::register(&format!("flashwise-fit-{number}"), backend, VfsOptions { layout, ..VfsOptions::PLAIN })?;
+        let vfs = Vfs::register(&format!("flashwise-fit-{number}"), backend, options)?;
         let name = directory.as_ref().map_or_else(|| PathBuf::from(DATABASE), |d| d.path().join(DATABASE));
         Ok(Self { vfs, name, cached_file: None, directory, label: label.to_owned() })
     }

@@ -1,6 +1,8 @@
 //! The user's own database and SQL, on a copy.
 
+use std::borrow::Cow;
 use std::ffi::c_int;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use flashwise_block::{ByteSize, Nanos, Progress};
@@ -9,8 +11,10 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Batch, Connection, ErrorCode, OpenFlags, Statement, ffi};
 use tempfile::TempDir;
 
+use super::made;
 use super::run::Rounds;
 use super::session::{Session, words_of};
+use super::settings::Journal;
 use super::workload::check_page_cache;
 use crate::{TuneError, WorkloadDescription};
 
@@ -25,9 +29,36 @@ pub struct UserWorkload {
     /// A plain SQLite database; it is read and never written.
     pub database: PathBuf,
     /// Statements, run once in every run, in their order.
-    pub sql: PathBuf,
+    pub sql: Statements,
     /// SQLite's page cache.
     pub page_cache: ByteSize,
+}
+
+/// Where the statements are.
+#[derive(Clone, Debug)]
+pub enum Statements {
+    /// In a file of the user's.
+    File(PathBuf),
+    /// Made up.
+    Made(String),
+}
+
+impl Statements {
+    fn read(&self) -> Result<Cow<'_, str>, TuneError> {
+        match self {
+            Self::File(path) => std::fs::read_to_string(path).map(Cow::Owned).map_err(|e| TuneError::file(path, &e)),
+            Self::Made(text) => Ok(Cow::Borrowed(text)),
+        }
+    }
+}
+
+impl fmt::Display for Statements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Made(_) => f.write_str("made-up statements"),
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,9 +76,9 @@ impl UserWorkload {
     /// When the database is none, or the SQL file cannot be read or holds no statement.
     pub fn check(&self) -> Result<(), TuneError> {
         check_page_cache(self.page_cache)?;
-        let text = self.statements()?;
+        let text = self.sql.read()?;
         self.page_size()?;
-        let nowhere = Connection::open_in_memory().map_err(|e| plain_error(&self.sql, &e))?;
+        let nowhere = Connection::open_in_memory().map_err(|e| plain_error(&self.database, &e))?;
         // A statement that means nothing here, for want of the user's tables, is one all the same.
         match Batch::new(&nowhere, &text).next() {
             Ok(None) => Err(self.no_statement()),
@@ -71,9 +102,28 @@ impl UserWorkload {
         Ok(ByteSize(ByteSize::mib(2).0 + 2 * metadata.len()))
     }
 
+    /// Statements for a database whose own nobody gave.
+    ///
+    /// # Errors
+    /// When the file is no SQLite database, or has no row to ask for.
+    pub(crate) fn made_up(database: &Path, seed: u64) -> Result<String, TuneError> {
+        let source = Source::open(database)?;
+        let text = made::statements(&source.db, seed).map_err(|e| plain_error(database, &e))?;
+        if text.is_empty() {
+            let message = "no table in it has rows to ask for; give your statements with --sql".into();
+            return Err(TuneError::Sql { context: database.display().to_string(), message });
+        }
+        Ok(text)
+    }
+
+    /// What is run, in a clause.
+    pub(crate) fn summary(&self) -> String {
+        format!("{} on a copy of {}{}", self.sql, self.database.display(), self.journal())
+    }
+
     pub(crate) fn describe(&self, seed: u64) -> WorkloadDescription {
         WorkloadDescription {
-            summary: format!("{} on a copy of {}{}", self.sql.display(), self.database.display(), self.journal()),
+            summary: self.summary(),
             rows: 0,
             rounds: ROUNDS as u64,
             inserts_per_round: 0,
@@ -86,19 +136,16 @@ impl UserWorkload {
 
     /// What is not SQLite's default journal mode, for the summary.
     fn journal(&self) -> &'static str {
-        if self.uses_wal() { ", with a write-ahead log" } else { "" }
+        if self.journal_mode() == Journal::Log { ", with a write-ahead log" } else { "" }
     }
 
-    fn uses_wal(&self) -> bool {
-        uses_wal(&self.database).unwrap_or(false)
-    }
-
-    fn statements(&self) -> Result<String, TuneError> {
-        std::fs::read_to_string(&self.sql).map_err(|e| TuneError::file(&self.sql, &e))
+    /// How the original makes transactions atomic, as far as its file tells.
+    pub(crate) fn journal_mode(&self) -> Journal {
+        if uses_wal(&self.database).unwrap_or(false) { Journal::Log } else { Journal::Rollback }
     }
 
     fn no_statement(&self) -> TuneError {
-        TuneError::Sql { context: self.sql.display().to_string(), message: "no SQL statement in it".into() }
+        TuneError::Sql { context: self.sql.to_string(), message: "no SQL statement in it".into() }
     }
 }
 
@@ -180,12 +227,12 @@ fn scratch() -> Result<TempDir, TuneError> {
     tempfile::Builder::new().prefix("flashwise-").tempdir().map_err(|e| TuneError::file(std::env::temp_dir(), &e))
 }
 
-fn open_plain(path: &Path, flags: OpenFlags) -> Result<Connection, TuneError> {
+pub(crate) fn open_plain(path: &Path, flags: OpenFlags) -> Result<Connection, TuneError> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags).map_err(|e| plain_error(path, &e))
 }
 
-fn plain_error(path: &Path, error: &rusqlite::Error) -> TuneError {
+pub(crate) fn plain_error(path: &Path, error: &rusqlite::Error) -> TuneError {
     let is_laid_out = || flashwise_sqlite::info(path).is_ok_and(|info| info.version.is_some());
     let message = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) if is_laid_out() => {
@@ -201,22 +248,19 @@ fn plain_error(path: &Path, error: &rusqlite::Error) -> TuneError {
 pub(crate) fn load(session: &Session, page: ByteSize, workload: &UserWorkload) -> Result<(), TuneError> {
     let directory = scratch()?;
     let copy = directory.path().join("copy.db");
-    let source = Source::open(&workload.database)?;
-    source.db.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).map_err(|e| plain_error(&workload.database, &e))?;
-    drop(source);
-    let db = open_plain(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let set = format!("PRAGMA journal_mode = DELETE; PRAGMA page_size = {}; VACUUM", page.bytes());
-    db.execute_batch(&set).map_err(|e| plain_error(&workload.database, &e))?;
-    drop(db);
+    copy_with_pages(&workload.database, page, &copy)?;
     session.import(&copy)
 }
 
-/// Gives the copy the journal mode that the original stores: none is stored but that of a write-ahead log.
-pub(crate) fn set_journal_mode(session: &Session, db: &Connection, workload: &UserWorkload) -> Result<(), TuneError> {
-    match workload.uses_wal() {
-        true => session.batch(db, "PRAGMA journal_mode = WAL"),
-        false => Ok(()),
-    }
+/// Copies a database into a new plain file without a log, with pages of a size.
+pub(crate) fn copy_with_pages(database: &Path, page: ByteSize, copy: &Path) -> Result<(), TuneError> {
+    let failed = |e| plain_error(database, &e);
+    let source = Source::open(database)?;
+    source.db.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).map_err(failed)?;
+    drop(source);
+    let db = open_plain(copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    db.execute_batch(&format!("PRAGMA journal_mode = DELETE; PRAGMA page_size = {}; VACUUM", page.bytes()))
+        .map_err(failed)
 }
 
 /// Keeps the user's statements to the copy: an attached file would be the user's own.
@@ -243,14 +287,14 @@ pub(crate) fn measure(
     rounds: &mut Rounds,
     progress: &mut dyn Progress,
 ) -> Result<(), TuneError> {
-    let text = workload.statements()?;
+    let text = workload.sql.read()?;
     let mut batch = Batch::new(db, &text);
     let mut done: Vec<(Kind, Nanos)> = Vec::new();
     let mut transaction = (Nanos(0), false);
     loop {
         let n = done.len();
         let fail = |e: rusqlite::Error| {
-            let context = format!("{}, statement {}", workload.sql.display(), n + 1);
+            let context = format!("{}, statement {}", workload.sql, n + 1);
             match e.sqlite_error_code() {
                 Some(ErrorCode::AuthorizationForStatementDenied) => TuneError::Sql {
                     context,
@@ -311,6 +355,7 @@ fn execute(
 }
 
 fn push_rates(round: &[(Kind, Nanos)], rounds: &mut Rounds) {
+    rounds.times.push(round.iter().fold(Nanos(0), |sum, &(_, time)| sum + time));
     let total = |wanted: &[Kind]| {
         let times = round.iter().filter(|(kind, _)| wanted.contains(kind)).map(|&(_, time)| time);
         times.fold(Nanos(0), |sum, time| sum + time)

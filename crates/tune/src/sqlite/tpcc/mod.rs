@@ -23,7 +23,7 @@ mod transactions;
 use std::collections::BTreeMap;
 
 use flashwise_block::{ByteSize, Nanos, Operation, Progress};
-use flashwise_sqlite::Layout;
+use flashwise_sqlite::VfsOptions;
 use flashwise_trace::{FileRole, IoTrace};
 use rusqlite::Connection;
 use serde::Serialize;
@@ -155,7 +155,7 @@ pub fn tpcc(
 ) -> Result<TpccRun, TuneError> {
     workload.check()?;
     target.check_space(workload.database_bytes_max())?;
-    let session = Session::start(target, Layout::Plain, seed, "TPC-C")?;
+    let session = Session::start(target, VfsOptions::PLAIN, seed, "TPC-C")?;
     let mut source = Source::new(seed);
     load_tables(&session, workload, &mut source, progress)?;
     source.begin_run();

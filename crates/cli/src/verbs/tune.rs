@@ -1,0 +1,40 @@
+//! `flashwise tune sqlite`.
+
+use std::process::ExitCode;
+
+use flashwise_report::render_tuning;
+use flashwise_tune::Target;
+use flashwise_tune::sqlite::{TuneOptions, tune};
+
+use super::read_profile;
+use crate::arguments::{TuneDatabase, TuneSqlite};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::progress::Bar;
+
+/// Tries what could be changed on copies, and does what pays where that is asked for.
+pub fn run(database: TuneDatabase, output: &Output) -> Result<ExitCode, Failure> {
+    let TuneDatabase::Sqlite(options) = database;
+    let tuning = tune(&tune_options(*options)?, &mut Bar::new())?;
+    output.print(&tuning, |style| render_tuning(&tuning, style))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tune_options(options: TuneSqlite) -> Result<TuneOptions, Failure> {
+    let profile = read_profile(&options.profile)?;
+    let target = match &options.target {
+        Some(name) => Target::parse(name)?,
+        None => TuneOptions::target_of(&profile, &options.database)?,
+    };
+    Ok(TuneOptions {
+        database: options.database,
+        statements: options.sql,
+        profile,
+        target,
+        seed: options.seed,
+        page_cache: options.page_cache,
+        page_cache_limit: options.page_cache_limit,
+        skip: options.skip,
+        apply: options.apply,
+    })
+}

@@ -1,0 +1,85 @@
+//! What to change of a database on a terminal, change by change.
+
+use flashwise_tune::{Gain, Tuning};
+
+use super::Style;
+use super::layout::{Align, Ink, Screen, Text};
+use crate::text::numbers::{change_interval, more_or};
+
+pub(super) fn render(t: &Tuning, style: Style) -> String {
+    let mut screen = Screen::new(style);
+    screen.heading(&format!("{} on {}", t.database, t.drive));
+    screen.strong_paragraph(&headline(t));
+    screen.gap();
+    screen.paragraph(&format!("{} runs {}, measured on {}.", t.program, t.workload, t.target));
+    proposals(&mut screen, t);
+    declined(&mut screen, t);
+    how_to_open(&mut screen, t);
+    if let Some(applied) = &t.applied {
+        screen.heading("What was done");
+        let what = if applied.in_place { "changed" } else { "new; the database itself is as it was" };
+        screen.paragraph(&format!("{}: {what}.", applied.file));
+        applied.steps.iter().for_each(|step| screen.bullet(step));
+    }
+    screen.heading("Notes");
+    t.notes.iter().for_each(|note| screen.bullet(note));
+    screen.finish()
+}
+
+fn headline(t: &Tuning) -> String {
+    match &t.gain {
+        Some(gain) => {
+            let all = if t.proposals.len() == 1 { "One change brings" } else { "All changes together bring" };
+            format!("{all} {}.", words(gain))
+        }
+        None => "Keep it as it is: nothing that was tried pays.".to_owned(),
+    }
+}
+
+/// `29.1 % more statements a second (95 % interval +27.0…+31.2 %)`.
+fn words(gain: &Gain) -> String {
+    let many = if gain.ratio < 2.995 { "" } else { " many" };
+    let more = more_or(gain.ratio, "fewer");
+    format!("{more}{many} statements a second (95 % interval {})", change_interval(gain.low, gain.high))
+}
+
+fn proposals(screen: &mut Screen, t: &Tuning) {
+    if t.proposals.is_empty() {
+        return;
+    }
+    screen.heading("What pays");
+    for (number, proposal) in (1..).zip(&t.proposals) {
+        screen.gap_between_items();
+        screen
+            .item(&number.to_string(), &format!("{}: {} → {}", proposal.name, proposal.old_value, proposal.new_value));
+        screen.details(vec![
+            ("because", Text::plain(&proposal.reason)),
+            ("brings", Text::new(words(&proposal.gain), Ink::Good)),
+            ("do", Text::plain(&proposal.apply)),
+            ("undo", Text::plain(&proposal.undo)),
+        ]);
+    }
+}
+
+fn declined(screen: &mut Screen, t: &Tuning) {
+    if t.declined.is_empty() {
+        return;
+    }
+    screen.heading("What was tried and brings less than 1 % for sure");
+    let change = |gain: &Gain| change_interval(gain.low, gain.high);
+    let rows = t.declined.iter().map(|declined| {
+        [&declined.name, &declined.new_value, &change(&declined.gain)].map(|text| Text::plain(text.as_str())).into()
+    });
+    screen.table(&["change", "to", "statements a second"], &[Align::Left, Align::Left, Align::Right], rows.collect());
+}
+
+fn how_to_open(screen: &mut Screen, t: &Tuning) {
+    if t.uri.is_none() && t.at_open.is_empty() {
+        return;
+    }
+    screen.heading("How to open it then");
+    if let Some(uri) = &t.uri {
+        screen.bullet(&format!("load libflashwise_sqlite, then open {uri}"));
+    }
+    t.at_open.iter().for_each(|pragma| screen.bullet(&format!("in each connection: {pragma}")));
+}

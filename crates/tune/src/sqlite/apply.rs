@@ -1,0 +1,117 @@
+//! Doing to a user's database what pays, without a moment at which it could be lost.
+//!
+//! What SQLite itself can change it changes in place: a journal mode, and a page size by `VACUUM`, which is a transaction. A
+//! layout makes a new file beside the database, whole or not at all, and leaves the database as it is. An
+//! `integrity_check` comes before and after.
+
+use std::path::{Path, PathBuf};
+
+use flashwise_block::Progress;
+use flashwise_sqlite::{Backend, Layout, LogLayout, Vfs, VfsOptions, import};
+use rusqlite::{Connection, OpenFlags};
+use tempfile::TempPath;
+
+use super::knobs::set_page_size;
+use super::settings::{Journal, Settings};
+use super::user::{copy_with_pages, open_plain, plain_error};
+use crate::{AppliedTuning, TuneError};
+
+/// Changes a database from one set of settings to another, as far as they are kept in its file.
+///
+/// # Errors
+/// When the database is damaged, in use, or cannot be written; when there is a file where a new one is to be.
+pub(super) fn apply(
+    database: &Path,
+    now: &Settings,
+    wanted: &Settings,
+    progress: &mut dyn Progress,
+) -> Result<AppliedTuning, TuneError> {
+    progress.advance(&format!("changing {}", database.display()), 0.0)?;
+    if (wanted.vfs.layout, wanted.vfs.log) == (Layout::Plain, LogLayout::Plain) {
+        return in_place(database, now, wanted);
+    }
+    let beside = beside(database);
+    lay_out(database, wanted, &beside)?;
+    let mut steps = vec![format!("flashwise sqlite import: {}", wanted.vfs.parameters().join(", "))];
+    if wanted.page != now.page {
+        steps.insert(0, format!("a copy with pages of {}", wanted.page));
+    }
+    if wanted.journal == Journal::Log {
+        steps.push("PRAGMA journal_mode = wal".to_owned());
+    }
+    Ok(AppliedTuning { file: beside.display().to_string(), in_place: false, steps })
+}
+
+fn in_place(database: &Path, now: &Settings, wanted: &Settings) -> Result<AppliedTuning, TuneError> {
+    let failed = |e| plain_error(database, &e);
+    let mut steps = Vec::new();
+    if wanted.page != now.page {
+        steps.push(set_page_size(now, wanted.page));
+    }
+    if wanted.journal != now.journal {
+        steps.push(format!("PRAGMA journal_mode = {}", wanted.journal.name()));
+    }
+    if !steps.is_empty() {
+        let db = open_plain(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        check_integrity(&db, database)?;
+        for step in &steps {
+            db.execute_batch(step).map_err(failed)?;
+        }
+        let page: i64 = db.query_row("PRAGMA page_size", [], |row| row.get(0)).map_err(failed)?;
+        let journal: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0)).map_err(failed)?;
+        if (page.unsigned_abs(), journal.as_str()) != (wanted.page.bytes(), wanted.journal.name()) {
+            // SQLite answers with what it is, and no error, where another connection stands in the way.
+            return Err(TuneError::Sql {
+                context: database.display().to_string(),
+                message: format!("pages of {page} and journal_mode {journal} afterwards: is it open elsewhere?"),
+            });
+        }
+        check_integrity(&db, database)?;
+    }
+    Ok(AppliedTuning { file: database.display().to_string(), in_place: true, steps })
+}
+
+/// `app.db` becomes `app-fitted.db`.
+fn beside(database: &Path) -> PathBuf {
+    let mut name = database.file_stem().unwrap_or_default().to_owned();
+    name.push("-fitted");
+    if let Some(extension) = database.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    database.with_file_name(name)
+}
+
+fn lay_out(database: &Path, wanted: &Settings, new: &Path) -> Result<(), TuneError> {
+    let parent = new.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if new.symlink_metadata().is_ok() {
+        return Err(TuneError::Refused(format!("{}: exists; existing files are never written to", new.display())));
+    }
+    check_integrity(&open_plain(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?, database)?;
+    let directory = tempfile::Builder::new().prefix(".flashwise-").tempdir_in(parent);
+    let directory = directory.map_err(|e| TuneError::file(parent, &e))?;
+    let (plain, laid_out) = (directory.path().join("plain.db"), directory.path().join("new.db"));
+    copy_with_pages(database, wanted.page, &plain)?;
+    import(&plain, &laid_out, &wanted.vfs)?;
+    finish(&laid_out, wanted)?;
+    let laid_out = TempPath::try_from_path(laid_out).map_err(|e| TuneError::file(new, &e))?;
+    laid_out.persist_noclobber(new).map_err(|e| TuneError::file(new, &e.error))?;
+    let parent = std::fs::File::open(parent).map_err(|e| TuneError::file(parent, &e))?;
+    parent.sync_all().map_err(|e| TuneError::file(new, &e))
+}
+
+/// Opens the new file as it will be opened, gives it its journal mode and checks it.
+fn finish(laid_out: &Path, wanted: &Settings) -> Result<(), TuneError> {
+    let vfs = Vfs::register("flashwise-tune", Backend::Directory, VfsOptions { record: false, ..wanted.vfs })?;
+    let failed =
+        |e: rusqlite::Error| TuneError::Sql { context: "the database laid out".into(), message: e.to_string() };
+    let db = Connection::open_with_flags_and_vfs(laid_out, OpenFlags::default(), vfs.name()).map_err(failed)?;
+    db.execute_batch(&format!("PRAGMA journal_mode = {}", wanted.journal.name())).map_err(failed)?;
+    check_integrity(&db, laid_out)
+}
+
+fn check_integrity(db: &Connection, path: &Path) -> Result<(), TuneError> {
+    let answer: String =
+        db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).map_err(|e| plain_error(path, &e))?;
+    if answer == "ok" { Ok(()) } else { Err(TuneError::Integrity { label: path.display().to_string(), answer }) }
+}

@@ -1,0 +1,86 @@
+//! What of a SQLite database can be set: how its file is kept, and how it is opened.
+
+use flashwise_block::ByteSize;
+use flashwise_sqlite::VfsOptions;
+
+/// SQLite's page size unless told otherwise.
+pub(crate) const DEFAULT_PAGE: ByteSize = ByteSize::kib(4);
+/// SQLite's page cache unless told otherwise (`SQLITE_DEFAULT_CACHE_SIZE`, -2000).
+pub(crate) const DEFAULT_PAGE_CACHE: ByteSize = ByteSize::kib(2000);
+/// Pages of a log at which SQLite writes it back unless told otherwise (`SQLITE_DEFAULT_WAL_AUTOCHECKPOINT`).
+pub(crate) const DEFAULT_CHECKPOINT_PAGES: u32 = 1000;
+
+/// How transactions are made atomic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Journal {
+    /// A rollback journal that is deleted at each commit, SQLite's default.
+    Rollback,
+    /// A write-ahead log.
+    Log,
+}
+
+impl Journal {
+    /// As `PRAGMA journal_mode` calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Rollback => "delete",
+            Self::Log => "wal",
+        }
+    }
+}
+
+/// How a database is kept and opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// SQLite's page size; kept in the file.
+    pub(crate) page: ByteSize,
+    /// Kept in the file.
+    pub(crate) journal: Journal,
+    /// SQLite's page cache; of a connection.
+    pub(crate) page_cache: ByteSize,
+    /// Pages of a log at which it is written back; of a connection.
+    pub(crate) checkpoint_pages: u32,
+    /// The techniques. Layouts are kept in the file, the others are of a connection.
+    pub(crate) vfs: VfsOptions,
+}
+
+impl Settings {
+    /// SQLite as it comes, with a page size and a page cache.
+    pub(crate) fn plain(page: ByteSize, page_cache: ByteSize) -> Self {
+        let (journal, checkpoint_pages) = (Journal::Rollback, DEFAULT_CHECKPOINT_PAGES);
+        Self { page, journal, page_cache, checkpoint_pages, vfs: VfsOptions::PLAIN }
+    }
+
+    /// What each connection has to be told, where it is not what SQLite does anyway.
+    pub(crate) fn at_open(&self) -> Vec<String> {
+        let cache = (self.page_cache != DEFAULT_PAGE_CACHE).then(|| cache_pragma(self.page_cache));
+        let checkpoint = self.journal == Journal::Log && self.checkpoint_pages != DEFAULT_CHECKPOINT_PAGES;
+        let checkpoint = checkpoint.then(|| checkpoint_pragma(self.checkpoint_pages));
+        cache.into_iter().chain(checkpoint).collect()
+    }
+}
+
+/// The statement that sets the page cache; a negative number counts KiB.
+pub(crate) fn cache_pragma(size: ByteSize) -> String {
+    format!("PRAGMA cache_size = -{}", size.bytes() / 1024)
+}
+
+/// The statement that sets after how many pages a log is written back.
+pub(crate) fn checkpoint_pragma(pages: u32) -> String {
+    format!("PRAGMA wal_autocheckpoint = {pages}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_told_only_what_sqlite_would_do_otherwise() {
+        let plain = Settings::plain(DEFAULT_PAGE, DEFAULT_PAGE_CACHE);
+        assert!(plain.at_open().is_empty());
+        let longer = Settings { checkpoint_pages: 4000, page_cache: ByteSize::mib(8), ..plain };
+        assert_eq!(longer.at_open(), ["PRAGMA cache_size = -8192"], "there is no log to write back");
+        let logged = Settings { journal: Journal::Log, ..longer };
+        assert_eq!(logged.at_open(), ["PRAGMA cache_size = -8192", "PRAGMA wal_autocheckpoint = 4000"]);
+    }
+}
