@@ -315,3 +315,37 @@ fn man_pages_and_completions_cover_every_verb() {
     let line = place.fails(1, &["generate", "man", "file"]);
     assert!(line.contains("file: "), "{line}");
 }
+
+#[test]
+fn a_database_is_tuned_on_copies_and_changed_only_where_that_is_asked_for() {
+    let place = Place::with_profile();
+    let db = rusqlite::Connection::open(place.path("app.db")).unwrap();
+    let rows = "CREATE TABLE t (k INTEGER PRIMARY KEY, v TEXT);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO t SELECT i, 'v' FROM n";
+    db.execute_batch(rows).unwrap();
+    drop(db);
+    let statements: String = (1..30).map(|i| format!("UPDATE t SET v = 'w' WHERE k = {};", i * 11)).collect();
+    place.write("work.sql", &statements);
+    let (before, bytes) = (place.names(), std::fs::read(place.path("app.db")).unwrap());
+
+    let arguments = ["tune", "sqlite", "app.db", "--profile", "p.toml", "--sql", "work.sql", "-o", "json"];
+    let document = place.run(&arguments).expect(0).document();
+    assert_eq!(
+        (document["schema"].as_str(), document["database"].as_str()),
+        (Some("flashwise.tuning"), Some("app.db"))
+    );
+    assert_eq!(document["target"], "sim:samsung-960-evo", "the drive that the profile is of");
+    let journal = &document["proposals"][0];
+    assert_eq!((journal["name"].as_str(), journal["new_value"].as_str()), (Some("journal_mode"), Some("wal")));
+    assert!(journal["gain"]["low"].as_f64().unwrap() > 1.01 && document["applied"].is_null());
+    assert!(place.names() == before && std::fs::read(place.path("app.db")).unwrap() == bytes, "nothing has changed");
+
+    let text = place.run(&[&arguments[..7], &["--apply", "--skip", "concurrent-write-back"]].concat()).expect(0).stdout;
+    assert!(text.contains("app.db: changed."), "{text}");
+    let db = rusqlite::Connection::open(place.path("app.db")).unwrap();
+    let mode: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+    assert_eq!(mode, "wal");
+    drop(db);
+    place.fails(2, &["tune", "sqlite", "app.db", "--profile", "p.toml", "--skip", "journal"]);
+    place.fails(1, &["tune", "sqlite", "p.toml", "--profile", "p.toml"]);
+}

@@ -123,7 +123,7 @@ fn cut(case: &Case, options: VfsOptions, states: &[Rows], cut_at: u64, chance: u
 }
 
 /// Requests between two cuts at most, where only some are tried: a prime, so that no rhythm of a workload hides from it.
-const LONGEST_STEP: u64 = 23;
+const LONGEST_STEP: u64 = 7;
 
 /// Some requests of every case; or every request, again with another chance until there were `FLASHWISE_POWER_CUTS` cuts a
 /// test.

@@ -21,6 +21,72 @@ fn a_drive_with_nothing_to_gain_is_told_so() {
     insta::assert_snapshot!(render_comparison(&sample::optane(), plain(80)));
 }
 
+/// A change of each kind.
+fn tuning() -> Tuning {
+    let c = sample::samsung();
+    let gain = |ratio: f64| flashwise_tune::Gain {
+        metric: "statements_per_s".into(),
+        from: "without".into(),
+        to: "with".into(),
+        ratio,
+        low: ratio * 0.98,
+        high: ratio * 1.03,
+    };
+    let proposal = |name: &str, words: [&str; 5], ratio| {
+        let [old_value, new_value, reason, apply, undo] = words.map(str::to_owned);
+        flashwise_tune::Proposal { name: name.into(), old_value, new_value, reason, gain: gain(ratio), apply, undo }
+    };
+    let wal = ["delete", "wal", "one flush, not several", "PRAGMA journal_mode = wal", "PRAGMA journal_mode = delete"];
+    let hot = [
+        "off",
+        "use-hot-locations=65536+32768",
+        "the fastest reads",
+        "flashwise sqlite import",
+        "flashwise sqlite export",
+    ];
+    Tuning {
+        schema: flashwise_tune::TUNING_SCHEMA.into(),
+        schema_version: flashwise_tune::TUNING_SCHEMA_VERSION,
+        flashwise_version: c.flashwise_version,
+        database: "shop.db".into(),
+        program: c.database,
+        drive: c.profile.device.name,
+        target: c.target,
+        workload: "work.sql on a copy of shop.db".into(),
+        proposals: vec![proposal("journal_mode", wal, 3.5), proposal("use-hot-locations", hot, 1.3)],
+        declined: vec![flashwise_tune::Declined {
+            name: "page_size".into(),
+            new_value: "32 KiB".into(),
+            gain: gain(0.95),
+        }],
+        before: c.before,
+        after: c.after,
+        gain: Some(gain(4.55)),
+        uri: Some("file:shop-fitted.db?vfs=flashwise".into()),
+        at_open: vec!["PRAGMA wal_autocheckpoint = 4000".into()],
+        applied: Some(flashwise_tune::AppliedTuning {
+            file: "shop-fitted.db".into(),
+            in_place: false,
+            steps: vec!["flashwise sqlite import: use-hot-locations=65536+32768".into()],
+        }),
+        notes: vec!["Times are drive time.".into()],
+    }
+}
+
+#[test]
+fn what_to_change_of_a_database_is_told_change_by_change() {
+    insta::assert_snapshot!(render_tuning(&tuning(), plain(80)));
+}
+
+#[test]
+fn where_nothing_pays_the_database_stays_as_it_is() {
+    let nothing =
+        Tuning { proposals: Vec::new(), gain: None, uri: None, at_open: Vec::new(), applied: None, ..tuning() };
+    let text = render_tuning(&nothing, plain(80));
+    assert!(text.contains("Keep it as it is: nothing that was tried pays."), "{text}");
+    assert!(!text.contains("What pays") && !text.contains("How to open") && !text.contains("What was done"), "{text}");
+}
+
 #[test]
 fn a_profile_is_a_table() {
     insta::assert_snapshot!(render_profile(&sample::samsung().profile, Style::default()));

@@ -65,7 +65,7 @@ fn declined(screen: &mut Screen, t: &Tuning) {
     if t.declined.is_empty() {
         return;
     }
-    screen.heading("What was tried and brings less than 1 % for sure");
+    screen.heading("What was tried and is not worth a change");
     let change = |gain: &Gain| change_interval(gain.low, gain.high);
     let rows = t.declined.iter().map(|declined| {
         [&declined.name, &declined.new_value, &change(&declined.gain)].map(|text| Text::plain(text.as_str())).into()
