@@ -187,9 +187,17 @@ fn a_database_goes_to_hot_locations_and_back_to_the_byte() {
     place.database("a.db");
     let original = std::fs::read(place.path("a.db")).unwrap();
     let import = place.run(&["sqlite", "import", "a.db", "hot.db", "--profile", "p.toml"]).expect(0);
-    assert_eq!(import.stdout, "hot.db: laid out for the drive, every page at a hot location\n");
-    let info = place.run(&["sqlite", "info", "hot.db"]).expect(0);
-    insta::assert_snapshot!("info_of_a_database_at_hot_locations", info.stdout);
+    assert!(
+        import.stdout.starts_with("hot.db: laid out for the drive, every page at a hot location"),
+        "{}",
+        import.stdout
+    );
+    let info = place.run(&["sqlite", "info", "hot.db"]).expect(0).stdout;
+    assert!(info.contains("\npages at hot locations "), "{info}");
+    // How far the pages are shifted, and whether the file system tells, is not the same everywhere.
+    let by_place = ["shift ", "pages at hot locations ", "layout version ", "file "];
+    let lines = info.lines().filter(|line| !by_place.iter().any(|label| line.starts_with(label)));
+    insta::assert_snapshot!("info_of_a_database_at_hot_locations", lines.collect::<Vec<_>>().join("\n"));
     let document = place.run(&["sqlite", "info", "a.db", "-o", "json"]).expect(0).document();
     assert_eq!((&document["schema"], &document["layout"]), (&"flashwise.sqlite-info".into(), &"plain".into()));
     let export = place.run(&["sqlite", "export", "hot.db", "back.db", "-o", "json"]).expect(0).document();

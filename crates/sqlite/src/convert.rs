@@ -1,18 +1,19 @@
 //! Between layouts: import, export, and what is in a file.
 
+use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use flashwise_block::ByteSize;
+use flashwise_block::{ByteSize, Extent, ExtentMap, file_extents};
 use libsqlite3_sys as sqlite;
 use serde::Serialize;
 
 use crate::SqliteError;
 use crate::directory::COMPANIONS;
-use crate::error::{Failure, display, with_suffix};
+use crate::error::{Failure, checked_end, display, with_suffix};
 use crate::handle::{Cut, Handle, RUN_LIMIT, Store};
 use crate::layout::{Detected, HEADER_BYTES, Header, HeaderError, Layout, Span, cut, detect, page_size_of};
 use crate::log_layout::LogLayout;
@@ -46,6 +47,9 @@ pub struct ImportSummary {
     pub pages: u64,
     /// Whether every page starts at a hot location: the layout has them, and a page is one chunk long.
     pub pages_are_hot: bool,
+    /// Pages that begin at hot locations of the drive, by the extents of the file; `None` where its file system does not tell
+    /// them, and for other layouts.
+    pub hot_pages: Option<u64>,
 }
 
 /// What a database file is.
@@ -66,6 +70,13 @@ pub struct FileInfo {
     /// Hot location within a chunk, from the header.
     #[serde(rename = "offset_bytes")]
     pub offset: Option<ByteSize>,
+    /// Bytes of the file before the database; the hot location, unless the file does not begin where a chunk of the drive
+    /// does.
+    #[serde(rename = "shift_bytes")]
+    pub shift: Option<ByteSize>,
+    /// Pages that begin at hot locations of the drive, by the extents of the file; `None` where its file system does not tell
+    /// them, and for other layouts.
+    pub hot_pages: Option<u64>,
     /// Page size that the header was written for.
     #[serde(rename = "layout_page_size_bytes")]
     pub layout_page_size: Option<ByteSize>,
@@ -124,7 +135,7 @@ impl Store for HostStore {
     fn write(&mut self, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure> {
         let spans = match how {
             Cut::Whole => vec![Span { start: offset, length: data.len() as u64 }],
-            Cut::Chunks(chunk) => cut(offset, data.len() as u64, chunk, u64::MAX),
+            Cut::Chunks(chunks) => cut(offset, data.len() as u64, chunks, u64::MAX),
         };
         for span in spans {
             let at = (span.start - offset) as usize;
@@ -207,18 +218,27 @@ pub(crate) fn copy_in<S: Store>(
     into: &mut Handle<S>,
     options: &VfsOptions,
 ) -> Result<ImportSummary, SqliteError> {
-    let header = Header::new(options.layout, options.log, plain.page_bytes);
-    if let Some(header) = &header {
-        into.write_header(header)?;
+    if into.mapping().is_none()
+        && let Some(header) = Header::new(options.layout, options.log, plain.page_bytes)
+    {
+        into.write_header(&header)?;
     }
-    let layout = header.map_or(Layout::Plain, |header| header.layout());
+    let layout = into.layout();
     let mut from = Handle::plain(HostStore { file: plain.file, name: plain.path });
     let bytes = copy(&mut from, into)?;
     into.sync(sqlite::SQLITE_SYNC_NORMAL)?;
     let pages_are_hot = matches!(layout, Layout::HotLocations { chunk, .. } if chunk.0 == plain.page_bytes);
     let page_size = ByteSize(plain.page_bytes);
     let pages = bytes / plain.page_bytes;
-    Ok(ImportSummary { layout, log: options.log, bytes: ByteSize(bytes), page_size, pages, pages_are_hot })
+    Ok(ImportSummary {
+        layout,
+        log: options.log,
+        bytes: ByteSize(bytes),
+        page_size,
+        pages,
+        pages_are_hot,
+        hot_pages: None,
+    })
 }
 
 fn copy<A: Store, B: Store>(from: &mut Handle<A>, to: &mut Handle<B>) -> Result<u64, Failure> {
@@ -307,7 +327,52 @@ fn header_error(path: &Path, error: &HeaderError) -> SqliteError {
 pub fn import(plain: &Path, stored: &Path, options: &VfsOptions) -> Result<ImportSummary, SqliteError> {
     options.check()?;
     let from = open_plain(plain)?;
-    create_new(stored, |store| copy_in(from, &mut Handle::database(store, *options)?, options))
+    let summary = create_new(stored, |mut store| {
+        if let Some(header) = Header::new(options.layout, options.log, from.page_bytes) {
+            let length = from.file.metadata().map_err(|error| SqliteError::os("looking at it", plain, &error))?.len();
+            let header = header.placed(place(&store.file, stored, length, header.chunk));
+            // What was made room for behind the database is given back.
+            store.truncate(checked_end(header.offset, length)?)?;
+            store.write(0, &header.block(), Cut::Whole)?;
+        }
+        copy_in(from, &mut Handle::database(store, *options)?, options)
+    })?;
+    Ok(ImportSummary { hot_pages: info(stored)?.hot_pages, ..summary })
+}
+
+/// Makes room for a database of `length` bytes behind a header; tells where in the file the drive's chunks begin for most of
+/// it. 0, as if the file were the drive, where that cannot be told.
+fn place(file: &File, path: &Path, length: u64, chunk: u64) -> u64 {
+    let room = length.saturating_add(2 * chunk);
+    // Room that is made at once lies in few extents. Where there is no such call, or too little room, writing will tell.
+    if rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, room).is_err() {
+        return 0;
+    }
+    file_extents(path).map_or(0, |extents| border(&extents, chunk))
+}
+
+/// Where in most of a file's bytes chunks of the drive begin, modulo the chunk.
+fn border(extents: &ExtentMap, chunk: u64) -> u64 {
+    let mut bytes_of: BTreeMap<u64, u64> = BTreeMap::new();
+    for Extent { offset, drive_offset, length } in extents.extents() {
+        let border = (offset.0 % chunk + chunk - drive_offset.0 % chunk) % chunk;
+        *bytes_of.entry(border).or_default() += length.0;
+    }
+    // Of two that are as common the smaller one: the file itself begins a chunk, if that is one of them.
+    bytes_of
+        .into_iter()
+        .max_by_key(|&(border, bytes)| (bytes, std::cmp::Reverse(border)))
+        .map_or(0, |(border, _)| border)
+}
+
+/// The pages of a database that begin at hot locations of the drive.
+fn hot_pages(extents: &ExtentMap, header: &Header, page: u64, pages: u64) -> Option<u64> {
+    let Layout::HotLocations { chunk, offset } = header.layout() else { return None };
+    let is_hot = |page_start: u64| {
+        let place = extents.to_drive(ByteSize(page_start));
+        place.is_some_and(|place| place.0 % chunk.0 == offset.0)
+    };
+    Some((0..pages).filter(|number| is_hot(header.offset + number * page)).count() as u64)
 }
 
 /// Tells what a database file is; changes nothing.
@@ -338,18 +403,108 @@ pub fn info(path: &Path) -> Result<FileInfo, SqliteError> {
         return Err(not_a_database(path, "it starts with neither SQLite's header nor flashwise's"));
     }
     let database_bytes = stored_bytes.saturating_sub(shift);
+    let pages = page_bytes.map(|page| database_bytes / page);
+    let hot_pages = header
+        .zip(page_bytes)
+        .zip(pages)
+        .and_then(|((header, page), pages)| hot_pages(&file_extents(path).ok()?, &header, page, pages));
     Ok(FileInfo {
         layout: header.map_or(Layout::Plain, |header| header.layout()).name().to_owned(),
         log: log.name().to_owned(),
         log_unit: Some(ByteSize(log.unit())).filter(|unit| unit.0 > 0),
         version: header.map(|header| header.version()),
         chunk: header.map(|header| ByteSize(header.chunk)),
-        offset: header.map(|header| ByteSize(header.offset)),
+        offset: header.map(|header| match header.layout() {
+            Layout::HotLocations { offset, .. } => offset,
+            _ => ByteSize(header.offset),
+        }),
+        shift: header.map(|header| ByteSize(header.offset)),
+        hot_pages,
         layout_page_size: header.map(|header| ByteSize(header.page_bytes)),
         header_checksum_ok: checksum_ok,
         page_size: page_bytes.map(ByteSize),
-        pages: page_bytes.map(|page| database_bytes / page),
+        pages,
         database_bytes: ByteSize(database_bytes),
         stored_bytes: ByteSize(stored_bytes),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHUNK: u64 = 65536;
+
+    fn map(extents: &[(u64, u64)]) -> ExtentMap {
+        let mut offset = 0;
+        let extents = extents.iter().map(|&(drive_offset, length)| {
+            let extent =
+                Extent { offset: ByteSize(offset), drive_offset: ByteSize(drive_offset), length: ByteSize(length) };
+            offset += length;
+            extent
+        });
+        let extents: Vec<Extent> = extents.collect();
+        let capacity = ByteSize(extents.iter().map(|extent| extent.length.0).sum());
+        ExtentMap::new("disk", extents, capacity).unwrap()
+    }
+
+    fn header(border: u64) -> Header {
+        let layout = Layout::HotLocations { chunk: ByteSize(CHUNK), offset: ByteSize(32768) };
+        Header::new(layout, LogLayout::Plain, CHUNK).unwrap().placed(border)
+    }
+
+    #[test]
+    fn chunks_begin_where_they_do_in_most_of_the_file() {
+        assert_eq!(border(&map(&[(7 * CHUNK, 10 * CHUNK)]), CHUNK), 0);
+        assert_eq!(border(&map(&[(7 * CHUNK + 4096, 10 * CHUNK)]), CHUNK), CHUNK - 4096);
+        let two = map(&[(4096, 3 * CHUNK), (90 * CHUNK + 8192, 4 * CHUNK)]);
+        assert_eq!(border(&two, CHUNK), CHUNK - 8192, "the longer of two");
+    }
+
+    #[test]
+    fn every_page_of_a_file_in_one_piece_is_at_a_hot_location_wherever_it_begins() {
+        for begin in (0..CHUNK).step_by(4096) {
+            let extents = map(&[(9 * CHUNK + begin, 20 * CHUNK)]);
+            let header = header(border(&extents, CHUNK));
+            assert_eq!(hot_pages(&extents, &header, CHUNK, 18), Some(18), "begin {begin}");
+        }
+    }
+
+    #[test]
+    fn a_database_works_wherever_chunks_begin_in_its_file() {
+        use crate::{Backend, Vfs};
+        use rusqlite::{Connection, OpenFlags};
+        let dir = tempfile::tempdir().unwrap();
+        let plain = dir.path().join("plain.db");
+        let rows = "PRAGMA page_size = 65536; CREATE TABLE t (k INTEGER PRIMARY KEY, v);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60) INSERT INTO t SELECT i, zeroblob(9000) FROM n";
+        Connection::open(&plain).unwrap().execute_batch(rows).unwrap();
+        let bytes = std::fs::read(&plain).unwrap();
+        for at in [4096, 32768, 36864, 65024] {
+            let (stored, again) = (dir.path().join(format!("{at}.db")), dir.path().join(format!("{at}-again.db")));
+            std::fs::write(&stored, [header(at).block(), bytes.clone()].concat()).unwrap();
+            export(&stored, &again).unwrap();
+            assert!(std::fs::read(&again).unwrap() == bytes, "chunks from {at} on: exported as it was");
+
+            let vfs = Vfs::register(&format!("border-{at}"), Backend::Directory, VfsOptions::PLAIN).unwrap();
+            let db = Connection::open_with_flags_and_vfs(&stored, OpenFlags::default(), vfs.name()).unwrap();
+            db.execute_batch("UPDATE t SET v = zeroblob(20000) WHERE k % 3 = 0; DELETE FROM t WHERE k > 50").unwrap();
+            let asked =
+                "SELECT count(*) || ' ' || sum(length(v)) || ' ' || integrity_check FROM t, pragma_integrity_check";
+            assert_eq!(db.query_row(asked, [], |row| row.get::<_, String>(0)).unwrap(), "50 626000 ok");
+            let info = info(&stored).unwrap();
+            assert_eq!((info.offset, info.shift.unwrap().0), (Some(ByteSize(32768)), header(at).offset));
+        }
+    }
+
+    #[test]
+    fn pages_in_a_piece_that_lies_otherwise_are_not_counted() {
+        let extents = map(&[(0, 4 * CHUNK), (90 * CHUNK + 4096, 2 * CHUNK)]);
+        let header = header(border(&extents, CHUNK));
+        assert_eq!(
+            hot_pages(&extents, &header, CHUNK, 5),
+            Some(4),
+            "the fourth lies in both pieces and begins in the first"
+        );
+    }
 }

@@ -427,8 +427,8 @@ impl Store for DirectoryStore {
         };
         match how {
             Cut::Whole => write(offset, data),
-            Cut::Chunks(chunk) => {
-                cut(offset, data.len() as u64, chunk, LONGEST as u64).into_iter().try_for_each(|span| {
+            Cut::Chunks(chunks) => {
+                cut(offset, data.len() as u64, chunks, LONGEST as u64).into_iter().try_for_each(|span| {
                     let at = (span.start - offset) as usize;
                     write(span.start, &data[at..at + span.length as usize])
                 })

@@ -277,9 +277,9 @@ impl Drive {
                     self.disk.run(FileRole::Database, vec![request])?;
                 }
             }
-            Cut::Chunks(chunk) => {
+            Cut::Chunks(chunks) => {
                 let mut requests = Vec::new();
-                for span in cut(offset, data.len() as u64, chunk, self.disk.info().max_transfer.0) {
+                for span in cut(offset, data.len() as u64, chunks, self.disk.info().max_transfer.0) {
                     let at = (span.start - offset) as usize;
                     requests.extend(self.direct_requests(id, span.start, &data[at..at + span.length as usize])?);
                 }
@@ -306,7 +306,7 @@ impl Drive {
             taken = whole.end();
             let spans = match how {
                 Cut::Whole => vec![Span { start: *start, length: data.len() as u64 }],
-                Cut::Chunks(chunk) => cut(*start, data.len() as u64, chunk, longest),
+                Cut::Chunks(chunks) => cut(*start, data.len() as u64, chunks, longest),
             };
             for span in spans {
                 let at = (span.start - start) as usize;

@@ -23,7 +23,7 @@ use libsqlite3_sys as sqlite;
 
 use crate::discard::{FreePages, Read};
 use crate::error::{Failure, checked_end};
-use crate::layout::{Detected, HEADER_BYTES, Header, Layout, MAX_CHUNK, Span, detect, is_page_size};
+use crate::layout::{Chunks, Detected, HEADER_BYTES, Header, Layout, MAX_CHUNK, Span, detect, is_page_size};
 use crate::log_layout::LogLayout;
 use crate::options::VfsOptions;
 
@@ -35,8 +35,8 @@ pub(crate) const RUN_LIMIT: usize = 2 << 20;
 pub(crate) enum Cut {
     /// As one request, or one after another where the device takes no request as long.
     Whole,
-    /// Cut at boundaries of chunks of that length, all pieces together.
-    Chunks(u64),
+    /// Cut where chunks begin, all pieces together.
+    Chunks(Chunks),
 }
 
 /// Where bytes are kept.
@@ -275,7 +275,7 @@ impl<S: Store> Handle<S> {
 
     /// Writes the header of a new database, durably.
     pub(crate) fn write_header(&mut self, header: &Header) -> Result<(), Failure> {
-        self.store.write(0, &header.block(), Cut::Chunks(header.chunk))?;
+        self.store.write(0, &header.block(), Cut::Chunks(header.chunks()))?;
         let synced = self.store.sync(sqlite::SQLITE_SYNC_NORMAL);
         self.poisoned_by(synced)?;
         self.mapping = Some(Mapping::Shifted(*header));
@@ -336,7 +336,7 @@ impl<S: Store> Handle<S> {
         let held = std::mem::take(&mut self.held);
         self.check_poison()?;
         let how = match self.mapping {
-            Some(Mapping::Shifted(header)) => Cut::Chunks(header.chunk),
+            Some(Mapping::Shifted(header)) => Cut::Chunks(header.chunks()),
             _ => Cut::Whole,
         };
         self.store.write_all(&Vec::from_iter(held.runs), how)
@@ -456,6 +456,7 @@ mod tests {
         ..VfsOptions::PLAIN
     };
     const K: u64 = 1024;
+    const WHOLE_CHUNKS: Cut = Cut::Chunks(Chunks { length: 65536, first: 0 });
 
     fn hot() -> Handle<Memory> {
         Handle::database(Memory::default(), HOT).unwrap()
@@ -507,10 +508,10 @@ mod tests {
     fn the_header_is_written_and_synced_before_the_first_page() {
         let mut file = hot();
         file.write(0, &[1; 65536]).unwrap();
-        assert_eq!(file.store.writes, [(0, 32768, Cut::Chunks(65536))]);
+        assert_eq!(file.store.writes, [(0, 32768, WHOLE_CHUNKS)]);
         assert_eq!(file.store.syncs, 1);
         file.sync(0).unwrap();
-        assert_eq!(file.store.writes[1..], [(32768, 65536, Cut::Chunks(65536))]);
+        assert_eq!(file.store.writes[1..], [(32768, 65536, WHOLE_CHUNKS)]);
         assert_eq!(file.size().unwrap(), 65536);
     }
 
@@ -583,7 +584,7 @@ mod tests {
 
     #[test]
     fn a_header_decides_whatever_was_wanted_and_a_damaged_one_is_refused() {
-        let header = Header { chunk: 65536, offset: 4096, page_bytes: 512, log: LogLayout::Plain };
+        let header = Header { chunk: 65536, offset: 4096, border: 0, page_bytes: 512, log: LogLayout::Plain };
         let stored = Memory { bytes: header.block(), ..Memory::default() };
         let file = Handle::database(stored, VfsOptions::PLAIN).unwrap();
         assert_eq!(file.mapping(), Some(Mapping::Shifted(header)));

@@ -62,6 +62,8 @@ const LAYOUT_NAME_BYTES: usize = 32;
 const VERSION: u32 = 1;
 /// The version of a header with one, which the first flashwise must refuse: it would not find the log.
 const VERSION_WITH_LOG: u32 = 2;
+/// The version of a header for a file whose first byte is no border of chunks on its drive.
+const VERSION_PLACED: u32 = 3;
 const VERSION_AT: usize = 160;
 const LENGTH_AT: usize = 164;
 const CHUNK_AT: usize = 168;
@@ -70,6 +72,7 @@ const PAGE_AT: usize = 184;
 const LOG_NAME_AT: usize = 192;
 const LOG_NAME_BYTES: usize = 32;
 const LOG_UNIT_AT: usize = 224;
+const BORDER_AT: usize = 232;
 const CHECKSUM_AT: usize = 504;
 const _: () = assert!(MAGIC.len() + 1 + TEXT.len() < TEXT_BYTES, "the text and its newline fit");
 
@@ -122,7 +125,10 @@ impl Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub chunk: u64,
+    /// What the database is shifted by.
     pub offset: u64,
+    /// The first byte of the file with which a chunk of the drive begins; 0 unless the file's extents told otherwise.
+    pub border: u64,
     /// SQLite's page size when the file was created; a later VACUUM can change the real one.
     pub page_bytes: u64,
     pub log: LogLayout,
@@ -134,7 +140,7 @@ pub(crate) enum HeaderError {
     #[error("its flashwise header is cut off after {0} bytes; restore the file from a backup")]
     Short(usize),
     #[error(
-        "its flashwise header is of version {0}, this program knows versions 1 to {VERSION_WITH_LOG}; use a newer flashwise"
+        "its flashwise header is of version {0}, this program knows versions 1 to {VERSION_PLACED}; use a newer flashwise"
     )]
     Version(String),
     #[error(
@@ -164,12 +170,33 @@ pub(crate) fn detect(head: &[u8]) -> Result<Detected, HeaderError> {
 impl Header {
     /// The header for a layout that is not plain; `None` for the plain one.
     pub(crate) fn new(layout: Layout, log: LogLayout, page_bytes: u64) -> Option<Self> {
-        layout.for_log(log).shift().map(|(chunk, offset)| Self { chunk, offset, page_bytes, log })
+        layout.for_log(log).shift().map(|(chunk, offset)| Self { chunk, offset, border: 0, page_bytes, log })
+    }
+
+    /// The same header for a file in which the drive's chunks begin at `border`: its pages lie at the drive's hot locations.
+    /// A layout that does not go by chunks stays as it is.
+    pub(crate) fn placed(self, border: u64) -> Self {
+        match self.layout() {
+            Layout::HotLocations { chunk, offset } if border < chunk.0 && border.is_multiple_of(512) => {
+                Self { border, offset: shift_behind(border, offset.0, chunk.0), ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// Where writes are cut.
+    pub(crate) fn chunks(&self) -> Chunks {
+        Chunks { length: self.chunk, first: self.border }
     }
 
     /// The version that it is written in.
     pub(crate) fn version(&self) -> u32 {
-        if self.layout() == Layout::Headed || self.log != LogLayout::Plain { VERSION_WITH_LOG } else { VERSION }
+        match self.layout() {
+            _ if self.border != 0 => VERSION_PLACED,
+            Layout::Headed => VERSION_WITH_LOG,
+            _ if self.log != LogLayout::Plain => VERSION_WITH_LOG,
+            _ => VERSION,
+        }
     }
 
     /// The header as it is stored.
@@ -190,6 +217,7 @@ impl Header {
             put(LOG_NAME_AT, self.log.name().as_bytes());
             put(LOG_UNIT_AT, &self.log.unit().to_le_bytes());
         }
+        put(BORDER_AT, &self.border.to_le_bytes());
         let checksum = xxh3_64(&bytes[..CHECKSUM_AT]);
         bytes[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -223,10 +251,15 @@ impl Header {
         if length as usize != HEADER_BYTES {
             return field(format!("its length field is {length}"));
         }
-        let (chunk, offset) = (u64_at(head, CHUNK_AT), u64_at(head, OFFSET_AT));
+        let (chunk, offset, border) = (u64_at(head, CHUNK_AT), u64_at(head, OFFSET_AT), u64_at(head, BORDER_AT));
+        let is_far = chunk > MAX_CHUNK || offset > 2 * MAX_CHUNK;
+        if border != 0 && (is_far || border >= chunk || !border.is_multiple_of(512)) {
+            return field(format!("chunks of {chunk} bytes from byte {border} on, the database from {offset} on"));
+        }
+        let hot = if border == 0 { offset } else { (offset + chunk - border) % chunk };
         let name = text_at(head, LAYOUT_NAME_AT, LAYOUT_NAME_BYTES);
         let layout = match name.as_str() {
-            HOT_NAME => Layout::HotLocations { chunk: ByteSize(chunk), offset: ByteSize(offset) },
+            HOT_NAME => Layout::HotLocations { chunk: ByteSize(chunk), offset: ByteSize(hot) },
             HEADED_NAME => Layout::Headed,
             _ => return field(format!("it names the unknown layout '{name}'")),
         };
@@ -240,8 +273,12 @@ impl Header {
         if let Err(error) = log.check() {
             return field(error.to_string());
         }
-        let header = Self { chunk, offset, page_bytes: u64_at(head, PAGE_AT), log };
-        if layout.shift() != Some((chunk, offset)) || header.version() != version {
+        let header = Self { chunk, offset, border, page_bytes: u64_at(head, PAGE_AT), log };
+        let is_consistent = match layout {
+            Layout::HotLocations { .. } => offset == shift_behind(border, hot, chunk),
+            _ => border == 0 && layout.shift() == Some((chunk, offset)),
+        };
+        if !is_consistent || header.version() != version {
             return field(format!("chunk {chunk}, offset {offset} and version {version} do not belong together"));
         }
         if !is_page_size(header.page_bytes) {
@@ -260,9 +297,13 @@ impl Header {
 
     /// The layout that the header describes.
     pub(crate) fn layout(&self) -> Layout {
-        match (self.chunk, self.offset) {
-            (HEADED, HEADED) => Layout::Headed,
-            (chunk, offset) => Layout::HotLocations { chunk: ByteSize(chunk), offset: ByteSize(offset) },
+        match (self.chunk, self.offset, self.border) {
+            (HEADED, HEADED, 0) => Layout::Headed,
+            (chunk, offset, 0) => Layout::HotLocations { chunk: ByteSize(chunk), offset: ByteSize(offset) },
+            (chunk, offset, border) => Layout::HotLocations {
+                chunk: ByteSize(chunk),
+                offset: ByteSize(offset.wrapping_add(chunk).wrapping_sub(border) % chunk),
+            },
         }
     }
 
@@ -272,6 +313,12 @@ impl Header {
         bytes.resize(self.offset as usize, 0);
         bytes
     }
+}
+
+/// The first byte behind the header that lies at a hot location of the drive.
+fn shift_behind(border: u64, hot: u64, chunk: u64) -> u64 {
+    let first = (border + hot) % chunk;
+    if first < HEADER_BYTES as u64 { first + chunk } else { first }
 }
 
 /// Whether SQLite can have pages of that size.
@@ -292,7 +339,7 @@ pub(crate) fn page_size_of(head: &[u8]) -> Option<u64> {
 }
 
 fn is_known(version: &str) -> bool {
-    [VERSION, VERSION_WITH_LOG].iter().any(|known| known.to_string() == version)
+    [VERSION, VERSION_WITH_LOG, VERSION_PLACED].iter().any(|known| known.to_string() == version)
 }
 
 /// A name that is padded with zeros.
@@ -326,9 +373,18 @@ impl Span {
     }
 }
 
-/// Cuts a write so that none of chunk length or longer starts off chunk alignment: up to the next chunk boundary, then
+/// Where the chunks of a drive begin in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chunks {
+    pub length: u64,
+    /// The first byte of the file with which one begins; below `length`.
+    pub first: u64,
+}
+
+/// Cuts a write so that none of chunk length or longer starts off the begin of a chunk: up to the next chunk boundary, then
 /// whole chunks (as many as `max_transfer` takes at once), then the rest.
-pub(crate) fn cut(start: u64, length: u64, chunk: u64, max_transfer: u64) -> Vec<Span> {
+pub(crate) fn cut(start: u64, length: u64, chunks: Chunks, max_transfer: u64) -> Vec<Span> {
+    let Chunks { length: chunk, first } = chunks;
     let end = start + length;
     let whole_chunks = match max_transfer - max_transfer % chunk {
         0 => max_transfer,
@@ -337,7 +393,7 @@ pub(crate) fn cut(start: u64, length: u64, chunk: u64, max_transfer: u64) -> Vec
     let mut spans = Vec::new();
     let mut at = start;
     while at < end {
-        let to_boundary = chunk - at % chunk;
+        let to_boundary = chunk - (at + (chunk - first)) % chunk;
         let chunks_left = (end - at) / chunk * chunk;
         let longest = match (to_boundary == chunk, chunks_left) {
             (true, 1..) => chunks_left.min(whole_chunks),
@@ -355,7 +411,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const HEADER: Header = Header { chunk: 65536, offset: 32768, page_bytes: 65536, log: LogLayout::Plain };
+    const HEADER: Header = Header { chunk: 65536, offset: 32768, border: 0, page_bytes: 65536, log: LogLayout::Plain };
     const WITH_LOG: Header = Header { log: LogLayout::Aligned { stripe: ByteSize::kib(64) }, ..HEADER };
     const HEADED_ONLY: Header = Header { chunk: HEADED, offset: HEADED, ..WITH_LOG };
 
@@ -372,7 +428,7 @@ mod tests {
 
     #[test]
     fn any_flipped_byte_of_a_header_is_noticed() {
-        for header in [HEADER, WITH_LOG, HEADED_ONLY] {
+        for header in [HEADER, WITH_LOG, HEADED_ONLY, HEADER.placed(4096)] {
             assert_eq!(detect(&header.encode()), Ok(Detected::Shifted(header)));
             for at in MAGIC.len()..HEADER_BYTES {
                 let mut bytes = header.encode();
@@ -400,6 +456,10 @@ mod tests {
             Header { chunk: 131_072, offset: 131_072, ..HEADER },
             Header { offset: u64::MAX, ..HEADER },
             Header { page_bytes: 3, ..HEADER },
+            Header { border: 65536, ..HEADER },
+            Header { border: 100, ..HEADER.placed(4096) },
+            Header { offset: HEADER.placed(4096).offset + 65536, ..HEADER.placed(4096) },
+            Header { border: u64::MAX, offset: u64::MAX, ..HEADER },
             Header { log: LogLayout::Aligned { stripe: ByteSize(7) }, ..HEADER },
             Header { log: LogLayout::Sparse { stripe: ByteSize(u64::MAX) }, ..HEADER },
         ] {
@@ -408,10 +468,23 @@ mod tests {
     }
 
     #[test]
+    fn in_a_file_that_begins_within_a_chunk_pages_still_lie_at_the_drives_hot_locations() {
+        for border in (0..65536).step_by(512) {
+            let header = HEADER.placed(border);
+            assert_eq!((header.offset + 65536 - border) % 65536, 32768, "border {border}");
+            assert!(header.offset >= HEADER_BYTES as u64, "room for the header");
+            assert_eq!((header.layout(), header.chunks()), (HEADER.layout(), Chunks { length: 65536, first: border }));
+            assert_eq!(detect(&header.encode()), Ok(Detected::Shifted(header)));
+            assert_eq!(header.version(), if border == 0 { 1 } else { 3 });
+        }
+        assert_eq!(HEADED_ONLY.placed(4096), HEADED_ONLY, "no chunk matters to it");
+    }
+
+    #[test]
     fn a_newer_version_and_a_cut_off_header_are_told_as_such() {
         let mut newer = HEADER.encode();
-        newer[MAGIC.len()] = b'3';
-        assert_eq!(detect(&newer), Err(HeaderError::Version("3".into())));
+        newer[MAGIC.len()] = b'4';
+        assert_eq!(detect(&newer), Err(HeaderError::Version("4".into())));
         assert_eq!(detect(&HEADER.encode()[..300]), Err(HeaderError::Short(300)));
     }
 
@@ -427,21 +500,23 @@ mod tests {
     fn a_single_page_at_a_hot_location_becomes_two_halves() {
         let k = 1024;
         let halves = [Span { start: 96 * k, length: 32 * k }, Span { start: 128 * k, length: 32 * k }];
-        assert_eq!(cut(96 * k, 64 * k, 64 * k, 1 << 20), halves);
+        assert_eq!(cut(96 * k, 64 * k, Chunks { length: 64 * k, first: 0 }, 1 << 20), halves);
     }
 
     proptest! {
         #[test]
         fn cuts_cover_the_write_and_never_break_the_hot_pattern(
-            start in 0u64..1 << 22, length in 0u64..3 << 20, chunk in 12u32..=20, max in 12u32..=21
+            start in 0u64..1 << 22, length in 0u64..3 << 20, chunk in 12u32..=20, max in 12u32..=21, first in 0u64..2048
         ) {
             let (chunk, max) = (1u64 << chunk, 1u64 << max);
+            let first = first * 512 % chunk;
+            let place = |at: u64| at + chunk - first;
             let mut at = start;
-            for span in cut(start, length, chunk, max) {
+            for span in cut(start, length, Chunks { length: chunk, first }, max) {
                 prop_assert_eq!(span.start, at);
                 prop_assert!(span.length > 0 && span.length <= max);
-                prop_assert!(span.length < chunk || span.start % chunk == 0);
-                prop_assert!(span.start % chunk == 0 || span.start / chunk == (span.end() - 1) / chunk);
+                prop_assert!(span.length < chunk || place(span.start) % chunk == 0);
+                prop_assert!(place(span.start) % chunk == 0 || place(span.start) / chunk == place(span.end() - 1) / chunk);
                 at = span.end();
             }
             prop_assert_eq!(at, start + length);

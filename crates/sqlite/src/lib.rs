@@ -69,7 +69,8 @@
 //! - Memory mapping (`PRAGMA mmap_size`) is off on a drive, and where requests are counted: nobody would see its reads.
 //! - In a directory, SQLite's own VFS takes less than 128 KiB at once: longer runs go down in pieces of 64 KiB.
 //! - In a directory, writes go through the operating system's page cache, which may merge or reorder what was cut
-//!   until a sync, and the file system decides where an offset lies on the drive.
+//!   until a sync, and the file system decides where an offset lies on the drive. [`import`] goes by the extents that it tells; a
+//!   database that the VFS creates itself has none yet, and takes the file's begin for the drive's.
 //! - In a directory, journal and WAL of a shifted database are called `NAME-fwjournal` and `NAME-fwwal`: plain SQLite
 //!   would play a `NAME-journal` back to the wrong places. Every process must open such a database through this VFS.
 //! - A registration leaks a few hundred bytes, because connections may outlive the VFS.

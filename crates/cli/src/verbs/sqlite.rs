@@ -44,7 +44,14 @@ fn imported(file: &Path, summary: &ImportSummary) -> String {
     };
     let (page, chunk) = match summary.layout {
         Layout::HotLocations { .. } if summary.pages_are_hot => {
-            return format!("{file}: laid out for the drive, every page at a hot location{log}\n");
+            let pages = match summary.hot_pages {
+                Some(hot) if hot == summary.pages => "every page at a hot location".to_owned(),
+                Some(hot) => format!("{hot} of {} pages at hot locations: the file is in pieces", summary.pages),
+                None => "every page at a hot location if the file begins where the drive's chunks do, which its file \
+                         system does not tell"
+                    .to_owned(),
+            };
+            return format!("{file}: laid out for the drive, {pages}{log}\n");
         }
         Layout::HotLocations { chunk, .. } => (summary.page_size, chunk),
         Layout::Headed | Layout::Plain => return format!("{file}: pages as they were{log}\n"),
@@ -76,6 +83,17 @@ fn with_schema(schema: &str, document: serde_json::Value) -> serde_json::Value {
     whole
 }
 
+/// How many pages begin at hot locations of the drive.
+fn hot_pages(info: &FileInfo) -> Option<String> {
+    if info.layout != "hot-locations" {
+        return None;
+    }
+    Some(match info.hot_pages {
+        Some(hot) => format!("{hot}, by the extents of the file"),
+        None => "not told by the file system".to_owned(),
+    })
+}
+
 /// What is known, a line each.
 fn lines(info: &FileInfo) -> String {
     let size = |size: Option<ByteSize>| size.map(|size| size.to_string());
@@ -85,6 +103,8 @@ fn lines(info: &FileInfo) -> String {
         ("layout version", info.version.map(|version| version.to_string())),
         ("chunk", size(info.chunk.filter(|_| info.layout == "hot-locations"))),
         ("hot location", size(info.offset.filter(|_| info.layout == "hot-locations"))),
+        ("shift", size(info.shift.filter(|&shift| Some(shift) != info.offset))),
+        ("pages at hot locations", hot_pages(info)),
         ("log", Some(info.log.clone()).filter(|log| log != "plain")),
         ("log's unit", size(info.log_unit)),
         ("laid out for pages of", size(info.layout_page_size)),
