@@ -1,0 +1,124 @@
+//! SQLite's own `speedtest1` on a real file: its own VFS beside flashwise, without and with techniques, in pairs.
+//!
+//! ```console
+//! $ scripts/sqlite-suite all     # as root, once: builds speedtest1 from Debian's source
+//! $ cargo bench -p flashwise-benches --bench sqlite [-- DIRECTORY] [--pairs N] [--size N]
+//! ```
+//!
+//! The program is the same in all runs, with SQLite's own VFS where no library is named to it. For each journal and each way
+//! the median over the pairs of its time ÷ that of SQLite's own VFS, run just before or just after it, with the 95 % bootstrap
+//! interval of the median. Which of a pair is first changes from pair to pair.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+
+/// What is asked of the VFS.
+const WAYS: [(&str, &str); 3] = [
+    ("no technique", ""),
+    ("concurrent-write-back=8", "concurrent-write-back=8"),
+    ("write-aligned-stripes=64k", "write-aligned-stripes=64k"),
+];
+const JOURNALS: [&str; 2] = ["delete", "wal"];
+const RESAMPLES: usize = 2_000;
+
+struct Options {
+    directory: PathBuf,
+    pairs: usize,
+    size: u32,
+}
+
+impl Options {
+    fn parse() -> Result<Self, Box<dyn Error>> {
+        let mut options = Self { directory: PathBuf::from(env!("CARGO_TARGET_TMPDIR")), pairs: 15, size: 10 };
+        let mut words = std::env::args().skip(1);
+        while let Some(word) = words.next() {
+            let mut number =
+                || words.next().ok_or("a number is missing")?.parse::<u32>().map_err(Box::<dyn Error>::from);
+            match word.as_str() {
+                "--pairs" => options.pairs = number()?.max(1) as usize,
+                "--size" => options.size = number()?,
+                "--test" => (options.pairs, options.size) = (1, 1),
+                "--bench" => {}
+                directory => options.directory = PathBuf::from(directory),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn speedtest1() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"));
+    target.join("sqlite-suite/build/speedtest1")
+}
+
+/// Runs it once; SQLite's own VFS where there are no techniques.
+fn run(program: &Path, options: &Options, journal: &str, techniques: Option<&str>) -> Result<Duration, Box<dyn Error>> {
+    let library = std::env::current_exe()?.with_file_name("libflashwise_sqlite.so");
+    let file = options.directory.join("speedtest1.db");
+    for suffix in ["", "-wal", "-shm", "-journal", "-fwwal", "-fwjournal"] {
+        let _ = std::fs::remove_file(format!("{}{suffix}", file.display()));
+    }
+    let mut command = Command::new(program);
+    command.args(["--journal", journal, "--size", &options.size.to_string()]).arg(&file).stdout(Stdio::null());
+    if let Some(techniques) = techniques {
+        command.env("FLASHWISE_LIBRARY", library).env("FLASHWISE_SQLITE", techniques);
+    }
+    let started = Instant::now();
+    let status = command.status()?;
+    let time = started.elapsed();
+    let _ = std::fs::remove_file(&file);
+    if status.success() { Ok(time) } else { Err(format!("speedtest1 ended with {status}").into()) }
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
+}
+
+/// Median and its 95 % bootstrap interval.
+fn interval(ratios: &[f64]) -> [f64; 3] {
+    let mut random = Pcg64Mcg::seed_from_u64(1);
+    let mut resample =
+        || median(&mut Vec::from_iter((0..ratios.len()).map(|_| ratios[random.next_u64() as usize % ratios.len()])));
+    let mut medians: Vec<f64> = (0..RESAMPLES).map(|_| resample()).collect();
+    medians.sort_unstable_by(f64::total_cmp);
+    [median(&mut ratios.to_vec()), medians[RESAMPLES / 40], medians[RESAMPLES - 1 - RESAMPLES / 40]]
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (options, program) = (Options::parse()?, speedtest1());
+    if !program.exists() {
+        println!("skipped: speedtest1 is not built; scripts/sqlite-suite all does that as root, from Debian's source");
+        return Ok(());
+    }
+    println!("speedtest1 --size {}, {} pairs, in {}", options.size, options.pairs, options.directory.display());
+    // Not measured: the first one finds nothing of the program in memory.
+    run(&program, &options, JOURNALS[0], Some(""))?;
+    for journal in JOURNALS {
+        for (name, techniques) in WAYS {
+            let (mut ratios, mut own_times) = (Vec::new(), Vec::new());
+            for pair in 0..options.pairs {
+                let mut ours = Duration::ZERO;
+                if pair % 2 == 0 {
+                    ours = run(&program, &options, journal, Some(techniques))?;
+                }
+                let own = run(&program, &options, journal, None)?;
+                if pair % 2 == 1 {
+                    ours = run(&program, &options, journal, Some(techniques))?;
+                }
+                ratios.push(ours.as_secs_f64() / own.as_secs_f64());
+                own_times.push(own.as_secs_f64());
+            }
+            let [ratio, low, high] = interval(&ratios);
+            let own = median(&mut own_times);
+            println!("{journal:<7} {name:<26} {ratio:.3} of SQLite's own ({low:.3}…{high:.3}); that one {own:.2} s");
+        }
+    }
+    Ok(())
+}
