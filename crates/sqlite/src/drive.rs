@@ -286,9 +286,7 @@ impl Drive {
                 self.disk.run(FileRole::Database, requests)?;
             }
         }
-        if end > self.volume.size(id) {
-            self.volume.set_size(id, end);
-        }
+        self.grow(id, end);
         Ok(())
     }
 
@@ -296,14 +294,16 @@ impl Drive {
     fn write_direct_all(&mut self, id: FileId, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
         let longest = self.disk.info().max_transfer.0;
         let mut requests = Vec::new();
-        // A logical block that two runs share is read and written for each: one after the other.
-        let mut taken = 0;
+        // A logical block that two runs share is read and written for each: one after the other. What the first one brings
+        // behind the end of the file is part of it when the second one reads the block.
+        let (mut taken, mut end) = (0, 0);
         for (start, data) in runs {
             let whole = self.rounded(Span { start: *start, length: data.len() as u64 });
             if whole.start < taken {
                 self.disk.run(FileRole::Database, std::mem::take(&mut requests))?;
+                self.grow(id, end);
             }
-            taken = whole.end();
+            (taken, end) = (whole.end(), start + data.len() as u64);
             let spans = match how {
                 Cut::Whole => vec![Span { start: *start, length: data.len() as u64 }],
                 Cut::Chunks(chunks) => cut(*start, data.len() as u64, chunks, longest),
@@ -314,11 +314,15 @@ impl Drive {
             }
         }
         self.disk.run(FileRole::Database, requests)?;
-        let end = runs.iter().map(|(start, data)| start + data.len() as u64).max().unwrap_or(0);
+        self.grow(id, end);
+        Ok(())
+    }
+
+    /// A write has reached `end`.
+    fn grow(&mut self, id: FileId, end: u64) {
         if end > self.volume.size(id) {
             self.volume.set_size(id, end);
         }
-        Ok(())
     }
 
     /// Cuts the database; the rest of its last logical block becomes zeros, as files have it.

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod configurations;
 mod support;
 
+use configurations::CONFIGURATIONS;
 use flashwise_block::ByteSize;
 use flashwise_sqlite::{Backend, Layout, Vfs, VfsOptions, info};
 use rusqlite::{Connection, OpenFlags};
@@ -98,6 +100,19 @@ fn on_a_drive_sql_gives_the_same_as_in_memory() {
             );
             assert!(vfs.take_trace().records.is_empty());
             vfs.into_device().unwrap();
+        }
+    }
+}
+
+/// Two writes that go together then share a block, behind the end of the file too.
+#[test]
+fn pages_shorter_than_a_logical_block_are_kept_under_every_technique() {
+    for configuration in &CONFIGURATIONS {
+        for (page, journal) in [(512, "delete"), (1024, "truncate"), (2048, "persist"), (1024, "wal")] {
+            let (drive, _) = TestDrive::new(64, 4096);
+            let options = VfsOptions::from_text(configuration.techniques).unwrap();
+            let vfs = Vfs::register(&unique("drive"), Backend::Drive(drive), options).unwrap();
+            check("a.db", &vfs, page, journal);
         }
     }
 }

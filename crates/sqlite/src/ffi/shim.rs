@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use libsqlite3_sys as sqlite;
 use rustix::time::{ClockId, clock_gettime};
@@ -22,6 +22,9 @@ struct Link {
     shared: Mutex<Option<Arc<Shared>>>,
     parent: ParentVfs,
 }
+
+/// The VFS below the first of ours, for callers that have none of our objects.
+static FIRST_PARENT: OnceLock<ParentVfs> = OnceLock::new();
 
 /// A file object in SQLite's memory.
 #[repr(C)]
@@ -63,6 +66,7 @@ impl Registration {
             return Err(SqliteError::NameTaken(name.to_string_lossy().into_owned()));
         }
         let link: &'static Link = Box::leak(Box::new(Link { shared: Mutex::new(Some(Arc::clone(shared))), parent }));
+        FIRST_PARENT.get_or_init(|| parent);
         let name: &'static CStr = Box::leak(CString::from(name).into_boxed_c_str());
         let vfs: *mut sqlite3_vfs = Box::leak(Box::new(vfs_object(name, link, parent)));
         // SAFETY: the object, its name and its link live for ever.
@@ -568,14 +572,29 @@ unsafe extern "C" fn x_full_pathname(
     sqlite::SQLITE_OK
 }
 
+/// The VFS below an object. Where the object is not ours, that below the first of ours: SQLite's own VFS does not look at
+/// the object to tell the time or to sleep, and so other VFSs take these methods of the default one for theirs.
+///
+/// # Safety
+/// `vfs` must be an object of a VFS.
+unsafe fn parent_of(vfs: *mut sqlite3_vfs) -> Option<ParentVfs> {
+    // SAFETY: the caller's promise. An object that opens files as ours do is ours, or has all that ours has.
+    unsafe {
+        match (*vfs).xOpen.is_some_and(|open| open as usize == x_open as *const () as usize) {
+            true => Some(link(vfs).parent),
+            false => FIRST_PARENT.get().copied(),
+        }
+    }
+}
+
 /// Forwards a method of the VFS object that has nothing to do with files.
 macro_rules! forward {
     ($vfs:expr, $method:ident, $missing:expr $(, $argument:expr)*) => {{
-        // SAFETY: SQLite passes our VFS object.
-        let parent = unsafe { link($vfs) }.parent;
-        match parent.get().$method {
+        // SAFETY: SQLite and other VFSs pass the object of a VFS.
+        let parent = unsafe { parent_of($vfs) };
+        match parent.and_then(|parent| Some((parent, parent.get().$method?))) {
             // SAFETY: the arguments are forwarded as SQLite passed them, with the VFS object that the method belongs to.
-            Some(method) => unsafe { method(parent.as_ptr() $(, $argument)*) },
+            Some((parent, method)) => unsafe { method(parent.as_ptr() $(, $argument)*) },
             None => $missing,
         }
     }};
@@ -631,4 +650,28 @@ unsafe extern "C" fn x_get_system_call(vfs: *mut sqlite3_vfs, name: *const c_cha
 
 unsafe extern "C" fn x_next_system_call(vfs: *mut sqlite3_vfs, name: *const c_char) -> *const c_char {
     forward!(vfs, xNextSystemCall, ptr::null(), name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Vfs, VfsOptions};
+
+    #[test]
+    fn the_clock_and_the_sleep_of_our_object_work_for_the_objects_of_others() {
+        let vfs = Vfs::install("borrowed", VfsOptions::PLAIN, false).unwrap();
+        let ours = Api::linked().unwrap().find(Some(c"borrowed")).unwrap();
+        // SAFETY: the object lives for ever; the other one has what an in-memory VFS of SQLite's tests takes from it.
+        let (mut other, tell, sleep) = unsafe {
+            let ours = ours.as_ref();
+            let other = sqlite3_vfs { pAppData: ptr::null_mut(), xOpen: None, pNext: ptr::null_mut(), ..*ours };
+            (other, ours.xCurrentTimeInt64.unwrap(), ours.xSleep.unwrap())
+        };
+        let mut now = 0;
+        // SAFETY: a VFS object and a place for the answer.
+        let (code, slept) = unsafe { (tell(&raw mut other, &raw mut now), sleep(&raw mut other, 1)) };
+        let in_2020 = 212_444_640_000_000;
+        assert!(code == sqlite::SQLITE_OK && now > in_2020 && slept >= 1, "{code} {now} {slept}");
+        drop(vfs);
+    }
 }

@@ -28,6 +28,9 @@ pub struct Control {
     /// Whether every request after that one fails too.
     pub fail_forever: bool,
     failing: bool,
+    /// Number of the write (1 is the next) from which on the drive has no space; 0 for never.
+    pub full_at: u64,
+    full: bool,
     /// A flush since the last of which everything is volatile.
     pending: Vec<(u64, Vec<u8>)>,
     durable: Vec<u8>,
@@ -70,6 +73,17 @@ impl Control {
     pub fn heal(&mut self) {
         self.fail_at = 0;
         self.failing = false;
+        self.full_at = 0;
+        self.full = false;
+    }
+
+    fn is_full_for(&mut self, operation: Operation) -> bool {
+        if !matches!(operation, Operation::Write | Operation::WriteZeroes) {
+            return false;
+        }
+        self.full |= self.full_at == 1;
+        self.full_at = self.full_at.saturating_sub(1);
+        self.full
     }
 
     fn fails(&mut self) -> bool {
@@ -139,9 +153,12 @@ impl BlockDevice for TestDrive {
         let control = &mut *self.control.lock().unwrap();
         let Request { operation, offset, length, tag, .. } = request;
         control.log.push(Seen { operation, offset: offset.0, length: length.0, in_flight: self.queue.len() });
-        let result = match control.fails() {
-            true => Err(BlockError::Os { context: "test drive".into(), message: "told to fail".into(), errno: 5 }),
-            false => Ok(()),
+        let failure =
+            |message: &str, errno| Err(BlockError::Os { context: "test drive".into(), message: message.into(), errno });
+        let result = match () {
+            () if control.fails() => failure("told to fail", 5),
+            () if control.is_full_for(operation) => failure("told to be full", 28),
+            () => Ok(()),
         };
         if result.is_ok() {
             let range = offset.0 as usize..(offset.0 + length.0) as usize;

@@ -1,0 +1,54 @@
+//! The techniques as the tests take them: none, each, and all together.
+#![allow(dead_code, reason = "each test file uses its share")]
+
+/// A way to run tests.
+pub struct Configuration {
+    pub name: &'static str,
+    pub techniques: &'static str,
+    /// Whether databases and logs are laid out.
+    pub layout: bool,
+    /// Whether writes are held back.
+    pub holds_back: bool,
+    /// Whether the space of freed pages is given back.
+    pub discards: bool,
+}
+
+pub const CONFIGURATIONS: [Configuration; 7] = [
+    Configuration { name: "no technique", techniques: "", layout: false, holds_back: false, discards: false },
+    Configuration {
+        name: "use-hot-locations",
+        techniques: "use-hot-locations=64k+32k",
+        layout: true,
+        holds_back: true,
+        discards: false,
+    },
+    Configuration {
+        name: "write-aligned-stripes",
+        techniques: "write-aligned-stripes=64k",
+        layout: true,
+        holds_back: true,
+        discards: false,
+    },
+    Configuration {
+        name: "contain-write-in-flash-page",
+        techniques: "contain-write-in-flash-page=16k",
+        layout: true,
+        holds_back: true,
+        discards: false,
+    },
+    Configuration { name: "sparse-log", techniques: "sparse-log=4k", layout: true, holds_back: true, discards: false },
+    Configuration {
+        name: "concurrent-write-back and discard",
+        techniques: "concurrent-write-back=8&discard=on",
+        layout: false,
+        holds_back: true,
+        discards: true,
+    },
+    Configuration {
+        name: "all together",
+        techniques: "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=8&discard=on",
+        layout: true,
+        holds_back: true,
+        discards: true,
+    },
+];
