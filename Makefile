@@ -23,9 +23,8 @@ run: ## Build, then fit SQLite to a simulated drive; the report goes to flashwis
 test: ## Format, lints, examples and every test; as root it installs what is missing
 	@scripts/c-compiler
 	@scripts/test-tools
-	@scripts/sqlite-suite
-	@scripts/lint
-	@scripts/examples
+	@# Beside the lints: it waits for one process after another most of the time.
+	@scripts/sqlite-suite & suite=$$!; code=0; { scripts/lint && scripts/examples; } || code=$$?; wait $$suite; exit $$code
 	@scripts/tests $(CARGO) test --workspace --locked --no-fail-fast
 
 test-full: ## All of test, optimised and with eight times the random cases; benches once; the book
