@@ -436,18 +436,13 @@ impl Store for DirectoryStore {
         }
     }
 
-    fn write_all(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
-        runs.iter().try_for_each(|(start, bytes)| self.write(*start, bytes, how))?;
+    fn begin(&mut self, batch: Span) {
         self.unsynced_batches = self.unsynced_batches.saturating_add(1);
         let waits_for_drive = self.role == FileRole::Database && self.unsynced_batches <= MOST_UNSYNCED;
-        let ends = (runs.first(), runs.last());
-        if let (true, (Some((first, _)), Some((last, bytes)))) = (waits_for_drive, ends)
-            && let Some(file) = self.direct()
-        {
+        if waits_for_drive && let Some(file) = self.direct() {
             // It makes nothing durable, so that nothing is lost where it fails: the sync writes what is left.
-            let _ = file.start_write_back(ByteSize(*first), ByteSize(last + bytes.len() as u64 - first));
+            let _ = file.start_write_back(ByteSize(batch.start), ByteSize(batch.length));
         }
-        Ok(())
     }
 
     fn discard(&mut self, span: Span) -> Result<(), Failure> {

@@ -170,9 +170,10 @@ impl<S: FileStore> SqliteFile for Handle<S> {
     }
 
     fn straight(&mut self, offset: u64, length: usize) -> Result<Option<u64>, Failure> {
-        if length > LONGEST || self.mapping().is_none() || self.holds_something() {
+        if length > LONGEST || self.mapping().is_none() || self.is_held(offset, length) {
             return Ok(None);
         }
+        self.notice_read();
         checked_end(self.shift(), offset).map(Some)
     }
 

@@ -57,6 +57,8 @@ pub(crate) trait Store {
     fn write_all(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
         runs.iter().try_for_each(|(start, bytes)| self.write(*start, bytes, how))
     }
+    /// Hears that a batch is written and more is to come, so that the drive can begin with it.
+    fn begin(&mut self, _batch: Span) {}
     /// Gives back the space of whole blocks, which read as zeros or as before from then on.
     fn discard(&mut self, _span: Span) -> Result<(), Failure> {
         Ok(())
@@ -79,11 +81,19 @@ pub(crate) enum Mapping {
 struct HeldBack {
     runs: BTreeMap<u64, Vec<u8>>,
     bytes: usize,
+    /// Whether the file was read since the first of them: pages that a full cache spills, and that may soon change again.
+    is_spill: bool,
 }
 
 impl HeldBack {
     fn is_empty(&self) -> bool {
         self.runs.is_empty()
+    }
+
+    /// From the begin of the first run to the end of the last.
+    fn whole(&self) -> Option<Span> {
+        let ((&start, _), (&last, bytes)) = (self.runs.first_key_value()?, self.runs.last_key_value()?);
+        Some(Span { start, length: last + bytes.len() as u64 - start })
     }
 
     /// The last run that begins at or before a byte, with its end.
@@ -195,11 +205,6 @@ impl<S: Store> Handle<S> {
         self.is_shifted() || self.options.write_back_depth > 1
     }
 
-    /// Whether anything is held back.
-    pub(crate) fn holds_something(&self) -> bool {
-        !self.held.is_empty()
-    }
-
     /// Whether anything of a span is held back.
     pub(crate) fn is_held(&self, offset: u64, length: usize) -> bool {
         self.held.overlaps(self.shift() + offset, length)
@@ -294,15 +299,21 @@ impl<S: Store> Handle<S> {
         let at = checked_end(self.shift(), offset)?;
         checked_end(at, into.len() as u64)?;
         if self.held.overlaps(at, into.len()) {
-            self.write_out()?;
+            self.write_out_before_looking()?;
         }
+        self.notice_read();
         let there = self.store.read(at, into)?;
         if there == into.len() || self.held.is_empty() {
             return Ok(there);
         }
         // The file ends behind what is held back, not where it ends on the medium.
-        self.write_out()?;
+        self.write_out_before_looking()?;
         self.store.read(at, into)
+    }
+
+    /// Hears of a read of the file.
+    pub(crate) fn notice_read(&mut self) {
+        self.held.is_spill = !self.held.is_empty();
     }
 
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Failure> {
@@ -322,7 +333,12 @@ impl<S: Store> Handle<S> {
         // A full drive is told now, not when the run is written.
         self.store.reserve(checked_end(at, data.len() as u64)?)?;
         if !self.held.take(at, data, most) {
+            // What is spilled is no use to begin with: each time it changes the drive would have to write it again.
+            let batch = self.held.whole().filter(|_| most > 1 && !self.held.is_spill);
             self.write_out()?;
+            if let Some(batch) = batch {
+                self.store.begin(batch);
+            }
             self.held.take(at, data, most);
         }
         Ok(())
@@ -340,6 +356,15 @@ impl<S: Store> Handle<S> {
             _ => Cut::Whole,
         };
         self.store.write_all(&Vec::from_iter(held.runs), how)
+    }
+
+    /// Writes what is held back where SQLite only wants to look. A full drive is told as an I/O error: after
+    /// `SQLITE_FULL` SQLite may undo the statement alone, and pages that the transaction spilled before it would be gone.
+    fn write_out_before_looking(&mut self) -> Result<(), Failure> {
+        self.write_out().map_err(|failure| match failure.code {
+            sqlite::SQLITE_FULL => Failure { code: sqlite::SQLITE_IOERR_WRITE, ..failure },
+            _ => failure,
+        })
     }
 
     /// Writes what is held back where SQLite does not listen to the result.
@@ -392,7 +417,7 @@ impl<S: Store> Handle<S> {
 
     /// Size of the database.
     pub(crate) fn size(&mut self) -> Result<u64, Failure> {
-        self.write_out()?;
+        self.write_out_before_looking()?;
         match self.decide()? {
             None => Ok(0),
             Some(_) => Ok(self.store.size()?.saturating_sub(self.shift())),
@@ -410,6 +435,8 @@ mod tests {
     struct Memory {
         bytes: Vec<u8>,
         writes: Vec<(u64, usize, Cut)>,
+        begun: Vec<Span>,
+        fail_code: Option<c_int>,
         syncs: usize,
         fail_sync: bool,
         fail_write: bool,
@@ -433,13 +460,16 @@ mod tests {
         }
         fn write(&mut self, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure> {
             if self.fail_write {
-                return Err(Failure::new(sqlite::SQLITE_IOERR_WRITE, "told to fail"));
+                return Err(Failure::new(self.fail_code.unwrap_or(sqlite::SQLITE_IOERR_WRITE), "told to fail"));
             }
             let end = offset as usize + data.len();
             self.bytes.resize(self.bytes.len().max(end), 0);
             self.bytes[offset as usize..end].copy_from_slice(data);
             self.writes.push((offset, data.len(), how));
             Ok(())
+        }
+        fn begin(&mut self, batch: Span) {
+            self.begun.push(batch);
         }
         fn truncate(&mut self, size: u64) -> Result<(), Failure> {
             self.bytes.resize(size as usize, 0);
@@ -464,6 +494,35 @@ mod tests {
 
     fn with_depth(write_back_depth: u32) -> Handle<Memory> {
         Handle::database(Memory::default(), VfsOptions { write_back_depth, ..VfsOptions::PLAIN }).unwrap()
+    }
+
+    #[test]
+    fn pages_that_are_lost_to_a_full_drive_when_sqlite_looks_undo_the_whole_transaction() {
+        let full = || {
+            let mut file = with_depth(4);
+            file.write(0, &[7; 4096]).unwrap();
+            (file.store.fail_write, file.store.fail_code) = (true, Some(sqlite::SQLITE_FULL));
+            file
+        };
+        assert_eq!(full().read(0, &mut [0; 4096]).unwrap_err().code, sqlite::SQLITE_IOERR_WRITE);
+        assert_eq!(full().size().unwrap_err().code, sqlite::SQLITE_IOERR_WRITE);
+        assert_eq!(full().sync(0).unwrap_err().code, sqlite::SQLITE_FULL, "a commit that fails does so anyway");
+    }
+
+    #[test]
+    fn the_drive_begins_with_batches_of_a_commit_and_not_with_pages_that_are_spilled() {
+        let (mut commit, mut spill, mut one_by_one) = (with_depth(2), with_depth(2), hot());
+        for page in [1, 3, 5, 7, 9] {
+            commit.write(page * 4 * K, &[7; 4096]).unwrap();
+            spill.write(page * 4 * K, &[7; 4096]).unwrap();
+            spill.read(0, &mut [0; 100]).unwrap();
+            one_by_one.write(page * 64 * K, &[7; 65536]).unwrap();
+        }
+        let batch = |first: u64| Span { start: first * 4 * K, length: 3 * 4 * K };
+        assert_eq!(commit.store.begun, [batch(1), batch(5)]);
+        assert_eq!((spill.store.begun.len(), one_by_one.store.begun.len()), (0, 0));
+        commit.sync(0).unwrap();
+        assert_eq!(commit.store.begun.len(), 2, "a sync writes the last one at once");
     }
 
     #[test]

@@ -47,7 +47,8 @@
 //! that no write of a chunk or more starts off chunk alignment; its pieces are in flight together.
 //!
 //! *With concurrent write-back*: the same for plain databases too, with as many runs held back as go together. On a drive all
-//! of them are in flight at once; in a directory they go to the page cache, and the drive is told to begin.
+//! of them are in flight at once; in a directory they go to the page cache, and the drive is told
+//! to begin, but for pages that a full cache spills: they may soon change again.
 //!
 //! *Logs that are laid out*: each byte of SQLite's log has its own place in the stored one (`log_layout.rs`), and goes there
 //! as it comes.

@@ -16,6 +16,8 @@ use crate::vfs::{Backend, Vfs};
 /// Rows of the one table.
 type Rows = Vec<(i64, i64, Vec<u8>)>;
 
+/// Logical blocks of the drive: shorter than every page, and longer than some.
+const BLOCKS: [u64; 2] = [512, 4096];
 const TRANSACTIONS: u64 = 9;
 const ROWS: u64 = 120;
 
@@ -92,9 +94,10 @@ struct Case {
 }
 
 /// Cuts the power at request `cut_at`, and looks; `false` if the workload ended before.
-fn cut(case: &Case, options: VfsOptions, states: &[Rows], cut_at: u64, chance: u64) -> bool {
-    let told = format!("{} | {} | cut at request {cut_at}, chance {chance}", case.techniques, case.setup);
-    let (device, control) = TestDrive::new(8, 512);
+fn cut(case: &Case, options: VfsOptions, states: &[Rows], block: u64, cut_at: u64, chance: u64) -> bool {
+    let told =
+        format!("{} | {} | blocks of {block} | cut at request {cut_at}, chance {chance}", case.techniques, case.setup);
+    let (device, control) = TestDrive::new(8, block);
     let vfs = Vfs::register(&unique("power"), Backend::Drive(device), options).unwrap();
     let connections: Vec<_> = (0..case.connections).map(|_| open("a.db", vfs.name())).collect();
     (control.lock().unwrap().fail_at, control.lock().unwrap().fail_forever) = (cut_at, true);
@@ -123,7 +126,7 @@ fn cut(case: &Case, options: VfsOptions, states: &[Rows], cut_at: u64, chance: u
 }
 
 /// Requests between two cuts at most, where only some are tried: a prime, so that no rhythm of a workload hides from it.
-const LONGEST_STEP: u64 = 7;
+const LONGEST_STEP: u64 = 13;
 
 /// Some requests of every case; or every request, again with another chance until there were `FLASHWISE_POWER_CUTS` cuts a
 /// test.
@@ -134,12 +137,12 @@ fn cut_everywhere(cases: &[Case]) {
     let mut step = move || if wanted > 0 { 1 } else { 1 + random.next() % LONGEST_STEP };
     let mut cuts = 0;
     for round in 0.. {
-        for case in cases {
+        for (case, block) in cases.iter().flat_map(|case| BLOCKS.map(|block| (case, block))) {
             let options = VfsOptions::from_text(case.techniques).unwrap();
             let mut cut_at = step();
             loop {
                 cuts += 1;
-                if !cut(case, options, &states, cut_at, cut_at * 1009 + round) {
+                if !cut(case, options, &states, block, cut_at, cut_at * 1009 + round) {
                     break;
                 }
                 cut_at += step();

@@ -1,4 +1,4 @@
-//! The loadable extension in a SQLite that knows nothing of it: the machine's own shell, where there is one.
+//! The loadable extension in a SQLite that knows nothing of it: the machine's own shell and Python, where they are.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 
@@ -100,4 +100,37 @@ fn a_reader_in_another_process_sees_what_was_committed() {
     let output =
         Command::new("sqlite3").current_dir(dir.path()).args(["-batch", ":memory:", ".read script"]).output().unwrap();
     assert_eq!(text(&output), "0\n20\n20\n");
+}
+
+#[test]
+fn python_opens_a_database_through_it() {
+    const PROGRAM: &str = "
+import sqlite3, sys
+loader = sqlite3.connect(':memory:')
+loader.enable_load_extension(True)
+loader.load_extension(sys.argv[1])
+uri = 'file:p.db?vfs=flashwise&write-aligned-stripes=64k&concurrent-write-back=8'
+db = sqlite3.connect(uri, uri=True)
+db.execute('PRAGMA journal_mode = wal')
+db.execute('CREATE TABLE t (x)')
+with db:
+    db.executemany('INSERT INTO t VALUES (?)', ((i,) for i in range(1000)))
+copy = sqlite3.connect('file:copy.db?vfs=flashwise', uri=True)
+db.backup(copy)
+print(copy.execute('SELECT sum(x) FROM t').fetchone()[0], copy.execute('PRAGMA integrity_check').fetchone()[0])
+";
+    let dir = tempfile::tempdir().unwrap();
+    let library = std::env::current_exe().unwrap().with_file_name("libflashwise_sqlite.so");
+    // Some builds of Python cannot load extensions; the system's own can.
+    let can_load = |python: &&str| {
+        let asked = "import sqlite3; sqlite3.connect(':memory:').enable_load_extension(True)";
+        Command::new(python).args(["-c", asked]).output().is_ok_and(|output| output.status.success())
+    };
+    let Some(python) = ["python3", "/usr/bin/python3"].into_iter().find(can_load) else {
+        return println!("skipped: this machine has no Python that loads extensions of SQLite");
+    };
+    let output = Command::new(python).current_dir(dir.path()).args(["-c", PROGRAM]).arg(library).output().unwrap();
+    assert_eq!(text(&output), "499500 ok\n");
+    assert_eq!(flashwise_sqlite::info(&dir.path().join("p.db")).unwrap().log, "aligned");
+    assert_eq!(flashwise_sqlite::info(&dir.path().join("copy.db")).unwrap().layout, "plain");
 }
