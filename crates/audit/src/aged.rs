@@ -38,6 +38,9 @@ const SUPERBLOCKS_MIN: u64 = 64;
 /// Steps that are played at most before and while it is measured, each: it bounds the time. A drive on which they do not go
 /// around stays nearer to the state of uniform overwrites.
 const STEPS_MAX: u64 = 2_000_000;
+/// Bytes that are read and written at most before and while it is measured, each: a step can be a long one. Steps of 16 KiB
+/// reach both bounds together.
+const BYTES_MAX: u64 = STEPS_MAX * (16 << 10);
 /// How often all of the flash is programmed before it is measured: superblocks of what stays are the last to be collected,
 /// and after twice the raw capacity the write amplification no longer changed.
 const WARM_UP: u64 = 3;
@@ -127,7 +130,9 @@ impl Rounds<'_> {
             let counters = drive.counters().since(&before);
             // A window that writes nothing changes nothing.
             let is_idle = counters.host_bytes_written.0 == 0;
-            if is_idle || (programmed(&counters) >= bytes && rounds >= ROUNDS_MIN) {
+            let is_enough = programmed(&counters) >= bytes
+                || counters.host_bytes_read.0.saturating_add(counters.host_bytes_written.0) >= BYTES_MAX;
+            if is_idle || (is_enough && rounds >= ROUNDS_MIN) {
                 break;
             }
         }
