@@ -43,7 +43,7 @@
 //! drive takes are split.
 //!
 //! *Databases at hot locations*: adjacent page writes are held back as a run of up to 2 MiB. It is written when a write
-//! elsewhere comes, when a read overlaps it, and at sync, truncate, size, unlock, end of checkpoint and close; cut so
+//! elsewhere comes, and at sync, truncate, unlock, end of checkpoint and close (a read sees it all the same); cut so
 //! that no write of a chunk or more starts off chunk alignment; its pieces are in flight together.
 //!
 //! *With concurrent write-back*: the same for plain databases too, with as many runs held back as go together. On a drive all

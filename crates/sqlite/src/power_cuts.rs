@@ -152,7 +152,7 @@ fn cut_everywhere(cases: &[Case]) {
             break;
         }
     }
-    assert!(cuts >= 50, "the workload is too short for a test: {cuts} cuts");
+    assert!(cuts >= 100, "the workload is too short for a test: {cuts} cuts");
     println!("{cuts} power cuts");
 }
 

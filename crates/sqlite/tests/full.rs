@@ -33,13 +33,6 @@ fn is_full(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DiskFull)
 }
 
-/// Told as full; or as an error of a write, where SQLite only wanted to read and pages that were held back found no room:
-/// then the whole transaction has to be undone, and not the statement alone.
-fn is_told(error: &rusqlite::Error) -> bool {
-    let code = error.sqlite_error().map(|error| error.extended_code);
-    is_full(error) || code == Some(libsqlite3_sys::SQLITE_IOERR_WRITE)
-}
-
 /// What tells one state from another.
 fn content(db: &Connection) -> String {
     let sql = "SELECT count(*) || ' ' || total(k) || ' ' || total(length(v) * (k % 1009)) FROM t";
@@ -174,7 +167,7 @@ fn a_drive_that_has_less_than_it_says_loses_nothing() {
                     Ok(()) => assert_eq!(after, grown_to, "{told}: what was acknowledged is gone"),
                     Err(error) => {
                         failed += 1;
-                        assert!(is_told(&error), "{told}: {error}");
+                        assert!(is_full(&error), "{told}: {error}");
                         // A log that could not be synced may be whole all the same, once the drive took it.
                         assert!(after == before || after == grown_to, "{told}: in part");
                     }
@@ -239,7 +232,7 @@ fn a_full_file_system_rolls_back_and_goes_on_when_there_is_space() {
                         early += 1;
                     }
                     Ok((db, error)) => {
-                        assert!(is_told(&error), "{told}: {error} {:?}", vfs.last_error());
+                        assert!(is_full(&error), "{told}: {error} {:?}", vfs.last_error());
                         fs::remove_file(&ballast).unwrap();
                         goes_on(&db, &told);
                         let seen = content(&db);
