@@ -12,6 +12,7 @@ use libsqlite3_sys as sqlite;
 use serde::Serialize;
 
 use crate::SqliteError;
+use crate::batch;
 use crate::directory::COMPANIONS;
 use crate::error::{Failure, checked_end, display, with_suffix};
 use crate::handle::{Cut, Handle, RUN_LIMIT, Store};
@@ -62,6 +63,8 @@ pub struct FileInfo {
     /// The stripe or flash page that the log goes by.
     #[serde(rename = "log_unit_bytes")]
     pub log_unit: Option<ByteSize>,
+    /// Whether transactions are taken as atomic batches.
+    pub atomic_batches: bool,
     /// Version of the header; `None` in a plain file.
     pub version: Option<u32>,
     /// Chunk, from the header.
@@ -200,7 +203,7 @@ pub(crate) fn open_plain(path: &Path) -> Result<PlainFile, SqliteError> {
 
 /// A journal that is hot, or a WAL, holds part of the database.
 fn check_companions(path: &Path) -> Result<(), SqliteError> {
-    for suffix in COMPANIONS.iter().flat_map(|&(theirs, ours)| [theirs, ours]) {
+    for suffix in COMPANIONS.iter().flat_map(|&(theirs, ours)| [theirs, ours]).chain([batch::SUFFIX]) {
         let companion = with_suffix(path, suffix);
         let mut first = [0];
         let begins = File::open(&companion).and_then(|mut file| file.read(&mut first)).unwrap_or(0);
@@ -219,7 +222,7 @@ pub(crate) fn copy_in<S: Store>(
     options: &VfsOptions,
 ) -> Result<ImportSummary, SqliteError> {
     if into.mapping().is_none()
-        && let Some(header) = Header::new(options.layout, options.log, plain.page_bytes)
+        && let Some(header) = Header::new(options, plain.page_bytes)
     {
         into.write_header(&header)?;
     }
@@ -328,7 +331,7 @@ pub fn import(plain: &Path, stored: &Path, options: &VfsOptions) -> Result<Impor
     options.check()?;
     let from = open_plain(plain)?;
     let summary = create_new(stored, |mut store| {
-        if let Some(header) = Header::new(options.layout, options.log, from.page_bytes) {
+        if let Some(header) = Header::new(options, from.page_bytes) {
             let length = from.file.metadata().map_err(|error| SqliteError::os("looking at it", plain, &error))?.len();
             let header = header.placed(place(&store.file, stored, length, header.chunk));
             // What was made room for behind the database is given back.
@@ -412,6 +415,7 @@ pub fn info(path: &Path) -> Result<FileInfo, SqliteError> {
         layout: header.map_or(Layout::Plain, |header| header.layout()).name().to_owned(),
         log: log.name().to_owned(),
         log_unit: Some(ByteSize(log.unit())).filter(|unit| unit.0 > 0),
+        atomic_batches: header.is_some_and(|header| header.identity != 0),
         version: header.map(|header| header.version()),
         chunk: header.map(|header| ByteSize(header.chunk)),
         offset: header.map(|header| match header.layout() {
@@ -450,7 +454,7 @@ mod tests {
 
     fn header(border: u64) -> Header {
         let layout = Layout::HotLocations { chunk: ByteSize(CHUNK), offset: ByteSize(32768) };
-        Header::new(layout, LogLayout::Plain, CHUNK).unwrap().placed(border)
+        Header::new(&VfsOptions { layout, ..VfsOptions::PLAIN }, CHUNK).unwrap().placed(border)
     }
 
     #[test]

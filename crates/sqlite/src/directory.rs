@@ -19,6 +19,8 @@ use flashwise_block::{ByteSize, DeviceCounters, Nanos, Operation, UnlistedFile};
 use flashwise_trace::{FileRole, IoRecord};
 use libsqlite3_sys as sqlite;
 
+use crate::batch::BatchPlace;
+use crate::batch_file::BatchFile;
 use crate::error::Failure;
 use crate::ffi::{FileName, LONGEST, ParentFile, ParentVfs};
 use crate::file::{FileStore, SqliteFile};
@@ -467,6 +469,11 @@ impl Store for DirectoryStore {
             let code = self.parent.sync(flags);
             self.result(code, "syncing")
         })
+    }
+
+    fn batch_place(&self) -> Option<Box<dyn BatchPlace>> {
+        let path = self.registered.as_deref()?;
+        Some(Box::new(BatchFile::new(Path::new(OsStr::from_bytes(path)))))
     }
 }
 

@@ -13,6 +13,8 @@ use flashwise_block::{ByteSize, IoBuffer, Request};
 use flashwise_trace::FileRole;
 use libsqlite3_sys as sqlite;
 
+use crate::batch::{self, BatchPlace};
+use crate::batch_volume::{BatchVolume, Members};
 use crate::cache::{BLOCK, BlockRun, PageCache};
 use crate::disk::{Disk, read_request};
 use crate::error::{Failure, checked_end};
@@ -53,6 +55,8 @@ pub(crate) struct Drive {
     open: BTreeMap<FileId, OpenFile>,
     /// Layouts of the logs of databases that were opened, where they are not plain.
     logs: BTreeMap<String, LogLayout>,
+    /// Those who have databases with logs of batches open, by the database's name.
+    pub members: BTreeMap<String, Members>,
     next_handle: u64,
 }
 
@@ -71,7 +75,15 @@ fn full(name: &str, info: &flashwise_block::DeviceInfo) -> Failure {
 impl Drive {
     pub(crate) fn new(disk: Disk) -> Self {
         let volume = Volume::new(disk.info().capacity.0, disk.info().logical_block.0);
-        Self { disk, volume, cache: PageCache::default(), open: BTreeMap::new(), logs: BTreeMap::new(), next_handle: 0 }
+        Self {
+            disk,
+            volume,
+            cache: PageCache::default(),
+            open: BTreeMap::new(),
+            logs: BTreeMap::new(),
+            members: BTreeMap::new(),
+            next_handle: 0,
+        }
     }
 
     /// Notes how the log of a database is laid out.
@@ -425,6 +437,7 @@ impl Drive {
     #[cfg(test)]
     pub(crate) fn power_cut(&mut self) {
         self.cache = PageCache::default();
+        self.members.clear();
     }
 
     fn sync_cached(&mut self, id: FileId, role: FileRole) -> Result<(), Failure> {
@@ -458,7 +471,7 @@ fn blocks_of(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, st
 pub(crate) fn role_of_name(name: &str) -> FileRole {
     match name {
         _ if name.ends_with("-wal") => FileRole::WriteAheadLog,
-        _ if name.ends_with("-journal") => FileRole::Journal,
+        _ if name.ends_with("-journal") || name.ends_with(batch::SUFFIX) => FileRole::Journal,
         _ => FileRole::Database,
     }
 }
@@ -631,5 +644,9 @@ impl Store for DriveStore {
     fn sync(&mut self, _flags: c_int) -> Result<(), Failure> {
         let mut drive = lock(&self.drive)?;
         if self.is_database() { drive.disk.flush(self.role) } else { drive.sync_cached(self.id, self.role) }
+    }
+
+    fn batch_place(&self) -> Option<Box<dyn BatchPlace>> {
+        Some(Box::new(BatchVolume::new(Arc::clone(&self.drive), &self.name)))
     }
 }

@@ -59,6 +59,24 @@ pub(crate) trait SqliteFile: Send {
     fn write_out(&mut self) -> Result<(), Failure>;
     /// Writes what is held back where SQLite does not hear.
     fn write_out_unheard(&mut self) -> Result<(), Failure>;
+    /// The file is about to be closed; SQLite does not hear of a failure.
+    fn close(&mut self) -> Result<(), Failure> {
+        self.write_out_unheard()
+    }
+    /// Whether transactions may come as batches, which are atomic.
+    fn takes_batches(&self) -> bool {
+        false
+    }
+    /// SQLite begins to hand on a transaction as a batch; `false` where the file does not take that.
+    fn begin_batch(&mut self) -> Result<bool, Failure> {
+        Ok(false)
+    }
+    /// The transaction is complete.
+    fn commit_batch(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+    /// The transaction is not to be.
+    fn drop_batch(&mut self) {}
     /// A checkpoint has handed on its last page.
     fn copied(&mut self) -> Result<(), Failure> {
         Ok(())
@@ -102,7 +120,15 @@ impl<S: FileStore> SqliteFile for Handle<S> {
     }
 
     fn lock(&mut self, level: c_int) -> Result<(), Failure> {
-        self.store().lock(level)
+        self.store().lock(level)?;
+        if level == sqlite::SQLITE_LOCK_SHARED
+            && let Err(failure) = self.enter()
+        {
+            // The failure that made it impossible is the one to tell.
+            let _ = self.store().unlock(sqlite::SQLITE_LOCK_NONE);
+            return Err(failure);
+        }
+        Ok(())
     }
 
     fn unlock(&mut self, level: c_int) -> Result<(), Failure> {
@@ -122,7 +148,8 @@ impl<S: FileStore> SqliteFile for Handle<S> {
 
     fn characteristics(&mut self) -> c_int {
         let all = self.store().characteristics();
-        if self.holds_back() { all & !ATOMIC_WRITES } else { all }
+        let all = if self.holds_back() { all & !ATOMIC_WRITES } else { all };
+        if self.takes_batches() { all | sqlite::SQLITE_IOCAP_BATCH_ATOMIC } else { all }
     }
 
     fn parent(&mut self) -> Option<&mut ParentFile> {
@@ -139,6 +166,26 @@ impl<S: FileStore> SqliteFile for Handle<S> {
 
     fn write_out_unheard(&mut self) -> Result<(), Failure> {
         Handle::write_out_unheard(self)
+    }
+
+    fn close(&mut self) -> Result<(), Failure> {
+        Handle::close(self)
+    }
+
+    fn takes_batches(&self) -> bool {
+        Handle::takes_batches(self)
+    }
+
+    fn begin_batch(&mut self) -> Result<bool, Failure> {
+        Handle::begin_batch(self)
+    }
+
+    fn commit_batch(&mut self) -> Result<(), Failure> {
+        Handle::commit_batch(self)
+    }
+
+    fn drop_batch(&mut self) {
+        Handle::drop_batch(self);
     }
 
     fn copied(&mut self) -> Result<(), Failure> {

@@ -21,6 +21,7 @@ use std::ffi::c_int;
 
 use libsqlite3_sys as sqlite;
 
+use crate::batch::{BatchLog, BatchPlace, LONGEST_BATCH, Runs};
 use crate::discard::{FreePages, Read};
 use crate::error::{Failure, checked_end};
 use crate::layout::{Chunks, Detected, HEADER_BYTES, Header, Layout, MAX_CHUNK, Span, detect, is_page_size};
@@ -67,6 +68,10 @@ pub(crate) trait Store {
     fn truncate(&mut self, size: u64) -> Result<(), Failure>;
     /// Makes all that was written durable.
     fn sync(&mut self, flags: c_int) -> Result<(), Failure>;
+    /// A place for the database's log of batches, where there can be one.
+    fn batch_place(&self) -> Option<Box<dyn BatchPlace>> {
+        None
+    }
 }
 
 /// Where a database's bytes lie in its stored file.
@@ -131,10 +136,10 @@ impl HeldBack {
         there.max(ends)
     }
 
-    /// Takes a write if it touches a run or begins a new one of at most `most`; `false` if what is there must be written
-    /// first.
-    fn take(&mut self, start: u64, data: &[u8], most: usize) -> bool {
-        if self.bytes + data.len() > RUN_LIMIT && !self.is_empty() {
+    /// Takes a write if it touches a run or begins a new one of at most `most`, and `limit` bytes are not exceeded; `false` if
+    /// what is there must be written first.
+    fn take(&mut self, start: u64, data: &[u8], most: usize, limit: usize) -> bool {
+        if self.bytes + data.len() > limit && !self.is_empty() {
             return false;
         }
         let end = start + data.len() as u64;
@@ -164,6 +169,14 @@ pub(crate) struct Handle<S> {
     held: HeldBack,
     /// Where the space of freed pages is given back.
     free: Option<FreePages>,
+    /// The log of batches of a database that has one, from its first lock on.
+    batches: Option<BatchLog>,
+    /// Whether what is held back is a batch that SQLite has begun and not ended.
+    in_batch: bool,
+    /// Whether something was written past the log of batches and not synced.
+    is_unsynced: bool,
+    /// Why nothing may be written: others would not find it in the log of batches.
+    read_only: Option<String>,
     poisoned: Option<String>,
 }
 
@@ -171,16 +184,25 @@ impl<S: Store> Handle<S> {
     /// A database, whose layout is in its header, or to be chosen.
     pub(crate) fn database(store: S, options: VfsOptions) -> Result<Self, Failure> {
         let free = options.discard.then(FreePages::default);
-        let held = HeldBack::default();
-        let mut handle = Self { store, options, mapping: None, held, free, poisoned: None };
+        let mut handle = Self { options, mapping: None, free, ..Self::plain(store) };
         handle.decide()?;
         Ok(handle)
     }
 
     /// Any other file.
     pub(crate) fn plain(store: S) -> Self {
-        let (options, mapping) = (VfsOptions::default(), Some(Mapping::Plain));
-        Self { store, options, mapping, held: HeldBack::default(), free: None, poisoned: None }
+        Self {
+            store,
+            options: VfsOptions::default(),
+            mapping: Some(Mapping::Plain),
+            held: HeldBack::default(),
+            free: None,
+            batches: None,
+            in_batch: false,
+            is_unsynced: false,
+            read_only: None,
+            poisoned: None,
+        }
     }
 
     pub(crate) fn store(&mut self) -> &mut S {
@@ -241,6 +263,9 @@ impl<S: Store> Handle<S> {
     }
 
     fn check_poison(&self) -> Result<(), Failure> {
+        if let Some(why) = &self.read_only {
+            return Err(Failure::new(sqlite::SQLITE_READONLY_DIRECTORY, why.clone()));
+        }
         match &self.poisoned {
             None => Ok(()),
             Some(why) => {
@@ -290,7 +315,7 @@ impl<S: Store> Handle<S> {
         // SQLite writes a database page by page, so the first write is as long as a page.
         let page = Some(first_write as u64).filter(|&bytes| is_page_size(bytes));
         let page = page.or(self.options.layout.shift().map(|(chunk, _)| chunk)).unwrap_or(4096).min(65536);
-        let mapping = match Header::new(self.options.layout, self.options.log, page) {
+        let mapping = match Header::new(&self.options, page) {
             None => Mapping::Plain,
             Some(header) => {
                 self.write_header(&header)?;
@@ -299,6 +324,7 @@ impl<S: Store> Handle<S> {
         };
         self.mapping = Some(mapping);
         self.store.decided(mapping);
+        self.enter()?;
         Ok(mapping)
     }
 
@@ -348,42 +374,61 @@ impl<S: Store> Handle<S> {
         let at = checked_end(self.shift(), offset)?;
         // A full drive is told now, not when the run is written.
         self.store.reserve(checked_end(at, data.len() as u64)?)?;
-        if !self.held.take(at, data, most) {
+        if self.in_batch {
+            return self.add_to_batch(at, data);
+        }
+        if !self.held.take(at, data, most, RUN_LIMIT) {
             // What is spilled is no use to begin with: each time it changes the drive would have to write it again.
             let batch = self.held.whole().filter(|_| most > 1 && !self.held.is_spill);
             self.write_out()?;
             if let Some(batch) = batch {
                 self.store.begin(batch);
             }
-            self.held.take(at, data, most);
+            self.held.take(at, data, most, RUN_LIMIT);
         }
         Ok(())
     }
 
-    /// Writes what is held back. On failure it is dropped: the caller tells SQLite.
+    /// Writes what is held back, but for a batch. On failure it is dropped: the caller tells SQLite.
     pub(crate) fn write_out(&mut self) -> Result<(), Failure> {
-        if self.held.is_empty() {
+        if self.held.is_empty() || self.in_batch {
             return Ok(());
         }
         let held = std::mem::take(&mut self.held);
         self.check_poison()?;
-        let how = match self.mapping {
+        self.write_past_batches()?;
+        self.store.write_all(&Vec::from_iter(held.runs), self.how())
+    }
+
+    fn how(&self) -> Cut {
+        match self.mapping {
             Some(Mapping::Shifted(header)) => Cut::Chunks(header.chunks()),
             _ => Cut::Whole,
-        };
-        self.store.write_all(&Vec::from_iter(held.runs), how)
+        }
+    }
+
+    /// What comes next goes to the database without having been in its log of batches.
+    fn write_past_batches(&mut self) -> Result<(), Failure> {
+        self.is_unsynced = true;
+        match &mut self.batches {
+            Some(batches) => batches.retire(&mut self.store),
+            None => Ok(()),
+        }
     }
 
     /// Writes what is held back where SQLite does not listen to the result.
     pub(crate) fn write_out_unheard(&mut self) -> Result<(), Failure> {
+        self.drop_batch();
         let written = self.write_out();
         self.poisoned_by(written)
     }
 
     pub(crate) fn truncate(&mut self, size: u64) -> Result<(), Failure> {
         self.check_poison()?;
+        self.drop_batch();
         self.write_out()?;
         self.decide()?;
+        self.write_past_batches()?;
         self.store.truncate(checked_end(self.shift(), size)?)?;
         if let Some(free) = &mut self.free {
             free.cut();
@@ -393,10 +438,94 @@ impl<S: Store> Handle<S> {
 
     pub(crate) fn sync(&mut self, flags: c_int) -> Result<(), Failure> {
         self.check_poison()?;
-        let synced = self.write_out().and_then(|()| self.store.sync(flags));
+        let written = self.write_out();
+        let synced = match self.batches.is_some() && !self.is_unsynced {
+            // Batches are durable as soon as they are committed.
+            true => written,
+            false => written.and_then(|()| self.store.sync(flags)),
+        };
         self.poisoned_by(synced)?;
+        self.is_unsynced = false;
         self.give_back(FreePages::synced);
         Ok(())
+    }
+
+    /// A lock is held from here on: what the log of batches has is brought into the database.
+    pub(crate) fn enter(&mut self) -> Result<(), Failure> {
+        let Some(Mapping::Shifted(header)) = self.decide()? else { return Ok(()) };
+        let how = self.how();
+        if header.identity != 0 && self.batches.is_none() {
+            self.batches = self.store.batch_place().map(|place| BatchLog::new(place, header.identity));
+        }
+        match self.batches.as_mut().map(|batches| batches.enter(&mut self.store, how)) {
+            Some(Err(failure)) if failure.code == sqlite::SQLITE_READONLY_DIRECTORY => {
+                self.batches = None;
+                self.read_only.get_or_insert(failure.message);
+                Ok(())
+            }
+            entered => entered.unwrap_or(Ok(())),
+        }
+    }
+
+    /// Whether transactions may come as batches.
+    pub(crate) fn takes_batches(&self) -> bool {
+        self.batches.is_some()
+    }
+
+    /// SQLite begins to hand on all pages of a transaction; `false` where no batches are taken.
+    pub(crate) fn begin_batch(&mut self) -> Result<bool, Failure> {
+        if !self.takes_batches() {
+            return Ok(false);
+        }
+        self.check_poison()?;
+        self.write_out()?;
+        self.in_batch = true;
+        Ok(true)
+    }
+
+    /// After a failure SQLite takes a journal instead.
+    fn add_to_batch(&mut self, at: u64, data: &[u8]) -> Result<(), Failure> {
+        match self.held.take(at, data, usize::MAX, LONGEST_BATCH) {
+            true => Ok(()),
+            false => {
+                let why = format!("{}: the transaction is no batch of up to {LONGEST_BATCH} bytes", self.store.name());
+                Err(Failure::new(sqlite::SQLITE_IOERR_WRITE, why))
+            }
+        }
+    }
+
+    /// The batch is complete. Where nothing of it has happened yet, SQLite takes a journal instead after a failure.
+    pub(crate) fn commit_batch(&mut self) -> Result<(), Failure> {
+        let how = self.how();
+        let is_open = std::mem::take(&mut self.in_batch);
+        let held = std::mem::take(&mut self.held);
+        let Some(batches) = self.batches.as_mut().filter(|_| is_open && !held.is_empty()) else { return Ok(()) };
+        let runs: Runs = held.runs.into_iter().collect();
+        let batch = batches.log(&mut self.store, &runs).map_err(|failure| {
+            let why = format!("{} (as a batch, without a journal)", failure.message);
+            Failure::new(sqlite::SQLITE_IOERR_COMMIT_ATOMIC, why)
+        })?;
+        // It counts by now, and SQLite would think that it does not.
+        let applied = self.store.write_all(&runs, how).and_then(|()| batches.applied(batch));
+        self.poisoned_by(applied)
+    }
+
+    /// The batch is not to be.
+    pub(crate) fn drop_batch(&mut self) {
+        if std::mem::take(&mut self.in_batch) {
+            self.held = HeldBack::default();
+        }
+    }
+
+    /// The file is about to be closed.
+    pub(crate) fn close(&mut self) -> Result<(), Failure> {
+        self.drop_batch();
+        let written = self.write_out_unheard();
+        let left = match &mut self.batches {
+            Some(batches) => batches.leave(&mut self.store),
+            None => Ok(()),
+        };
+        written.and(left)
     }
 
     /// A checkpoint has handed on its last page; SQLite does not hear of a failure.
@@ -651,7 +780,8 @@ mod tests {
 
     #[test]
     fn a_header_decides_whatever_was_wanted_and_a_damaged_one_is_refused() {
-        let header = Header { chunk: 65536, offset: 4096, border: 0, page_bytes: 512, log: LogLayout::Plain };
+        let header =
+            Header { chunk: 65536, offset: 4096, border: 0, page_bytes: 512, log: LogLayout::Plain, identity: 0 };
         let stored = Memory { bytes: header.block(), ..Memory::default() };
         let file = Handle::database(stored, VfsOptions::PLAIN).unwrap();
         assert_eq!(file.mapping(), Some(Mapping::Shifted(header)));

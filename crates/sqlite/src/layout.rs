@@ -13,12 +13,15 @@
 //! Source: Kakaraparthy, Patel, Park, Kroth, "Optimizing Databases by Learning Hidden Parameters of Solid State
 //! Drives", PVLDB 13(4), 2019.
 
+use std::hash::{BuildHasher, RandomState};
+
 use flashwise_block::ByteSize;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::SqliteError;
 use crate::log_layout::LogLayout;
+use crate::options::VfsOptions;
 
 /// How a new database is laid out in its stored file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +67,8 @@ const VERSION: u32 = 1;
 const VERSION_WITH_LOG: u32 = 2;
 /// The version of a header for a file whose first byte is no border of chunks on its drive.
 const VERSION_PLACED: u32 = 3;
+/// The version of a header of a database whose transactions may still be in a log of batches.
+const VERSION_WITH_BATCHES: u32 = 4;
 const VERSION_AT: usize = 160;
 const LENGTH_AT: usize = 164;
 const CHUNK_AT: usize = 168;
@@ -73,6 +78,7 @@ const LOG_NAME_AT: usize = 192;
 const LOG_NAME_BYTES: usize = 32;
 const LOG_UNIT_AT: usize = 224;
 const BORDER_AT: usize = 232;
+const IDENTITY_AT: usize = 240;
 const CHECKSUM_AT: usize = 504;
 const _: () = assert!(MAGIC.len() + 1 + TEXT.len() < TEXT_BYTES, "the text and its newline fit");
 
@@ -98,9 +104,9 @@ impl Layout {
         }
     }
 
-    /// The layout for a database whose log is laid out: a header has to say so.
-    pub(crate) fn for_log(self, log: LogLayout) -> Self {
-        if self == Self::Plain && log != LogLayout::Plain { Self::Headed } else { self }
+    /// The layout for a database of which plain SQLite would not find all: a header has to say so.
+    fn with_header(self) -> Self {
+        if self == Self::Plain { Self::Headed } else { self }
     }
 
     /// Checks chunk and offset.
@@ -132,6 +138,8 @@ pub(crate) struct Header {
     /// SQLite's page size when the file was created; a later VACUUM can change the real one.
     pub page_bytes: u64,
     pub log: LogLayout,
+    /// What tells this database's log of batches from another's; 0 where it has none.
+    pub identity: u64,
 }
 
 /// Why a header is not to be trusted.
@@ -140,7 +148,7 @@ pub(crate) enum HeaderError {
     #[error("its flashwise header is cut off after {0} bytes; restore the file from a backup")]
     Short(usize),
     #[error(
-        "its flashwise header is of version {0}, this program knows versions 1 to {VERSION_PLACED}; use a newer flashwise"
+        "its flashwise header is of version {0}, this program knows versions 1 to {VERSION_WITH_BATCHES}; use a newer flashwise"
     )]
     Version(String),
     #[error(
@@ -168,9 +176,13 @@ pub(crate) fn detect(head: &[u8]) -> Result<Detected, HeaderError> {
 }
 
 impl Header {
-    /// The header for a layout that is not plain; `None` for the plain one.
-    pub(crate) fn new(layout: Layout, log: LogLayout, page_bytes: u64) -> Option<Self> {
-        layout.for_log(log).shift().map(|(chunk, offset)| Self { chunk, offset, border: 0, page_bytes, log })
+    /// The header of a new database; `None` where it is plain.
+    pub(crate) fn new(options: &VfsOptions, page_bytes: u64) -> Option<Self> {
+        let VfsOptions { layout, log, atomic_batch, .. } = *options;
+        let layout = if log != LogLayout::Plain || atomic_batch { layout.with_header() } else { layout };
+        // Any number but 0 that no other database is likely to have.
+        let identity = if atomic_batch { RandomState::new().hash_one(page_bytes) | 1 } else { 0 };
+        layout.shift().map(|(chunk, offset)| Self { chunk, offset, border: 0, page_bytes, log, identity })
     }
 
     /// The same header for a file in which the drive's chunks begin at `border`: its pages lie at the drive's hot locations.
@@ -192,6 +204,7 @@ impl Header {
     /// The version that it is written in.
     pub(crate) fn version(&self) -> u32 {
         match self.layout() {
+            _ if self.identity != 0 => VERSION_WITH_BATCHES,
             _ if self.border != 0 => VERSION_PLACED,
             Layout::Headed => VERSION_WITH_LOG,
             _ if self.log != LogLayout::Plain => VERSION_WITH_LOG,
@@ -218,6 +231,7 @@ impl Header {
             put(LOG_UNIT_AT, &self.log.unit().to_le_bytes());
         }
         put(BORDER_AT, &self.border.to_le_bytes());
+        put(IDENTITY_AT, &self.identity.to_le_bytes());
         let checksum = xxh3_64(&bytes[..CHECKSUM_AT]);
         bytes[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -273,7 +287,8 @@ impl Header {
         if let Err(error) = log.check() {
             return field(error.to_string());
         }
-        let header = Self { chunk, offset, border, page_bytes: u64_at(head, PAGE_AT), log };
+        let (page_bytes, identity) = (u64_at(head, PAGE_AT), u64_at(head, IDENTITY_AT));
+        let header = Self { chunk, offset, border, page_bytes, log, identity };
         let is_consistent = match layout {
             Layout::HotLocations { .. } => offset == shift_behind(border, hot, chunk),
             _ => border == 0 && layout.shift() == Some((chunk, offset)),
@@ -339,7 +354,7 @@ pub(crate) fn page_size_of(head: &[u8]) -> Option<u64> {
 }
 
 fn is_known(version: &str) -> bool {
-    [VERSION, VERSION_WITH_LOG, VERSION_PLACED].iter().any(|known| known.to_string() == version)
+    [VERSION, VERSION_WITH_LOG, VERSION_PLACED, VERSION_WITH_BATCHES].iter().any(|known| known.to_string() == version)
 }
 
 /// A name that is padded with zeros.
@@ -411,9 +426,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const HEADER: Header = Header { chunk: 65536, offset: 32768, border: 0, page_bytes: 65536, log: LogLayout::Plain };
+    const HEADER: Header =
+        Header { chunk: 65536, offset: 32768, border: 0, page_bytes: 65536, log: LogLayout::Plain, identity: 0 };
     const WITH_LOG: Header = Header { log: LogLayout::Aligned { stripe: ByteSize::kib(64) }, ..HEADER };
     const HEADED_ONLY: Header = Header { chunk: HEADED, offset: HEADED, ..WITH_LOG };
+    const WITH_BATCHES: Header = Header { identity: 7, ..HEADER };
 
     #[test]
     fn a_header_is_readable_by_people_and_by_us() {
@@ -428,7 +445,7 @@ mod tests {
 
     #[test]
     fn any_flipped_byte_of_a_header_is_noticed() {
-        for header in [HEADER, WITH_LOG, HEADED_ONLY, HEADER.placed(4096)] {
+        for header in [HEADER, WITH_LOG, HEADED_ONLY, WITH_BATCHES, HEADER.placed(4096), WITH_BATCHES.placed(4096)] {
             assert_eq!(detect(&header.encode()), Ok(Detected::Shifted(header)));
             for at in MAGIC.len()..HEADER_BYTES {
                 let mut bytes = header.encode();
@@ -439,11 +456,14 @@ mod tests {
     }
 
     #[test]
-    fn only_a_header_with_a_layout_for_the_log_needs_the_newer_version() {
-        assert_eq!([HEADER, WITH_LOG, HEADED_ONLY].map(|header| header.version()), [1, 2, 2]);
-        assert_eq!(Header::new(Layout::Plain, LogLayout::Plain, 4096), None);
-        let headed = Header::new(Layout::Plain, WITH_LOG.log, 65536);
+    fn only_a_header_of_what_older_programs_do_not_know_needs_a_newer_version() {
+        let headers = [HEADER, WITH_LOG, HEADED_ONLY, HEADER.placed(4096), WITH_BATCHES, WITH_BATCHES.placed(4096)];
+        assert_eq!(headers.map(|header| header.version()), [1, 2, 2, 3, 4, 4]);
+        assert_eq!(Header::new(&VfsOptions::PLAIN, 4096), None);
+        let headed = Header::new(&VfsOptions { log: WITH_LOG.log, ..VfsOptions::PLAIN }, 65536);
         assert_eq!(headed, Some(HEADED_ONLY), "a log with a layout needs a header");
+        let batches = Header::new(&VfsOptions { atomic_batch: true, ..VfsOptions::PLAIN }, 65536).unwrap();
+        assert!(batches.identity != 0 && batches.layout() == Layout::Headed, "so does a log of batches");
     }
 
     #[test]
@@ -462,6 +482,7 @@ mod tests {
             Header { border: u64::MAX, offset: u64::MAX, ..HEADER },
             Header { log: LogLayout::Aligned { stripe: ByteSize(7) }, ..HEADER },
             Header { log: LogLayout::Sparse { stripe: ByteSize(u64::MAX) }, ..HEADER },
+            Header { chunk: 0, ..WITH_BATCHES },
         ] {
             assert!(matches!(detect(&forged.encode()), Err(HeaderError::Field(_))), "{forged:?}");
         }

@@ -81,6 +81,9 @@
 //! Source: Kakaraparthy, Patel, Park, Kroth, "Optimizing Databases by Learning Hidden Parameters of Solid State
 //! Drives", PVLDB 13(4), 2019: use-hot-locations, and the rule that no chunk-long write starts off alignment.
 
+mod batch;
+mod batch_file;
+mod batch_volume;
 mod cache;
 mod convert;
 mod directory;

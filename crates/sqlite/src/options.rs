@@ -13,6 +13,7 @@
 //! | `sparse-log` | gain by compression | `STRIPE` | yes |
 //! | `concurrent-write-back` | k_w at 4 KiB | `COUNT` | no |
 //! | `discard` | gain by trim | | no |
+//! | `atomic-batch` | nothing; never unnamed | | yes |
 //!
 //! The three of the log exclude each other; sparse comes before aligned before contained.
 
@@ -34,14 +35,22 @@ pub struct VfsOptions {
     pub write_back_depth: u32,
     /// Whether the space of pages that the database no longer uses is given back to the drive.
     pub discard: bool,
+    /// Whether *new* databases take transactions as atomic batches, without a rollback journal.
+    pub atomic_batch: bool,
     /// Whether requests are recorded from the start.
     pub record: bool,
 }
 
 impl VfsOptions {
     /// SQLite as it is.
-    pub const PLAIN: Self =
-        Self { layout: Layout::Plain, log: LogLayout::Plain, write_back_depth: 0, discard: false, record: false };
+    pub const PLAIN: Self = Self {
+        layout: Layout::Plain,
+        log: LogLayout::Plain,
+        write_back_depth: 0,
+        discard: false,
+        atomic_batch: false,
+        record: false,
+    };
 
     /// Checks every figure.
     ///
@@ -54,7 +63,7 @@ impl VfsOptions {
 
     /// Whether a new database is not plain.
     pub(crate) fn is_converting(&self) -> bool {
-        self.layout != Layout::Plain || self.log != LogLayout::Plain
+        self.layout != Layout::Plain || self.log != LogLayout::Plain || self.atomic_batch
     }
 
     /// The techniques that are on, as a URI names them, such as `concurrent-write-back=8`.
@@ -73,7 +82,8 @@ impl VfsOptions {
         };
         let depth = (self.write_back_depth > 1).then(|| format!("concurrent-write-back={}", self.write_back_depth));
         let discard = self.discard.then(|| "discard=on".to_owned());
-        [layout, log, depth, discard].into_iter().flatten().collect()
+        let batch = self.atomic_batch.then(|| "atomic-batch=on".to_owned());
+        [layout, log, depth, discard, batch].into_iter().flatten().collect()
     }
 
     /// Whether SQLite's own VFS can do all of the work on a plain database.
@@ -139,7 +149,7 @@ pub struct Technique {
     pub what: &'static str,
     /// What of a profile it goes by.
     needs: &'static str,
-    /// Sets it from a value that is neither `on` nor `off`; `false` where there is no such value.
+    /// Sets it from a value that is not `off`; `false` where there is no such value. `on` is one where no figure is needed.
     set: fn(&str, &mut VfsOptions) -> bool,
     /// Sets it from a profile; `false` where the profile says nothing for it.
     from_profile: fn(&Parameters, &mut VfsOptions) -> bool,
@@ -150,7 +160,7 @@ pub struct Technique {
 }
 
 /// The techniques, in the order in which they are chosen.
-pub static TECHNIQUES: [Technique; 6] = [
+pub static TECHNIQUES: [Technique; 7] = [
     Technique {
         name: "use-hot-locations",
         what: "pages of one chunk start at hot locations",
@@ -247,7 +257,10 @@ pub static TECHNIQUES: [Technique; 6] = [
         name: "discard",
         what: "the space of pages that the database no longer uses is given back to the drive",
         needs: "gain by trim",
-        set: |_, _| false,
+        set: |value, options| {
+            options.discard = value == ON;
+            options.discard
+        },
         from_profile: |drive, options| {
             options.discard = drive.trim_gain.known().is_some();
             options.discard
@@ -255,7 +268,26 @@ pub static TECHNIQUES: [Technique; 6] = [
         pays: |_| true,
         is_taken: |_| false,
     },
+    Technique {
+        name: "atomic-batch",
+        what: "a transaction reaches the database whole, without a rollback journal",
+        needs: "",
+        set: |value, options| {
+            options.atomic_batch = value == ON;
+            options.atomic_batch
+        },
+        from_profile: |_, options| {
+            options.atomic_batch = true;
+            true
+        },
+        // SQLite takes it only where it was built for that (SQLITE_ENABLE_BATCH_ATOMIC_WRITE), and not for a log.
+        pays: |_| false,
+        is_taken: |_| false,
+    },
 ];
+
+/// What switches a technique on by the profile's figures, or, where it goes by none, by itself.
+const ON: &str = "on";
 
 /// Most runs that are held back.
 const MAX_DEPTH: u32 = 512;
@@ -290,11 +322,8 @@ impl Technique {
                 self.name,
                 &format!("the log can be laid out in one way only, and is '{}'", options.log.name()),
             )),
-            Some("on") if self.name == "discard" => {
-                options.discard = true;
-                Ok(())
-            }
-            Some("on") => match drive.is_some_and(|drive| (self.from_profile)(drive, options)) {
+            Some(ON) if (self.set)(ON, options) => Ok(()),
+            Some(ON) => match drive.is_some_and(|drive| (self.from_profile)(drive, options)) {
                 true => Ok(()),
                 false if drive.is_none() => Err(refuse(self.name, "is on, but no profile tells the drive's figures")),
                 false => Err(refuse(self.name, &format!("is on, but the profile does not settle the {}", self.needs))),
@@ -383,7 +412,10 @@ mod tests {
         let chosen = VfsOptions::from_text(&format!("profile={path}")).unwrap();
         let layout = Layout::HotLocations { chunk: ByteSize::kib(64), offset: ByteSize::kib(32) };
         let log = LogLayout::Aligned { stripe: ByteSize::kib(64) };
-        assert_eq!(chosen, VfsOptions { layout, log, write_back_depth: 8, discard: false, record: false });
+        assert_eq!(
+            chosen,
+            VfsOptions { layout, log, write_back_depth: 8, discard: false, atomic_batch: false, record: false }
+        );
         let less =
             format!("profile={path}&use-hot-locations=off&write-aligned-stripes=off&concurrent-write-back=3&discard");
         let expected = VfsOptions { write_back_depth: 3, discard: true, ..VfsOptions::PLAIN };

@@ -157,6 +157,9 @@ fn cut_everywhere(cases: &[Case]) {
 }
 
 const ROLLBACK: &str = "PRAGMA page_size = 4096; PRAGMA cache_size = 4;";
+/// A cache that holds every transaction but VACUUM: none is spilled, and so none needs a journal.
+const BATCHES: &str = "PRAGMA page_size = 4096;";
+const EXCLUSIVE_BATCHES: &str = "PRAGMA page_size = 1024; PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = 8;";
 const TRUNCATE: &str = "PRAGMA page_size = 1024; PRAGMA cache_size = 4; PRAGMA journal_mode = truncate;";
 const PERSIST: &str = "PRAGMA page_size = 8192; PRAGMA journal_mode = persist; PRAGMA synchronous = EXTRA;";
 const INCREMENTAL: &str = "PRAGMA page_size = 512; PRAGMA auto_vacuum = full; PRAGMA cache_size = 4;";
@@ -213,7 +216,13 @@ fn a_power_cut_loses_nothing_where_freed_pages_are_discarded() {
 }
 
 #[test]
+fn a_power_cut_loses_nothing_of_atomic_batches() {
+    let setups = [BATCHES, ROLLBACK, TRUNCATE, INCREMENTAL, LOG, EXCLUSIVE_BATCHES];
+    cut_everywhere(&cases("atomic-batch=on", &setups));
+}
+
+#[test]
 fn a_power_cut_loses_nothing_under_all_techniques_together() {
-    let all = "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=4&discard=on";
-    cut_everywhere(&cases(all, &[ROLLBACK, TRUNCATE, PERSIST, INCREMENTAL, LOG, SMALL_LOG, EXCLUSIVE_LOG]));
+    let all = "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=4&discard=on&atomic-batch=on";
+    cut_everywhere(&cases(all, &[BATCHES, ROLLBACK, TRUNCATE, PERSIST, INCREMENTAL, LOG, SMALL_LOG, EXCLUSIVE_LOG]));
 }

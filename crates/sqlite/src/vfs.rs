@@ -10,6 +10,7 @@ use flashwise_trace::{FileRole, IoTrace};
 use libsqlite3_sys as sqlite;
 
 use crate::SqliteError;
+use crate::batch;
 use crate::convert::{self, ExportSummary, ImportSummary};
 use crate::directory::Directory;
 use crate::disk::Disk;
@@ -388,7 +389,7 @@ impl Vfs {
 
     /// A journal that is hot, or a WAL, holds part of the database.
     fn check_companions(&self, drive: &SharedDrive, name: &str) -> Result<(), SqliteError> {
-        for suffix in ["-journal", "-wal"] {
+        for suffix in ["-journal", "-wal", batch::SUFFIX] {
             let companion = format!("{name}{suffix}");
             if lock(drive)?.size_of(&companion).is_none_or(|size| size == 0) {
                 continue;

@@ -15,7 +15,9 @@ const CONTAINED: &str = "contain-write-in-flash-page=16k";
 const SPARSE: &str = "sparse-log=4k";
 const TOGETHER: &str = "concurrent-write-back=8";
 const DISCARD: &str = "discard=on";
-const ALL: &str = "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=8&discard=on";
+const BATCHES: &str = "atomic-batch=on";
+const ALL: &str =
+    "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=8&discard=on&atomic-batch=on";
 
 /// A committed state, then what a transaction makes of it.
 const BEFORE: &str = "CREATE TABLE t (k INTEGER PRIMARY KEY, v);
@@ -30,9 +32,11 @@ fn drive(techniques: &str) -> (Vfs, SharedControl) {
     (Vfs::register(&unique("fault"), Backend::Drive(drive), options).unwrap(), control)
 }
 
-/// The log is checkpointed within the change.
-fn prepare(db: &Connection, journal: &str, page: u32) -> rusqlite::Result<()> {
-    db.execute_batch(&format!("PRAGMA page_size = {page}; PRAGMA cache_size = 5;"))?;
+/// The log is checkpointed within the change, and pages are spilled, but where batches alone are tried: a transaction that
+/// spills is none.
+fn prepare(db: &Connection, (techniques, journal, page): Case) -> rusqlite::Result<()> {
+    let cache = if techniques == BATCHES { 500 } else { 5 };
+    db.execute_batch(&format!("PRAGMA page_size = {page}; PRAGMA cache_size = {cache};"))?;
     db.query_row(&format!("PRAGMA journal_mode = {journal}"), [], |_| Ok(()))?;
     db.execute_batch("PRAGMA wal_autocheckpoint = 30")
 }
@@ -44,10 +48,10 @@ fn state(vfs: &Vfs) -> Vec<String> {
 }
 
 /// The states without any fault: before and after the change.
-fn states(techniques: &str, journal: &str, page: u32) -> [Vec<String>; 2] {
-    let (vfs, _) = drive(techniques);
+fn states(case: Case) -> [Vec<String>; 2] {
+    let (vfs, _) = drive(case.0);
     let db = open("a.db", vfs.name());
-    prepare(&db, journal, page).unwrap();
+    prepare(&db, case).unwrap();
     db.execute_batch(BEFORE).unwrap();
     let before = try_dump(&db).unwrap();
     db.execute_batch(CHANGE).unwrap();
@@ -58,7 +62,7 @@ fn states(techniques: &str, journal: &str, page: u32) -> [Vec<String>; 2] {
 type Case = (&'static str, &'static str, u32);
 
 /// What `make test` tries: each technique where it does most.
-const CASES: [Case; 10] = [
+const CASES: [Case; 11] = [
     ("", "wal", 4096),
     (HOT, "delete", 65536),
     (HOT, "wal", 4096),
@@ -67,11 +71,12 @@ const CASES: [Case; 10] = [
     (SPARSE, "wal", 4096),
     (TOGETHER, "truncate", 4096),
     (DISCARD, "delete", 4096),
+    (BATCHES, "delete", 4096),
     (ALL, "persist", 4096),
     (ALL, "wal", 65536),
 ];
 
-const MORE_CASES: [Case; 17] = [
+const MORE_CASES: [Case; 21] = [
     ("", "delete", 4096),
     (HOT, "delete", 4096),
     (HOT, "persist", 65536),
@@ -87,14 +92,18 @@ const MORE_CASES: [Case; 17] = [
     (TOGETHER, "wal", 4096),
     (DISCARD, "persist", 1024),
     (DISCARD, "wal", 4096),
+    (BATCHES, "truncate", 512),
+    (BATCHES, "delete", 65536),
+    (BATCHES, "persist", 1024),
+    (BATCHES, "wal", 4096),
     (ALL, "delete", 65536),
     (ALL, "wal", 1024),
 ];
 
 /// The state before, and then the change, once the drive was told what to do.
-fn changed(vfs: &Vfs, (_, journal, page): Case, tell: impl FnOnce()) -> rusqlite::Result<()> {
+fn changed(vfs: &Vfs, case: Case, tell: impl FnOnce()) -> rusqlite::Result<()> {
     let db = open("a.db", vfs.name());
-    prepare(&db, journal, page).unwrap();
+    prepare(&db, case).unwrap();
     db.execute_batch(BEFORE).unwrap();
     tell();
     db.execute_batch(CHANGE)
@@ -121,7 +130,7 @@ fn after_an_error_at_any_request_the_database_is_sound_and_old_or_new_in_every_c
 /// Fails every request of the change, once and for ever.
 fn fail_everywhere(cases: &[Case]) {
     for &case in cases {
-        let [before, after] = states(case.0, case.1, case.2);
+        let [before, after] = states(case);
         for forever in [false, true] {
             let mut seen_errors = 0;
             for n in 1.. {
@@ -153,12 +162,13 @@ fn fail_everywhere(cases: &[Case]) {
 /// Here the new database itself is at stake: an error while the header and the first pages are written.
 #[test]
 fn after_an_error_at_any_request_of_its_creation_a_database_can_be_created() {
-    for (techniques, journal, page) in CASES {
+    for case in CASES {
+        let (techniques, journal, _) = case;
         for n in 1.. {
             let (vfs, control) = drive(techniques);
             control.lock().unwrap().fail_at = n;
             let created = Connection::open_with_flags_and_vfs("a.db", OpenFlags::default(), vfs.name())
-                .and_then(|db| prepare(&db, journal, page).and_then(|()| db.execute_batch(BEFORE)));
+                .and_then(|db| prepare(&db, case).and_then(|()| db.execute_batch(BEFORE)));
             let reached = control.lock().unwrap().fail_at == 0;
             control.lock().unwrap().heal();
             let found = state(&vfs);

@@ -21,7 +21,7 @@ use flashwise_sqlite::{Vfs, VfsOptions};
 use sqlite_programs::{Outcome, Suite, in_parallel};
 use support::{integrity, open, unique};
 
-const ALL_TOGETHER: &Configuration = &CONFIGURATIONS[6];
+const ALL_TOGETHER: &Configuration = &CONFIGURATIONS[CONFIGURATIONS.len() - 1];
 
 /// Runs a program on `test.db` in a directory of its own; what it said, or what is wrong: it failed, or the database that
 /// it left is not sound.

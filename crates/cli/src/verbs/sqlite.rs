@@ -107,6 +107,7 @@ fn lines(info: &FileInfo) -> String {
         ("pages at hot locations", hot_pages(info)),
         ("log", Some(info.log.clone()).filter(|log| log != "plain")),
         ("log's unit", size(info.log_unit)),
+        ("transactions", info.atomic_batches.then(|| "atomic batches".to_owned())),
         ("laid out for pages of", size(info.layout_page_size)),
         ("header checksum", checksum),
         ("page size", size(info.page_size)),

@@ -283,9 +283,9 @@ unsafe extern "C" fn x_close(file: *mut sqlite3_file) -> c_int {
     unsafe { (*shim).base.pMethods = ptr::null() };
     let shared = Arc::clone(&open.shared);
     guarded(&shared, sqlite::SQLITE_IOERR_CLOSE, move || {
-        let written = open.file.write_out_unheard();
+        let closed = open.file.close();
         drop(open);
-        done(written)
+        done(closed)
     })
 }
 
@@ -432,6 +432,12 @@ unsafe fn control(
             stored_hint =
                 u64::try_from(hint).map_or(hint, |hint| file.stored_size(hint).try_into().unwrap_or(i64::MAX));
             argument = ptr::from_mut(&mut stored_hint).cast();
+        }
+        sqlite::SQLITE_FCNTL_BEGIN_ATOMIC_WRITE if file.begin_batch()? => return Ok(sqlite::SQLITE_OK),
+        sqlite::SQLITE_FCNTL_COMMIT_ATOMIC_WRITE if file.takes_batches() => return done(file.commit_batch()),
+        sqlite::SQLITE_FCNTL_ROLLBACK_ATOMIC_WRITE if file.takes_batches() => {
+            file.drop_batch();
+            return Ok(sqlite::SQLITE_OK);
         }
         // Writes that are held back would miss the file system's own transaction.
         sqlite::SQLITE_FCNTL_BEGIN_ATOMIC_WRITE

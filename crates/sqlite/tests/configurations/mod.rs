@@ -13,7 +13,7 @@ pub struct Configuration {
     pub discards: bool,
 }
 
-pub const CONFIGURATIONS: [Configuration; 7] = [
+pub const CONFIGURATIONS: [Configuration; 8] = [
     Configuration { name: "no technique", techniques: "", layout: false, holds_back: false, discards: false },
     Configuration {
         name: "use-hot-locations",
@@ -45,8 +45,15 @@ pub const CONFIGURATIONS: [Configuration; 7] = [
         discards: true,
     },
     Configuration {
+        name: "atomic-batch",
+        techniques: "atomic-batch=on",
+        layout: true,
+        holds_back: true,
+        discards: false,
+    },
+    Configuration {
         name: "all together",
-        techniques: "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=8&discard=on",
+        techniques: "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=8&discard=on&atomic-batch=on",
         layout: true,
         holds_back: true,
         discards: true,

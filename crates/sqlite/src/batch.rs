@@ -1,0 +1,569 @@
+//! Transactions that reach the database whole, without a rollback journal: the batch log.
+//!
+//! SQLite hands all pages of a transaction on between `SQLITE_FCNTL_BEGIN_ATOMIC_WRITE` and `…COMMIT_ATOMIC_WRITE`, where
+//! a file promises `SQLITE_IOCAP_BATCH_ATOMIC`, and writes no journal. Such a batch goes to a log beside the database
+//! first, as one durable write, and then to its places in the database, which nobody has to wait for:
+//!
+//! ```text
+//!   batch ──▶ NAME-fwbatch: one write, durable ──▶ database: page cache, synced when the log is begun anew
+//! ```
+//!
+//! A commit costs one flush of the drive, where a rollback journal costs three or four.
+//!
+//! **The log** is a block of marks and batches behind it, each of whole blocks, numbered from 0 under a generation that is
+//! drawn anew whenever the log begins anew. A batch counts if it matches its checksum, follows the one before, and is of
+//! its generation and its database. `docs/formats/sqlite-layout.md` draws it.
+//!
+//! **Rules**, of which every one is needed:
+//!
+//! 1. A batch is durable before the first of its pages is written to the database.
+//! 2. The log begins anew only when all that the database has is durable in it.
+//! 3. What reaches the database in any other way (a journalled transaction, a checkpoint) comes after the log was made
+//!    void, durably: its batches would undo it otherwise.
+//! 4. Whoever opens the database while nobody else has it open plays all batches back: the power may have been cut. He
+//!    believes no mark.
+//! 5. Whoever takes a SHARED lock looks at the marks: where more was begun than is in the database, a process has died
+//!    in between, and he plays back. Nobody can write then, and two who play back write the same bytes.
+//!
+//! Source: SQLite's documentation of `SQLITE_IOCAP_BATCH_ATOMIC`; write-ahead redo logging as in Mohan et al., "ARIES",
+//! TODS 17(1), 1992, of pages as they are after the transaction.
+
+use std::hash::{BuildHasher, RandomState};
+
+use libsqlite3_sys as sqlite;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::error::Failure;
+use crate::handle::{Cut, Store};
+
+/// What a log's name has behind the database's.
+pub(crate) const SUFFIX: &str = "-fwbatch";
+/// Batches start where blocks do, so that a later one tears none that was acknowledged.
+const BLOCK: u64 = 4096;
+/// Behind so many bytes the log begins anew; in unit tests after a few transactions, so that power cuts fall on it.
+const LONGEST_LOG: u64 = if cfg!(test) { 96 << 10 } else { 4 << 20 };
+/// Most bytes of pages in a batch; a longer transaction gets a journal.
+pub(crate) const LONGEST_BATCH: usize = 32 << 20;
+const MAGIC: &[u8; 8] = b"fwbatch1";
+const HEAD: usize = 64;
+const CHECKSUM_AT: usize = 56;
+/// Offset and length of a run.
+const ENTRY: usize = 16;
+
+/// Pages of a batch: runs of adjacent bytes of the stored file.
+pub(crate) type Runs = Vec<(u64, Vec<u8>)>;
+
+/// What those who have a database open tell each other. It is believed only while one of them lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    pub generation: u64,
+    /// Batches in the log.
+    pub count: u64,
+    /// Where the next one goes; at most a block where there is none.
+    pub end: u64,
+    /// Batches that were begun since the first of them opened the database.
+    pub begun: u64,
+    /// Batches of those that are in the database.
+    pub applied: u64,
+}
+
+impl Marks {
+    pub(crate) const BYTES: usize = 48;
+
+    /// As they stand in the log's first block.
+    pub(crate) fn encode(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(MAGIC);
+        let fields = [self.generation, self.count, self.end, self.begun, self.applied];
+        for (place, field) in bytes[8..].chunks_exact_mut(8).zip(fields) {
+            place.copy_from_slice(&field.to_le_bytes());
+        }
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Option<Self> {
+        let field = |index: usize| u64_at(bytes, 8 * index);
+        bytes.starts_with(MAGIC).then(|| Self {
+            generation: field(1),
+            count: field(2),
+            end: field(3),
+            begun: field(4),
+            applied: field(5),
+        })
+    }
+}
+
+/// Where a log is kept, and who else has its database open.
+pub(crate) trait BatchPlace: Send {
+    /// Joins those who have the database open; tells whether there is nobody else. Then the next one waits until
+    /// [`BatchPlace::settled`]. Fails with `SQLITE_READONLY_DIRECTORY` where there is no log and none can be made.
+    fn join(&mut self) -> Result<bool, Failure>;
+    /// All batches are in the database.
+    fn settled(&mut self, marks: Marks) -> Result<(), Failure>;
+    /// Leaves them, or begins to: tells whether there is nobody else. Then the next one waits until
+    /// [`BatchPlace::left`].
+    fn leave(&mut self) -> Result<bool, Failure>;
+    /// Is gone; `removes` the log.
+    fn left(&mut self, removes: bool);
+    fn marks(&mut self) -> Result<Marks, Failure>;
+    fn set_marks(&mut self, marks: Marks) -> Result<(), Failure>;
+    /// Bytes of the log.
+    fn size(&mut self) -> Result<u64, Failure>;
+    fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure>;
+    /// Makes room: a later write up to `end` finds the drive not full.
+    fn reserve(&mut self, end: u64) -> Result<(), Failure>;
+    /// Writes; on return the bytes are on the medium, where they are to be `durable`.
+    fn write(&mut self, offset: u64, data: &[u8], durable: bool) -> Result<(), Failure>;
+}
+
+/// A batch that is in the log and not in the database yet.
+pub(crate) struct Logged(Marks);
+
+/// The log of one open database.
+pub(crate) struct BatchLog {
+    place: Box<dyn BatchPlace>,
+    identity: u64,
+    joined: bool,
+    /// Whether the log is known to hold nothing, under the lock that is held now.
+    is_void: bool,
+}
+
+impl BatchLog {
+    pub(crate) fn new(place: Box<dyn BatchPlace>, identity: u64) -> Self {
+        Self { place, identity, joined: false, is_void: false }
+    }
+
+    /// A lock is held from here on: what the log has is in the database on return.
+    pub(crate) fn enter<S: Store>(&mut self, database: &mut S, how: Cut) -> Result<(), Failure> {
+        self.is_void = false;
+        if !self.joined {
+            return self.join(database, how);
+        }
+        let marks = self.place.marks()?;
+        if marks.begun == marks.applied {
+            return Ok(());
+        }
+        let fresh = self.play_back(database, how)?;
+        self.place.set_marks(Marks { begun: marks.begun, applied: marks.begun, ..fresh })
+    }
+
+    fn join<S: Store>(&mut self, database: &mut S, how: Cut) -> Result<(), Failure> {
+        if self.place.join()? {
+            let fresh = self.play_back(database, how).inspect_err(|_| self.place.left(false))?;
+            self.place.settled(fresh)?;
+        }
+        self.joined = true;
+        Ok(())
+    }
+
+    /// Brings every batch into the database, and voids the log.
+    fn play_back<S: Store>(&mut self, database: &mut S, how: Cut) -> Result<Marks, Failure> {
+        let mut reader = Reader { place: self.place.as_mut(), identity: self.identity, at: BLOCK, next: None };
+        let mut found = 0;
+        while let Some(runs) = reader.next()? {
+            database.write_all(&runs, how)?;
+            found += 1;
+        }
+        if found > 0 {
+            database.sync(sqlite::SQLITE_SYNC_NORMAL)?;
+            self.void()?;
+        }
+        Ok(self.empty())
+    }
+
+    /// No batch of before counts any more.
+    fn void(&mut self) -> Result<(), Failure> {
+        self.place.write(BLOCK, &[0; BLOCK as usize], true)
+    }
+
+    fn empty(&self) -> Marks {
+        // Any number that no earlier batch in the file bears.
+        Marks { generation: RandomState::new().hash_one(self.identity), end: BLOCK, ..Marks::default() }
+    }
+
+    /// Makes a batch durable in the log: from here on it counts. The caller writes it to the database and calls
+    /// [`BatchLog::applied`]. On failure nothing has happened.
+    pub(crate) fn log<S: Store>(&mut self, database: &mut S, runs: &Runs) -> Result<Logged, Failure> {
+        let mut marks = self.place.marks()?;
+        let mut batch = encode(marks.generation, marks.count, self.identity, runs);
+        if marks.count == 0 || marks.end + batch.len() as u64 > LONGEST_LOG {
+            // Also what somebody else wrote past the log, and did not sync.
+            database.sync(sqlite::SQLITE_SYNC_NORMAL)?;
+            marks = Marks { begun: marks.begun, applied: marks.applied, ..self.empty() };
+            batch = encode(marks.generation, marks.count, self.identity, runs);
+        }
+        let end = marks.end + batch.len() as u64;
+        self.place.reserve(end)?;
+        marks.begun += 1;
+        self.place.set_marks(marks)?;
+        self.is_void = false;
+        if let Err(failure) = self.place.write(marks.end, &batch, true) {
+            self.take_back(marks);
+            return Err(failure);
+        }
+        Ok(Logged(Marks { count: marks.count + 1, end, applied: marks.begun, ..marks }))
+    }
+
+    /// The batch is in the database.
+    pub(crate) fn applied(&mut self, batch: Logged) -> Result<(), Failure> {
+        self.place.set_marks(batch.0)
+    }
+
+    /// The batch that could not be written has failed for everybody.
+    fn take_back(&mut self, marks: Marks) {
+        // Where this fails too, the batch is there whole or it does not count.
+        let _ = self.place.write(marks.end, &[0; HEAD], false);
+        let _ = self.place.set_marks(Marks { applied: marks.begun, ..marks });
+    }
+
+    /// What comes next goes to the database past the log.
+    pub(crate) fn retire<S: Store>(&mut self, database: &mut S) -> Result<(), Failure> {
+        if self.is_void {
+            return Ok(());
+        }
+        let marks = self.place.marks()?;
+        if marks.count > 0 {
+            database.sync(sqlite::SQLITE_SYNC_NORMAL)?;
+            self.void()?;
+            self.place.set_marks(Marks { begun: marks.begun, applied: marks.applied, ..self.empty() })?;
+        }
+        self.is_void = true;
+        Ok(())
+    }
+
+    /// The database is closed. The last one leaves a database that needs no log.
+    pub(crate) fn leave<S: Store>(&mut self, database: &mut S) -> Result<(), Failure> {
+        if !std::mem::take(&mut self.joined) {
+            return Ok(());
+        }
+        let is_last = self.place.leave()?;
+        let finished = match is_last {
+            true => self.place.marks().and_then(|marks| finish(marks, database)),
+            false => Ok(false),
+        };
+        self.place.left(matches!(finished, Ok(true)));
+        finished.map(|_| ())
+    }
+}
+
+/// Makes all batches durable in the database; `false` if one of them is not in it yet.
+fn finish<S: Store>(marks: Marks, database: &mut S) -> Result<bool, Failure> {
+    if marks.begun != marks.applied {
+        return Ok(false);
+    }
+    if marks.count > 0 {
+        database.sync(sqlite::SQLITE_SYNC_NORMAL)?;
+    }
+    Ok(true)
+}
+
+/// A batch as it stands in the log, filled up to whole blocks.
+fn encode(generation: u64, number: u64, identity: u64, runs: &Runs) -> Vec<u8> {
+    let bytes: usize = runs.iter().map(|(_, data)| data.len()).sum();
+    let length = HEAD + runs.len() * ENTRY + bytes;
+    let mut batch = Vec::with_capacity(length.next_multiple_of(BLOCK as usize));
+    batch.extend_from_slice(MAGIC);
+    for field in [generation, number, identity, runs.len() as u64, length as u64, 0, 0] {
+        batch.extend_from_slice(&field.to_le_bytes());
+    }
+    for (start, data) in runs {
+        batch.extend_from_slice(&start.to_le_bytes());
+        batch.extend_from_slice(&(data.len() as u64).to_le_bytes());
+    }
+    runs.iter().for_each(|(_, data)| batch.extend_from_slice(data));
+    let checksum = checksum(&batch);
+    batch[CHECKSUM_AT..HEAD].copy_from_slice(&checksum.to_le_bytes());
+    batch.resize(length.next_multiple_of(BLOCK as usize), 0);
+    batch
+}
+
+/// Of all but the checksum itself.
+fn checksum(batch: &[u8]) -> u64 {
+    let mut hash = Xxh3::new();
+    hash.update(&batch[..CHECKSUM_AT]);
+    hash.update(&batch[HEAD..]);
+    hash.digest()
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).and_then(|field| field.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+/// Reads the batches that count, one after the other.
+struct Reader<'a> {
+    place: &'a mut dyn BatchPlace,
+    identity: u64,
+    at: u64,
+    /// Generation and number of the next one, once the first is read.
+    next: Option<(u64, u64)>,
+}
+
+impl Reader<'_> {
+    fn next(&mut self) -> Result<Option<Runs>, Failure> {
+        let rest = self.place.size()?.saturating_sub(self.at);
+        let mut head = [0; HEAD];
+        if rest < HEAD as u64 || self.place.read(self.at, &mut head)? < HEAD || !head.starts_with(MAGIC) {
+            return Ok(None);
+        }
+        let [generation, number, identity, _, length] = [1, 2, 3, 4, 5].map(|field| u64_at(&head, 8 * field));
+        let follows = self.next.map_or(number == 0, |next| next == (generation, number));
+        if !follows || identity != self.identity || length > rest || length < HEAD as u64 {
+            return Ok(None);
+        }
+        // No longer than the file is.
+        let mut batch = vec![0; length as usize];
+        if self.place.read(self.at, &mut batch)? < batch.len() || checksum(&batch) != u64_at(&batch, CHECKSUM_AT) {
+            return Ok(None);
+        }
+        let Some(runs) = decode(&batch) else { return Ok(None) };
+        self.next = Some((generation, number + 1));
+        self.at += length.next_multiple_of(BLOCK);
+        Ok(Some(runs))
+    }
+}
+
+/// The runs of a batch whose checksum matches; still checked, for a batch can be forged.
+fn decode(batch: &[u8]) -> Option<Runs> {
+    let count = usize::try_from(u64_at(batch, 32)).ok()?;
+    let table = batch.get(HEAD..HEAD.checked_add(count.checked_mul(ENTRY)?)?)?;
+    let mut rest = &batch[HEAD + table.len()..];
+    let mut runs = Vec::with_capacity(count);
+    for entry in table.chunks_exact(ENTRY) {
+        let (start, length) = (u64_at(entry, 0), usize::try_from(u64_at(entry, 8)).ok()?);
+        let (data, behind) = rest.split_at_checked(length)?;
+        start.checked_add(length as u64).filter(|&end| i64::try_from(end).is_ok())?;
+        runs.push((start, data.to_vec()));
+        rest = behind;
+    }
+    rest.is_empty().then_some(runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A log and its database in memory, for as many as like.
+    #[derive(Clone, Debug, Default)]
+    struct Shared(Arc<Mutex<Memory>>);
+
+    #[derive(Clone, Debug, Default)]
+    struct Memory {
+        log: Vec<u8>,
+        database: Vec<u8>,
+        marks: Option<Marks>,
+        members: usize,
+        syncs: usize,
+        fails: bool,
+    }
+
+    impl BatchPlace for Shared {
+        fn join(&mut self) -> Result<bool, Failure> {
+            let mut memory = self.0.lock().unwrap();
+            memory.members += 1;
+            Ok(memory.members == 1)
+        }
+        fn settled(&mut self, marks: Marks) -> Result<(), Failure> {
+            self.set_marks(marks)
+        }
+        fn leave(&mut self) -> Result<bool, Failure> {
+            Ok(self.0.lock().unwrap().members == 1)
+        }
+        fn left(&mut self, removes: bool) {
+            let mut memory = self.0.lock().unwrap();
+            memory.members -= 1;
+            if removes {
+                memory.log.clear();
+            }
+        }
+        fn marks(&mut self) -> Result<Marks, Failure> {
+            Ok(self.0.lock().unwrap().marks.unwrap())
+        }
+        fn set_marks(&mut self, marks: Marks) -> Result<(), Failure> {
+            self.0.lock().unwrap().marks = Some(marks);
+            Ok(())
+        }
+        fn size(&mut self) -> Result<u64, Failure> {
+            Ok(self.0.lock().unwrap().log.len() as u64)
+        }
+        fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure> {
+            let memory = self.0.lock().unwrap();
+            let there = memory.log.get(offset as usize..).unwrap_or(&[]);
+            let length = there.len().min(into.len());
+            into[..length].copy_from_slice(&there[..length]);
+            Ok(length)
+        }
+        fn reserve(&mut self, _end: u64) -> Result<(), Failure> {
+            Ok(())
+        }
+        fn write(&mut self, offset: u64, data: &[u8], _durable: bool) -> Result<(), Failure> {
+            let mut memory = self.0.lock().unwrap();
+            let end = offset as usize + data.len();
+            let length = memory.log.len().max(end);
+            memory.log.resize(length, 0);
+            memory.log[offset as usize..end].copy_from_slice(data);
+            match memory.fails && data.starts_with(MAGIC) {
+                true => Err(Failure::new(sqlite::SQLITE_IOERR_WRITE, "told to fail")),
+                false => Ok(()),
+            }
+        }
+    }
+
+    /// The database of a [`Shared`].
+    struct Database(Shared);
+
+    impl Store for Database {
+        fn name(&self) -> &str {
+            "memory"
+        }
+        fn size(&mut self) -> Result<u64, Failure> {
+            Ok(self.0.0.lock().unwrap().database.len() as u64)
+        }
+        fn read(&mut self, _offset: u64, _into: &mut [u8]) -> Result<usize, Failure> {
+            unreachable!("batches are written, never read back")
+        }
+        fn reserve(&mut self, _end: u64) -> Result<(), Failure> {
+            Ok(())
+        }
+        fn write(&mut self, offset: u64, data: &[u8], _how: Cut) -> Result<(), Failure> {
+            let mut memory = self.0.0.lock().unwrap();
+            let end = offset as usize + data.len();
+            let length = memory.database.len().max(end);
+            memory.database.resize(length, 0);
+            memory.database[offset as usize..end].copy_from_slice(data);
+            Ok(())
+        }
+        fn truncate(&mut self, _size: u64) -> Result<(), Failure> {
+            unreachable!("batches only write")
+        }
+        fn sync(&mut self, _flags: std::ffi::c_int) -> Result<(), Failure> {
+            self.0.0.lock().unwrap().syncs += 1;
+            Ok(())
+        }
+    }
+
+    fn entered(shared: &Shared) -> (BatchLog, Database) {
+        let (mut log, mut database) = (BatchLog::new(Box::new(shared.clone()), 7), Database(shared.clone()));
+        log.enter(&mut database, Cut::Whole).unwrap();
+        (log, database)
+    }
+
+    fn commit(log: &mut BatchLog, database: &mut Database, runs: &Runs) {
+        let batch = log.log(database, runs).unwrap();
+        database.write_all(runs, Cut::Whole).unwrap();
+        log.applied(batch).unwrap();
+    }
+
+    fn page(at: u64, fill: u8) -> Runs {
+        vec![(at * 4096, vec![fill; 4096])]
+    }
+
+    #[test]
+    fn who_finds_a_batch_begun_and_not_in_the_database_plays_it_back() {
+        let shared = Shared::default();
+        let ((mut writer, mut database), (mut reader, mut other)) = (entered(&shared), entered(&shared));
+        commit(&mut writer, &mut database, &page(0, 1));
+        // The writer dies when the batch is in the log.
+        writer.log(&mut database, &page(1, 2)).unwrap();
+        assert_eq!(shared.0.lock().unwrap().database, [1; 4096]);
+        reader.enter(&mut other, Cut::Whole).unwrap();
+        assert_eq!(shared.0.lock().unwrap().database, [[1; 4096], [2; 4096]].concat());
+        let marks = shared.0.lock().unwrap().marks.unwrap();
+        assert_eq!((marks.count, marks.begun, marks.applied), (0, 2, 2), "the log begins anew");
+    }
+
+    #[test]
+    fn a_batch_that_fails_is_taken_back_whatever_of_it_is_there() {
+        let shared = Shared::default();
+        let (mut log, mut database) = entered(&shared);
+        commit(&mut log, &mut database, &page(0, 1));
+        shared.0.lock().unwrap().fails = true;
+        assert!(log.log(&mut database, &page(1, 2)).is_err());
+        shared.0.lock().unwrap().fails = false;
+        let (_, _) = entered(&shared);
+        // Everybody is gone at once.
+        shared.0.lock().unwrap().members = 0;
+        entered(&shared);
+        assert_eq!(shared.0.lock().unwrap().database, [1; 4096]);
+    }
+
+    #[test]
+    fn what_goes_past_the_log_is_not_undone_by_it() {
+        let shared = Shared::default();
+        let (mut log, mut database) = entered(&shared);
+        commit(&mut log, &mut database, &page(0, 1));
+        log.retire(&mut database).unwrap();
+        let syncs = shared.0.lock().unwrap().syncs;
+        log.retire(&mut database).unwrap();
+        assert_eq!(shared.0.lock().unwrap().syncs, syncs, "once is enough");
+        database.write(0, &[9; 4096], Cut::Whole).unwrap();
+        shared.0.lock().unwrap().members = 0;
+        entered(&shared);
+        assert_eq!(shared.0.lock().unwrap().database, [9; 4096]);
+    }
+
+    #[test]
+    fn marks_read_as_they_were_written() {
+        let marks = Marks { generation: 1, count: 2, end: 3, begun: 4, applied: 5 };
+        assert_eq!(Marks::decode(&marks.encode()), Some(marks));
+        assert_eq!(Marks::decode(&[0; Marks::BYTES]), None);
+    }
+
+    fn runs() -> impl Strategy<Value = Runs> {
+        prop::collection::vec((0..40_u64, 1..9_usize, any::<u8>()), 1..6)
+            .prop_map(|runs| runs.into_iter().map(|(at, blocks, fill)| (at * 512, vec![fill; blocks * 512])).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn whoever_comes_after_a_power_cut_finds_all_batches_and_nothing_else(
+            batches in prop::collection::vec(runs(), 1..40),
+            flipped in any::<prop::sample::Index>(),
+        ) {
+            let shared = Shared::default();
+            let (mut log, mut database) = entered(&shared);
+            // After a sync the medium has the database whole, before it as it was then.
+            let (mut states, mut syncs, mut medium) = (Vec::new(), 0, Vec::new());
+            for runs in &batches {
+                let before = shared.0.lock().unwrap().database.clone();
+                commit(&mut log, &mut database, runs);
+                let now = shared.0.lock().unwrap();
+                if now.syncs > syncs {
+                    (syncs, medium) = (now.syncs, before.clone());
+                    states = vec![before];
+                }
+                states.push(now.database.clone());
+            }
+            let cut = |log: Vec<u8>| {
+                let after = Shared::default();
+                *after.0.lock().unwrap() = Memory { log, database: medium.clone(), ..Memory::default() };
+                entered(&after);
+                after.0.lock().unwrap().database.clone()
+            };
+            let whole = shared.0.lock().unwrap().log.clone();
+            prop_assert_eq!(Some(&cut(whole.clone())), states.last());
+            let mut damaged = whole;
+            let at = flipped.index(damaged.len());
+            damaged[at] ^= 1;
+            prop_assert!(states.contains(&cut(damaged)), "byte {} of the log", at);
+        }
+
+        #[test]
+        fn no_bytes_are_a_batch_by_chance(bytes in prop::collection::vec(any::<u8>(), 0..9000), count in any::<u64>()) {
+            let mut batch = encode(1, 0, 7, &page(0, 1));
+            batch[32..40].copy_from_slice(&count.to_le_bytes());
+            let checksum = checksum(&batch[..HEAD + ENTRY + 4096]);
+            batch[CHECKSUM_AT..HEAD].copy_from_slice(&checksum.to_le_bytes());
+            for log in [bytes.clone(), [vec![0; 4096], bytes].concat(), [vec![0; 4096], batch].concat()] {
+                let shared = Shared::default();
+                shared.0.lock().unwrap().log = log;
+                entered(&shared);
+                let database = shared.0.lock().unwrap().database.clone();
+                prop_assert!(database.is_empty() || count == 1, "{} bytes", database.len());
+            }
+        }
+    }
+}
