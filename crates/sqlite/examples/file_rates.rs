@@ -15,12 +15,13 @@ use flashwise_sqlite::{Vfs, VfsOptions};
 use rusqlite::{Connection, OpenFlags};
 
 /// A name for people, and what is asked of the VFS; `None` for SQLite's own.
-const WAYS: [(&str, Option<&str>); 5] = [
+const WAYS: [(&str, Option<&str>); 6] = [
     ("SQLite's own VFS", None),
     ("no technique", Some("")),
     ("concurrent-write-back=8", Some("concurrent-write-back=8")),
     ("write-aligned-stripes=64k", Some("write-aligned-stripes=64k")),
-    ("both, and discard", Some("write-aligned-stripes=64k&concurrent-write-back=8&discard=on")),
+    ("atomic-batch", Some("atomic-batch=on")),
+    ("stripes, write-back, discard", Some("write-aligned-stripes=64k&concurrent-write-back=8&discard=on")),
 ];
 
 type Work = fn(&Connection) -> rusqlite::Result<u64>;
@@ -75,7 +76,7 @@ fn selects(db: &Connection) -> rusqlite::Result<u64> {
 
 /// Operations a second on a new database.
 fn rate(path: &Path, vfs: Option<&str>, setup: &str, work: Work) -> rusqlite::Result<f64> {
-    for suffix in ["", "-wal", "-shm", "-journal", "-fwwal", "-fwjournal"] {
+    for suffix in ["", "-wal", "-shm", "-journal", "-fwwal", "-fwjournal", "-fwbatch"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
         // Most of them are not there.

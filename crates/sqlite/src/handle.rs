@@ -467,17 +467,26 @@ impl<S: Store> Handle<S> {
         }
     }
 
-    /// Whether transactions may come as batches.
+    /// Whether transactions may come as batches, or will when there is a database.
     pub(crate) fn takes_batches(&self) -> bool {
-        self.batches.is_some()
+        match self.mapping {
+            Some(Mapping::Shifted(header)) => header.identity != 0,
+            Some(Mapping::Plain) => false,
+            None => self.options.atomic_batch,
+        }
     }
 
-    /// SQLite begins to hand on all pages of a transaction; `false` where no batches are taken.
+    /// SQLite begins to hand on all pages of a transaction; `false` where no batches are taken. After a failure it takes a
+    /// journal instead.
     pub(crate) fn begin_batch(&mut self) -> Result<bool, Failure> {
         if !self.takes_batches() {
             return Ok(false);
         }
         self.check_poison()?;
+        if self.batches.is_none() {
+            let why = format!("{}: has no log of batches", self.store.name());
+            return Err(Failure::new(sqlite::SQLITE_IOERR_BEGIN_ATOMIC, why));
+        }
         self.write_out()?;
         self.in_batch = true;
         Ok(true)

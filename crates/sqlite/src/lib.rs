@@ -3,7 +3,7 @@
 //! Unmodified SQLite opens its files through a [`Vfs`]. It records every request for `flashwise audit`, and it applies
 //! techniques ([`TECHNIQUES`], [`VfsOptions`]): pages at the drive's *hot locations* ([`Layout::HotLocations`]), where a page
 //! is read by two channels at once; write-ahead logs that are laid out ([`LogLayout`]); write-back of several pages
-//! together; discard of freed pages. As `libflashwise_sqlite.so` it is a loadable extension (`ffi/extension.rs`).
+//! together; discard of freed pages; transactions without a rollback journal. As `libflashwise_sqlite.so` it is a loadable extension (`ffi/extension.rs`).
 //!
 //! ```text
 //!   SQLite ──▶ shim (C) ──▶ handle: layout, coalescing, poison ──▶ drive:     volume, page cache ──▶ BlockDevice
@@ -52,6 +52,9 @@
 //!
 //! *Logs that are laid out*: each byte of SQLite's log has its own place in the stored one (`log_layout.rs`), and goes there
 //! as it comes.
+//!
+//! *Atomic batches*: all pages of a transaction are held back until SQLite says that it is complete, go to a log of our own
+//! as one durable write, and then to the database (`batch.rs`).
 //!
 //! *Everything else on a drive*: 4 KiB blocks in memory; a sync writes the dirty ones in runs of up to 1 MiB, all
 //! together, and then flushes. More than 64 MiB of dirty blocks are written early. 256 MiB are cached; reads of them

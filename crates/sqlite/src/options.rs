@@ -270,7 +270,7 @@ pub static TECHNIQUES: [Technique; 7] = [
     },
     Technique {
         name: "atomic-batch",
-        what: "a transaction reaches the database whole, without a rollback journal",
+        what: "transactions reach the database whole, without a rollback journal, where SQLite is built for it",
         needs: "",
         set: |value, options| {
             options.atomic_batch = value == ON;

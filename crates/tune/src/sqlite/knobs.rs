@@ -166,7 +166,11 @@ fn checkpoint_lengths(now: &Settings) -> Vec<Candidate> {
 fn by_technique(technique: &Technique, drive: &Parameters, now: &Settings) -> Option<Candidate> {
     let vfs = technique.by_figures(drive, &now.vfs)?;
     let mut settings = Settings { vfs, ..*now };
-    if vfs.log != now.vfs.log && now.journal == Journal::Rollback {
+    let is_for_the_other_journal = match now.journal {
+        Journal::Rollback => vfs.log != now.vfs.log,
+        Journal::Log => vfs.atomic_batch != now.vfs.atomic_batch,
+    };
+    if is_for_the_other_journal {
         return None;
     }
     let mut reason = technique.what.to_owned();
@@ -183,7 +187,8 @@ fn by_technique(technique: &Technique, drive: &Parameters, now: &Settings) -> Op
     }
     let before = now.vfs.parameters();
     let value = vfs.parameters().into_iter().find(|value| !before.contains(value))?;
-    let is_layout = vfs.layout != now.vfs.layout || vfs.log != now.vfs.log;
+    let stored = |settings: &Settings| (settings.vfs.layout, settings.vfs.log, settings.vfs.atomic_batch);
+    let is_layout = stored(&settings) != stored(now);
     let (apply, undo) = match is_layout {
         true => (
             format!("flashwise sqlite import PLAIN FILE --techniques '{value}'"),
