@@ -425,7 +425,10 @@ impl<S: Store> Handle<S> {
 
     pub(crate) fn truncate(&mut self, size: u64) -> Result<(), Failure> {
         self.check_poison()?;
-        self.drop_batch();
+        if self.in_batch {
+            let why = format!("{}: a batch does not cut the file; SQLite takes a journal", self.store.name());
+            return Err(Failure::new(sqlite::SQLITE_IOERR_TRUNCATE, why));
+        }
         self.write_out()?;
         self.decide()?;
         self.write_past_batches()?;
@@ -508,7 +511,13 @@ impl<S: Store> Handle<S> {
         let how = self.how();
         let is_open = std::mem::take(&mut self.in_batch);
         let held = std::mem::take(&mut self.held);
-        let Some(batches) = self.batches.as_mut().filter(|_| is_open && !held.is_empty()) else { return Ok(()) };
+        let Some(batches) = self.batches.as_mut().filter(|_| is_open) else {
+            let why = format!("{}: no batch was begun", self.store.name());
+            return Err(Failure::new(sqlite::SQLITE_IOERR_COMMIT_ATOMIC, why));
+        };
+        if held.is_empty() {
+            return Ok(());
+        }
         let runs: Runs = held.runs.into_iter().collect();
         let batch = batches.log(&mut self.store, &runs).map_err(|failure| {
             let why = format!("{} (as a batch, without a journal)", failure.message);

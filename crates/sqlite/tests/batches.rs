@@ -78,6 +78,31 @@ fn the_log_begins_anew_again_and_again_and_loses_nothing() {
     assert_eq!(support::integrity(&db), "ok");
 }
 
+#[test]
+fn a_transaction_that_no_batch_can_take_is_journalled() {
+    let (dir, vfs) = (tempfile::tempdir().unwrap(), vfs(BATCHES));
+    let path = dir.path().join("a.db");
+    open(path.to_str().unwrap(), vfs.name())
+        .execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(20000))")
+        .unwrap();
+    // Longer than SQLite left it: a transaction that makes it longer by less cuts it.
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(file.metadata().unwrap().len() + (1 << 20)).unwrap();
+    let db = open(path.to_str().unwrap(), vfs.name());
+    for _ in 0..5 {
+        db.execute("INSERT INTO t VALUES (zeroblob(20000))", []).unwrap();
+    }
+    assert_eq!((count(&db), support::integrity(&db)), (6, "ok".to_owned()));
+    // More than a batch may have, in a cache that has room for it.
+    db.execute_batch("PRAGMA cache_size = -65536; BEGIN").unwrap();
+    for _ in 0..50 {
+        db.execute("INSERT INTO t VALUES (zeroblob(1000000))", []).unwrap();
+    }
+    db.execute_batch("COMMIT").unwrap();
+    assert_eq!((count(&db), support::integrity(&db)), (56, "ok".to_owned()));
+    assert!(beside(&path, "-fwbatch").metadata().unwrap().len() < 5 << 20);
+}
+
 /// Copies the files as a crash would leave them.
 fn crashed(from: &Path, to: &Path) {
     for suffix in ["", "-fwbatch", "-fwjournal"] {
