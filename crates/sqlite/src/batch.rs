@@ -16,7 +16,8 @@
 //!
 //! **Rules**, of which every one is needed:
 //!
-//! 1. A batch is durable before the first of its pages is written to the database.
+//! 1. A batch is durable before the first of its pages is written to the database, but for pages behind the end of the
+//!    file, where nobody looks.
 //! 2. The log begins anew only when all that the database has is durable in it.
 //! 3. What reaches the database in any other way (a journalled transaction, a checkpoint) comes after the log was made
 //!    void, durably: its batches would undo it otherwise.

@@ -519,12 +519,17 @@ impl<S: Store> Handle<S> {
             return Ok(());
         }
         let runs: Runs = held.runs.into_iter().collect();
-        let batch = batches.log(&mut self.store, &runs).map_err(|failure| {
+        let size = self.store.size()?;
+        let (inside, behind) = split_at(&runs, size);
+        // SQLite looks at nothing behind the size that the first page tells. Where this finds the drive full, nothing has
+        // happened.
+        let room = self.store.write_all(&behind, how);
+        let batch = room.and_then(|()| batches.log(&mut self.store, &runs)).map_err(|failure| {
             let why = format!("{} (as a batch, without a journal)", failure.message);
             Failure::new(sqlite::SQLITE_IOERR_COMMIT_ATOMIC, why)
         })?;
         // It counts by now, and SQLite would think that it does not.
-        let applied = self.store.write_all(&runs, how).and_then(|()| batches.applied(batch));
+        let applied = self.store.write_all(&inside, how).and_then(|()| batches.applied(batch));
         self.poisoned_by(applied)
     }
 
@@ -576,6 +581,19 @@ impl<S: Store> Handle<S> {
             Some(_) => Ok(self.store.size()?.max(self.held.end()).saturating_sub(self.shift())),
         }
     }
+}
+
+/// What of runs lies before a byte, and what behind it.
+fn split_at(runs: &Runs, at: u64) -> (Runs, Runs) {
+    let (mut before, mut behind) = (Runs::new(), Runs::new());
+    for (start, bytes) in runs {
+        let (first, last) = bytes.split_at(at.saturating_sub(*start).min(bytes.len() as u64) as usize);
+        let parts = [(&mut before, *start, first), (&mut behind, start + first.len() as u64, last)];
+        for (list, start, part) in parts.into_iter().filter(|(_, _, part)| !part.is_empty()) {
+            list.push((start, part.to_vec()));
+        }
+    }
+    (before, behind)
 }
 
 #[cfg(test)]
@@ -661,6 +679,17 @@ mod tests {
         let (mut file, mut page) = (full(), [0; 4096]);
         assert_eq!((file.read(0, &mut page).unwrap(), file.size().unwrap(), page), (4096, 4096, [7; 4096]));
         assert_eq!(file.sync(0).unwrap_err().code, sqlite::SQLITE_FULL);
+    }
+
+    #[test]
+    fn a_batch_is_split_where_the_file_ends() {
+        let runs: Runs = vec![(0, vec![1; 4]), (10, vec![2; 4]), (20, vec![3; 4])];
+        assert_eq!(
+            split_at(&runs, 12),
+            (vec![(0, vec![1; 4]), (10, vec![2; 2])], vec![(12, vec![2; 2]), (20, vec![3; 4])])
+        );
+        assert_eq!(split_at(&runs, 24), (runs.clone(), vec![]));
+        assert_eq!(split_at(&runs, 0), (vec![], runs));
     }
 
     #[test]
