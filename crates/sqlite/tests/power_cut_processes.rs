@@ -1,6 +1,6 @@
-//! The power goes while processes write one database in a directory. Whatever the file system had not been asked to make
-//! durable is then there or not, as chance has it; what a writer told of as committed is there, all of each transaction
-//! or nothing of it, and the next writers go on.
+//! The power goes while processes write one database in a directory. Whatever the file system had not been asked to
+//! make durable is then there or not, as chance has it; what a writer told of as committed is there, all of each
+//! transaction or nothing of it, and the next writers go on.
 //!
 //! ```text
 //!   image ──mount──▶ cut_fs ◀── three writers (this test program, started again), each tells of its commits in a pipe
@@ -9,8 +9,8 @@
 //!     └──────────── survivors ──copy──▶ another directory: opened, recovered and looked at
 //! ```
 //!
-//! The next writers get the survivors as they are, so that recovery too is cut, by a process beside others that wait for
-//! it. Half of the time the writers live on after the cut until they fail by themselves: what they then tell of as
+//! The next writers get the survivors as they are, so that recovery too is cut, by a process beside others that wait
+//! for it. Half of the time the writers live on after the cut until they fail by themselves: what they then tell of as
 //! committed must be there as well.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
@@ -276,7 +276,8 @@ fn cut_all(wanted: Option<usize>) {
 fn what_processes_told_of_as_committed_survives_a_power_cut_and_nothing_by_half() {
     if let [Some(number), Some(path), Some(techniques), Some(pragmas)] = WRITER.map(|name| env::var(name).ok()) {
         let failed = write(number.parse().unwrap(), path.as_ref(), &techniques, &pragmas).unwrap_err();
-        // Without power any error will do; nothing can be asked of the file system then, not even for what is not there.
+        // Without power any error will do. Nothing can be asked of the file system then, not even for what is not
+        // there.
         let asked = std::fs::metadata(format!("{path}-not-there")).unwrap_err();
         if asked.kind() == std::io::ErrorKind::NotFound {
             println!("\nfailed while there was power: {failed}");

@@ -4,19 +4,19 @@
 //!   processes ─▶ kernel: page cache, POSIX locks, shared memory ─▶ FUSE ─▶ State: what is written, what is durable
 //! ```
 //!
-//! The kernel hands every write down before the writer goes on (it does not hold writes back), so that a request here is a
-//! request of some process. What a file system may forget is kept apart from what it may not:
+//! The kernel hands every write down before the writer goes on (it does not hold writes back), so that a request here
+//! is a request of some process. What a file system may forget is kept apart from what it may not:
 //!
 //! | request | durable |
 //! |---|---|
 //! | write, truncation, hole | with the next `fsync` or `fdatasync` of the file, by whomever |
 //! | a name that comes or goes | with the next `fsync` of the directory |
 //!
-//! Each of these requests counts. The one that was chosen, and everything after it, fails with `EIO`: the power is gone.
-//! Of what was not durable, that last request included, chance then decides what survives: each write whole, not at all,
-//! or torn at sectors of 512 bytes; a write that is lost may leave a longer file, with zeros; each truncation and hole or
-//! not; of each name the first few changes. Nothing follows from one surviving to another. What is not in the file reads
-//! as zeros: no file system shows what another file left there.
+//! Each of these requests counts. The one that was chosen, and everything after it, fails with `EIO`: the power is
+//! gone. Of what was not durable, that last request included, chance then decides what survives: each write whole, not at
+//! all, or torn at sectors of 512 bytes; a write that is lost may leave a longer file, with zeros; each truncation and
+//! hole or not; of each name the first few changes. Nothing follows from one surviving to another. What is not in the
+//! file reads as zeros: no file system shows what another file left there.
 //!
 //! Shared memory (`-shm`) is the processes' own: it counts for nothing, and is there afterwards or not.
 
@@ -111,8 +111,8 @@ impl Node {
     }
 }
 
-/// How likely something survives a cut: a drive that loses all of one kind and nothing of another is met as often as one
-/// that tosses a coin.
+/// How likely something survives a cut: a drive that loses all of one kind and nothing of another is met as often as
+/// one that tosses a coin.
 #[derive(Clone, Copy)]
 enum Odds {
     Never,
