@@ -146,6 +146,8 @@ struct State {
     /// What became of names since the directory was synced.
     name_changes: Vec<(OsString, Option<u64>)>,
     requests: u64,
+    /// Requests for a hole.
+    holes: u64,
     /// Number of the request at which the power goes.
     cut_at: Option<u64>,
     is_off: bool,
@@ -299,6 +301,11 @@ impl CutFs {
         state.is_off
     }
 
+    /// Holes that were asked for.
+    pub fn holes(&self) -> u64 {
+        self.shared.state.lock().unwrap().holes
+    }
+
     /// Unmounts it, and tells what survived. Nobody may use it any more.
     pub fn cut(mut self, seed: u64) -> Image {
         self.unmount();
@@ -346,9 +353,10 @@ impl Files {
     fn change(&self, node: INodeNo, change: Change) -> Result<FileAttr, Errno> {
         let mut state = self.powered()?;
         let file = state.nodes.get_mut(&node.0).ok_or(Errno::ENOENT)?;
-        let is_volatile = file.is_volatile;
+        let (is_volatile, is_hole) = (file.is_volatile, matches!(change, Change::Hole { .. }));
         file.change(change);
         let attributes = attributes(node, Some(file));
+        state.holes += u64::from(is_hole);
         self.counted(&mut state, !is_volatile).map(|()| attributes)
     }
 
