@@ -323,7 +323,11 @@ impl CutFs {
             return;
         }
         assert!(is_done, "{} stays mounted", directory.display());
-        session.join().unwrap();
+        match session.join() {
+            // A kernel that takes the mount away while the next request is waited for says so in this way.
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
+            ended => ended.unwrap(),
+        }
     }
 }
 
