@@ -1,9 +1,10 @@
-//! The loadable extension in a SQLite that knows nothing of it: the machine's own shell and Python, where they are.
+//! The loadable extension in a SQLite that knows nothing of it: the machine's own shell and Python, where they are, and
+//! Node and Go, where `scripts/extension-hosts` has set them up.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Runs SQL in the shell with the extension loaded. `None` where the machine has no shell that can load one.
@@ -133,4 +134,41 @@ print(copy.execute('SELECT sum(x) FROM t').fetchone()[0], copy.execute('PRAGMA i
     assert_eq!(text(&output), "499500 ok\n");
     assert_eq!(flashwise_sqlite::info(&dir.path().join("p.db")).unwrap().log, "aligned");
     assert_eq!(flashwise_sqlite::info(&dir.path().join("copy.db")).unwrap().layout, "plain");
+}
+
+/// A file of what `scripts/extension-hosts` builds; `None`, and a line that says so, where it did not.
+fn host(name: &str) -> Option<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"));
+    let path = target.join("extension-hosts").join(name);
+    if !path.exists() {
+        println!("skipped: {} is not there; scripts/extension-hosts builds it as root", path.display());
+        return None;
+    }
+    Some(path.canonicalize().unwrap())
+}
+
+/// Runs a host in a directory of its own, and looks at the database that it left.
+fn host_writes_and_reads_a_laid_out_database(host: &mut Command) {
+    let dir = tempfile::tempdir().unwrap();
+    let library = std::env::current_exe().unwrap().with_file_name("libflashwise_sqlite.so");
+    let output = host.arg(library).current_dir(dir.path()).env_remove("FLASHWISE_SQLITE").output().unwrap();
+    assert_eq!(text(&output), "499500 ok\n");
+    assert_eq!(flashwise_sqlite::info(&dir.path().join("host.db")).unwrap().log, "aligned");
+}
+
+#[test]
+#[ignore = "its host takes minutes to build: make test-full does and runs it"]
+fn node_opens_a_database_through_it() {
+    let Some(modules) = host("node/built") else { return };
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts/host.js");
+    let modules = modules.with_file_name("node_modules");
+    host_writes_and_reads_a_laid_out_database(Command::new("node").env("NODE_PATH", modules).arg(program));
+}
+
+#[test]
+#[ignore = "its host takes minutes to build: make test-full does and runs it"]
+fn go_opens_a_database_through_it() {
+    let Some(program) = host("go-host") else { return };
+    host_writes_and_reads_a_laid_out_database(&mut Command::new(program));
 }
