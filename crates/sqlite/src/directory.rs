@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -88,6 +89,8 @@ pub(crate) struct Directory {
     /// Whether requests are counted and timed.
     observed: bool,
     began: Instant,
+    /// Pages that the kernel was asked for ahead.
+    pub asked_ahead: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -95,7 +98,8 @@ impl Directory {
     pub(crate) fn new(parent: ParentVfs, options: VfsOptions, observed: bool) -> Self {
         let ledger = Ledger::new(options.record);
         let state = State { ledger, counters: DeviceCounters::default(), known: BTreeMap::new(), files: 0 };
-        Self { parent, options, observed, began: Instant::now(), state: Mutex::new(state) }
+        let (began, asked_ahead) = (Instant::now(), AtomicU64::new(0));
+        Self { parent, options, observed, began, asked_ahead, state: Mutex::new(state) }
     }
 
     /// Every change under this lock is a single assignment or addition: what a panic leaves is sound.
@@ -325,7 +329,7 @@ pub(crate) struct DirectoryStore {
 /// Batches between two syncs of a long transaction, at most.
 const MOST_UNSYNCED: u32 = 256;
 
-/// The database's file once more, for what SQLite's own VFS cannot do: to have the drive begin, and holes.
+/// The database's file once more, for what SQLite's own VFS cannot do: to have the drive begin, to read ahead, and holes.
 enum Direct {
     /// Nobody needed it yet.
     Unused,
@@ -443,6 +447,14 @@ impl Store for DirectoryStore {
             // It makes nothing durable, so that nothing is lost where it fails: the sync writes what is left.
             let _ = file.start_write_back(ByteSize(batch.start), ByteSize(batch.length));
         }
+    }
+
+    fn ask_ahead(&mut self, spans: &[Span]) {
+        let Some(file) = self.direct() else { return };
+        let spans: Vec<_> = spans.iter().map(|span| (ByteSize(span.start), ByteSize(span.length))).collect();
+        // A hint: SQLite reads every page itself.
+        let asked = file.start_read(&spans).unwrap_or(0);
+        self.directory.asked_ahead.fetch_add(asked as u64, Ordering::Relaxed);
     }
 
     fn discard(&mut self, span: Span) -> Result<(), Failure> {
