@@ -67,7 +67,7 @@ fn in_a_directory_a_scan_in_key_order_asks_for_its_pages_and_lookups_ask_for_non
             assert_eq!(rows(&db, sql), rows(&own, sql), "{techniques}: {sql}");
             let read = vfs.take_trace().records.iter().filter(|record| record.length.0 == 4096).count() as u64;
             let asked = vfs.pages_read_ahead() - before;
-            assert!(read > 200 && asked * 10 > read * 8 && asked <= read + 8, "{techniques}: {sql}: {asked} of {read}");
+            assert!(read > 100 && asked * 10 > read * 8 && asked <= read + 8, "{techniques}: {sql}: {asked} of {read}");
         }
         let db = open(path.to_str().unwrap(), vfs.name());
         let (mut select, before) = (db.prepare("SELECT v FROM t WHERE k = ?1").unwrap(), vfs.pages_read_ahead());
@@ -96,8 +96,9 @@ fn on_a_drive_a_scan_reads_its_pages_together() {
                 times.push(vfs.now().since(began).0);
                 let seen = &control.lock().unwrap().log;
                 let most = seen.iter().map(|seen| seen.in_flight).max().unwrap();
-                assert_eq!((most > 8, most <= 16), (!technique.is_empty(), true), "{most} in flight: {sql}");
-                assert_eq!(vfs.pages_read_ahead() > 200, !technique.is_empty());
+                // Two interior pages may be among them, and the one that SQLite waits for.
+                assert_eq!((most > 8, most <= 18), (!technique.is_empty(), true), "{most} in flight: {sql}");
+                assert_eq!(vfs.pages_read_ahead() > 100, !technique.is_empty());
             }
             assert!(times[1] * 3 < times[0], "{sql}: {times:?} ns without and with");
         }
