@@ -40,18 +40,18 @@ enum Work {
     Lookups,
 }
 
-const ROW: u64 = 500;
-const LOOKUPS: u64 = 100_000;
+const ROW: u32 = 500;
+const LOOKUPS: u32 = 100_000;
 
 struct Options {
     directory: PathBuf,
     pairs: usize,
-    rows: u64,
+    rows: u32,
 }
 
 impl Options {
     fn parse() -> Result<Self, Box<dyn Error>> {
-        let rows = |mib: u64| mib * (1 << 20) / ROW;
+        let rows = |mib: u32| mib * ((1 << 20) / ROW);
         let mut options = Self { directory: PathBuf::from(env!("CARGO_TARGET_TMPDIR")), pairs: 11, rows: rows(150) };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
@@ -59,7 +59,7 @@ impl Options {
                 || words.next().ok_or("a number is missing")?.parse::<u32>().map_err(Box::<dyn Error>::from);
             match word.as_str() {
                 "--pairs" => options.pairs = number()?.max(1) as usize,
-                "--mib" => options.rows = rows(u64::from(number()?.max(1))),
+                "--mib" => options.rows = rows(number()?.max(1)),
                 "--test" => (options.pairs, options.rows) = (1, rows(1)),
                 "--bench" => {}
                 directory => options.directory = PathBuf::from(directory),
@@ -70,7 +70,7 @@ impl Options {
 }
 
 /// A table whose rows came in random order, with an index in another one.
-fn fill(path: &Path, rows: u64) -> Result<(), Box<dyn Error>> {
+fn fill(path: &Path, rows: u32) -> Result<(), Box<dyn Error>> {
     let _ = std::fs::remove_file(path);
     let mut db = Connection::open(path)?;
     db.execute_batch(
@@ -102,7 +102,7 @@ fn prepare(path: &Path, warm: bool) -> Result<(), Box<dyn Error>> {
     Ok(fadvise(&file, 0, None, Advice::DontNeed)?)
 }
 
-fn run(path: &Path, vfs: Option<&Vfs>, work: Work, warm: bool, rows: u64) -> Result<Duration, Box<dyn Error>> {
+fn run(path: &Path, vfs: Option<&Vfs>, work: Work, warm: bool, rows: u32) -> Result<Duration, Box<dyn Error>> {
     prepare(path, warm)?;
     let db = match vfs {
         Some(vfs) => Connection::open_with_flags_and_vfs(path, OpenFlags::SQLITE_OPEN_READ_ONLY, vfs.name())?,
@@ -115,7 +115,7 @@ fn run(path: &Path, vfs: Option<&Vfs>, work: Work, warm: bool, rows: u64) -> Res
             let mut random = Pcg64Mcg::seed_from_u64(9);
             let mut select = db.prepare("SELECT i FROM t WHERE k = ?1")?;
             for _ in 0..LOOKUPS {
-                select.query_row([random.next_u64() % rows], |_| Ok(()))?;
+                select.query_row([random.next_u32() % rows], |_| Ok(()))?;
             }
         }
     }

@@ -296,7 +296,8 @@ impl Vfs {
         }
     }
 
-    /// Pages that were asked for ahead of a scan (concurrent-read-ahead).
+    /// Pages that a scan was found to read next (concurrent-read-ahead): in a directory also those that the page cache turned
+    /// out to have.
     pub fn pages_read_ahead(&self) -> u64 {
         match &self.shared.place {
             Place::Drive(drive) => observed(drive).read_ahead,

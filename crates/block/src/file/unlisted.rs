@@ -152,6 +152,14 @@ impl UnlistedFile {
         }
     }
 
+    /// How many reads ahead the kernel has not completed. Right after [`UnlistedFile::start_read`] it is none where the page
+    /// cache had all of it.
+    pub fn reads_under_way(&mut self) -> usize {
+        // Others than reads ahead are awaited where they are made.
+        self.reap();
+        self.ahead as usize
+    }
+
     /// Takes what is complete; tells the result of a request that is no read ahead. Whether those failed is nobody's matter.
     fn reap(&mut self) -> Option<i32> {
         let mut result = None;
