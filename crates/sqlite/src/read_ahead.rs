@@ -377,8 +377,8 @@ mod tests {
             assert_eq!(read(&mut ahead, order[3]), [0; 0]);
             assert_eq!(read(&mut ahead, order[4]), order[7..13], "eight ahead, which is the most");
             let (mut asked, mut farthest) = (13, 0);
-            for at in 5..200 {
-                asked += read(&mut ahead, order[at]).len();
+            for (at, &leaf) in order.iter().enumerate().skip(5) {
+                asked += read(&mut ahead, leaf).len();
                 farthest = farthest.max(asked - at - 1);
                 assert!(asked > at && asked <= 200, "page {at} of the scan was not asked for");
             }
