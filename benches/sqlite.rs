@@ -9,13 +9,14 @@
 //! the median over the pairs of its time ÷ that of SQLite's own VFS, run just before or just after it, with the 95 % bootstrap
 //! interval of the median. Which of a pair is first changes from pair to pair.
 
+mod pairs;
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::{Rng, SeedableRng};
+use pairs::{Compared, compare};
 
 /// What is asked of the VFS.
 const WAYS: [(&str, &str); 3] = [
@@ -24,7 +25,6 @@ const WAYS: [(&str, &str); 3] = [
     ("write-aligned-stripes=64k", "write-aligned-stripes=64k"),
 ];
 const JOURNALS: [&str; 2] = ["delete", "wal"];
-const RESAMPLES: usize = 2_000;
 
 struct Options {
     directory: PathBuf,
@@ -76,21 +76,6 @@ fn run(program: &Path, options: &Options, journal: &str, techniques: Option<&str
     if status.success() { Ok(time) } else { Err(format!("speedtest1 ended with {status}").into()) }
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
-}
-
-/// Median and its 95 % bootstrap interval.
-fn interval(ratios: &[f64]) -> [f64; 3] {
-    let mut random = Pcg64Mcg::seed_from_u64(1);
-    let mut resample =
-        || median(&mut Vec::from_iter((0..ratios.len()).map(|_| ratios[random.next_u64() as usize % ratios.len()])));
-    let mut medians: Vec<f64> = (0..RESAMPLES).map(|_| resample()).collect();
-    medians.sort_unstable_by(f64::total_cmp);
-    [median(&mut ratios.to_vec()), medians[RESAMPLES / 40], medians[RESAMPLES - 1 - RESAMPLES / 40]]
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
     let (options, program) = (Options::parse()?, speedtest1());
     if !program.exists() {
@@ -102,22 +87,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     run(&program, &options, JOURNALS[0], Some(""))?;
     for journal in JOURNALS {
         for (name, techniques) in WAYS {
-            let (mut ratios, mut own_times) = (Vec::new(), Vec::new());
-            for pair in 0..options.pairs {
-                let mut ours = Duration::ZERO;
-                if pair % 2 == 0 {
-                    ours = run(&program, &options, journal, Some(techniques))?;
-                }
-                let own = run(&program, &options, journal, None)?;
-                if pair % 2 == 1 {
-                    ours = run(&program, &options, journal, Some(techniques))?;
-                }
-                ratios.push(ours.as_secs_f64() / own.as_secs_f64());
-                own_times.push(own.as_secs_f64());
-            }
-            let [ratio, low, high] = interval(&ratios);
-            let own = median(&mut own_times);
-            println!("{journal:<7} {name:<26} {ratio:.3} of SQLite's own ({low:.3}…{high:.3}); that one {own:.2} s");
+            let ours = || run(&program, &options, journal, Some(techniques));
+            let Compared { ratio, low, high, second } =
+                compare(options.pairs, ours, || run(&program, &options, journal, None))?;
+            println!("{journal:<7} {name:<26} {ratio:.3} of SQLite's own ({low:.3}…{high:.3}); that one {second:.2} s");
         }
     }
     Ok(())

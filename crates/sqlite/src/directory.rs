@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -90,6 +91,8 @@ pub(crate) struct Directory {
     /// Whether requests are counted and timed.
     observed: bool,
     began: Instant,
+    /// Pages that the kernel was asked for ahead.
+    pub asked_ahead: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -97,7 +100,8 @@ impl Directory {
     pub(crate) fn new(parent: ParentVfs, options: VfsOptions, observed: bool) -> Self {
         let ledger = Ledger::new(options.record);
         let state = State { ledger, counters: DeviceCounters::default(), known: BTreeMap::new(), files: 0 };
-        Self { parent, options, observed, began: Instant::now(), state: Mutex::new(state) }
+        let (began, asked_ahead) = (Instant::now(), AtomicU64::new(0));
+        Self { parent, options, observed, began, asked_ahead, state: Mutex::new(state) }
     }
 
     /// Every change under this lock is a single assignment or addition: what a panic leaves is sound.
@@ -213,8 +217,9 @@ impl Directory {
         registered: Option<Vec<u8>>,
     ) -> DirectoryStore {
         self.state().files += 1;
-        let (direct, unsynced_batches) = (Direct::Unused, MOST_UNSYNCED);
-        DirectoryStore { parent, directory: Arc::clone(self), role, name, registered, direct, unsynced_batches }
+        let (directory, direct, pause) = (Arc::clone(self), Direct::Unused, Pause::default());
+        let unsynced_batches = MOST_UNSYNCED;
+        DirectoryStore { parent, directory, role, name, registered, direct, unsynced_batches, pause }
     }
 
     /// Notes what a database is; tells the options that hold for it, which are those of the connections that have it
@@ -322,18 +327,45 @@ pub(crate) struct DirectoryStore {
     direct: Direct,
     /// Batches since the last sync. Where nobody syncs, the page cache is what a writer waits for, and not the drive.
     unsynced_batches: u32,
+    pause: Pause,
 }
 
 /// Batches between two syncs of a long transaction, at most.
 const MOST_UNSYNCED: u32 = 256;
 
-/// The database's file once more, for what SQLite's own VFS cannot do: to have the drive begin, and holes.
+/// The database's file once more, for what SQLite's own VFS cannot do: to have the drive begin, to read ahead, and holes.
 enum Direct {
     /// Nobody needed it yet.
     Unused,
     Open(Box<UnlistedFile>),
     /// The kernel, the file system or the file's name does not allow it.
     Impossible,
+}
+
+/// How long nothing is asked for ahead. Where the page cache has it all, asking would cost as much as reading.
+#[derive(Default)]
+struct Pause {
+    length: usize,
+    left: usize,
+}
+
+impl Pause {
+    /// Pages of the first pause, and of the longest.
+    const PAGES: [usize; 2] = [64, 1024];
+
+    /// Whether so many pages may be asked for.
+    fn is_over(&mut self, pages: usize) -> bool {
+        let is_over = self.left == 0;
+        self.left = self.left.saturating_sub(pages);
+        is_over
+    }
+
+    /// Each batch that was in the cache makes the next pause longer; one that was not ends them.
+    fn note(&mut self, was_cached: bool) {
+        let [first, longest] = Self::PAGES;
+        self.length = if was_cached { (self.length * 2).clamp(first, longest) } else { 0 };
+        self.left = self.length;
+    }
 }
 
 impl DirectoryStore {
@@ -447,6 +479,21 @@ impl Store for DirectoryStore {
         }
     }
 
+    fn ask_ahead(&mut self, spans: &[Span]) {
+        if self.direct().is_none() {
+            return;
+        }
+        self.directory.asked_ahead.fetch_add(spans.len() as u64, Ordering::Relaxed);
+        if !self.pause.is_over(spans.len()) {
+            return;
+        }
+        let spans: Vec<_> = spans.iter().map(|span| (ByteSize(span.start), ByteSize(span.length))).collect();
+        let Some(file) = self.direct() else { return };
+        // A hint: SQLite reads every page itself.
+        let was_cached = file.start_read(&spans).is_ok() && file.reads_under_way() == 0;
+        self.pause.note(was_cached);
+    }
+
     fn discard(&mut self, span: Span) -> Result<(), Failure> {
         let directory = Arc::clone(&self.directory);
         let (role, name) = (self.role, self.name.clone());
@@ -510,5 +557,29 @@ impl FileStore for DirectoryStore {
             true => Some(&mut self.parent),
             false => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_while_the_cache_has_all_and_end_when_it_has_not() {
+        let mut pause = Pause::default();
+        let mut asked = |cached: bool, batches: usize| {
+            let mut asked = 0;
+            for _ in 0..batches {
+                if pause.is_over(16) {
+                    pause.note(cached);
+                    asked += 1;
+                }
+            }
+            asked
+        };
+        assert_eq!(asked(false, 10), 10);
+        assert_eq!(asked(true, 1 + 4 + 1 + 8 + 1 + 16), 3);
+        assert_eq!(asked(true, 10_000) * 65 / 10_000, 1, "a batch of 16 in 1024 pages");
+        assert!(asked(false, 165) >= 100, "after the last pause each batch");
     }
 }

@@ -5,7 +5,7 @@
 //!   journal, WAL, …   ── page cache, written at sync in runs ──▶        "
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -37,6 +37,8 @@ struct OpenFile {
     wal_index: WalIndex,
     /// Something was written to the device since the last flush.
     unflushed: bool,
+    /// Counts what may have changed the file's bytes, through any handle.
+    changes: u64,
 }
 
 /// How a file is to be opened.
@@ -58,6 +60,8 @@ pub(crate) struct Drive {
     /// Those who have databases with logs of batches open, by the database's name.
     pub members: BTreeMap<String, Members>,
     next_handle: u64,
+    /// Pages that were read ahead.
+    pub read_ahead: u64,
 }
 
 /// A drive that several files share.
@@ -83,6 +87,7 @@ impl Drive {
             logs: BTreeMap::new(),
             members: BTreeMap::new(),
             next_handle: 0,
+            read_ahead: 0,
         }
     }
 
@@ -140,9 +145,11 @@ impl Drive {
             locks: Locks::default(),
             wal_index: WalIndex::default(),
             unflushed: false,
+            changes: 0,
         });
         file.role = mode.role;
         file.handles += 1;
+        file.changes += 1;
         self.next_handle += 1;
         Ok((id, HandleId(self.next_handle)))
     }
@@ -241,19 +248,55 @@ impl Drive {
     }
 
     fn read_direct(&mut self, id: FileId, offset: u64, into: &mut [u8]) -> Result<(), Failure> {
-        let span = self.rounded(Span { start: offset, length: into.len() as u64 });
-        let buffers = self.read_span(id, span, FileRole::Database)?;
-        let mut skip = (offset - span.start) as usize;
-        let mut filled = 0;
-        for buffer in &buffers {
-            let useful = &buffer[skip.min(buffer.len())..];
-            let count = useful.len().min(into.len() - filled);
-            into[filled..filled + count].copy_from_slice(&useful[..count]);
-            filled += count;
-            skip = skip.saturating_sub(buffer.len());
-        }
-        debug_assert_eq!(filled, into.len());
+        let span = Span { start: offset, length: into.len() as u64 };
+        let whole = self.rounded(span);
+        let buffers = self.read_span(id, whole, FileRole::Database)?;
+        gather(&buffers, (offset - whole.start) as usize, into);
         Ok(())
+    }
+
+    /// Reads spans of a database, all of them together.
+    fn read_together(&mut self, id: FileId, spans: &[Span]) -> Result<Vec<Vec<u8>>, Failure> {
+        let wholes: Vec<Span> = spans.iter().map(|&span| self.rounded(span)).collect();
+        let pieces: Vec<Vec<Span>> = wholes.iter().map(|&whole| self.device_spans(id, whole)).collect();
+        let requests = pieces.iter().flatten().map(|piece| read_request(piece.start, piece.length)).collect();
+        let mut buffers = self.disk.read(FileRole::Database, requests)?.into_iter();
+        let gathered = spans.iter().zip(&wholes).zip(&pieces).map(|((span, whole), pieces)| {
+            let mut bytes = vec![0; span.length as usize];
+            let own: Vec<IoBuffer> = buffers.by_ref().take(pieces.len()).collect();
+            gather(&own, (span.start - whole.start) as usize, &mut bytes);
+            bytes
+        });
+        Ok(gathered.collect())
+    }
+
+    /// Reads of a database, and with it what is wanted ahead, unless it was read already.
+    fn read_with(&mut self, id: FileId, offset: u64, into: &mut [u8], ahead: &mut Ahead) -> Result<(), Failure> {
+        let span = Span { start: offset, length: into.len() as u64 };
+        let changes = self.open.get(&id).map_or(0, |file| file.changes);
+        if let Some(bytes) = ahead.take(span, changes) {
+            into.copy_from_slice(&bytes);
+            return Ok(());
+        }
+        let (size, mut spans) = (self.volume.size(id), vec![span]);
+        spans.extend(ahead.wanted.drain(..).filter(|wanted| wanted.end() <= size && *wanted != span));
+        if spans.len() > 1
+            && let Ok(mut pages) = self.read_together(id, &spans)
+        {
+            self.read_ahead += spans.len() as u64 - 1;
+            into.copy_from_slice(&pages.remove(0));
+            ahead.keep(&spans[1..], pages, changes);
+            return Ok(());
+        }
+        // What fails of the others is no failure of this one.
+        self.read_direct(id, offset, into)
+    }
+
+    /// What was read ahead of a file is not what it has any more.
+    fn note_change(&mut self, id: FileId) {
+        if let Some(file) = self.open.get_mut(&id) {
+            file.changes += 1;
+        }
     }
 
     /// Writes one span. Blocks that it covers in part are read first and written whole.
@@ -452,6 +495,19 @@ impl Drive {
     }
 }
 
+/// Puts what was read into one piece, without the bytes before it.
+fn gather(buffers: &[IoBuffer], mut skip: usize, into: &mut [u8]) {
+    let mut filled = 0;
+    for buffer in buffers {
+        let useful = &buffer[skip.min(buffer.len())..];
+        let count = useful.len().min(into.len() - filled);
+        into[filled..filled + count].copy_from_slice(&useful[..count]);
+        filled += count;
+        skip = skip.saturating_sub(buffer.len());
+    }
+    debug_assert_eq!(filled, into.len());
+}
+
 /// Cache blocks of a span: block number, first byte within the block, range within the span.
 fn blocks_of(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
@@ -476,6 +532,35 @@ pub(crate) fn role_of_name(name: &str) -> FileRole {
     }
 }
 
+/// Pages that a scan is likely to read next. They are read together with the next page that has to be waited for.
+#[derive(Default)]
+struct Ahead {
+    wanted: Vec<Span>,
+    read: VecDeque<(Span, Vec<u8>)>,
+    /// The file's count of changes when they were read: with any later one, through whichever handle, they are nothing.
+    changes: u64,
+}
+
+impl Ahead {
+    /// Pages that are kept, at most; who asks asks for no more.
+    const MOST: usize = 64;
+
+    fn take(&mut self, span: Span, changes: u64) -> Option<Vec<u8>> {
+        if self.changes != changes {
+            self.read.clear();
+            return None;
+        }
+        let at = self.read.iter().position(|(read, _)| *read == span)?;
+        self.read.remove(at).map(|(_, bytes)| bytes)
+    }
+
+    fn keep(&mut self, spans: &[Span], pages: Vec<Vec<u8>>, changes: u64) {
+        self.changes = changes;
+        self.read.extend(spans.iter().copied().zip(pages));
+        self.read.drain(..self.read.len().saturating_sub(Self::MOST));
+    }
+}
+
 /// One open file on a drive.
 pub(crate) struct DriveStore {
     drive: SharedDrive,
@@ -483,13 +568,14 @@ pub(crate) struct DriveStore {
     handle: HandleId,
     role: FileRole,
     name: String,
+    ahead: Ahead,
 }
 
 impl DriveStore {
     pub(crate) fn open(drive: &SharedDrive, name: Option<&str>, mode: OpenMode) -> Result<Self, Failure> {
         let (id, handle) = lock(drive)?.open(name, mode)?;
         let shown = name.unwrap_or("temporary file").to_owned();
-        Ok(Self { drive: Arc::clone(drive), id, handle, role: mode.role, name: shown })
+        Ok(Self { drive: Arc::clone(drive), id, handle, role: mode.role, name: shown, ahead: Ahead::default() })
     }
 
     pub(crate) fn is_database(&self) -> bool {
@@ -577,12 +663,17 @@ impl Store for DriveStore {
         let there = drive.volume.size(self.id).saturating_sub(offset);
         let length = into.len().min(usize::try_from(there).unwrap_or(usize::MAX));
         let into = &mut into[..length];
-        match (length, self.is_database()) {
+        match (length, self.role == FileRole::Database) {
             (0, _) => {}
-            (_, true) => drive.read_direct(self.id, offset, into)?,
+            (_, true) => drive.read_with(self.id, offset, into, &mut self.ahead)?,
             (_, false) => drive.read_cached(self.id, offset, into, self.role)?,
         }
         Ok(length)
+    }
+
+    fn ask_ahead(&mut self, spans: &[Span]) {
+        self.ahead.wanted.extend(spans);
+        self.ahead.wanted.drain(..self.ahead.wanted.len().saturating_sub(Ahead::MOST));
     }
 
     fn reserve(&mut self, end: u64) -> Result<(), Failure> {
@@ -592,6 +683,7 @@ impl Store for DriveStore {
     fn write(&mut self, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure> {
         let mut drive = lock(&self.drive)?;
         drive.reserve(self.id, checked_end(offset, data.len() as u64)?, &self.name)?;
+        drive.note_change(self.id);
         match (data.len(), self.is_database()) {
             (0, _) => Ok(()),
             (_, true) => drive.write_direct(self.id, offset, data, how),
@@ -601,6 +693,7 @@ impl Store for DriveStore {
 
     fn discard(&mut self, span: Span) -> Result<(), Failure> {
         let mut drive = lock(&self.drive)?;
+        drive.note_change(self.id);
         let block = drive.disk.info().logical_block.0;
         let whole = |piece: Span| {
             let (start, end) = (piece.start.next_multiple_of(block), piece.end() / block * block);
@@ -619,11 +712,13 @@ impl Store for DriveStore {
         for (start, bytes) in runs {
             drive.reserve(self.id, checked_end(*start, bytes.len() as u64)?, &self.name)?;
         }
+        drive.note_change(self.id);
         drive.write_direct_all(self.id, runs, how)
     }
 
     fn truncate(&mut self, size: u64) -> Result<(), Failure> {
         let mut drive = lock(&self.drive)?;
+        drive.note_change(self.id);
         let old = drive.volume.size(self.id);
         if size < old && self.is_database() {
             drive.truncate_direct(self.id, size)

@@ -95,6 +95,8 @@ pub(crate) trait SqliteFile: Send {
     fn straight(&mut self, _offset: u64, _length: usize) -> Result<Option<u64>, Failure> {
         Ok(None)
     }
+    /// Hears what the parent read from there, where the file is to see it.
+    fn went_straight(&mut self, _offset: u64, _bytes: &[u8]) {}
     fn poison(&mut self, why: &str);
 }
 
@@ -220,8 +222,12 @@ impl<S: FileStore> SqliteFile for Handle<S> {
         if length > LONGEST || self.mapping().is_none() || self.is_held(offset, length) {
             return Ok(None);
         }
-        self.notice_read();
+        self.before_read(offset, length);
         checked_end(self.shift(), offset).map(Some)
+    }
+
+    fn went_straight(&mut self, offset: u64, bytes: &[u8]) {
+        self.after_read(offset, bytes);
     }
 
     fn poison(&mut self, why: &str) {

@@ -9,6 +9,8 @@
 //! **concurrent-write-back** holds back the writes of a plain database as well, up to so many runs of adjacent pages as
 //! the drive programs together, and hands all of them on at once.
 //!
+//! **concurrent-read-ahead** looks at the pages that are read, and asks the place for those that a scan reads next.
+//!
 //! **After a failed sync the handle is poisoned**: nobody can know which of the writes since the last good sync are
 //! on the medium, so every later write, truncation and sync fails with `SQLITE_IOERR`. Opening the file again starts
 //! afresh, and SQLite then rolls back from its journal. The same holds for what is held back and cannot be written where
@@ -27,6 +29,7 @@ use crate::error::{Failure, checked_end};
 use crate::layout::{Chunks, Detected, HEADER_BYTES, Header, Layout, MAX_CHUNK, Span, detect, is_page_size};
 use crate::log_layout::LogLayout;
 use crate::options::VfsOptions;
+use crate::read_ahead::ReadAhead;
 
 /// Most bytes that are held back: 2 MiB.
 pub(crate) const RUN_LIMIT: usize = 2 << 20;
@@ -60,6 +63,8 @@ pub(crate) trait Store {
     }
     /// Hears that a batch is written and more is to come, so that the drive can begin with it.
     fn begin(&mut self, _batch: Span) {}
+    /// Hears of spans that are likely to be read next, in that order, so that they can be read together.
+    fn ask_ahead(&mut self, _spans: &[Span]) {}
     /// Gives back the space of whole blocks, which read as zeros or as before from then on.
     fn discard(&mut self, _span: Span) -> Result<(), Failure> {
         Ok(())
@@ -177,6 +182,8 @@ pub(crate) struct Handle<S> {
     is_unsynced: bool,
     /// Why nothing may be written: others would not find it in the log of batches.
     read_only: Option<String>,
+    /// Where pages are read ahead.
+    ahead: Option<Box<ReadAhead>>,
     poisoned: Option<String>,
 }
 
@@ -184,7 +191,8 @@ impl<S: Store> Handle<S> {
     /// A database, whose layout is in its header, or to be chosen.
     pub(crate) fn database(store: S, options: VfsOptions) -> Result<Self, Failure> {
         let free = options.discard.then(FreePages::default);
-        let mut handle = Self { options, mapping: None, free, ..Self::plain(store) };
+        let ahead = (options.read_ahead_depth > 1).then(|| Box::new(ReadAhead::new(options.read_ahead_depth)));
+        let mut handle = Self { options, mapping: None, free, ahead, ..Self::plain(store) };
         handle.decide()?;
         Ok(handle)
     }
@@ -197,6 +205,7 @@ impl<S: Store> Handle<S> {
             mapping: Some(Mapping::Plain),
             held: HeldBack::default(),
             free: None,
+            ahead: None,
             batches: None,
             in_batch: false,
             is_unsynced: false,
@@ -348,14 +357,37 @@ impl<S: Store> Handle<S> {
         }
         let at = checked_end(self.shift(), offset)?;
         checked_end(at, into.len() as u64)?;
-        self.notice_read();
+        self.before_read(offset, into.len());
         let there = self.store.read(at, into)?;
-        Ok(self.held.lay_over(at, into, there))
+        let there = self.held.lay_over(at, into, there);
+        if there == into.len() {
+            self.after_read(offset, into);
+        }
+        Ok(there)
     }
 
-    /// Hears of a read of the file.
-    pub(crate) fn notice_read(&mut self) {
+    /// Hears of a read of the file that is to come.
+    pub(crate) fn before_read(&mut self, offset: u64, length: usize) {
         self.held.is_spill = !self.held.is_empty();
+        self.look_ahead(offset, length, |ahead, page| ahead.before(page));
+    }
+
+    /// Hears what was read.
+    pub(crate) fn after_read(&mut self, offset: u64, bytes: &[u8]) {
+        self.look_ahead(offset, bytes.len(), |ahead, page| ahead.after(page, bytes));
+    }
+
+    /// Asks for the pages that `which` tells for a read of a page.
+    fn look_ahead(&mut self, offset: u64, length: usize, which: impl FnOnce(&mut ReadAhead, u32) -> &[u32]) {
+        let shift = self.shift();
+        let Some(ahead) = &mut self.ahead else { return };
+        let Some(page) = ahead.page_of(offset, length) else { return };
+        let pages = which(ahead, page);
+        if !pages.is_empty() {
+            let length = length as u64;
+            let span = |&page: &u32| Span { start: shift + (u64::from(page) - 1) * length, length };
+            self.store.ask_ahead(&pages.iter().map(span).collect::<Vec<_>>());
+        }
     }
 
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Failure> {
@@ -366,6 +398,11 @@ impl<S: Store> Handle<S> {
         };
         if let Some(free) = &mut self.free {
             free.written(offset, data.len());
+        }
+        if let Some(ahead) = &mut self.ahead
+            && let Some(page) = ahead.page_of(offset, data.len())
+        {
+            ahead.written(page, data);
         }
         let most = self.options.write_back_depth.max(1) as usize;
         if mapping == Mapping::Plain && most == 1 {

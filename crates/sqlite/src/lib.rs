@@ -3,7 +3,8 @@
 //! Unmodified SQLite opens its files through a [`Vfs`]. It records every request for `flashwise audit`, and it applies
 //! techniques ([`TECHNIQUES`], [`VfsOptions`]): pages at the drive's *hot locations* ([`Layout::HotLocations`]), where a page
 //! is read by two channels at once; write-ahead logs that are laid out ([`LogLayout`]); write-back of several pages
-//! together; discard of freed pages; transactions without a rollback journal. As `libflashwise_sqlite.so` it is a loadable extension (`ffi/extension.rs`).
+//! together; read-ahead along the B-tree; discard of freed pages; transactions without a rollback journal. As
+//! `libflashwise_sqlite.so` it is a loadable extension (`ffi/extension.rs`).
 //!
 //! ```text
 //!   SQLite ──▶ shim (C) ──▶ handle: layout, coalescing, poison ──▶ drive:     volume, page cache ──▶ BlockDevice
@@ -50,6 +51,10 @@
 //! of them are in flight at once; in a directory they go to the page cache, and the drive is told
 //! to begin, but for pages that a full cache spills: they may soon change again.
 //!
+//! *With concurrent read-ahead*: while SQLite visits the children of an interior page one after the other, the next ones are
+//! asked for (`read_ahead.rs`). In a directory the kernel reads them into the page cache, through an io_uring beside
+//! SQLite's own descriptor; on a drive they are read together with the page that SQLite waits for, and kept until something is written.
+//!
 //! *Logs that are laid out*: each byte of SQLite's log has its own place in the stored one (`log_layout.rs`), and goes there
 //! as it comes.
 //!
@@ -87,6 +92,7 @@
 mod batch;
 mod batch_file;
 mod batch_volume;
+mod btree;
 mod cache;
 mod convert;
 mod directory;
@@ -105,6 +111,7 @@ mod log_layout;
 mod options;
 #[cfg(test)]
 mod power_cuts;
+mod read_ahead;
 mod shm;
 mod vfs;
 mod volume;

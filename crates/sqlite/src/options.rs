@@ -12,6 +12,7 @@
 //! | `contain-write-in-flash-page` | flash page; never unnamed | `PAGE` | yes |
 //! | `sparse-log` | gain by compression | `STRIPE` | yes |
 //! | `concurrent-write-back` | k_w at 4 KiB | `COUNT` | no |
+//! | `concurrent-read-ahead` | k_r at 4 KiB | `COUNT` | no |
 //! | `discard` | gain by trim | | no |
 //! | `atomic-batch` | nothing; never unnamed | | yes |
 //!
@@ -33,6 +34,8 @@ pub struct VfsOptions {
     pub log: LogLayout,
     /// Runs of adjacent page writes that go to the drive together (concurrent-write-back, k_w); up to 1 for one at a time.
     pub write_back_depth: u32,
+    /// Pages that are read ahead of a scan in key order (concurrent-read-ahead, k_r); up to 1 for none.
+    pub read_ahead_depth: u32,
     /// Whether the space of pages that the database no longer uses is given back to the drive.
     pub discard: bool,
     /// Whether *new* databases take transactions as atomic batches, without a rollback journal.
@@ -47,6 +50,7 @@ impl VfsOptions {
         layout: Layout::Plain,
         log: LogLayout::Plain,
         write_back_depth: 0,
+        read_ahead_depth: 0,
         discard: false,
         atomic_batch: false,
         record: false,
@@ -61,8 +65,8 @@ impl VfsOptions {
         self.log.check()
     }
 
-    /// Whether a new database is not plain.
-    pub(crate) fn is_converting(&self) -> bool {
+    /// Whether a new database is stored in another form than SQLite's own.
+    pub fn is_converting(&self) -> bool {
         self.layout != Layout::Plain || self.log != LogLayout::Plain || self.atomic_batch
     }
 
@@ -81,14 +85,17 @@ impl VfsOptions {
             LogLayout::Sparse { stripe } => Some(format!("sparse-log={}", stripe.bytes())),
         };
         let depth = (self.write_back_depth > 1).then(|| format!("concurrent-write-back={}", self.write_back_depth));
+        let ahead = (self.read_ahead_depth > 1).then(|| format!("concurrent-read-ahead={}", self.read_ahead_depth));
         let discard = self.discard.then(|| "discard=on".to_owned());
         let batch = self.atomic_batch.then(|| "atomic-batch=on".to_owned());
-        [layout, log, depth, discard, batch].into_iter().flatten().collect()
+        [layout, log, depth, ahead, discard, batch].into_iter().flatten().collect()
     }
 
     /// Whether SQLite's own VFS can do all of the work on a plain database.
     pub(crate) fn is_plain(&self) -> bool {
-        Self { write_back_depth: self.write_back_depth.saturating_sub(1), ..*self } == Self::PLAIN
+        let [write_back_depth, read_ahead_depth] =
+            [self.write_back_depth, self.read_ahead_depth].map(|depth| depth.saturating_sub(1));
+        Self { write_back_depth, read_ahead_depth, ..*self } == Self::PLAIN
     }
 
     /// Whether any parameter of ours is there.
@@ -160,7 +167,7 @@ pub struct Technique {
 }
 
 /// The techniques, in the order in which they are chosen.
-pub static TECHNIQUES: [Technique; 7] = [
+pub static TECHNIQUES: [Technique; 8] = [
     Technique {
         name: "use-hot-locations",
         what: "pages of one chunk start at hot locations",
@@ -254,6 +261,27 @@ pub static TECHNIQUES: [Technique; 7] = [
         is_taken: |_| false,
     },
     Technique {
+        name: "concurrent-read-ahead",
+        what: "a scan in key order has as many of the next pages read together as the drive reads together",
+        needs: "k_r at 4 KiB",
+        set: |value, options| match value.parse() {
+            Ok(depth @ 1..=MAX_AHEAD) => {
+                options.read_ahead_depth = depth;
+                true
+            }
+            _ => false,
+        },
+        from_profile: |drive, options| match drive.read_concurrency_4k.known() {
+            Some(depth) => {
+                options.read_ahead_depth = depth.clamp(1, u64::from(MAX_AHEAD)) as u32;
+                true
+            }
+            None => false,
+        },
+        pays: |_| true,
+        is_taken: |_| false,
+    },
+    Technique {
         name: "discard",
         what: "the space of pages that the database no longer uses is given back to the drive",
         needs: "gain by trim",
@@ -291,6 +319,8 @@ const ON: &str = "on";
 
 /// Most runs that are held back.
 const MAX_DEPTH: u32 = 512;
+/// Most pages that are read ahead: as many as `UnlistedFile` asks for at once.
+const MAX_AHEAD: u32 = 64;
 
 fn set_log(value: &str, options: &mut VfsOptions, make: fn(ByteSize) -> LogLayout) -> bool {
     let Ok(unit) = value.parse() else { return false };
@@ -397,6 +427,8 @@ mod tests {
     fn nothing_named_and_no_profile_is_sqlite_as_it_is() {
         assert_eq!(VfsOptions::from_text("").unwrap(), VfsOptions::PLAIN);
         assert!(VfsOptions::PLAIN.is_plain() && VfsOptions { write_back_depth: 1, ..VfsOptions::PLAIN }.is_plain());
+        let ahead = |read_ahead_depth| VfsOptions { read_ahead_depth, ..VfsOptions::PLAIN };
+        assert!(ahead(1).is_plain() && !ahead(2).is_plain());
     }
 
     #[test]
@@ -408,17 +440,19 @@ mod tests {
             drive.power_loss_protected = Figure::certain(true, true, true);
             drive.write_unit_bytes = Figure::certain(16384, 16384, 16384);
             drive.write_concurrency_4k = Figure::certain(8, 7, 9);
+            drive.read_concurrency_4k = Figure::certain(80, 70, 90);
         });
         let chosen = VfsOptions::from_text(&format!("profile={path}")).unwrap();
         let layout = Layout::HotLocations { chunk: ByteSize::kib(64), offset: ByteSize::kib(32) };
         let log = LogLayout::Aligned { stripe: ByteSize::kib(64) };
-        assert_eq!(
-            chosen,
-            VfsOptions { layout, log, write_back_depth: 8, discard: false, atomic_batch: false, record: false }
+        let (write_back_depth, read_ahead_depth) = (8, 64);
+        let expected = VfsOptions { layout, log, write_back_depth, read_ahead_depth, ..VfsOptions::PLAIN };
+        assert_eq!(chosen, expected, "no more than 64 pages are asked for at once");
+        let less = format!(
+            "profile={path}&use-hot-locations=off&write-aligned-stripes=off&concurrent-write-back=3\
+             &concurrent-read-ahead=5&discard"
         );
-        let less =
-            format!("profile={path}&use-hot-locations=off&write-aligned-stripes=off&concurrent-write-back=3&discard");
-        let expected = VfsOptions { write_back_depth: 3, discard: true, ..VfsOptions::PLAIN };
+        let expected = VfsOptions { write_back_depth: 3, read_ahead_depth: 5, discard: true, ..VfsOptions::PLAIN };
         assert_eq!(VfsOptions::from_text(&less).unwrap(), expected);
         let contained = VfsOptions::from_text(&format!("{less}&contain-write-in-flash-page")).unwrap();
         assert_eq!(contained.log, LogLayout::Contained { flash_page: ByteSize::kib(16) }, "named, it has the figure");
@@ -448,6 +482,7 @@ mod tests {
         for text in [
             "use-hot-locations=65536+32768&sparse-log=4096&concurrent-write-back=16&discard=on",
             "write-aligned-stripes=65536",
+            "concurrent-write-back=2&concurrent-read-ahead=32",
             "contain-write-in-flash-page=16384",
             "",
         ] {
@@ -465,6 +500,7 @@ mod tests {
             ("use-hot-locations=64k".to_owned(), "neither on, off nor"),
             ("write-aligned-stripes=5000".to_owned(), "multiple of 4 KiB"),
             ("concurrent-write-back=0".to_owned(), "neither on, off nor"),
+            ("concurrent-read-ahead=65".to_owned(), "neither on, off nor"),
             ("hot=on".to_owned(), "is no technique; there are use-hot-locations, "),
             ("profile=/nowhere/drive.toml".to_owned(), "/nowhere/drive.toml"),
         ] {

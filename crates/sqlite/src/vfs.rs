@@ -150,23 +150,15 @@ impl Shared {
         }
     }
 
-    /// Whether SQLite's own VFS can be asked for a file by the name that SQLite has for it.
-    pub(crate) fn keeps_name(&self, name: &[u8]) -> Result<bool, Failure> {
-        match &self.place {
-            Place::Directory(directory) => Ok(directory.companion(name)?.is_none()),
-            Place::Drive(_) => Ok(false),
-        }
-    }
-
-    /// Answers whether a file is there.
-    pub(crate) fn access(&self, name: &[u8], flags: c_int) -> Result<bool, Failure> {
+    /// Answers whether a file is there; `None` where SQLite's own VFS is to be asked by the name that SQLite has for it.
+    pub(crate) fn access(&self, name: &[u8], flags: c_int) -> Result<Option<bool>, Failure> {
         match &self.place {
             Place::Directory(directory) => {
-                let other = directory.companion(name)?;
-                let answer = directory.parent.access(other.as_ref().map_or(name, |other| &other.name), flags);
+                let Some(other) = directory.companion(name)? else { return Ok(None) };
+                let answer = directory.parent.access(&other.name, flags).map(Some);
                 answer.map_err(|code| Failure::new(code, format!("{}: access", String::from_utf8_lossy(name))))
             }
-            Place::Drive(drive) => Ok(lock(drive)?.exists(utf8(name)?)),
+            Place::Drive(drive) => Ok(Some(lock(drive)?.exists(utf8(name)?))),
         }
     }
 }
@@ -302,6 +294,15 @@ impl Vfs {
                 observed(drive).disk.device().map_or_else(DeviceCounters::default, |device| device.counters())
             }
             Place::Directory(directory) => directory.counters(),
+        }
+    }
+
+    /// Pages that a scan was found to read next (concurrent-read-ahead): in a directory also those that the page cache turned
+    /// out to have.
+    pub fn pages_read_ahead(&self) -> u64 {
+        match &self.shared.place {
+            Place::Drive(drive) => observed(drive).read_ahead,
+            Place::Directory(directory) => directory.asked_ahead.load(Ordering::Relaxed),
         }
     }
 

@@ -5,8 +5,11 @@
 //! out. A file that io_uring opens straight into a place of the ring has no descriptor: nothing that is done with it
 //! touches a lock.
 //!
-//! It is for what an owner's library does not do: to have the drive begin with what the page cache holds, and to give space
-//! back.
+//! It is for what an owner's library does not do: to have the drive begin with what the page cache holds, to read ahead into
+//! it, and to give space back.
+//!
+//! **Reading ahead** is reading, into memory that nobody looks at: the page cache has the bytes then. The kernel submits such
+//! a read to the drive at once, whereas it hands advice (`IORING_OP_FADVISE`) to a thread of its own.
 //!
 //! Source: fcntl(2), "Advisory record locking"; io_uring_prep_openat_direct(3); sync_file_range(2).
 
@@ -14,15 +17,24 @@ use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
-use io_uring::types::{DestinationSlot, Fd, Fixed};
+use io_uring::types::{DestinationSlot, Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, opcode, squeue};
 
 use crate::{BlockError, ByteSize};
 
-/// Requests are made one at a time.
-const DEPTH: u32 = 4;
+/// Reads ahead that are under way at once, at most. Other requests are made one at a time.
+const MOST_AHEAD: u32 = 64;
+/// The queue of completions is twice as long, so that it never overflows.
+const DEPTH: u32 = MOST_AHEAD + 1;
 const SLOT: u32 = 0;
+/// What a completion of a read ahead says; the others say 0.
+const AHEAD: u64 = 1;
+/// Longest read ahead.
+const LONGEST_AHEAD: usize = 64 << 10;
+/// How long the end waits for what is under way.
+const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// A file open beside whoever else has it open.
 ///
@@ -40,6 +52,10 @@ pub struct UnlistedFile {
     name: String,
     /// Set when the ring itself has failed: nobody knows what is in flight.
     broken: bool,
+    /// Reads ahead that are under way.
+    ahead: u32,
+    /// Where all of them read to, once there was one. The kernel alone touches it.
+    unseen: Vec<u8>,
 }
 
 impl UnlistedFile {
@@ -51,27 +67,29 @@ impl UnlistedFile {
     pub fn open(path: &Path) -> Result<Self, BlockError> {
         let name = path.display().to_string();
         let failed = |error: io::Error| BlockError::os(format!("{name}: open once more"), &error);
-        let ring = IoUring::new(DEPTH).map_err(failed)?;
+        // Completions of reads ahead need not interrupt what the program does.
+        let quiet = IoUring::builder().setup_coop_taskrun().build(DEPTH);
+        let ring = quiet.or_else(|_| IoUring::new(DEPTH)).map_err(failed)?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe).map_err(failed)?;
-        let needed = [opcode::OpenAt::CODE, opcode::SyncFileRange::CODE, opcode::Fallocate::CODE];
+        let needed = [opcode::OpenAt::CODE, opcode::SyncFileRange::CODE, opcode::Fallocate::CODE, opcode::Read::CODE];
         if needed.iter().any(|&code| !probe.is_supported(code)) {
             return Err(failed(io::Error::from_raw_os_error(libc::EOPNOTSUPP)));
         }
         ring.submitter().register_files_sparse(SLOT + 1).map_err(failed)?;
-        let mut file = Self { ring, name, broken: false };
-        file.enter(path)?;
+        let mut file = Self { ring, name, broken: false, ahead: 0, unseen: Vec::new() };
+        // What may only be read can be read ahead.
+        file.enter(path, libc::O_RDWR).or_else(|_| file.enter(path, libc::O_RDONLY))?;
         Ok(file)
     }
 
     /// Puts the file into its place in the ring.
-    fn enter(&mut self, path: &Path) -> Result<(), BlockError> {
+    fn enter(&mut self, path: &Path, mode: i32) -> Result<(), BlockError> {
         let failed = |error: io::Error| BlockError::os(format!("{}: open once more", path.display()), &error);
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| failed(error.into()))?;
         let slot = DestinationSlot::try_from_slot_target(SLOT);
         let slot = slot.map_err(|_| failed(io::Error::from_raw_os_error(libc::EINVAL)))?;
-        let entry =
-            opcode::OpenAt::new(Fd(libc::AT_FDCWD), name.as_ptr()).flags(libc::O_RDWR).file_index(Some(slot)).build();
+        let entry = opcode::OpenAt::new(Fd(libc::AT_FDCWD), name.as_ptr()).flags(mode).file_index(Some(slot)).build();
         // SAFETY: the name outlives the call; where that returns an error, nothing is known of the request, and the name
         // is kept for ever.
         match unsafe { self.run(&entry) } {
@@ -101,6 +119,57 @@ impl UnlistedFile {
             result if result < 0 => Err(self.failed("begin to write back", -result)),
             _ => Ok(()),
         }
+    }
+
+    /// Has the kernel read spans into the page cache, all of them together, and does not wait for it; tells how many it
+    /// could ask for: 64 are under way at once, of 64 KiB at most.
+    ///
+    /// # Errors
+    /// [`BlockError::Os`].
+    pub fn start_read(&mut self, spans: &[(ByteSize, ByteSize)]) -> Result<usize, BlockError> {
+        if self.broken {
+            return Err(self.failed("use its ring again", libc::EIO));
+        }
+        self.unseen.resize(LONGEST_AHEAD, 0);
+        self.reap();
+        let mut asked = 0;
+        for &(offset, length) in spans.iter().take((MOST_AHEAD - self.ahead) as usize) {
+            let length = length.bytes().min(LONGEST_AHEAD as u64) as u32;
+            let entry = opcode::Read::new(Fixed(SLOT), self.unseen.as_mut_ptr(), length).offset(offset.bytes()).build();
+            // SAFETY: the memory is as long, and goes with the file when no read of it is under way any more.
+            let pushed = unsafe { self.ring.submission().push(&entry.user_data(AHEAD)) };
+            pushed.map_err(|_| self.failed("queue a request", libc::EBUSY))?;
+            self.ahead += 1;
+            asked += 1;
+        }
+        match self.ring.submit().map_err(|error| error.raw_os_error()) {
+            // What the kernel has no time for now goes with the next ones.
+            Ok(_) | Err(Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => Ok(asked),
+            Err(error) => {
+                self.broken = true;
+                Err(self.failed("hand requests to the kernel", error.unwrap_or(libc::EIO)))
+            }
+        }
+    }
+
+    /// How many reads ahead the kernel has not completed. Right after [`UnlistedFile::start_read`] it is none where the page
+    /// cache had all of it.
+    pub fn reads_under_way(&mut self) -> usize {
+        // Others than reads ahead are awaited where they are made.
+        self.reap();
+        self.ahead as usize
+    }
+
+    /// Takes what is complete; tells the result of a request that is no read ahead. Whether those failed is nobody's matter.
+    fn reap(&mut self) -> Option<i32> {
+        let mut result = None;
+        for entry in self.ring.completion() {
+            match entry.user_data() {
+                AHEAD => self.ahead = self.ahead.saturating_sub(1),
+                _ => result = Some(entry.result()),
+            }
+        }
+        result
     }
 
     /// Gives the space of a span back; it reads as zeros from then on.
@@ -134,15 +203,34 @@ impl UnlistedFile {
                 Ok(_) | Err(Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {}
                 Err(error) => return Err(self.failed("wait for the kernel", error.unwrap_or(libc::EIO))),
             }
-            if let Some(entry) = self.ring.completion().next() {
+            if let Some(result) = self.reap() {
                 self.broken = false;
-                return Ok(entry.result());
+                return Ok(result);
             }
         }
     }
 
     fn failed(&self, what: &str, errno: i32) -> BlockError {
         BlockError::os(format!("{}: {what}", self.name), &io::Error::from_raw_os_error(errno))
+    }
+}
+
+impl Drop for UnlistedFile {
+    fn drop(&mut self) {
+        let limit = Timespec::from(LAST_WAIT);
+        self.reap();
+        while self.ahead > 0 {
+            let args = SubmitArgs::new().timespec(&limit);
+            let waited = self.ring.submitter().submit_with_args(self.ahead as usize, &args);
+            self.reap();
+            if waited.is_err_and(|error| error.kind() != io::ErrorKind::Interrupted) {
+                break;
+            }
+        }
+        if self.ahead > 0 {
+            // The kernel may write there for as long as it likes.
+            std::mem::forget(std::mem::take(&mut self.unseen));
+        }
     }
 }
 
@@ -166,6 +254,53 @@ mod tests {
         let refused = file.start_write_back(ByteSize(u64::MAX), ByteSize(1));
         assert!(refused.is_err() && file.punch(ByteSize(0), ByteSize(0)).is_err());
         file.punch(ByteSize(0), ByteSize(4096)).unwrap();
+    }
+
+    /// How many bytes of a file the page cache has.
+    fn cached(file: &fs::File, bytes: usize) -> usize {
+        use std::os::fd::AsRawFd;
+        let mut resident = vec![0_u8; bytes / 4096];
+        // SAFETY: a mapping of a file that is as long; the answer has a byte for each page of it.
+        unsafe {
+            let start = libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0);
+            assert_ne!(start, libc::MAP_FAILED);
+            assert_eq!(libc::mincore(start, bytes, resident.as_mut_ptr()), 0);
+            libc::munmap(start, bytes);
+        }
+        resident.iter().filter(|&&page| page & 1 == 1).count() * 4096
+    }
+
+    #[test]
+    fn what_is_read_ahead_is_in_the_page_cache_and_in_no_way_of_other_requests() {
+        const BYTES: usize = 256 * 4096;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, vec![1; BYTES]).unwrap();
+        let seen = fs::File::open(&path).unwrap();
+        seen.sync_all().unwrap();
+        let mut file = UnlistedFile::open(&path).unwrap();
+        rustix::fs::fadvise(&seen, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        let before = cached(&seen, BYTES);
+        let spans: Vec<_> = (0..256).step_by(4).map(|page| (ByteSize(page * 4096), ByteSize(4096))).collect();
+        assert!(file.start_read(&spans[..8]).unwrap() == 8);
+        file.start_write_back(ByteSize(0), ByteSize(4096)).unwrap();
+        assert!(file.start_read(&spans).unwrap() >= 56, "64 under way");
+        assert!(file.start_read(&[(ByteSize(u64::MAX), ByteSize(4096)), (ByteSize::gib(4), ByteSize::mib(1))]).is_ok());
+        drop(file);
+        let after = cached(&seen, BYTES);
+        assert!(before > BYTES / 2 || after >= before + 56 * 4096, "{before} bytes before, {after} after");
+    }
+
+    #[test]
+    fn what_may_only_be_read_is_read_ahead() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, vec![1; 8192]).unwrap();
+        let mut file = UnlistedFile::open(&path).unwrap();
+        assert_eq!(file.start_read(&[(ByteSize(0), ByteSize(8192))]).unwrap(), 1);
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o444)).unwrap();
+        let mut file = UnlistedFile::open(&path).unwrap();
+        assert_eq!(file.start_read(&[(ByteSize(0), ByteSize(8192))]).unwrap(), 1);
     }
 
     #[test]

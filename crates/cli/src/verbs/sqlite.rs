@@ -67,7 +67,7 @@ fn imported(file: &Path, summary: &ImportSummary) -> String {
 fn options_of(profile: Option<&Path>, techniques: Option<&str>) -> Result<VfsOptions, Failure> {
     let profile = profile.map(|path| path.display().to_string());
     let options = VfsOptions::from_text_with(techniques.unwrap_or(""), profile.as_deref())?;
-    if options.layout == Layout::Plain && options.log == LogLayout::Plain {
+    if !options.is_converting() {
         let who = profile.map_or("these techniques ask".to_owned(), |profile| format!("{profile}: this drive asks"));
         return Err(Failure::error(format!("{who} for no layout of its own; use the plain file as it is")));
     }

@@ -37,10 +37,10 @@ impl FileName {
 
     /// A name of our own.
     pub(crate) fn owned(name: &[u8]) -> Self {
-        let mut bytes = vec![0; NAME_MARGIN];
-        bytes.extend(name.iter().take_while(|&&byte| byte != 0));
-        bytes.extend([0; NAME_MARGIN]);
-        let bytes = bytes.into_boxed_slice();
+        // SQLite asks for the journal and the log by such a name at each transaction: one piece of memory, copied at once.
+        let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+        let mut bytes = vec![0; length + 2 * NAME_MARGIN].into_boxed_slice();
+        bytes[NAME_MARGIN..NAME_MARGIN + length].copy_from_slice(&name[..length]);
         Self { start: bytes[NAME_MARGIN..].as_ptr().cast(), _owned: Some(bytes) }
     }
 

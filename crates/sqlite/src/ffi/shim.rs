@@ -290,39 +290,29 @@ unsafe extern "C" fn x_close(file: *mut sqlite3_file) -> c_int {
 }
 
 unsafe extern "C" fn x_read(file: *mut sqlite3_file, into: *mut c_void, amount: c_int, at: i64) -> c_int {
-    // SAFETY: called by SQLite on an open file, with room for `amount` bytes.
-    let answered = unsafe {
+    // SAFETY: called by SQLite on an open file, with room for `amount` bytes, all of which the parent has filled where it
+    // says that it could.
+    unsafe {
         let observed = (*(*file.cast::<ShimFile>()).open).shared.is_observed();
-        let mut code = None;
-        let asked = with_file(file, sqlite::SQLITE_IOERR_READ, |file| {
-            let length = usize::try_from(amount).unwrap_or(0);
+        with_file(file, sqlite::SQLITE_IOERR_READ, |file| {
+            let (at, length) = (offset(at)?, usize::try_from(amount).unwrap_or(0));
             if !observed
-                && let Some(at) = file.straight(offset(at)?, length)?
+                && let Some(stored) = file.straight(at, length)?
                 && let Some(parent) = file.parent()
             {
+                let code = parent.read_as_asked(stored, into, amount);
+                if code == sqlite::SQLITE_OK {
+                    file.went_straight(at, std::slice::from_raw_parts(into.cast::<u8>(), length));
+                }
                 // A short read is asked for once more the long way: what is held back may lie behind the end.
-                let asked = parent.read_as_asked(at, into, amount);
-                code = Some(asked).filter(|&code| code != sqlite::SQLITE_IOERR_SHORT_READ);
+                if code != sqlite::SQLITE_IOERR_SHORT_READ {
+                    return Ok(code);
+                }
             }
-            Ok(sqlite::SQLITE_OK)
-        });
-        if asked == sqlite::SQLITE_OK { code } else { Some(asked) }
-    };
-    if let Some(code) = answered {
-        return code;
-    }
-    let amount = usize::try_from(amount).unwrap_or(0);
-    // SAFETY: SQLite gives a buffer of `amount` bytes. It is zeroed first: it may be uninitialised, and a short read
-    // must leave zeros behind the data.
-    let into = unsafe {
-        ptr::write_bytes(into.cast::<u8>(), 0, amount);
-        std::slice::from_raw_parts_mut(into.cast::<u8>(), amount)
-    };
-    // SAFETY: called by SQLite on an open file.
-    unsafe {
-        with_file(file, sqlite::SQLITE_IOERR_READ, |file| {
-            let there = file.read(offset(at)?, into)?;
-            Ok(if there == amount { sqlite::SQLITE_OK } else { sqlite::SQLITE_IOERR_SHORT_READ })
+            // The buffer is zeroed first: it may be uninitialised, and a short read must leave zeros behind the data.
+            ptr::write_bytes(into.cast::<u8>(), 0, length);
+            let there = file.read(at, std::slice::from_raw_parts_mut(into.cast::<u8>(), length))?;
+            Ok(if there == length { sqlite::SQLITE_OK } else { sqlite::SQLITE_IOERR_SHORT_READ })
         })
     }
 }
@@ -542,14 +532,14 @@ unsafe extern "C" fn x_access(vfs: *mut sqlite3_vfs, name: *const c_char, flags:
     guarded(&shared, sqlite::SQLITE_IOERR_ACCESS, || {
         // SAFETY: SQLite passes our VFS object, and a name and a place for the answer that outlive the call.
         unsafe {
-            if shared.keeps_name(text.to_bytes())? {
+            let Some(answer) = shared.access(text.to_bytes(), flags)? else {
                 let parent = link(vfs).parent;
                 let access = parent.get().xAccess;
                 return Ok(
                     access.map_or(sqlite::SQLITE_IOERR_ACCESS, |access| access(parent.as_ptr(), name, flags, out))
                 );
-            }
-            *out = c_int::from(shared.access(text.to_bytes(), flags)?);
+            };
+            *out = c_int::from(answer);
         }
         Ok(sqlite::SQLITE_OK)
     })

@@ -13,7 +13,7 @@ pub struct Configuration {
     pub discards: bool,
 }
 
-pub const CONFIGURATIONS: [Configuration; 8] = [
+pub const CONFIGURATIONS: [Configuration; 9] = [
     Configuration { name: "no technique", techniques: "", layout: false, holds_back: false, discards: false },
     Configuration {
         name: "use-hot-locations",
@@ -53,9 +53,17 @@ pub const CONFIGURATIONS: [Configuration; 8] = [
     },
     Configuration {
         name: "all together",
-        techniques: "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=8&discard=on&atomic-batch=on",
+        techniques: "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=8&concurrent-read-ahead=8\
+                     &discard=on&atomic-batch=on",
         layout: true,
         holds_back: true,
         discards: true,
+    },
+    Configuration {
+        name: "concurrent-read-ahead",
+        techniques: "concurrent-read-ahead=8",
+        layout: false,
+        holds_back: false,
+        discards: false,
     },
 ];

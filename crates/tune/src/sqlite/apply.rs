@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use flashwise_block::Progress;
-use flashwise_sqlite::{Backend, Layout, LogLayout, Vfs, VfsOptions, import};
+use flashwise_sqlite::{Backend, Vfs, VfsOptions, import};
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempPath;
 
@@ -27,7 +27,7 @@ pub(super) fn apply(
     progress: &mut dyn Progress,
 ) -> Result<AppliedTuning, TuneError> {
     progress.advance(&format!("changing {}", database.display()), 0.0)?;
-    if (wanted.vfs.layout, wanted.vfs.log) == (Layout::Plain, LogLayout::Plain) {
+    if !wanted.vfs.is_converting() {
         return in_place(database, now, wanted);
     }
     let beside = beside(database);

@@ -205,7 +205,7 @@ fn uri(file: &str, vfs: &VfsOptions) -> Option<String> {
     }
     let words = std::iter::once(format!("file:{}?vfs=flashwise", escaped(file)));
     // Layouts are told by the file itself.
-    let of_connections = VfsOptions { layout: Layout::Plain, log: LogLayout::Plain, ..*vfs }.parameters();
+    let of_connections = VfsOptions { layout: Layout::Plain, log: LogLayout::Plain, atomic_batch: false, ..*vfs }.parameters();
     Some(words.chain(of_connections).collect::<Vec<_>>().join("&"))
 }
 
@@ -235,7 +235,7 @@ fn notes(options: &TuneOptions, settings: &Settings) -> Vec<String> {
               statement, so that the drive is asked. What is left in a log at the end is written back, and counted."
             .to_owned(),
     });
-    if (settings.vfs.layout, settings.vfs.log) != (Layout::Plain, LogLayout::Plain) {
+    if settings.vfs.is_converting() {
         notes.push("A database that is laid out is opened through the VFS only; plain SQLite refuses it.".to_owned());
     }
     notes
