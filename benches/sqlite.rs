@@ -61,7 +61,7 @@ fn speedtest1() -> PathBuf {
 fn run(program: &Path, options: &Options, journal: &str, techniques: Option<&str>) -> Result<Duration, Box<dyn Error>> {
     let library = std::env::current_exe()?.with_file_name("libflashwise_sqlite.so");
     let file = options.directory.join("speedtest1.db");
-    for suffix in ["", "-wal", "-shm", "-journal", "-fwwal", "-fwjournal"] {
+    for suffix in ["", "-wal", "-shm", "-journal", "-fwwal", "-fwjournal", "-fwbatch"] {
         let _ = std::fs::remove_file(format!("{}{suffix}", file.display()));
     }
     let mut command = Command::new(program);

@@ -40,6 +40,8 @@ pub struct ImportSummary {
     pub layout: Layout,
     /// Layout of its write-ahead log.
     pub log: LogLayout,
+    /// Whether it takes transactions as atomic batches.
+    pub atomic_batches: bool,
     /// Bytes of the plain file.
     pub bytes: ByteSize,
     /// SQLite's page size.
@@ -236,6 +238,7 @@ pub(crate) fn copy_in<S: Store>(
     Ok(ImportSummary {
         layout,
         log: options.log,
+        atomic_batches: options.atomic_batch,
         bytes: ByteSize(bytes),
         page_size,
         pages,

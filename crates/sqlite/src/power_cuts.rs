@@ -216,6 +216,11 @@ fn a_power_cut_loses_nothing_where_freed_pages_are_discarded() {
 }
 
 #[test]
+fn a_power_cut_loses_nothing_where_pages_are_read_ahead() {
+    cut_everywhere(&cases("concurrent-read-ahead=8", &[ROLLBACK, INCREMENTAL, LOG]));
+}
+
+#[test]
 fn a_power_cut_loses_nothing_of_atomic_batches() {
     let setups = [BATCHES, ROLLBACK, TRUNCATE, INCREMENTAL, LOG, EXCLUSIVE_BATCHES];
     cut_everywhere(&cases("atomic-batch=on", &setups));
@@ -223,6 +228,7 @@ fn a_power_cut_loses_nothing_of_atomic_batches() {
 
 #[test]
 fn a_power_cut_loses_nothing_under_all_techniques_together() {
-    let all = "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=4&discard=on&atomic-batch=on";
+    let all = "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=4&concurrent-read-ahead=4\
+               &discard=on&atomic-batch=on";
     cut_everywhere(&cases(all, &[BATCHES, ROLLBACK, TRUNCATE, PERSIST, INCREMENTAL, LOG, SMALL_LOG, EXCLUSIVE_LOG]));
 }

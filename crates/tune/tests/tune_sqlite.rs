@@ -155,6 +155,23 @@ fn a_layout_makes_a_new_file_and_leaves_the_database_as_it_is() {
 }
 
 #[test]
+fn batches_are_proposed_for_rollback_journals_and_applied_as_a_new_file() {
+    let place = Place::with_updates();
+    let log = tuned(&place.options());
+    assert!(!names(&log).contains(&"atomic-batch"), "a log has no use for them: {:?}", log.proposals);
+    let kept = ["journal_mode", "page_size", "cache_size", "use-hot-locations"];
+    let tuning = tuned(&TuneOptions { apply: true, ..place.without(&kept) });
+    assert!(names(&tuning).contains(&"atomic-batch"), "{:?}", tuning.proposals);
+    let applied = tuning.applied.unwrap();
+    assert!(flashwise_sqlite::info(Path::new(&applied.file)).unwrap().atomic_batches && !applied.in_place);
+    assert!(tuning.uri.unwrap().starts_with(&format!("file:{}?vfs=flashwise", applied.file)));
+    assert!(tuning.notes.iter().any(|note| note.contains("plain SQLite refuses it")), "{:?}", tuning.notes);
+    let vfs = Vfs::register("batched", Backend::Directory, VfsOptions::PLAIN).unwrap();
+    let db = Connection::open_with_flags_and_vfs(&applied.file, OpenFlags::default(), vfs.name()).unwrap();
+    assert_eq!(ask(&db, "SELECT count(*) FROM t"), "Integer(3000)");
+}
+
+#[test]
 fn what_is_to_stay_is_not_even_tried() {
     let place = Place::with_updates();
     let tuning = tuned(&place.without(&["journal_mode", "cache_size"]));

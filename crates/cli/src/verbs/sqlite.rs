@@ -42,6 +42,7 @@ fn imported(file: &Path, summary: &ImportSummary) -> String {
         LogLayout::Plain => String::new(),
         log => format!(", with a log of the layout '{}'", log.name()),
     };
+    let log = if summary.atomic_batches { format!("{log}, for transactions as atomic batches") } else { log };
     let (page, chunk) = match summary.layout {
         Layout::HotLocations { .. } if summary.pages_are_hot => {
             let pages = match summary.hot_pages {

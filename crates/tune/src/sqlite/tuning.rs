@@ -205,7 +205,8 @@ fn uri(file: &str, vfs: &VfsOptions) -> Option<String> {
     }
     let words = std::iter::once(format!("file:{}?vfs=flashwise", escaped(file)));
     // Layouts are told by the file itself.
-    let of_connections = VfsOptions { layout: Layout::Plain, log: LogLayout::Plain, atomic_batch: false, ..*vfs }.parameters();
+    let of_connections =
+        VfsOptions { layout: Layout::Plain, log: LogLayout::Plain, atomic_batch: false, ..*vfs }.parameters();
     Some(words.chain(of_connections).collect::<Vec<_>>().join("&"))
 }
 
