@@ -125,27 +125,32 @@ pub(crate) struct BatchLog {
     place: Box<dyn BatchPlace>,
     identity: u64,
     joined: bool,
-    /// Whether the log is known to hold nothing, under the lock that is held now.
-    is_void: bool,
+    /// As they are under the lock that is held now: nobody else commits a batch while it is.
+    marks: Marks,
 }
 
 impl BatchLog {
     pub(crate) fn new(place: Box<dyn BatchPlace>, identity: u64) -> Self {
-        Self { place, identity, joined: false, is_void: false }
+        Self { place, identity, joined: false, marks: Marks::default() }
     }
 
     /// A lock is held from here on: what the log has is in the database on return.
     pub(crate) fn enter<S: Store>(&mut self, database: &mut S, how: Cut) -> Result<(), Failure> {
-        self.is_void = false;
         if !self.joined {
-            return self.join(database, how);
+            self.join(database, how)?;
         }
-        let marks = self.place.marks()?;
-        if marks.begun == marks.applied {
+        self.marks = self.place.marks()?;
+        let Marks { begun, applied, .. } = self.marks;
+        if begun == applied {
             return Ok(());
         }
         let fresh = self.play_back(database, how)?;
-        self.place.set_marks(Marks { begun: marks.begun, applied: marks.begun, ..fresh })
+        self.set_marks(Marks { begun, applied: begun, ..fresh })
+    }
+
+    fn set_marks(&mut self, marks: Marks) -> Result<(), Failure> {
+        self.marks = marks;
+        self.place.set_marks(marks)
     }
 
     fn join<S: Store>(&mut self, database: &mut S, how: Cut) -> Result<(), Failure> {
@@ -185,7 +190,7 @@ impl BatchLog {
     /// Makes a batch durable in the log: from here on it counts. The caller writes it to the database and calls
     /// [`BatchLog::applied`]. On failure nothing has happened.
     pub(crate) fn log<S: Store>(&mut self, database: &mut S, runs: &Runs) -> Result<Logged, Failure> {
-        let mut marks = self.place.marks()?;
+        let mut marks = self.marks;
         let mut batch = encode(marks.generation, marks.count, self.identity, runs);
         if marks.count == 0 || marks.end + batch.len() as u64 > LONGEST_LOG {
             // Also what somebody else wrote past the log, and did not sync.
@@ -196,8 +201,7 @@ impl BatchLog {
         let end = marks.end + batch.len() as u64;
         self.place.reserve(end)?;
         marks.begun += 1;
-        self.place.set_marks(marks)?;
-        self.is_void = false;
+        self.set_marks(marks)?;
         if let Err(failure) = self.place.write(marks.end, &batch, true) {
             self.take_back(marks);
             return Err(failure);
@@ -207,28 +211,24 @@ impl BatchLog {
 
     /// The batch is in the database.
     pub(crate) fn applied(&mut self, batch: Logged) -> Result<(), Failure> {
-        self.place.set_marks(batch.0)
+        self.set_marks(batch.0)
     }
 
     /// The batch that could not be written has failed for everybody.
     fn take_back(&mut self, marks: Marks) {
         // Where this fails too, the batch is there whole or it does not count.
         let _ = self.place.write(marks.end, &[0; HEAD], false);
-        let _ = self.place.set_marks(Marks { applied: marks.begun, ..marks });
+        let _ = self.set_marks(Marks { applied: marks.begun, ..marks });
     }
 
     /// What comes next goes to the database past the log.
     pub(crate) fn retire<S: Store>(&mut self, database: &mut S) -> Result<(), Failure> {
-        if self.is_void {
-            return Ok(());
-        }
-        let marks = self.place.marks()?;
+        let marks = self.marks;
         if marks.count > 0 {
             database.sync(sqlite::SQLITE_SYNC_NORMAL)?;
             self.void()?;
-            self.place.set_marks(Marks { begun: marks.begun, applied: marks.applied, ..self.empty() })?;
+            self.set_marks(Marks { begun: marks.begun, applied: marks.applied, ..self.empty() })?;
         }
-        self.is_void = true;
         Ok(())
     }
 

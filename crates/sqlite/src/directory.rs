@@ -48,6 +48,8 @@ struct KnownDatabase {
     left_alone: bool,
     /// `None` while the file is empty.
     found: Option<Found>,
+    /// Stored names of its journal and its log, once they were needed.
+    companions: [Option<Arc<FileName>>; COMPANIONS.len()],
 }
 
 /// What a database's first bytes say.
@@ -197,7 +199,7 @@ impl Directory {
             return Ok(Opened::AsItIs);
         }
         let log = companion.as_ref().map_or(LogLayout::Plain, |companion| companion.log);
-        let name = companion.map_or(name, |companion| Some(FileName::owned(&companion.name)));
+        let name = companion.map_or(name, |companion| Some(FileName::owned(companion.name.bytes())));
         let shown = String::from_utf8_lossy(name.as_ref().map_or(b"temporary file", FileName::bytes)).into_owned();
         let (parent, granted) = self.parent.open(name, flags)?;
         let store = self.store(parent, role, shown, None);
@@ -232,22 +234,42 @@ impl Directory {
         let known = state.known.entry(path).or_default();
         let is_new = found.is_none();
         let options = match is_new && (known.handles > 0 || known.left_alone) {
-            true => VfsOptions { layout: known.options.layout, log: known.options.log, ..options },
+            true => {
+                let VfsOptions { layout, log, atomic_batch, .. } = known.options;
+                VfsOptions { layout, log, atomic_batch, ..options }
+            }
             false => options,
         };
         let left_alone = is_new && (known.left_alone || handles == 0);
-        *known = KnownDatabase { handles: known.handles + handles, options, left_alone, found };
+        (known.handles, known.options) = (known.handles + handles, options);
+        (known.left_alone, known.found) = (left_alone, found);
         options
     }
 
     /// What is stored in the place of a journal or WAL of a shifted database; `None` where the name stays.
+    ///
+    /// SQLite looks for both at each transaction: the names are made once.
     pub(crate) fn companion(self: &Arc<Self>, name: &[u8]) -> Result<Option<Companion>, Failure> {
-        let parts = COMPANIONS
-            .iter()
-            .find_map(|(theirs, ours)| name.strip_suffix(theirs.as_bytes()).map(|database| (database, ours)));
-        let Some((database, ours)) = parts else { return Ok(None) };
+        let parts = (0..).zip(COMPANIONS).find_map(|(kind, (theirs, ours))| {
+            name.strip_suffix(theirs.as_bytes()).map(|database| (kind, database, ours))
+        });
+        let Some((kind, database, ours)) = parts else { return Ok(None) };
+        if let Some(KnownDatabase { found: Some(found), companions, .. }) = self.state().known.get(database) {
+            match &companions[kind] {
+                _ if !found.shifted => return Ok(None),
+                Some(name) => return Ok(Some(Companion { name: Arc::clone(name), log: found.log })),
+                None => {}
+            }
+        }
         let found = self.find(database)?;
-        Ok(found.shifted.then(|| Companion { name: [database, ours.as_bytes()].concat(), log: found.log }))
+        if !found.shifted {
+            return Ok(None);
+        }
+        let name = Arc::new(FileName::owned(&[database, ours.as_bytes()].concat()));
+        if let Some(known) = self.state().known.get_mut(database) {
+            known.companions[kind] = Some(Arc::clone(&name));
+        }
+        Ok(Some(Companion { name, log: found.log }))
     }
 
     /// What a database is, or will be once it is written.
@@ -272,7 +294,7 @@ impl Directory {
     /// POSIX lock that this process holds on the file. `None` where there is no file, or an empty one.
     fn look(self: &Arc<Self>, database: &[u8], options: VfsOptions) -> Result<Option<Found>, Failure> {
         let shown = String::from_utf8_lossy(database).into_owned();
-        let there = self.parent.access(database, sqlite::SQLITE_ACCESS_EXISTS);
+        let there = self.parent.access(&FileName::owned(database), sqlite::SQLITE_ACCESS_EXISTS);
         if !there.map_err(|code| Failure::new(code, format!("{shown}: access")))? {
             return Ok(None);
         }
@@ -293,7 +315,7 @@ impl Directory {
 
 /// A journal or a log under the name that it is stored by.
 pub(crate) struct Companion {
-    pub name: Vec<u8>,
+    pub name: Arc<FileName>,
     log: LogLayout,
 }
 

@@ -136,7 +136,7 @@ impl Shared {
         match &self.place {
             Place::Directory(directory) => {
                 let other = directory.companion(name)?;
-                Ok(directory.parent.delete(other.as_ref().map_or(name, |other| &other.name), sync_directory))
+                Ok(directory.parent.delete(other.as_ref().map_or(name, |other| other.name.bytes()), sync_directory))
             }
             Place::Drive(drive) => {
                 let mut drive = lock(drive)?;

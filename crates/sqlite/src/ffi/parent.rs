@@ -15,6 +15,7 @@ use crate::shm::SharedMemory;
 const NAME_MARGIN: usize = 4;
 
 /// A file name that SQLite's VFS can keep a pointer to.
+#[derive(Debug)]
 pub(crate) struct FileName {
     /// NUL-terminated; valid for as long as this value lives.
     start: *const c_char,
@@ -24,6 +25,8 @@ pub(crate) struct FileName {
 
 // SAFETY: the name is never written to after its creation, and both kinds outlive the value from any thread.
 unsafe impl Send for FileName {}
+// SAFETY: as above.
+unsafe impl Sync for FileName {}
 
 impl FileName {
     /// The name that SQLite passes to `xOpen`.
@@ -37,7 +40,6 @@ impl FileName {
 
     /// A name of our own.
     pub(crate) fn owned(name: &[u8]) -> Self {
-        // SQLite asks for the journal and the log by such a name at each transaction: one piece of memory, copied at once.
         let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
         let mut bytes = vec![0; length + 2 * NAME_MARGIN].into_boxed_slice();
         bytes[NAME_MARGIN..NAME_MARGIN + length].copy_from_slice(&name[..length]);
@@ -104,10 +106,8 @@ impl ParentVfs {
     }
 
     /// Asks whether a file exists or can be written.
-    pub(crate) fn access(&self, name: &[u8], flags: c_int) -> Result<bool, c_int> {
-        let (Some(access), name) = (self.get().xAccess, FileName::owned(name)) else {
-            return Err(sqlite::SQLITE_IOERR);
-        };
+    pub(crate) fn access(&self, name: &FileName, flags: c_int) -> Result<bool, c_int> {
+        let Some(access) = self.get().xAccess else { return Err(sqlite::SQLITE_IOERR) };
         let mut answer = 0;
         // SAFETY: the name is NUL-terminated; name and answer outlive the call.
         match unsafe { access(self.as_ptr(), name.start, flags, &mut answer) } {
