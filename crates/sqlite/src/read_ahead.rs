@@ -260,7 +260,8 @@ impl ReadAhead {
         // A broken page has none.
         let last = (at + direction * depth).min(node.children.len() as isize - 1).max(0);
         let mut next = if ahead > 0 { asked } else { at };
-        while (last - next) * direction > 0 {
+        // One read may make a step in two pages, the one beside the last and its parent.
+        while (last - next) * direction > 0 && self.wanted.len() < self.most as usize {
             next += direction;
             self.wanted.extend(child(node, next));
         }
