@@ -18,8 +18,9 @@ use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use crate::batch::{BatchPlace, Marks, SUFFIX};
 use crate::error::{Failure, display, with_suffix};
 
-/// The log grows by so many bytes, so that most commits change nothing of the file but its bytes.
-const STEP: u64 = 1 << 20;
+/// The log grows by as much as it has, from the first to the second of these, so that most commits change nothing of the file
+/// but its bytes.
+const STEPS: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 20;
 /// Where the bytes that are locked begin; SQLite's own lie in the database at 1 GiB.
 const LOCKS_AT: i64 = 1 << 40;
 
@@ -205,7 +206,8 @@ impl BatchPlace for BatchFile {
             self.room = self.size()?;
         }
         if end > self.room {
-            let grown = end.next_multiple_of(STEP);
+            let step = self.room.clamp(*STEPS.start(), *STEPS.end());
+            let grown = end.max(self.room + step).next_multiple_of(*STEPS.start());
             let zeros = vec![0; (grown - self.room) as usize];
             let file = self.file()?;
             let written = file.write_all_at(&zeros, self.room).and_then(|()| file.sync_all());

@@ -103,6 +103,25 @@ fn a_transaction_that_no_batch_can_take_is_journalled() {
     assert!(beside(&path, "-fwbatch").metadata().unwrap().len() < 5 << 20);
 }
 
+#[test]
+fn connections_that_come_and_go_lose_nothing_of_each_other() {
+    let (dir, vfs) = (tempfile::tempdir().unwrap(), vfs(BATCHES));
+    let path = dir.path().join("a.db");
+    open(path.to_str().unwrap(), vfs.name()).execute_batch("CREATE TABLE t (x)").unwrap();
+    let come_and_go = |thread: u64| {
+        for round in 0..25 {
+            let db = open(path.to_str().unwrap(), vfs.name());
+            db.busy_timeout(std::time::Duration::from_secs(60)).unwrap();
+            db.execute("INSERT INTO t VALUES (?1)", [(thread * 100 + round) as i64]).unwrap();
+        }
+    };
+    std::thread::scope(|scope| (0..4).for_each(|thread| _ = scope.spawn(move || come_and_go(thread))));
+    let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["a.db"]);
+    let db = open(path.to_str().unwrap(), vfs.name());
+    assert_eq!((count(&db), support::integrity(&db)), (100, "ok".to_owned()));
+}
+
 /// Copies the files as a crash would leave them.
 fn crashed(from: &Path, to: &Path) {
     for suffix in ["", "-fwbatch", "-fwjournal"] {
