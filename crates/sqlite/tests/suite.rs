@@ -76,6 +76,7 @@ impl Known {
             "layout" => configuration.layout,
             "held" => configuration.holds_back,
             "discard" => configuration.discards,
+            "batch" => configuration.batches,
             other => panic!("no scope is called {other}"),
         };
         let is_test = self.test.strip_suffix('*').map_or(test == self.test, |start| test.starts_with(start));

@@ -11,16 +11,26 @@ pub struct Configuration {
     pub holds_back: bool,
     /// Whether the space of freed pages is given back.
     pub discards: bool,
+    /// Whether transactions are taken as atomic batches.
+    pub batches: bool,
 }
 
 pub const CONFIGURATIONS: [Configuration; 9] = [
-    Configuration { name: "no technique", techniques: "", layout: false, holds_back: false, discards: false },
+    Configuration {
+        name: "no technique",
+        techniques: "",
+        layout: false,
+        holds_back: false,
+        discards: false,
+        batches: false,
+    },
     Configuration {
         name: "use-hot-locations",
         techniques: "use-hot-locations=64k+32k",
         layout: true,
         holds_back: true,
         discards: false,
+        batches: false,
     },
     Configuration {
         name: "write-aligned-stripes",
@@ -28,6 +38,7 @@ pub const CONFIGURATIONS: [Configuration; 9] = [
         layout: true,
         holds_back: true,
         discards: false,
+        batches: false,
     },
     Configuration {
         name: "contain-write-in-flash-page",
@@ -35,14 +46,23 @@ pub const CONFIGURATIONS: [Configuration; 9] = [
         layout: true,
         holds_back: true,
         discards: false,
+        batches: false,
     },
-    Configuration { name: "sparse-log", techniques: "sparse-log=4k", layout: true, holds_back: true, discards: false },
+    Configuration {
+        name: "sparse-log",
+        techniques: "sparse-log=4k",
+        layout: true,
+        holds_back: true,
+        discards: false,
+        batches: false,
+    },
     Configuration {
         name: "concurrent-write-back and discard",
         techniques: "concurrent-write-back=8&discard=on",
         layout: false,
         holds_back: true,
         discards: true,
+        batches: false,
     },
     Configuration {
         name: "atomic-batch",
@@ -50,6 +70,7 @@ pub const CONFIGURATIONS: [Configuration; 9] = [
         layout: true,
         holds_back: true,
         discards: false,
+        batches: true,
     },
     Configuration {
         name: "all together",
@@ -58,6 +79,7 @@ pub const CONFIGURATIONS: [Configuration; 9] = [
         layout: true,
         holds_back: true,
         discards: true,
+        batches: true,
     },
     Configuration {
         name: "concurrent-read-ahead",
@@ -65,5 +87,6 @@ pub const CONFIGURATIONS: [Configuration; 9] = [
         layout: false,
         holds_back: false,
         discards: false,
+        batches: false,
     },
 ];
