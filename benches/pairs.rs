@@ -1,11 +1,40 @@
 //! Two ways of the same work in turn, and how their times compare.
 
+use std::error::Error;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
 const RESAMPLES: usize = 2_000;
+
+/// What a bench of pairs is told: `[DIRECTORY] [--pairs N]`, and how much is to be done by an option of its own.
+pub struct Arguments {
+    pub directory: PathBuf,
+    pub pairs: usize,
+    pub amount: u32,
+}
+
+impl Arguments {
+    /// The words of the command line, with the defaults for what they leave out. `--test` asks for the least of everything.
+    pub fn parse(pairs: usize, option: &str, amount: u32) -> Result<Self, Box<dyn Error>> {
+        let mut arguments = Self { directory: PathBuf::from(env!("CARGO_TARGET_TMPDIR")), pairs, amount };
+        let mut words = std::env::args().skip(1);
+        while let Some(word) = words.next() {
+            let mut number =
+                || words.next().ok_or("a number is missing")?.parse::<u32>().map_err(Box::<dyn Error>::from);
+            match word.as_str() {
+                "--pairs" => arguments.pairs = number()?.max(1) as usize,
+                "--test" => (arguments.pairs, arguments.amount) = (1, 1),
+                "--bench" => {}
+                word if word == option => arguments.amount = number()?.max(1),
+                directory => arguments.directory = PathBuf::from(directory),
+            }
+        }
+        Ok(arguments)
+    }
+}
 
 /// What pairs of runs have shown.
 pub struct Compared {

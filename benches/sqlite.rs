@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use pairs::{Compared, compare};
+use pairs::{Arguments, Compared, compare};
 
 /// What is asked of the VFS.
 const WAYS: [(&str, &str); 3] = [
@@ -26,31 +26,6 @@ const WAYS: [(&str, &str); 3] = [
 ];
 const JOURNALS: [&str; 2] = ["delete", "wal"];
 
-struct Options {
-    directory: PathBuf,
-    pairs: usize,
-    size: u32,
-}
-
-impl Options {
-    fn parse() -> Result<Self, Box<dyn Error>> {
-        let mut options = Self { directory: PathBuf::from(env!("CARGO_TARGET_TMPDIR")), pairs: 15, size: 10 };
-        let mut words = std::env::args().skip(1);
-        while let Some(word) = words.next() {
-            let mut number =
-                || words.next().ok_or("a number is missing")?.parse::<u32>().map_err(Box::<dyn Error>::from);
-            match word.as_str() {
-                "--pairs" => options.pairs = number()?.max(1) as usize,
-                "--size" => options.size = number()?,
-                "--test" => (options.pairs, options.size) = (1, 1),
-                "--bench" => {}
-                directory => options.directory = PathBuf::from(directory),
-            }
-        }
-        Ok(options)
-    }
-}
-
 fn speedtest1() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"));
@@ -58,14 +33,19 @@ fn speedtest1() -> PathBuf {
 }
 
 /// Runs it once; SQLite's own VFS where there are no techniques.
-fn run(program: &Path, options: &Options, journal: &str, techniques: Option<&str>) -> Result<Duration, Box<dyn Error>> {
+fn run(
+    program: &Path,
+    arguments: &Arguments,
+    journal: &str,
+    techniques: Option<&str>,
+) -> Result<Duration, Box<dyn Error>> {
     let library = std::env::current_exe()?.with_file_name("libflashwise_sqlite.so");
-    let file = options.directory.join("speedtest1.db");
+    let file = arguments.directory.join("speedtest1.db");
     for suffix in ["", "-wal", "-shm", "-journal", "-fwwal", "-fwjournal", "-fwbatch"] {
         let _ = std::fs::remove_file(format!("{}{suffix}", file.display()));
     }
     let mut command = Command::new(program);
-    command.args(["--journal", journal, "--size", &options.size.to_string()]).arg(&file).stdout(Stdio::null());
+    command.args(["--journal", journal, "--size", &arguments.amount.to_string()]).arg(&file).stdout(Stdio::null());
     if let Some(techniques) = techniques {
         command.env("FLASHWISE_LIBRARY", library).env("FLASHWISE_SQLITE", techniques);
     }
@@ -77,19 +57,19 @@ fn run(program: &Path, options: &Options, journal: &str, techniques: Option<&str
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (options, program) = (Options::parse()?, speedtest1());
+    let (arguments, program) = (Arguments::parse(15, "--size", 10)?, speedtest1());
     if !program.exists() {
         println!("skipped: speedtest1 is not built; scripts/sqlite-suite all does that as root, from Debian's source");
         return Ok(());
     }
-    println!("speedtest1 --size {}, {} pairs, in {}", options.size, options.pairs, options.directory.display());
+    println!("speedtest1 --size {}, {} pairs, in {}", arguments.amount, arguments.pairs, arguments.directory.display());
     // Not measured: the first one finds nothing of the program in memory.
-    run(&program, &options, JOURNALS[0], Some(""))?;
+    run(&program, &arguments, JOURNALS[0], Some(""))?;
     for journal in JOURNALS {
         for (name, techniques) in WAYS {
-            let ours = || run(&program, &options, journal, Some(techniques));
+            let ours = || run(&program, &arguments, journal, Some(techniques));
             let Compared { ratio, low, high, second } =
-                compare(options.pairs, ours, || run(&program, &options, journal, None))?;
+                compare(arguments.pairs, ours, || run(&program, &arguments, journal, None))?;
             println!("{journal:<7} {name:<26} {ratio:.3} of SQLite's own ({low:.3}…{high:.3}); that one {second:.2} s");
         }
     }

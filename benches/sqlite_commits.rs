@@ -11,11 +11,10 @@
 mod pairs;
 
 use std::error::Error;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use flashwise_sqlite::{Vfs, VfsOptions};
-use pairs::{Compared, compare};
+use pairs::{Arguments, Compared, compare};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use rusqlite::{Connection, OpenFlags};
@@ -27,33 +26,8 @@ const MODES: [(&str, &str); 4] =
     [("delete", "delete"), ("truncate", "truncate"), ("persist", "persist"), ("wal", "delete")];
 const ROWS_A_COMMIT: [u32; 2] = [1, 20];
 
-struct Options {
-    directory: PathBuf,
-    pairs: usize,
-    commits: u32,
-}
-
-impl Options {
-    fn parse() -> Result<Self, Box<dyn Error>> {
-        let mut options = Self { directory: PathBuf::from(env!("CARGO_TARGET_TMPDIR")), pairs: 11, commits: 100 };
-        let mut words = std::env::args().skip(1);
-        while let Some(word) = words.next() {
-            let mut number =
-                || words.next().ok_or("a number is missing")?.parse::<u32>().map_err(Box::<dyn Error>::from);
-            match word.as_str() {
-                "--pairs" => options.pairs = number()?.max(1) as usize,
-                "--commits" => options.commits = number()?.max(1),
-                "--test" => (options.pairs, options.commits) = (1, 1),
-                "--bench" => {}
-                directory => options.directory = PathBuf::from(directory),
-            }
-        }
-        Ok(options)
-    }
-}
-
-fn run(options: &Options, vfs: Option<&Vfs>, journal: &str, rows: u32) -> Result<Duration, Box<dyn Error>> {
-    let directory = tempfile::tempdir_in(&options.directory)?;
+fn run(arguments: &Arguments, vfs: Option<&Vfs>, journal: &str, rows: u32) -> Result<Duration, Box<dyn Error>> {
+    let directory = tempfile::tempdir_in(&arguments.directory)?;
     let path = directory.path().join("commits.db");
     let db = match vfs {
         Some(vfs) => Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), vfs.name())?,
@@ -68,7 +42,7 @@ fn run(options: &Options, vfs: Option<&Vfs>, journal: &str, rows: u32) -> Result
     let mut random = Pcg64Mcg::seed_from_u64(3);
     let mut update = db.prepare("UPDATE t SET v = randomblob(200) WHERE k = ?1")?;
     let started = Instant::now();
-    for _ in 0..options.commits {
+    for _ in 0..arguments.amount {
         db.execute_batch("BEGIN")?;
         for _ in 0..rows {
             update.execute([random.next_u32() % ROWS])?;
@@ -79,17 +53,17 @@ fn run(options: &Options, vfs: Option<&Vfs>, journal: &str, rows: u32) -> Result
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse()?;
-    println!("{} commits, {} pairs, in {}", options.commits, options.pairs, options.directory.display());
+    let arguments = Arguments::parse(11, "--commits", 100)?;
+    println!("{} commits, {} pairs, in {}", arguments.amount, arguments.pairs, arguments.directory.display());
     let ours = Vfs::install("batches", VfsOptions::from_text(TECHNIQUE)?, false)?;
     for rows in ROWS_A_COMMIT {
         for (theirs, own) in MODES {
-            let time = |vfs: Option<&Vfs>, journal| run(&options, vfs, journal, rows);
+            let time = |vfs: Option<&Vfs>, journal| run(&arguments, vfs, journal, rows);
             let Compared { ratio, low, high, second } =
-                compare(options.pairs, || time(Some(&ours), own), || time(None, theirs))?;
+                compare(arguments.pairs, || time(Some(&ours), own), || time(None, theirs))?;
             println!(
                 "{rows:>2} rows  {theirs:<9} {ratio:.3} of SQLite's own ({low:.3}…{high:.3}); that one {:.0} commits/s",
-                f64::from(options.commits) / second
+                f64::from(arguments.amount) / second
             );
         }
     }

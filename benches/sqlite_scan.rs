@@ -12,11 +12,11 @@ mod pairs;
 
 use std::error::Error;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flashwise_sqlite::{Vfs, VfsOptions};
-use pairs::{Compared, compare};
+use pairs::{Arguments, Compared, compare};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use rusqlite::{Connection, OpenFlags};
@@ -42,32 +42,6 @@ enum Work {
 
 const ROW: u32 = 500;
 const LOOKUPS: u32 = 100_000;
-
-struct Options {
-    directory: PathBuf,
-    pairs: usize,
-    rows: u32,
-}
-
-impl Options {
-    fn parse() -> Result<Self, Box<dyn Error>> {
-        let rows = |mib: u32| mib * ((1 << 20) / ROW);
-        let mut options = Self { directory: PathBuf::from(env!("CARGO_TARGET_TMPDIR")), pairs: 11, rows: rows(150) };
-        let mut words = std::env::args().skip(1);
-        while let Some(word) = words.next() {
-            let mut number =
-                || words.next().ok_or("a number is missing")?.parse::<u32>().map_err(Box::<dyn Error>::from);
-            match word.as_str() {
-                "--pairs" => options.pairs = number()?.max(1) as usize,
-                "--mib" => options.rows = rows(number()?.max(1)),
-                "--test" => (options.pairs, options.rows) = (1, rows(1)),
-                "--bench" => {}
-                directory => options.directory = PathBuf::from(directory),
-            }
-        }
-        Ok(options)
-    }
-}
 
 /// A table whose rows came in random order, with an index in another one.
 fn fill(path: &Path, rows: u32) -> Result<(), Box<dyn Error>> {
@@ -123,17 +97,18 @@ fn run(path: &Path, vfs: Option<&Vfs>, work: Work, warm: bool, rows: u32) -> Res
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse()?;
-    let path = options.directory.join("sqlite-scan.db");
-    fill(&path, options.rows)?;
+    let arguments = Arguments::parse(11, "--mib", 150)?;
+    let rows = arguments.amount * ((1 << 20) / ROW);
+    let path = arguments.directory.join("sqlite-scan.db");
+    fill(&path, rows)?;
     let mib = std::fs::metadata(&path)?.len() >> 20;
-    println!("{} rows in {mib} MiB, {} pairs, in {}", options.rows, options.pairs, options.directory.display());
+    println!("{} rows in {mib} MiB, {} pairs, in {}", rows, arguments.pairs, arguments.directory.display());
     let install = |way: &&'static str| Vfs::install(way, VfsOptions::from_text(way)?, false);
     let installed: Vec<Vfs> = WAYS.iter().map(install).collect::<Result<_, _>>()?;
     for (what, work, warm) in WORKS {
         for vfs in &installed {
-            let time = |vfs: Option<&Vfs>| run(&path, vfs, work, warm, options.rows);
-            let Compared { ratio, low, high, second } = compare(options.pairs, || time(Some(vfs)), || time(None))?;
+            let time = |vfs: Option<&Vfs>| run(&path, vfs, work, warm, rows);
+            let Compared { ratio, low, high, second } = compare(arguments.pairs, || time(Some(vfs)), || time(None))?;
             let name = vfs.name();
             println!("{what:<20} {name:<25} {ratio:.3} of SQLite's own ({low:.3}…{high:.3}); that one {second:.2} s");
         }
