@@ -91,7 +91,8 @@ fn run(suite: &Suite, configuration: &Configuration, file: &str) -> (usize, Vec<
     if configuration.layout {
         arguments.insert(0, suite.path("places.tcl"));
     }
-    let Outcome { status, text } = suite.run(configuration, work.path(), 300, "testfixture", &arguments);
+    // walcrash3 alone syncs for minutes.
+    let Outcome { status, text } = suite.run(configuration, work.path(), 1200, "testfixture", &arguments);
     let count = text.lines().find_map(|line| line.split_once(" errors out of ")?.1.split(' ').next()?.parse().ok());
     let failed = text.lines().find_map(|line| line.strip_prefix("!Failures on these tests:"));
     let mut failed: Vec<String> = failed.unwrap_or("").split_whitespace().map(str::to_owned).collect();
