@@ -201,8 +201,8 @@ impl BatchLog {
         let end = marks.end + batch.len() as u64;
         self.place.reserve(end)?;
         marks.begun += 1;
-        self.set_marks(marks)?;
-        if let Err(failure) = self.place.write(marks.end, &batch, true) {
+        let begun = self.set_marks(marks);
+        if let Err(failure) = begun.and_then(|()| self.place.write(marks.end, &batch, true)) {
             self.take_back(marks);
             return Err(failure);
         }
@@ -218,7 +218,11 @@ impl BatchLog {
     fn take_back(&mut self, marks: Marks) {
         // Where this fails too, the batch is there whole or it does not count.
         let _ = self.place.write(marks.end, &[0; HEAD], false);
-        let _ = self.set_marks(Marks { applied: marks.begun, ..marks });
+        //
+        // Where the log began anew with it, the medium may still have the batches of before, which must not come back: the log
+        // counts as full, so that whatever comes next begins it anew or voids it.
+        let (count, end) = (marks.count.max(1), marks.end.max(LONGEST_LOG));
+        let _ = self.set_marks(Marks { count, end, applied: marks.begun, ..marks });
     }
 
     /// What comes next goes to the database past the log.
@@ -489,6 +493,27 @@ mod tests {
         shared.0.lock().unwrap().members = 0;
         entered(&shared);
         assert_eq!(shared.0.lock().unwrap().database, [1; 4096]);
+    }
+
+    #[test]
+    fn what_the_log_had_before_it_failed_to_begin_anew_does_not_come_back() {
+        let shared = Shared::default();
+        let (mut log, mut database) = entered(&shared);
+        commit(&mut log, &mut database, &page(0, 1));
+        let before = shared.0.lock().unwrap().log.clone();
+        while log.marks.end + 2 * 4096 <= LONGEST_LOG {
+            commit(&mut log, &mut database, &page(0, 1));
+        }
+        shared.0.lock().unwrap().fails = true;
+        assert!(log.log(&mut database, &page(1, 2)).is_err());
+        // Nothing of the failed write, nor of what took it back, is on the medium.
+        shared.0.lock().unwrap().log[..before.len()].copy_from_slice(&before);
+        shared.0.lock().unwrap().fails = false;
+        log.retire(&mut database).unwrap();
+        database.write(0, &[9; 4096], Cut::Whole).unwrap();
+        shared.0.lock().unwrap().members = 0;
+        entered(&shared);
+        assert_eq!(shared.0.lock().unwrap().database, [9; 4096]);
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl UnlistedFile {
             asked += 1;
         }
         match self.ring.submit().map_err(|error| error.raw_os_error()) {
-            // What the kernel has no time for now goes with the next ones.
+            // What the kernel does not take at once stays queued, and goes with the next ones.
             Ok(_) | Err(Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => Ok(asked),
             Err(error) => {
                 self.broken = true;
