@@ -82,6 +82,7 @@ fn errno(error: &BlockError) -> Errno {
     match error {
         BlockError::InvalidRequest { .. } => Errno::EINVAL,
         BlockError::ReadOnly | BlockError::Refused(_) => Errno::EPERM,
+        BlockError::NoSpace => Errno::ENOSPC,
         _ => Errno::EIO,
     }
 }

@@ -40,6 +40,12 @@ pub enum BlockError {
     /// The drive serves reads only.
     #[error("the drive is read-only: it has no spare blocks left")]
     ReadOnly,
+    /// The drive offers more than it has room for, and has none for what was written.
+    #[error(
+        "the drive has no physical space left for what was written; trim what is not needed, or overwrite it with data \
+         that takes less"
+    )]
+    NoSpace,
     /// A request did not come back; the device is given up.
     #[error(
         "{device}: a request did not come back within {limit}; the drive hangs or is gone: see the kernel log (dmesg), \

@@ -78,6 +78,8 @@ events! {
     ElementsDone { request } = 8,
     /// A request's part in DRAM has ended, behind the rest of it.
     InMemory { request } = 9,
+    /// The drive may have had nothing to do for a while; the number tells since when.
+    Quiet { rest } = 10,
 }
 
 /// A sort of events whose time mostly grows with each one that is scheduled; simultaneous ones come in this order.

@@ -53,7 +53,12 @@ impl Payload {
         }
     }
 
-    /// A slot's whole content, if it has any.
+    /// A slot's whole content where it is, if it has any.
+    pub(crate) fn image(&self, slot: u32) -> Option<&[u8]> {
+        self.pages.get(&slot).map(|content| &**content)
+    }
+
+    /// A copy of it.
     pub(crate) fn copy_of(&self, slot: u32) -> Option<Box<[u8]>> {
         self.pages.get(&slot).cloned()
     }

@@ -103,6 +103,11 @@ impl SimulatedSsd {
     }
 
     fn require_empty(&self, state: &'static str) -> Result<(), SsdError> {
+        if self.config().reduction.is_some() {
+            let reason =
+                "how much room pages take depends on their content; bring the drive there by writing".to_owned();
+            return Err(SsdError::Precondition { state, reason });
+        }
         let untouched = self.counters() == DeviceCounters { flash: self.counters().flash, ..DeviceCounters::default() };
         if untouched && self.outstanding() == 0 && self.is_unmapped() {
             return Ok(());

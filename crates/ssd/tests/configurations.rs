@@ -6,12 +6,13 @@ mod support;
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Operation, Request};
 use flashwise_ssd::config::{
-    AllocationPool, BadBlocksConfig, BlockOrder, CacheFlush, CachePolicy, CleaningMode, CleaningPolicy,
-    DynamicWearLevelling, ElementConfig, GcConfig, GcMode, GcPolicy, GcTrigger, Interface, Mapping, MappingCacheConfig,
-    PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder, StaticWearLevelling, StreamPolicy,
-    StreamsConfig, UnwrittenReads, WearLevellingConfig, WriteCacheConfig, WritePolicy,
+    AllocationPool, BadBlocksConfig, BlockOrder, CacheFlush, CachePolicy, CleaningMode, CleaningPolicy, Codec,
+    CompressionConfig, DeduplicationConfig, DynamicWearLevelling, ElementConfig, GcConfig, GcMode, GcPolicy, GcTrigger,
+    Interface, Mapping, MappingCacheConfig, PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, ReductionConfig,
+    StaticOrder, StaticWearLevelling, StreamPolicy, StreamsConfig, UnwrittenReads, WearLevellingConfig,
+    WriteCacheConfig, WritePolicy,
 };
-use flashwise_ssd::{DeviceConfig, Preset, SimulatedSsd};
+use flashwise_ssd::{ContentModel, DeviceConfig, Preset, SimulatedSsd};
 use proptest::prelude::*;
 
 /// Every way to collect garbage.
@@ -226,6 +227,71 @@ fn small_config_with_caches() -> impl Strategy<Value = DeviceConfig> {
     })
 }
 
+/// A small drive that compresses or shares pages, or both, some of them thin, and what it is given.
+fn small_config_that_reduces() -> impl Strategy<Value = (DeviceConfig, ContentModel)> {
+    let compression = prop::option::weighted(0.8, (4_u32..=12, any::<bool>()));
+    let deduplication = prop::option::of((1_u32..200, any::<[bool; 5]>()));
+    let content = (0.01_f64..1.0, 0.0_f64..1.0, 0.0_f64..0.3, 0.0_f64..0.9);
+    (small_config(), compression, deduplication, content, 0.2_f64..2.0).prop_map(
+        |(mut config, compression, deduplication, content, physical)| {
+            config.ftl.mapping_cache = None;
+            config.ftl.gc.copy_back = false;
+            config.ftl.gc.trigger = GcTrigger::Low;
+            config.ftl.gc.free_superblocks = config.ftl.gc.free_superblocks.map(|n| n.max(4));
+            config.controller.power_loss_protection = true;
+            if config.ftl.mapping != Mapping::Page {
+                let page = config.ftl.logical_page_bytes;
+                config.ftl.mapping = Mapping::Page;
+                config.capacity_bytes = (config.capacity_bytes / 2 / page * page).max(page);
+            }
+            // A logical block has at most 4 KiB, and is a page where pages are shared.
+            let deduplication = deduplication.filter(|_| config.ftl.logical_page_bytes == 4096);
+            if deduplication.is_some() {
+                config.host.logical_block_bytes = 4096;
+            }
+            if physical < 1.0 || config.ftl.superpage_channels * config.ftl.superpage_ways > 1 {
+                config.ftl.placement = Placement::RoundRobin;
+            }
+            let compression = compression.filter(|_| config.superpage_bytes() >= 2 * config.ftl.logical_page_bytes);
+            let codec = |fast| if fast { Codec::Lz4 } else { Codec::Zlib };
+            let page = config.ftl.logical_page_bytes;
+            let physical_bytes = ((config.capacity_bytes as f64 * physical) as u64 / page * page).max(page);
+            config.reduction = Some(ReductionConfig {
+                physical_bytes: (physical_bytes < config.capacity_bytes).then_some(physical_bytes),
+                compression: compression.map(|(shift, fast)| CompressionConfig {
+                    codec: codec(fast),
+                    granule_bytes: (1 << shift).clamp(page / 256, page),
+                    compress_ns: 500,
+                    decompress_bytes_per_s: 2_000_000_000,
+                    ..CompressionConfig::default()
+                }),
+                deduplication: deduplication.map(|(fingerprints, [sampling, pre_hash, compares, late, both])| {
+                    DeduplicationConfig {
+                        in_line: !late || both,
+                        out_of_line: late,
+                        idle_ns: 10_000,
+                        fingerprints,
+                        sampling,
+                        pre_hash,
+                        compare_on_hit: compares,
+                        fingerprint_ns: 700,
+                        pre_hash_ns: 50,
+                    }
+                }),
+            });
+            let (compressed_share, compressed_spread, zero_share, duplicate_share) = content;
+            let content = ContentModel {
+                compressed_share,
+                compressed_spread,
+                zero_share,
+                duplicate_share,
+                duplicate_window: 500,
+            };
+            (config, content)
+        },
+    )
+}
+
 /// A small drive, and a sequential order that its stripes would bring to some of its units alone.
 fn small_config_filled_unevenly() -> impl Strategy<Value = (DeviceConfig, Order)> {
     (small_config_with_caches(), 1_u64..=4, any::<bool>()).prop_map(|(mut config, superpages, foreground)| {
@@ -300,11 +366,15 @@ fn overwrite(drive: &mut SimulatedSsd, order: Order, retire_every: u64) -> u64 {
     completed
 }
 
-/// The next completion; only a drive that has run out of spares may refuse, and reads not even then.
+/// The next completion; only a drive that has run out of spares may refuse, or one that offers more than it has room for,
+/// and reads not even then.
 fn answer(drive: &mut SimulatedSsd) -> Option<Completion> {
     let completion = drive.wait().unwrap()?;
     if let Err(error) = &completion.result {
-        assert_eq!((error, drive.is_read_only()), (&BlockError::ReadOnly, true));
+        match error {
+            BlockError::NoSpace => assert!(drive.config().physical_bytes() < drive.config().capacity_bytes),
+            error => assert_eq!((error, drive.is_read_only()), (&BlockError::ReadOnly, true)),
+        }
         assert_ne!(completion.operation, Operation::Read);
     }
     Some(completion)
@@ -312,12 +382,23 @@ fn answer(drive: &mut SimulatedSsd) -> Option<Completion> {
 
 /// Holds what a configuration promises against what its drive does.
 fn is_refused_or_works(config: DeviceConfig, order: Order, retire_every: u64) -> Result<(), TestCaseError> {
+    is_refused_or_works_with(config, ContentModel::default(), order, retire_every)
+}
+
+/// The same for pages of this content.
+fn is_refused_or_works_with(
+    config: DeviceConfig,
+    content: ContentModel,
+    order: Order,
+    retire_every: u64,
+) -> Result<(), TestCaseError> {
     if let Err(error) = config.check("random.toml") {
         let text = error.to_string();
         prop_assert!(text.starts_with("random.toml: ") && text.contains(" = "), "{}", text);
         return Ok(());
     }
     let mut drive = SimulatedSsd::new(config, 1).unwrap();
+    drive.set_content_model(content);
     let completed = overwrite(&mut drive, order, retire_every);
     prop_assert!(completed > 0);
     prop_assert_eq!(drive.check_invariants(), Ok(()));
@@ -337,6 +418,16 @@ proptest! {
         config in small_config_with_caches(), retire_every in prop::sample::select(vec![0_u64, 0, 5, 100, 1000]),
     ) {
         is_refused_or_works(config, Order::Scattered, retire_every)?;
+    }
+
+    #[test]
+    fn so_does_one_that_reduces_what_it_stores(
+        (config, content) in small_config_that_reduces(),
+        retire_every in prop::sample::select(vec![0_u64, 0, 0, 100, 1000]),
+        scattered: bool,
+    ) {
+        let order = if scattered { Order::Scattered } else { Order::Sequential(3 * config.ftl.logical_page_bytes) };
+        is_refused_or_works_with(config, content, order, retire_every)?;
     }
 
     #[test]

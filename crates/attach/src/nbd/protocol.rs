@@ -158,6 +158,7 @@ pub(super) fn error_number(error: &BlockError, capacity: ByteSize) -> u32 {
             if is_behind && operation.writes() { ENOSPC } else { EINVAL }
         }
         BlockError::ReadOnly | BlockError::Refused(_) => EPERM,
+        BlockError::NoSpace => ENOSPC,
         _ => EIO,
     }
 }

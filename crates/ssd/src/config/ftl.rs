@@ -323,6 +323,7 @@ impl FtlConfig {
         checker.multiple("flash.page_bytes", page, self.logical_page_bytes)?;
         let superpage = config.superpage_bytes();
         let superblock = superpage * u64::from(config.flash.pages_per_block);
+        let usable_of_superblock = superblock.saturating_sub(config.superblock_waste_bytes());
         let stripe = self.stripe_bytes;
         let reason = format!("it must be a multiple of the superpage's {}", ByteSize(superpage));
         let possible = stripe > 0 && stripe.is_multiple_of(superpage);
@@ -330,15 +331,16 @@ impl FtlConfig {
         self.streams.check_room(config, checker)?;
         config.check_gc_room(checker)?;
         let free_for_data = u64::from(config.flash.blocks_per_plane) - config.superblocks_kept();
-        let usable = config.units() * superblock * free_for_data;
+        let usable = config.units() * usable_of_superblock * free_for_data;
         let raw = config.raw_bytes();
         let reason = format!(
             "the flash has {}, of which garbage collection needs {}; at most {usable} bytes can be offered",
             ByteSize(raw),
             ByteSize(raw - usable)
         );
-        let needed = config.capacity_bytes + u64::from(config.translation_pages()) * self.logical_page_bytes;
-        checker.require("capacity_bytes", config.capacity_bytes, needed <= usable, reason)
+        let needed = config.physical_bytes() + u64::from(config.translation_pages()) * self.logical_page_bytes;
+        let key = if config.reduction.is_some() { "reduction.physical_bytes" } else { "capacity_bytes" };
+        checker.require(key, config.physical_bytes(), needed <= usable, reason)
     }
 }
 

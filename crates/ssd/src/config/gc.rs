@@ -247,7 +247,9 @@ impl DeviceConfig {
     /// Free superblocks of a unit without which a host's write could never be followed by a collection.
     fn gc_threshold_min(&self) -> u32 {
         let one_page = self.superpage_bytes() == self.ftl.logical_page_bytes;
-        if self.ftl.gc.separate_open_block || one_page { 2 } else { 3 }
+        let least = if self.ftl.gc.separate_open_block || one_page { 2 } else { 3 };
+        // What is moved out of a full superblock may end in another row, and so in a second one.
+        least + u32::from(self.compression().is_some())
     }
 
     pub(super) fn check_reclaiming(&self, checker: &Checker<'_>) -> Result<(), SsdError> {

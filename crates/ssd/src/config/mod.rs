@@ -11,6 +11,7 @@ mod flash;
 mod ftl;
 mod gc;
 mod host;
+mod reduction;
 mod reliability;
 mod streams;
 
@@ -36,6 +37,7 @@ pub use gc::{
     WearLevellingConfig,
 };
 pub use host::{Arbitration, ArbitrationWeights, DataTransfer, HostConfig, Interface, QueuePriority};
+pub use reduction::{Codec, CompressionConfig, DeduplicationConfig, ReductionConfig};
 pub use reliability::ReliabilityConfig;
 pub use streams::{StreamPolicy, StreamsConfig};
 
@@ -55,6 +57,9 @@ pub struct DeviceConfig {
     pub ftl: FtlConfig,
     /// Medium.
     pub flash: FlashConfig,
+    /// Compression and deduplication; by default there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reduction: Option<ReductionConfig>,
 }
 
 impl DeviceConfig {
@@ -138,6 +143,7 @@ impl DeviceConfig {
         self.host.check(page, &checker)?;
         self.controller.check(self, &checker)?;
         self.check_size(&checker)?;
+        self.check_reduction(&checker)?;
         match self.ftl.mapping {
             Mapping::Page => {
                 self.ftl.check_page_mapping(self, &checker)?;

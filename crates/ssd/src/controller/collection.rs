@@ -24,7 +24,7 @@ use crate::config::{EMPTIED_MAX, GcMode, GcTrigger, Mapping};
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
 use crate::ftl::streams::{ByStream, StreamSet};
-use crate::ftl::{Cause, Relocation, Stream};
+use crate::ftl::{Cause, Placement, Relocation, Stream};
 
 /// From so many rows on, a victim waits for no other: half a row of padding is less than 1 % of what it frees.
 const MANY_ROWS: u32 = 128;
@@ -319,10 +319,7 @@ impl SimulatedSsd {
 
     /// Reads the valid pages of a row; gives the number of flash commands.
     fn issue_row_reads(&mut self, unit: u32, victim: u32, row: u32) -> u32 {
-        self.bytes_of_die.fill(0);
-        for slot in self.ftl.valid_slots(victim, row) {
-            self.bytes_of_die[self.ftl.geometry.die_index(slot) as usize] += self.page.bytes() as u32;
-        }
+        self.count_bytes_of_row(victim, row);
         let mut reads = 0;
         for n in 0..self.ftl.geometry.dies_per_unit {
             let bytes = self.bytes_of_die[n as usize];
@@ -335,6 +332,17 @@ impl SimulatedSsd {
             }
         }
         reads
+    }
+
+    /// Counts for each die what is valid in a row.
+    fn count_bytes_of_row(&mut self, victim: u32, row: u32) {
+        self.bytes_of_die.fill(0);
+        if self.ftl.has_extents() {
+            return self.ftl.count_bytes_of_extents(victim, row, &mut self.bytes_of_die);
+        }
+        for slot in self.ftl.valid_slots(victim, row) {
+            self.bytes_of_die[self.ftl.geometry.die_index(slot) as usize] += self.page.bytes() as u32;
+        }
     }
 
     /// Issues a flash command of a collection.
@@ -381,11 +389,15 @@ impl SimulatedSsd {
         let cause = collection.cause();
         let Some(at) = collection.rows.iter().position(|r| r.row == row) else { return false };
         let first_slot = collection.rows[at].slot;
-        let (first_of_row, slots) = (self.ftl.geometry.first_slot(victim, row), self.ftl.geometry.slots);
+        let first_of_row = self.ftl.first_slot_of_pages_in(victim, row);
+        let slots = self.ftl.geometry.first_slot(victim, row) + self.ftl.geometry.slots - first_of_row;
         let only = self.ftl.only_stream(cause);
         let mut streams = StreamSet::EMPTY;
         for slot in first_slot..slots {
             let from = first_of_row + slot;
+            if self.ftl.has_extents() && !self.ftl.ends_in_row(from, row) {
+                continue;
+            }
             match self.ftl.relocate(from, cause, only) {
                 Relocation::NotValid => {}
                 Relocation::Moved(placement, logical_page) => {
@@ -394,12 +406,12 @@ impl SimulatedSsd {
                     let superpage = &self.ftl.superpages[placement.superpage];
                     let (stream, generation) = (only.unwrap_or(superpage.stream), superpage.generation);
                     streams.insert(stream);
-                    let collector = &mut self.collectors[unit as usize];
-                    if std::mem::replace(&mut collector.filled_generation[stream], generation) != generation {
-                        collector.not_programmed.push((stream, generation));
-                    }
+                    self.note_filled(unit, stream, generation);
                     if placement.full {
                         self.program_superpage(placement.superpage);
+                    }
+                    if self.ftl.has_extents() {
+                        self.extent_moved(unit, stream, cause, placement);
                     }
                     // Only now: a changed part of the page map may take the next slot of the same superpage.
                     self.mapping_moved(logical_page);
@@ -420,6 +432,23 @@ impl SimulatedSsd {
             collection.streams = collection.streams.union(streams);
         }
         true
+    }
+
+    /// Moved data is in a superpage of a stream.
+    #[inline]
+    fn note_filled(&mut self, unit: u32, stream: Stream, generation: u64) {
+        let collector = &mut self.collectors[unit as usize];
+        if std::mem::replace(&mut collector.filled_generation[stream], generation) != generation {
+            collector.not_programmed.push((stream, generation));
+        }
+    }
+
+    /// A page that takes some slots is moved; it may end in the superpage behind the one that it begins in.
+    fn extent_moved(&mut self, unit: u32, stream: Stream, cause: Cause, placement: Placement) {
+        self.flash_counters.gc_pages_moved += u64::from(cause == Cause::Gc);
+        if let (true, Some(next)) = (placement.spans_rows, self.ftl.superpage_behind(placement)) {
+            self.note_filled(unit, stream, self.ftl.superpages[next].generation);
+        }
     }
 
     /// Goes on with the rows that wait for a free superblock.

@@ -68,6 +68,21 @@ impl SimulatedSsd {
         placement
     }
 
+    /// The same for a page that takes so many slots.
+    pub(crate) fn place_extent_written(
+        &mut self,
+        stored: u32,
+        slots: u32,
+        nth: (u32, u32),
+        hint: u16,
+    ) -> Option<Placement> {
+        let placement = self.ftl.place_extent(stored, slots, nth, hint, self.flash.commands_of_die());
+        if placement.is_none() && self.collects_in_foreground() {
+            self.clean_a_candidate(stored);
+        }
+        placement
+    }
+
     /// Makes one of the units that may take a page collect. The one that is due may hold nothing but valid data; asked
     /// alone, it would let the page wait for units that nobody asks.
     #[cold]

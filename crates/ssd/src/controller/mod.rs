@@ -12,7 +12,7 @@
 //! write cache in [`write_cache`]; the write buffer, writes and trims in [`mod@write`]; flushes and forced writes in
 //! [`flush`]; garbage collection in [`collection`], with the host waiting for it in [`hold`]; bad superblocks in
 //! [`mod@retirement`]; media without erase in [`in_place`]; FTLs that map blocks in
-//! [`block_mapped`], of elements in [`element`]; the look-up of a page map that does not fit memory in [`translate`].
+//! [`block_mapped`], of elements in [`element`]; pages that are compressed or shared in [`reduced`]; the look-up of a page map that does not fit memory in [`translate`].
 
 pub mod block_mapped;
 mod cached_pages;
@@ -25,6 +25,7 @@ pub mod in_place;
 pub mod read;
 pub mod read_ahead;
 pub mod read_cache;
+pub mod reduced;
 pub mod retirement;
 pub mod translate;
 pub mod write;
@@ -61,6 +62,10 @@ pub(crate) struct Active {
     pub(crate) failed: bool,
     /// It is answered with an error, because the drive is read-only.
     pub(crate) is_refused: bool,
+    /// The error is that the drive has no room for what it wrote.
+    pub(crate) has_no_space: bool,
+    /// Bytes of a read that come compressed from flash.
+    pub(crate) compressed_bytes: u32,
     /// Superpages that a forced write's pages are in, with their generation.
     pub(crate) touched: Vec<(u32, u64)>,
     next: u32,
@@ -81,7 +86,7 @@ impl Active {
         self.submitted_at = submitted_at;
         (self.pending, self.finish_ns, self.taken, self.next) = (0, 0, 0, NONE);
         self.failed = false;
-        self.is_refused = false;
+        (self.is_refused, self.has_no_space, self.compressed_bytes) = (false, false, 0);
         self.to_dispatch = Fifo::default();
         self.touched.clear();
         self.flash_ns = None;

@@ -122,6 +122,7 @@ impl SimulatedSsd {
         };
         let Some(span) = from_flash else { return };
         let at = match location {
+            Location::Flash(slot) if self.ftl.has_extents() => return self.read_extent(request, slot, span),
             Location::Flash(slot) => self.address_of(slot),
             Location::Buffer(_) => return at_once.add_dram(span),
             Location::Nowhere => match self.address_of_unwritten(span) {
@@ -209,7 +210,12 @@ impl SimulatedSsd {
     /// Adds a part of a page to the command that senses its row, or prepares that command.
     #[inline(always)]
     fn read_at(&mut self, request: u32, at: FlashAddress, span: PageSpan) {
-        let bytes = self.bytes_on_channel(span);
+        self.read_bytes_at(request, at, self.bytes_on_channel(span));
+    }
+
+    /// The same for so many bytes.
+    #[inline(always)]
+    pub(crate) fn read_bytes_at(&mut self, request: u32, at: FlashAddress, bytes: u32) {
         self.flash_counters.bytes_read.0 += u64::from(bytes);
         let recent = self.row_reads.iter().rev().take(2 * self.config.flash.channels as usize);
         if !self.row_reads.is_empty()
@@ -230,9 +236,10 @@ impl SimulatedSsd {
             if self.write_cache.as_ref().is_some_and(|cache| cache.read(span, part)) {
                 continue;
             }
-            match self.slot_of(span.logical_page) {
-                Some(slot) => self.payload.read(slot, span.from, part),
-                None => part.fill(0),
+            match (self.slot_of(span.logical_page), &mut self.reduction) {
+                (Some(slot), Some(reduction)) => reduction.read(&self.payload, slot, span.from, part),
+                (Some(slot), None) => self.payload.read(slot, span.from, part),
+                (None, _) => part.fill(0),
             }
         }
         if let Some(r) = self.active[request].request.as_mut() {
@@ -259,6 +266,9 @@ impl SimulatedSsd {
     /// One flash command of a read has ended: its data goes over the link.
     #[inline]
     pub(crate) fn read_op_finished(&mut self, request: u32, finished: &Finished) {
+        if self.ftl.has_extents() {
+            return self.compressed_part_arrived(request);
+        }
         self.read_part_arrived(request, finished.transfer_ns, u64::from(finished.transfer_bytes));
     }
 
@@ -280,7 +290,7 @@ impl SimulatedSsd {
 
     /// All of a read's data has left the flash.
     #[inline(always)]
-    fn read_ends(&mut self, request: u32) {
+    pub(crate) fn read_ends(&mut self, request: u32) {
         if self.read_cache.is_some() {
             self.keep_read_pages(request);
         }

@@ -89,8 +89,12 @@ impl SimulatedSsd {
         let ends = [range.span(0), range.span(last)];
         let partial = if last == 0 { &ends[..1] } else { &ends[..] };
         for span in partial.iter().filter(|span| !span.is_whole()) {
-            if let Some((slot, bytes)) = self.missing_on_flash(*span) {
-                self.read_for_fill(request, slot, bytes);
+            match self.missing_on_flash(*span) {
+                Some((slot, _)) if self.ftl.has_extents() => {
+                    self.read_extent_for_fill(request, span.logical_page, slot)
+                }
+                Some((slot, bytes)) => self.read_for_fill(request, slot, bytes),
+                None => {}
             }
         }
     }
@@ -104,6 +108,9 @@ impl SimulatedSsd {
             return None;
         }
         let Location::Flash(slot) = self.locate(span.logical_page) else { return None };
+        if self.ftl.has_extents() {
+            return Some((slot, 0));
+        }
         let missing = self.sectors.missing_bytes(span.logical_page, self.sectors.covered(span));
         (missing > 0).then_some((slot, missing))
     }
@@ -191,6 +198,9 @@ impl SimulatedSsd {
     /// Takes one page of a write into the cache or the buffer; `false` when it has to wait for room.
     #[inline(always)]
     fn take_page(&mut self, request: u32, span: PageSpan, nth: (u32, u32)) -> bool {
+        if self.reduction.is_some() {
+            return self.take_reduced_page(request, span, nth);
+        }
         self.forget_read(span.logical_page);
         if self.write_cache.is_some() {
             return self.cache_page(request, span, nth);
@@ -342,17 +352,19 @@ impl SimulatedSsd {
 
     /// Counts a programmed superpage with so many slots filled, and those of them that were moved by cause.
     fn count_programmed(&mut self, filled: u32, moved: [u32; Cause::COUNT]) {
-        let page = self.page.bytes();
+        let slot_bytes = self.config.slot_bytes();
         let slots = self.ftl.geometry.slots;
         let counters = &mut self.flash_counters;
-        counters.bytes_programmed.0 += u64::from(slots) * page;
-        counters.padding_bytes.0 += u64::from(slots - filled) * page;
+        counters.bytes_programmed.0 += u64::from(slots) * slot_bytes;
+        counters.padding_bytes.0 += u64::from(slots - filled) * slot_bytes;
         if moved == [0; Cause::COUNT] {
             return;
         }
-        let bytes = |cause: Cause| u64::from(moved[cause as usize]) * page;
+        let bytes = |cause: Cause| u64::from(moved[cause as usize]) * slot_bytes;
         counters.gc_bytes_moved.0 += bytes(Cause::Gc);
-        counters.gc_pages_moved += u64::from(moved[Cause::Gc as usize]);
+        if !self.ftl.has_extents() {
+            counters.gc_pages_moved += u64::from(moved[Cause::Gc as usize]);
+        }
         counters.wear_levelling_bytes_moved.0 += bytes(Cause::WearLevelling);
         counters.retirement_bytes_moved.0 += bytes(Cause::Retirement);
     }
@@ -464,7 +476,14 @@ impl SimulatedSsd {
                 continue;
             }
             if let Some(slot) = self.slot_of(span.logical_page) {
-                self.payload.zero(slot, span.from, span.to);
+                match &mut self.reduction {
+                    Some(reduction) => {
+                        if reduction.zero(&mut self.payload, slot, span) {
+                            self.deallocate(span.logical_page);
+                        }
+                    }
+                    None => self.payload.zero(slot, span.from, span.to),
+                }
             }
             self.zeros_are_durable(span);
         }

@@ -33,6 +33,7 @@ use crate::host::{HostInterface, StageTimes, SubmissionQueues};
 use crate::list::{Fifo, Slab};
 use crate::payload::Payload;
 use crate::power::DurableState;
+use crate::reduction::Reduction;
 
 /// A simulated drive in virtual time.
 ///
@@ -87,6 +88,8 @@ pub struct SimulatedSsd {
     pub(crate) link: WholeRequestLink,
     pub(crate) flash: FlashArray,
     pub(crate) payload: Payload,
+    /// What is done to store less than is written, where anything is.
+    pub(crate) reduction: Option<Box<Reduction>>,
     /// What a power cut would leave, where that is asked for.
     pub(crate) durable: Option<Box<DurableState>>,
 
@@ -213,7 +216,7 @@ impl SimulatedSsd {
             write_cache,
             read_cache,
             ahead,
-            reads_plainly: config.ftl.mapping == Mapping::Page && !has_caches,
+            reads_plainly: config.ftl.mapping == Mapping::Page && !has_caches && config.reduction.is_none(),
             sectors: Sectors::new(&config),
             buffer: WriteBuffer {
                 capacity_bytes: config.controller.write_buffer_bytes / page.bytes() * page.bytes(),
@@ -230,6 +233,7 @@ impl SimulatedSsd {
             read_only: false,
             flash: FlashArray::new(&config, seed),
             payload: Payload::new(page.bytes()),
+            reduction: Reduction::new(&config, seed),
             durable: None,
             counters: DeviceCounters::default(),
             stage_times: [StageTimes::default(); 2],
@@ -315,13 +319,13 @@ impl SimulatedSsd {
         self.queues.set_class(queue, class);
     }
 
-    /// Logical pages that are mapped, and the sum of what the superblocks count as valid: the same number.
+    /// Logical pages that are mapped, in slots, and the sum of what the superblocks count as valid: the same number.
     pub fn mapped_and_valid_pages(&self) -> (u64, u64) {
         if let Some(elements) = &self.elements {
             return elements.mapped_and_valid_pages();
         }
         let valid = self.ftl.used_superblocks().map(|block| u64::from(block.valid)).sum();
-        (self.ftl.mapped_pages(), valid)
+        (self.ftl.stored_slots(), valid)
     }
 
     /// Bytes of host data that are in the write cache or the write buffer and not on flash, at most.
@@ -351,6 +355,9 @@ impl SimulatedSsd {
             (Some(blocks), _) => blocks.space().check()?,
             (_, Some(elements)) => elements.check()?,
             _ => self.ftl.check()?,
+        }
+        if let Some(reduction) = &self.reduction {
+            reduction.check(&self.ftl)?;
         }
         let superpages = self.ftl.host_superpages().iter();
         let buffered: u64 = superpages.map(|&superpage| u64::from(self.ftl.superpages[superpage].held_bytes)).sum();
@@ -386,7 +393,12 @@ impl SimulatedSsd {
     #[inline]
     pub(crate) fn locate(&self, logical_page: u32) -> Location {
         match self.config.ftl.mapping {
-            Mapping::Page => self.ftl.locate(logical_page),
+            Mapping::Page => match &self.reduction {
+                Some(reduction) => {
+                    reduction.stored(logical_page).map_or(Location::Nowhere, |page| self.ftl.locate(page))
+                }
+                None => self.ftl.locate(logical_page),
+            },
             _ => self.slot_of(logical_page).map_or(Location::Nowhere, Location::Flash),
         }
     }
@@ -397,7 +409,10 @@ impl SimulatedSsd {
             (Some(blocks), _) => blocks.space().slot_of(logical_page),
             (_, Some(elements)) => elements.slot_of(logical_page),
             _ if self.is_in_place() => Some(logical_page),
-            _ => self.ftl.slot_of(logical_page),
+            _ => match &self.reduction {
+                Some(reduction) => self.ftl.slot_of(reduction.stored(logical_page)?),
+                None => self.ftl.slot_of(logical_page),
+            },
         }
     }
 
@@ -408,7 +423,10 @@ impl SimulatedSsd {
             (Some(blocks), _) => blocks.space_mut().trim(logical_page),
             (_, Some(elements)) => elements.trim(logical_page),
             _ if in_place => Some(logical_page),
-            _ => self.ftl.trim(logical_page),
+            _ => match &mut self.reduction {
+                Some(reduction) => self.ftl.trim(reduction.forget(logical_page)?),
+                None => self.ftl.trim(logical_page),
+            },
         }
     }
 

@@ -234,6 +234,14 @@ impl SimulatedSsd {
         if self.queues.waiting() > 0 {
             self.take_commands();
         }
+        if self.reduction.is_some() {
+            self.request_left(request);
+        }
+    }
+
+    /// Whether the drive has nothing to do for the host.
+    pub(crate) fn is_resting(&self) -> bool {
+        self.in_drive == 0 && self.queues.waiting() == 0
     }
 
     /// Counts a request that is done.
@@ -268,6 +276,7 @@ impl SimulatedSsd {
             Event::LinkFree { request } => return self.link_free(request),
             Event::ElementsDone { request } => return self.elements_done(request),
             Event::InMemory { request } => return self.in_memory(request),
+            Event::Quiet { rest } => return self.drive_is_quiet(rest),
             Event::ArrayDone { die } => self.flash.array_done(die, self.now_ns, &mut self.events),
             Event::TransferDone { channel } => self.flash.transfer_done(channel, self.now_ns, &mut self.events),
             Event::Decoded { op } => Some(self.flash.decoded(op, self.now_ns)),
@@ -300,6 +309,8 @@ impl SimulatedSsd {
                     self.write_filled(request);
                 }
             }
+            Owner::Compare { request } => self.page_compared(request),
+            Owner::LookUp { stored } => self.stored_page_read(stored),
             Owner::CacheFill { entry } => self.cached_page_filled(entry),
             Owner::ReadAhead { load } => self.load_finished(load, finished.transfer_ns),
             Owner::InPlace { request } => self.one_less_pending(request),
@@ -449,9 +460,10 @@ pub(crate) const LOST: BlockError = BlockError::Protocol("the simulated drive lo
 #[cold]
 fn failure(active: &Active, request: &Request) -> BlockError {
     let Request { operation, offset, length, .. } = *request;
-    match active.failed {
-        true => BlockError::Uncorrectable { operation, offset, length },
-        false => BlockError::ReadOnly,
+    match (active.failed, active.has_no_space) {
+        (true, _) => BlockError::Uncorrectable { operation, offset, length },
+        (false, true) => BlockError::NoSpace,
+        (false, false) => BlockError::ReadOnly,
     }
 }
 

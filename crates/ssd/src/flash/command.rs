@@ -69,6 +69,16 @@ pub(crate) enum Owner {
         /// The writing request.
         request: u32,
     },
+    /// A read of a stored page that is compared with one that is written.
+    Compare {
+        /// The writing request.
+        request: u32,
+    },
+    /// A read of a stored page that is looked up after it was written.
+    LookUp {
+        /// The page.
+        stored: u32,
+    },
     /// The read that fills up a partial logical page on its way from the write cache.
     CacheFill {
         /// The page's entry there.

@@ -4,7 +4,7 @@
 //!   parallel unit   some planes of some dies (ways) of each channel in a group; programs and erases as one
 //!     superblock    the same block of all its planes; erased as one
 //!       superpage   the same page of all its planes; programmed as one (row of a superblock)
-//!         slot      room for one logical page
+//!         slot      room for one logical page, or where pages are compressed, for a granule of one
 //!
 //!   slot number = ((unit · superblocks + superblock) · rows + row) · slots + slot
 //! ```
@@ -37,6 +37,8 @@ pub(crate) struct Geometry {
     pub(crate) rows: u32,
     /// Slots of a superpage.
     pub(crate) slots: u32,
+    /// Logical pages that a superpage has room for as they come; as many as slots, unless pages are compressed.
+    pub(crate) pages: u32,
     /// Bytes that one die programs for a superpage.
     pub(crate) program_bytes_per_die: u32,
     by: Divisors,
@@ -70,7 +72,7 @@ struct Divisors {
 impl Geometry {
     pub(crate) fn new(config: &DeviceConfig) -> Self {
         let flash = &config.flash;
-        let slots_per_page = (flash.page_bytes / config.ftl.logical_page_bytes) as u32;
+        let slots_per_page = (flash.page_bytes / config.slot_bytes()) as u32;
         let planes_per_unit = config.superpage_planes();
         let plane_groups = flash.planes_per_die / planes_per_unit;
         let channels_per_unit = config.ftl.superpage_channels;
@@ -87,6 +89,7 @@ impl Geometry {
             superblocks: flash.blocks_per_plane,
             rows: flash.pages_per_block,
             slots,
+            pages: (config.superpage_bytes() / config.ftl.logical_page_bytes) as u32,
             program_bytes_per_die: planes_per_unit * flash.page_bytes as u32,
             by: Divisors {
                 slots: Divisor::new(slots),
@@ -118,6 +121,7 @@ impl Geometry {
             superblocks: 1,
             rows: 1,
             slots: 1,
+            pages: 1,
             program_bytes_per_die: 0,
             by: Divisors {
                 slots: one,
@@ -210,6 +214,23 @@ impl Geometry {
     pub(crate) fn address_of(&self, slot: u32) -> FlashAddress {
         let (block, row) = self.block_and_row(slot);
         self.address(block, row, self.die_index(slot))
+    }
+
+    /// The runs of some successive slots that are on one flash page each: the first slot, and how many.
+    pub(crate) fn runs(&self, first: u32, slots: u32) -> impl Iterator<Item = (u32, u32)> + use<> {
+        let (by, end) = (self.by.slots_per_page, first + slots);
+        let mut next = first;
+        std::iter::from_fn(move || {
+            let run = next;
+            let of_page = by.value() - by.divide(run).1;
+            next = end.min(run + of_page);
+            (run < end).then_some((run, next - run))
+        })
+    }
+
+    /// Which slot of its flash page a slot is.
+    pub(crate) fn slot_in_page(&self, slot: u32) -> u32 {
+        self.by.slots_per_page.divide(slot).1
     }
 
     /// Which of its unit's dies a slot is on.

@@ -6,6 +6,7 @@
 
 pub(crate) mod blocks;
 pub(crate) mod element;
+pub(crate) mod extents;
 pub(crate) mod gc;
 pub(crate) mod geometry;
 pub(crate) mod mapping;
@@ -26,6 +27,7 @@ use rand_pcg::Pcg64Mcg;
 use crate::config::DeviceConfig;
 use crate::list::{NONE, Slab};
 use crate::memory::prefetch;
+use extents::Extents;
 use gc::AnyPolicy;
 use geometry::Geometry;
 use mapping::Mapping;
@@ -68,6 +70,8 @@ pub(crate) struct Superpage {
     pub(crate) moved: [u32; Cause::COUNT],
     /// The host has written to it.
     pub(crate) has_host_data: bool,
+    /// Why its last page was moved, if it was; kept where pages span superpages.
+    last_moved: Option<Cause>,
     /// One of its program commands failed.
     pub(crate) has_failed: bool,
     /// Program commands that have not ended; zero also before they are issued.
@@ -128,6 +132,8 @@ pub(crate) struct Placement {
     pub(crate) new_slot: bool,
     /// The superpage is full now.
     pub(crate) full: bool,
+    /// The page ends in the next superpage of the stream, which is opened when this one is closed.
+    pub(crate) spans_rows: bool,
 }
 
 /// What became of a page that garbage collection wanted to move.
@@ -148,6 +154,10 @@ const CHANCE: u64 = 0x6c62_272e_07bb_0142;
 pub(crate) struct Ftl {
     pub(crate) geometry: Geometry,
     mapping: Mapping,
+    /// How many slots pages take, where that is not one each.
+    extents: Option<Box<Extents>>,
+    /// Bytes of a slot.
+    slot_bytes: u32,
     pub(crate) superblocks: Superblocks,
     policy: AnyPolicy,
     streams: AnyStreams,
@@ -175,6 +185,8 @@ impl Ftl {
     fn with(geometry: Geometry, logical_pages: u64, config: &DeviceConfig, seed: u64) -> Self {
         let mut ftl = Self {
             mapping: Mapping::new(logical_pages, geometry.total_slots()),
+            extents: Extents::new(config, logical_pages),
+            slot_bytes: config.slot_bytes() as u32,
             superblocks: Superblocks::new(&geometry),
             policy: AnyPolicy::new(config, &geometry),
             streams: AnyStreams::new(config, &geometry, logical_pages),
@@ -203,8 +215,26 @@ impl Ftl {
     /// Where a logical page is.
     pub(crate) fn locate(&self, logical_page: u32) -> Location {
         let Some(slot) = self.mapping.slot_of(logical_page) else { return Location::Nowhere };
-        let (block, row) = self.geometry.block_and_row(slot);
+        let (block, row) = self.geometry.block_and_row(self.last_slot(logical_page, slot));
         if row < self.superblocks[block].programmed_rows { Location::Flash(slot) } else { Location::Buffer(slot) }
+    }
+
+    /// Slots that a logical page takes.
+    #[inline(always)]
+    pub(crate) fn slots_of(&self, logical_page: u32) -> u32 {
+        self.extents.as_ref().map_or(1, |extents| extents.of(logical_page))
+    }
+
+    /// The last slot of a logical page that begins in `slot`.
+    #[inline(always)]
+    fn last_slot(&self, logical_page: u32, slot: u32) -> u32 {
+        slot + self.slots_of(logical_page) - 1
+    }
+
+    /// Slots of a logical page that is stored as it is.
+    #[inline(always)]
+    fn longest(&self) -> u32 {
+        self.extents.as_ref().map_or(1, |extents| extents.longest())
     }
 
     /// Says that the place of a logical page's entry will be asked for soon.
@@ -244,6 +274,19 @@ impl Ftl {
         self.append(unit, stream, logical_page, None)
     }
 
+    /// The same for a page that takes so many slots.
+    pub(crate) fn place_extent(
+        &mut self,
+        logical_page: u32,
+        slots: u32,
+        nth: (u32, u32),
+        hint: u16,
+        commands_of_die: &[u32],
+    ) -> Option<Placement> {
+        let (unit, stream) = self.choose_unit(logical_page, nth, hint, commands_of_die)?;
+        self.append_extent(unit, stream, logical_page, slots, None)
+    }
+
     /// Chooses the unit and the stream that a page of the host's goes to.
     #[inline(always)]
     fn choose_unit(
@@ -277,6 +320,7 @@ impl Ftl {
             NONE => self.open_superblock(unit, stream, true)?,
             block => block,
         };
+        debug_assert!(self.extents.is_none());
         let state = &mut self.superblocks[block];
         let row = state.allocated_rows;
         (state.allocated_rows, state.valid) = (row + 1, state.valid + 1);
@@ -326,7 +370,30 @@ impl Ftl {
         }
         self.superpages[superpage].has_host_data = true;
         self.placement.overwritten(n, pages);
-        Some(Placement { slot, superpage, new_slot: false, full: false })
+        Some(Placement { slot, superpage, new_slot: false, full: false, spans_rows: false })
+    }
+
+    /// The same for a page that takes so many slots now: it must fit into those that it has, and all of these must be in
+    /// the open superpage. What it does not need any more stays empty.
+    pub(crate) fn overwrite_extent_in_buffer(
+        &mut self,
+        logical_page: u32,
+        slots: u32,
+        nth: (u32, u32),
+    ) -> Option<Placement> {
+        let slot = self.mapping.slot_of(logical_page)?;
+        let before = self.slots_of(logical_page);
+        let row_of = |slot| self.geometry.block_and_row(slot);
+        if slots > before || row_of(slot) != row_of(self.last_slot(logical_page, slot)) {
+            return None;
+        }
+        let placement = self.overwrite_in_buffer(logical_page, nth)?;
+        if let Some(extents) = &mut self.extents {
+            extents.set(logical_page, slots, true);
+        }
+        let block = self.geometry.block_and_row(slot).0;
+        self.superblocks[block].valid -= before - slots;
+        Some(placement)
     }
 
     /// Moves a page of a victim; `only` is the stream that all of it goes to, if there is but one
@@ -344,7 +411,12 @@ impl Ftl {
     }
 
     /// Puts a logical page into the next slot of a unit's stream; `moved` tells why, if not because the host writes it.
+    #[inline(always)]
     fn append(&mut self, unit: u32, stream: Stream, logical_page: u32, moved: Option<Cause>) -> Option<Placement> {
+        if self.extents.is_some() {
+            let slots = self.slots_of(logical_page);
+            return self.append_extent(unit, stream, logical_page, slots, moved);
+        }
         let superpage = self.open_superpage(unit, stream, moved.is_none())?;
         let slots = self.geometry.slots;
         let open = &mut self.superpages[superpage];
@@ -357,9 +429,41 @@ impl Ftl {
         let (block, full) = (open.block, open.filled == slots);
         self.superblocks[block].valid += 1;
         if let Some(old) = self.mapping.map(logical_page, slot) {
-            self.lose_valid_page(old);
+            self.lose_valid_slots(old, 1);
         }
-        Some(Placement { slot, superpage, new_slot: true, full })
+        Some(Placement { slot, superpage, new_slot: true, full, spans_rows: false })
+    }
+
+    /// Puts a logical page into the next slots of a unit's stream. What does not fit into the open superpage counts there
+    /// until that is closed, and goes to the next one then ([`Self::close_superpage`]).
+    fn append_extent(
+        &mut self,
+        unit: u32,
+        stream: Stream,
+        logical_page: u32,
+        slots: u32,
+        moved: Option<Cause>,
+    ) -> Option<Placement> {
+        let superpage = self.open_superpage(unit, stream, moved.is_none())?;
+        let (row_slots, rows, longest) = (self.geometry.slots, self.geometry.rows, self.longest());
+        let open = &mut self.superpages[superpage];
+        match moved {
+            Some(cause) => open.moved[cause as usize] += slots,
+            None => open.has_host_data = true,
+        }
+        open.last_moved = moved;
+        let slot = self.geometry.first_slot(open.block, open.row) + open.filled;
+        open.filled += slots;
+        let (block, filled, is_last) = (open.block, open.filled, open.row + 1 == rows);
+        debug_assert!(filled <= row_slots || !is_last, "a page spans two superblocks");
+        let full = filled >= row_slots || is_last && row_slots - filled < longest;
+        self.superblocks[block].valid += slots;
+        let old = self.mapping.map(logical_page, slot);
+        let before = self.extents.as_mut().map_or(1, |extents| extents.set(logical_page, slots, old.is_some()));
+        if let Some(old) = old {
+            self.lose_valid_slots(old, before);
+        }
+        Some(Placement { slot, superpage, new_slot: true, full, spans_rows: filled > row_slots })
     }
 
     /// Puts a moved page where the open superblock of another class of moved pages has room, because none is free for
@@ -377,7 +481,11 @@ impl Ftl {
     /// Forgets a logical page; gives the slot that held it.
     pub(crate) fn trim(&mut self, logical_page: u32) -> Option<u32> {
         let slot = self.mapping.unmap(logical_page)?;
-        self.lose_valid_page(slot);
+        let slots = self.slots_of(logical_page);
+        if let Some(extents) = &mut self.extents {
+            extents.forget(logical_page);
+        }
+        self.lose_valid_slots(slot, slots);
         Some(slot)
     }
 
@@ -396,13 +504,15 @@ impl Ftl {
         self.mapping.page_in(slot)
     }
 
-    fn lose_valid_page(&mut self, slot: u32) {
+    /// The page that begins in a slot is not there any more.
+    #[inline(always)]
+    fn lose_valid_slots(&mut self, slot: u32, slots: u32) {
         let (block, _) = self.geometry.block_and_row(slot);
         let state = &mut self.superblocks[block];
-        state.valid -= 1;
+        state.valid -= slots;
         if state.state == BlockState::Sealed {
             let valid = state.valid;
-            self.lost_sealed_page(block, valid);
+            self.lost_sealed_page(block, valid, slots);
         }
     }
 
@@ -475,10 +585,12 @@ impl Ftl {
 
     /// Closes a superpage: from now on it is programmed and nothing is added to it.
     pub(crate) fn close_superpage(&mut self, superpage: u32) {
+        let slots = self.geometry.slots;
         let record = &mut self.superpages[superpage];
         debug_assert!(record.live && !record.issued);
         record.issued = true;
         record.programs_left = self.geometry.dies_per_unit;
+        let beyond = record.filled.saturating_sub(slots);
         let (unit, stream, block) = (record.unit, record.stream, record.block);
         let block_is_full = self.superblocks[block].allocated_rows == self.geometry.rows;
         let point = self.point(unit, stream);
@@ -487,6 +599,28 @@ impl Ftl {
         if block_is_full {
             point.block = NONE;
             self.superblock_filled(unit, stream);
+        }
+        if beyond > 0 {
+            self.carry_over(superpage, beyond);
+        }
+    }
+
+    /// The last page of a superpage that is closed ends in the next one of its superblock, with so many slots.
+    fn carry_over(&mut self, superpage: u32, beyond: u32) {
+        let record = &mut self.superpages[superpage];
+        record.filled -= beyond;
+        let (unit, stream, last_moved) = (record.unit, record.stream, record.last_moved);
+        if let Some(cause) = last_moved {
+            record.moved[cause as usize] -= beyond;
+        }
+        // The superblock has another row, so this takes no free one.
+        let Some(next) = self.open_superpage(unit, stream, false) else { return };
+        let record = &mut self.superpages[next];
+        record.filled = beyond;
+        record.last_moved = last_moved;
+        match last_moved {
+            Some(cause) => record.moved[cause as usize] = beyond,
+            None => record.has_host_data = true,
         }
     }
 
@@ -538,13 +672,57 @@ impl Ftl {
         }
     }
 
-    /// The slots of a superblock's row that are valid.
+    /// The first slots of the pages that are valid in a superblock's row; a page that spans two rows is in the second.
     pub(crate) fn valid_slots(&self, block: u32, row: u32) -> impl Iterator<Item = u32> {
         let first = self.geometry.first_slot(block, row);
-        (first..first + self.geometry.slots).filter(|&slot| {
-            let logical_page = self.mapping.page_in(slot);
-            logical_page.inspect(|&page| self.mapping.prefetch(page)).is_some()
+        let end = first + self.geometry.slots;
+        let from = self.first_slot_of_pages_in(block, row);
+        (from..end).filter(move |&slot| {
+            let logical_page = self.mapping.page_in(slot).inspect(|&page| self.mapping.prefetch(page));
+            logical_page.is_some_and(|page| (first..end).contains(&self.last_slot(page, slot)))
         })
+    }
+
+    /// The first slot in which a page may begin that ends in a row.
+    pub(crate) fn first_slot_of_pages_in(&self, block: u32, row: u32) -> u32 {
+        let before = if row == 0 { 0 } else { self.longest() - 1 };
+        self.geometry.first_slot(block, row) - before
+    }
+
+    /// Whether a page that ends in a row begins in a slot.
+    pub(crate) fn ends_in_row(&self, slot: u32, row: u32) -> bool {
+        let page = self.mapping.page_in(slot);
+        page.is_some_and(|page| self.geometry.block_and_row(self.last_slot(page, slot)).1 == row)
+    }
+
+    /// Whether pages take more or less than a slot.
+    #[inline(always)]
+    pub(crate) fn has_extents(&self) -> bool {
+        self.extents.is_some()
+    }
+
+    /// Slots that pages take.
+    pub(crate) fn stored_slots(&self) -> u64 {
+        self.extents.as_ref().map_or(u64::from(self.mapping.mapped()), |extents| extents.stored())
+    }
+
+    /// Adds, for each die, the bytes that valid pages have in a row, those among them that end or begin in another.
+    pub(crate) fn count_bytes_of_extents(&self, block: u32, row: u32, bytes_of_die: &mut [u32]) {
+        let first = self.geometry.first_slot(block, row);
+        let end = first + self.geometry.slots;
+        for slot in self.first_slot_of_pages_in(block, row)..end {
+            let Some(page) = self.mapping.page_in(slot) else { continue };
+            let (from, to) = (slot.max(first), (slot + self.slots_of(page)).min(end));
+            for (run, slots) in self.geometry.runs(from, to.saturating_sub(from)) {
+                bytes_of_die[self.geometry.die_index(run) as usize] += slots * self.slot_bytes;
+            }
+        }
+    }
+
+    /// The superpage that a page which spans two rows ends in, once the one that it begins in is closed.
+    pub(crate) fn superpage_behind(&self, placement: Placement) -> Option<u32> {
+        let Superpage { unit, stream, .. } = self.superpages[placement.superpage];
+        self.open_superpage_of(unit, stream)
     }
 
     /// How many logical pages are mapped.
@@ -558,10 +736,10 @@ impl Ftl {
         let per_block = self.geometry.slots_per_superblock();
         for (block, state) in self.superblocks.blocks.iter().enumerate() {
             let first = self.geometry.first_slot(block as u32, 0);
-            let pages = (first..first + per_block).filter(|&slot| self.mapping.page_in(slot).is_some());
-            let valid = pages.count() as u32;
+            let pages = (first..first + per_block).filter_map(|slot| self.mapping.page_in(slot));
+            let valid = pages.map(|page| self.slots_of(page)).sum::<u32>();
             if valid != state.valid {
-                return Err(format!("superblock {block} counts {} valid pages and holds {valid}", state.valid));
+                return Err(format!("superblock {block} counts {} valid slots and holds {valid}", state.valid));
             }
             if matches!(state.state, BlockState::Free | BlockState::Bad) && valid != 0 {
                 return Err(format!("superblock {block} is {:?} and holds {valid} valid pages", state.state));

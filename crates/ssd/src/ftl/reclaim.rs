@@ -107,12 +107,14 @@ impl Reclaiming {
         let shares_open_block = !config.ftl.gc.separate_open_block;
         let levelling = &config.ftl.wear_levelling;
         let is_static = levelling.static_ == StaticWearLevelling::Threshold;
+        let spans_rows = config.compression().is_some();
         let kept = config.superblocks_kept() - u64::from(config.factory_bad_superblocks());
-        let pages = u64::from(geometry.units) * u64::from(geometry.slots_per_superblock());
-        let needed = logical_pages.div_ceil(pages) + kept;
+        let slots = u64::from(geometry.units) * u64::from(geometry.slots_per_superblock());
+        let stored_slots = stored_slots(config, logical_pages);
+        let needed = stored_slots.div_ceil(slots) + kept;
         Self {
             threshold: config.gc_threshold(),
-            reserve: 1 + u32::from(shares_open_block && geometry.slots > 1),
+            reserve: 1 + u32::from(shares_open_block && geometry.slots > 1) + u32::from(spans_rows),
             host_reserve: config.ftl.gc.host_reserve_superblocks.unwrap_or(0),
             replaces_at_once: config.ftl.gc.trigger == GcTrigger::SuperblockFilled,
             shares_open_block,
@@ -121,19 +123,27 @@ impl Reclaiming {
             wear_apart_max: is_static.then_some(levelling.threshold),
             erasures_max: config.ftl.bad_blocks.erasures_max.unwrap_or(u32::MAX),
             bad_max: u64::from(geometry.superblocks).saturating_sub(needed) as u32,
-            valid_max: valid_max(config, geometry, logical_pages),
+            valid_max: valid_max(config, geometry, stored_slots),
         }
     }
 }
 
-/// Valid pages that a unit may hold before the host's go elsewhere, where they may: an even share, and what chance makes
+/// Slots that what is stored may take.
+fn stored_slots(config: &DeviceConfig, logical_pages: u64) -> u64 {
+    match &config.reduction {
+        Some(_) => config.physical_bytes() / config.slot_bytes(),
+        None => logical_pages,
+    }
+}
+
+/// Valid slots that a unit may hold before the host's go elsewhere, where they may: an even share, and what chance makes
 /// of it, which is an eighth of the room that is spare, or a superblock.
-fn valid_max(config: &DeviceConfig, geometry: &Geometry, logical_pages: u64) -> u32 {
+fn valid_max(config: &DeviceConfig, geometry: &Geometry, stored_slots: u64) -> u32 {
     if placement::binds_addresses(config, geometry) {
         return u32::MAX;
     }
     let slots = geometry.slots_per_superblock();
-    let even_share = logical_pages.div_ceil(u64::from(geometry.units)) as u32;
+    let even_share = stored_slots.div_ceil(u64::from(geometry.units)) as u32;
     let kept = config.superblocks_kept() as u32;
     let spare = (geometry.superblocks.saturating_sub(kept)).saturating_mul(slots).saturating_sub(even_share);
     even_share.saturating_add(slots.max(spare / SPARE_PARTS))
@@ -326,14 +336,24 @@ impl Ftl {
         if let Some(cold) = &mut unit.cold {
             cold.insert(index, erase_count);
         }
-        self.policy.sealed(block, valid, origin, self.clock);
+        self.policy.sealed(block, self.in_pages(valid), origin, self.clock);
     }
 
-    /// A sealed superblock has lost a valid page and has `valid` left.
+    /// So many slots in whole logical pages, which is what victims are chosen by.
+    #[inline(always)]
+    fn in_pages(&self, slots: u32) -> u32 {
+        self.extents.as_ref().map_or(slots, |extents| extents.in_pages(slots))
+    }
+
+    /// A sealed superblock has lost a valid page of so many slots and has `valid` slots left.
     #[inline]
-    pub(super) fn lost_sealed_page(&mut self, block: u32, valid: u32) {
-        self.units[self.geometry.unit_of(block) as usize].invalid += 1;
-        self.policy.invalidated(block, valid, self.clock);
+    pub(super) fn lost_sealed_page(&mut self, block: u32, valid: u32, slots: u32) {
+        self.units[self.geometry.unit_of(block) as usize].invalid += slots;
+        // A page is no longer than one, so this is one less or the same.
+        let pages = self.in_pages(valid);
+        if self.extents.is_none() || pages < self.in_pages(valid + slots) {
+            self.policy.invalidated(block, pages, self.clock);
+        }
     }
 
     /// A superblock is not sealed any more.
@@ -354,7 +374,14 @@ impl Ftl {
     /// go to, whatever its class, are as many. Without that, pages would be moved round and round.
     fn has_something_to_gain(&self, unit: u32) -> bool {
         let room = self.gc_streams().map(|stream| self.room_of(unit, stream)).min().unwrap_or(0);
-        self.units[unit as usize].invalid + room >= self.geometry.slots_per_superblock()
+        let state = &self.units[unit as usize];
+        state.invalid + room >= self.geometry.slots_per_superblock() + self.waste_of(state.sealed)
+    }
+
+    /// Slots that are lost at the ends of superblocks, twice at most, when what so many of them hold is moved: a superblock
+    /// is full when the longest page would not fit any more.
+    fn waste_of(&self, superblocks: u32) -> u32 {
+        self.extents.as_ref().map_or(0, |extents| 2 * extents.longest() * superblocks)
     }
 
     /// Clean slots of a stream's open superblock.

@@ -82,6 +82,7 @@ pub fn random_device(seed: u64) -> Result<DeviceConfig, SsdError> {
         ftl: if in_place { ftl::in_place() } else { ftl::page_mapped(&draws, &flash, page) },
         host,
         flash,
+        reduction: None,
     };
     if in_place {
         size_in_place(&mut config);

@@ -116,7 +116,8 @@ macro_rules! policies {
                 let shape = Shape {
                     units: geometry.units,
                     superblocks: geometry.superblocks,
-                    pages: geometry.slots_per_superblock(),
+                    pages: (u64::from(geometry.slots_per_superblock()) * config.slot_bytes()
+                        / config.ftl.logical_page_bytes) as u32,
                 };
                 match config.ftl.gc.policy {
                     $(GcPolicy::$name => Self::$name($new(config, shape)),)*

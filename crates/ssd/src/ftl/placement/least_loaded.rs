@@ -9,7 +9,7 @@ use crate::ftl::geometry::Geometry;
 /// The unit with the least work.
 pub(crate) struct LeastLoaded {
     geometry: Geometry,
-    /// The last choice, and how many of its superpage's slots are filled.
+    /// The last choice, and how many pages were placed there, up to a superpage's worth.
     last: u32,
     filled: u32,
 }
@@ -54,7 +54,7 @@ impl PlacementPolicy for LeastLoaded {
     fn placed(&mut self, unit: u32, _: u32, _: u32) {
         self.filled = if unit == self.last { self.filled + 1 } else { 1 };
         self.last = unit;
-        if self.filled == self.geometry.slots {
+        if self.filled == self.geometry.pages {
             self.filled = 0;
         }
     }

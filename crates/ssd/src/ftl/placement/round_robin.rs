@@ -12,13 +12,13 @@ pub(crate) struct RoundRobin {
     units: u32,
     groups: u32,
     units_per_group: u32,
-    slots: u32,
+    superpage_pages: u32,
 }
 
 impl RoundRobin {
     pub(crate) fn new(geometry: &Geometry) -> Self {
-        let Geometry { units, units_per_group, slots, .. } = *geometry;
-        Self { turn: 0, units, groups: geometry.groups(), units_per_group, slots }
+        let Geometry { units, units_per_group, pages, .. } = *geometry;
+        Self { turn: 0, units, groups: geometry.groups(), units_per_group, superpage_pages: pages }
     }
 }
 
@@ -28,7 +28,7 @@ impl PlacementPolicy for RoundRobin {
         if attempt == self.units {
             return None;
         }
-        let turn = (self.turn / self.slots + attempt) % self.units;
+        let turn = (self.turn / self.superpage_pages + attempt) % self.units;
         Some(turn % self.groups * self.units_per_group + turn / self.groups)
     }
 
@@ -39,7 +39,7 @@ impl PlacementPolicy for RoundRobin {
     #[inline]
     fn placed(&mut self, _: u32, _: u32, _: u32) {
         self.turn += 1;
-        if self.turn == self.units * self.slots {
+        if self.turn == self.units * self.superpage_pages {
             self.turn = 0;
         }
     }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn channels_change_first_and_a_superpage_is_filled_before_the_next_unit_is_due() {
-        let mut policy = RoundRobin { turn: 0, units: 4, groups: 2, units_per_group: 2, slots: 2 };
+        let mut policy = RoundRobin { turn: 0, units: 4, groups: 2, units_per_group: 2, superpage_pages: 2 };
         let mut order = Vec::new();
         for _ in 0..10 {
             let unit = policy.unit(0, 0, &[]).unwrap();

@@ -1,7 +1,7 @@
 //! Stripes: a write is cut into pieces from its start; each piece goes to the next group of channels.
 //!
 //! ```text
-//!   unit = group(round robin by piece) · units of a group + (logical page ÷ slots of a superpage) mod units of a group
+//!   unit = group(round robin by piece) · units of a group + (logical page ÷ pages of a superpage) mod units of a group
 //! ```
 //!
 //! So a piece is spread over the dies of its group without conflict, and successive pieces go to different channels.
@@ -24,15 +24,15 @@ pub(crate) struct Stripe {
     group: u32,
     groups: u32,
     units_per_group: u32,
-    slots: u32,
-    stripe_slots: u32,
+    superpage_pages: u32,
+    stripe_pages: u32,
 }
 
 impl Stripe {
     pub(crate) fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
-        let stripe_slots = (config.ftl.stripe_bytes / config.ftl.logical_page_bytes) as u32;
-        let Geometry { units_per_group, slots, .. } = *geometry;
-        Self { group: 0, groups: geometry.groups(), units_per_group, slots, stripe_slots }
+        let stripe_pages = (config.ftl.stripe_bytes / config.ftl.logical_page_bytes) as u32;
+        let Geometry { units_per_group, pages, .. } = *geometry;
+        Self { group: 0, groups: geometry.groups(), units_per_group, superpage_pages: pages, stripe_pages }
     }
 }
 
@@ -42,7 +42,7 @@ impl PlacementPolicy for Stripe {
         if attempt == self.groups {
             return None;
         }
-        let in_group = logical_page / self.slots % self.units_per_group;
+        let in_group = logical_page / self.superpage_pages % self.units_per_group;
         Some((self.group + attempt) % self.groups * self.units_per_group + in_group)
     }
 
@@ -58,7 +58,7 @@ impl PlacementPolicy for Stripe {
     /// A piece ends where it ends, however its pages were placed.
     #[inline]
     fn overwritten(&mut self, n: u32, pages: u32) {
-        if n + 1 == pages || (n + 1).is_multiple_of(self.stripe_slots) {
+        if n + 1 == pages || (n + 1).is_multiple_of(self.stripe_pages) {
             self.group = (self.group + 1) % self.groups;
         }
     }

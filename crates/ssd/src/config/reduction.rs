@@ -1,0 +1,309 @@
+//! Data reduction: keys of `[reduction]`; without the table a drive stores every logical page as it comes.
+
+use flashwise_block::ByteSize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::check::Checker;
+use super::{DeviceConfig, Mapping, PartialPages, Placement, UnwrittenReads, WritePolicy};
+use crate::error::SsdError;
+
+/// What a drive does to store less than it is given.
+///
+/// A logical page of zeros, and one that was trimmed, takes no room on flash. Without compression a stored page takes a
+/// logical page's room, with it whole granules; a drive that deduplicates stores equal pages once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReductionConfig {
+    /// Bytes that what is stored may take on flash; default: `capacity_bytes`. With less than that, the drive is thin: it
+    /// offers more than it has room for, and a write that finds none is refused until something is trimmed or overwritten
+    /// with data that takes less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub physical_bytes: Option<u64>,
+    /// Compression of each logical page by itself; by default there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression: Option<CompressionConfig>,
+    /// Storing equal logical pages once; by default there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deduplication: Option<DeduplicationConfig>,
+}
+
+/// How a logical page is compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Codec {
+    /// Deflate (RFC 1951), without the frame of zlib (RFC 1950): the drive has checksums of its own. The CSD 2000's.
+    #[default]
+    Zlib,
+    /// The block format of LZ4.
+    Lz4,
+    /// Zstandard (RFC 8878).
+    Zstd,
+}
+
+/// Compression in line, as ScaleFlux's CSD 2000 does it for each block of 4 KiB.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CompressionConfig {
+    /// Which code.
+    pub codec: Codec,
+    /// How hard it tries: 1 to 9 for zlib, 1 to 19 for zstd; lz4 has one. Default 6, zlib's own; what hardware does is
+    /// not published.
+    pub level: u32,
+    /// What a compressed page's length is rounded up to; a power of two. Default 64.
+    pub granule_bytes: u64,
+    /// What the engine takes in when it compresses; 0 is at once. Default 0.
+    pub compress_bytes_per_s: u64,
+    /// What it gives out when it decompresses; 0 is at once. Default 0.
+    pub decompress_bytes_per_s: u64,
+    /// What each page takes beside that on its way in, ns; default 0.
+    pub compress_ns: u64,
+    /// What each page takes beside that on its way out, ns; default 0.
+    pub decompress_ns: u64,
+}
+
+impl Default for CompressionConfig {
+    fn default() -> Self {
+        Self {
+            codec: Codec::Zlib,
+            level: 6,
+            granule_bytes: 64,
+            compress_bytes_per_s: 0,
+            decompress_bytes_per_s: 0,
+            compress_ns: 0,
+            decompress_ns: 0,
+        }
+    }
+}
+
+/// Deduplication of logical pages, as CAFTL does it (Chen, Luo and Zhang, FAST 2011).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DeduplicationConfig {
+    /// Looks a page up before it is written; default yes.
+    pub in_line: bool,
+    /// Looks up, when the drive has nothing to do, the pages that were not looked up before they were written; default
+    /// no.
+    pub out_of_line: bool,
+    /// How long the drive has nothing to do before it begins with that, ns; default 10 ms.
+    pub idle_ns: u64,
+    /// Fingerprints in controller memory; beyond, the one that was found least recently is forgotten. Default 65,536.
+    pub fingerprints: u32,
+    /// Looks up the first page of a write of several alone, and the others only if that one is stored already; default
+    /// no.
+    pub sampling: bool,
+    /// Computes a short hash first, and the fingerprint only if that of a stored page is the same; default no.
+    pub pre_hash: bool,
+    /// Reads the stored page and compares it before it is shared; default no, the fingerprint of 128 bits is trusted.
+    pub compare_on_hit: bool,
+    /// Computing a fingerprint, ns; default 0.
+    pub fingerprint_ns: u64,
+    /// Computing a short hash, ns; default 0.
+    pub pre_hash_ns: u64,
+}
+
+impl Default for DeduplicationConfig {
+    fn default() -> Self {
+        Self {
+            in_line: true,
+            out_of_line: false,
+            idle_ns: 10_000_000,
+            fingerprints: 1 << 16,
+            sampling: false,
+            pre_hash: false,
+            compare_on_hit: false,
+            fingerprint_ns: 0,
+            pre_hash_ns: 0,
+        }
+    }
+}
+
+/// Most granules of a page: their number less one fits a byte.
+const GRANULES_MAX: u64 = 256;
+
+/// Most granules of a drive: slots are numbered with 32 bits.
+const SLOTS_MAX: u64 = 1 << 31;
+
+impl DeviceConfig {
+    /// The compression, if there is one.
+    pub fn compression(&self) -> Option<&CompressionConfig> {
+        self.reduction.as_ref()?.compression.as_ref()
+    }
+
+    /// The deduplication, if there is one.
+    pub fn deduplication(&self) -> Option<&DeduplicationConfig> {
+        self.reduction.as_ref()?.deduplication.as_ref()
+    }
+
+    /// Bytes of a slot, the unit of room on flash: a logical page, or with compression a granule.
+    pub fn slot_bytes(&self) -> u64 {
+        self.compression().map_or(self.ftl.logical_page_bytes, |compression| compression.granule_bytes)
+    }
+
+    /// Bytes that what is stored may take on flash.
+    pub fn physical_bytes(&self) -> u64 {
+        self.reduction.as_ref().and_then(|reduction| reduction.physical_bytes).unwrap_or(self.capacity_bytes)
+    }
+
+    /// Bytes of a superblock that may stay empty because the next page might not have fitted.
+    pub(super) fn superblock_waste_bytes(&self) -> u64 {
+        if self.compression().is_some() { 4 * self.ftl.logical_page_bytes } else { 0 }
+    }
+
+    pub(super) fn check_reduction(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let Some(reduction) = &self.reduction else { return Ok(()) };
+        self.check_what_reduction_needs(checker)?;
+        let (physical, page) = (self.physical_bytes(), self.ftl.logical_page_bytes);
+        checker.multiple("reduction.physical_bytes", physical, page)?;
+        let binds = self.units() > 1 && matches!(self.ftl.placement, Placement::Static | Placement::Stripe);
+        let reason = "a drive that offers more than it has room for needs a placement that does not bind addresses: \
+                      \"round-robin\" or \"least-loaded\"";
+        let is_thin = physical < self.capacity_bytes;
+        checker.require("ftl.placement", "static or stripe", !is_thin || !binds, reason)?;
+        if let Some(compression) = &reduction.compression {
+            compression.check(self, checker)?;
+        }
+        match &reduction.deduplication {
+            Some(deduplication) => deduplication.check(self, checker),
+            None => Ok(()),
+        }
+    }
+
+    fn check_what_reduction_needs(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let by_page = self.ftl.mapping == Mapping::Page;
+        let reason = "a drive reduces what it stores with mapping = \"page\" alone";
+        checker.require("reduction", "present", by_page, reason)?;
+        let reason = "the map of a drive that reduces what it stores is all in controller memory";
+        checker.require("ftl.mapping_cache", "present", self.ftl.mapping_cache.is_none(), reason)?;
+        let reason = "a page is reduced on its way into the write buffer; there is no cache before that";
+        checker.require("controller.write_cache", "present", self.controller.write_cache.is_none(), reason)?;
+        let fills = self.ftl.partial_pages == PartialPages::Fill;
+        let reason = "a page is reduced as a whole; partial pages are filled up first";
+        checker.require("ftl.partial_pages", "sectors", fills, reason)?;
+        let zeros = self.controller.unwritten_reads == UnwrittenReads::Zeros;
+        let reason = "a drive that reduces what it stores knows what nobody has written";
+        checker.require("controller.unwritten_reads", "flash or allocate", zeros, reason)?;
+        let reason = "pages that span two rows need rows that are programmed in order";
+        checker.require("flash.programs_in_order", "false", self.flash.programs_in_order, reason)?;
+        let reason = "a drive that reduces what it stores has no read cache";
+        checker.require("controller.read_cache", "present", self.controller.read_cache.is_none(), reason)?;
+        let protected = self.controller.power_loss_protection;
+        let reason = "how long pages are and which share what is stored is known to controller memory, which must outlive \
+                      a power cut: set it to true";
+        checker.require("controller.power_loss_protection", protected, protected, reason)?;
+        let back = self.controller.write_policy == WritePolicy::Back;
+        let reason = "a page of zeros, or one that is stored already, is not written through to anything";
+        checker.require("controller.write_policy", "through", back, reason)?;
+        let reason = "pages of unequal length leave the die through the controller";
+        checker.require("ftl.gc.copy_back", "true", !self.ftl.gc.copy_back, reason)
+    }
+}
+
+impl CompressionConfig {
+    fn check(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let (granule, page) = (self.granule_bytes, config.ftl.logical_page_bytes);
+        let possible = granule.is_power_of_two() && granule <= page && page / granule <= GRANULES_MAX;
+        let reason = format!("it is a power of two from {} to {page}, a logical page", page / GRANULES_MAX);
+        checker.require("reduction.compression.granule_bytes", granule, possible, reason)?;
+        let superpage = config.superpage_bytes();
+        let reason = "a superpage has room for two pages at least, so that one that spans two leaves room";
+        checker.require("ftl.superpage_planes", config.superpage_planes(), superpage >= 2 * page, reason)?;
+        let slots = config.raw_bytes() / granule;
+        let reason = format!("the flash has more than 2^31 granules of {}", ByteSize(granule));
+        checker.require("reduction.compression.granule_bytes", granule, slots <= SLOTS_MAX, reason)?;
+        let most = match self.codec {
+            Codec::Zlib => 9,
+            Codec::Zstd => 19,
+            Codec::Lz4 => u32::MAX,
+        };
+        let reason = format!("it is between 1 and {most}");
+        checker.count("reduction.compression.level", self.level, most, &reason)?;
+        for (key, rate) in [
+            ("reduction.compression.compress_bytes_per_s", self.compress_bytes_per_s),
+            ("reduction.compression.decompress_bytes_per_s", self.decompress_bytes_per_s),
+        ] {
+            if rate > 0 {
+                checker.rate(key, rate)?;
+            }
+        }
+        checker.time("reduction.compression.compress_ns", self.compress_ns)?;
+        checker.time("reduction.compression.decompress_ns", self.decompress_ns)
+    }
+}
+
+impl DeduplicationConfig {
+    fn check(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let (block, page) = (config.host.logical_block_bytes, config.ftl.logical_page_bytes);
+        let reason = format!("pages that are shared are never changed in part: it must be the logical page, {page}");
+        checker.require("host.logical_block_bytes", block, block == page, reason)?;
+        let reason = "it needs in_line or out_of_line";
+        checker.require("reduction.deduplication.in_line", "false", self.in_line || self.out_of_line, reason)?;
+        let reason = "it is between 1 and 2^30";
+        checker.count("reduction.deduplication.fingerprints", self.fingerprints, 1 << 30, reason)?;
+        checker.time("reduction.deduplication.idle_ns", self.idle_ns)?;
+        checker.time("reduction.deduplication.fingerprint_ns", self.fingerprint_ns)?;
+        checker.time("reduction.deduplication.pre_hash_ns", self.pre_hash_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reducing(change: impl FnOnce(&mut DeviceConfig)) -> Result<(), String> {
+        let mut config = DeviceConfig::preset("toshiba-xg5").unwrap();
+        config.controller.power_loss_protection = true;
+        config.capacity_bytes = 1 << 30;
+        config.flash.blocks_per_plane = 64;
+        config.reduction =
+            Some(ReductionConfig { compression: Some(CompressionConfig::default()), ..ReductionConfig::default() });
+        change(&mut config);
+        config.check("mine.toml").map_err(|error| error.to_string())
+    }
+
+    fn reduction(config: &mut DeviceConfig) -> &mut ReductionConfig {
+        config.reduction.as_mut().unwrap()
+    }
+
+    #[test]
+    fn what_reduction_cannot_work_with_is_refused_with_its_key() {
+        reducing(|_| {}).unwrap();
+        let refused = |change: fn(&mut DeviceConfig)| reducing(change).unwrap_err();
+        assert!(refused(|c| c.ftl.partial_pages = PartialPages::Sectors).contains("ftl.partial_pages = sectors"));
+        assert!(refused(|c| c.flash.programs_in_order = false).contains("in order"));
+        let granule: fn(&mut DeviceConfig) = |c| {
+            reduction(c).compression = Some(CompressionConfig { granule_bytes: 48, ..CompressionConfig::default() });
+        };
+        assert!(refused(granule).contains("a power of two from 16 to 4096"));
+        let level: fn(&mut DeviceConfig) = |c| {
+            reduction(c).compression = Some(CompressionConfig { level: 10, ..CompressionConfig::default() });
+        };
+        assert!(refused(level).contains("between 1 and 9"));
+    }
+
+    #[test]
+    fn a_drive_that_offers_more_than_it_has_must_be_able_to_put_a_page_anywhere() {
+        let thin = |config: &mut DeviceConfig| {
+            reduction(config).physical_bytes = Some(1 << 30);
+            config.capacity_bytes = 4 << 30;
+        };
+        assert!(reducing(thin).unwrap_err().contains("does not bind addresses"));
+        reducing(|c| (thin(c), c.ftl.placement = Placement::RoundRobin).1).unwrap();
+        let beyond = reducing(|c| {
+            c.ftl.placement = Placement::RoundRobin;
+            reduction(c).physical_bytes = Some(c.raw_bytes());
+        });
+        assert!(beyond.unwrap_err().contains("garbage collection needs"));
+    }
+
+    #[test]
+    fn maps_must_outlive_a_power_cut_and_what_is_shared_is_never_changed_in_part() {
+        let unprotected = reducing(|c| c.controller.power_loss_protection = false).unwrap_err();
+        assert!(unprotected.contains("controller.power_loss_protection = false"), "{unprotected}");
+        let sharing = |config: &mut DeviceConfig| {
+            reduction(config).deduplication = Some(DeduplicationConfig::default());
+        };
+        assert!(reducing(sharing).unwrap_err().contains("host.logical_block_bytes = 512"));
+        reducing(|c| (sharing(c), c.host.logical_block_bytes = 4096).1).unwrap();
+    }
+}

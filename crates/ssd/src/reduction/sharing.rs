@@ -1,0 +1,345 @@
+//! Which logical pages share what is stored: two levels of mapping, counts of references, fingerprints.
+//!
+//! ```text
+//!   logical page ─▶ stored page ─▶ slot            the second step is the FTL's map: collection changes it alone, once
+//!        …       ─┘   │  references                 for all that share the page
+//!                     └─ fingerprint ◀─ fingerprints in memory, the least recently found forgotten
+//! ```
+//!
+//! A stored page has the number of the logical page that it was written as, if that is free; so pages that nobody shares
+//! lie where they would without all this. Source: Chen, Luo and Zhang, CAFTL, FAST 2011, whose LBA, VBA and PBA are the
+//! three columns.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+use zerocopy::FromZeros;
+
+use crate::config::{DeduplicationConfig, DeviceConfig};
+use crate::ftl::Ftl;
+use crate::list::Slab;
+use crate::memory::{Records, Touched};
+use crate::recency::{Links, Ranked, Recency};
+use crate::sparse::SparseTable;
+
+/// A stored page.
+#[derive(Clone, Copy, FromZeros)]
+struct Stored {
+    fingerprint: u128,
+    /// Logical pages that share it; 0 where the number is free.
+    references: u32,
+    /// A logical page that shares it: the only one, where there is one.
+    logical_page: u32,
+    /// Its entry among the fingerprints in memory plus one; 0 where it has none.
+    entry: u32,
+    /// It waits in the list of free numbers.
+    is_listed: bool,
+}
+
+/// A fingerprint in memory.
+#[derive(Default)]
+struct Entry {
+    stored: u32,
+    links: Links,
+}
+
+impl Ranked for Entry {
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+/// What a lookup found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lookup {
+    /// This stored page is equal.
+    Stored(u32),
+    /// None in memory is.
+    Unknown,
+}
+
+/// The pages that a drive stores, and who shares them.
+pub(crate) struct Sharing {
+    pub(crate) config: DeduplicationConfig,
+    /// Stored page of each logical page plus one; 0 where there is none.
+    stored_of: SparseTable,
+    stored: Records<Stored>,
+    /// Logical pages that have a stored page.
+    mapped: u64,
+    /// Numbers that were given back.
+    free: Vec<u32>,
+    /// Numbers from here on were never looked at for a free one.
+    unseen: u32,
+    entries: Slab<Entry>,
+    entry_of: FxHashMap<u128, u32>,
+    recency: Recency,
+    /// How many fingerprints in memory have each short hash.
+    pre_hashes: FxHashMap<u32, u32>,
+    /// Stored pages that were written without being looked up.
+    unlooked: VecDeque<u32>,
+    /// The last page that was looked up of the request that is being written was found.
+    pub(crate) sample_was_found: bool,
+    /// Flash commands that the page which is looked up waits for.
+    pub(crate) reads_left: u32,
+    /// How often the drive has begun to rest.
+    rests: u32,
+}
+
+/// Rests are counted up to here, and from the beginning then.
+const RESTS: u32 = 1 << 24;
+
+/// The short hash of a page, which is a part of its fingerprint as any other hash of its content would be.
+fn pre_hash(fingerprint: u128) -> u32 {
+    (fingerprint >> 96) as u32 ^ (fingerprint as u32).wrapping_mul(0x9e37_79b1)
+}
+
+impl Sharing {
+    pub(crate) fn new(deduplication: &DeduplicationConfig, config: &DeviceConfig) -> Self {
+        let pages = config.logical_pages();
+        Self {
+            config: deduplication.clone(),
+            stored_of: SparseTable::new(pages as usize),
+            stored: Records::new(pages as usize, Touched::Sparsely),
+            mapped: 0,
+            free: Vec::new(),
+            unseen: 0,
+            entries: Slab::default(),
+            entry_of: FxHashMap::default(),
+            recency: Recency::default(),
+            pre_hashes: FxHashMap::default(),
+            unlooked: VecDeque::new(),
+            sample_was_found: false,
+            reads_left: 0,
+            rests: 0,
+        }
+    }
+
+    /// The stored page of a logical page.
+    #[inline]
+    pub(crate) fn stored(&self, logical_page: u32) -> Option<u32> {
+        self.stored_of.get(logical_page).checked_sub(1)
+    }
+
+    /// Logical pages that have a stored page.
+    pub(crate) fn mapped(&self) -> u64 {
+        self.mapped
+    }
+
+    /// Logical pages that share a stored page.
+    pub(crate) fn references(&self, stored: u32) -> u32 {
+        self.stored[stored as usize].references
+    }
+
+    /// The fingerprint of a stored page.
+    pub(crate) fn fingerprint(&self, stored: u32) -> u128 {
+        self.stored[stored as usize].fingerprint
+    }
+
+    /// Whether the short hash of a page is that of a page whose fingerprint is in memory.
+    pub(crate) fn knows_pre_hash(&self, fingerprint: u128) -> bool {
+        self.pre_hashes.contains_key(&pre_hash(fingerprint))
+    }
+
+    /// Whether the `n`th page of a write is looked up before it is written.
+    pub(crate) fn looks_up(&mut self, n: u32) -> bool {
+        self.sample_was_found &= n > 0;
+        self.config.in_line && (!self.config.sampling || n == 0 || self.sample_was_found)
+    }
+
+    /// The drive begins to rest; gives the number of this rest.
+    pub(crate) fn begin_rest(&mut self) -> u32 {
+        self.rests = (self.rests + 1) % RESTS;
+        self.rests
+    }
+
+    /// Whether the drive has begun no other rest since.
+    pub(crate) fn is_rest(&self, rest: u32) -> bool {
+        self.rests == rest
+    }
+
+    /// Looks a fingerprint up; one that is found is the most recent now.
+    pub(crate) fn look_up(&mut self, fingerprint: u128) -> Lookup {
+        let Some(&entry) = self.entry_of.get(&fingerprint) else { return Lookup::Unknown };
+        self.recency.remove(&mut self.entries, entry);
+        self.recency.push(&mut self.entries, entry);
+        Lookup::Stored(self.entries[entry].stored)
+    }
+
+    /// A logical page shares a stored page from now on. Gives the stored page that nobody shares any more, if there is
+    /// one: it has to be forgotten by the FTL.
+    pub(crate) fn share(&mut self, logical_page: u32, stored: u32) -> Option<u32> {
+        if self.stored(logical_page) == Some(stored) {
+            return None;
+        }
+        let released = self.release(logical_page);
+        self.stored[stored as usize].references += 1;
+        self.stored_of.set(logical_page, stored + 1);
+        self.mapped += 1;
+        released
+    }
+
+    /// The stored page that a new content of a logical page is to be written as: the one that it has, if no other shares
+    /// that, or one of its own. The logical page changes only with [`Self::wrote`].
+    pub(crate) fn number_for(&mut self, logical_page: u32) -> u32 {
+        match self.stored(logical_page) {
+            Some(stored) if self.references(stored) == 1 => stored,
+            _ if self.references(logical_page) == 0 => logical_page,
+            _ => self.free_number(),
+        }
+    }
+
+    /// A number that no stored page has. There is one: a logical page that needs it has none, or shares one with another,
+    /// so fewer pages are stored than there are logical ones.
+    fn free_number(&mut self) -> u32 {
+        while let Some(number) = self.free.pop() {
+            self.stored[number as usize].is_listed = false;
+            if self.references(number) == 0 {
+                // It may be asked for again before it is used.
+                self.list_free(number);
+                return number;
+            }
+        }
+        while self.references(self.unseen) > 0 {
+            self.unseen += 1;
+        }
+        self.unseen
+    }
+
+    fn list_free(&mut self, number: u32) {
+        if !std::mem::replace(&mut self.stored[number as usize].is_listed, true) {
+            self.free.push(number);
+        }
+    }
+
+    /// A logical page's new content was written as a stored page ([`Self::number_for`]); `is_known` says that its
+    /// fingerprint was computed and goes into memory. Gives whether it left a stored page that others still share.
+    pub(crate) fn wrote(&mut self, logical_page: u32, stored: u32, fingerprint: u128, is_known: bool) {
+        self.forget_fingerprint(stored);
+        if self.stored(logical_page) != Some(stored) {
+            // Others share what it had, or it had nothing: nothing is released.
+            let released = self.release(logical_page);
+            debug_assert!(released.is_none());
+            self.stored_of.set(logical_page, stored + 1);
+            self.mapped += 1;
+            self.stored[stored as usize].references = 1;
+        }
+        self.stored[stored as usize].fingerprint = fingerprint;
+        self.stored[stored as usize].logical_page = logical_page;
+        if is_known {
+            self.remember(stored);
+        } else if self.config.out_of_line {
+            self.unlooked.push_back(stored);
+        }
+    }
+
+    /// Puts the fingerprint of a stored page into memory, unless another one has the same.
+    pub(crate) fn remember(&mut self, stored: u32) {
+        let fingerprint = self.fingerprint(stored);
+        if self.stored[stored as usize].entry != 0 || self.entry_of.contains_key(&fingerprint) {
+            return;
+        }
+        if self.entry_of.len() >= self.config.fingerprints as usize
+            && let Some(oldest) = self.recency.oldest()
+        {
+            let oldest = self.entries[oldest].stored;
+            self.forget_fingerprint(oldest);
+        }
+        let entry = self.entries.take();
+        self.entries[entry].stored = stored;
+        self.recency.push(&mut self.entries, entry);
+        self.entry_of.insert(fingerprint, entry);
+        *self.pre_hashes.entry(pre_hash(fingerprint)).or_default() += 1;
+        self.stored[stored as usize].entry = entry + 1;
+    }
+
+    fn forget_fingerprint(&mut self, stored: u32) {
+        let Some(entry) = self.stored[stored as usize].entry.checked_sub(1) else { return };
+        let fingerprint = self.fingerprint(stored);
+        self.stored[stored as usize].entry = 0;
+        self.recency.remove(&mut self.entries, entry);
+        self.entries.give_back(entry);
+        self.entry_of.remove(&fingerprint);
+        let short = pre_hash(fingerprint);
+        if let Some(count) = self.pre_hashes.get_mut(&short) {
+            *count -= 1;
+            if *count == 0 {
+                self.pre_hashes.remove(&short);
+            }
+        }
+    }
+
+    /// A logical page is forgotten; gives the stored page that nobody shares any more.
+    pub(crate) fn forget(&mut self, logical_page: u32) -> Option<u32> {
+        self.release(logical_page)
+    }
+
+    /// A logical page leaves its stored page; gives that if it was the last.
+    fn release(&mut self, logical_page: u32) -> Option<u32> {
+        let stored = self.stored(logical_page)?;
+        self.stored_of.set(logical_page, 0);
+        self.mapped -= 1;
+        let record = &mut self.stored[stored as usize];
+        record.references -= 1;
+        if record.references > 0 {
+            return None;
+        }
+        self.forget_fingerprint(stored);
+        self.list_free(stored);
+        Some(stored)
+    }
+
+    /// The next stored page that was not looked up before it was written, and is still there.
+    pub(crate) fn next_unlooked(&mut self) -> Option<u32> {
+        while let Some(stored) = self.unlooked.pop_front() {
+            let record = &self.stored[stored as usize];
+            if record.references == 1 && record.entry == 0 {
+                return Some(stored);
+            }
+        }
+        None
+    }
+
+    /// Whether a stored page may have to be looked up.
+    pub(crate) fn has_unlooked(&self) -> bool {
+        !self.unlooked.is_empty()
+    }
+
+    /// The logical page of a stored page that no other shares.
+    pub(crate) fn only_logical_page(&self, stored: u32) -> Option<u32> {
+        let record = &self.stored[stored as usize];
+        (record.references == 1 && self.stored(record.logical_page) == Some(stored)).then_some(record.logical_page)
+    }
+
+    /// Checks that the counts of references are those of the map, that the FTL has what is stored and nothing else, and
+    /// that each fingerprint in memory is that of a page which is stored.
+    pub(crate) fn check(&self, ftl: &Ftl) -> Result<(), String> {
+        let mut references = vec![0_u32; self.stored.len()];
+        let mut mapped = 0;
+        for (_, entry) in self.stored_of.iter() {
+            references[entry as usize - 1] += 1;
+            mapped += 1;
+        }
+        if mapped != self.mapped {
+            return Err(format!("{mapped} logical pages are mapped, and {} are counted", self.mapped));
+        }
+        for (stored, (record, &held)) in self.stored.iter().zip(&references).enumerate() {
+            if record.references != held {
+                return Err(format!("stored page {stored} counts {} references and has {held}", record.references));
+            }
+            if (held > 0) != ftl.slot_of(stored as u32).is_some() {
+                return Err(format!("stored page {stored} has {held} references and its slot does not fit that"));
+            }
+        }
+        for (&fingerprint, &entry) in &self.entry_of {
+            let stored = self.entries[entry].stored;
+            let record = &self.stored[stored as usize];
+            if record.fingerprint != fingerprint || record.references == 0 || record.entry != entry + 1 {
+                return Err(format!("the fingerprint in memory of stored page {stored} is not its own"));
+            }
+        }
+        if self.entry_of.len() > self.config.fingerprints as usize {
+            return Err(format!("{} fingerprints are in memory", self.entry_of.len()));
+        }
+        Ok(())
+    }
+}
