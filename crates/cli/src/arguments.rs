@@ -691,6 +691,14 @@ pub struct SimulateArguments {
     #[arg(long, alias = "rate_process", value_enum, default_value_t = RateProcess::Linear)]
     #[arg(requires = "rate_iops", help_heading = "A workload like fio's")]
     pub rate_process: RateProcess,
+    /// As fio's option: percent that compression saves of what is written, on drives that compress
+    #[arg(long, alias = "buffer_compress_percentage", value_name = "PERCENT")]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub buffer_compress_percentage: Option<u8>,
+    /// As fio's option: percent of the pages written that are equal to earlier ones, on drives that deduplicate
+    #[arg(long, alias = "dedupe_percentage", value_name = "PERCENT")]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub dedupe_percentage: Option<u8>,
     /// What is on the drive before
     #[arg(long, value_enum, default_value_t = PreconditionName::Empty)]
     pub precondition: PreconditionName,

@@ -396,3 +396,151 @@ fn a_thin_drive_that_is_full_says_so_reads_on_and_recovers_when_something_is_tri
     assert_eq!(drive.space_use().unwrap().physical_bytes, 2 << 20);
     assert_eq!(drive.reduction_counters().unwrap().refused_pages, 2);
 }
+
+/// Overwrites a full drive at random, 32 pages in flight; gives flash bytes programmed a byte written, and the time.
+fn overwrite(config: &DeviceConfig, content: ContentModel) -> (f64, f64, SimulatedSsd) {
+    let mut drive = SimulatedSsd::new(config.clone(), 1).unwrap();
+    drive.set_content_model(content);
+    let pages = config.logical_pages();
+    let mut random = Pcg64Mcg::seed_from_u64(9);
+    (0..pages).for_each(|page| support::write(&mut drive, page * PAGE, PAGE));
+    let (before, begun) = (drive.counters(), drive.now());
+    for _ in 0..12 * pages {
+        drive.submit(Request::write(ByteSize(random.random_range(0..pages) * PAGE), ByteSize(PAGE))).unwrap();
+        while drive.outstanding() > 32 {
+            drive.wait().unwrap();
+        }
+    }
+    while drive.wait().unwrap().is_some() {}
+    let done = drive.counters().since(&before);
+    let elapsed_s = drive.now().since(begun).0 as f64 / 1e9;
+    (done.write_amplification().unwrap(), elapsed_s, drive)
+}
+
+fn content(compressed_share: f64, duplicate_share: f64) -> ContentModel {
+    ContentModel { compressed_share, duplicate_share, ..ContentModel::default() }
+}
+
+/// Longer superblocks, of which a page is a small part.
+fn longer(mut config: DeviceConfig) -> DeviceConfig {
+    config.flash.pages_per_block = 24;
+    config.flash.array_time_jitter = 0.0;
+    config.ftl.placement = Placement::RoundRobin;
+    config.capacity_bytes = config.raw_bytes() / 2 / PAGE * PAGE;
+    config
+}
+
+#[test]
+fn a_drive_of_random_data_gains_nothing_and_loses_little_by_compression() {
+    let config = longer(reducing("samsung-960-evo", compression(Codec::Zlib, 64), None));
+    let as_it_comes = DeviceConfig { reduction: None, ..config.clone() };
+    let (compressed, time, drive) = overwrite(&config, content(1.0, 0.0));
+    let (plain, plain_time, _) = overwrite(&as_it_comes, content(1.0, 0.0));
+    // One more superblock of each unit is kept free; of 20, that is what collection loses, and no more.
+    assert!(compressed >= plain * 0.99 && compressed < plain * 1.12, "{compressed} against {plain}");
+    assert!(time >= plain_time * 0.95 && time < plain_time * 1.15, "{time} against {plain_time}");
+    assert_eq!(drive.space_use().unwrap().physical_bytes, config.capacity_bytes);
+}
+
+#[test]
+fn what_takes_half_the_room_costs_less_than_half_the_flash_because_collection_has_more_room_too() {
+    let config = longer(reducing("samsung-960-evo", compression(Codec::Zlib, 64), None));
+    let (whole, ..) = overwrite(&config, content(1.0, 0.0));
+    let (half, _, drive) = overwrite(&config, content(0.5, 0.0));
+    assert!(half < 0.5 * whole, "{half} against {whole}");
+    // Each byte that is stored is programmed at least once.
+    assert!(half >= 0.5, "{half}");
+    assert_eq!(drive.space_use().unwrap().physical_bytes, config.capacity_bytes / 2);
+}
+
+#[test]
+fn a_page_that_is_shared_is_stored_once_and_moved_once() {
+    let config = longer(reducing("samsung-960-evo", None, Some(DeduplicationConfig::default())));
+    let (unique, _, all) = overwrite(&config, content(1.0, 0.0));
+    let (shared, _, drive) = overwrite(&config, content(1.0, 0.5));
+    let counters = drive.reduction_counters().unwrap();
+    let share = counters.duplicate_bytes as f64 / counters.written_bytes as f64;
+    // Half of the pages are equal to one of the last 65,536, of which some have been overwritten since.
+    assert!((0.2..=0.5).contains(&share), "{share}");
+    assert!(shared < unique * (1.0 - share), "{shared} against {unique}, {share}");
+    let moved = |drive: &SimulatedSsd| drive.counters().flash.unwrap().gc_pages_moved;
+    // So many writes fewer make collection work, and its victims hold less.
+    assert!((moved(&drive) as f64) < moved(&all) as f64 * (1.0 - share));
+    drive.check_invariants().unwrap();
+}
+
+#[test]
+fn engines_take_their_time_for_each_page_and_hashes_theirs() {
+    let timed = |change: &dyn Fn(&mut DeviceConfig)| {
+        let coding = CompressionConfig { granule_bytes: 64, ..CompressionConfig::default() };
+        let mut config = reducing("samsung-960-evo", Some(coding), Some(DeduplicationConfig::default()));
+        config.flash.array_time_jitter = 0.0;
+        change(&mut config);
+        let mut drive = SimulatedSsd::new(config, 1).unwrap();
+        drive.set_content_model(content(0.3, 0.0));
+        let write = execute(&mut drive, Request::write(ByteSize(0), ByteSize(2 * PAGE))).unwrap().latency().0;
+        support::fill(&mut drive, 1 << 20, 4 << 20);
+        drive.pause(Nanos::millis(50)).unwrap();
+        let read = execute(&mut drive, Request::read(ByteSize(0), ByteSize(2 * PAGE))).unwrap().latency().0;
+        (write, read)
+    };
+    let coding = |change: fn(&mut CompressionConfig)| {
+        timed(&move |config| change(config.reduction.as_mut().unwrap().compression.as_mut().unwrap()))
+    };
+    let sharing = |change: fn(&mut DeduplicationConfig)| {
+        timed(&move |config| change(config.reduction.as_mut().unwrap().deduplication.as_mut().unwrap()))
+    };
+    let (write, read) = timed(&|_| {});
+    let slower = coding(|c| (c.compress_ns, c.decompress_ns) = (10_000, 7_000));
+    // Both run while the host's last bytes come and go, up to what these take.
+    assert!(slower.0 > write + 15_000 && slower.0 <= write + 20_000, "{} {write}", slower.0);
+    assert!(slower.1 > read + 10_000 && slower.1 <= read + 14_000, "{} {read}", slower.1);
+    let hashed = sharing(|d| d.fingerprint_ns = 10_000).0;
+    assert!(hashed > write + 15_000 && hashed <= write + 20_000, "{hashed} {write}");
+    // The short hash of a new page is unknown, so its fingerprint keeps nobody waiting.
+    let pre_hashed = sharing(|d| (d.pre_hash, d.pre_hash_ns, d.fingerprint_ns) = (true, 1_000, 10_000)).0;
+    assert!(pre_hashed <= write + 2_000, "{pre_hashed} {write}");
+}
+
+#[test]
+fn pages_that_were_not_looked_up_are_merged_when_the_drive_has_nothing_to_do() {
+    let out_of_line =
+        DeduplicationConfig { in_line: false, out_of_line: true, idle_ns: 1_000_000, ..DeduplicationConfig::default() };
+    let mut drive = SimulatedSsd::new(reducing("samsung-960-evo", None, Some(out_of_line)), 1).unwrap();
+    let bytes = noise(1, 4);
+    for page in 0..1000 {
+        let mut buffer = IoBuffer::zeroed(PAGE as usize);
+        buffer.copy_from_slice(&bytes);
+        buffer[0] = page as u8 % 10;
+        execute(&mut drive, Request::write(ByteSize(page * PAGE), ByteSize(PAGE)).with_buffer(buffer)).unwrap();
+    }
+    assert_eq!(drive.space_use().unwrap().physical_bytes, 1000 * PAGE);
+    let read = drive.counters().flash.unwrap().bytes_read;
+    drive.pause(Nanos::micros(900)).unwrap();
+    assert_eq!(drive.space_use().unwrap().physical_bytes, 1000 * PAGE, "it was not quiet for long enough");
+    drive.pause(Nanos::secs(1)).unwrap();
+    assert_eq!(drive.space_use().unwrap().physical_bytes, 10 * PAGE);
+    let counters = drive.reduction_counters().unwrap();
+    assert_eq!((counters.merged_bytes, counters.lookups), (990 * PAGE, 1000));
+    assert!(drive.counters().flash.unwrap().bytes_read > read, "pages on flash are read before they are merged");
+    drive.check_invariants().unwrap();
+}
+
+#[test]
+fn a_sample_of_each_write_decides_whether_the_rest_is_looked_up() {
+    let sampling = DeduplicationConfig { sampling: true, ..DeduplicationConfig::default() };
+    let mut drive = SimulatedSsd::new(reducing("samsung-960-evo", None, Some(sampling)), 1).unwrap();
+    let write = |drive: &mut SimulatedSsd, page: u64, buffer: IoBuffer| {
+        let length = ByteSize(buffer.len() as u64);
+        execute(drive, Request::write(ByteSize(page * PAGE), length).with_buffer(buffer)).unwrap();
+        drive.reduction_counters().unwrap()
+    };
+    assert_eq!(write(&mut drive, 0, noise(8, 1)).lookups, 1);
+    // The first page is known, so the others are looked up; they never were before, and are written again.
+    let again = write(&mut drive, 100, noise(8, 1));
+    assert_eq!((again.duplicate_bytes, again.lookups), (PAGE, 1 + 8));
+    // Now all of them are known.
+    let before = drive.reduction_counters().unwrap().duplicate_bytes;
+    assert_eq!(write(&mut drive, 300, noise(8, 1)).duplicate_bytes - before, 8 * PAGE);
+    drive.check_invariants().unwrap();
+}

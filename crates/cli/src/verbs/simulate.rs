@@ -11,7 +11,7 @@ use flashwise_ssd::simulation::Precondition;
 use flashwise_ssd::simulation::{Simulation, SimulationOptions, simulate};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use flashwise_trace::workload::{
-    Access, Arrivals, Flow, Pacing, Size, Synthetic, TraceReplay, Workload, WorkloadError, workload_schema,
+    Access, Arrivals, Content, Flow, Pacing, Size, Synthetic, TraceReplay, Workload, WorkloadError, workload_schema,
 };
 use flashwise_trace::{ReadOptions, TraceReader};
 
@@ -78,8 +78,23 @@ fn workload(options: &SimulateArguments, device: &DeviceConfig) -> Result<Asked,
         flow.requests = ends(options.requests, flow.requests);
         flow.duration_ns = ends(options.duration.map(|duration| duration.0), flow.duration_ns);
     }
+    workload.content = content(options, workload.content);
     workload.check()?;
     Ok(Asked { workload, base, decision })
+}
+
+/// What the data is like, as far as options say.
+fn content(options: &SimulateArguments, own: Option<Content>) -> Option<Content> {
+    let (compress, dedupe) = (options.buffer_compress_percentage, options.dedupe_percentage);
+    if compress.is_none() && dedupe.is_none() {
+        return own;
+    }
+    let own = own.unwrap_or_default();
+    Some(Content {
+        compress_percentage: compress.map_or(own.compress_percentage, f64::from),
+        dedupe_percentage: dedupe.map_or(own.dedupe_percentage, f64::from),
+        ..own
+    })
 }
 
 fn is_toml(path: &Path) -> bool {
@@ -106,7 +121,7 @@ fn replay(path: &Path, options: &SimulateArguments, told: &mut Option<String>) -
     *told = decision(&reader, asked);
     let mut trace = TraceReplay::new(path, reader.detection().format);
     (trace.fold, trace.widen, trace.skip_bad_lines) = (options.fold, options.widen, options.skip_bad_lines);
-    Ok(Workload { name: name.clone(), seed: 1, flows: vec![Flow::replay(name, trace)] })
+    Ok(Workload { name: name.clone(), seed: 1, content: None, flows: vec![Flow::replay(name, trace)] })
 }
 
 /// A workload of one flow, from options as fio has them.
@@ -146,7 +161,7 @@ fn like_fio(rw: Rw, options: &SimulateArguments, device: &DeviceConfig) -> Resul
     };
     let sizes = options.bssplit.as_ref().map_or_else(|| options.bs.to_string(), |_| "several sizes".to_owned());
     let name = format!("{name} of {sizes}, {paced}");
-    Ok(Workload { name, seed: 1, flows: vec![flow] })
+    Ok(Workload { name, seed: 1, content: None, flows: vec![flow] })
 }
 
 /// A fixed rate, or so many in flight.

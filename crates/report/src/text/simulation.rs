@@ -1,6 +1,6 @@
 //! What is said of a simulation: sentences and rows.
 
-use flashwise_ssd::simulation::{Busy, CommandTimes, FlowResult, Responses, Simulation};
+use flashwise_ssd::simulation::{Busy, CommandTimes, DataReduction, FlowResult, Responses, Simulation};
 use flashwise_ssd::simulation::{Precondition, Preconditioned};
 
 use super::numbers::{bytes, grouped, significant, time, two_decimals};
@@ -130,6 +130,7 @@ pub(crate) fn device_rows(s: &Simulation) -> Vec<(&'static str, String)> {
         ("blocks erased", grouped(s.flash.erases)),
         ("garbage collections", collections(s)),
     ];
+    rows.extend(s.reduction.iter().flat_map(reduction_rows));
     rows.push(("channels busy", busy(&s.utilisation.channels)));
     let parts = [
         ("chips busy", &s.utilisation.chips),
@@ -145,6 +146,29 @@ pub(crate) fn device_rows(s: &Simulation) -> Vec<(&'static str, String)> {
         rows.push(("P/E cycles", format!("{} to {}, mean {}", wear.min, wear.max, significant(wear.mean))));
     }
     rows
+}
+
+/// What became of the pages that were written, and what is on the drive.
+fn reduction_rows(it: &DataReduction) -> Vec<(&'static str, String)> {
+    let percent = |part: u64, whole: u64| match whole {
+        0 => NOTHING.to_owned(),
+        whole => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
+    };
+    let mut parts = vec![format!("{} zeros", percent(it.bytes_of_zeros, it.bytes_written))];
+    if it.lookups > 0 {
+        parts.push(format!("{} stored already", percent(it.bytes_duplicate, it.bytes_written)));
+    }
+    let rest = percent(it.bytes_unique, it.bytes_written);
+    parts.push(format!("{rest} others, {} of them stored", percent(it.bytes_stored, it.bytes_unique)));
+    if it.bytes_merged > 0 {
+        parts.push(format!("{} merged later", bytes(it.bytes_merged)));
+    }
+    let (logical, physical) = (it.logical_bytes, it.physical_bytes);
+    let room = bytes(it.physical_capacity_bytes);
+    vec![
+        ("pages written", parts.join(", ")),
+        ("on the drive", format!("{} logical, {} physical of {room}", bytes(logical), bytes(physical))),
+    ]
 }
 
 fn busy(busy: &Busy) -> String {

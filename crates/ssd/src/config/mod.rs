@@ -124,9 +124,10 @@ impl DeviceConfig {
         dies * u64::from(self.superpage_planes()) * self.flash.page_bytes
     }
 
-    /// Over-provisioning: (raw − addressable) ÷ addressable.
+    /// Over-provisioning: (raw − addressable) ÷ addressable; on a thin drive, what may be stored counts and not what is
+    /// addressable.
     pub fn over_provisioning(&self) -> f64 {
-        self.raw_bytes() as f64 / self.capacity_bytes as f64 - 1.0
+        self.raw_bytes() as f64 / self.physical_bytes() as f64 - 1.0
     }
 
     /// Refuses what describes no possible drive.

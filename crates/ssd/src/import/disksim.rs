@@ -236,7 +236,7 @@ impl Importer<'_> {
             (flow.name, flow.requests) = (format!("flow-{number}"), Some((requests / list.len() as u64).max(1)));
             flows.push(flow);
         }
-        let workload = Workload { name: format!("DiskSim: {}", self.file), seed: 1, flows };
+        let workload = Workload { name: format!("DiskSim: {}", self.file), seed: 1, content: None, flows };
         workload.check()?;
         Ok(workload)
     }

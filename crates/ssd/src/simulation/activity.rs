@@ -2,19 +2,39 @@
 
 use flashwise_block::{BlockDevice, DeviceCounters, FlashCounters};
 
-use super::document::{Busy, CommandTimes, FlashActivity, Utilisation};
+use super::document::{Busy, CommandTimes, DataReduction, FlashActivity, Utilisation};
 use crate::SimulatedSsd;
 use crate::flash::{ClassStatistics, OpClass, Statistics};
+use crate::reduction::ReductionCounters;
 
 /// What a drive had counted when the workload began.
 pub(super) struct Before {
     pub(super) counters: DeviceCounters,
+    reduction: ReductionCounters,
     flash: Statistics,
 }
 
 impl Before {
     pub(super) fn of(drive: &SimulatedSsd) -> Self {
-        Self { counters: drive.counters(), flash: drive.flash_statistics() }
+        let reduction = drive.reduction_counters().unwrap_or_default();
+        Self { counters: drive.counters(), reduction, flash: drive.flash_statistics() }
+    }
+
+    /// What the drive did to store less than it was given.
+    pub(super) fn reduction(&self, drive: &SimulatedSsd) -> Option<DataReduction> {
+        let (now, then, space) = (drive.reduction_counters()?, &self.reduction, drive.space_use()?);
+        Some(DataReduction {
+            bytes_written: now.written_bytes - then.written_bytes,
+            bytes_of_zeros: now.zero_bytes - then.zero_bytes,
+            bytes_duplicate: now.duplicate_bytes - then.duplicate_bytes,
+            bytes_unique: now.unique_bytes - then.unique_bytes,
+            bytes_stored: now.stored_bytes - then.stored_bytes,
+            bytes_merged: now.merged_bytes - then.merged_bytes,
+            lookups: now.lookups - then.lookups,
+            logical_bytes: space.logical_bytes,
+            physical_bytes: space.physical_bytes,
+            physical_capacity_bytes: space.physical_capacity_bytes,
+        })
     }
 
     /// How busy the parts were over `elapsed_ns`.

@@ -53,6 +53,9 @@ pub struct Simulation {
     pub write_amplification: Option<f64>,
     /// The same by cause; the parts add up to the whole.
     pub write_amplification_by_cause: Option<WriteCauses>,
+    /// What the drive did to store less than it was given; `null` where it stores everything as it comes.
+    #[serde(default)]
+    pub reduction: Option<DataReduction>,
     /// P/E cycles over the whole life of the drive, preconditioning included; `null` where nothing is erased.
     pub erase_counts: Option<EraseCounts>,
     /// Logical pages that were read although nobody had written them: with many of these, the workload measures an empty
@@ -252,6 +255,32 @@ pub struct GarbageCollection {
     pub wear_levelling_executions: u64,
     /// Superblocks that were retired because they failed or were worn out.
     pub superblocks_retired: u64,
+}
+
+/// What a drive did to store less than it was given. The bytes that were written are those of whole logical pages; each
+/// page was zeros, or a duplicate, or unique.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataReduction {
+    /// Bytes of the logical pages that were written.
+    pub bytes_written: u64,
+    /// Of those, bytes of zeros, of which nothing was stored.
+    pub bytes_of_zeros: u64,
+    /// Of those, bytes of pages that were stored already.
+    pub bytes_duplicate: u64,
+    /// Of those, bytes of all others, before compression.
+    pub bytes_unique: u64,
+    /// Bytes that these took on flash.
+    pub bytes_stored: u64,
+    /// Bytes of pages that were found to be equal after they had been written.
+    pub bytes_merged: u64,
+    /// Pages that were looked up among the fingerprints.
+    pub lookups: u64,
+    /// Bytes of logical pages on the drive at the end, zeros left out.
+    pub logical_bytes: u64,
+    /// Bytes that they take on flash.
+    pub physical_bytes: u64,
+    /// Bytes that they may take.
+    pub physical_capacity_bytes: u64,
 }
 
 /// Write amplification by cause.

@@ -6,15 +6,16 @@
 //! | `littles-law` | IOPS × mean response time, from the drive's own times, and the mean number of requests in flight, which the driver adds up over time |
 //! | `queue-depth-is-kept` | a closed flow without pauses has its queue depth in flight from its start to its last submission |
 //! | `valid-pages-are-mapped` | valid pages added up over the superblocks, and mapped logical pages |
-//! | `nothing-written-is-lost` | bytes programmed, absorbed and still buffered, and bytes that the host wrote: where nothing is absorbed or buffered, write amplification is at least 1 |
+//! | `nothing-written-is-lost` | bytes programmed, absorbed, still buffered and saved by data reduction, and bytes that the host wrote: where nothing is absorbed or buffered, write amplification is at least 1 |
+//! | `every-page-is-zeros-duplicate-or-unique` | pages that a drive which reduces was given, and their sorts; physical bytes and their limit |
 //!
 //! Little's law: Little, "A Proof for the Queuing Formula: L = λW", Operations Research 9(3), 1961.
 
 use flashwise_block::{DeviceCounters, FlashCounters};
 use serde::{Deserialize, Serialize};
 
-use super::SimulationError;
 use super::recorder::{EndedFlow, Record};
+use super::{DataReduction, SimulationError};
 use crate::SimulatedSsd;
 
 /// Relative difference of two figures that are computed in different ways.
@@ -45,6 +46,7 @@ pub(super) fn check(
     drive: &SimulatedSsd,
     record: &Record,
     counters: &DeviceCounters,
+    reduction: Option<&DataReduction>,
 ) -> Result<Vec<Invariant>, SimulationError> {
     let mut checked = vec![every_request_completes(&record.flows, record.outstanding)];
     for flow in &record.flows {
@@ -54,7 +56,9 @@ pub(super) fn check(
     let (mapped, valid) = drive.mapped_and_valid_pages();
     checked.push(valid_pages_are_mapped(mapped, valid));
     let flash = counters.flash.unwrap_or_default();
-    checked.push(nothing_written_is_lost(counters.host_bytes_written.0, &flash, drive.buffered_bytes()));
+    let saved = reduction.map_or(0, |it| it.bytes_of_zeros + it.bytes_duplicate + it.bytes_unique - it.bytes_stored);
+    checked.push(nothing_written_is_lost(counters.host_bytes_written.0, &flash, drive.buffered_bytes(), saved));
+    checked.extend(reduction.map(every_page_is_of_one_kind));
     all_hold(checked)
 }
 
@@ -111,10 +115,22 @@ fn valid_pages_are_mapped(mapped: u64, valid: u64) -> Invariant {
     Invariant::new("valid-pages-are-mapped", mapped == valid, format!("{mapped} mapped, {valid} valid"))
 }
 
-fn nothing_written_is_lost(written: u64, flash: &FlashCounters, buffered: u64) -> Invariant {
+fn nothing_written_is_lost(written: u64, flash: &FlashCounters, buffered: u64, saved: u64) -> Invariant {
     let (programmed, absorbed) = (flash.bytes_programmed.0, flash.absorbed_bytes.0);
-    let detail = format!("{written} bytes written; {programmed} programmed, {absorbed} absorbed, {buffered} buffered");
-    Invariant::new("nothing-written-is-lost", programmed + absorbed + buffered >= written, detail)
+    let reduced = if saved > 0 { format!(", {saved} saved by data reduction") } else { String::new() };
+    let detail =
+        format!("{written} bytes written; {programmed} programmed, {absorbed} absorbed, {buffered} buffered{reduced}");
+    Invariant::new("nothing-written-is-lost", programmed + absorbed + buffered + saved >= written, detail)
+}
+
+fn every_page_is_of_one_kind(it: &DataReduction) -> Invariant {
+    let DataReduction { bytes_written, bytes_of_zeros, bytes_duplicate, bytes_unique, .. } = *it;
+    let detail = format!(
+        "{bytes_written} bytes of pages written: {bytes_of_zeros} zeros, {bytes_duplicate} duplicate, {bytes_unique} unique"
+    );
+    let holds = bytes_written == bytes_of_zeros + bytes_duplicate + bytes_unique
+        && it.physical_bytes <= it.physical_capacity_bytes;
+    Invariant::new("every-page-is-zeros-duplicate-or-unique", holds, detail)
 }
 
 fn named(name: &str, flow: &EndedFlow) -> String {
@@ -183,8 +199,9 @@ mod tests {
     #[test]
     fn bytes_that_are_nowhere_are_found() {
         let flash = FlashCounters { bytes_programmed: ByteSize(4096), ..FlashCounters::default() };
-        assert!(nothing_written_is_lost(8192, &flash, 4096).holds);
-        assert!(!nothing_written_is_lost(8192, &flash, 0).holds);
+        assert!(nothing_written_is_lost(8192, &flash, 4096, 0).holds);
+        assert!(nothing_written_is_lost(8192, &flash, 0, 4096).holds);
+        assert!(!nothing_written_is_lost(8192, &flash, 0, 0).holds);
         assert!(!valid_pages_are_mapped(3, 4).holds);
     }
 

@@ -57,9 +57,9 @@ mod result;
 mod timeline;
 
 pub use document::{
-    Busy, CommandTimes, DistributionPoint, EraseCount, EraseCounts, FlashActivity, FlowResult, GarbageCollection,
-    HostActivity, Interval, Percentiles, Process, Responses, SIMULATION_SCHEMA, SIMULATION_SCHEMA_VERSION, Simulation,
-    TimeSeries, Utilisation, WriteCauses,
+    Busy, CommandTimes, DataReduction, DistributionPoint, EraseCount, EraseCounts, FlashActivity, FlowResult,
+    GarbageCollection, HostActivity, Interval, Percentiles, Process, Responses, SIMULATION_SCHEMA,
+    SIMULATION_SCHEMA_VERSION, Simulation, TimeSeries, Utilisation, WriteCauses,
 };
 pub use error::SimulationError;
 pub use invariants::Invariant;
@@ -100,6 +100,9 @@ pub fn simulate(
     progress: &mut dyn Progress,
 ) -> Result<Simulation, SimulationError> {
     workload.check()?;
+    if let Some(content) = &workload.content {
+        drive.set_content_model(content.into());
+    }
     let mut driver = Driver::open(drive, workload, base, options)?;
     let preconditioned = precondition(driver.drive(), options.precondition, workload.seed, progress)?;
     let before = Before::of(driver.drive());

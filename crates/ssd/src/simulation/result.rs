@@ -27,7 +27,8 @@ pub(super) fn collect(
     wall: Duration,
 ) -> Result<Simulation, SimulationError> {
     let counters = drive.counters().since(&before.counters);
-    let invariants = invariants::check(drive, &record, &counters)?;
+    let reduction = before.reduction(drive);
+    let invariants = invariants::check(drive, &record, &counters, reduction.as_ref())?;
     let flash = counters.flash.unwrap_or_default();
     let total = total(&record);
     Ok(Simulation {
@@ -65,6 +66,7 @@ pub(super) fn collect(
         },
         write_amplification: counters.write_amplification(),
         write_amplification_by_cause: write_causes(&counters, &flash),
+        reduction,
         erase_counts: erase_counts(drive),
         unwritten_pages_read: flash.unwritten_pages_read,
         time_series: record.time_series,

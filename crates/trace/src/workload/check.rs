@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::{Access, Flow, Pacing, ReplayPacing, Size, Synthetic, TraceReplay, Workload, WorkloadError};
+use super::{Access, Content, Flow, Pacing, ReplayPacing, Size, Synthetic, TraceReplay, Workload, WorkloadError};
 
 /// Most flows, zones or weighted sizes in a list.
 const MAX_LIST: usize = 1024;
@@ -69,6 +69,7 @@ pub(super) fn workload(workload: &Workload) -> Result<(), WorkloadError> {
         let (count, reason) = (workload.flows.len(), format!("there must be 1 to {MAX_LIST} flows"));
         return Err(WorkloadError::impossible("flows", format_args!("({count} flows)"), reason));
     }
+    workload.content.as_ref().map_or(Ok(()), content)?;
     let mut names = BTreeSet::new();
     for flow in &workload.flows {
         self::flow(flow)?;
@@ -78,6 +79,24 @@ pub(super) fn workload(workload: &Workload) -> Result<(), WorkloadError> {
         }
     }
     Ok(())
+}
+
+/// Refuses data that there cannot be.
+fn content(content: &Content) -> Result<(), WorkloadError> {
+    for (key, percentage) in [
+        ("content.compress_percentage", content.compress_percentage),
+        ("content.compress_spread_percentage", content.compress_spread_percentage),
+        ("content.zero_percentage", content.zero_percentage),
+        ("content.dedupe_percentage", content.dedupe_percentage),
+    ] {
+        if !(0.0..=100.0).contains(&percentage) {
+            return Err(WorkloadError::impossible(key, percentage, "a percentage is between 0 and 100"));
+        }
+    }
+    match content.dedupe_window_pages {
+        0 => Err(WorkloadError::impossible("content.dedupe_window_pages", 0, "a page is equal to one before it")),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a flow that makes no sense on any drive.

@@ -25,6 +25,7 @@
 
 mod access;
 mod check;
+mod content;
 mod error;
 mod fio;
 mod flow;
@@ -37,6 +38,7 @@ mod synthetic;
 
 pub use crate::format::TraceFormat;
 pub use access::{Access, Zone};
+pub use content::Content;
 pub use error::WorkloadError;
 pub use flow::{Flow, Priority};
 pub use pacing::{Arrivals, Pacing, ReplayPacing};
@@ -82,6 +84,9 @@ pub struct Workload {
     /// Seed of every random choice. Default: 1.
     #[serde(default = "default_seed")]
     pub seed: u64,
+    /// What the data is like. Default: nothing that could be stored in less room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Content>,
     /// What runs side by side; at least one.
     #[schemars(length(min = 1, max = 1024))]
     pub flows: Vec<Flow>,

@@ -69,7 +69,7 @@ impl Workload {
             _ => return None,
         };
         let flows = vec![Flow::synthetic(name, requests, synthetic)];
-        NAMES.contains(&name).then(|| Self { name: name.to_owned(), seed: 1, flows })
+        NAMES.contains(&name).then(|| Self { name: name.to_owned(), seed: 1, content: None, flows })
     }
 }
 

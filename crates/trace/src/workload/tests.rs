@@ -37,7 +37,7 @@ fn what_is_not_given_has_its_default() {
         Flow::synthetic("flow-1", 5, synthetic),
         Flow::replay("flow-2", TraceReplay::new("t.gz", TraceFormat::Mqsim)),
     ];
-    assert_eq!(workload, Workload { name: "w".to_owned(), seed: 1, flows });
+    assert_eq!(workload, Workload { name: "w".to_owned(), seed: 1, content: None, flows });
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_path_that_toml_cannot_hold_is_refused_and_not_changed() {
     use std::os::unix::ffi::OsStrExt;
     let path = std::ffi::OsStr::from_bytes(b"\xff");
     let flows = vec![Flow::replay("f", TraceReplay::new(path, TraceFormat::Csv))];
-    let error = Workload { name: "w".to_owned(), seed: 1, flows }.to_toml().unwrap_err().to_string();
+    let error = Workload { name: "w".to_owned(), seed: 1, content: None, flows }.to_toml().unwrap_err().to_string();
     assert_eq!(error, "workload 'w' cannot be written: path contains invalid UTF-8 characters");
 }
 
@@ -225,7 +225,7 @@ proptest! {
         let trace = TraceReplay { time_scale: scale, pacing: closed, ..TraceReplay::new("t", TraceFormat::Disksim) };
         let low = Flow { priority: Priority::Low, start_ns: 9, ..Flow::replay("b", trace) };
         let flows = vec![Flow::synthetic("a", 7, synthetic), low];
-        let workload = Workload { name: "w \"x\"".to_owned(), seed, flows };
+        let workload = Workload { name: "w \"x\"".to_owned(), seed, content: None, flows };
         prop_assert_eq!(Workload::from_toml(&workload.to_toml().unwrap(), "w.toml").unwrap(), workload);
     }
 }

@@ -160,7 +160,7 @@ impl Scenarios {
             let seed = flows.first().map_or(ssd.seed, |flow| flow.seed) & i64::MAX as u64;
             let flows = flows.into_iter().enumerate().map(|(n, flow)| flow.flow(n as u64, count, ssd)).collect();
             let number = if several { format!(", scenario {}", index + 1) } else { String::new() };
-            let workload = Workload { name: format!("MQSim: {}{number}", self.file), seed, flows };
+            let workload = Workload { name: format!("MQSim: {}{number}", self.file), seed, content: None, flows };
             workload.check()?;
             Ok(workload)
         };
