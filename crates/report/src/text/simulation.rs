@@ -154,12 +154,15 @@ fn reduction_rows(it: &DataReduction) -> Vec<(&'static str, String)> {
         0 => NOTHING.to_owned(),
         whole => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
     };
-    let mut parts = vec![format!("{} zeros", percent(it.bytes_of_zeros, it.bytes_written))];
+    let mut parts = Vec::new();
+    if it.bytes_of_zeros > 0 {
+        parts.push(format!("{} zeros", percent(it.bytes_of_zeros, it.bytes_written)));
+    }
     if it.lookups > 0 {
         parts.push(format!("{} stored already", percent(it.bytes_duplicate, it.bytes_written)));
     }
-    let rest = percent(it.bytes_unique, it.bytes_written);
-    parts.push(format!("{rest} others, {} of them stored", percent(it.bytes_stored, it.bytes_unique)));
+    let (rest, stored) = (percent(it.bytes_unique, it.bytes_written), percent(it.bytes_stored, it.bytes_unique));
+    parts.push(format!("{rest} stored, in {stored} of their length"));
     if it.bytes_merged > 0 {
         parts.push(format!("{} merged later", bytes(it.bytes_merged)));
     }

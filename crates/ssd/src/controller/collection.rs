@@ -393,8 +393,10 @@ impl SimulatedSsd {
         let slots = self.ftl.geometry.first_slot(victim, row) + self.ftl.geometry.slots - first_of_row;
         let only = self.ftl.only_stream(cause);
         let mut streams = StreamSet::EMPTY;
-        for slot in first_slot..slots {
-            let from = first_of_row + slot;
+        let mut next = first_of_row + first_slot;
+        while let Some(from) = self.ftl.next_slot(next, first_of_row + slots) {
+            next = from + 1;
+            let slot = from - first_of_row;
             if self.ftl.has_extents() && !self.ftl.ends_in_row(from, row) {
                 continue;
             }

@@ -21,6 +21,8 @@ struct Length(u8);
 /// The length of every page, in slots.
 pub(crate) struct Extents {
     lengths: Records<Length>,
+    /// One bit a slot, set where a page begins: what a row holds is found without a look at each of its slots.
+    begins: Records<u64>,
     /// Slots of a page that is not compressed.
     longest: u32,
     /// The power of two that `longest` is.
@@ -30,12 +32,13 @@ pub(crate) struct Extents {
 }
 
 impl Extents {
-    /// For the pages of a drive that compresses; `None` for others.
-    pub(crate) fn new(config: &DeviceConfig, pages: u64) -> Option<Box<Self>> {
+    /// For so many pages of a drive that compresses, and its slots; `None` for other drives.
+    pub(crate) fn new(config: &DeviceConfig, pages: u64, slots: u64) -> Option<Box<Self>> {
         config.compression()?;
         let longest = (config.ftl.logical_page_bytes / config.slot_bytes()) as u32;
         let lengths = Records::new(pages as usize, Touched::Densely);
-        Some(Box::new(Self { lengths, longest, shift: longest.trailing_zeros(), stored: 0 }))
+        let begins = Records::new(slots.div_ceil(u64::from(u64::BITS)) as usize, Touched::Densely);
+        Some(Box::new(Self { lengths, begins, longest, shift: longest.trailing_zeros(), stored: 0 }))
     }
 
     /// Slots of a page that is not compressed, the most that any page takes.
@@ -62,6 +65,30 @@ impl Extents {
         self.stored -= u64::from(self.of(page));
     }
 
+    /// A page begins in a slot.
+    pub(crate) fn begin(&mut self, slot: u32) {
+        self.begins[(slot / u64::BITS) as usize] |= 1 << (slot % u64::BITS);
+    }
+
+    /// The page that began in a slot is not there any more.
+    pub(crate) fn end(&mut self, slot: u32) {
+        self.begins[(slot / u64::BITS) as usize] &= !(1 << (slot % u64::BITS));
+    }
+
+    /// The first slot from one on, before an end, in which a page begins.
+    pub(crate) fn next(&self, from: u32, end: u32) -> Option<u32> {
+        let mut word = (from / u64::BITS) as usize;
+        let mut bits = self.begins.get(word)? & (u64::MAX << (from % u64::BITS));
+        while bits == 0 {
+            word += 1;
+            if word as u32 * u64::BITS >= end {
+                return None;
+            }
+            bits = *self.begins.get(word)?;
+        }
+        Some(word as u32 * u64::BITS + bits.trailing_zeros()).filter(|&slot| slot < end)
+    }
+
     /// Slots that all pages that are there take.
     pub(crate) fn stored(&self) -> u64 {
         self.stored
@@ -81,15 +108,33 @@ mod tests {
     #[test]
     fn a_page_takes_from_one_slot_to_all_of_its_own() {
         let mut config = DeviceConfig::preset("toshiba-xg5").unwrap();
-        assert!(Extents::new(&config, 4).is_none());
+        assert!(Extents::new(&config, 4, 4096).is_none());
         let compression = CompressionConfig { granule_bytes: 16, ..CompressionConfig::default() };
         config.reduction = Some(ReductionConfig { compression: Some(compression), ..ReductionConfig::default() });
-        let mut extents = Extents::new(&config, 4).unwrap();
+        let mut extents = Extents::new(&config, 4, 4096).unwrap();
         extents.set(3, 256, false);
         assert_eq!((extents.longest(), extents.set(3, 7, true), extents.of(3), extents.stored()), (256, 256, 7, 7));
         extents.set(0, 2, false);
         extents.forget(3);
         assert_eq!(extents.stored(), 2);
         assert_eq!([0, 1, 256, 257].map(|slots| extents.in_pages(slots)), [0, 1, 1, 2]);
+    }
+
+    #[test]
+    fn the_slots_in_which_pages_begin_are_found_in_order() {
+        let mut config = DeviceConfig::preset("toshiba-xg5").unwrap();
+        config.reduction =
+            Some(ReductionConfig { compression: Some(CompressionConfig::default()), ..ReductionConfig::default() });
+        let mut extents = Extents::new(&config, 4, 200).unwrap();
+        [3, 63, 64, 130, 199].iter().for_each(|&slot| extents.begin(slot));
+        extents.end(64);
+        let mut from = 0;
+        let found: Vec<u32> = std::iter::from_fn(|| {
+            let slot = extents.next(from, 199)?;
+            from = slot + 1;
+            Some(slot)
+        })
+        .collect();
+        assert_eq!((found, extents.next(199, 200), extents.next(199, 199)), (vec![3, 63, 130], Some(199), None));
     }
 }

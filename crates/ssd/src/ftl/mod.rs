@@ -185,7 +185,7 @@ impl Ftl {
     fn with(geometry: Geometry, logical_pages: u64, config: &DeviceConfig, seed: u64) -> Self {
         let mut ftl = Self {
             mapping: Mapping::new(logical_pages, geometry.total_slots()),
-            extents: Extents::new(config, logical_pages),
+            extents: Extents::new(config, logical_pages, geometry.total_slots()),
             slot_bytes: config.slot_bytes() as u32,
             superblocks: Superblocks::new(&geometry),
             policy: AnyPolicy::new(config, &geometry),
@@ -459,7 +459,12 @@ impl Ftl {
         let full = filled >= row_slots || is_last && row_slots - filled < longest;
         self.superblocks[block].valid += slots;
         let old = self.mapping.map(logical_page, slot);
-        let before = self.extents.as_mut().map_or(1, |extents| extents.set(logical_page, slots, old.is_some()));
+        let mut before = 1;
+        if let Some(extents) = &mut self.extents {
+            before = extents.set(logical_page, slots, old.is_some());
+            extents.begin(slot);
+            old.inspect(|&old| extents.end(old));
+        }
         if let Some(old) = old {
             self.lose_valid_slots(old, before);
         }
@@ -484,6 +489,7 @@ impl Ftl {
         let slots = self.slots_of(logical_page);
         if let Some(extents) = &mut self.extents {
             extents.forget(logical_page);
+            extents.end(slot);
         }
         self.lose_valid_slots(slot, slots);
         Some(slot)
@@ -672,15 +678,22 @@ impl Ftl {
         }
     }
 
-    /// The first slots of the pages that are valid in a superblock's row; a page that spans two rows is in the second.
+    /// The slots of a superblock's row that are valid, on a drive whose pages take one each.
     pub(crate) fn valid_slots(&self, block: u32, row: u32) -> impl Iterator<Item = u32> {
         let first = self.geometry.first_slot(block, row);
-        let end = first + self.geometry.slots;
-        let from = self.first_slot_of_pages_in(block, row);
-        (from..end).filter(move |&slot| {
-            let logical_page = self.mapping.page_in(slot).inspect(|&page| self.mapping.prefetch(page));
-            logical_page.is_some_and(|page| (first..end).contains(&self.last_slot(page, slot)))
+        (first..first + self.geometry.slots).filter(|&slot| {
+            let logical_page = self.mapping.page_in(slot);
+            logical_page.inspect(|&page| self.mapping.prefetch(page)).is_some()
         })
+    }
+
+    /// The next slot from one on, before an end, in which something valid may begin.
+    #[inline(always)]
+    pub(crate) fn next_slot(&self, from: u32, end: u32) -> Option<u32> {
+        match &self.extents {
+            Some(extents) => extents.next(from, end),
+            None => (from < end).then_some(from),
+        }
     }
 
     /// The first slot in which a page may begin that ends in a row.
@@ -710,8 +723,11 @@ impl Ftl {
     pub(crate) fn count_bytes_of_extents(&self, block: u32, row: u32, bytes_of_die: &mut [u32]) {
         let first = self.geometry.first_slot(block, row);
         let end = first + self.geometry.slots;
-        for slot in self.first_slot_of_pages_in(block, row)..end {
+        let mut next = self.first_slot_of_pages_in(block, row);
+        while let Some(slot) = self.next_slot(next, end) {
+            next = slot + 1;
             let Some(page) = self.mapping.page_in(slot) else { continue };
+            self.mapping.prefetch(page);
             let (from, to) = (slot.max(first), (slot + self.slots_of(page)).min(end));
             for (run, slots) in self.geometry.runs(from, to.saturating_sub(from)) {
                 bytes_of_die[self.geometry.die_index(run) as usize] += slots * self.slot_bytes;
@@ -736,8 +752,9 @@ impl Ftl {
         let per_block = self.geometry.slots_per_superblock();
         for (block, state) in self.superblocks.blocks.iter().enumerate() {
             let first = self.geometry.first_slot(block as u32, 0);
-            let pages = (first..first + per_block).filter_map(|slot| self.mapping.page_in(slot));
-            let valid = pages.map(|page| self.slots_of(page)).sum::<u32>();
+            let pages = (first..first + per_block).filter_map(|slot| Some((slot, self.mapping.page_in(slot)?)));
+            let begins = |&(slot, _): &(u32, u32)| self.next_slot(slot, slot + 1) == Some(slot);
+            let valid = pages.filter(begins).map(|(_, page)| self.slots_of(page)).sum::<u32>();
             if valid != state.valid {
                 return Err(format!("superblock {block} counts {} valid slots and holds {valid}", state.valid));
             }

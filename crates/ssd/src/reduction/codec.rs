@@ -1,13 +1,15 @@
 //! The codes that a drive compresses logical pages with; each page by itself.
+//!
+//! Deflate is libdeflate's: zlib's format and levels, made for whole buffers.
 
-use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use libdeflater::{CompressionLvl, Compressor as Deflate, Decompressor as Inflate};
 
 use crate::config::{Codec, CompressionConfig};
 
 /// Compresses and decompresses pages.
 pub(super) enum Compressor {
     /// Deflate without a frame.
-    Zlib(Box<Compress>, Box<Decompress>),
+    Zlib(Box<Deflate>, Box<Inflate>),
     /// LZ4's blocks.
     Lz4,
     /// Zstandard; the level.
@@ -19,8 +21,8 @@ impl Compressor {
     pub(super) fn new(config: &CompressionConfig) -> Self {
         match config.codec {
             Codec::Zlib => {
-                let compress = Compress::new(Compression::new(config.level), false);
-                Self::Zlib(Box::new(compress), Box::new(Decompress::new(false)))
+                let level = CompressionLvl::new(config.level as i32).unwrap_or_default();
+                Self::Zlib(Box::new(Deflate::new(level)), Box::new(Inflate::new()))
             }
             Codec::Lz4 => Self::Lz4,
             Codec::Zstd => Self::Zstd(config.level as i32),
@@ -31,11 +33,12 @@ impl Compressor {
     pub(super) fn compress(&mut self, page: &[u8], into: &mut Vec<u8>) -> bool {
         let before = into.len();
         let is_whole = match self {
-            Self::Zlib(compress, _) => {
-                compress.reset();
-                into.reserve_exact(page.len());
-                let status = compress.compress_vec(page, into, FlushCompress::Finish);
-                matches!(status, Ok(Status::StreamEnd))
+            Self::Zlib(deflate, _) => {
+                // What would not be shorter does not fit.
+                into.resize(before + page.len() - 1, 0);
+                let written = deflate.deflate_compress(page, &mut into[before..]);
+                into.truncate(before + written.as_ref().copied().unwrap_or(0));
+                written.is_ok()
             }
             Self::Lz4 => {
                 into.resize(before + lz4_flex::block::get_maximum_output_size(page.len()), 0);
@@ -57,11 +60,7 @@ impl Compressor {
     /// Restores a page; gives whether all of it came back.
     pub(super) fn decompress(&mut self, bytes: &[u8], page: &mut [u8]) -> bool {
         match self {
-            Self::Zlib(_, decompress) => {
-                decompress.reset(false);
-                let status = decompress.decompress(bytes, page, FlushDecompress::Finish);
-                status.is_ok() && decompress.total_out() == page.len() as u64
-            }
+            Self::Zlib(_, inflate) => inflate.deflate_decompress(bytes, page).is_ok_and(|n| n == page.len()),
             Self::Lz4 => lz4_flex::block::decompress_into(bytes, page).is_ok_and(|n| n == page.len()),
             Self::Zstd(_) => zstd::bulk::decompress_to_buffer(bytes, page).is_ok_and(|n| n == page.len()),
         }

@@ -130,12 +130,12 @@ fn structure_of(config: &DeviceConfig, small: &DeviceConfig) -> Result<(Paramete
 }
 
 fn is_covered(config: &DeviceConfig) -> bool {
-    matches!(config.ftl.mapping, Mapping::Page | Mapping::InPlace)
+    matches!(config.ftl.mapping, Mapping::Page | Mapping::InPlace) && config.reduction.is_none()
 }
 
 fn not_covered() -> Truth {
     let parameters = Parameters::default();
-    let why = || "only page mapping and media in place have a truth here".to_owned();
+    let why = || "only page mapping and media in place, storing all as it comes, have a truth here".to_owned();
     let reasons = parameters.entries().iter().map(|entry| (entry.key, why())).collect();
     Truth { parameters, reasons }
 }
