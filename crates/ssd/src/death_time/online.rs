@@ -3,7 +3,7 @@
 //! # The algorithm
 //! A page, written or moved, goes to the open block of the group of its predicted death in a [`Wheel`]. Nothing is moved
 //! before room is needed: then, of the sealed blocks, the emptiest is emptied; among equals one whose predictions have
-//! all passed. A page that outlived its prediction is expected to live once more as long as it has.
+//! all passed. A page that is overdue is expected to stay so once more as long as it has been.
 //!
 //! Let `v*` and *B* be as for [`Greedy`](super::Greedy), *t* the writes so far and *R* the rewrites so far. When a page's
 //! group has no open block and no block can be opened without using the last clean one:
@@ -52,7 +52,6 @@ pub struct Online<P> {
     wheel: Wheel,
     frontier: Frontier,
     death_of: Vec<u32>,
-    written_at: Vec<u32>,
     /// The last predicted death in each block.
     last_death: Vec<u32>,
     /// Sealed blocks by their last predicted death; what was erased since is still in it.
@@ -75,17 +74,11 @@ impl<P: FnMut(u32, u32) -> u32> Online<P> {
             wheel,
             frontier: Frontier::new(vec![ALIVE; wheel.groups()]),
             death_of: vec![NEVER; shape.pages() as usize],
-            written_at: vec![0; shape.pages() as usize],
             last_death: vec![0; shape.blocks() as usize],
             expiring: BinaryHeap::new(),
             refused: 0,
             greedy_steps: 0,
         }
-    }
-
-    /// Most rewrites in so many writes: (1).
-    pub fn bound(shape: Shape, writes: u64) -> u64 {
-        shape.greedy_guarantee(writes) + u64::from(shape.slots_per_block())
     }
 
     /// How often a page went to any open block, because a predicted step was not within the budget.
@@ -126,19 +119,17 @@ impl<P: FnMut(u32, u32) -> u32> Online<P> {
 
     /// Empties a block; its pages go by their predictions.
     fn empty(&mut self, drive: &mut Drive, victim: u32, time: u32) {
-        let Self { wheel, death_of, written_at, last_death, expiring, frontier, .. } = self;
+        let Self { wheel, death_of, last_death, expiring, frontier, .. } = self;
         let expected = |page: u32| match death_of[page as usize] {
             death if death > time => death,
-            _ => time.saturating_add((time - written_at[page as usize]).max(1)),
+            death => time.saturating_add((time - death).max(1)),
         };
-        let mut moved = Vec::with_capacity(drive.valid(victim) as usize);
         frontier.empty(
             drive,
             victim,
             |page| wheel.group(time, expected(page)),
             |page, block, sealed| {
                 let death = expected(page);
-                moved.push((page, death));
                 let last = &mut last_death[block as usize];
                 *last = death.max(*last);
                 if sealed.is_some() && *last != NEVER {
@@ -146,7 +137,6 @@ impl<P: FnMut(u32, u32) -> u32> Online<P> {
                 }
             },
         );
-        moved.into_iter().for_each(|(page, death)| death_of[page as usize] = death);
         last_death[victim as usize] = 0;
     }
 
@@ -184,7 +174,6 @@ impl<P: FnMut(u32, u32) -> u32> Algorithm for Online<P> {
         let death = (self.predict)(time, page).max(time.saturating_add(1));
         let (block, group) = self.block(drive, self.wheel.group(time, death), time);
         self.death_of[page as usize] = death;
-        self.written_at[page as usize] = time;
         drive.write(page, block);
         let last = &mut self.last_death[block as usize];
         *last = death.max(*last);

@@ -72,6 +72,12 @@ impl Shape {
         let worst = u64::from(self.worst_victim());
         worst * (1 + writes / (u64::from(self.slots_per_block) - worst))
     }
+
+    /// Most rewrites of the online algorithm in `writes` writes, whatever the writes and the predictions are: greedy's,
+    /// and one block. The proof is in [`Online`](super::Online).
+    pub fn online_guarantee(&self, writes: u64) -> u64 {
+        self.greedy_guarantee(writes) + u64::from(self.slots_per_block)
+    }
 }
 
 #[cfg(test)]
