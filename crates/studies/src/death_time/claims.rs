@@ -115,8 +115,8 @@ fn better_predictions(m: &prediction::Measurement) -> StudyClaim {
         measured: format!("From true predictions to bad ones: {}.", list(workloads.map(last))),
         verdict: verdict(monotone && ends, ends),
         because: "What is predicted well lies with what dies at the same time. Where all pages are written alike, wrong \
-                  predictions cost a little more than none, because open blocks take of the spare space; under skew even bad \
-                  ones tell hot pages from cold ones."
+                  predictions cost a little more than none, because open blocks take of the spare space; with 95/5 they \
+                  cost less, probably because a page that outlives its prediction is taken for longer-lived each time."
             .to_owned(),
     }
 }

@@ -68,6 +68,9 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
             .to_owned(),
         "SSD-iq's 2R is published in a FIFO form; 2R here is its greedy form, the only one whose rule is fully told."
             .to_owned(),
+        "The traces end: a page that would die after the end counts as one that never dies, and costs an algorithm that \
+         knows it nothing. Under strong skew, and where the groups reach the whole trace, longer traces would cost more."
+            .to_owned(),
         "The model counts pages. How much memory the deaths of all pages take in a drive, and where predictions come from, \
          is outside of it."
             .to_owned(),
