@@ -34,6 +34,7 @@
 
 pub mod config;
 pub mod controller;
+pub mod death_time;
 mod device;
 mod error;
 mod event;

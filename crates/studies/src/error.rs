@@ -5,6 +5,7 @@ use flashwise_bufferpool::PoolError;
 use flashwise_learn::LearnError;
 use flashwise_sqlite::SqliteError;
 use flashwise_ssd::SsdError;
+use flashwise_ssd::death_time::DeathTimeError;
 use flashwise_tune::TuneError;
 
 /// Why a study could not be run.
@@ -21,6 +22,9 @@ pub enum StudyError {
     /// A drive of the study cannot be built.
     #[error(transparent)]
     Drive(#[from] SsdError),
+    /// A drive of the model of slots and blocks cannot be.
+    #[error(transparent)]
+    Model(#[from] DeathTimeError),
     /// A drive failed.
     #[error(transparent)]
     Block(#[from] BlockError),

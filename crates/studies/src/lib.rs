@@ -13,6 +13,7 @@
 //! To add one: a module with a function of the form of [`Study::run`], and a line in [`STUDIES`].
 
 mod ace;
+mod death_time;
 mod error;
 mod gc_organisation;
 mod hidden_parameters;
@@ -59,7 +60,7 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they are listed.
-pub static STUDIES: [Study; 4] = [
+pub static STUDIES: [Study; 5] = [
     Study {
         name: "ace",
         title: "Buffer pools that write as many pages at once as the drive does: ACE",
@@ -67,6 +68,14 @@ pub static STUDIES: [Study; 4] = [
                  ICDE, 2023. M. Athanassoulis: Asymmetry & Concurrency Aware Storage Management. CS 561, class 18, Boston \
                  University.",
         run: ace::run,
+    },
+    Study {
+        name: "death-time",
+        title: "Pages that die together lie together: garbage collection that knows the future",
+        source: "T. Lange, J. Naor, G. Yadgar: Offline and Online Algorithms for SSD Management. Proc. ACM Meas. Anal. \
+                 Comput. Syst. 5(3) (SIGMETRICS), 2021; Communications of the ACM 66(7), 2023. G. Haas et al.: SSD-iq: \
+                 Uncovering the Hidden Side of SSD Performance. PVLDB 18(11), 2025.",
+        run: death_time::run,
     },
     Study {
         name: "gc-organisation",
@@ -137,6 +146,9 @@ mod tests {
     fn a_study_is_found_by_its_name_and_another_name_is_told_with_those_that_exist() {
         assert_eq!(Study::find("gc-organisation").unwrap().name, "gc-organisation");
         let error = Study::find("gc").err().unwrap().to_string();
-        assert_eq!(error, "no study is called 'gc'; there are ace, gc-organisation, hidden-parameters, sqlite");
+        assert_eq!(
+            error,
+            "no study is called 'gc'; there are ace, death-time, gc-organisation, hidden-parameters, sqlite"
+        );
     }
 }

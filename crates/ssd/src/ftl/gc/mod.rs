@@ -10,7 +10,7 @@
 //! pages, programming them elsewhere and erasing, is in [`crate::controller::collection`].
 
 mod cost_benefit;
-mod count_lists;
+pub(crate) mod count_lists;
 mod disksim_greedy;
 mod fifo;
 mod greedy;
