@@ -40,6 +40,20 @@ pub enum BlockError {
     /// The drive serves reads only.
     #[error("the drive is read-only: it has no spare blocks left")]
     ReadOnly,
+    /// More drives of an array have failed than its level survives.
+    #[error(
+        "{operation:?} of {length} at byte {}: more drives of the array have failed than its level survives; what lies \
+         on the others can still be read",
+        offset.0
+    )]
+    ArrayFailed {
+        /// What was asked.
+        operation: Operation,
+        /// Where.
+        offset: ByteSize,
+        /// How much.
+        length: ByteSize,
+    },
     /// A request did not come back; the device is given up.
     #[error(
         "{device}: a request did not come back within {limit}; the drive hangs or is gone: see the kernel log (dmesg), \

@@ -32,6 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod array;
 pub mod config;
 pub mod controller;
 mod device;
