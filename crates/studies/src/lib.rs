@@ -13,6 +13,8 @@
 //! To add one: a module with a function of the form of [`Study::run`], and a line in [`STUDIES`].
 
 mod ace;
+mod bonnie;
+mod dedup_raid;
 mod error;
 mod gc_organisation;
 mod hidden_parameters;
@@ -59,7 +61,7 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they are listed.
-pub static STUDIES: [Study; 4] = [
+pub static STUDIES: [Study; 5] = [
     Study {
         name: "ace",
         title: "Buffer pools that write as many pages at once as the drive does: ACE",
@@ -67,6 +69,12 @@ pub static STUDIES: [Study; 4] = [
                  ICDE, 2023. M. Athanassoulis: Asymmetry & Concurrency Aware Storage Management. CS 561, class 18, Boston \
                  University.",
         run: ace::run,
+    },
+    Study {
+        name: "dedup-raid",
+        title: "SLC of 2010 against MLC of 2011: eight drives as RAID-10, 5 and 6 under Bonnie++",
+        source: "StorIQ: Une nouvelle génération de SSD. La traînée de poudre, 20 May 2011.",
+        run: dedup_raid::run,
     },
     Study {
         name: "gc-organisation",
@@ -137,6 +145,9 @@ mod tests {
     fn a_study_is_found_by_its_name_and_another_name_is_told_with_those_that_exist() {
         assert_eq!(Study::find("gc-organisation").unwrap().name, "gc-organisation");
         let error = Study::find("gc").err().unwrap().to_string();
-        assert_eq!(error, "no study is called 'gc'; there are ace, gc-organisation, hidden-parameters, sqlite");
+        assert_eq!(
+            error,
+            "no study is called 'gc'; there are ace, dedup-raid, gc-organisation, hidden-parameters, sqlite"
+        );
     }
 }
