@@ -46,6 +46,20 @@ pub enum BlockError {
          that takes less"
     )]
     NoSpace,
+    /// More drives of an array have failed than its level survives.
+    #[error(
+        "{operation:?} of {length} at byte {}: more drives of the array have failed than its level survives; what lies \
+         on the others can still be read",
+        offset.0
+    )]
+    ArrayFailed {
+        /// What was asked.
+        operation: Operation,
+        /// Where.
+        offset: ByteSize,
+        /// How much.
+        length: ByteSize,
+    },
     /// A request did not come back; the device is given up.
     #[error(
         "{device}: a request did not come back within {limit}; the drive hangs or is gone: see the kernel log (dmesg), \

@@ -32,6 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod array;
 pub mod config;
 pub mod controller;
 pub mod death_time;

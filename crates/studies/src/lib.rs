@@ -13,7 +13,9 @@
 //! To add one: a module with a function of the form of [`Study::run`], and a line in [`STUDIES`].
 
 mod ace;
+mod bonnie;
 mod death_time;
+mod dedup_raid;
 mod error;
 mod gc_organisation;
 mod hidden_parameters;
@@ -60,7 +62,7 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they are listed.
-pub static STUDIES: [Study; 5] = [
+pub static STUDIES: [Study; 6] = [
     Study {
         name: "ace",
         title: "Buffer pools that write as many pages at once as the drive does: ACE",
@@ -76,6 +78,12 @@ pub static STUDIES: [Study; 5] = [
                  Comput. Syst. 5(3) (SIGMETRICS), 2021; Communications of the ACM 66(7), 2023. G. Haas et al.: SSD-iq: \
                  Uncovering the Hidden Side of SSD Performance. PVLDB 18(11), 2025.",
         run: death_time::run,
+    },
+    Study {
+        name: "dedup-raid",
+        title: "SLC of 2010 against MLC of 2011: eight drives as RAID-10, 5 and 6 under Bonnie++",
+        source: "StorIQ: Une nouvelle génération de SSD. La traînée de poudre, 20 May 2011.",
+        run: dedup_raid::run,
     },
     Study {
         name: "gc-organisation",
@@ -148,7 +156,7 @@ mod tests {
         let error = Study::find("gc").err().unwrap().to_string();
         assert_eq!(
             error,
-            "no study is called 'gc'; there are ace, death-time, gc-organisation, hidden-parameters, sqlite"
+            "no study is called 'gc'; there are ace, death-time, dedup-raid, gc-organisation, hidden-parameters, sqlite"
         );
     }
 }

@@ -3,7 +3,7 @@
 //! Every key carries its unit in its name. Unknown keys, missing keys and impossible values are refused with the key,
 //! the value and what would be right.
 
-mod check;
+pub(crate) mod check;
 mod commands;
 mod controller;
 mod element;
@@ -191,7 +191,7 @@ fn with_hint(message: String) -> String {
 }
 
 /// The parser's message in one line, with the line number and, where a value is wrong, its key.
-fn syntax_error(text: &str, path: &str, error: &toml::de::Error) -> SsdError {
+pub(crate) fn syntax_error(text: &str, path: &str, error: &toml::de::Error) -> SsdError {
     let before = error.span().map(|span| &text[..span.start.min(text.len())]);
     let message = in_words(with_hint(error.message().trim().replace('\n', " ")));
     let key = before.filter(|_| message.starts_with("invalid ")).and_then(key_at_end);

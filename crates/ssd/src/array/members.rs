@@ -1,0 +1,211 @@
+//! The drives of an array, in step on one clock.
+//!
+//! Each drive has events of its own. The one whose next event is earliest goes on, as far as the next event of any other;
+//! of drives with events at the same time, the first. So nothing happens on a drive after the array's present time, and
+//! whatever an answer gives rise to on another drive comes at its time. A drive's own clock stands at its last event; it
+//! is brought to the present when a request goes to it.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use flashwise_block::{BlockDevice, BlockError, Completion, FlashCounters, Nanos, Request};
+
+use crate::SimulatedSsd;
+
+/// What a place among the members holds.
+pub(super) enum State {
+    /// All of what it should.
+    Whole,
+    /// Nothing: the drive has failed.
+    Failed,
+    /// What has been rebuilt of it.
+    Rebuilding(Rebuilt),
+}
+
+/// The rows of a spare that hold what they should.
+#[derive(Default)]
+pub(super) struct Rebuilt {
+    /// Tells this rebuilding from an earlier one of the same place.
+    pub(super) epoch: u64,
+    /// All rows below.
+    pub(super) below: u64,
+    /// And these.
+    pub(super) also: BTreeSet<u64>,
+    /// The row that is begun next.
+    pub(super) next: u64,
+    /// Rows that are begun and not done.
+    pub(super) under_way: u32,
+    /// When the next row may begin, ns.
+    pub(super) next_ns: u64,
+}
+
+/// One place of the array.
+pub(super) struct Member {
+    /// The drive; none where it has failed.
+    pub(super) drive: Option<SimulatedSsd>,
+    pub(super) state: State,
+    /// Requests on their way.
+    pub(super) busy: u32,
+}
+
+impl Member {
+    /// Whether a row of it can be written, and holds what it should.
+    pub(super) fn holds(&self, row: u64) -> bool {
+        match &self.state {
+            State::Whole => true,
+            State::Failed => false,
+            State::Rebuilding(rebuilt) => row < rebuilt.below || rebuilt.also.contains(&row),
+        }
+    }
+}
+
+/// All places of the array.
+pub(super) struct Members {
+    places: Vec<Member>,
+    /// Answers that came while a drive's clock was brought to the present.
+    early: VecDeque<(usize, Completion)>,
+    /// What drives did that have failed since.
+    of_failed: FlashCounters,
+}
+
+impl Members {
+    /// Drives whose clocks are brought to the latest of them; gives that time too.
+    pub(super) fn new(drives: Vec<SimulatedSsd>) -> Result<(Self, u64), BlockError> {
+        let now_ns = drives.iter().map(|drive| drive.now().0).max().unwrap_or(0);
+        let mut places = Vec::new();
+        for mut drive in drives {
+            drive.pause(Nanos(now_ns - drive.now().0))?;
+            places.push(Member { drive: Some(drive), state: State::Whole, busy: 0 });
+        }
+        Ok((Self { places, early: VecDeque::new(), of_failed: FlashCounters::default() }, now_ns))
+    }
+
+    pub(super) fn get(&self, member: usize) -> &Member {
+        &self.places[member]
+    }
+
+    pub(super) fn get_mut(&mut self, member: usize) -> &mut Member {
+        &mut self.places[member]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Member> {
+        self.places.iter()
+    }
+
+    /// When the earliest event of any drive is, and of which drive.
+    fn earliest(&self) -> Option<(u64, usize)> {
+        let next = |member: &Member| {
+            let drive = member.drive.as_ref()?;
+            // A drive at rest that owes answers collects garbage first.
+            let at_rest = || (drive.outstanding() > 0).then(|| drive.now());
+            Some(drive.next_event().or_else(at_rest)?.0)
+        };
+        let times = self.places.iter().enumerate().filter_map(|(index, member)| Some((next(member)?, index)));
+        times.min()
+    }
+
+    /// When something happens next on a drive.
+    pub(super) fn next_time(&self) -> Option<u64> {
+        if let Some((_, done)) = self.early.front() {
+            return Some(done.completed_at.0);
+        }
+        self.earliest().map(|(time_ns, _)| time_ns)
+    }
+
+    /// Lets the drive whose turn it is go on, not beyond `limit_ns`; its answer, if one comes.
+    ///
+    /// `Err` where it neither answers nor has anything left to do.
+    pub(super) fn go_on(&mut self, limit_ns: u64) -> Result<Option<(usize, Completion)>, BlockError> {
+        if let Some(early) = self.early.pop_front() {
+            return Ok(Some(early));
+        }
+        let Some((time_ns, index)) = self.earliest() else { return Ok(None) };
+        let others = self.places.iter().enumerate().filter(|&(other, _)| other != index);
+        let others = others.filter_map(|(_, member)| member.drive.as_ref()?.next_event()).map(|time| time.0).min();
+        let limit_ns = limit_ns.min(others.unwrap_or(u64::MAX)).max(time_ns);
+        let Some(drive) = &mut self.places[index].drive else { return Ok(None) };
+        match drive.wait_within(Nanos(limit_ns)) {
+            Some(done) => Ok(Some((index, done))),
+            None if drive.next_event().is_none() && drive.outstanding() > 0 => Err(crate::device::LOST),
+            None => Ok(None),
+        }
+    }
+
+    /// Brings a drive's clock to the present.
+    fn catch_up(&mut self, index: usize, now_ns: u64) -> Result<(), BlockError> {
+        let Some(drive) = &mut self.places[index].drive else { return Ok(()) };
+        if drive.now().0 < now_ns {
+            while let Some(done) = drive.wait_until(Nanos(now_ns))? {
+                self.early.push_back((index, done));
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings all clocks to the present.
+    pub(super) fn catch_all_up(&mut self, now_ns: u64) -> Result<(), BlockError> {
+        (0..self.places.len()).try_for_each(|index| self.catch_up(index, now_ns))
+    }
+
+    /// Hands a request to a drive that is there.
+    pub(super) fn submit(&mut self, index: usize, request: Request, now_ns: u64) -> Result<(), BlockError> {
+        self.catch_up(index, now_ns)?;
+        let member = &mut self.places[index];
+        let Some(drive) = &mut member.drive else { return Err(BlockError::Protocol("a failed drive was asked")) };
+        drive.submit(request)?;
+        member.busy += 1;
+        Ok(())
+    }
+
+    /// A drive is gone, with all that it has not answered.
+    pub(super) fn fail(&mut self, index: usize) {
+        let member = &mut self.places[index];
+        (member.state, member.busy) = (State::Failed, 0);
+        if let Some(flash) = member.drive.take().and_then(|drive| drive.counters().flash) {
+            self.of_failed = sum(&self.of_failed, &flash);
+        }
+        self.early.retain(|&(of, _)| of != index);
+    }
+
+    /// Puts a new drive in the place of one that has failed.
+    pub(super) fn replace(
+        &mut self,
+        index: usize,
+        mut drive: SimulatedSsd,
+        epoch: u64,
+        now_ns: u64,
+    ) -> Result<(), BlockError> {
+        drive.pause(Nanos(now_ns).since(drive.now()))?;
+        let state = State::Rebuilding(Rebuilt { epoch, next_ns: now_ns, ..Rebuilt::default() });
+        self.places[index] = Member { drive: Some(drive), state, busy: 0 };
+        Ok(())
+    }
+
+    /// What all drives did, those too that have failed.
+    pub(super) fn flash_counters(&self) -> FlashCounters {
+        let present = self.places.iter().filter_map(|member| member.drive.as_ref()?.counters().flash);
+        present.fold(self.of_failed, |all, one| sum(&all, &one))
+    }
+}
+
+fn sum(a: &FlashCounters, b: &FlashCounters) -> FlashCounters {
+    FlashCounters {
+        bytes_programmed: a.bytes_programmed + b.bytes_programmed,
+        padding_bytes: a.padding_bytes + b.padding_bytes,
+        gc_bytes_moved: a.gc_bytes_moved + b.gc_bytes_moved,
+        gc_pages_moved: a.gc_pages_moved + b.gc_pages_moved,
+        wear_levelling_bytes_moved: a.wear_levelling_bytes_moved + b.wear_levelling_bytes_moved,
+        retirement_bytes_moved: a.retirement_bytes_moved + b.retirement_bytes_moved,
+        mapping_bytes: a.mapping_bytes + b.mapping_bytes,
+        wear_levelling_runs: a.wear_levelling_runs + b.wear_levelling_runs,
+        retired_superblocks: a.retired_superblocks + b.retired_superblocks,
+        gc_runs: a.gc_runs + b.gc_runs,
+        erases: a.erases + b.erases,
+        bytes_read: a.bytes_read + b.bytes_read,
+        absorbed_bytes: a.absorbed_bytes + b.absorbed_bytes,
+        unwritten_pages_read: a.unwritten_pages_read + b.unwritten_pages_read,
+    }
+}

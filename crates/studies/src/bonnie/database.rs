@@ -1,0 +1,82 @@
+//! A database's accesses: 8 KiB at random places, by several threads, each of which waits for its own request.
+//!
+//! Requests go past the page cache (`O_DIRECT`), and no flush is made: what is measured is the drive and its controller.
+//! Places are multiples of the access size, uniform over the device.
+
+use flashwise_block::{BlockDevice, BlockError, ByteSize, Request};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+/// What the threads do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    /// Threads: requests on their way at once.
+    pub(crate) threads: u32,
+    /// Share of the accesses that read; 0 is write-only.
+    pub(crate) read_share: f64,
+    pub(crate) access_bytes: u64,
+    /// Accesses before the measurement begins, and those that are measured.
+    pub(crate) warm_up: u64,
+    pub(crate) accesses: u64,
+}
+
+/// Runs the threads; gives accesses a second.
+///
+/// # Errors
+/// When the device fails.
+pub(crate) fn database(device: &mut dyn BlockDevice, load: &Load, seed: u64) -> Result<f64, BlockError> {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let places = device.info().capacity.bytes() / load.access_bytes;
+    let all = load.warm_up + load.accesses;
+    let (mut submitted, mut answered) = (0, 0);
+    let mut start = device.now();
+    while answered < all {
+        while submitted < all && device.outstanding() < load.threads as usize {
+            let (at, length) =
+                (ByteSize(random.random_range(0..places) * load.access_bytes), ByteSize(load.access_bytes));
+            let reads = random.random::<f64>() < load.read_share;
+            device.submit(if reads { Request::read(at, length) } else { Request::write(at, length) })?;
+            submitted += 1;
+        }
+        let done = device.wait()?.ok_or(BlockError::Protocol("the device lost a request"))?;
+        done.result?;
+        answered += 1;
+        if answered == load.warm_up {
+            start = device.now();
+        }
+    }
+    Ok(load.accesses as f64 / device.now().since(start).as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+
+    fn served(threads: u32, read_share: f64) -> (f64, flashwise_block::DeviceCounters) {
+        let mut drive = SimulatedSsd::new(DeviceConfig::preset("micron-m500").unwrap(), 1).unwrap();
+        drive.fill_at_once().unwrap();
+        let load = Load { threads, read_share, access_bytes: 8192, warm_up: 200, accesses: 3_000 };
+        (database(&mut drive, &load, 1).unwrap(), drive.counters())
+    }
+
+    #[test]
+    fn threads_overlap_and_the_mix_is_what_was_asked_for() {
+        let (one, counters) = served(1, 1.0);
+        assert_eq!((counters.host_reads, counters.host_writes), (3_200, 0));
+        // Two threads at most double what one does, and on 16 dies they seldom meet.
+        let two = served(2, 1.0).0 / one;
+        assert!((1.6..=2.0).contains(&two), "{two}");
+        // The firmware takes a command every 16 µs.
+        assert!(served(32, 1.0).0 < 1e9 / 16_000.0);
+        let (_, counters) = served(4, 0.7);
+        // Five standard deviations of 3,200 draws.
+        assert!(counters.host_reads.abs_diff(2_240) < 130, "{}", counters.host_reads);
+        assert_eq!(served(4, 0.0).1.host_reads, 0);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_run() {
+        assert_eq!(served(8, 0.5), served(8, 0.5));
+    }
+}

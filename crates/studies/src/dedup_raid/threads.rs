@@ -1,0 +1,118 @@
+//! A database's accesses of 8 KiB: threads against operations a second, for each organisation.
+
+use flashwise_report::study::{Measured, StudyCell, StudyChart, StudyPoint, StudySection, StudySeries, StudyTable};
+
+use super::drives::{CONTROLLER_IOPS, Generation, ORGANISATIONS, Organisation, State};
+use crate::bonnie::database::{Load, database};
+use crate::statistics::mean;
+use crate::{Progress, StudyError, StudyOptions, parallel};
+
+/// Threads of the text's horizontal axis.
+pub(super) const THREADS: [u32; 5] = [1, 4, 16, 64, 256];
+
+/// Share of reads of the mixed test: the text gives none; that of Bonnie++'s seeks is 0.9.
+const MIXED_READ_SHARE: f64 = 0.9;
+
+/// Operations a second of one array under one mix.
+pub(super) struct Line {
+    pub(super) generation: Generation,
+    pub(super) organisation: Organisation,
+    /// Whether the controller has its limit.
+    pub(super) is_limited: bool,
+    pub(super) is_write_only: bool,
+    /// By [`THREADS`].
+    pub(super) iops: Vec<Measured>,
+}
+
+impl Line {
+    pub(super) fn name(&self) -> String {
+        let limit = if self.is_limited { "" } else { ", controller without limit" };
+        format!("{}, {}{limit}", self.generation.name(), self.organisation.name())
+    }
+
+    /// At most threads.
+    pub(super) fn saturated(&self) -> f64 {
+        self.iops.last().map_or(0.0, |iops| iops.value)
+    }
+}
+
+/// Measures all.
+pub(super) fn measure(options: &StudyOptions, progress: Progress<'_>) -> Result<Vec<Line>, StudyError> {
+    let (seeds, scale) = if options.quick { (2, 1) } else { (5, 4) };
+    let mut cells = Vec::new();
+    for is_write_only in [false, true] {
+        cells.push((Generation::Slc, ORGANISATIONS[0], true, is_write_only));
+        cells.extend(ORGANISATIONS.map(|organisation| (Generation::Mlc, organisation, true, is_write_only)));
+        // Writes alone do not come near the limit.
+        let free = if is_write_only { &[] } else { &ORGANISATIONS[..3] };
+        cells.extend(free.iter().map(|&organisation| (Generation::Mlc, organisation, false, is_write_only)));
+    }
+    let inputs: Vec<_> = cells.iter().flat_map(|&cell| (0..seeds).map(move |n| (cell, n))).collect();
+    let runs = parallel::map("threads", &inputs, progress, |&((generation, organisation, limited, write_only), n)| {
+        let seed = options.seed.wrapping_add(n);
+        let limit = if limited { CONTROLLER_IOPS } else { 0 };
+        let mut array = generation.array(organisation, State::Steady, limit, seed)?;
+        let read_share = if write_only { 0.0 } else { MIXED_READ_SHARE };
+        THREADS
+            .iter()
+            .map(|&threads| {
+                // Writes are measured over many superblocks of each drive, since collection comes in bursts.
+                let accesses = scale * if write_only && threads > 4 { 40_000 } else { 6_000 };
+                let load = Load { threads, read_share, access_bytes: 8192, warm_up: accesses / 4, accesses };
+                Ok(database(&mut array, &load, seed)?)
+            })
+            .collect::<Result<Vec<_>, StudyError>>()
+    })?;
+    let line = |(&(generation, organisation, is_limited, is_write_only), runs): (&(_, _, _, _), &[Vec<f64>])| {
+        let at = |n: usize| mean(&runs.iter().map(|iops| iops[n]).collect::<Vec<_>>());
+        let iops = (0..THREADS.len()).map(at).collect();
+        Line { generation, organisation, is_limited, is_write_only, iops }
+    };
+    Ok(cells.iter().zip(runs.chunks(seeds as usize)).map(line).collect())
+}
+
+/// Tables and pictures of all.
+pub(super) fn section(lines: &[Line]) -> StudySection {
+    let of = |is_write_only: bool| lines.iter().filter(move |line| line.is_write_only == is_write_only);
+    let table = |is_write_only: bool| StudyTable {
+        caption: format!("Operations a second, {}:", mix(is_write_only)),
+        columns: std::iter::once("threads".to_owned()).chain(THREADS.map(|n| n.to_string())).collect(),
+        rows: of(is_write_only)
+            .map(|line| {
+                std::iter::once(StudyCell::text(line.name()))
+                    .chain(line.iops.iter().copied().map(StudyCell::from))
+                    .collect()
+            })
+            .collect(),
+    };
+    let chart = |is_write_only: bool| {
+        let series =
+            of(is_write_only).filter(|line| line.generation == Generation::Mlc && line.is_limited).map(|line| {
+                let points =
+                    THREADS.iter().zip(&line.iops).map(|(&threads, &y)| StudyPoint { x: f64::from(threads), y });
+                StudySeries { name: line.organisation.name(), points: points.collect() }
+            });
+        StudyChart {
+            title: format!("Threads against operations a second, {}, MLC", mix(is_write_only)),
+            x_label: "threads".to_owned(),
+            x_is_bytes: false,
+            y_label: "operations a second".to_owned(),
+            series: series.collect(),
+        }
+    };
+    StudySection {
+        title: "A database".to_owned(),
+        text: vec![
+            "8 KiB at random places of the whole array, on drives that were overwritten at random before; mixed is 90 % \
+             reads, as Bonnie++'s seeks have it. The numbers of threads follow one another on the same array, so that the \
+             first ones write into buffers that are still empty."
+                .to_owned(),
+        ],
+        tables: vec![table(false), table(true)],
+        charts: vec![chart(false), chart(true)],
+    }
+}
+
+fn mix(is_write_only: bool) -> &'static str {
+    if is_write_only { "write-only" } else { "mixed" }
+}
