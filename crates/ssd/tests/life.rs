@@ -5,7 +5,8 @@ mod support;
 
 use flashwise_block::{ByteSize, Silent};
 use flashwise_ssd::config::{
-    CellType, DynamicWearLevelling, EnduranceConfig, EnduranceFigures, Placement, StaticWearLevelling,
+    CellType, DynamicWearLevelling, EnduranceConfig, EnduranceFigures, Placement, ReliabilityConfig,
+    StaticWearLevelling,
 };
 use flashwise_ssd::life::{EndOfLife, LifeFactors, Projection};
 use flashwise_ssd::simulation::{Precondition, Simulation, SimulationOptions, simulate};
@@ -260,4 +261,20 @@ fn the_same_drive_lives_by_the_figures_of_its_cells() {
     let ratio = promised(EnduranceFigures::Y2011) / promised(EnduranceFigures::Y2009);
     // Ten times as many cycles, but for what chance does to the shorter life: 2 · √(0.1 ÷ 10,000), 0.6 %.
     assert!((9.94..10.06).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn a_drive_that_begins_worn_has_used_a_part_of_its_life_and_the_ftl_s_own_limit_counts_too() {
+    let used = |change: fn(&mut DeviceConfig)| {
+        let mut config = drive(0.7);
+        change(&mut config);
+        let life = simulated(&config, &writes(UNIFORM, Some(100))).life.unwrap();
+        (life.pe_cycles_limit, life.used_share_max)
+    };
+    assert_eq!(used(|_| ()), (Some(200), Some(0.0)), "nothing was erased");
+    let worn = |c: &mut DeviceConfig| {
+        c.flash.reliability = Some(ReliabilityConfig { initial_pe_cycles: 150, ..ReliabilityConfig::default() });
+    };
+    assert_eq!(used(worn).1, Some(0.75));
+    assert_eq!(used(|c| c.ftl.bad_blocks.erasures_max = Some(50)).0, Some(50));
 }

@@ -24,7 +24,7 @@ use flashwise_block::{BlockDevice, DeviceCounters};
 
 use super::projection::{Evenness, Mortality, WornUnit, evenness};
 use super::{DataReduction, Life, LifeFactors, Projection};
-use crate::config::{Mapping, StaticWearLevelling};
+use crate::config::{DeviceConfig, Mapping, StaticWearLevelling};
 use crate::device::SimulatedSsd;
 use crate::ftl::superblock::BlockState;
 use crate::simulation::{WriteCauses, write_causes};
@@ -83,7 +83,7 @@ pub(crate) struct History {
 impl History {
     /// Of a run that starts now; `None` on a drive without a limit.
     pub(crate) fn of(drive: &SimulatedSsd) -> Option<Self> {
-        drive.config().pe_cycles_limit()?;
+        limit_of(drive.config())?;
         if !matches!(drive.config().ftl.mapping, Mapping::Page | Mapping::InPlace) {
             return None;
         }
@@ -220,8 +220,14 @@ fn groups_of_equals(counts: &BTreeMap<u32, u64>) -> Vec<(f64, u64)> {
     groups
 }
 
+/// P/E cycles after which a mean superblock is not used any more, be it that it fails or that the FTL retires it.
+fn limit_of(config: &DeviceConfig) -> Option<u32> {
+    let retired = config.ftl.bad_blocks.erasures_max.filter(|_| config.ftl.mapping == Mapping::Page);
+    config.pe_cycles_limit().into_iter().chain(retired).min()
+}
+
 fn mortality(drive: &SimulatedSsd) -> Mortality {
-    let (limit, endurance) = (drive.config().pe_cycles_limit().unwrap_or(u32::MAX), drive.config().flash.endurance);
+    let (limit, endurance) = (limit_of(drive.config()).unwrap_or(u32::MAX), drive.config().flash.endurance);
     let spread = endurance.map_or(0.0, |endurance| endurance.spread);
     Mortality { limit: f64::from(limit), spread, chance: 0.0, ahead_max: None, is_replaced: false }
 }
@@ -264,7 +270,7 @@ fn promise(drive: &SimulatedSsd, from: &Note, to: &Note, evenness: Evenness) -> 
     let worn = config.raw_bytes() - bad * config.superpage_bytes() * config.units();
     let factors = LifeFactors {
         capacity_bytes: config.capacity_bytes,
-        pe_cycles: config.pe_cycles_limit().map_or(0.0, f64::from),
+        pe_cycles: limit_of(config).map_or(0.0, f64::from),
         over_provisioning: worn as f64 / config.capacity_bytes as f64,
         wear_levelling: evenness.wear_levelling,
         endurance_spread: evenness.endurance_spread,
@@ -295,7 +301,7 @@ fn promise(drive: &SimulatedSsd, from: &Note, to: &Note, evenness: Evenness) -> 
 impl Life {
     /// After a run; `None` where nothing wears out and the drive takes writes.
     pub(crate) fn after(drive: &SimulatedSsd, history: Option<&History>) -> Option<Self> {
-        let (limit, end_of_life) = (drive.config().pe_cycles_limit(), drive.end_of_life());
+        let (limit, end_of_life) = (limit_of(drive.config()), drive.end_of_life());
         if limit.is_none() && end_of_life.is_none() {
             return None;
         }
@@ -304,7 +310,8 @@ impl Life {
             None => Err("nothing wears out".to_owned()),
         };
         let (most, mean) = wear(drive);
-        let share = |cycles: f64| limit.map(|limit| cycles / f64::from(limit));
+        let before = drive.config().flash.reliability.map_or(0, |reliability| reliability.initial_pe_cycles);
+        let share = |cycles: f64| limit.map(|limit| (cycles + f64::from(before)) / f64::from(limit));
         let (projection, not_projected) = match projected {
             Ok(projection) => (Some(projection), None),
             Err(reason) => (None, Some(reason)),
