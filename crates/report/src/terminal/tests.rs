@@ -211,8 +211,7 @@ fn the_end_of_a_life_and_a_life_that_is_not_known_are_told() {
         life.projection = None;
         change(life);
         simulation.flows[0].refused = 1_234;
-        let text = render_simulation(&simulation, plain(80)).split_whitespace().collect::<Vec<_>>().join(" ");
-        text
+        render_simulation(&simulation, plain(80)).split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let end = told(|life| {
         life.end_of_life = Some(flashwise_ssd::life::EndOfLife { at_ns: 2_500_000_000, host_bytes_written: 3 << 30 });
