@@ -216,7 +216,7 @@ fn the_end_of_a_life_and_a_life_that_is_not_known_are_told() {
     let end = told(|life| {
         life.end_of_life = Some(flashwise_ssd::life::EndOfLife { at_ns: 2_500_000_000, host_bytes_written: 3 << 30 });
     });
-    assert!(end.contains("after 2.50 s of its life and 3 GiB written it became read-only. 1,234 writes"), "{end}");
+    assert!(end.contains("after 2.5 s of its life and 3 GiB written it became read-only. 1,234 writes"), "{end}");
     let unknown = told(|life| life.not_projected = Some("nothing was written".to_owned()));
     assert!(unknown.contains("How long the drive lives is not told: nothing was written."), "{unknown}");
 }
