@@ -44,6 +44,7 @@ pub mod ftl;
 pub mod host;
 pub mod import;
 pub mod learned;
+pub mod life;
 mod list;
 mod memory;
 mod payload;

@@ -7,10 +7,10 @@ mod support;
 use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Operation, Request};
 use flashwise_ssd::config::{
     AllocationPool, BadBlocksConfig, BlockOrder, CacheFlush, CachePolicy, CleaningMode, CleaningPolicy, Codec,
-    CompressionConfig, DeduplicationConfig, DynamicWearLevelling, ElementConfig, GcConfig, GcMode, GcPolicy, GcTrigger,
-    Interface, Mapping, MappingCacheConfig, PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, ReductionConfig,
-    StaticOrder, StaticWearLevelling, StreamPolicy, StreamsConfig, UnwrittenReads, WearLevellingConfig,
-    WriteCacheConfig, WritePolicy,
+    CompressionConfig, DeduplicationConfig, DynamicWearLevelling, ElementConfig, EnduranceConfig, GcConfig, GcMode,
+    GcPolicy, GcTrigger, Interface, Mapping, MappingCacheConfig, PartialPages, Placement, ReadAheadConfig,
+    ReadCacheConfig, ReductionConfig, StaticOrder, StaticWearLevelling, StreamPolicy, StreamsConfig, UnwrittenReads,
+    WearLevellingConfig, WriteCacheConfig, WritePolicy,
 };
 use flashwise_ssd::{ContentModel, DeviceConfig, Preset, SimulatedSsd};
 use proptest::prelude::*;
@@ -41,14 +41,20 @@ fn gc() -> impl Strategy<Value = GcConfig> {
     })
 }
 
-/// Every way to level wear, and superblocks that are bad or wear out.
-fn wear() -> impl Strategy<Value = (WearLevellingConfig, BadBlocksConfig)> {
+/// Every way to level wear, superblocks that are bad or retired, and blocks whose erases fail when they are worn out.
+fn wear() -> impl Strategy<Value = (WearLevellingConfig, BadBlocksConfig, Option<EnduranceConfig>)> {
     let bad = (0.0_f64..0.2, prop::option::of(2_u32..40));
-    (any::<bool>(), any::<bool>(), 0_u32..4, bad).prop_map(|(least, moves, threshold, bad)| {
+    let endures = prop::option::of((2_u32..30, 0.0_f64..0.5));
+    (any::<bool>(), any::<bool>(), 0_u32..4, bad, endures).prop_map(|(least, moves, threshold, bad, endures)| {
         let dynamic = if least { DynamicWearLevelling::LeastErased } else { DynamicWearLevelling::Fifo };
         let static_ = if moves { StaticWearLevelling::Threshold } else { StaticWearLevelling::None };
         let bad = BadBlocksConfig { initial_share: (bad.0 - 0.1).max(0.0), erasures_max: bad.1 };
-        (WearLevellingConfig { dynamic, static_, threshold }, bad)
+        let endurance = endures.map(|(cycles, spread)| EnduranceConfig {
+            pe_cycles: Some(cycles),
+            spread,
+            ..EnduranceConfig::default()
+        });
+        (WearLevellingConfig { dynamic, static_, threshold }, bad, endurance)
     })
 }
 
@@ -76,7 +82,7 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
     );
     let reclaiming = (gc(), wear(), streams(), mapping);
     (groups, shape, rest, ftl, reclaiming).prop_map(
-        |(groups, shape, rest, ftl, (gc, (levelling, bad), streams, mapping))| {
+        |(groups, shape, rest, ftl, (gc, (levelling, bad, endurance), streams, mapping))| {
             let (fill, plp, sata, depth, buffer, stripe) = rest;
             let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
             let flash = &mut config.flash;
@@ -91,6 +97,7 @@ fn small_config() -> impl Strategy<Value = DeviceConfig> {
             config.ftl.gc.separate_open_block |= streams.policy != StreamPolicy::One;
             config.ftl.streams = streams;
             choose_mapping(&mut config, mapping);
+            config.flash.endurance = endurance.filter(|_| mapping.0 == Mapping::Page);
             let page = config.ftl.logical_page_bytes;
             config.ftl.stripe_bytes = stripe * config.superpage_bytes();
             let one_page = config.superpage_bytes() == page;

@@ -7,8 +7,8 @@ use super::plots::tick;
 use super::shell;
 use crate::svg::{Axis, Bar, BarChart, BarGroup, LineChart, Point, Series};
 use crate::text::numbers::{bytes, grouped, significant, time, two_decimals};
-use crate::text::simulation as say;
 use crate::text::words::kept_together;
+use crate::text::{life, simulation as say};
 
 /// Most bars of the histogram of P/E cycles; more cycles than these are put together.
 const MOST_BARS: usize = 16;
@@ -37,6 +37,14 @@ pub(super) fn page(s: &Simulation) -> String {
             (pairs(&say::device_rows(s)))
             (commands(s))
             @if let Some(chart) = wear(s) { div.charts { (chart.render()) } }
+        }
+        @if let Some(sentence) = life::sentence(s) {
+            section {
+                h2 { "Life" }
+                p { (kept_together(&sentence)) }
+                (pairs(&life::rows(s)))
+                (factors(s))
+            }
         }
         section {
             h2 { "Invariants" }
@@ -74,6 +82,20 @@ fn amplification(s: &Simulation) -> Markup {
                 thead { tr { th { "write amplification by cause" } th { "factor" } th { "share" } } }
                 tbody { @for [cause, factor, share] in &rows {
                     tr { th scope="row" { (cause) } td { (factor) } td { (share) } }
+                } }
+            } }
+        }
+    }
+}
+
+fn factors(s: &Simulation) -> Markup {
+    let rows = life::factor_rows(s);
+    html! {
+        @if !rows.is_empty() {
+            div.scroll { table.numbers {
+                thead { tr { @for name in life::FACTOR_COLUMNS { th { (name) } } } }
+                tbody { @for [name, factor, bytes] in &rows {
+                    tr { th scope="row" { (name) } td { (factor) } td { (bytes) } }
                 } }
             } }
         }

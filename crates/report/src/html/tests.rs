@@ -5,7 +5,7 @@ use flashwise_profile::{Evidence, Figure, ProbeCurve, ProbePoint};
 use super::*;
 use crate::sample;
 use crate::sample_audit::audit;
-use crate::sample_simulation::simulation;
+use crate::sample_simulation::{simulation, simulation_with_life};
 
 /// The page as XML: its only void elements are those of the head.
 fn as_xml(page: &str) -> String {
@@ -208,4 +208,12 @@ fn odd_numbers_draw_odd_plots_but_never_break_a_page() {
     let page = comparison_page(&c);
     roxmltree::Document::parse(&as_xml(&page)).unwrap();
     assert!(!page.contains("NaN") && !page.contains("inf\""));
+}
+
+#[test]
+fn the_page_of_a_drive_that_wears_out_has_its_life() {
+    let page = simulation_page(&simulation_with_life());
+    assert!(page.contains("<h2>Life</h2>") && page.contains("what a life is made of"), "{page}");
+    assert!(page.contains("garbage collection</th><td>× 0.50</td>"), "{page}");
+    assert!(!simulation_page(&simulation()).contains("<h2>Life</h2>"));
 }

@@ -4,7 +4,7 @@ use flashwise_ssd::simulation::Simulation;
 
 use super::Style;
 use super::layout::{Align, Ink, Screen, Text};
-use crate::text::simulation as say;
+use crate::text::{life, simulation as say};
 
 pub(super) fn render(s: &Simulation, style: Style) -> String {
     let mut screen = Screen::new(style);
@@ -28,9 +28,25 @@ pub(super) fn render(s: &Simulation, style: Style) -> String {
         let rows = commands.into_iter().map(|row| row.map(Text::plain).into()).collect();
         screen.table(&say::COMMAND_COLUMNS, &[Align::Left, Align::Right, Align::Right, Align::Right], rows);
     }
+    if let Some(sentence) = life::sentence(s) {
+        lifetime(&mut screen, s, &sentence);
+    }
     screen.gap();
     screen.paragraph(&format!("{} {}", say::invariants_sentence(s), say::process_sentence(s)));
     screen.finish()
+}
+
+fn lifetime(screen: &mut Screen, s: &Simulation, sentence: &str) {
+    screen.heading("Life");
+    screen.paragraph(sentence);
+    screen.gap();
+    screen.pairs(24, life::rows(s));
+    let factors = life::factor_rows(s);
+    if !factors.is_empty() {
+        screen.gap();
+        let rows = factors.into_iter().map(|row| row.map(Text::plain).into()).collect();
+        screen.table(&life::FACTOR_COLUMNS, &[Align::Left, Align::Right, Align::Right], rows);
+    }
 }
 
 fn flows(screen: &mut Screen, s: &Simulation) {

@@ -5,7 +5,7 @@ use flashwise_profile::{Figure, HotLocation, Parameters};
 use super::*;
 use crate::sample;
 use crate::sample_audit::audit;
-use crate::sample_simulation::simulation;
+use crate::sample_simulation::{simulation, simulation_with_life};
 
 fn plain(width: u16) -> Style {
     Style { color: false, width }
@@ -193,4 +193,30 @@ fn a_rule_that_only_the_run_after_breaks_is_shown_with_its_example() {
     let text = render_comparison(&c, plain(80));
     assert!(text.contains("before   0 of 48,221 (0 %)\n   after    48,221 of 48,221 (100 %), 2.94 GiB\n"), "{text}");
     assert!(text.contains("such as  read 64 KiB at byte 1,245,184 of the database"), "{text}");
+}
+
+#[test]
+fn a_life_is_told_with_what_it_is_made_of() {
+    let text = render_simulation(&simulation_with_life(), plain(80));
+    let life = &text[text.find("\nLife\n").unwrap()..];
+    insta::assert_snapshot!(life[..life.find("invariants were").unwrap()].rsplit_once('\n').unwrap().0);
+    assert!(!render_simulation(&simulation(), plain(80)).contains("\nLife\n"), "nothing wears out there");
+}
+
+#[test]
+fn the_end_of_a_life_and_a_life_that_is_not_known_are_told() {
+    let told = |change: fn(&mut flashwise_ssd::life::Life)| {
+        let mut simulation = simulation_with_life();
+        let life = simulation.life.as_mut().unwrap();
+        life.projection = None;
+        change(life);
+        simulation.flows[0].refused = 1_234;
+        render_simulation(&simulation, plain(80)).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let end = told(|life| {
+        life.end_of_life = Some(flashwise_ssd::life::EndOfLife { at_ns: 2_500_000_000, host_bytes_written: 3 << 30 });
+    });
+    assert!(end.contains("after 2.5 s of its life and 3 GiB written it became read-only. 1,234 writes"), "{end}");
+    let unknown = told(|life| life.not_projected = Some("nothing was written".to_owned()));
+    assert!(unknown.contains("How long the drive lives is not told: nothing was written."), "{unknown}");
 }

@@ -4,6 +4,7 @@ pub(crate) mod attach;
 pub(crate) mod findings;
 pub(crate) mod gains;
 pub(crate) mod groups;
+pub(crate) mod life;
 pub(crate) mod numbers;
 pub(crate) mod parameters;
 pub(crate) mod pool;

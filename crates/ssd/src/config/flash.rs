@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
 use super::commands::{CommandScope, CommandTimes, EnergyConfig, Scheduling, SuspensionConfig};
+use super::endurance::EnduranceConfig;
 use super::reliability::ReliabilityConfig;
 use crate::error::SsdError;
 
-/// How many bits a cell holds.
+/// What a cell is, and with it how many bits it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CellType {
@@ -20,12 +21,19 @@ pub enum CellType {
     Tlc,
     /// Four.
     Qlc,
+    /// One, of 3D XPoint: it is written in place and needs no erase.
+    Xpoint,
 }
 
 impl CellType {
     /// Bits in a cell, which is the number of page types.
     pub fn bits(self) -> u32 {
-        self as u32 + 1
+        match self {
+            Self::Slc | Self::Xpoint => 1,
+            Self::Mlc => 2,
+            Self::Tlc => 3,
+            Self::Qlc => 4,
+        }
     }
 }
 
@@ -116,6 +124,9 @@ pub struct FlashConfig {
     /// Wear, bit errors and retention; by default there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reliability: Option<ReliabilityConfig>,
+    /// P/E cycles of the cells; by default they have no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endurance: Option<EnduranceConfig>,
 }
 
 fn yes() -> bool {

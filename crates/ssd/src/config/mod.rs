@@ -7,6 +7,7 @@ pub(crate) mod check;
 mod commands;
 mod controller;
 mod element;
+mod endurance;
 mod flash;
 mod ftl;
 mod gc;
@@ -29,6 +30,7 @@ pub use controller::{
     WritePolicy,
 };
 pub use element::{AllocationPool, BlockOrder, CleaningMode, CleaningPolicy, ElementConfig};
+pub use endurance::{EnduranceConfig, EnduranceFigures};
 pub use flash::{CellType, FlashConfig, PageOrder};
 pub use ftl::{FtlConfig, Level, Mapping, MappingCacheConfig, PartialPages, Placement, StaticOrder};
 pub(crate) use gc::EMPTIED_MAX;
@@ -145,6 +147,7 @@ impl DeviceConfig {
         self.controller.check(self, &checker)?;
         self.check_size(&checker)?;
         self.check_reduction(&checker)?;
+        self.check_cells(&checker)?;
         match self.ftl.mapping {
             Mapping::Page => {
                 self.ftl.check_page_mapping(self, &checker)?;
@@ -163,6 +166,15 @@ impl DeviceConfig {
         let fits = pages.is_some_and(|pages| pages <= LOGICAL_PAGES_MAX);
         let reason = format!("the flash has more than 2^30 logical pages of {}", ByteSize(self.ftl.logical_page_bytes));
         checker.require("flash.blocks_per_plane", self.flash.blocks_per_plane, fits, reason)
+    }
+
+    fn check_cells(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let (cell, in_place) = (self.flash.cell, self.ftl.mapping == Mapping::InPlace);
+        let fits = cell.is_none_or(|cell| (cell == CellType::Xpoint) == in_place);
+        let reason =
+            "\"xpoint\" is for media that are written in place, which have no other cells (mapping = \"in-place\")";
+        checker.require("flash.cell", format!("{cell:?}"), fits, reason)?;
+        self.flash.endurance.map_or(Ok(()), |endurance| endurance.check(self, checker))
     }
 
     fn check_in_place(&self, checker: &Checker<'_>) -> Result<(), SsdError> {

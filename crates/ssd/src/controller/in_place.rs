@@ -3,6 +3,8 @@
 //! Logical pages go round the channels, then round the ways. A write programs the granules that it covers, one after
 //! the other, directly in their place; where it covers a granule only in part, the page is read first. There is no
 //! volatile buffer: a write completes when the medium has it, and a flush has nothing to wait for.
+//!
+//! Where the medium has a limit (`flash.endurance`), writes to each page are counted ([`InPlaceWear`]).
 
 use crate::controller::PageSpan;
 use crate::device::SimulatedSsd;
@@ -25,6 +27,9 @@ impl SimulatedSsd {
 
     /// Takes a write's data and, where granules are covered in part only, reads their pages.
     pub(crate) fn start_write_in_place(&mut self, request: u32) {
+        if self.is_read_only() {
+            return self.refuse(request);
+        }
         let Some(range) = self.range_of(request) else { return };
         let granule = self.config.flash.write_granule_bytes as usize;
         let page_bytes = self.page.bytes() as u32;
@@ -67,6 +72,9 @@ impl SimulatedSsd {
             let op = self.flash.prepare(op);
             self.active[request].flash_begins(self.now_ns);
             self.flash.issue(op, self.now_ns, &mut self.events);
+            if self.in_place_wear.as_mut().is_some_and(|wear| wear.written(span.logical_page)) && !self.read_only {
+                self.become_read_only();
+            }
         }
         self.one_less_pending(request);
     }

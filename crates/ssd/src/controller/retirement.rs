@@ -18,10 +18,13 @@
 //!
 //! [`BlockError::ReadOnly`]: flashwise_block::BlockError::ReadOnly
 
+use flashwise_block::BlockDevice;
+
 use crate::config::Mapping;
 use crate::controller::write::Parked;
 use crate::device::SimulatedSsd;
 use crate::ftl::{Cause, Retirement};
+use crate::life::EndOfLife;
 
 impl SimulatedSsd {
     /// Retires a superblock, counted over the drive: what is valid in it moves elsewhere in its unit, and it is not used
@@ -53,6 +56,11 @@ impl SimulatedSsd {
     /// Whether the drive has run out of spare superblocks.
     pub fn is_read_only(&self) -> bool {
         self.read_only
+    }
+
+    /// When the drive became read-only, and what it had taken by then; `None` while it takes writes.
+    pub fn end_of_life(&self) -> Option<EndOfLife> {
+        self.end_of_life
     }
 
     /// A superpage was programmed, but a command failed: its superblock is retired, what it holds stays in the buffer.
@@ -92,8 +100,10 @@ impl SimulatedSsd {
         }
     }
 
-    fn become_read_only(&mut self) {
+    pub(super) fn become_read_only(&mut self) {
         self.read_only = true;
+        let host_bytes_written = self.counters().host_bytes_written.0;
+        self.end_of_life = Some(EndOfLife { at_ns: self.now_ns, host_bytes_written });
         self.refuse_waiting_writes();
         for unit in 0..self.ftl.geometry.units {
             self.collect_if_needed(unit);

@@ -28,8 +28,10 @@ use crate::ftl::element::{CleaningStatistics, Elements};
 use crate::ftl::geometry::Geometry;
 use crate::ftl::mapping_cache::{MappingCache, Rules};
 use crate::ftl::sectors::Sectors;
+use crate::ftl::wear::InPlaceWear;
 use crate::ftl::{Ftl, Location};
 use crate::host::{HostInterface, StageTimes, SubmissionQueues};
+use crate::life::EndOfLife;
 use crate::list::{Fifo, Slab};
 use crate::payload::Payload;
 use crate::power::DurableState;
@@ -77,6 +79,9 @@ pub struct SimulatedSsd {
     pub(crate) held: Vec<Fifo>,
     /// The drive has run out of spare superblocks.
     pub(crate) read_only: bool,
+    pub(crate) end_of_life: Option<EndOfLife>,
+    /// Wear of a medium that is written in place, where it has a limit.
+    pub(crate) in_place_wear: Option<Box<InPlaceWear>>,
     pub(crate) ftl: Ftl,
     pub(crate) sectors: Sectors,
     /// The look-up of a page map that does not fit controller memory.
@@ -231,6 +236,8 @@ impl SimulatedSsd {
             collectors: vec![UnitCollector::default(); ftl.geometry.units as usize],
             held: vec![Fifo::default(); ftl.geometry.units as usize],
             read_only: false,
+            end_of_life: None,
+            in_place_wear: InPlaceWear::new(&config).map(Box::new),
             flash: FlashArray::new(&config, seed),
             payload: Payload::new(page.bytes()),
             reduction: Reduction::new(&config, seed),

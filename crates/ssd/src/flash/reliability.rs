@@ -8,19 +8,23 @@
 //! Errors of different bits are taken as independent, so that the wrong bits of a codeword of *n* bits follow a binomial
 //! distribution; measured ones spread wider (Taranalli et al., "Channel Models for Multi-Level Cell Flash Memories Based
 //! on Empirical Error Analysis", IEEE Trans. Comm. 64(8), 2016), which a lower `correctable_bits` stands in for. The age
-//! of a block's data is that of its oldest page. Formula and coefficients of the error rate:
+//! of a block's data is that of its oldest page. Where blocks differ in the cycles that they endure, each has a limit of its
+//! own, drawn when the drive is made. Formula and coefficients of the error rate:
 //! [`crate::config::ReliabilityConfig`]. All functions are `libm`'s, which give the same bits on every machine.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::command::{FlashAddress, FlashOp, FlashOpKind};
-use crate::config::{DeviceConfig, ReliabilityConfig};
+use crate::config::{DeviceConfig, Mapping, ReliabilityConfig};
 
 const NS_PER_HOUR: f64 = 3.6e12;
 
 /// Separates the draws of this model from those of the jitter.
 const STREAM: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Separates the draws of the blocks' limits from both.
+const LIMITS: u64 = 0x2545_f491_4f6c_dd1d;
 
 /// What is known of the same block of all planes of a parallel unit.
 #[derive(Clone, Copy)]
@@ -47,21 +51,54 @@ pub(super) struct Reliability {
     config: ReliabilityConfig,
     blocks: Vec<Block>,
     erases_per_cycle: u32,
+    /// P/E cycles after which each further erase fails: of all blocks, or where they differ of each.
+    limits: Vec<u32>,
+    /// Without bit errors only wear is left of the model.
+    errs: bool,
     retry_ns: u64,
     correction: Correction,
     random: Pcg64Mcg,
 }
 
+/// What is left of the model where a configuration speaks of P/E cycles alone.
+fn without_errors() -> ReliabilityConfig {
+    let none =
+        ReliabilityConfig { rber_base: 0.0, rber_wear: 0.0, rber_retention: 0.0, ..ReliabilityConfig::default() };
+    ReliabilityConfig { codeword_bytes: 64, correctable_bits: 0, ..none }
+}
+
+/// The limits of so many blocks.
+fn limits(config: &DeviceConfig, blocks: usize, seed: u64) -> Vec<u32> {
+    let Some(mean) = config.pe_cycles_limit() else { return Vec::new() };
+    let spread = config.flash.endurance.map_or(0.0, |endurance| endurance.spread);
+    if spread == 0.0 {
+        return vec![mean];
+    }
+    let mut random = Pcg64Mcg::seed_from_u64(seed ^ LIMITS);
+    let limit = |_| (f64::from(mean) * (1.0 + spread * normal(&mut random))).round().max(1.0) as u32;
+    (0..blocks).map(limit).collect()
+}
+
+/// A draw of the standard normal distribution (Box and Muller, Annals of Mathematical Statistics 29(2), 1958).
+fn normal(random: &mut Pcg64Mcg) -> f64 {
+    let mut unit = || ((random.random::<u64>() >> 11) as f64 + 0.5) * (0.5_f64).powi(53);
+    let (radius, angle) = (libm::sqrt(-2.0 * libm::log(unit())), 2.0 * std::f64::consts::PI * unit());
+    radius * libm::cos(angle)
+}
+
 impl Reliability {
     /// The model that a configuration asks for.
     pub(super) fn new(config: &DeviceConfig, seed: u64) -> Option<Self> {
-        let model = config.flash.reliability?;
+        let wears = config.flash.endurance.is_some() && config.ftl.mapping == Mapping::Page;
+        let model = config.flash.reliability.or_else(|| wears.then(without_errors))?;
         let blocks = config.units() as usize * config.flash.blocks_per_plane as usize;
         let worn = block_after(&model, 0);
         Some(Self {
             config: model,
             blocks: vec![worn; blocks],
             erases_per_cycle: config.ftl.superpage_channels * config.ftl.superpage_ways,
+            limits: limits(config, blocks, seed),
+            errs: config.flash.reliability.is_some(),
             retry_ns: model.read_retry_ns.unwrap_or(config.flash.read_ns),
             correction: Correction::new(model.codeword_bytes * 8, model.correctable_bits),
             random: Pcg64Mcg::seed_from_u64(seed ^ STREAM),
@@ -88,6 +125,9 @@ impl Reliability {
     }
 
     fn read(&mut self, at: &FlashAddress, bytes: u32, now_ns: u64) -> Outcome {
+        if !self.errs {
+            return Outcome::default();
+        }
         let mut rber = self.rber(at.block, now_ns);
         let codewords = f64::from(bytes.div_ceil(self.config.codeword_bytes));
         for retries in 0..=self.config.read_retries_max {
@@ -116,9 +156,14 @@ impl Reliability {
         }
         block.erases = erases;
         let cycles = self.config.initial_pe_cycles.saturating_add(erases.div_ceil(self.erases_per_cycle));
-        let worn_out = self.config.pe_cycles_limit.is_some_and(|limit| cycles > limit);
+        let worn_out = self.limit(at.block).is_some_and(|limit| cycles > limit);
         let probability = self.failure(self.config.erase_failure_probability, at.block);
         Outcome { failed: self.happens(probability) || worn_out, retries: 0 }
+    }
+
+    /// P/E cycles that a block endures; `None` where there is no limit.
+    fn limit(&self, block: u32) -> Option<u32> {
+        self.limits.get(block as usize).or(self.limits.first()).copied()
     }
 
     /// The raw bit error rate of a block's data.
@@ -215,6 +260,7 @@ fn more_than(most: u32, bits: u32, p: f64, log_factorial: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::EnduranceConfig;
     use crate::flash::Owner;
 
     fn model(change: impl FnOnce(&mut ReliabilityConfig)) -> Reliability {
@@ -267,6 +313,42 @@ mod tests {
         let mut hopeless = model(|c| (c.rber_base, c.read_retry_rber_factor, c.read_retries_max) = (0.1, 1.0, 3));
         let outcome = hopeless.outcome(&command(FlashOpKind::Read, 1024), 0);
         assert_eq!(outcome, Outcome { failed: true, retries: 3 });
+    }
+
+    #[test]
+    fn limits_of_blocks_are_normally_distributed_about_the_mean_and_come_from_the_seed() {
+        let endurance = |spread, seed| {
+            let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+            config.flash.endurance =
+                Some(EnduranceConfig { pe_cycles: Some(1_000), spread, ..EnduranceConfig::default() });
+            let model = Reliability::new(&config, seed).unwrap();
+            (0..model.blocks.len() as u32).map(|block| f64::from(model.limit(block).unwrap())).collect::<Vec<_>>()
+        };
+        assert!(endurance(0.0, 1).iter().all(|&limit| limit == 1_000.0));
+        let limits = endurance(0.1, 1);
+        assert!(limits == endurance(0.1, 1) && limits != endurance(0.1, 2));
+        let count = limits.len() as f64;
+        let mean = limits.iter().sum::<f64>() / count;
+        let deviation = (limits.iter().map(|limit| (limit - mean).powi(2)).sum::<f64>() / count).sqrt();
+        // Four standard errors of the mean, 100 ÷ √n, and of the deviation, 100 ÷ √2n.
+        let error = 4.0 * 100.0 / count.sqrt();
+        assert!((mean - 1_000.0).abs() < error && (deviation - 100.0).abs() < error, "{mean} ± {deviation} of {count}");
+        let within = limits.iter().filter(|&&limit| (limit - 1_000.0).abs() <= 100.0).count() as f64 / count;
+        assert!((within - 0.683).abs() < 4.0 * (0.683 * 0.317 / count).sqrt(), "{within} within one deviation");
+        assert!(endurance(0.5, 3).iter().all(|&limit| limit >= 1.0));
+    }
+
+    #[test]
+    fn with_a_limit_alone_flash_wears_out_and_never_errs() {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        config.flash.endurance = Some(EnduranceConfig { pe_cycles: Some(2), ..EnduranceConfig::default() });
+        let mut model = Reliability::new(&config, 1).unwrap();
+        let old = 100 * 365 * 24 * NS_PER_HOUR as u64;
+        model.outcome(&command(FlashOpKind::Program, 4096), 0);
+        assert_eq!(model.outcome(&command(FlashOpKind::Read, 4096), old), Outcome::default());
+        let erases: Vec<bool> = (0..4).map(|_| model.outcome(&command(FlashOpKind::Erase, 0), 0).failed).collect();
+        assert_eq!(erases, [false, false, true, true]);
+        assert_eq!(model.decode_ns(), 0);
     }
 
     #[test]

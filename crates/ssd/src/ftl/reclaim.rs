@@ -514,6 +514,11 @@ impl Ftl {
         self.superblocks[block].state = BlockState::Bad;
     }
 
+    /// Superblocks that each unit of a new drive can lose.
+    pub(crate) fn spare_superblocks(&self, config: &DeviceConfig) -> u32 {
+        self.reclaiming.bad_max.saturating_sub(config.factory_bad_superblocks())
+    }
+
     /// Whether a unit has more bad superblocks than it can bear.
     pub(crate) fn has_no_spares(&self, unit: u32) -> bool {
         self.units[unit as usize].bad > self.reclaiming.bad_max

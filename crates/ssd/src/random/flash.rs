@@ -82,6 +82,7 @@ fn base(draws: &Draws, logical_page_bytes: u64) -> FlashConfig {
         suspension: SuspensionConfig::default(),
         energy: EnergyConfig::default(),
         reliability: None,
+        endurance: None,
     }
 }
 
@@ -97,7 +98,7 @@ fn channels(draws: &Draws, interface: Interface) -> u32 {
 /// Array times and rates.
 fn set_times(draws: &Draws, cell: CellType, flash: &mut FlashConfig) {
     let (read, program, erase) = match cell {
-        CellType::Slc => ((20_000, 35_000), (100_000, 300_000), (1_000_000, 2_500_000)),
+        CellType::Slc | CellType::Xpoint => ((20_000, 35_000), (100_000, 300_000), (1_000_000, 2_500_000)),
         CellType::Mlc => ((40_000, 90_000), (300_000, 900_000), (2_000_000, 4_000_000)),
         CellType::Tlc => ((45_000, 95_000), (400_000, 1_200_000), (3_000_000, 6_000_000)),
         CellType::Qlc => ((80_000, 150_000), (1_200_000, 2_500_000), (5_000_000, 12_000_000)),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Invariant, Preconditioned};
 use crate::DeviceConfig;
+use crate::life::Life;
 
 /// `schema` of a result.
 pub const SIMULATION_SCHEMA: &str = "flashwise.simulation";
@@ -58,6 +59,9 @@ pub struct Simulation {
     pub reduction: Option<DataReduction>,
     /// P/E cycles over the whole life of the drive, preconditioning included; `null` where nothing is erased.
     pub erase_counts: Option<EraseCounts>,
+    /// What the drive has lived through, and how much is left; `null` where nothing wears out.
+    #[serde(default)]
+    pub life: Option<Life>,
     /// Logical pages that were read although nobody had written them: with many of these, the workload measures an empty
     /// drive.
     pub unwritten_pages_read: u64,
@@ -146,6 +150,9 @@ pub struct FlowResult {
     pub trims: u64,
     /// Completed flushes.
     pub flushes: u64,
+    /// Writes and trims that the drive refused because its life had ended; they are in no other figure.
+    #[serde(default)]
+    pub refused: u64,
     /// Mean time from submission until the drive took a request from its queue, ns; `null` without requests.
     pub mean_queueing_ns: Option<f64>,
     /// Mean time from then to completion, ns; `null` without requests.

@@ -11,7 +11,7 @@
 
 use std::path::Path;
 
-use flashwise_block::{BlockDevice, ByteSize, Nanos, Progress, Request};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, Nanos, Progress, Request};
 use flashwise_trace::workload::{Flow, FlowRequest, FlowSource, SourcePacing, Workload};
 
 use super::agenda::Agenda;
@@ -20,6 +20,7 @@ use super::timeline::Timeline;
 use super::{SimulationError, SimulationOptions, flow_queues};
 use crate::SimulatedSsd;
 use crate::device::{Answer, LOST};
+use crate::life::History;
 
 /// Completions between two calls of the progress listener.
 const PROGRESS_EVERY: u64 = 1 << 14;
@@ -58,6 +59,8 @@ pub(super) struct Driver<'a> {
     agenda: Agenda,
     interval: Option<Nanos>,
     fraction: Fraction,
+    /// Notes on wear, where the drive has a limit.
+    life: Option<History>,
 }
 
 impl<'a> Driver<'a> {
@@ -77,7 +80,7 @@ impl<'a> Driver<'a> {
         };
         let flows = workload.flows.iter().enumerate().map(flow).collect::<Result<Vec<_>, _>>()?;
         let fraction = Fraction::of(workload);
-        Ok(Self { drive, flows, agenda: Agenda::default(), interval: options.interval, fraction })
+        Ok(Self { drive, flows, agenda: Agenda::default(), interval: options.interval, fraction, life: None })
     }
 
     /// The drive.
@@ -88,6 +91,7 @@ impl<'a> Driver<'a> {
     /// Runs the flows from the drive's present time to the last completion.
     pub(super) fn run(mut self, progress: &mut dyn Progress) -> Result<Record, SimulationError> {
         let origin_ns = self.drive.now().0;
+        self.life = History::of(self.drive);
         let mut timeline = Timeline::new(origin_ns, self.interval, &self.drive.counters());
         for (index, flow) in self.flows.iter_mut().enumerate() {
             flow.begin_at(origin_ns);
@@ -196,15 +200,27 @@ impl<'a> Driver<'a> {
         let (now_ns, response_ns) = (answer.completed_ns, answer.completed_ns - answer.submitted_ns);
         let flow = &mut self.flows[index];
         if let Some(reason) = answer.error {
+            if *reason == BlockError::ReadOnly {
+                return self.refused(index, response_ns, now_ns);
+            }
             return Err(SimulationError::Request { flow: flow.name.clone(), reason: *reason });
         }
         flow.record.completed(answer.operation, length, response_ns, now_ns);
         flow.record.waited(answer.taken_ns - answer.submitted_ns);
         if timeline.is_past(now_ns) {
             timeline.advance(now_ns, &self.drive.counters())?;
+            if let Some(life) = &mut self.life {
+                life.advance(self.drive);
+            }
         }
         timeline.completed(length, response_ns);
-        match flow.source.pacing() {
+        self.go_on(index, now_ns)
+    }
+
+    /// A closed flow's next request, at once or after its pause.
+    #[inline]
+    fn go_on(&mut self, index: usize, now_ns: u64) -> Result<(), SimulationError> {
+        match self.flows[index].source.pacing() {
             SourcePacing::Closed { think: Nanos(0), .. } => self.issue(index),
             SourcePacing::Closed { think, .. } => {
                 self.agenda.note(now_ns.saturating_add(think.0), index as u32);
@@ -212,6 +228,17 @@ impl<'a> Driver<'a> {
             }
             SourcePacing::Timed => Ok(()),
         }
+    }
+
+    /// The drive's life has ended: a flow that reads goes on, one that only writes has nothing left to do.
+    #[cold]
+    fn refused(&mut self, index: usize, response_ns: u64, now_ns: u64) -> Result<(), SimulationError> {
+        let flow = &mut self.flows[index];
+        if flow.record.refused(response_ns, now_ns) {
+            return self.go_on(index, now_ns);
+        }
+        flow.stop_ns = now_ns;
+        Ok(())
     }
 
     fn end(self, origin_ns: u64, timeline: Timeline) -> Result<Record, SimulationError> {
@@ -224,7 +251,14 @@ impl<'a> Driver<'a> {
             self.flows.into_iter().map(|flow| flow.record.end(flow.name, queue_depth(&flow.source))).collect();
         let end_ns = flows.iter().map(|flow| flow.last_completion_ns).max().unwrap_or(origin_ns).max(origin_ns);
         let time_series = timeline.end(end_ns, &counters);
-        Ok(Record { origin_ns, end_ns, flows, time_series, outstanding: self.drive.outstanding() as u64 })
+        Ok(Record {
+            origin_ns,
+            end_ns,
+            flows,
+            time_series,
+            life: self.life,
+            outstanding: self.drive.outstanding() as u64,
+        })
     }
 }
 

@@ -72,10 +72,10 @@ fn all_hold(checked: Vec<Invariant>) -> Result<Vec<Invariant>, SimulationError> 
 }
 
 fn every_request_completes(flows: &[EndedFlow], with_the_drive: u64) -> Invariant {
-    let lost = |flow: &&EndedFlow| flow.outstanding > 0 || flow.submitted != flow.all.count();
+    let lost = |flow: &&EndedFlow| flow.outstanding > 0 || flow.submitted != flow.answered().0;
     let (issued, completed) = match flows.iter().find(lost) {
-        Some(flow) => (flow.submitted, flow.all.count()),
-        None => flows.iter().fold((0, 0), |sum, flow| (sum.0 + flow.submitted, sum.1 + flow.all.count())),
+        Some(flow) => (flow.submitted, flow.answered().0),
+        None => flows.iter().fold((0, 0), |sum, flow| (sum.0 + flow.submitted, sum.1 + flow.answered().0)),
     };
     let holds = !flows.iter().any(|flow| lost(&flow)) && with_the_drive == 0;
     let detail = format!("{issued} issued, {completed} completed, {with_the_drive} left with the drive");
@@ -85,10 +85,11 @@ fn every_request_completes(flows: &[EndedFlow], with_the_drive: u64) -> Invarian
 /// `None` where a flow had no request, or all of its time was one moment.
 fn littles_law(flow: &EndedFlow) -> Option<Invariant> {
     let elapsed_s = flow.elapsed_ns() as f64 / 1e9;
-    if flow.all.count() == 0 || elapsed_s == 0.0 {
+    let (count, sum_ns) = flow.answered();
+    if count == 0 || elapsed_s == 0.0 {
         return None;
     }
-    let (count, sum_s) = (flow.all.count() as f64, flow.all.sum_ns as f64 / 1e9);
+    let (count, sum_s) = (count as f64, sum_ns as f64 / 1e9);
     let (iops, response_s) = (count / elapsed_s, sum_s / count);
     let in_flight = flow.area as f64 / 1e9 / elapsed_s;
     let detail = format!(

@@ -64,6 +64,7 @@ pub use document::{
 pub use error::SimulationError;
 pub use invariants::Invariant;
 pub use precondition::{Precondition, Preconditioned, precondition};
+pub(crate) use result::write_causes;
 
 use std::path::Path;
 use std::time::Instant;

@@ -7,6 +7,7 @@
 use flashwise_block::{ByteSize, Operation};
 
 use super::document::TimeSeries;
+use crate::life::History;
 
 /// Times that a histogram of three significant digits does not tell apart are of one *class*: the numbers below 2,048 by
 /// themselves, then 1,024 classes for each further power of two.
@@ -120,6 +121,8 @@ pub(super) struct FlowRecord {
     /// Trims, flushes, and whatever else moves no bytes.
     others: ResponseRecord,
     trims: u64,
+    /// Answered with an error; in no figure but those that the invariants hold together.
+    refused: ResponseRecord,
     start_ns: u64,
     submitted: u64,
     completed: u64,
@@ -158,11 +161,7 @@ impl FlowRecord {
     /// One of its requests is answered.
     #[inline]
     pub(super) fn completed(&mut self, operation: Operation, length: ByteSize, response_ns: u64, now_ns: u64) {
-        self.completions_ns += u128::from(now_ns);
-        self.completed += 1;
-        self.completions_since_ns += u128::from(now_ns);
-        self.completed_since += 1;
-        self.last_completion_ns = now_ns;
+        self.answered(now_ns);
         match operation {
             Operation::Read => self.reads.add(length, response_ns),
             Operation::Write => self.writes.add(length, response_ns),
@@ -171,6 +170,23 @@ impl FlowRecord {
                 self.others.add(ByteSize(0), response_ns);
             }
         }
+    }
+
+    #[inline]
+    fn answered(&mut self, now_ns: u64) {
+        self.completions_ns += u128::from(now_ns);
+        self.completed += 1;
+        self.completions_since_ns += u128::from(now_ns);
+        self.completed_since += 1;
+        self.last_completion_ns = now_ns;
+    }
+
+    /// One of its requests is refused; gives whether it has read something, so that there is a reason to go on.
+    #[cold]
+    pub(super) fn refused(&mut self, response_ns: u64, now_ns: u64) -> bool {
+        self.answered(now_ns);
+        self.refused.add(ByteSize(0), response_ns);
+        self.reads.count() > 0
     }
 
     /// So long a request that completes now had waited in its queue before the drive took it.
@@ -206,6 +222,7 @@ impl FlowRecord {
             reads: self.reads,
             writes: self.writes,
             trims: self.trims,
+            refused: self.refused,
             flushes,
             start_ns: self.start_ns,
             last_submission_ns: self.last_submission_ns,
@@ -231,6 +248,7 @@ pub(super) struct EndedFlow {
     pub(super) writes: ResponseRecord,
     pub(super) trims: u64,
     pub(super) flushes: u64,
+    pub(super) refused: ResponseRecord,
     pub(super) start_ns: u64,
     pub(super) last_submission_ns: u64,
     pub(super) last_completion_ns: u64,
@@ -241,6 +259,11 @@ pub(super) struct EndedFlow {
 }
 
 impl EndedFlow {
+    /// Requests that were answered, and their response times added up, ns.
+    pub(super) fn answered(&self) -> (u64, u128) {
+        (self.all.count() + self.refused.count(), self.all.sum_ns + self.refused.sum_ns)
+    }
+
     /// From its start to its last completion, ns.
     pub(super) fn elapsed_ns(&self) -> u64 {
         self.last_completion_ns - self.start_ns
@@ -255,6 +278,8 @@ pub(super) struct Record {
     pub(super) end_ns: u64,
     pub(super) flows: Vec<EndedFlow>,
     pub(super) time_series: TimeSeries,
+    /// Notes on wear, where the drive has a limit.
+    pub(super) life: Option<History>,
     /// Requests that the drive still has.
     pub(super) outstanding: u64,
 }

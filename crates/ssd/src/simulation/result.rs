@@ -10,6 +10,7 @@ use super::document::*;
 use super::recorder::{EndedFlow, Record, ResponseRecord};
 use super::{Preconditioned, SimulationError, invariants, process};
 use crate::SimulatedSsd;
+use crate::life::Life;
 
 /// Where a distribution is told, percent.
 const DISTRIBUTION: [f64; 32] = [
@@ -68,6 +69,7 @@ pub(super) fn collect(
         write_amplification_by_cause: write_causes(&counters, &flash),
         reduction,
         erase_counts: erase_counts(drive),
+        life: Life::after(drive, record.life.as_ref()),
         unwritten_pages_read: flash.unwritten_pages_read,
         time_series: record.time_series,
         invariants,
@@ -104,6 +106,7 @@ fn flow_result(flow: &EndedFlow, priority: flashwise_trace::workload::Priority, 
         reads: flow.reads.count(),
         writes: flow.writes.count(),
         trims: flow.trims,
+        refused: flow.refused.count(),
         flushes: flow.flushes,
         mean_queueing_ns: mean(flow.waiting_ns),
         mean_service_ns: mean(flow.all.sum_ns - flow.waiting_ns),
@@ -140,7 +143,7 @@ fn percentiles(record: &ResponseRecord) -> Percentiles {
     Percentiles { p50, p90, p95, p99, p99_9, p99_99, p99_999 }
 }
 
-fn write_causes(counters: &DeviceCounters, flash: &FlashCounters) -> Option<WriteCauses> {
+pub(crate) fn write_causes(counters: &DeviceCounters, flash: &FlashCounters) -> Option<WriteCauses> {
     let written = counters.host_bytes_written.0;
     let share = |bytes: u64| bytes as f64 / written as f64;
     let moved = flash.gc_bytes_moved.0 + flash.wear_levelling_bytes_moved.0 + flash.retirement_bytes_moved.0;

@@ -57,7 +57,7 @@ fn quiet(config: &DeviceConfig) -> DeviceConfig {
     quiet.flash.array_time_jitter = 0.0;
     quiet.flash.read_ns_by_page_type.clear();
     quiet.flash.program_ns_by_page_type.clear();
-    quiet.flash.reliability = None;
+    (quiet.flash.reliability, quiet.flash.endurance) = (None, None);
     quiet.ftl.mapping_cache = None;
     (quiet.controller.read_cache, quiet.controller.read_ahead) = (None, None);
     quiet

@@ -5,15 +5,18 @@
 //! - *Static* wear levelling sees that data which never changes does not keep a superblock young for ever ([`cold`]):
 //!   when a unit's superblocks are too far apart, the data of the least worn sealed one moves to the most worn free
 //!   one, and the young superblock is used again.
+//! - Media that are written in place have no superblocks; writes to their pages are counted ([`in_place`]).
 //!
 //! Source: Chang, "On efficient wear leveling for large-scale flash-memory storage systems", SAC 2007, for the swap of
 //! cold data into worn blocks; the threshold is that of MQSim (Tavakkol et al., FAST 2018).
 
 mod cold;
 mod free;
+mod in_place;
 
 pub(crate) use cold::ColdBlocks;
 pub(crate) use free::FreeBlocks;
+pub(crate) use in_place::InPlaceWear;
 
 /// P/E cycles of a unit.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,71 @@
+//! What is said of a drive's life after a simulation.
+
+use flashwise_ssd::life::Life;
+use flashwise_ssd::simulation::Simulation;
+
+use super::numbers::{bytes, grouped, significant, time, two_decimals};
+
+/// The life in a sentence or two; `None` where nothing wears out.
+pub(crate) fn sentence(s: &Simulation) -> Option<String> {
+    let life = s.life.as_ref()?;
+    let refused: u64 = s.flows.iter().map(|flow| flow.refused).sum();
+    if let Some(end) = life.end_of_life {
+        return Some(format!(
+            "The drive is worn out: after {} of its life and {} written it became read-only. {} writes and trims were \
+             refused.",
+            time(end.at_ns),
+            bytes(end.host_bytes_written),
+            grouped(refused)
+        ));
+    }
+    Some(match (&life.projection, &life.not_projected) {
+        (Some(projection), _) => format!(
+            "If all goes on like the steady part of this run, a new drive takes {} written until it is read-only: {} \
+             drive writes a day over {} years, or {} years at this pace.",
+            amount(projection.host_bytes),
+            significant(projection.drive_writes_per_day),
+            significant(projection.warranty_years),
+            significant(projection.years)
+        ),
+        (None, reason) => {
+            format!("How long the drive lives is not told: {}.", reason.as_deref().unwrap_or("no reason is known"))
+        }
+    })
+}
+
+/// Name and value of what is known.
+pub(crate) fn rows(s: &Simulation) -> Vec<(&'static str, String)> {
+    let Some(life) = &s.life else { return Vec::new() };
+    let limit = life.pe_cycles_limit.map(|limit| ("P/E cycles endured", grouped(u64::from(limit))));
+    limit.into_iter().chain(used(life).map(|used| ("life used", used))).collect()
+}
+
+fn used(life: &Life) -> Option<String> {
+    let percent = |share: f64| format!("{} %", significant(100.0 * share));
+    let (most, mean) = (life.used_share_max?, life.used_share_mean?);
+    Some(format!("{} of the most worn, {} of the mean", percent(most), percent(mean)))
+}
+
+/// Names of the columns of [`factor_rows`].
+pub(crate) const FACTOR_COLUMNS: [&str; 3] = ["what a life is made of", "factor", "bytes written"];
+
+/// The factors that differ from 1, each with the bytes that come out when all up to it are taken together.
+pub(crate) fn factor_rows(s: &Simulation) -> Vec<[String; 3]> {
+    let Some(projection) = s.life.as_ref().and_then(|life| life.projection) else { return Vec::new() };
+    let capacity = projection.factors.capacity_bytes;
+    let mut so_far = capacity as f64;
+    let mut rows = vec![["capacity".to_owned(), bytes(capacity), bytes(capacity)]];
+    for (name, factor) in projection.factors.named() {
+        so_far *= factor;
+        let told = if factor >= 100.0 { significant(factor) } else { two_decimals(factor) };
+        if (factor - 1.0).abs() >= 0.005 {
+            rows.push([name.to_owned(), format!("× {told}"), amount(so_far)]);
+        }
+    }
+    rows
+}
+
+/// Bytes that may be more than 64 bits hold.
+fn amount(amount: f64) -> String {
+    bytes(amount.round().min(u64::MAX as f64) as u64)
+}
