@@ -19,6 +19,7 @@ mod hidden_parameters;
 mod parallel;
 mod sqlite;
 mod statistics;
+mod transparent_compression;
 
 use flashwise_report::study::{STUDY_SCHEMA, STUDY_SCHEMA_VERSION, StudyClaim, StudyDocument, StudySection};
 
@@ -59,7 +60,7 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they are listed.
-pub static STUDIES: [Study; 4] = [
+pub static STUDIES: [Study; 5] = [
     Study {
         name: "ace",
         title: "Buffer pools that write as many pages at once as the drive does: ACE",
@@ -92,6 +93,14 @@ pub static STUDIES: [Study; 4] = [
                  T. I. Papon, M. Athanassoulis: ACEing the Bufferpool Management Paradigm for Modern Storage Devices. \
                  ICDE, 2023.",
         run: sqlite::run,
+    },
+    Study {
+        name: "transparent-compression",
+        title: "Drives that compress: pages that are not full, and sparse logs",
+        source: "ScaleFlux: opportunities that computational storage drives bring to database software (CSD 2000). Y. Qiao \
+                 et al.: Closing the B+-tree vs. LSM-tree Write Amplification Gap on Modern Storage Hardware with Built-in \
+                 Transparent Compression. FAST, 2022.",
+        run: transparent_compression::run,
     },
 ];
 
@@ -137,6 +146,10 @@ mod tests {
     fn a_study_is_found_by_its_name_and_another_name_is_told_with_those_that_exist() {
         assert_eq!(Study::find("gc-organisation").unwrap().name, "gc-organisation");
         let error = Study::find("gc").err().unwrap().to_string();
-        assert_eq!(error, "no study is called 'gc'; there are ace, gc-organisation, hidden-parameters, sqlite");
+        assert_eq!(
+            error,
+            "no study is called 'gc'; there are ace, gc-organisation, hidden-parameters, sqlite, \
+                    transparent-compression"
+        );
     }
 }
