@@ -46,6 +46,9 @@ pub enum StudyError {
     /// A database is damaged, or rows of it are missing.
     #[error("a database is damaged: integrity_check says: {0}")]
     Damaged(String),
+    /// A file of a database, or a program, could not be used.
+    #[error("files of a database: {0}")]
+    Files(#[from] std::io::Error),
     /// A thread of the study ended early.
     #[error("a part of the study ended early")]
     Lost,

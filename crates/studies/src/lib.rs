@@ -22,6 +22,7 @@ mod hidden_parameters;
 mod parallel;
 mod sqlite;
 mod statistics;
+mod transparent_compression;
 
 use flashwise_report::study::{STUDY_SCHEMA, STUDY_SCHEMA_VERSION, StudyClaim, StudyDocument, StudySection};
 
@@ -62,7 +63,7 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they are listed.
-pub static STUDIES: [Study; 6] = [
+pub static STUDIES: [Study; 7] = [
     Study {
         name: "ace",
         title: "Buffer pools that write as many pages at once as the drive does: ACE",
@@ -110,6 +111,14 @@ pub static STUDIES: [Study; 6] = [
                  ICDE, 2023.",
         run: sqlite::run,
     },
+    Study {
+        name: "transparent-compression",
+        title: "Drives that compress: pages that are not full, and sparse logs",
+        source: "ScaleFlux: opportunities that computational storage drives bring to database software (CSD 2000). Y. Qiao \
+                 et al.: Closing the B+-tree vs. LSM-tree Write Amplification Gap on Modern Storage Hardware with Built-in \
+                 Transparent Compression. FAST, 2022.",
+        run: transparent_compression::run,
+    },
 ];
 
 impl Study {
@@ -156,7 +165,8 @@ mod tests {
         let error = Study::find("gc").err().unwrap().to_string();
         assert_eq!(
             error,
-            "no study is called 'gc'; there are ace, death-time, dedup-raid, gc-organisation, hidden-parameters, sqlite"
+            "no study is called 'gc'; there are ace, death-time, dedup-raid, gc-organisation, hidden-parameters, sqlite, \
+             transparent-compression"
         );
     }
 }

@@ -27,6 +27,7 @@ use super::{DataReduction, Life, LifeFactors, Projection};
 use crate::config::{DeviceConfig, Mapping, StaticWearLevelling};
 use crate::device::SimulatedSsd;
 use crate::ftl::superblock::BlockState;
+use crate::reduction::ReductionCounters;
 use crate::simulation::{WriteCauses, write_causes};
 
 /// The host has written so many times as much between two notes: 2^¼.
@@ -48,6 +49,7 @@ const NS_PER_YEAR: f64 = 365.0 * 86_400.0 * 1e9;
 struct Note {
     at_ns: u64,
     counters: DeviceCounters,
+    reduction: ReductionCounters,
     /// Writes to all pages of a medium that is written in place.
     page_writes: u64,
     /// P/E cycles of every superblock; empty for media without.
@@ -62,7 +64,8 @@ impl Note {
             Some(_) => Vec::new(),
         };
         let (at_ns, counters) = (drive.now().0, drive.counters());
-        Self { at_ns, counters, page_writes: wear.map_or(0, |wear| wear.writes()), cycles }
+        let reduction = drive.reduction_counters().unwrap_or_default();
+        Self { at_ns, counters, reduction, page_writes: wear.map_or(0, |wear| wear.writes()), cycles }
     }
 
     fn host_bytes(&self) -> u64 {
@@ -258,7 +261,7 @@ fn promise(drive: &SimulatedSsd, from: &Note, to: &Note, evenness: Evenness) -> 
     let config = drive.config();
     let counters = to.counters.since(&from.counters);
     let host_bytes = counters.host_bytes_written.0;
-    let (by, reduction) = (causes(drive, from, to), DataReduction::of(&counters));
+    let (by, reduction) = (causes(drive, from, to), DataReduction::of(&from.reduction, &to.reduction));
     let parts = [by.host, by.padding, by.gc, by.wear_levelling, by.retirement, by.mapping];
     let mut joined = 0.0;
     let [absorption, padding, garbage_collection, wear_levelling_moves, retirement, mapping] = parts.map(|part| {
