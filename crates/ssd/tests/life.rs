@@ -310,3 +310,14 @@ fn a_drive_that_begins_worn_has_used_a_part_of_its_life_and_the_ftl_s_own_limit_
     assert_eq!(used(worn).1, Some(0.75));
     assert_eq!(used(|c| c.ftl.bad_blocks.erasures_max = Some(50)).0, Some(50));
 }
+
+/// Superblocks of data that never changes stay as they are for ever, so that here it is the rates that make wear uneven and
+/// not chance. The 10 % are those of hot and cold data.
+#[test]
+fn data_that_never_changes_keeps_its_superblocks_young() {
+    const FROZEN: &str = "{ hot-cold = { zones = [{ size = 0.3, traffic = 1.0 }, { size = 0.7, traffic = 0.0 }] } }";
+    let (end, projection) = promised(&drive(0.7), FROZEN);
+    let error = projection.host_bytes / end.host_bytes_written as f64 - 1.0;
+    assert!(error.abs() < 0.10, "{error}");
+    assert!(projection.factors.wear_levelling < 0.6, "{projection:?}");
+}
