@@ -101,11 +101,12 @@ fn what_is_not_stored_wears_nothing_and_its_share_of_the_life_is_told() {
     let mut config = drive(0.6);
     (config.flash.page_bytes, config.flash.pages_per_block) = (4 * PAGE, 4);
     (config.controller.power_loss_protection, config.host.logical_block_bytes) = (true, PAGE);
+    config.controller.write_buffer_bytes = 96 * PAGE;
     let (compression, deduplication) = (Some(CompressionConfig::default()), Some(DeduplicationConfig::default()));
     config.reduction = Some(ReductionConfig { physical_bytes: None, compression, deduplication });
     config.check("reducing").unwrap();
     let run = |requests| {
-        let content = "[content]\ncompress_percentage = 50\ndedupe_percentage = 40\n";
+        let content = "[content]\ncompress_percentage = 50\ndedupe_percentage = 40\ndedupe_window_pages = 1000\n";
         simulated(&config, &format!("{content}{}", writes(UNIFORM, requests)))
     };
     let whole = run(None);
