@@ -140,6 +140,8 @@ impl SimulatedArray {
         let Some(cache) = &mut self.cache else { return };
         cache.waiting.push_back(id);
         self.admit_to_cache();
+        // Where it finds no room, rows that gather make it.
+        self.destage();
     }
 
     /// Takes writes into the cache for as long as there is room.
@@ -150,7 +152,8 @@ impl SimulatedArray {
             let length = host.request.length.bytes();
             let has_room = cache.used_bytes + length <= cache.capacity_bytes;
             // What is stuck never makes room: without anything else on its way out, none will come.
-            if !has_room && !(cache.leaving.is_empty() && cache.gathering.is_empty()) {
+            let will_have = !(cache.leaving.is_empty() && cache.gathering.is_empty());
+            if !has_room && will_have {
                 return;
             }
             let Some(id) = cache.waiting.pop_front() else { return };

@@ -165,7 +165,10 @@ impl SimulatedArray {
         let Request { tag, operation, offset, length, buffer, .. } = request;
         let result = match is_broken {
             true => Err(BlockError::ArrayFailed { operation, offset, length }),
-            false => Ok(self.count(operation, length)),
+            false => {
+                self.count(operation, length);
+                Ok(())
+            }
         };
         let (submitted_at, started_at, completed_at) = (Nanos(submitted_ns), Nanos(taken_ns), Nanos(self.now_ns));
         self.completed.push_back(Completion { tag, operation, submitted_at, started_at, completed_at, result, buffer });
