@@ -1,7 +1,11 @@
-//! The two generations of drives, and the arrays that the text makes of eight of them.
+//! The two generations of drives, the newer one with and without what its controller reduces, and the arrays that the text makes of eight of them.
 
+use flashwise_block::{BlockDevice, ByteSize, Request};
 use flashwise_ssd::array::{ArrayConfig, Level, SimulatedArray};
-use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use flashwise_ssd::config::{CompressionConfig, DeduplicationConfig, ReductionConfig};
+use flashwise_ssd::{ContentModel, DeviceConfig, SimulatedSsd};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 
 use crate::StudyError;
 
@@ -9,7 +13,13 @@ use crate::StudyError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Generation {
     Slc,
+    /// Given data that its controller cannot reduce, or with its controller's reduction left out: the same.
     Mlc,
+    /// Given data that its controller stores in half of its length: compression alone.
+    MlcHalf,
+    /// Given data that its controller stores in a tenth of its length: half of the blocks are there already, the others
+    /// are compressed to a fifth.
+    MlcTenth,
 }
 
 /// What has been done to the drives before.
@@ -80,6 +90,8 @@ impl Generation {
         match self {
             Self::Slc => "SLC, 2010",
             Self::Mlc => "MLC, 2011",
+            Self::MlcHalf => "MLC, 2011, data stored in a half",
+            Self::MlcTenth => "MLC, 2011, data stored in a tenth",
         }
     }
 
@@ -87,16 +99,24 @@ impl Generation {
     pub(super) fn config(self) -> Result<DeviceConfig, StudyError> {
         let (text, name) = match self {
             Self::Slc => (include_str!("slc.toml"), "slc.toml"),
-            Self::Mlc => (include_str!("mlc.toml"), "mlc.toml"),
+            _ => (include_str!("mlc.toml"), "mlc.toml"),
         };
         let mut config = DeviceConfig::from_toml(text, name)?;
         config.flash.blocks_per_plane /= SCALE;
         let page = config.ftl.logical_page_bytes;
         config.capacity_bytes = config.capacity_bytes / u64::from(SCALE) / page * page;
-        Ok(match self {
-            Self::Slc => config,
-            Self::Mlc => with_data_reduction(config),
-        })
+        Ok(if self.content().is_some() { with_data_reduction(config) } else { config })
+    }
+
+    /// What the data is like, where the drive reduces it.
+    fn content(self) -> Option<ContentModel> {
+        let (compressed_share, duplicate_share) = match self {
+            Self::Slc | Self::Mlc => return None,
+            Self::MlcHalf => (0.5, 0.0),
+            Self::MlcTenth => (0.2, 0.5),
+        };
+        // Duplicates of what was written a moment ago, which is still there.
+        Some(ContentModel { compressed_share, duplicate_share, duplicate_window: 1 << 12, ..ContentModel::default() })
     }
 
     /// Eight of them behind the controller, in a state.
@@ -118,9 +138,10 @@ impl Generation {
         let mut drives = Vec::new();
         for n in 0..u64::from(DRIVES) {
             let mut drive = SimulatedSsd::new(drive.clone(), seed.wrapping_add(n))?;
-            match state {
-                State::Filled => drive.fill_at_once()?,
-                State::Steady => _ = drive.enter_steady_state(seed.wrapping_mul(31).wrapping_add(n))?,
+            match (self.content(), state) {
+                (Some(content), state) => write_first(&mut drive, content, state, seed)?,
+                (None, State::Filled) => drive.fill_at_once()?,
+                (None, State::Steady) => _ = drive.enter_steady_state(seed.wrapping_mul(31).wrapping_add(n))?,
             }
             drives.push(drive);
         }
@@ -128,11 +149,47 @@ impl Generation {
     }
 }
 
-/// The drive with what its controller does to write less. Deduplication and compression are not among the drive's keys
-/// here, so that every block is written as it comes: this is the one place to say otherwise.
-fn with_data_reduction(config: DeviceConfig) -> DeviceConfig {
+/// The drive with what its controller does to write less: DuraWrite as it is generally understood, compression and
+/// deduplication of blocks of 4 KiB. Its maps need protection from power cuts here, which the SF-1200 has not; a flush
+/// costs nothing then.
+fn with_data_reduction(mut config: DeviceConfig) -> DeviceConfig {
+    config.controller.power_loss_protection = true;
+    config.host.logical_block_bytes = config.ftl.logical_page_bytes;
+    config.reduction = Some(ReductionConfig {
+        physical_bytes: None,
+        compression: Some(CompressionConfig { granule_bytes: 512, ..CompressionConfig::default() }),
+        deduplication: Some(DeduplicationConfig::default()),
+    });
     config
 }
+
+/// Brings a drive that reduces data to its state by writing, since how much room that leaves depends on the data.
+fn write_first(drive: &mut SimulatedSsd, content: ContentModel, state: State, seed: u64) -> Result<(), StudyError> {
+    drive.set_content_model(content);
+    let (capacity, step, page) =
+        (drive.info().capacity.bytes(), drive.info().max_transfer.bytes(), drive.config().ftl.logical_page_bytes);
+    let mut write = |offset: u64, length: u64| -> Result<(), StudyError> {
+        drive.submit(Request::write(ByteSize(offset), ByteSize(length)))?;
+        if drive.outstanding() > IN_FLIGHT {
+            drive.wait()?;
+        }
+        Ok(())
+    };
+    for offset in (0..capacity).step_by(step as usize) {
+        write(offset, step.min(capacity - offset))?;
+    }
+    if state == State::Steady {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        for _ in 0..capacity / page {
+            write(random.random_range(0..capacity / page) * page, page)?;
+        }
+    }
+    while drive.wait()?.is_some() {}
+    Ok(())
+}
+
+/// Requests in flight meanwhile.
+const IN_FLIGHT: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -140,7 +197,7 @@ mod tests {
 
     #[test]
     fn both_generations_are_possible_drives_with_what_is_set_aside_in_their_texts() {
-        for (generation, share) in [(Generation::Slc, 0.074), (Generation::Mlc, 0.145)] {
+        for (generation, share) in [(Generation::Slc, 0.074), (Generation::Mlc, 0.145), (Generation::MlcTenth, 0.145)] {
             let config = generation.config().unwrap();
             assert!((config.over_provisioning() - share).abs() < 0.002, "{}", config.over_provisioning());
         }

@@ -43,6 +43,7 @@ pub(super) fn measure(options: &StudyOptions, progress: Progress<'_>) -> Result<
     for is_write_only in [false, true] {
         cells.push((Generation::Slc, ORGANISATIONS[0], true, is_write_only));
         cells.extend(ORGANISATIONS.map(|organisation| (Generation::Mlc, organisation, true, is_write_only)));
+        cells.push((Generation::MlcTenth, ORGANISATIONS[0], true, is_write_only));
         // Writes alone do not come near the limit.
         let free = if is_write_only { &[] } else { &ORGANISATIONS[..3] };
         cells.extend(free.iter().map(|&organisation| (Generation::Mlc, organisation, false, is_write_only)));
@@ -51,7 +52,9 @@ pub(super) fn measure(options: &StudyOptions, progress: Progress<'_>) -> Result<
     let runs = parallel::map("threads", &inputs, progress, |&((generation, organisation, limited, write_only), n)| {
         let seed = options.seed.wrapping_add(n);
         let limit = if limited { CONTROLLER_IOPS } else { 0 };
-        let mut array = generation.array(organisation, State::Steady, limit, seed)?;
+        // See `sequential` for why this one need not be overwritten.
+        let state = if generation == Generation::MlcTenth { State::Filled } else { State::Steady };
+        let mut array = generation.array(organisation, state, limit, seed)?;
         let read_share = if write_only { 0.0 } else { MIXED_READ_SHARE };
         THREADS
             .iter()
