@@ -62,7 +62,7 @@ fn make(
             insert.execute(params_from_iter(values(k, row)))?;
         }
         for k in (0..loaded).filter(|&k| !is_wanted(k)) {
-            delete.execute([k])?;
+            delete.execute([k as i64])?;
         }
     }
     transaction.commit()?;
