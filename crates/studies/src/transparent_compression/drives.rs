@@ -11,7 +11,7 @@ pub(super) const BLOCK: u64 = 4096;
 /// Bytes of a request that writes many blocks.
 const REQUEST: usize = 256 << 10;
 /// Capacity, bytes: room for the longest run without garbage collection.
-const CAPACITY: u64 = 512 << 20;
+const CAPACITY: u64 = 384 << 20;
 
 /// A drive of the study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -79,7 +79,9 @@ pub(super) fn measure(scale: &Scale, options: &StudyOptions, progress: Progress<
                 FILLS.iter().map(image).collect::<Result<_, _>>()?
             }
         };
-        let weigh = |image: &Vec<u8>| CODINGS.iter().map(|coding| drives::size_of(image, coding)).collect();
+        let weigh = |image: &Vec<u8>| {
+            CODINGS.iter().map(|coding| drives::size_of(image, coding)).collect::<Result<Vec<Size>, StudyError>>()
+        };
         images.iter().map(weigh).collect::<Result<Grid, StudyError>>()
     })?;
     let mut grids = grids.chunks(seeds.len());

@@ -63,7 +63,7 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
     let claims = vec![claims::fill_factor(&fill), claims::written_again(&logs, &absorption), claims::sparse(&logs)];
     let mut sections = fill.sections(&scale);
     sections.extend([logs.section(&scale), absorption.section(&scale), sqlite_log::section(&database, &scale)]);
-    let mut limits = vec![
+    let limits = vec![
         fill.about_postgres(),
         "The 33 % more transactions that the text has with a fill factor of 75 were not measured: they come from updates \
          that stay within their page, and need a running server under TPC-C."
@@ -76,6 +76,5 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
             .to_owned(),
         "Drives are new: no garbage is collected, and flash bytes are those of the writes alone.".to_owned(),
     ];
-    limits.retain(|limit| !limit.is_empty());
     Ok(Findings { claims, sections, limits })
 }
