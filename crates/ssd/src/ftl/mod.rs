@@ -616,13 +616,16 @@ impl Ftl {
         let record = &mut self.superpages[superpage];
         record.filled -= beyond;
         let (unit, stream, last_moved) = (record.unit, record.stream, record.last_moved);
+        // Of the host's pages alone, the room in the write buffer is counted.
+        let held_bytes = if last_moved.is_none() { beyond * self.slot_bytes } else { 0 };
+        record.held_bytes -= held_bytes;
         if let Some(cause) = last_moved {
             record.moved[cause as usize] -= beyond;
         }
         // The superblock has another row, so this takes no free one.
         let Some(next) = self.open_superpage(unit, stream, false) else { return };
         let record = &mut self.superpages[next];
-        record.filled = beyond;
+        (record.filled, record.held_bytes) = (beyond, held_bytes);
         record.last_moved = last_moved;
         match last_moved {
             Some(cause) => record.moved[cause as usize] = beyond,
