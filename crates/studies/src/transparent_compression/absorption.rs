@@ -19,7 +19,7 @@ const GRANULES: [u64; 4] = [16, 64, 512, 4096];
 /// Channels and ways of a superpage, of 4 KiB each.
 const SUPERPAGES: [(u32, u32); 5] = [(1, 1), (4, 1), (8, 1), (8, 2), (8, 8)];
 /// Write buffers, bytes.
-const BUFFERS: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
+const BUFFERS: [u64; 3] = [3 << 20, 8 << 20, 32 << 20];
 
 /// What was varied, by name.
 pub(super) struct Absorption {

@@ -114,8 +114,8 @@ pub(super) fn written_again(logs: &Logs, absorption: &Absorption) -> StudyClaim 
         verdict,
         because: format!(
             "A buffer that survives a power cut replaces a block that is written again for as long as its superpage is \
-             open. With 64 KiB written by others between two commits it never does: {alone:.0} flash bytes a commit \
-             become {busy:.0} (records of 128 bytes). On the drive that compresses, a block that grows does not fit where \
+             open. The more others write between two commits the less it does: {alone:.0} flash bytes a commit become \
+             {busy:.0} with 64 KiB of theirs (records of 128 bytes). On the drive that compresses, a block that grows does not fit where \
              it was, and is written anew even alone: {alone_compressing:.0} and {busy_compressing:.0}."
         ),
     }

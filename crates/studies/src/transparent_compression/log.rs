@@ -219,14 +219,10 @@ impl Logs {
     /// The section.
     pub(super) fn section(&self, scale: &Scale) -> StudySection {
         let row = |pair: &Pair| -> Vec<StudyCell> {
-            let name = match pair.drive {
-                Drive::Compresses { .. } => format!("{}, {}", pair.drive.name(), pair.record.name()),
-                _ => pair.drive.name().to_owned(),
-            };
             let noise = pair.record.noise_bytes(pair.record_bytes) as f64;
             let of = |costs: &Costs, of: fn(&Cost) -> f64| StudyCell::from(costs.mean(of));
             vec![
-                StudyCell::text(format!("{name}, {}", pair.record_bytes)),
+                StudyCell::text(format!("{}, {}", pair.record.name(), pair.record_bytes)),
                 // Records that cannot be compressed, j of them in the j-th version of a block: (m + 1) / 2 on average.
                 StudyCell::text(format!("{:.0}", noise * ((BLOCK / pair.record_bytes) as f64 + 1.0) / 2.0)),
                 of(&pair.packed, |cost| cost.written),
@@ -234,9 +230,21 @@ impl Logs {
                 of(&pair.packed, |cost| cost.flash),
                 of(&pair.sparse, |cost| cost.flash),
                 pair.times().into(),
-                of(&pair.packed, |cost| cost.per_second),
-                of(&pair.sparse, |cost| cost.per_second),
             ]
+        };
+        let by_drive = |drive: Drive| StudyTable {
+            caption: format!(
+                "{}: record, its bytes; a commit, bytes: noise in a packed block on average; what writing it takes if \
+                 nothing is absorbed; of that, absorbed; flash, packed and sparse; packed ÷ sparse:",
+                drive.name()
+            ),
+            columns: ["", "noise", "written", "absorbed", "packed", "sparse", "times"].map(str::to_owned).to_vec(),
+            rows: self.0.iter().filter(|pair| pair.drive == drive).map(row).collect(),
+        };
+        let rates = Drive::ALL.into_iter().filter_map(|drive| self.0.iter().find(|pair| pair.drive == drive));
+        let rate = |pair: &Pair| -> Vec<StudyCell> {
+            let of = |costs: &Costs| StudyCell::from(costs.mean(|cost| cost.per_second));
+            vec![StudyCell::text(pair.drive.name()), of(&pair.packed), of(&pair.sparse)]
         };
         let room = |pair: &Pair| -> Vec<StudyCell> {
             let of = |costs: &Costs, of: fn(&Cost) -> f64| StudyCell::from(costs.mean(of));
@@ -272,30 +280,28 @@ impl Logs {
                 grouped(scale.commits),
                 scale.seeds
             )],
-            tables: vec![
-                StudyTable {
-                    caption:
-                        "Drive, record, its bytes; a commit, bytes: packed, noise in the block on average; packed, \
-                              what is written if nothing is absorbed, on average; packed, absorbed; flash, packed and \
-                              sparse; packed ÷ sparse; commits a second, packed and sparse:"
-                            .to_owned(),
-                    columns: ["", "noise", "written", "absorbed", "packed", "sparse", "times", "packed/s", "sparse/s"]
-                        .map(str::to_owned)
-                        .to_vec(),
-                    rows: self.0.iter().map(row).collect(),
-                },
-                StudyTable {
-                    caption:
-                        "On the drive that compresses: record, its bytes; room of the log a commit, bytes: packed, \
+            tables: Drive::ALL
+                .into_iter()
+                .map(by_drive)
+                .chain([
+                    StudyTable {
+                        caption: format!("Commits a second, records of {} bytes:", RECORDS[0]),
+                        columns: ["drive", "packed", "sparse"].map(str::to_owned).to_vec(),
+                        rows: rates.map(rate).collect(),
+                    },
+                    StudyTable {
+                        caption:
+                            "On the drive that compresses: record, its bytes; room of the log a commit, bytes: packed, \
                               logical and physical; sparse, logical and physical; flash bytes ÷ host bytes, packed and \
                               sparse:"
-                            .to_owned(),
-                    columns: ["", "logical", "physical", "sparse, logical", "physical", "flash÷host", "sparse"]
-                        .map(str::to_owned)
-                        .to_vec(),
-                    rows: compressing.map(room).collect(),
-                },
-            ],
+                                .to_owned(),
+                        columns: ["", "packed", "physical", "sparse", "physical", "÷ host", "sparse"]
+                            .map(str::to_owned)
+                            .to_vec(),
+                        rows: compressing.map(room).collect(),
+                    },
+                ])
+                .collect(),
             charts: vec![StudyChart {
                 title: "Flash bytes a commit on a drive that compresses".to_owned(),
                 x_label: "bytes of a record".to_owned(),
