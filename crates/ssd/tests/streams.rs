@@ -88,8 +88,8 @@ fn policies_that_infer_the_streams_cost_less_where_some_pages_are_written_more_o
 
 /// A tenth of the pages takes nine tenths of the writes, and each page lives about as long as before.
 ///
-/// The bound is what theory says of a drive that collects the two parts apart, each as if written at random, with the best
-/// shares of the spare space. Who knows how long a page lives may be below that, and below one stream.
+/// The bound is what theory says of a drive that collects the two parts apart, each as if written at random, with the
+/// best shares of the spare space. Who knows how long a page lives may be below that, and below one stream.
 #[test]
 fn where_pages_live_as_long_as_before_death_times_cost_less_than_parts_that_are_kept_apart() {
     let steady = Traffic::Steady { traffic: 0.9, size: 0.1 };

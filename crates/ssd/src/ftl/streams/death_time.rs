@@ -12,8 +12,8 @@
 //!   class                 0          1          2                      of written and of moved pages each
 //! ```
 //!
-//! Ranges grow by a factor, because the longer a life, the less exact its prediction has to be: a superblock stays until
-//! the last of its pages dies, and what counts is by how much this is longer than the others' lives. They follow the
+//! Ranges grow by a factor, because the longer a life, the less exact its prediction has to be: a superblock stays
+//! until the last of its pages dies, and what counts is by how much this is longer than the others' lives. They follow the
 //! median, because what is long depends on how much of the drive is in use and not on how large it is.
 //!
 //! Under random writes a short life says little of the next one, and what has outlived its prediction is often a page
@@ -23,8 +23,8 @@
 //! prediction and with as few groups as a drive has open superblocks for. Which superblock is collected stays with
 //! `ftl.gc.policy`: one whose pages are all dead is the emptiest, which greedy takes first anyhow.
 //!
-//! Source: Lange, Naor and Yadgar, "Offline and Online Algorithms for SSD Management", SIGMETRICS 2021, for placement by
-//! predicted death. The prediction, the last life once more, and the limits of the classes are our own.
+//! Source: Lange, Naor and Yadgar, "Offline and Online Algorithms for SSD Management", SIGMETRICS 2021, for placement
+//! by predicted death. The prediction, the last life once more, and the limits of the classes are our own.
 
 use super::{Stream, StreamPolicy};
 use crate::sparse::SparseTable;
