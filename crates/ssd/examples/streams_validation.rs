@@ -22,7 +22,8 @@ const TRAFFIC: [(&str, Traffic); 6] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!(
-        "| traffic | collection | one | hint | sepbit | bloom-filters | theory, apart |\n|---|---|---|---|---|---|---|"
+        "| traffic | collection | one | hint | sepbit | bloom-filters | death-time | theory, apart |\n\
+         |---|---|---|---|---|---|---|---|"
     );
     for (name, traffic) in TRAFFIC {
         for (gc, gc_name) in [(GcPolicy::Greedy, "greedy"), (GcPolicy::CostBenefit, "cost-benefit")] {

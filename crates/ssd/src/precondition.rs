@@ -3,7 +3,7 @@
 use flashwise_block::{BlockDevice, DeviceCounters};
 
 use crate::SimulatedSsd;
-use crate::config::{GcPolicy, Mapping, StreamPolicy};
+use crate::config::{GcPolicy, Mapping};
 use crate::error::SsdError;
 use crate::theory::{self, Policy};
 
@@ -85,7 +85,7 @@ impl SimulatedSsd {
                 Err(SsdError::Precondition { state: "steady state", reason })
             }
             // Streams that the host names are one and the same to an overwrite that names none.
-            _ if matches!(self.config().ftl.streams.policy, StreamPolicy::SepBit | StreamPolicy::BloomFilters) => {
+            _ if self.config().ftl.streams.policy.infers() => {
                 let reason = "no theory covers how ftl.streams.policy tells pages apart; bring the drive there by \
                               writing, or set it to \"one\" or \"hint\"";
                 Err(SsdError::Precondition { state: "steady state", reason: reason.to_owned() })

@@ -25,11 +25,19 @@ pub enum StreamPolicy {
     SepBit,
     /// Hot pages, which were written often and of late, and cold ones, by four Bloom filters (Park and Du, MSST 2011).
     BloomFilters,
+    /// By how much longer a page will probably live, when each version is expected to live as long as the one before:
+    /// three classes of written and of moved pages each (placement by predicted death; Lange et al., SIGMETRICS 2021).
+    DeathTime,
 }
 
 impl StreamPolicy {
     /// All policies.
-    pub const ALL: [Self; 4] = [Self::One, Self::Hint, Self::SepBit, Self::BloomFilters];
+    pub const ALL: [Self; 5] = [Self::One, Self::Hint, Self::SepBit, Self::BloomFilters, Self::DeathTime];
+
+    /// Whether pages are told apart by when they were written, and not by what the host says of them.
+    pub(crate) fn infers(self) -> bool {
+        matches!(self, Self::SepBit | Self::BloomFilters | Self::DeathTime)
+    }
 }
 
 /// Streams: data that is kept apart because it is overwritten at different rates.
@@ -59,6 +67,7 @@ impl StreamsConfig {
             StreamPolicy::One => 1,
             StreamPolicy::Hint => self.streams,
             StreamPolicy::SepBit | StreamPolicy::BloomFilters => 2,
+            StreamPolicy::DeathTime => 3,
         }
     }
 
@@ -69,6 +78,7 @@ impl StreamsConfig {
             StreamPolicy::Hint => self.streams,
             StreamPolicy::SepBit => 4,
             StreamPolicy::BloomFilters => 2,
+            StreamPolicy::DeathTime => 3,
         }
     }
 
@@ -128,6 +138,7 @@ impl StreamsConfig {
             StreamPolicy::Hint => "hint",
             StreamPolicy::SepBit => "sepbit",
             StreamPolicy::BloomFilters => "bloom-filters",
+            StreamPolicy::DeathTime => "death-time",
         }
         .to_owned()
     }

@@ -8,6 +8,8 @@
 #[path = "one_plane.rs"]
 mod one_plane;
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::error::Error;
 
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Request};
@@ -25,6 +27,9 @@ pub enum Traffic {
     Uniform,
     /// So much of the traffic goes to so much of the drive, uniformly; the former names stream 1, the rest none.
     HotCold { traffic: f64, size: f64 },
+    /// Each page about as long after its last write as the time before, ± 10 %: so much of the traffic goes to so much of
+    /// the drive; no stream is named.
+    Steady { traffic: f64, size: f64 },
     /// The page of rank r with a probability of r to the power of minus this; no stream is named.
     Zipf { theta: f64 },
 }
@@ -75,6 +80,20 @@ impl Case {
                 Box::new(move || match random.random_bool(traffic) {
                     true => (random.random_range(0..hot), 1),
                     false => (random.random_range(hot..pages), 0),
+                })
+            }
+            Traffic::Steady { traffic, size } => {
+                let hot = (size * pages as f64).round() as u64;
+                // Mean lives of the two parts, in millionths of a write.
+                let [hot_life, cold_life] = [hot as f64 / traffic, (pages - hot) as f64 / (1.0 - traffic)];
+                let life = move |page| if page < hot { hot_life } else { cold_life } * 1e6;
+                let first = (0..pages).map(|page| (random.random_range(0.0..life(page)) as u64, page));
+                let mut due: BinaryHeap<Reverse<(u64, u64)>> = first.map(Reverse).collect();
+                Box::new(move || {
+                    let Some(Reverse((time, page))) = due.pop() else { return (0, 0) };
+                    let next = time + (life(page) * random.random_range(0.9..1.1)) as u64;
+                    due.push(Reverse((next, page)));
+                    (page, 0)
                 })
             }
             Traffic::Zipf { theta } => {

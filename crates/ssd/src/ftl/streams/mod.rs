@@ -18,6 +18,7 @@
 //! policy goes by is in its file.
 
 mod bloom_filters;
+mod death_time;
 mod hint;
 mod one;
 mod sep_bit;
@@ -29,6 +30,7 @@ use zerocopy::FromZeros;
 use super::geometry::Geometry;
 use crate::config::{DeviceConfig, StreamPolicy as PolicyName};
 use bloom_filters::BloomFilters;
+use death_time::DeathTime;
 use hint::Hint;
 use one::One;
 use sep_bit::SepBit;
@@ -239,6 +241,7 @@ policies! {
     BloomFilters(BloomFilters) = |config: &DeviceConfig, shape: Shape| {
         BloomFilters::new(shape.logical_pages, config.ftl.streams.decay_share)
     };
+    DeathTime(DeathTime) = |_, shape: Shape| DeathTime::new(shape.logical_pages);
 }
 
 #[cfg(test)]
