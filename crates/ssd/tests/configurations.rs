@@ -60,7 +60,7 @@ fn wear() -> impl Strategy<Value = (WearLevellingConfig, BadBlocksConfig, Option
 
 /// Every way to tell streams apart; every second drive has one.
 fn streams() -> impl Strategy<Value = StreamsConfig> {
-    let policy = prop::sample::select([StreamPolicy::ALL, [StreamPolicy::One; 4]].concat());
+    let policy = prop::sample::select([StreamPolicy::ALL, [StreamPolicy::One; 5]].concat());
     (policy, 2_u32..=5, 0.01_f64..0.5).prop_map(|(policy, streams, decay_share)| StreamsConfig {
         policy,
         streams,

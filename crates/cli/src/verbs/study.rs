@@ -71,6 +71,7 @@ pub fn run(options: &StudyArguments, output: &Output) -> Result<ExitCode, Failur
 fn list(output: &Output) -> Result<(), Failure> {
     let studies = STUDIES.iter().map(|s| Listed { name: s.name, title: s.title, source: s.source }).collect();
     output.print(&List { schema: "flashwise.study-list", schema_version: 1, studies }, |_| {
-        STUDIES.iter().map(|study| format!("{:<18} {}\n", study.name, study.title)).collect()
+        let width = STUDIES.iter().map(|study| study.name.len()).max().unwrap_or(0);
+        STUDIES.iter().map(|study| format!("{:<width$}  {}\n", study.name, study.title)).collect()
     })
 }
