@@ -4,6 +4,7 @@
 //! The drive is that of `overwrite.rs`: one plane, whose blocks are its superblocks, at rest between two writes. All
 //! policies have the same logical pages; `fill` is that of the sealed blocks of a drive without streams, from which the
 //! open blocks of the further classes take a little more.
+#![allow(dead_code, reason = "each program that uses this uses its own part")]
 
 #[path = "one_plane.rs"]
 mod one_plane;
