@@ -1,7 +1,7 @@
 //! What an attached drive did, at the end.
 
 use flashwise_block::{BlockDevice, DeviceCounters, Nanos, Percentiles};
-use flashwise_ssd::SimulatedSsd;
+use flashwise_ssd::{SimulatedSsd, SpaceUse};
 use serde::Serialize;
 
 use crate::{Captured, Pacing};
@@ -23,6 +23,8 @@ pub struct AttachReport {
     pub counters: DeviceCounters,
     /// Flash bytes programmed ÷ host bytes written; `null` where nothing was written.
     pub write_amplification: Option<f64>,
+    /// What is on the drive and the room that it takes; `null` for a drive that stores everything as it comes.
+    pub space: Option<SpaceUse>,
     /// How long requests took on the drive's clock.
     pub latency: RequestTimes,
     /// Requests that were answered with an error by the drive.
@@ -63,6 +65,7 @@ impl AttachReport {
             capacity_bytes: info.capacity.0,
             simulated_ns: drive.now().since(*began).0,
             write_amplification: counters.write_amplification(),
+            space: drive.space_use(),
             counters,
             latency,
             failed,

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use flashwise_attach::{Capture, Pace};
 use flashwise_block::Operation;
+use flashwise_ssd::DeviceConfig;
 use flashwise_trace::{ReadOptions, TraceFormat, TraceReader};
-use support::{Client, DISCONNECT, FLUSH, FUA, READ, Served, TRIM, WRITE, WRITE_ZEROES, bound, engine};
+use support::{Client, DISCONNECT, FLUSH, FUA, READ, Served, TRIM, WRITE, WRITE_ZEROES, bound, engine, engine_of};
 
 fn pattern(seed: u8, length: usize) -> Vec<u8> {
     (0..length).map(|n| seed.wrapping_add((n / 512) as u8).wrapping_mul(31) ^ n as u8).collect()
@@ -51,6 +52,43 @@ fn trimmed_and_zeroed_bytes_read_as_zeros_and_no_others() {
     assert!(client.read(0, 64 << 10) == expected);
     let report = served.end();
     assert_eq!((report.counters.trims, report.counters.zero_writes), (1, 1));
+}
+
+/// What compresses well is stored in less, and a drive that offers more than it has room for says when that is used up.
+#[test]
+fn a_drive_that_compresses_tells_what_it_stores_and_when_it_is_full() {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/compressing.toml")).unwrap();
+    let mut config = DeviceConfig::from_toml(&text, "compressing.toml").unwrap();
+    config.reduction.as_mut().unwrap().physical_bytes = Some(1 << 20);
+    let served = Served::of(engine_of(config, Pace::Free, None));
+    let mut client = Client::connect(&served.socket);
+    let mut random = 1_u64;
+    let mut noise = |length: usize| -> Vec<u8> {
+        let next = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 56) as u8
+        };
+        std::iter::repeat_with(next).take(length).collect()
+    };
+    let mut compressible = noise(512);
+    compressible.resize(4096, 0);
+    // 4 MiB of blocks that are alike, then as much noise as there is room for beside the one that is stored of them.
+    for n in 0..1024 {
+        client.write(n * 4096, &compressible);
+    }
+    for n in 0..255 {
+        client.write((4 << 20) + n * 4096, &noise(4096));
+    }
+    let refused = client.execute(0, WRITE, 8 << 20, 4096, &noise(4096));
+    assert_eq!(refused, 28, "ENOSPC");
+    assert_eq!(client.execute(0, TRIM, 4 << 20, 4096, &[]), 0);
+    assert_eq!(client.execute(0, WRITE, 8 << 20, 4096, &noise(4096)), 0);
+    assert!(client.read(77 * 4096, 4096) == compressible);
+    let space = served.end().space.unwrap();
+    assert_eq!(space.logical_bytes, (1024 + 255) * 4096);
+    // Of all the compressible ones one is stored, 512 bytes of it noise.
+    assert!((255 * 4096 + 512..=255 * 4096 + 640).contains(&space.physical_bytes), "{space:?}");
 }
 
 #[test]

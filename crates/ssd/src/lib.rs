@@ -69,5 +69,5 @@ pub use error::SsdError;
 pub use ftl::element::CleaningStatistics;
 pub use host::StageTimes;
 pub use preset::{PRESETS, Preset};
-pub use reduction::{ContentModel, ReductionCounters};
+pub use reduction::{ContentModel, ReductionCounters, SpaceUse};
 pub use reference::{device_reference, device_schema};

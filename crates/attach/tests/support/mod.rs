@@ -32,9 +32,13 @@ pub struct Served {
 
 impl Served {
     pub fn start(pace: Pace, capture: Option<Capture>) -> Self {
+        Self::of(engine(pace, capture))
+    }
+
+    pub fn of(engine: Engine) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("ssd.sock");
-        let server = bound(&socket, engine(pace, capture)).unwrap();
+        let server = bound(&socket, engine).unwrap();
         let stop = server.stop();
         let serving = std::thread::spawn(move || server.run()?.finish());
         Self { socket, stop, serving, _directory: directory }
@@ -57,7 +61,11 @@ pub fn bound(socket: &Path, engine: Engine) -> Result<Server, AttachError> {
 }
 
 pub fn engine(pace: Pace, capture: Option<Capture>) -> Engine {
-    let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap();
+    engine_of(DeviceConfig::preset("samsung-960-evo").unwrap(), pace, capture)
+}
+
+pub fn engine_of(config: DeviceConfig, pace: Pace, capture: Option<Capture>) -> Engine {
+    let drive = SimulatedSsd::new(config, 1).unwrap();
     Engine::new(drive, pace, Duration::ZERO, capture, Instant::now()).unwrap()
 }
 

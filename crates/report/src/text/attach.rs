@@ -15,6 +15,11 @@ pub(crate) fn rows(report: &AttachReport) -> Vec<(&'static str, String)> {
     if let Some(amplification) = report.write_amplification {
         rows.push(("write amplification", significant(amplification)));
     }
+    if let Some(space) = report.space {
+        let (logical, physical) = (bytes(space.logical_bytes), bytes(space.physical_bytes));
+        let room = bytes(space.physical_capacity_bytes);
+        rows.push(("on the drive", format!("{logical} logical, {physical} physical of {room}")));
+    }
     if report.failed > 0 {
         rows.push(("failed requests", grouped(report.failed)));
     }

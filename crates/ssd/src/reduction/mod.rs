@@ -20,6 +20,8 @@ mod codec;
 mod content;
 mod sharing;
 
+use serde::Serialize;
+
 use crate::config::DeviceConfig;
 use crate::controller::PageSpan;
 use crate::ftl::Ftl;
@@ -51,7 +53,7 @@ pub struct ReductionCounters {
 }
 
 /// What is on a drive that reduces what it stores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SpaceUse {
     /// Bytes of the logical pages that hold something other than zeros.
     pub logical_bytes: u64,
