@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
-use super::{DeviceConfig, Mapping, PartialPages, Placement, UnwrittenReads, WritePolicy};
+use super::{DeviceConfig, LOGICAL_PAGES_MAX, Mapping, PartialPages, Placement, UnwrittenReads, WritePolicy};
 use crate::error::SsdError;
 
 /// What a drive does to store less than it is given.
@@ -155,6 +155,8 @@ impl DeviceConfig {
         self.check_what_reduction_needs(checker)?;
         let (physical, page) = (self.physical_bytes(), self.ftl.logical_page_bytes);
         checker.multiple("reduction.physical_bytes", physical, page)?;
+        let reason = "it offers more than 2^30 logical pages";
+        checker.require("capacity_bytes", self.capacity_bytes, self.logical_pages() <= LOGICAL_PAGES_MAX, reason)?;
         let binds = self.units() > 1 && matches!(self.ftl.placement, Placement::Static | Placement::Stripe);
         let reason = "a drive that offers more than it has room for needs a placement that does not bind addresses: \
                       \"round-robin\" or \"least-loaded\"";
@@ -294,6 +296,11 @@ mod tests {
             reduction(c).physical_bytes = Some(c.raw_bytes());
         });
         assert!(beyond.unwrap_err().contains("garbage collection needs"));
+        let vast = reducing(|c| {
+            (thin(c), c.ftl.placement = Placement::RoundRobin).1;
+            c.capacity_bytes = 1 << 62;
+        });
+        assert!(vast.unwrap_err().contains("more than 2^30 logical pages"));
     }
 
     #[test]

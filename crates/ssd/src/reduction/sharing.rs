@@ -34,6 +34,8 @@ struct Stored {
     entry: u32,
     /// It waits in the list of free numbers.
     is_listed: bool,
+    /// It waits among those that were written without being looked up.
+    is_unlooked: bool,
 }
 
 /// A fingerprint in memory.
@@ -227,7 +229,7 @@ impl Sharing {
         self.stored[stored as usize].logical_page = logical_page;
         if is_known {
             self.remember(stored);
-        } else if self.config.out_of_line {
+        } else if self.config.out_of_line && !std::mem::replace(&mut self.stored[stored as usize].is_unlooked, true) {
             self.unlooked.push_back(stored);
         }
     }
@@ -291,7 +293,8 @@ impl Sharing {
     /// The next stored page that was not looked up before it was written, and is still there.
     pub(crate) fn next_unlooked(&mut self) -> Option<u32> {
         while let Some(stored) = self.unlooked.pop_front() {
-            let record = &self.stored[stored as usize];
+            let record = &mut self.stored[stored as usize];
+            record.is_unlooked = false;
             if record.references == 1 && record.entry == 0 {
                 return Some(stored);
             }
@@ -339,6 +342,9 @@ impl Sharing {
         }
         if self.entry_of.len() > self.config.fingerprints as usize {
             return Err(format!("{} fingerprints are in memory", self.entry_of.len()));
+        }
+        if self.unlooked.len() > self.stored.len() || self.free.len() > self.stored.len() {
+            return Err("a stored page waits twice to be looked up, or to be given out".to_owned());
         }
         Ok(())
     }

@@ -97,7 +97,7 @@ fn what_is_no_workload_is_told_with_its_line() {
     insta::assert_snapshot!(told.join("\n"), @r#"
         w.toml: line 1: missing field `name`
         w.toml: line 2: invalid type: integer `3`, expected a sequence
-        w.toml: line 2: unknown field `colour`, expected one of `name`, `seed`, `flows`
+        w.toml: line 2: unknown field `colour`, expected one of `name`, `seed`, `content`, `flows`
         w.toml: line 4: unknown field `reqests`, expected one of `name`, `priority`, `stream`, `start_ns`, `duration_ns`, `requests`, `synthetic`, `trace`
         w.toml: line 4: unknown variant `highest`, expected one of `urgent`, `high`, `medium`, `low`
         w.toml: line 4: invalid value: integer `-1`, expected u64
