@@ -297,7 +297,8 @@ mod tests {
         });
         assert!(beyond.unwrap_err().contains("garbage collection needs"));
         let vast = reducing(|c| {
-            (thin(c), c.ftl.placement = Placement::RoundRobin).1;
+            thin(c);
+            c.ftl.placement = Placement::RoundRobin;
             c.capacity_bytes = 1 << 62;
         });
         assert!(vast.unwrap_err().contains("more than 2^30 logical pages"));
