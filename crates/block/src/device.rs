@@ -97,6 +97,24 @@ pub struct FlashCounters {
 }
 
 impl DeviceCounters {
+    /// Counts a request that is done.
+    #[inline(always)]
+    pub fn count(&mut self, operation: Operation, length: ByteSize) {
+        match operation {
+            Operation::Read => {
+                (self.host_reads, self.host_bytes_read) = (self.host_reads + 1, self.host_bytes_read + length)
+            }
+            Operation::Write => {
+                (self.host_writes, self.host_bytes_written) = (self.host_writes + 1, self.host_bytes_written + length)
+            }
+            Operation::Trim => self.trims += 1,
+            Operation::WriteZeroes => {
+                (self.zero_writes, self.bytes_zeroed) = (self.zero_writes + 1, self.bytes_zeroed + length)
+            }
+            Operation::Flush => self.flushes += 1,
+        }
+    }
+
     /// What happened since `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {

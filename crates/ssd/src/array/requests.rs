@@ -1,6 +1,6 @@
 //! The life of a request of the host's: through the controller, into jobs, and back.
 
-use flashwise_block::{BlockError, ByteSize, Completion, Nanos, Operation, Request};
+use flashwise_block::{BlockError, Completion, Nanos, Operation, Request};
 
 use super::SimulatedArray;
 use super::controller::Timer;
@@ -166,31 +166,11 @@ impl SimulatedArray {
         let result = match is_broken {
             true => Err(BlockError::ArrayFailed { operation, offset, length }),
             false => {
-                self.count(operation, length);
+                self.counters.count(operation, length);
                 Ok(())
             }
         };
         let (submitted_at, started_at, completed_at) = (Nanos(submitted_ns), Nanos(taken_ns), Nanos(self.now_ns));
         self.completed.push_back(Completion { tag, operation, submitted_at, started_at, completed_at, result, buffer });
-    }
-
-    fn count(&mut self, operation: Operation, length: ByteSize) {
-        let counters = &mut self.counters;
-        match operation {
-            Operation::Read => {
-                (counters.host_reads, counters.host_bytes_read) =
-                    (counters.host_reads + 1, counters.host_bytes_read + length)
-            }
-            Operation::Write => {
-                (counters.host_writes, counters.host_bytes_written) =
-                    (counters.host_writes + 1, counters.host_bytes_written + length)
-            }
-            Operation::Trim => counters.trims += 1,
-            Operation::WriteZeroes => {
-                (counters.zero_writes, counters.bytes_zeroed) =
-                    (counters.zero_writes + 1, counters.bytes_zeroed + length)
-            }
-            Operation::Flush => counters.flushes += 1,
-        }
     }
 }

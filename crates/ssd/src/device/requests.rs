@@ -227,7 +227,7 @@ impl SimulatedSsd {
         let (queue, is_refused) = (active.queue, active.is_refused);
         self.queues.answered(queue);
         if !is_refused {
-            self.count(operation, length);
+            self.counters.count(operation, length);
         }
         self.completed.push_back(request);
         self.in_drive -= 1;
@@ -242,28 +242,6 @@ impl SimulatedSsd {
     /// Whether the drive has nothing to do for the host.
     pub(crate) fn is_resting(&self) -> bool {
         self.in_drive == 0 && self.queues.waiting() == 0
-    }
-
-    /// Counts a request that is done.
-    #[inline(always)]
-    fn count(&mut self, operation: Operation, length: ByteSize) {
-        let counters = &mut self.counters;
-        match operation {
-            Operation::Read => {
-                (counters.host_reads, counters.host_bytes_read) =
-                    (counters.host_reads + 1, counters.host_bytes_read + length)
-            }
-            Operation::Write => {
-                (counters.host_writes, counters.host_bytes_written) =
-                    (counters.host_writes + 1, counters.host_bytes_written + length)
-            }
-            Operation::Trim => counters.trims += 1,
-            Operation::WriteZeroes => {
-                (counters.zero_writes, counters.bytes_zeroed) =
-                    (counters.zero_writes + 1, counters.bytes_zeroed + length)
-            }
-            Operation::Flush => counters.flushes += 1,
-        }
     }
 
     #[inline(always)]

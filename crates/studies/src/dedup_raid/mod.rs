@@ -43,7 +43,7 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
         "The text gives 14,700 operations of 8 KiB a second as 47 MB/s; they would be 120 MB/s. 47 MB/s are 14,700 \
          operations of 3.2 KB."
             .to_owned(),
-        "The drives are fitted to their makers' figures, and have a sixteenth of their blocks. The controller's 45,000 \
+        "The drives are fitted to their makers' figures as these are remembered, and have a sixteenth of their blocks. The controller's 45,000 \
          operations a second are the text's guess and are put in; that they come out is no finding."
             .to_owned(),
     ];
