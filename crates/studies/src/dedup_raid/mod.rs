@@ -122,6 +122,13 @@ fn parity_claim(lines: &[Line]) -> StudyClaim {
         line(lines, Level::Raid5, 16, limited, write_only) / line(lines, Level::Raid6, 64, limited, write_only)
     };
     let (mixed, writes) = (ratio(true, false), ratio(true, true));
+    let tells = |level| {
+        lines.iter().any(|line| {
+            let is_it = line.generation == Generation::Mlc && line.organisation.level == level;
+            is_it && line.is_limited && line.is_write_only && line.is_sharp()
+        })
+    };
+    let is_known = tells(Level::Raid5) && tells(Level::Raid6);
     let near = |ratio: f64| (0.9..=1.1).contains(&ratio);
     StudyClaim {
         claim: "RAID-5 and RAID-6 do not differ much.".to_owned(),
@@ -131,7 +138,8 @@ fn parity_claim(lines: &[Line]) -> StudyClaim {
             ratio(false, false)
         ),
         verdict: match (near(mixed), near(writes)) {
-            (true, true) => StudyVerdict::Reproduced,
+            // A difference of a tenth is not told from chance by intervals that are wider than that.
+            (true, true) if is_known => StudyVerdict::Reproduced,
             (false, false) => StudyVerdict::NotReproduced,
             _ => StudyVerdict::Partly,
         },

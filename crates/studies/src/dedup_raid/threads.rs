@@ -34,6 +34,11 @@ impl Line {
     pub(super) fn saturated(&self) -> f64 {
         self.iops.last().map_or(0.0, |iops| iops.value)
     }
+
+    /// Whether that is known to a tenth.
+    pub(super) fn is_sharp(&self) -> bool {
+        self.iops.last().is_some_and(|iops| iops.high - iops.low <= 0.2 * iops.value)
+    }
 }
 
 /// Measures all.
