@@ -74,6 +74,15 @@ pub struct FlashCounters {
     /// Of the bytes programmed, those that were moved out of superblocks that are retired.
     #[serde(default)]
     pub retirement_bytes_moved: ByteSize,
+    /// Of the bytes programmed, those that were moved out of an SLC cache.
+    #[serde(default)]
+    pub folding_bytes_moved: ByteSize,
+    /// Of the bytes programmed, those that were programmed with one bit a cell into cells that can hold more.
+    #[serde(default)]
+    pub slc_bytes_programmed: ByteSize,
+    /// Superblocks of an SLC cache that were emptied.
+    #[serde(default)]
+    pub folding_runs: u64,
     /// Of the bytes programmed, those that hold parts of the mapping.
     #[serde(default)]
     pub mapping_bytes: ByteSize,
@@ -148,6 +157,9 @@ impl FlashCounters {
             gc_pages_moved: self.gc_pages_moved - earlier.gc_pages_moved,
             wear_levelling_bytes_moved: self.wear_levelling_bytes_moved - earlier.wear_levelling_bytes_moved,
             retirement_bytes_moved: self.retirement_bytes_moved - earlier.retirement_bytes_moved,
+            folding_bytes_moved: self.folding_bytes_moved - earlier.folding_bytes_moved,
+            slc_bytes_programmed: self.slc_bytes_programmed - earlier.slc_bytes_programmed,
+            folding_runs: self.folding_runs - earlier.folding_runs,
             mapping_bytes: self.mapping_bytes - earlier.mapping_bytes,
             wear_levelling_runs: self.wear_levelling_runs - earlier.wear_levelling_runs,
             retired_superblocks: self.retired_superblocks - earlier.retired_superblocks,

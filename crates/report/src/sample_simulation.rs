@@ -24,6 +24,8 @@ pub(crate) fn simulation_with_life() -> Simulation {
         wear_levelling_moves: 1.0,
         retirement: 1.0,
         mapping: 1.0,
+        folding: 1.0,
+        slc_mode: 1.0,
     };
     let host_bytes = factors.product();
     let projection = Projection {

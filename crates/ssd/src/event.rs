@@ -80,6 +80,8 @@ events! {
     InMemory { request } = 9,
     /// The drive may have had nothing to do for a while; the number tells since when.
     Quiet { rest } = 10,
+    /// The drive, which is the only one, may have had nothing to do for so long that its SLC cache is emptied.
+    Idle { drive } = 11,
 }
 
 /// A sort of events whose time mostly grows with each one that is scheduled; simultaneous ones come in this order.

@@ -63,6 +63,7 @@ pub mod truth;
 
 pub use config::DeviceConfig;
 pub use controller::read_cache::ReadCacheCounters;
+pub use controller::slc_cache::{SlcCacheCounters, SlcCacheUse};
 pub use controller::write_cache::WriteCacheCounters;
 pub use device::{RemainingLife, SimulatedSsd};
 pub use error::SsdError;

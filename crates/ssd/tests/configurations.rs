@@ -4,13 +4,13 @@
 
 mod support;
 
-use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Operation, Request};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Nanos, Operation, Request};
 use flashwise_ssd::config::{
-    AllocationPool, BadBlocksConfig, BlockOrder, CacheFlush, CachePolicy, CleaningMode, CleaningPolicy, Codec,
-    CompressionConfig, DeduplicationConfig, DynamicWearLevelling, ElementConfig, EnduranceConfig, GcConfig, GcMode,
-    GcPolicy, GcTrigger, Interface, Mapping, MappingCacheConfig, PartialPages, Placement, ReadAheadConfig,
-    ReadCacheConfig, ReductionConfig, StaticOrder, StaticWearLevelling, StreamPolicy, StreamsConfig, UnwrittenReads,
-    WearLevellingConfig, WriteCacheConfig, WritePolicy,
+    AllocationPool, BadBlocksConfig, BlockOrder, CacheFlush, CachePolicy, CellType, CleaningMode, CleaningPolicy,
+    Codec, CompressionConfig, DeduplicationConfig, DynamicWearLevelling, ElementConfig, EnduranceConfig, GcConfig,
+    GcMode, GcPolicy, GcTrigger, Interface, Mapping, MappingCacheConfig, PartialPages, Placement, ReadAheadConfig,
+    ReadCacheConfig, ReductionConfig, SlcCacheConfig, SlcCacheFull, SlcModeConfig, StaticOrder, StaticWearLevelling,
+    StreamPolicy, StreamsConfig, UnwrittenReads, WearLevellingConfig, WriteCacheConfig, WritePolicy,
 };
 use flashwise_ssd::{ContentModel, DeviceConfig, Preset, SimulatedSsd};
 use proptest::prelude::*;
@@ -299,6 +299,43 @@ fn small_config_that_reduces() -> impl Strategy<Value = (DeviceConfig, ContentMo
     )
 }
 
+/// A small drive with an SLC cache, which may reduce what it stores, and have other caches.
+fn small_config_with_slc_cache() -> impl Strategy<Value = (DeviceConfig, ContentModel)> {
+    let plain = small_config_with_caches().prop_map(|config| (config, ContentModel::default()));
+    let cells = prop::sample::select(vec![CellType::Mlc, CellType::Tlc, CellType::Qlc]);
+    let cache = (0_u32..4, 0_u32..6, any::<bool>(), 0_u64..2_000_000, 5_u32..60);
+    (prop_oneof![3 => plain, 1 => small_config_that_reduces()], cells, cache).prop_map(
+        |((mut config, content), cell, (dedicated, dynamic, folds, idle_ns, pe_cycles))| {
+            if config.ftl.mapping != Mapping::Page {
+                let page = config.ftl.logical_page_bytes;
+                config.ftl.mapping = Mapping::Page;
+                config.capacity_bytes = (config.capacity_bytes / 2 / page * page).max(page);
+            }
+            (config.ftl.gc.mode, config.ftl.gc.trigger) = (GcMode::Background, GcTrigger::Low);
+            config.ftl.gc.separate_open_block = true;
+            if config.controller.unwritten_reads == UnwrittenReads::Allocate {
+                config.controller.unwritten_reads = UnwrittenReads::Flash;
+            }
+            config.flash.cell = Some(cell);
+            config.flash.pages_per_block = config.flash.pages_per_block.max(cell.bits());
+            config.flash.blocks_per_plane += dedicated;
+            config.flash.slc_mode = Some(SlcModeConfig {
+                read_ns: config.flash.read_ns / 2,
+                program_ns: config.flash.program_ns / 3,
+                erase_ns: (pe_cycles % 2 == 0).then_some(config.flash.erase_ns / 2),
+                pe_cycles: Some(pe_cycles),
+            });
+            config.ftl.slc_cache = Some(SlcCacheConfig {
+                dedicated_superblocks: dedicated,
+                dynamic_superblocks: dynamic.max(1 - dedicated.min(1)),
+                when_full: if folds { SlcCacheFull::Fold } else { SlcCacheFull::Bypass },
+                idle_ns,
+            });
+            (config, content)
+        },
+    )
+}
+
 /// A small drive, and a sequential order that its stripes would bring to some of its units alone.
 fn small_config_filled_unevenly() -> impl Strategy<Value = (DeviceConfig, Order)> {
     (small_config_with_caches(), 1_u64..=4, any::<bool>()).prop_map(|(mut config, superpages, foreground)| {
@@ -411,6 +448,7 @@ fn is_refused_or_works_with(
     prop_assert_eq!(drive.check_invariants(), Ok(()));
     let flash = drive.counters().flash.unwrap();
     let moved = flash.gc_bytes_moved + flash.wear_levelling_bytes_moved + flash.retirement_bytes_moved;
+    let moved = moved + flash.folding_bytes_moved;
     prop_assert!(flash.bytes_programmed >= flash.padding_bytes + moved);
     let superblocks = drive.erase_histogram().values().sum::<u64>();
     prop_assert_eq!(superblocks, drive.config().units() * u64::from(drive.config().flash.blocks_per_plane));
@@ -435,6 +473,30 @@ proptest! {
     ) {
         let order = if scattered { Order::Scattered } else { Order::Sequential(3 * config.ftl.logical_page_bytes) };
         is_refused_or_works_with(config, content, order, retire_every)?;
+    }
+
+    #[test]
+    fn so_does_one_with_an_slc_cache_which_is_empty_after_a_rest(
+        (config, content) in small_config_with_slc_cache(),
+        retire_every in prop::sample::select(vec![0_u64, 0, 0, 100, 1000]),
+        scattered: bool,
+    ) {
+        let order = if scattered { Order::Scattered } else { Order::Sequential(3 * config.ftl.logical_page_bytes) };
+        is_refused_or_works_with(config.clone(), content, order, retire_every)?;
+        if config.check("random.toml").is_err() {
+            return Ok(());
+        }
+        let mut drive = SimulatedSsd::new(config, 1).unwrap();
+        drive.set_content_model(content);
+        for _ in 0..2 {
+            overwrite(&mut drive, order, retire_every);
+            drive.pause(Nanos::secs(10)).unwrap();
+            prop_assert_eq!(drive.check_invariants(), Ok(()));
+            prop_assert!(drive.is_read_only() || drive.slc_cache_use().unwrap().valid_bytes == 0);
+            let (flash, cached) = (drive.counters().flash.unwrap(), drive.slc_cache_counters().unwrap());
+            prop_assert_eq!(flash.slc_bytes_programmed.bytes(), cached.dedicated_bytes + cached.dynamic_bytes);
+            prop_assert!(flash.folding_bytes_moved <= flash.slc_bytes_programmed);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod support;
 use flashwise_block::{ByteSize, Silent};
 use flashwise_ssd::config::{
     CellType, CompressionConfig, DeduplicationConfig, DynamicWearLevelling, EnduranceConfig, EnduranceFigures,
-    Placement, ReductionConfig, ReliabilityConfig, StaticWearLevelling,
+    Placement, ReductionConfig, ReliabilityConfig, SlcCacheConfig, SlcCacheFull, SlcModeConfig, StaticWearLevelling,
 };
 use flashwise_ssd::life::{EndOfLife, LifeFactors, Projection};
 use flashwise_ssd::simulation::{Precondition, Simulation, SimulationOptions, simulate};
@@ -46,19 +46,27 @@ fn simulated(config: &DeviceConfig, workload: &str) -> Simulation {
 
 /// Single pages written, with an end or until the drive takes no more.
 fn writes(access: &str, requests: Option<u64>) -> String {
+    paced_writes(access, "closed.queue_depth = 16", requests)
+}
+
+fn paced_writes(access: &str, pacing: &str, requests: Option<u64>) -> String {
     format!(
         "[[flows]]\nrequests = {}\nsynthetic.access = {access}\nsynthetic.size.fixed.bytes = 4096\n\
-         synthetic.pacing.closed.queue_depth = 16\n",
+         synthetic.pacing.{pacing}\n",
         requests.unwrap_or(1_000_000_000)
     )
 }
 
 /// A whole life, and what a tenth of it promised.
 fn promised(config: &DeviceConfig, access: &str) -> (EndOfLife, Projection) {
-    let whole = simulated(config, &writes(access, None)).life.unwrap();
+    promised_of(config, &|requests| writes(access, requests))
+}
+
+fn promised_of(config: &DeviceConfig, writes: &dyn Fn(Option<u64>) -> String) -> (EndOfLife, Projection) {
+    let whole = simulated(config, &writes(None)).life.unwrap();
     let end = whole.end_of_life.expect("it is written until it takes no more");
     assert_eq!((whole.projection, whole.not_projected.as_deref()), (None, Some("the drive's life has ended")));
-    let tenth = simulated(config, &writes(access, Some(end.host_bytes_written / PAGE / 10))).life.unwrap();
+    let tenth = simulated(config, &writes(Some(end.host_bytes_written / PAGE / 10))).life.unwrap();
     assert_eq!(tenth.end_of_life, None);
     let projection = tenth.projection.unwrap_or_else(|| panic!("{:?}", tenth.not_projected));
     assert!((projection.factors.product() / projection.host_bytes - 1.0).abs() < 1e-12);
@@ -125,6 +133,35 @@ fn what_is_not_stored_wears_nothing_and_its_share_of_the_life_is_told() {
     let (plain_end, _) = promised(&plain, UNIFORM);
     let gain = end.host_bytes_written as f64 / plain_end.host_bytes_written as f64;
     assert!(gain > compression * deduplication, "{gain}");
+}
+
+/// Cells that are written with one bit first wear by that, too, each as much as that mode wears it. Tolerance: that of
+/// random writes.
+#[test]
+fn what_goes_through_an_slc_cache_is_a_part_of_what_is_foreseen() {
+    let cached = |dedicated_superblocks, dynamic_superblocks| {
+        let mut config = drive(0.6);
+        config.flash.cell = Some(CellType::Mlc);
+        config.flash.slc_mode =
+            Some(SlcModeConfig { read_ns: 20_000, program_ns: 200_000, erase_ns: None, pe_cycles: Some(10 * CYCLES) });
+        config.ftl.slc_cache = Some(SlcCacheConfig {
+            dedicated_superblocks,
+            dynamic_superblocks,
+            when_full: SlcCacheFull::Fold,
+            idle_ns: 50_000,
+        });
+        config.check("cached").unwrap();
+        config
+    };
+    // Dynamic superblocks come of garbage that is collected when the drive has time.
+    let pacings = ["closed = { queue_depth = 1, think_ns = 4000000 }", "closed.queue_depth = 16"];
+    for (config, pacing) in [cached(0, 8), cached(4, 0)].iter().zip(pacings) {
+        let (end, projection) = promised_of(config, &|requests| paced_writes(UNIFORM, pacing, requests));
+        let error = projection.host_bytes / end.host_bytes_written as f64 - 1.0;
+        assert!(error.abs() < 0.06, "{error} {projection:?}");
+        let LifeFactors { folding, slc_mode, .. } = projection.factors;
+        assert!(folding < 0.95 && slc_mode > 1.1, "{folding} {slc_mode}");
+    }
 }
 
 /// Hot data wears a part of the superblocks alone. To the 6 % comes what the sample lacks: a hot superblock that was ahead

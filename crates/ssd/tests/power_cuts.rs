@@ -3,10 +3,10 @@
 
 mod support;
 
-use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Operation, Request, execute};
+use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Nanos, Operation, Request, execute};
 use flashwise_ssd::config::{
-    CacheFlush, CachePolicy, Mapping, PartialPages, Placement, StreamPolicy, StreamsConfig, WriteCacheConfig,
-    WritePolicy,
+    CacheFlush, CachePolicy, CellType, Mapping, PartialPages, Placement, SlcCacheConfig, SlcCacheFull, SlcModeConfig,
+    StreamPolicy, StreamsConfig, WriteCacheConfig, WritePolicy,
 };
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
@@ -41,6 +41,17 @@ fn cached(mut config: DeviceConfig, flush: CacheFlush) -> DeviceConfig {
     config
 }
 
+/// With a cache of few superblocks, dedicated ones and others, that hold one bit a cell.
+fn slc_cached(mut config: DeviceConfig, when_full: SlcCacheFull) -> DeviceConfig {
+    config.flash.cell = Some(CellType::Mlc);
+    config.flash.slc_mode =
+        Some(SlcModeConfig { read_ns: 20_000, program_ns: 200_000, erase_ns: None, pe_cycles: None });
+    config.flash.blocks_per_plane += 2;
+    config.ftl.slc_cache =
+        Some(SlcCacheConfig { dedicated_superblocks: 2, dynamic_superblocks: 3, when_full, idle_ns: 1_000_000 });
+    config
+}
+
 fn drives() -> Vec<DeviceConfig> {
     let with = |change: fn(&mut DeviceConfig)| {
         let mut config = small();
@@ -72,6 +83,8 @@ fn drives() -> Vec<DeviceConfig> {
         streams(tiny("toshiba-xg5", ByteSize::mib(7), 13, 4), StreamPolicy::SepBit),
         streams(cached(small(), CacheFlush::WhenFull), StreamPolicy::Hint),
         streams(small(), StreamPolicy::BloomFilters),
+        slc_cached(tiny("samsung-960-evo", ByteSize::mib(7), 13, 4), SlcCacheFull::Bypass),
+        slc_cached(cached(small(), CacheFlush::WhenFull), SlcCacheFull::Fold),
     ];
     drives.iter().for_each(|config| config.check("power cuts").unwrap());
     drives
@@ -85,6 +98,7 @@ struct Step {
     sectors: u64,
     /// Waits for everything before the next step.
     drains: bool,
+    rests: bool,
     cuts: bool,
 }
 
@@ -96,10 +110,10 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Operation::Flush),
     ];
     let chance = |percent: u8| (0_u8..100).prop_map(move |n| n < percent);
-    (operation, chance(20), 0..SECTORS, 1_u64..100, chance(40), chance(8)).prop_map(
-        |(operation, fua, sector, sectors, drains, cuts)| {
+    (operation, chance(20), 0..SECTORS, 1_u64..100, (chance(40), chance(10)), chance(8)).prop_map(
+        |(operation, fua, sector, sectors, (drains, rests), cuts)| {
             let sectors = sectors.min(SECTORS - sector);
-            Step { operation, fua, sector, sectors, drains, cuts }
+            Step { operation, fua, sector, sectors, drains, rests, cuts }
         },
     )
 }
@@ -165,6 +179,10 @@ impl Pair {
         self.drive.submit(if fua { request.with_fua() } else { request }).unwrap();
         if step.drains {
             self.drain();
+        }
+        if step.rests {
+            self.drain();
+            self.drive.pause(Nanos::millis(20)).unwrap();
         }
     }
 
@@ -286,8 +304,15 @@ proptest! {
 fn what_was_not_flushed_is_lost_where_nothing_protects_it() {
     for config in [small(), cached(small(), CacheFlush::WhenFull)] {
         let mut pair = Pair::new(&config);
-        let step =
-            |sector, fua| Step { operation: Operation::Write, fua, sector, sectors: 1, drains: true, cuts: false };
+        let step = |sector, fua| Step {
+            operation: Operation::Write,
+            fua,
+            sector,
+            sectors: 1,
+            drains: true,
+            rests: false,
+            cuts: false,
+        };
         [step(0, true), step(1, false), step(100, false)].iter().for_each(|step| pair.apply(step));
         pair.drive.power_cut().unwrap();
         let buffer = IoBuffer::zeroed(1024);

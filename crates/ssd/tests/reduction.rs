@@ -6,8 +6,8 @@ mod support;
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, IoBuffer, Nanos, Operation, Request, execute};
 use flashwise_ssd::config::{
-    Codec, CompressionConfig, DeduplicationConfig, GcMode, GcPolicy, Placement, ReductionConfig, ReliabilityConfig,
-    StaticWearLevelling, StreamPolicy, StreamsConfig,
+    CellType, Codec, CompressionConfig, DeduplicationConfig, GcMode, GcPolicy, Placement, ReductionConfig,
+    ReliabilityConfig, SlcCacheConfig, SlcModeConfig, StaticWearLevelling, StreamPolicy, StreamsConfig,
 };
 use flashwise_ssd::{ContentModel, DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
@@ -81,6 +81,19 @@ fn drives() -> Vec<DeviceConfig> {
             config.ftl.streams = StreamsConfig { policy: StreamPolicy::Hint, streams: 3, decay_share: 0.2 };
             config.ftl.wear_levelling.static_ = StaticWearLevelling::Threshold;
             config.ftl.wear_levelling.threshold = 2;
+        }),
+        // Pages of unequal length in superblocks of unequal length.
+        with(reducing("samsung-960-evo", compression(Codec::Zlib, 64), Some(deduplication())), |config| {
+            config.flash.blocks_per_plane += 2;
+            config.flash.cell = Some(CellType::Mlc);
+            config.flash.slc_mode =
+                Some(SlcModeConfig { read_ns: 20_000, program_ns: 200_000, erase_ns: None, pe_cycles: None });
+            config.ftl.slc_cache = Some(SlcCacheConfig {
+                dedicated_superblocks: 2,
+                dynamic_superblocks: 4,
+                idle_ns: 1_000_000,
+                ..SlcCacheConfig::default()
+            });
         }),
         // Programs fail now and then: what was to be in a superpage is still in the buffer, pages that begin in it and end
         // in the next one among it.

@@ -1,6 +1,6 @@
 //! What is said of a simulation: sentences and rows.
 
-use flashwise_ssd::simulation::{Busy, CommandTimes, DataReduction, FlowResult, Responses, Simulation};
+use flashwise_ssd::simulation::{Busy, CommandTimes, DataReduction, FlowResult, Responses, Simulation, SlcCache};
 use flashwise_ssd::simulation::{Precondition, Preconditioned};
 
 use super::numbers::{bytes, grouped, significant, time, two_decimals};
@@ -113,6 +113,7 @@ pub(crate) fn amplification_rows(s: &Simulation) -> Vec<[String; 3]> {
         ("garbage collection", parts.gc),
         ("wear levelling", parts.wear_levelling),
         ("retired blocks", parts.retirement),
+        ("SLC cache", parts.folding),
         ("mapping tables", parts.mapping),
         ("padding", parts.padding),
     ];
@@ -131,6 +132,7 @@ pub(crate) fn device_rows(s: &Simulation) -> Vec<(&'static str, String)> {
         ("garbage collections", collections(s)),
     ];
     rows.extend(s.reduction.iter().flat_map(reduction_rows));
+    rows.extend(s.slc_cache.iter().map(slc_cache_row));
     rows.push(("channels busy", busy(&s.utilisation.channels)));
     let parts = [
         ("chips busy", &s.utilisation.chips),
@@ -146,6 +148,13 @@ pub(crate) fn device_rows(s: &Simulation) -> Vec<(&'static str, String)> {
         rows.push(("P/E cycles", format!("{} to {}, mean {}", wear.min, wear.max, significant(wear.mean))));
     }
     rows
+}
+
+/// How much went to the SLC cache and how much past it, and what came of it.
+fn slc_cache_row(it: &SlcCache) -> (&'static str, String) {
+    let (cached, past) = (bytes(it.bytes_cached), bytes(it.bytes_bypassed));
+    let (folded, holds, room) = (bytes(it.bytes_folded), bytes(it.valid_bytes), bytes(it.capacity_bytes));
+    ("SLC cache", format!("{cached} in, {past} past it, {folded} moved on; holds {holds} of {room}"))
 }
 
 /// What became of the pages that were written, and what is on the drive.

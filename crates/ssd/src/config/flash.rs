@@ -7,6 +7,7 @@ use super::check::Checker;
 use super::commands::{CommandScope, CommandTimes, EnergyConfig, Scheduling, SuspensionConfig};
 use super::endurance::EnduranceConfig;
 use super::reliability::ReliabilityConfig;
+use super::slc_cache::SlcModeConfig;
 use crate::error::SsdError;
 
 /// What a cell is, and with it how many bits it holds.
@@ -112,6 +113,9 @@ pub struct FlashConfig {
     /// Programming a page of each type, LSB first, ns, instead of `program_ns`; one for each bit of `cell`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub program_ns_by_page_type: Vec<u64>,
+    /// Blocks that are written with one bit a cell; by default there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slc_mode: Option<SlcModeConfig>,
     /// Command and address cycles on the channel.
     #[serde(default)]
     pub command: CommandTimes,

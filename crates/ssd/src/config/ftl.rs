@@ -10,6 +10,7 @@ use super::DeviceConfig;
 use super::check::Checker;
 use super::element::ElementConfig;
 use super::gc::{BadBlocksConfig, GcConfig, WearLevellingConfig};
+use super::slc_cache::SlcCacheConfig;
 use super::streams::StreamsConfig;
 use crate::error::SsdError;
 
@@ -233,6 +234,9 @@ pub struct FtlConfig {
     /// Data that is kept apart because it is overwritten at different rates.
     #[serde(default)]
     pub streams: StreamsConfig,
+    /// Superblocks that take the host's writes with one bit a cell; by default there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slc_cache: Option<SlcCacheConfig>,
     /// Garbage collection.
     #[serde(default)]
     pub gc: GcConfig,

@@ -235,13 +235,14 @@ impl DeviceConfig {
         migrates || self.ftl.wear_levelling.static_ != StaticWearLevelling::None
     }
 
-    /// Superblocks of a unit that the host's data cannot have: free ones, open ones, victims under way, bad ones.
+    /// Superblocks of a unit that the host's data cannot have: free ones, open ones, victims under way, bad ones, those of
+    /// an SLC cache.
     pub(crate) fn superblocks_kept(&self) -> u64 {
         let open_for_cold_data = u64::from(self.moves_cold_data());
         let more_victims = u64::from(self.ftl.gc.concurrent_victims.saturating_sub(1));
         let (bad, keep) = (self.factory_bad_superblocks(), self.gc_threshold());
         let open = u64::from(NOT_HOLDING_DATA) + self.ftl.streams.more_open() + open_for_cold_data;
-        u64::from(keep) + open + more_victims + u64::from(bad)
+        u64::from(keep) + open + more_victims + u64::from(bad) + u64::from(self.dedicated_superblocks())
     }
 
     /// Free superblocks of a unit without which a host's write could never be followed by a collection.

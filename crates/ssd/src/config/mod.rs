@@ -14,6 +14,7 @@ mod gc;
 mod host;
 mod reduction;
 mod reliability;
+mod slc_cache;
 mod streams;
 
 use flashwise_block::ByteSize;
@@ -41,6 +42,7 @@ pub use gc::{
 pub use host::{Arbitration, ArbitrationWeights, DataTransfer, HostConfig, Interface, QueuePriority};
 pub use reduction::{Codec, CompressionConfig, DeduplicationConfig, ReductionConfig};
 pub use reliability::ReliabilityConfig;
+pub use slc_cache::{SlcCacheConfig, SlcCacheFull, SlcModeConfig};
 pub use streams::{StreamPolicy, StreamsConfig};
 
 /// A whole drive.
@@ -148,6 +150,7 @@ impl DeviceConfig {
         self.check_size(&checker)?;
         self.check_reduction(&checker)?;
         self.check_cells(&checker)?;
+        self.check_slc_mode(&checker)?;
         match self.ftl.mapping {
             Mapping::Page => {
                 self.ftl.check_page_mapping(self, &checker)?;

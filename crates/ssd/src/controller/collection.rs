@@ -18,7 +18,8 @@
 //! have many, padding one row costs less than holding a superblock back. When no superblock is free for moved data,
 //! moving waits for the next erase.
 //!
-//! Wear levelling and retirement ([`mod@super::retirement`]) empty superblocks in the same way.
+//! Wear levelling, retirement ([`mod@super::retirement`]) and the SLC cache ([`super::slc_cache`]) empty superblocks in the
+//! same way.
 
 use crate::config::{EMPTIED_MAX, GcMode, GcTrigger, Mapping};
 use crate::device::SimulatedSsd;
@@ -101,6 +102,16 @@ pub(crate) struct UnitCollector {
 }
 
 impl UnitCollector {
+    /// Superblocks that are emptied and not erased yet.
+    pub(super) fn emptied_blocks(&self) -> impl Iterator<Item = u32> {
+        self.emptied.iter().map(|emptied| emptied.block)
+    }
+
+    /// Whether no victim is being emptied.
+    pub(super) fn has_no_victim(&self) -> bool {
+        self.present.is_empty()
+    }
+
     /// Whether nothing is under way that could free a superblock.
     pub(super) fn is_idle(&self) -> bool {
         self.present.is_empty() && self.erasing.is_empty() && self.emptied.is_empty()
@@ -132,7 +143,7 @@ impl SimulatedSsd {
         }
         match gc.trigger {
             GcTrigger::SuperblockFilled => !self.ftl.has_filled(unit) && !self.ftl.blocks_host(unit),
-            _ => !self.ftl.wants_collection(unit, 0),
+            _ => !self.ftl.wants_collection(unit, 0) && !self.has_to_fold(unit),
         }
     }
 
@@ -156,6 +167,7 @@ impl SimulatedSsd {
         let in_background = self.config.ftl.gc.mode == GcMode::Background;
         let is_needed = in_background || self.ftl.is_held(unit) || !self.collectors[unit as usize].failing.is_empty();
         while is_needed && self.collect_one(unit) {}
+        self.fold_if_wanted(unit);
     }
 
     /// Nothing is under way, and the host waits for room. A unit that is low looks for victims when a superpage of it is
@@ -235,6 +247,11 @@ impl SimulatedSsd {
         // Beside others, a victim needs a superblock of its own to go to.
         if victims > 0 && self.ftl.free_superblocks(unit) as usize <= victims {
             return false;
+        }
+        // A superblock of the cache holds less than any other may, and gives way first.
+        if let Some(victim) = self.ftl.take_cached(unit, false) {
+            self.fold(unit, victim);
+            return most > 1;
         }
         match self.ftl.take_victim(unit) {
             Some(victim) => {
@@ -478,9 +495,9 @@ impl SimulatedSsd {
         self.ftl.victim_emptied(victim);
         let generation = collector.filled_generation;
         collector.emptied.push(Emptied { block: victim, streams, generation, is_retired });
-        let pads = is_retired || cause == Cause::WearLevelling;
         let many_rows = self.ftl.geometry.rows >= MANY_ROWS * self.ftl.gc_classes() && ended.frees_a_row;
         collector.spare_rows.push(ended.rows);
+        let pads = is_retired || cause == Cause::WearLevelling;
         self.erase_emptied(unit);
         let may_wait = if many_rows || pads { 1 } else { EMPTIED_MAX };
         if self.waiting_for_open_superpage(unit) >= may_wait {
@@ -497,7 +514,7 @@ impl SimulatedSsd {
     }
 
     /// Emptied victims wait for company no longer: what they wait for is programmed as it is.
-    fn pad_awaited(&mut self, unit: u32) {
+    pub(super) fn pad_awaited(&mut self, unit: u32) {
         let emptied = self.collectors[unit as usize].emptied.iter();
         for stream in emptied.fold(StreamSet::EMPTY, |streams, emptied| streams.union(emptied.streams)) {
             if self.waiting_for_open_superpage(unit) > 0 {

@@ -27,6 +27,7 @@ pub mod read_ahead;
 pub mod read_cache;
 pub mod reduced;
 pub mod retirement;
+pub mod slc_cache;
 pub mod translate;
 pub mod write;
 pub mod write_cache;

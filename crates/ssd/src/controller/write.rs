@@ -335,6 +335,9 @@ impl SimulatedSsd {
             }
             _ => program_bytes_per_die,
         };
+        if self.ftl.has_slc_cache() {
+            self.flash.set_slc_mode(block, self.ftl.is_slc(block));
+        }
         let class = if all_moved { OpClass::GcProgram } else { OpClass::HostProgram };
         for n in 0..dies_per_unit {
             let (at, owner) = (self.ftl.geometry.address(block, row, n), Owner::Superpage { superpage });
@@ -367,6 +370,7 @@ impl SimulatedSsd {
         }
         counters.wear_levelling_bytes_moved.0 += bytes(Cause::WearLevelling);
         counters.retirement_bytes_moved.0 += bytes(Cause::Retirement);
+        counters.folding_bytes_moved.0 += bytes(Cause::Folding);
     }
 
     /// One of a superpage's program commands has ended.
@@ -382,6 +386,9 @@ impl SimulatedSsd {
         let (block, row) = (record.block, record.row);
         let (filled, moved) = (record.filled, record.moved);
         self.count_programmed(filled, moved);
+        if self.ftl.has_slc_cache() {
+            self.count_cached(block, self.config.superpage_bytes(), stream.is_host());
+        }
         self.ftl.row_programmed(superpage);
         if has_failed {
             self.program_failed(unit, superpage);

@@ -16,6 +16,7 @@ use crate::controller::element::WholeRequestLink;
 use crate::controller::read::RowRead;
 use crate::controller::read_ahead::ReadAhead;
 use crate::controller::read_cache::{ReadCache, ReadCacheCounters};
+use crate::controller::slc_cache::{Folding, SlcCacheCounters};
 use crate::controller::translate::Translator;
 use crate::controller::write::{ParkedPage, WriteBuffer};
 use crate::controller::write_cache::{WriteCache, WriteCacheCounters};
@@ -83,6 +84,8 @@ pub struct SimulatedSsd {
     /// Wear of a medium that is written in place, where it has a limit.
     pub(crate) in_place_wear: Option<Box<InPlaceWear>>,
     pub(crate) ftl: Ftl,
+    pub(crate) folding: Folding,
+    pub(crate) slc_counters: SlcCacheCounters,
     pub(crate) sectors: Sectors,
     /// The look-up of a page map that does not fit controller memory.
     pub(crate) translator: Option<Translator>,
@@ -241,6 +244,8 @@ impl SimulatedSsd {
             flash: FlashArray::new(&config, seed),
             payload: Payload::new(page.bytes()),
             reduction: Reduction::new(&config, seed),
+            folding: Folding::default(),
+            slc_counters: SlcCacheCounters::default(),
             durable: None,
             counters: DeviceCounters::default(),
             stage_times: [StageTimes::default(); 2],

@@ -237,6 +237,9 @@ impl SimulatedSsd {
         if self.reduction.is_some() {
             self.request_left(request);
         }
+        if self.ftl.has_slc_cache() {
+            self.watch_rest();
+        }
     }
 
     /// Whether the drive has nothing to do for the host.
@@ -255,6 +258,7 @@ impl SimulatedSsd {
             Event::ElementsDone { request } => return self.elements_done(request),
             Event::InMemory { request } => return self.in_memory(request),
             Event::Quiet { rest } => return self.drive_is_quiet(rest),
+            Event::Idle { .. } => return self.look_at_rest(),
             Event::ArrayDone { die } => self.flash.array_done(die, self.now_ns, &mut self.events),
             Event::TransferDone { channel } => self.flash.transfer_done(channel, self.now_ns, &mut self.events),
             Event::Decoded { op } => Some(self.flash.decoded(op, self.now_ns)),

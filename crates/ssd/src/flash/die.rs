@@ -122,7 +122,7 @@ impl FlashArray {
     #[inline(always)]
     pub(super) fn start_array(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) {
         let first = self.dies[die as usize].current;
-        let mut array_ns = self.timing.array_ns(&self.ops[first]);
+        let mut array_ns = self.array_ns(first);
         if self.reliability.is_some() {
             array_ns += self.draw_outcomes(first, now_ns);
         }
@@ -157,17 +157,18 @@ impl FlashArray {
     /// Draws what becomes of commands that are done together; gives the time of their retries.
     #[cold]
     fn draw_outcomes(&mut self, first: u32, now_ns: u64) -> u64 {
-        let Some(reliability) = &mut self.reliability else { return 0 };
         let (mut op, mut retries) = (first, 0);
         while op != NONE {
+            let is_slc = self.is_slc(self.ops[op].at.block);
+            let Some(reliability) = &mut self.reliability else { return 0 };
             let drawn = &mut self.ops[op];
-            let outcome = reliability.outcome(drawn, now_ns);
+            let outcome = reliability.outcome(drawn, is_slc, now_ns);
             drawn.failed = outcome.failed;
             self.statistics.read_retries += u64::from(outcome.retries * u32::from(drawn.at.planes));
             retries = outcome.retries.max(retries);
             op = drawn.beside;
         }
-        u64::from(retries) * reliability.retry_ns()
+        u64::from(retries) * self.reliability.as_ref().map_or(0, |reliability| reliability.retry_ns())
     }
 
     /// The die's command has ended.

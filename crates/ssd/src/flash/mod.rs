@@ -22,8 +22,8 @@
 //!   command      what it says                       scheduler    which one goes first
 //!   die, chip    who takes it, and when             multi_plane  which others go with it
 //!   suspension   what it interrupts                 channel      its way in and out
-//!   timing       how long the array takes           reliability  whether it succeeds
-//!   statistics   what is kept of it
+//!   timing       how long the array takes           slc_mode     how long in cells that hold one bit
+//!   reliability  whether it succeeds                statistics   what is kept of it
 //! ```
 //!
 //! Source: the die, plane and channel model of Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008,
@@ -36,6 +36,7 @@ mod die;
 mod multi_plane;
 mod reliability;
 mod scheduler;
+mod slc_mode;
 mod statistics;
 mod suspension;
 #[cfg(test)]
@@ -55,6 +56,7 @@ use chip::Chip;
 use die::{Die, Phase};
 use reliability::Reliability;
 use scheduler::{Ranked, Ranks, YIELDING};
+use slc_mode::SlcMode;
 use timing::Timing;
 
 /// All dies and channels of a drive.
@@ -73,6 +75,7 @@ pub(crate) struct FlashArray {
     suspension: SuspensionConfig,
     timing: Timing,
     reliability: Option<Box<Reliability>>,
+    slc_mode: Option<Box<SlcMode>>,
     /// What is kept neither by the channels nor by the dies themselves.
     statistics: Statistics,
     /// Dies, or with `command_scope = "chip"` channels, that take their next command when the present event is over.
@@ -132,6 +135,7 @@ impl FlashArray {
             suspension: flash.suspension,
             timing: Timing::new(flash, seed),
             reliability: Reliability::new(config, seed).map(Box::new),
+            slc_mode: SlcMode::new(config),
             statistics: Statistics::new(channels as usize, dies, flash.planes_per_die as usize, flash.energy),
             unsettled: Vec::new(),
             gathered: Vec::new(),

@@ -1,7 +1,8 @@
 //! Multi-plane commands: waiting commands of one kind for other planes of the same die are done together.
 //!
 //! They must name the same page offset (row), as ONFI's multi-plane operations demand (section 5, "Multi-plane
-//! Operations"); their blocks may differ. The array works once for all of them; their data crosses the channel one
+//! Operations"); their blocks may differ, but not in how many bits
+//! their cells hold. The array works once for all of them; their data crosses the channel one
 //! after the other. A program is never overtaken by another one for the same plane, so that the pages of a block are
 //! programmed in order, unless `flash.programs_in_order` is off.
 
@@ -27,6 +28,8 @@ impl FlashArray {
         // Planes whose next command is not this one's match.
         let mut closed = 0_u32;
         let (all, in_order) = (self.rules.all_planes, self.rules.programs_in_order);
+        let head_is_slc = self.is_slc(head.at.block);
+        let slc_mode = self.slc_mode.as_deref();
         let wanted = |op: &FlashOp| {
             if (taken | closed) & all == all {
                 return Wanted::Enough;
@@ -35,7 +38,8 @@ impl FlashArray {
             if op.at.die != head.at.die || planes & (taken | closed) != 0 {
                 return Wanted::Leave;
             }
-            if op.kind == head.kind && op.at.row == head.at.row {
+            let is_slc = slc_mode.is_some_and(|mode| mode.has(op.at.block));
+            if op.kind == head.kind && op.at.row == head.at.row && is_slc == head_is_slc {
                 taken |= planes;
                 return Wanted::Take;
             }

@@ -9,7 +9,8 @@
 //! distribution; measured ones spread wider (Taranalli et al., "Channel Models for Multi-Level Cell Flash Memories Based
 //! on Empirical Error Analysis", IEEE Trans. Comm. 64(8), 2016), which a lower `correctable_bits` stands in for. The age
 //! of a block's data is that of its oldest page. Where blocks differ in the cycles that they endure, each has a limit of its
-//! own, drawn when the drive is made. Formula and coefficients of the error rate:
+//! own, drawn when the drive is made. A cycle in SLC mode counts as the share of a block's life that it takes; its bit errors
+//! are those of the same wear in the other mode, which is too many. Formula and coefficients of the error rate:
 //! [`crate::config::ReliabilityConfig`]. All functions are `libm`'s, which give the same bits on every machine.
 
 use rand::{RngExt, SeedableRng};
@@ -31,6 +32,8 @@ const LIMITS: u64 = 0x2545_f491_4f6c_dd1d;
 struct Block {
     /// Erase commands to any of the unit's dies.
     erases: u32,
+    /// Of these, those while its cells held one bit each.
+    slc_erases: u32,
     /// When its first page was programmed; `None` while it is clean.
     programmed_ns: Option<u64>,
     /// The terms of the error rate that change only with an erase.
@@ -51,6 +54,8 @@ pub(super) struct Reliability {
     config: ReliabilityConfig,
     blocks: Vec<Block>,
     erases_per_cycle: u32,
+    /// A cycle in SLC mode wears a block as much as so many in which its cells hold all bits.
+    wear_of_slc_cycle: f64,
     /// P/E cycles after which each further erase fails: of all blocks, or where they differ of each.
     limits: Vec<u32>,
     /// Without bit errors only wear is left of the model.
@@ -97,6 +102,7 @@ impl Reliability {
             config: model,
             blocks: vec![worn; blocks],
             erases_per_cycle: config.ftl.superpage_channels * config.ftl.superpage_ways,
+            wear_of_slc_cycle: config.wear_of_slc_cycle(),
             limits: limits(config, blocks, seed),
             errs: config.flash.reliability.is_some(),
             retry_ns: model.read_retry_ns.unwrap_or(config.flash.read_ns),
@@ -115,12 +121,12 @@ impl Reliability {
         self.config.ecc_decode_ns
     }
 
-    /// What becomes of a command that the array starts now.
-    pub(super) fn outcome(&mut self, op: &FlashOp, now_ns: u64) -> Outcome {
+    /// What becomes of a command that the array starts now, in a block in SLC mode or not.
+    pub(super) fn outcome(&mut self, op: &FlashOp, is_slc: bool, now_ns: u64) -> Outcome {
         match op.kind {
             FlashOpKind::Read => self.read(&op.at, op.transfer_bytes, now_ns),
             FlashOpKind::Program => self.program(&op.at, now_ns),
-            FlashOpKind::Erase => self.erase(&op.at),
+            FlashOpKind::Erase => self.erase(&op.at, is_slc),
         }
     }
 
@@ -148,14 +154,17 @@ impl Reliability {
         Outcome { failed: self.happens(probability), retries: 0 }
     }
 
-    fn erase(&mut self, at: &FlashAddress) -> Outcome {
+    fn erase(&mut self, at: &FlashAddress, is_slc: bool) -> Outcome {
         let block = &mut self.blocks[at.block as usize];
-        let erases = block.erases + 1;
+        block.erases += 1;
+        block.slc_erases += u32::from(is_slc);
+        let Block { erases, slc_erases, .. } = *block;
         if erases.is_multiple_of(self.erases_per_cycle) {
-            *block = Block { erases, ..block_after(&self.config, erases / self.erases_per_cycle) };
+            let cycles = worn(erases, slc_erases, self.wear_of_slc_cycle) / self.erases_per_cycle;
+            self.blocks[at.block as usize] = Block { erases, slc_erases, ..block_after(&self.config, cycles) };
         }
-        block.erases = erases;
-        let cycles = self.config.initial_pe_cycles.saturating_add(erases.div_ceil(self.erases_per_cycle));
+        let begun = worn(erases, slc_erases, self.wear_of_slc_cycle).div_ceil(self.erases_per_cycle);
+        let cycles = self.config.initial_pe_cycles.saturating_add(begun);
         let worn_out = self.limit(at.block).is_some_and(|limit| cycles > limit);
         let probability = self.failure(self.config.erase_failure_probability, at.block);
         Outcome { failed: self.happens(probability) || worn_out, retries: 0 }
@@ -178,14 +187,23 @@ impl Reliability {
         if probability == 0.0 {
             return 0.0;
         }
-        let cycles =
-            self.config.initial_pe_cycles.saturating_add(self.blocks[block as usize].erases / self.erases_per_cycle);
-        let worn = f64::from(cycles) / f64::from(self.config.failure_pe_cycles);
-        (probability * libm::pow(worn, self.config.failure_exponent)).min(1.0)
+        let Block { erases, slc_erases, .. } = self.blocks[block as usize];
+        let ended = worn(erases, slc_erases, self.wear_of_slc_cycle) / self.erases_per_cycle;
+        let cycles = self.config.initial_pe_cycles.saturating_add(ended);
+        let share = f64::from(cycles) / f64::from(self.config.failure_pe_cycles);
+        (probability * libm::pow(share, self.config.failure_exponent)).min(1.0)
     }
 
     fn happens(&mut self, probability: f64) -> bool {
         probability > 0.0 && (self.random.random::<u64>() >> 11) as f64 * (0.5_f64).powi(53) < probability
+    }
+}
+
+/// The wear of so many erases, some of them in SLC mode, as a number of erases in which cells held all bits.
+fn worn(erases: u32, in_slc_mode: u32, wear_of_slc_cycle: f64) -> u32 {
+    match in_slc_mode {
+        0 => erases,
+        slc => erases - slc + libm::ceil(f64::from(slc) * wear_of_slc_cycle) as u32,
     }
 }
 
@@ -195,6 +213,7 @@ fn block_after(model: &ReliabilityConfig, cycles: u32) -> Block {
     let power = |factor: f64, exponent| if factor == 0.0 { 0.0 } else { factor * libm::pow(cycles, exponent) };
     Block {
         erases: 0,
+        slc_erases: 0,
         programmed_ns: None,
         base_and_wear: model.rber_base + power(model.rber_wear, model.rber_wear_exponent),
         retention: power(model.rber_retention, model.rber_retention_wear_exponent),

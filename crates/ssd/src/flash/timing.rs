@@ -90,7 +90,7 @@ impl Timing {
     }
 
     /// `time_ns` times a factor drawn uniformly from 1 − jitter to 1 + jitter.
-    fn jittered(&mut self, time_ns: u64) -> u64 {
+    pub(crate) fn jittered(&mut self, time_ns: u64) -> u64 {
         if self.jitter == 0 {
             return time_ns;
         }

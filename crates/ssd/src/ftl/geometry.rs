@@ -35,6 +35,8 @@ pub(crate) struct Geometry {
     pub(crate) superblocks: u32,
     /// Superpages of a superblock.
     pub(crate) rows: u32,
+    /// Of these, those that are used while its cells hold one bit each.
+    pub(crate) slc_rows: u32,
     /// Slots of a superpage.
     pub(crate) slots: u32,
     /// Logical pages that a superpage has room for as they come; as many as slots, unless pages are compressed.
@@ -88,6 +90,7 @@ impl Geometry {
             dies_per_unit,
             superblocks: flash.blocks_per_plane,
             rows: flash.pages_per_block,
+            slc_rows: config.slc_pages_per_block(),
             slots,
             pages: (config.superpage_bytes() / config.ftl.logical_page_bytes) as u32,
             program_bytes_per_die: planes_per_unit * flash.page_bytes as u32,
@@ -120,6 +123,7 @@ impl Geometry {
             dies_per_unit: 1,
             superblocks: 1,
             rows: 1,
+            slc_rows: 1,
             slots: 1,
             pages: 1,
             program_bytes_per_die: 0,
@@ -149,7 +153,7 @@ impl Geometry {
             slots_per_unit: Divisor::new(superblocks * rows),
             ..trivial.by
         };
-        Self { units, units_per_group: units, superblocks, rows, by, ..trivial }.with_dies()
+        Self { units, units_per_group: units, superblocks, rows, slc_rows: rows, by, ..trivial }.with_dies()
     }
 
     /// Dies of the drive.

@@ -17,6 +17,7 @@ pub(crate) mod prefill;
 pub(crate) mod reciprocal;
 mod reclaim;
 pub(crate) mod sectors;
+mod slc_cache;
 pub(crate) mod streams;
 pub(crate) mod superblock;
 pub(crate) mod wear;
@@ -34,6 +35,7 @@ use mapping::Mapping;
 use placement::{AnyPlacement, PlacementPolicy};
 pub(crate) use reclaim::Retirement;
 use reclaim::{EarlyRow, Reclaiming, Unit};
+use slc_cache::SlcCache;
 pub(crate) use streams::Stream;
 use streams::{AnyStreams, StreamPolicy};
 use superblock::{BlockState, Superblocks};
@@ -47,11 +49,13 @@ pub(crate) enum Cause {
     WearLevelling,
     /// Because its superblock is retired.
     Retirement,
+    /// Out of the SLC cache, to where cells hold all their bits.
+    Folding,
 }
 
 impl Cause {
     /// How many there are.
-    pub(crate) const COUNT: usize = 3;
+    pub(crate) const COUNT: usize = 4;
 }
 
 /// A superpage between its first slot and the end of its program command.
@@ -163,6 +167,7 @@ pub(crate) struct Ftl {
     streams: AnyStreams,
     units: Vec<Unit>,
     reclaiming: Reclaiming,
+    slc_cache: Option<Box<SlcCache>>,
     /// Logical pages that the host has written.
     clock: u64,
     random: Pcg64Mcg,
@@ -192,6 +197,7 @@ impl Ftl {
             streams: AnyStreams::new(config, &geometry, logical_pages),
             units: (0..geometry.units).map(|_| Unit::new(config, &geometry)).collect(),
             reclaiming: Reclaiming::new(config, &geometry, logical_pages),
+            slc_cache: SlcCache::new(config, &geometry),
             clock: 0,
             random: Pcg64Mcg::seed_from_u64(seed ^ CHANCE),
             superpages: Slab::default(),
@@ -202,6 +208,7 @@ impl Ftl {
             geometry,
         };
         ftl.take_factory_bad_superblocks(config);
+        ftl.dedicate_superblocks(config);
         ftl
     }
 
@@ -445,7 +452,8 @@ impl Ftl {
         moved: Option<Cause>,
     ) -> Option<Placement> {
         let superpage = self.open_superpage(unit, stream, moved.is_none())?;
-        let (row_slots, rows, longest) = (self.geometry.slots, self.geometry.rows, self.longest());
+        let (row_slots, longest) = (self.geometry.slots, self.longest());
+        let rows = self.rows_of(self.superpages[superpage].block);
         let open = &mut self.superpages[superpage];
         match moved {
             Some(cause) => open.moved[cause as usize] += slots,
@@ -519,6 +527,8 @@ impl Ftl {
         if state.state == BlockState::Sealed {
             let valid = state.valid;
             self.lost_sealed_page(block, valid, slots);
+        } else if state.state == BlockState::Cached {
+            self.lost_cached_page(block, slots);
         }
     }
 
@@ -553,7 +563,11 @@ impl Ftl {
     }
 
     fn open_superblock(&mut self, unit: u32, stream: Stream, for_host: bool) -> Option<u32> {
-        let block = self.take_free(unit, stream, for_host)?;
+        let cached = if self.slc_cache.is_some() { self.take_for_slc_cache(unit, stream) } else { None };
+        let block = match cached {
+            Some(block) => block,
+            None => self.take_free(unit, stream, for_host)?,
+        };
         let state = &mut self.superblocks[block];
         debug_assert_eq!((state.state, state.valid), (BlockState::Free, 0));
         (state.state, state.allocated_rows, state.programmed_rows) = (BlockState::Open, 0, 0);
@@ -598,12 +612,13 @@ impl Ftl {
         record.programs_left = self.geometry.dies_per_unit;
         let beyond = record.filled.saturating_sub(slots);
         let (unit, stream, block) = (record.unit, record.stream, record.block);
-        let block_is_full = self.superblocks[block].allocated_rows == self.geometry.rows;
+        let block_is_full = self.superblocks[block].allocated_rows == self.rows_of(block);
         let point = self.point(unit, stream);
         debug_assert_eq!(point.superpage, superpage);
         point.superpage = NONE;
         if block_is_full {
             point.block = NONE;
+            self.cached_is_filled(unit, block);
             self.superblock_filled(unit, stream);
         }
         if beyond > 0 {
@@ -641,10 +656,11 @@ impl Ftl {
 
     /// A row of a stream's superblock is on flash; with the last one the superblock is sealed.
     fn row_is_on_flash(&mut self, block: u32, row: u32, stream: Stream) {
+        let rows = self.rows_of(block);
         let state = &mut self.superblocks[block];
         debug_assert_eq!(state.programmed_rows, row, "the pages of a block are programmed in order");
         state.programmed_rows = row + 1;
-        if state.programmed_rows == self.geometry.rows && state.state == BlockState::Open {
+        if state.programmed_rows == rows && state.state == BlockState::Open {
             self.seal(block, stream);
         }
     }

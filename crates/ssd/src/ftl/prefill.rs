@@ -4,6 +4,8 @@
 //! - *Steady state*: the sealed superblocks hold as many valid pages as a long random overwrite leaves in them, the
 //!   emptier the older; which logical pages they are is drawn at random. The superblocks that the host and garbage
 //!   collection fill are half full, as they are on average.
+//!
+//! An SLC cache is empty in both: what is in it is moved when the drive has time.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -30,6 +32,12 @@ struct Cursor {
 impl Ftl {
     /// Writes the logical pages below `pages` in order.
     pub(crate) fn fill_in_order(&mut self, pages: u32) {
+        self.pass_slc_cache_by(true);
+        self.fill_beside_slc_cache(pages);
+        self.pass_slc_cache_by(false);
+    }
+
+    fn fill_beside_slc_cache(&mut self, pages: u32) {
         let loads = vec![0; self.geometry.dies() as usize];
         let slots = self.geometry.slots;
         let mut first = 0;
@@ -79,6 +87,18 @@ impl Ftl {
         seed: u64,
         counts_of: &mut dyn FnMut(u32, u64) -> Option<Vec<u32>>,
     ) -> bool {
+        self.pass_slc_cache_by(true);
+        let laid_out = self.lay_out_beside_slc_cache(pages, seed, counts_of);
+        self.pass_slc_cache_by(false);
+        laid_out
+    }
+
+    fn lay_out_beside_slc_cache(
+        &mut self,
+        pages: u32,
+        seed: u64,
+        counts_of: &mut dyn FnMut(u32, u64) -> Option<Vec<u32>>,
+    ) -> bool {
         let units = self.geometry.units;
         let loads = vec![0; self.geometry.dies() as usize];
         let mut pages_of_unit = vec![0_u64; units as usize];
@@ -90,7 +110,8 @@ impl Ftl {
         let in_open = u64::from(open.len() as u32 * (self.geometry.rows / 2) * self.geometry.slots);
         for unit in 0..units {
             let Some(in_sealed) = pages_of_unit[unit as usize].checked_sub(in_open) else { return false };
-            let Some(sealed) = in_use.checked_sub(self.units[unit as usize].bad) else { return false };
+            let unused = self.units[unit as usize].bad + self.dedicated_of_unit(unit);
+            let Some(sealed) = in_use.checked_sub(unused) else { return false };
             let Some(counts) = counts_of(sealed, in_sealed) else { return false };
             cursors.push(Cursor { counts, at: 0, block: NONE, slot: 0, needed: 0 });
         }

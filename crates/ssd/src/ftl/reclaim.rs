@@ -233,10 +233,15 @@ impl Ftl {
         u32::from(self.reclaiming.gc_classes)
     }
 
+    /// Free superblocks of a unit that collection keeps.
+    pub(super) fn collection_keeps(&self) -> u32 {
+        self.reclaiming.threshold
+    }
+
     /// Free superblocks that the host leaves to collection.
-    fn reserve(&self, unit: u32) -> u32 {
+    pub(super) fn reserve(&self, unit: u32) -> u32 {
         let more = self.units[unit as usize].victims.saturating_sub(1);
-        self.reclaiming.reserve + more
+        self.reclaiming.reserve + more + self.left_for_folding(unit)
     }
 
     /// Whether the host may write to a stream of a unit.
@@ -246,7 +251,11 @@ impl Ftl {
         let is_open = state.points[stream].is_open();
         let (free, reserve) = (state.free.len(), self.reserve(unit));
         let may_fill = is_open && (!self.reclaiming.shares_open_block || free >= reserve);
-        (may_fill || free > reserve) && free >= self.reclaiming.host_reserve && !state.is_held
+        let may_open = match self.slc_cache {
+            None => free > reserve,
+            Some(_) => may_fill || self.has_room_beside_slc_cache(unit, free > reserve),
+        };
+        (may_fill || may_open) && free >= self.reclaiming.host_reserve && !state.is_held
     }
 
     /// Whether a unit has so much valid data that the next superpage of a stream of the host's should go to another one:
@@ -255,7 +264,8 @@ impl Ftl {
     pub(super) fn is_overfull(&self, unit: u32, stream: Stream) -> bool {
         let Unit { sealed, invalid, points, .. } = &self.units[unit as usize];
         points[stream].superpage == NONE
-            && sealed * self.geometry.slots_per_superblock() - invalid > self.reclaiming.valid_max
+            && sealed * self.geometry.slots_per_superblock() - invalid + self.cached_slots(unit)
+                > self.reclaiming.valid_max
     }
 
     /// One of a unit's superblocks is filled: where that makes it take a victim, it is noted, and a free superblock takes
@@ -325,6 +335,9 @@ impl Ftl {
 
     /// A superblock is fully written.
     pub(super) fn seal(&mut self, block: u32, stream: Stream) {
+        if self.is_slc(block) {
+            return self.seal_cached(block);
+        }
         let (unit, index) = self.geometry.unit_and_index(block);
         let state = &mut self.superblocks[block];
         state.state = BlockState::Sealed;
@@ -425,10 +438,20 @@ impl Ftl {
         Some(block)
     }
 
+    /// Makes a sealed superblock a victim of garbage collection that its policy did not choose.
+    pub(super) fn take_sealed(&mut self, block: u32) -> u32 {
+        self.policy.removed(block);
+        self.streams.collected(block, self.superblocks[block].stream, self.clock);
+        self.unseal(block, BlockState::Victim);
+        self.units[self.geometry.unit_of(block) as usize].victims += 1;
+        block
+    }
+
     /// Nothing valid is left in a victim.
     pub(crate) fn victim_emptied(&mut self, block: u32) {
         debug_assert_eq!((self.superblocks[block].state, self.superblocks[block].valid), (BlockState::Victim, 0));
         self.units[self.geometry.unit_of(block) as usize].victims -= 1;
+        self.cached_is_emptied(block);
     }
 
     /// A victim is erased, or its erase has failed; gives whether it can be used again.
@@ -437,10 +460,15 @@ impl Ftl {
         let state = &mut self.superblocks[block];
         debug_assert_eq!((state.state, state.valid), (BlockState::Victim, 0), "nothing valid is ever erased");
         state.erase_count += 1;
-        let unit = &mut self.units[unit as usize];
+        self.leave_slc_mode(block, true);
+        if self.is_dedicated(block) {
+            return self.dedicated_erased(block, failed);
+        }
+        let worn_cycles = self.worn_cycles(block);
+        let (unit, state) = (&mut self.units[unit as usize], &mut self.superblocks[block]);
         unit.wear.erased(state.erase_count);
         // The superblocks that victims under way need to go to are used beyond the limit, or these could never end.
-        let is_worn = state.erase_count >= self.reclaiming.erasures_max && unit.free.len() > unit.victims;
+        let is_worn = worn_cycles >= f64::from(self.reclaiming.erasures_max) && unit.free.len() > unit.victims;
         if failed || state.is_failing || is_worn {
             unit.bad += u32::from(!state.is_failing);
             state.state = BlockState::Bad;
@@ -451,15 +479,27 @@ impl Ftl {
         true
     }
 
+    /// A dedicated superblock of the SLC cache is erased, or its erase has failed.
+    fn dedicated_erased(&mut self, block: u32, failed: bool) -> bool {
+        let is_usable = !failed && !self.superblocks[block].is_failing;
+        match is_usable {
+            true => self.return_dedicated(block),
+            false => self.superblocks[block].state = BlockState::Bad,
+        }
+        is_usable
+    }
+
     /// A superblock is not to be used any more.
     pub(crate) fn retire(&mut self, block: u32) -> Retirement {
         let (unit, index) = self.geometry.unit_and_index(block);
-        let state = &mut self.superblocks[block];
-        if state.state == BlockState::Bad || state.is_failing {
+        let is_dedicated = self.is_dedicated(block);
+        if self.superblocks[block].state == BlockState::Bad || self.superblocks[block].is_failing {
             return Retirement::Done;
         }
+        self.retire_cached(block);
+        let state = &mut self.superblocks[block];
         state.is_failing = true;
-        self.units[unit as usize].bad += 1;
+        self.units[unit as usize].bad += u32::from(!is_dedicated);
         match state.state {
             BlockState::Open => {
                 state.state = BlockState::Failing;
@@ -470,9 +510,15 @@ impl Ftl {
                 self.unseal(block, BlockState::Failing);
                 Retirement::Empty { open_superpage: None }
             }
+            BlockState::Cached => {
+                state.state = BlockState::Failing;
+                Retirement::Empty { open_superpage: None }
+            }
             BlockState::Free => {
                 state.state = BlockState::Bad;
-                self.units[unit as usize].free.remove(index);
+                if !is_dedicated {
+                    self.units[unit as usize].free.remove(index);
+                }
                 Retirement::Done
             }
             BlockState::Victim | BlockState::Failing | BlockState::Bad => Retirement::Done,
@@ -501,16 +547,22 @@ impl Ftl {
         let is_quiet = state.programmed_rows == state.allocated_rows;
         let has_room = self.units[unit as usize].free.len() > self.units[unit as usize].victims;
         if is_quiet && (has_room || state.valid == 0) {
-            self.superblocks[block].state = BlockState::Victim;
-            self.units[unit as usize].victims += 1;
+            self.become_victim(block);
             return true;
         }
         false
     }
 
+    /// A superblock that is not sealed begins to be emptied.
+    pub(super) fn become_victim(&mut self, block: u32) {
+        self.superblocks[block].state = BlockState::Victim;
+        self.units[self.geometry.unit_of(block) as usize].victims += 1;
+    }
+
     /// A retired superblock is emptied.
     pub(crate) fn superblock_retired(&mut self, block: u32) {
         debug_assert!(self.superblocks[block].is_failing);
+        self.leave_slc_mode(block, false);
         self.superblocks[block].state = BlockState::Bad;
     }
 
@@ -548,13 +600,17 @@ impl Ftl {
             if blocks[fresh.start as usize..fresh.end as usize].iter().any(is_used) {
                 return Err(format!("unit {n} counts a superblock as never used that was"));
             }
-            let count = |state| blocks.iter().filter(|block| block.state == state).count();
-            let bad = blocks.iter().filter(|block| block.state == BlockState::Bad || block.is_failing).count();
+            let first = n as u32 * self.geometry.superblocks;
+            let of_pool =
+                || (first..).zip(blocks).filter(|&(block, _)| !self.is_dedicated(block)).map(|(_, block)| block);
+            let count = |state| of_pool().filter(|block| block.state == state).count();
+            let bad = of_pool().filter(|block| block.state == BlockState::Bad || block.is_failing).count();
             let counted = [unit.free.len(), unit.sealed, unit.bad].map(|n| n as usize);
             let held = [count(BlockState::Free), count(BlockState::Sealed), bad];
             if counted != held {
                 return Err(format!("unit {n} counts {counted:?} free, sealed and bad superblocks and has {held:?}"));
             }
+            self.check_slc_cache(n as u32)?;
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
-//! State of every superblock: how much of it is valid, how far it is programmed, how often it was erased.
+//! State of every superblock: how much of it is valid, how far it is programmed, how often it was erased, how many bits
+//! its cells hold.
 //!
 //! ```text
 //!   Free ─▶ Open ─▶ Sealed ─▶ Victim ─▶ erased ─▶ Free
+//!            ├─▶ Cached ───┘                             with one bit a cell
 //!            └────────┴▶ Failing ─▶ Victim ─▶ Bad       a program failed, or it is retired by hand
 //!                                    Victim ─▶ Bad       its erase failed, or it is worn out
 //! ```
@@ -22,6 +24,8 @@ pub(crate) enum BlockState {
     Open,
     /// Fully written; garbage collection may take it.
     Sealed,
+    /// Fully written with one bit a cell; it is emptied when the drive has time, or no room.
+    Cached,
     /// Nothing more is written to it; it waits until what is valid in it can be moved.
     Failing,
     /// Being emptied.
@@ -30,12 +34,24 @@ pub(crate) enum BlockState {
     Bad,
 }
 
+/// How many bits a superblock's cells hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromZeros)]
+#[repr(u8)]
+pub(crate) enum CellMode {
+    /// All that they can.
+    AllBits = 0,
+    /// One.
+    Slc,
+}
+
 /// One superblock; all zeros is one that was never written.
 #[derive(Clone, Copy, Debug, FromZeros)]
 pub(crate) struct Superblock {
     pub(crate) state: BlockState,
     /// When it is emptied it is not used again.
     pub(crate) is_failing: bool,
+    /// How it is written, while it holds anything.
+    pub(crate) mode: CellMode,
     /// What it was opened for last.
     pub(crate) stream: Stream,
     /// Valid logical pages in it.

@@ -25,6 +25,7 @@ use flashwise_block::{BlockDevice, DeviceCounters};
 use super::projection::{Evenness, Mortality, WornUnit, evenness};
 use super::{DataReduction, Life, LifeFactors, Projection};
 use crate::config::{DeviceConfig, Mapping, StaticWearLevelling};
+use crate::controller::slc_cache::SlcCacheCounters;
 use crate::device::SimulatedSsd;
 use crate::ftl::superblock::BlockState;
 use crate::reduction::ReductionCounters;
@@ -50,22 +51,24 @@ struct Note {
     at_ns: u64,
     counters: DeviceCounters,
     reduction: ReductionCounters,
+    slc_cache: SlcCacheCounters,
     /// Writes to all pages of a medium that is written in place.
     page_writes: u64,
-    /// P/E cycles of every superblock; empty for media without.
-    cycles: Vec<u32>,
+    /// What every superblock has gone through, in P/E cycles; empty for media without.
+    cycles: Vec<f64>,
 }
 
 impl Note {
     fn of(drive: &SimulatedSsd) -> Self {
         let wear = drive.in_place_wear.as_ref();
         let cycles = match wear {
-            None => drive.ftl.superblocks.blocks.iter().map(|block| block.erase_count).collect(),
+            None => (0..drive.ftl.superblocks.blocks.len() as u32).map(|block| drive.ftl.worn_cycles(block)).collect(),
             Some(_) => Vec::new(),
         };
         let (at_ns, counters) = (drive.now().0, drive.counters());
         let reduction = drive.reduction_counters().unwrap_or_default();
-        Self { at_ns, counters, reduction, page_writes: wear.map_or(0, |wear| wear.writes()), cycles }
+        let slc_cache = drive.slc_cache_counters().unwrap_or_default();
+        Self { at_ns, counters, reduction, slc_cache, page_writes: wear.map_or(0, |wear| wear.writes()), cycles }
     }
 
     fn host_bytes(&self) -> u64 {
@@ -79,7 +82,8 @@ pub(crate) struct History {
     notes: Vec<Note>,
     /// The next note is due when the host has written so much.
     due_bytes: u64,
-    /// Superblocks that were in use at the start.
+    /// Superblocks that were in use at the start, those left out that are only ever written in SLC mode: when they are worn
+    /// out, the cache is gone, and not the drive.
     is_used: Vec<bool>,
 }
 
@@ -91,7 +95,9 @@ impl History {
             return None;
         }
         let start = Note::of(drive);
-        let is_used = drive.ftl.superblocks.blocks.iter().map(|block| block.state != BlockState::Bad).collect();
+        let is_bad = |block: u32| drive.ftl.superblocks[block].state == BlockState::Bad;
+        let superblocks = 0..drive.ftl.superblocks.blocks.len() as u32;
+        let is_used = superblocks.map(|block| !is_bad(block) && !drive.ftl.is_dedicated(block)).collect();
         let due_bytes = start.host_bytes() + drive.config().capacity_bytes / 64;
         Some(Self { start, notes: Vec::new(), due_bytes, is_used })
     }
@@ -151,7 +157,7 @@ impl History {
         end: &Note,
     ) -> Result<(Mortality, Vec<WornUnit>), String> {
         let used: Vec<usize> = (0..self.is_used.len()).filter(|&block| self.is_used[block]).collect();
-        let between = |from: &Note, to: &Note, block: usize| f64::from(to.cycles[block] - from.cycles[block]);
+        let between = |from: &Note, to: &Note, block: usize| to.cycles[block] - from.cycles[block];
         let second: Vec<f64> = used.iter().map(|&block| between(middle, end, block)).collect();
         let mean = second.iter().sum::<f64>() / used.len().max(1) as f64;
         if mean < ERASES_MIN {
@@ -160,7 +166,8 @@ impl History {
             ));
         }
         let mut order: Vec<usize> = (0..used.len()).collect();
-        order.sort_by_key(|&n| (middle.cycles[used[n]] - self.start.cycles[used[n]], n));
+        let early = |n: usize| between(&self.start, middle, used[n]);
+        order.sort_by(|&a, &b| early(a).total_cmp(&early(b)).then(a.cmp(&b)));
         let mut rates = vec![0.0; used.len()];
         let mut squares = 0.0;
         for bin in order.chunks(used.len().div_ceil(BINS).max(1)) {
@@ -235,11 +242,21 @@ fn mortality(drive: &SimulatedSsd) -> Mortality {
     Mortality { limit: f64::from(limit), spread, chance: 0.0, ahead_max: None, is_replaced: false }
 }
 
+/// Bytes programmed in SLC mode between two moments, less those that would have worn the superblocks that data rests in as
+/// much: a byte there wears as many cells as `bits` do otherwise, and each of these less.
+fn gentle_bytes(drive: &SimulatedSsd, from: &Note, to: &Note) -> f64 {
+    let (config, geometry) = (drive.config(), &drive.ftl.geometry);
+    let dedicated = to.slc_cache.dedicated_bytes - from.slc_cache.dedicated_bytes;
+    let dynamic = to.slc_cache.dynamic_bytes - from.slc_cache.dynamic_bytes;
+    let cells = f64::from(geometry.rows) / f64::from(geometry.slc_rows);
+    dedicated as f64 + dynamic as f64 * (1.0 - cells * config.wear_of_slc_cycle())
+}
+
 /// Bytes of the medium that were worn once between two moments.
 fn worn_bytes(drive: &SimulatedSsd, from: &Note, to: &Note) -> f64 {
     let flash = to.counters.since(&from.counters).flash.unwrap_or_default();
     match drive.in_place_wear {
-        None => flash.bytes_programmed.0 as f64,
+        None => flash.bytes_programmed.0 as f64 - gentle_bytes(drive, from, to),
         Some(_) => ((to.page_writes - from.page_writes) * drive.config().ftl.logical_page_bytes) as f64,
     }
 }
@@ -262,14 +279,16 @@ fn promise(drive: &SimulatedSsd, from: &Note, to: &Note, evenness: Evenness) -> 
     let counters = to.counters.since(&from.counters);
     let host_bytes = counters.host_bytes_written.0;
     let (by, reduction) = (causes(drive, from, to), DataReduction::of(&from.reduction, &to.reduction));
-    let parts = [by.host, by.padding, by.gc, by.wear_levelling, by.retirement, by.mapping];
+    let parts = [by.host, by.padding, by.gc, by.wear_levelling, by.retirement, by.mapping, by.folding];
     let mut joined = 0.0;
-    let [absorption, padding, garbage_collection, wear_levelling_moves, retirement, mapping] = parts.map(|part| {
-        let before = joined;
-        joined += part;
-        if before == 0.0 { 1.0 / joined } else { before / joined }
-    });
-    let bad = u64::from(config.factory_bad_superblocks()) * u64::from(config.flash.pages_per_block);
+    let [absorption, padding, garbage_collection, wear_levelling_moves, retirement, mapping, folding] =
+        parts.map(|part| {
+            let before = joined;
+            joined += part;
+            if before == 0.0 { 1.0 / joined } else { before / joined }
+        });
+    let unused = config.factory_bad_superblocks() + config.dedicated_superblocks();
+    let bad = u64::from(unused) * u64::from(config.flash.pages_per_block);
     let worn = config.raw_bytes() - bad * config.superpage_bytes() * config.units();
     let factors = LifeFactors {
         capacity_bytes: config.capacity_bytes,
@@ -286,6 +305,8 @@ fn promise(drive: &SimulatedSsd, from: &Note, to: &Note, evenness: Evenness) -> 
         wear_levelling_moves,
         retirement,
         mapping,
+        folding,
+        slc_mode: joined * host_bytes as f64 / worn_bytes(drive, from, to),
     };
     let bytes = factors.product();
     let warranty_years = config.flash.endurance.map_or(5.0, |endurance| endurance.warranty_years);
@@ -330,8 +351,14 @@ impl Life {
     }
 }
 
-/// P/E cycles of the most worn and of the mean superblock, or writes to pages.
+/// P/E cycles of the most worn and of the mean superblock that data rests in, or writes to pages.
 fn wear(drive: &SimulatedSsd) -> (f64, f64) {
+    if drive.ftl.has_slc_cache() {
+        let rests = (0..drive.ftl.superblocks.blocks.len() as u32).filter(|&block| !drive.ftl.is_dedicated(block));
+        let cycles: Vec<f64> = rests.map(|block| drive.ftl.worn_cycles(block)).collect();
+        let mean = cycles.iter().sum::<f64>() / cycles.len().max(1) as f64;
+        return (cycles.into_iter().fold(0.0, f64::max), mean);
+    }
     let counts = drive.in_place_wear.as_ref().map_or_else(|| drive.erase_histogram(), |wear| wear.histogram());
     let all: u64 = counts.values().sum();
     let sum: f64 = counts.iter().map(|(&cycles, &number)| f64::from(cycles) * number as f64).sum();

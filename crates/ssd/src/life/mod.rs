@@ -86,7 +86,8 @@ pub struct LifeFactors {
     pub capacity_bytes: u64,
     /// P/E cycles of a mean block.
     pub pe_cycles: f64,
-    /// Bytes of all superblocks that are not bad from the factory ÷ capacity: what is spare wears, too.
+    /// Bytes of all superblocks that are not bad from the factory, nor only ever written in SLC mode, ÷ capacity: what is
+    /// spare wears, too.
     pub over_provisioning: f64,
     /// What uneven wear leaves: the mean superblock's P/E cycles ÷ those of the most worn one, at the end.
     pub wear_levelling: f64,
@@ -110,11 +111,22 @@ pub struct LifeFactors {
     pub retirement: f64,
     /// Mapping tables.
     pub mapping: f64,
+    /// Moves out of an SLC cache.
+    #[serde(default = "nothing")]
+    pub folding: f64,
+    /// What is programmed with one bit a cell wears less, or where no data rests.
+    #[serde(default = "nothing")]
+    pub slc_mode: f64,
+}
+
+/// A factor that changes nothing.
+fn nothing() -> f64 {
+    1.0
 }
 
 impl LifeFactors {
     /// Everything behind the capacity: name and factor.
-    pub fn named(&self) -> [(&'static str, f64); 13] {
+    pub fn named(&self) -> [(&'static str, f64); 15] {
         [
             ("P/E cycles", self.pe_cycles),
             ("over-provisioning", self.over_provisioning),
@@ -129,6 +141,8 @@ impl LifeFactors {
             ("moves of wear levelling", self.wear_levelling_moves),
             ("moves out of retired blocks", self.retirement),
             ("mapping tables", self.mapping),
+            ("moves out of the SLC cache", self.folding),
+            ("one bit a cell", self.slc_mode),
         ]
     }
 

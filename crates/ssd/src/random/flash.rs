@@ -73,6 +73,7 @@ fn base(draws: &Draws, logical_page_bytes: u64) -> FlashConfig {
         multi_plane: false,
         programs_in_order: true,
         interleave: true,
+        slc_mode: None,
         scheduling: Scheduling::ReadFirst,
         cell: None,
         page_order: PageOrder::InTurn,

@@ -61,6 +61,7 @@ pub(super) fn page_mapped(draws: &Draws, flash: &FlashConfig, logical_page_bytes
         partial_pages: draws.weighted("ftl.partial_pages", &[(PartialPages::Fill, 80), (PartialPages::Sectors, 20)]),
         element: ElementConfig::default(),
         gc: gc(draws, one_page, &streams),
+        slc_cache: None,
         streams,
         wear_levelling: wear_levelling(draws),
         bad_blocks: BadBlocksConfig {
@@ -202,6 +203,7 @@ pub(super) fn mapping_cache(draws: &Draws, capacity_bytes: u64, logical_page_byt
 pub(super) fn in_place() -> FtlConfig {
     FtlConfig {
         mapping: Mapping::InPlace,
+        slc_cache: None,
         logical_page_bytes: 4096,
         placement: Placement::Stripe,
         static_order: StaticOrder::default(),

@@ -2,8 +2,9 @@
 
 use flashwise_block::{BlockDevice, DeviceCounters, FlashCounters};
 
-use super::document::{Busy, CommandTimes, DataReduction, FlashActivity, Utilisation};
+use super::document::{Busy, CommandTimes, DataReduction, FlashActivity, SlcCache, Utilisation};
 use crate::SimulatedSsd;
+use crate::controller::slc_cache::SlcCacheCounters;
 use crate::flash::{ClassStatistics, OpClass, Statistics};
 use crate::reduction::ReductionCounters;
 
@@ -11,13 +12,15 @@ use crate::reduction::ReductionCounters;
 pub(super) struct Before {
     pub(super) counters: DeviceCounters,
     reduction: ReductionCounters,
+    slc_cache: SlcCacheCounters,
     flash: Statistics,
 }
 
 impl Before {
     pub(super) fn of(drive: &SimulatedSsd) -> Self {
         let reduction = drive.reduction_counters().unwrap_or_default();
-        Self { counters: drive.counters(), reduction, flash: drive.flash_statistics() }
+        let slc_cache = drive.slc_cache_counters().unwrap_or_default();
+        Self { counters: drive.counters(), reduction, slc_cache, flash: drive.flash_statistics() }
     }
 
     /// What the drive did to store less than it was given.
@@ -34,6 +37,20 @@ impl Before {
             logical_bytes: space.logical_bytes,
             physical_bytes: space.physical_bytes,
             physical_capacity_bytes: space.physical_capacity_bytes,
+        })
+    }
+
+    /// What went through the SLC cache, where `flash` counts what the flash did.
+    pub(super) fn slc_cache(&self, drive: &SimulatedSsd, flash: &FlashCounters) -> Option<SlcCache> {
+        let (now, holds) = (drive.slc_cache_counters()?, drive.slc_cache_use()?);
+        Some(SlcCache {
+            capacity_bytes: drive.config().slc_cache_bytes(),
+            bytes_cached: flash.slc_bytes_programmed.0,
+            bytes_bypassed: now.bypassed_bytes - self.slc_cache.bypassed_bytes,
+            bytes_folded: flash.folding_bytes_moved.0,
+            superblocks_folded: flash.folding_runs,
+            superblocks: holds.superblocks,
+            valid_bytes: holds.valid_bytes,
         })
     }
 

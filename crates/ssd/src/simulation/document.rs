@@ -57,6 +57,9 @@ pub struct Simulation {
     /// What the drive did to store less than it was given; `null` where it stores everything as it comes.
     #[serde(default)]
     pub reduction: Option<DataReduction>,
+    /// What went through the drive's SLC cache; `null` where there is none.
+    #[serde(default)]
+    pub slc_cache: Option<SlcCache>,
     /// P/E cycles over the whole life of the drive, preconditioning included; `null` where nothing is erased.
     pub erase_counts: Option<EraseCounts>,
     /// What the drive has lived through, and how much is left; `null` where nothing wears out.
@@ -290,6 +293,25 @@ pub struct DataReduction {
     pub physical_capacity_bytes: u64,
 }
 
+/// What went through an SLC cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlcCache {
+    /// Bytes that it can hold at most: of its dynamic superblocks, as many as may be in SLC mode at a time.
+    pub capacity_bytes: u64,
+    /// Bytes programmed with one bit a cell, padding included.
+    pub bytes_cached: u64,
+    /// Bytes of the host's superpages that were programmed past it.
+    pub bytes_bypassed: u64,
+    /// Bytes moved out of it.
+    pub bytes_folded: u64,
+    /// Superblocks that were emptied for that.
+    pub superblocks_folded: u64,
+    /// Superblocks that hold one bit a cell at the end.
+    pub superblocks: u32,
+    /// Bytes of valid pages in the full ones among them.
+    pub valid_bytes: u64,
+}
+
 /// Write amplification by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WriteCauses {
@@ -301,6 +323,9 @@ pub struct WriteCauses {
     pub wear_levelling: f64,
     /// What was moved out of superblocks that are retired.
     pub retirement: f64,
+    /// What was moved out of an SLC cache.
+    #[serde(default)]
+    pub folding: f64,
     /// Mapping tables.
     pub mapping: f64,
     /// What holds no data, because a flush or a collection could not wait for more.

@@ -59,7 +59,7 @@ mod timeline;
 pub use document::{
     Busy, CommandTimes, DataReduction, DistributionPoint, EraseCount, EraseCounts, FlashActivity, FlowResult,
     GarbageCollection, HostActivity, Interval, Percentiles, Process, Responses, SIMULATION_SCHEMA,
-    SIMULATION_SCHEMA_VERSION, Simulation, TimeSeries, Utilisation, WriteCauses,
+    SIMULATION_SCHEMA_VERSION, Simulation, SlcCache, TimeSeries, Utilisation, WriteCauses,
 };
 pub use error::SimulationError;
 pub use invariants::Invariant;

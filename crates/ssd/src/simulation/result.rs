@@ -68,6 +68,7 @@ pub(super) fn collect(
         write_amplification: counters.write_amplification(),
         write_amplification_by_cause: write_causes(&counters, &flash),
         reduction,
+        slc_cache: before.slc_cache(drive, &flash),
         erase_counts: erase_counts(drive),
         life: Life::after(drive, record.life.as_ref()),
         unwritten_pages_read: flash.unwritten_pages_read,
@@ -147,12 +148,14 @@ pub(crate) fn write_causes(counters: &DeviceCounters, flash: &FlashCounters) -> 
     let written = counters.host_bytes_written.0;
     let share = |bytes: u64| bytes as f64 / written as f64;
     let moved = flash.gc_bytes_moved.0 + flash.wear_levelling_bytes_moved.0 + flash.retirement_bytes_moved.0;
+    let moved = moved + flash.folding_bytes_moved.0;
     let others = moved + flash.mapping_bytes.0 + flash.padding_bytes.0;
     (written > 0).then(|| WriteCauses {
         host: share(flash.bytes_programmed.0.saturating_sub(others)),
         gc: share(flash.gc_bytes_moved.0),
         wear_levelling: share(flash.wear_levelling_bytes_moved.0),
         retirement: share(flash.retirement_bytes_moved.0),
+        folding: share(flash.folding_bytes_moved.0),
         mapping: share(flash.mapping_bytes.0),
         padding: share(flash.padding_bytes.0),
     })

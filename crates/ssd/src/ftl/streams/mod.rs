@@ -129,6 +129,11 @@ impl<T: Copy> ByStream<T> {
     }
 
     /// Every stream's.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter()
+    }
+
+    /// Every stream's, to be changed.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.0.iter_mut()
     }
