@@ -130,12 +130,14 @@ fn structure_of(config: &DeviceConfig, small: &DeviceConfig) -> Result<(Paramete
 }
 
 fn is_covered(config: &DeviceConfig) -> bool {
-    matches!(config.ftl.mapping, Mapping::Page | Mapping::InPlace) && config.reduction.is_none()
+    let as_it_comes = config.reduction.is_none() && config.ftl.slc_cache.is_none();
+    matches!(config.ftl.mapping, Mapping::Page | Mapping::InPlace) && as_it_comes
 }
 
 fn not_covered() -> Truth {
     let parameters = Parameters::default();
-    let why = || "only page mapping and media in place, storing all as it comes, have a truth here".to_owned();
+    let why =
+        || "only page mapping and media in place, storing all as it comes where it stays, have a truth here".to_owned();
     let reasons = parameters.entries().iter().map(|entry| (entry.key, why())).collect();
     Truth { parameters, reasons }
 }

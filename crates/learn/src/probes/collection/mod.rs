@@ -164,10 +164,16 @@ impl Mark {
 
 // ---- the fill -------------------------------------------------------------------------------------------------------
 
-/// One pass in order over the trimmed drive.
+/// Time without requests after which a cache of fast cells, all of whose data was trimmed, is taken to be empty. How long
+/// drives wait before they empty theirs is in no data sheet: this is an assumption, and a drive that waits longer is taken to
+/// have a smaller cache, or none.
+const REST: Nanos = Nanos::secs(5);
+
+/// One pass in order over the trimmed drive, which had time to empty its cache of fast cells.
 fn fill(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Progress) -> Result<(), LearnError> {
     const NAME: &str = "fill in order";
     trim_all(prober)?;
+    prober.rest(REST)?;
     let windows = pass_in_order(prober, FILL_WINDOWS, "filling the drive", progress, &mut |_| {})?;
     let mib = |window: &Window| window.rate * prober.longest().bytes() as f64 / f64::from(1 << 20);
     let mut at = 0;
@@ -203,17 +209,17 @@ fn slc_cache(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window], c
         .filter(|&cut| median(rates[cut..].to_vec()) < median(rates[..cut].to_vec()))
         .filter(|&cut| !collects(&windows[cut..]))
         .collect();
-    let recipe = "the trimmed drive is filled in order with large writes, 32 in flight";
+    let recipe = "the trimmed drive rests, then is filled in order with large writes, 32 in flight";
     let p = &mut findings.parameters;
-    let reason = match falls.first() {
-        Some(&cut) => {
+    let reason = match falls.first().copied().or_else(|| begins_above_all(windows, &rates)) {
+        Some(cut) => {
             let size = before + where_speed_falls(windows, cut);
             let step = windows[0].bytes;
             p.slc_cache_bytes = Figure::certain(size, size.saturating_sub(2 * step), size + 2 * step);
             format!("speed falls after {}", ByteSize(size))
         }
-        None if windows.len() < WINDOWS_MIN && begins_faster(windows) => {
-            "speed falls, but the drive is too small to tell where".to_owned()
+        None if begins_faster(windows) => {
+            "speed falls, but the drive is too small, or the fall too early, to tell where".to_owned()
         }
         None => {
             p.slc_cache_bytes = Figure::absent();
@@ -223,7 +229,23 @@ fn slc_cache(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window], c
     findings.because("slc_cache_bytes", Because { recipe, reason, curve: Some(curve) });
 }
 
-/// Windows of a fill without which a fall of speed need not show as a change of level.
+/// Where the speed falls when the fast windows are too few for a change of level: so many at the start, each faster than all
+/// that follow. With *n* windows, at least [`WINDOWS_MIN`], *k* of them come first by chance with a probability of
+/// 1 ÷ (n over k); above [`BY_CHANCE`] nothing is told.
+fn begins_above_all(windows: &[Window], rates: &[f64]) -> Option<usize> {
+    let level = median(rates.get(rates.len() / 8..)?.to_vec());
+    let fast = rates.iter().take_while(|&&rate| rate > (1.0 + CHANGE_SHARE) * level).count();
+    let slowest = rates[..fast].iter().copied().fold(f64::INFINITY, f64::min);
+    let is_first = rates[fast..].iter().all(|&rate| rate < slowest);
+    let by_chance: f64 = (0..fast).map(|n| (n + 1) as f64 / (rates.len() - n) as f64).product();
+    let are_enough = fast > 0 && rates.len() >= WINDOWS_MIN;
+    (are_enough && is_first && by_chance <= BY_CHANCE && !collects(&windows[fast..])).then_some(fast)
+}
+
+/// See [`begins_above_all`].
+const BY_CHANCE: f64 = 0.01;
+
+/// Windows of a fill without which a fall of speed need not show.
 const WINDOWS_MIN: usize = 40;
 
 /// Whether the first eighth of a pass was written faster than the rest.
