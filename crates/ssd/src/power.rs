@@ -80,8 +80,10 @@ impl Copies {
     /// A slot is erased; `present` says where a page is now.
     fn erased(&mut self, slot: u32, present: impl Fn(u32) -> Option<u32>) {
         let Some(page) = self.page_in.remove(&slot) else { return };
-        let copy = self.of_page.remove(&page);
-        if copy.is_some_and(|copy| copy.moved_to != slot && present(page) == Some(copy.moved_to)) {
+        // The page may have been trimmed and written again since: then its durable version is elsewhere.
+        let Some(&copy) = self.of_page.get(&page).filter(|copy| copy.on_flash == slot) else { return };
+        self.of_page.remove(&page);
+        if copy.moved_to != slot && present(page) == Some(copy.moved_to) {
             self.lost.get_or_insert(page);
         }
     }

@@ -171,9 +171,10 @@ mod tests {
 
     #[test]
     fn a_block_in_slc_mode_has_a_page_for_each_word_line() {
-        let config = cached(|c| c.flash.pages_per_block = 256).unwrap();
-        assert_eq!(config.slc_pages_per_block(), 85);
-        assert_eq!(DeviceConfig::preset("samsung-960-evo").unwrap().slc_pages_per_block(), 256);
+        let config = cached(|c| c.flash.pages_per_block = 800).unwrap();
+        assert_eq!(config.slc_pages_per_block(), 266);
+        let preset = DeviceConfig::preset("samsung-960-evo").unwrap();
+        assert_eq!(preset.slc_pages_per_block(), preset.flash.pages_per_block);
     }
 
     #[test]

@@ -309,7 +309,7 @@ impl SimulatedSsd {
     /// Reads the next rows that hold something valid, or ends the victim.
     fn read_victim_ahead(&mut self, unit: u32, victim: u32) {
         let most = self.config.ftl.gc.reads_in_flight as usize;
-        let rows = self.ftl.geometry.rows;
+        let rows = self.ftl.rows_of(victim);
         loop {
             let Some(collection) = self.victim(unit, victim) else { return };
             let row = collection.next_row;

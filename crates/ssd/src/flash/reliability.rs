@@ -279,7 +279,7 @@ fn more_than(most: u32, bits: u32, p: f64, log_factorial: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::EnduranceConfig;
+    use crate::config::{CellType, EnduranceConfig, SlcModeConfig};
     use crate::flash::Owner;
 
     fn model(change: impl FnOnce(&mut ReliabilityConfig)) -> Reliability {
@@ -316,8 +316,8 @@ mod tests {
         let worn = model(|c| (c.initial_pe_cycles, c.retention_hours) = (3_000, 720.0));
         let expected = 1.48e-3 + 3.90e-10 * 3000_f64.powf(2.05) + 6.28e-5 * 3000_f64.powf(0.14) * 720_f64.powf(0.54);
         assert!((worn.rber(3, 0) / expected - 1.0).abs() < 1e-9);
-        young.outcome(&command(FlashOpKind::Erase, 0), 0);
-        young.outcome(&command(FlashOpKind::Program, 0), 1_000);
+        young.outcome(&command(FlashOpKind::Erase, 0), false, 0);
+        young.outcome(&command(FlashOpKind::Program, 0), false, 1_000);
         let after_an_hour = young.rber(3, 1_000 + NS_PER_HOUR as u64);
         assert!((after_an_hour - (1.48e-3 + 3.90e-10 + 6.28e-5)).abs() < 1e-9, "{after_an_hour}");
     }
@@ -325,12 +325,12 @@ mod tests {
     #[test]
     fn each_retry_lowers_the_error_rate_and_the_last_one_gives_up() {
         let mut often = model(|c| c.rber_base = 72.5 / 8192.0);
-        let outcomes: Vec<_> = (0..2_000).map(|_| often.outcome(&command(FlashOpKind::Read, 1024), 0)).collect();
+        let outcomes: Vec<_> = (0..2_000).map(|_| often.outcome(&command(FlashOpKind::Read, 1024), false, 0)).collect();
         let first_try = outcomes.iter().filter(|o| o.retries == 0).count();
         assert!((900..1_100).contains(&first_try), "{first_try}");
         assert!(outcomes.iter().all(|o| !o.failed && o.retries <= 1));
         let mut hopeless = model(|c| (c.rber_base, c.read_retry_rber_factor, c.read_retries_max) = (0.1, 1.0, 3));
-        let outcome = hopeless.outcome(&command(FlashOpKind::Read, 1024), 0);
+        let outcome = hopeless.outcome(&command(FlashOpKind::Read, 1024), false, 0);
         assert_eq!(outcome, Outcome { failed: true, retries: 3 });
     }
 
@@ -363,21 +363,41 @@ mod tests {
         config.flash.endurance = Some(EnduranceConfig { pe_cycles: Some(2), ..EnduranceConfig::default() });
         let mut model = Reliability::new(&config, 1).unwrap();
         let old = 100 * 365 * 24 * NS_PER_HOUR as u64;
-        model.outcome(&command(FlashOpKind::Program, 4096), 0);
-        assert_eq!(model.outcome(&command(FlashOpKind::Read, 4096), old), Outcome::default());
-        let erases: Vec<bool> = (0..4).map(|_| model.outcome(&command(FlashOpKind::Erase, 0), 0).failed).collect();
+        model.outcome(&command(FlashOpKind::Program, 4096), false, 0);
+        assert_eq!(model.outcome(&command(FlashOpKind::Read, 4096), false, old), Outcome::default());
+        let erases: Vec<bool> =
+            (0..4).map(|_| model.outcome(&command(FlashOpKind::Erase, 0), false, 0).failed).collect();
         assert_eq!(erases, [false, false, true, true]);
         assert_eq!(model.decode_ns(), 0);
     }
 
     #[test]
+    fn a_cycle_in_slc_mode_takes_its_own_share_of_a_blocks_life() {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        config.flash.cell = Some(CellType::Tlc);
+        config.flash.endurance = Some(EnduranceConfig { pe_cycles: Some(2), ..EnduranceConfig::default() });
+        config.flash.slc_mode = Some(SlcModeConfig { read_ns: 1, program_ns: 1, erase_ns: None, pe_cycles: Some(8) });
+        let erase = |modes: &[bool]| {
+            let mut model = Reliability::new(&config, 1).unwrap();
+            modes
+                .iter()
+                .map(|&is_slc| model.outcome(&command(FlashOpKind::Erase, 0), is_slc, 0).failed)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(erase(&[true; 10]).iter().position(|&failed| failed), Some(8), "the ninth");
+        assert_eq!(erase(&[true, true, true, true, false, false]), [false, false, false, false, false, true]);
+        assert_eq!(erase(&[false, true, true, true, true, true]), [false, false, false, false, false, true]);
+    }
+
+    #[test]
     fn a_block_fails_for_ever_beyond_its_limit_and_ever_more_often_before() {
         let mut limited = model(|c| c.pe_cycles_limit = Some(2));
-        let erases: Vec<bool> = (0..4).map(|_| limited.outcome(&command(FlashOpKind::Erase, 0), 0).failed).collect();
+        let erases: Vec<bool> =
+            (0..4).map(|_| limited.outcome(&command(FlashOpKind::Erase, 0), false, 0).failed).collect();
         assert_eq!(erases, [false, false, true, true]);
         let failures = |cycles| {
             let mut worn = model(|c| (c.initial_pe_cycles, c.program_failure_probability) = (cycles, 0.4));
-            (0..1_000).filter(|_| worn.outcome(&command(FlashOpKind::Program, 0), 0).failed).count()
+            (0..1_000).filter(|_| worn.outcome(&command(FlashOpKind::Program, 0), false, 0).failed).count()
         };
         assert_eq!(failures(0), 0);
         assert!((70..130).contains(&failures(1_500)), "a quarter of 0.4 at half the cycles");

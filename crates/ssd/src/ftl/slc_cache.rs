@@ -112,7 +112,7 @@ impl Ftl {
 
     /// Rows of a superblock in its present mode.
     #[inline(always)]
-    pub(super) fn rows_of(&self, block: u32) -> u32 {
+    pub(crate) fn rows_of(&self, block: u32) -> u32 {
         match self.superblocks[block].mode {
             CellMode::AllBits => self.geometry.rows,
             CellMode::Slc => self.geometry.slc_rows,
