@@ -12,11 +12,11 @@
 use flashwise_block::{DeviceCounters, Operation};
 use serde::{Deserialize, Serialize};
 
+use super::SimulatedArray;
 use super::config::{ArrayConfig, Level};
 use super::controller::ControllerCounters;
 use super::members::State;
 use super::work::{Job, MemberRequest, Method, Place, Work};
-use super::SimulatedArray;
 use crate::SimulatedSsd;
 
 /// Accesses of one kind to members.

@@ -130,7 +130,7 @@ impl ArrayConfig {
     /// Whether a text is an array's configuration rather than a drive's.
     pub fn recognise(text: &str) -> bool {
         toml::from_str::<toml::Table>(text)
-            .is_ok_and(|table| table.contains_key("level") && table.contains_key("members"))
+            .is_ok_and(|table| ["level", "members", "member"].iter().any(|key| table.contains_key(*key)))
     }
 
     /// Reads and checks an array and the drive that its members are; `path` is for messages, and its folder is where a
@@ -139,10 +139,15 @@ impl ArrayConfig {
     /// # Errors
     /// When a text does not parse or describes no possible array or drive.
     pub fn from_toml(text: &str, path: &str) -> Result<(Self, DeviceConfig), SsdError> {
-        let config: Self = toml::from_str(text).map_err(|e| crate::config::syntax_error(text, path, &e))?;
+        let config = Self::parse(text, path)?;
         let member = config.read_member(path)?;
         config.check(&member, path)?;
         Ok((config, member))
+    }
+
+    /// Reads an array that is not held against its members yet.
+    pub(crate) fn parse(text: &str, path: &str) -> Result<Self, SsdError> {
+        toml::from_str(text).map_err(|e| crate::config::syntax_error(text, path, &e))
     }
 
     fn read_member(&self, path: &str) -> Result<DeviceConfig, SsdError> {

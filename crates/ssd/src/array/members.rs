@@ -71,6 +71,17 @@ impl Member {
         }
     }
 
+    /// When something happens next on its drive.
+    fn next_time(&self) -> Option<u64> {
+        let drive = self.drive.as_ref()?;
+        if drive.has_answers() {
+            return Some(drive.now().0);
+        }
+        // A drive at rest that owes answers collects garbage first.
+        let at_rest = || (drive.outstanding() > 0).then(|| drive.now());
+        Some(drive.next_event().or_else(at_rest)?.0)
+    }
+
     /// What all drives of the place have counted.
     pub(super) fn counters(&self) -> DeviceCounters {
         self.drive.as_ref().map_or(self.past.counters, |drive| sum(&self.past.counters, &drive.counters()))
@@ -144,14 +155,8 @@ impl Members {
 
     /// When the earliest event of any drive is, and of which drive.
     fn earliest(&self) -> Option<(u64, usize)> {
-        let next = |member: &Member| {
-            let drive = member.drive.as_ref()?;
-            // A drive at rest that owes answers collects garbage first.
-            let at_rest = || (drive.outstanding() > 0).then(|| drive.now());
-            Some(drive.next_event().or_else(at_rest)?.0)
-        };
-        let times = self.places.iter().enumerate().filter_map(|(index, member)| Some((next(member)?, index)));
-        times.min()
+        let times = self.places.iter().enumerate();
+        times.filter_map(|(index, member)| Some((member.next_time()?, index))).min()
     }
 
     /// When something happens next on a drive.
@@ -171,7 +176,7 @@ impl Members {
         }
         let Some((time_ns, index)) = self.earliest() else { return Ok(None) };
         let others = self.places.iter().enumerate().filter(|&(other, _)| other != index);
-        let others = others.filter_map(|(_, member)| member.drive.as_ref()?.next_event()).map(|time| time.0).min();
+        let others = others.filter_map(|(_, member)| member.next_time()).min();
         let limit_ns = limit_ns.min(others.unwrap_or(u64::MAX)).max(time_ns);
         let Some(drive) = &mut self.places[index].drive else { return Ok(None) };
         match drive.wait_within(Nanos(limit_ns)) {

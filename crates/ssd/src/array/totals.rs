@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use flashwise_block::{BlockDevice, BlockError, Nanos};
 
 use super::SimulatedArray;
+use super::controller::Timer;
 use super::members::Member;
 use crate::SimulatedSsd;
 use crate::config::QueuePriority;
@@ -113,10 +114,12 @@ impl SimulatedArray {
         Ok(drive)
     }
 
-    /// A drive fails at that time of the array's clock, or at once where it has passed.
-    ///
-    /// Nothing happens then where the place has failed already.
+    /// A drive fails at that time of the array's clock, as with [`Self::fail_drive`]; at once where it has come.
     pub fn fail_drive_at(&mut self, member: usize, at: Nanos) {
-        self.controller.set(at.0.max(self.now_ns), super::controller::Timer::Fail(member));
+        if at.0 <= self.now_ns {
+            self.fail_drive(member);
+        } else {
+            self.controller.set(at.0, Timer::Fail(member));
+        }
     }
 }

@@ -16,8 +16,8 @@ use flashwise_trace::workload::{Flow, FlowRequest, FlowSource, SourcePacing, Wor
 
 use super::agenda::Agenda;
 use super::recorder::{FlowRecord, Record};
-use super::timeline::Timeline;
 use super::target::Target;
+use super::timeline::Timeline;
 use super::{SimulationError, SimulationOptions, flow_queues};
 use crate::device::{Answer, LOST};
 use crate::life::History;

@@ -180,9 +180,10 @@ impl Target for SimulatedArray {
         progress: &mut dyn Progress,
     ) -> Result<Preconditioned, SimulationError> {
         if state != Precondition::Empty && !self.is_untouched() {
-            let reason = "the array has been used already, and its members do not go back to before that; begin with a \
+            let reason =
+                "the array has been used already, and its members do not go back to before that; begin with a \
                           new one"
-                .to_owned();
+                    .to_owned();
             return Err(SsdError::Precondition { state: state.name(), reason }.into());
         }
         let mut each = Vec::new();
