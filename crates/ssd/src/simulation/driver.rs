@@ -166,7 +166,7 @@ impl<'a, D: Target> Driver<'a, D> {
     }
 
     /// Submits a closed flow's next request, if it has one and time for it.
-    #[inline]
+    #[inline(always)]
     fn issue(&mut self, index: usize) -> Result<(), SimulationError> {
         let flow = &mut self.flows[index];
         if self.drive.now().0 >= flow.stop_ns {
@@ -200,7 +200,7 @@ impl<'a, D: Target> Driver<'a, D> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn completed(&mut self, answer: Answer, timeline: &mut Timeline) -> Result<(), SimulationError> {
         let index = (answer.tag & ((1 << FLOW_BITS) - 1)) as usize;
         let length = ByteSize(answer.tag >> FLOW_BITS);
@@ -225,7 +225,7 @@ impl<'a, D: Target> Driver<'a, D> {
     }
 
     /// A closed flow's next request, at once or after its pause.
-    #[inline]
+    #[inline(always)]
     fn go_on(&mut self, index: usize, now_ns: u64) -> Result<(), SimulationError> {
         match self.flows[index].source.pacing() {
             SourcePacing::Closed { think: Nanos(0), .. } => self.issue(index),
