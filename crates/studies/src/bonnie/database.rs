@@ -2,6 +2,9 @@
 //!
 //! Requests go past the page cache (`O_DIRECT`), and no flush is made: what is measured is the drive and its controller.
 //! Places are multiples of the access size, uniform over the device.
+//!
+//! What is measured is cut into *batches* of equally many accesses, one behind the other, so that one run tells how sure its
+//! rate is. Drives collect garbage in bursts: a batch has to be longer than these.
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, Request};
 use rand::{RngExt, SeedableRng};
@@ -15,19 +18,22 @@ pub(crate) struct Load {
     /// Share of the accesses that read; 0 is write-only.
     pub(crate) read_share: f64,
     pub(crate) access_bytes: u64,
-    /// Accesses before the measurement begins, and those that are measured.
+    /// Accesses before the measurement begins.
     pub(crate) warm_up: u64,
-    pub(crate) accesses: u64,
+    /// Batches that are measured, at least 1, and accesses of each.
+    pub(crate) batches: u64,
+    pub(crate) batch: u64,
 }
 
-/// Runs the threads; gives accesses a second.
+/// Runs the threads; gives the seconds that each batch took.
 ///
 /// # Errors
 /// When the device fails.
-pub(crate) fn database(device: &mut dyn BlockDevice, load: &Load, seed: u64) -> Result<f64, BlockError> {
+pub(crate) fn database(device: &mut dyn BlockDevice, load: &Load, seed: u64) -> Result<Vec<f64>, BlockError> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let places = device.info().capacity.bytes() / load.access_bytes;
-    let all = load.warm_up + load.accesses;
+    let all = load.warm_up + load.batches * load.batch;
+    let mut batches_s = Vec::new();
     let (mut submitted, mut answered) = (0, 0);
     let mut start = device.now();
     while answered < all {
@@ -41,11 +47,14 @@ pub(crate) fn database(device: &mut dyn BlockDevice, load: &Load, seed: u64) -> 
         let done = device.wait()?.ok_or(BlockError::Protocol("the device lost a request"))?;
         done.result?;
         answered += 1;
-        if answered == load.warm_up {
+        if answered >= load.warm_up && (answered - load.warm_up).is_multiple_of(load.batch) {
+            if answered > load.warm_up {
+                batches_s.push(device.now().since(start).as_secs_f64());
+            }
             start = device.now();
         }
     }
-    Ok(load.accesses as f64 / device.now().since(start).as_secs_f64())
+    Ok(batches_s)
 }
 
 #[cfg(test)]
@@ -56,8 +65,10 @@ mod tests {
     fn served(threads: u32, read_share: f64) -> (f64, flashwise_block::DeviceCounters) {
         let mut drive = SimulatedSsd::new(DeviceConfig::preset("micron-m500").unwrap(), 1).unwrap();
         drive.fill_at_once().unwrap();
-        let load = Load { threads, read_share, access_bytes: 8192, warm_up: 200, accesses: 3_000 };
-        (database(&mut drive, &load, 1).unwrap(), drive.counters())
+        let load = Load { threads, read_share, access_bytes: 8192, warm_up: 200, batches: 3, batch: 1_000 };
+        let batches_s = database(&mut drive, &load, 1).unwrap();
+        assert_eq!(batches_s.len(), 3);
+        (3_000.0 / batches_s.iter().sum::<f64>(), drive.counters())
     }
 
     #[test]
