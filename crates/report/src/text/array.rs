@@ -122,9 +122,8 @@ fn rebuilding(it: &Rebuild) -> String {
     format!("member {} from {} on: {end}", it.member, time(it.began_ns))
 }
 
-/// Names of the columns of [`member_rows`].
-pub(crate) const MEMBER_COLUMNS: [&str; 7] =
-    ["member", "read", "written", "programmed", "write amplification", "collections", "P/E cycles"];
+/// Names of the columns of [`member_rows`]; the factor is write amplification.
+pub(crate) const MEMBER_COLUMNS: [&str; 7] = ["member", "read", "written", "programmed", "factor", "collected", "P/E"];
 
 /// What the drives in each place did.
 pub(crate) fn member_rows(it: &ArrayActivity) -> Vec<[String; 7]> {
@@ -132,7 +131,7 @@ pub(crate) fn member_rows(it: &ArrayActivity) -> Vec<[String; 7]> {
         let name = match member.state {
             PlaceState::Whole => number.to_string(),
             PlaceState::Failed => format!("{number}, failed"),
-            PlaceState::Rebuilding => format!("{number}, being rebuilt"),
+            PlaceState::Rebuilding => format!("{number}, rebuilding"),
         };
         [
             name,
