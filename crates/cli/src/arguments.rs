@@ -757,7 +757,7 @@ A finished cell is a line in the results file; started again, the sweep runs onl
   \"flash.channels\" = [4, 8]
   \"flash.blocks_per_plane\" = [4096, 2048]")]
 pub struct SweepArguments {
-    /// The grid: a drive, a workload, and the values to try
+    /// The grid: a drive or an array, a workload, and the values to try
     pub grid: PathBuf,
     /// Finished cells; by default NAME.results.jsonl, NAME that of the grid's file
     #[arg(long, value_name = "FILE")]

@@ -32,6 +32,11 @@ fn place() -> Place {
     place
 }
 
+/// The command that writes at random.
+fn writes_on<'a>(name: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["simulate", name], &WRITES[..], more].concat()
+}
+
 fn simulate(place: &Place, more: &[&str]) -> serde_json::Value {
     let arguments = [&["simulate", "mine.toml"], &WRITES[..], more, &["-o", "json"]].concat();
     place.run(&arguments).expect(0).document()
@@ -88,17 +93,16 @@ fn a_drive_fails_in_the_middle_and_a_spare_is_rebuilt() {
 #[test]
 fn what_makes_no_sense_is_told() {
     let place = place();
-    let with = |name: &str, more: &[&str]| [&["simulate", name], &WRITES[..], more].concat();
-    let line = place.fails(2, &with("member.toml", &["--fail", "0@1s"]));
+    let line = place.fails(2, &writes_on("member.toml", &["--fail", "0@1s"]));
     assert!(line.ends_with("member.toml: --fail is for arrays, and this is a single drive"), "{line}");
-    let line = place.fails(1, &with("mine.toml", &["--fail", "4@1s"]));
+    let line = place.fails(1, &writes_on("mine.toml", &["--fail", "4@1s"]));
     assert!(line.ends_with("mine.toml: failures.member = 4: the members are 0 to 3"), "{line}");
-    let ended = place.run(&with("mine.toml", &["--fail", "4"]));
+    let ended = place.run(&writes_on("mine.toml", &["--fail", "4"]));
     assert!(ended.code == 2 && ended.stderr.contains("'4' is no member and time, such as 2@500ms"), "{}", ended.stderr);
     // Theory covers drives of one stream; a member that it does not cover is told as such a drive alone is.
     place.write("member.toml", &place.read("member.toml").replace("policy = \"greedy\"", "policy = \"cost-benefit\""));
-    let line = place.fails(1, &with("mine.toml", &["--precondition", "analytic"]));
-    let alone = place.fails(1, &with("member.toml", &["--precondition", "analytic"]));
+    let line = place.fails(1, &writes_on("mine.toml", &["--precondition", "analytic"]));
+    let alone = place.fails(1, &writes_on("member.toml", &["--precondition", "analytic"]));
     assert_eq!(line, alone);
 }
 

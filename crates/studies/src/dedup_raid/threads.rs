@@ -8,6 +8,9 @@
 
 use flashwise_report::study::{Measured, StudyCell, StudyChart, StudyPoint, StudySection, StudySeries, StudyTable};
 
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
 use super::drives::{CONTROLLER_IOPS, Generation, ORGANISATIONS, Organisation, State};
 use crate::bonnie::database::{Load, database};
 use crate::statistics::rate;
@@ -85,9 +88,10 @@ pub(super) fn measure(options: &StudyOptions, progress: Progress<'_>) -> Result<
         let state = if generation == Generation::MlcTenth { State::Filled } else { State::Steady };
         let mut array = generation.array(organisation, state, limit, seed)?;
         let read_share = if write_only { 0.0 } else { MIXED_READ_SHARE };
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut load = |threads, warm_up, batches, batch| {
             let load = Load { threads, read_share, access_bytes: 8192, warm_up, batches, batch };
-            database(&mut array, &load, seed).map_err(StudyError::from)
+            database(&mut array, &load, &mut random).map_err(StudyError::from)
         };
         if write_only {
             load(SETTLING_THREADS, 0, 1, SETTLING)?;
