@@ -78,6 +78,19 @@ fn the_text_and_the_page_tell_of_the_array() {
 }
 
 #[test]
+fn traces_and_workloads_by_name_run_on_an_array() {
+    let place = place();
+    place.write("small.trace", "0 0 0 8 0\n1000000 0 0 8 1\n2500000 0 64 16 0\n");
+    let replay = ["simulate", "mine.toml", "small.trace", "--trace-format", "mqsim", "-o", "json"];
+    let document = place.run(&replay).expect(0).document();
+    assert_eq!((&document["flows"][0]["reads"], &document["flows"][0]["writes"]), (&1.into(), &2.into()));
+    assert_eq!(document["array"]["row_writes"]["read_modify_write"], 2);
+    let named = ["simulate", "mine.toml", "ycsb-a", "--requests", "500", "--precondition", "fill", "-o", "json"];
+    let document = place.run(&named).expect(0).document();
+    assert_eq!((&document["total"]["requests"], &document["unwritten_pages_read"]), (&500.into(), &0.into()));
+}
+
+#[test]
 fn a_drive_fails_in_the_middle_and_a_spare_is_rebuilt() {
     let place = place();
     place.write("mine.toml", &format!("{ARRAY}spares = 1\n[[failures]]\nmember = 1\nat_ns = 5_000_000\n"));
