@@ -7,6 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flashwise_audit::{AuditOptions, Rule};
 use flashwise_block::{ByteSize, Nanos, SignatureKind};
+use flashwise_ssd::array::FailureConfig;
 use flashwise_trace::workload::{Access, Size};
 use flashwise_trace::{TraceFormat, TraceWriter};
 use flashwise_tune::{DEFAULT_TARGET, RawOptions};
@@ -607,7 +608,7 @@ A workload is one of three: a TOML file (docs/formats/workload.md), a trace that
   flashwise simulate mine.toml tpcc.trace --precondition fill
   flashwise simulate samsung-960-evo --rw randread --bs 4k --iodepth 32 --runtime 1s")]
 pub struct SimulateArguments {
-    /// A preset, sim:PRESET, or a TOML file
+    /// A preset, sim:PRESET, or the TOML file of a drive or of an array
     #[arg(required_unless_present = "workload_schema")]
     pub device: Option<String>,
     /// A workload (.toml), one by name (ycsb-a, ssdiq-uniform, …), or a trace in any format that `flashwise trace` reads
@@ -699,9 +700,12 @@ pub struct SimulateArguments {
     #[arg(long, alias = "dedupe_percentage", value_name = "PERCENT")]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
     pub dedupe_percentage: Option<u8>,
-    /// What is on the drive before
+    /// What is on the drive before, on each drive of an array
     #[arg(long, value_enum, default_value_t = PreconditionName::Empty)]
     pub precondition: PreconditionName,
+    /// Of an array: a drive fails after so much time, such as 2@500ms; members count from 0. May be given again
+    #[arg(long, value_name = "MEMBER@TIME", value_parser = parse_failure)]
+    pub fail: Vec<FailureConfig>,
     /// Most requests of each flow
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub requests: Option<u64>,
@@ -728,6 +732,14 @@ pub struct SimulateArguments {
     pub workload_schema: bool,
 }
 
+/// A member and when it fails: `2@500ms`.
+fn parse_failure(text: &str) -> Result<FailureConfig, String> {
+    let wrong = || format!("'{text}' is no member and time, such as 2@500ms");
+    let (member, at) = text.split_once('@').ok_or_else(wrong)?;
+    let (member, at): (u32, Nanos) = (member.parse().map_err(|_| wrong())?, at.parse().map_err(|_| wrong())?);
+    Ok(FailureConfig { member, at_ns: at.0 })
+}
+
 /// Options of `sweep`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -745,7 +757,7 @@ A finished cell is a line in the results file; started again, the sweep runs onl
   \"flash.channels\" = [4, 8]
   \"flash.blocks_per_plane\" = [4096, 2048]")]
 pub struct SweepArguments {
-    /// The grid: a drive, a workload, and the values to try
+    /// The grid: a drive or an array, a workload, and the values to try
     pub grid: PathBuf,
     /// Finished cells; by default NAME.results.jsonl, NAME that of the grid's file
     #[arg(long, value_name = "FILE")]
@@ -801,7 +813,7 @@ pub enum DeviceAction {
         /// Name of the preset
         preset: String,
     },
-    /// Check a configuration
+    /// Check the configuration of a drive or of an array
     Check {
         /// The TOML file
         file: PathBuf,

@@ -29,7 +29,7 @@ fn the_size_of_an_slc_cache_is_found_and_its_absence_told() {
     for superblocks in [0, 12, 30] {
         let cache = SlcCacheConfig { dedicated_superblocks: superblocks, ..SlcCacheConfig::default() };
         let config = cached((superblocks > 0).then_some(cache));
-        let (size, raw) = (config.slc_cache_bytes(), config.raw_bytes());
+        let size = config.slc_cache_bytes();
         let mut drive = SimulatedSsd::new(config, 1).unwrap();
         let options = LearnOptions { effort: Effort::Thorough, ..complete() };
         let profile = learn(&mut drive, &options, &mut Silent).unwrap();

@@ -19,6 +19,15 @@ pub enum SsdError {
         /// The parser's words, with line and column.
         reason: String,
     },
+    /// A text describes an array where a drive is needed.
+    #[error(
+        "{path}: an array of drives, and a single drive is needed here; \
+         arrays are for 'simulate', 'sweep' and 'device check'"
+    )]
+    IsArray {
+        /// The file.
+        path: String,
+    },
     /// A drive cannot be put into a state.
     #[error("{state}: {reason}")]
     Precondition {

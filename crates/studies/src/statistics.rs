@@ -43,6 +43,16 @@ pub(crate) fn mean(values: &[f64]) -> Measured {
     Measured { value: mean, low: mean - half, high: mean + half }
 }
 
+/// What is done a second, of batches of equally much, each told by how long it took: the whole divided by the whole time.
+///
+/// The interval is Student's over the batches, which are taken as independent: they have to be longer than what makes them
+/// alike. Where a long batch is followed by a short one, as with collection in bursts, it is wider than it had to be.
+pub(crate) fn rate(batches_s: &[f64], batch: f64) -> Measured {
+    let time_s = mean(batches_s);
+    let (value, relative) = (batch / time_s.value, (time_s.high - time_s.value) / time_s.value);
+    Measured { value, low: value * (1.0 - relative), high: value * (1.0 + relative) }
+}
+
 impl Repetition {
     /// Repeats a run, told its number, until its mean is known well enough.
     pub(crate) fn repeat(self, mut run: impl FnMut(u64) -> Result<f64, StudyError>) -> Result<Measured, StudyError> {
@@ -68,6 +78,15 @@ mod tests {
         let known = mean(&[1.0, 2.0, 3.0]);
         assert!((known.value - 2.0).abs() < 1e-12);
         assert!((known.high - known.value - 4.303 / 3_f64.sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_rate_is_all_that_was_done_over_all_the_time_that_it_took() {
+        let known = rate(&[1.0, 2.0, 3.0], 100.0);
+        assert!((known.value - 50.0).abs() < 1e-9, "not the mean of 100, 50 and 33: {known:?}");
+        // Half of the interval of the time is 4.303 / √3 of 2.
+        assert!((known.high - 50.0 * (1.0 + 4.303 / 3_f64.sqrt() / 2.0)).abs() < 1e-9);
+        assert!((known.low + known.high - 100.0).abs() < 1e-9);
     }
 
     #[test]

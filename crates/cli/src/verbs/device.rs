@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use flashwise_block::ByteSize;
 use flashwise_profile::{Entry, Parameters, Quantity, Verdict};
+use flashwise_ssd::array::ArrayConfig;
 use flashwise_ssd::import::{ImportError, Imported, disksim, mqsim};
 use flashwise_ssd::random::{random_device, random_toml};
 use flashwise_ssd::truth::{Truth, truth};
-use flashwise_ssd::{DeviceConfig, PRESETS, Preset, SsdError, device_schema};
+use flashwise_ssd::{ArrayMachine, DeviceConfig, Machine, PRESETS, Preset, SsdError, device_schema};
 use flashwise_trace::workload::TraceFormat;
 use flashwise_trace::{ReadOptions, TraceReader};
 use serde::Serialize;
@@ -54,8 +55,13 @@ pub fn run(action: &DeviceAction, output: &Output) -> Result<ExitCode, Failure> 
         }
         DeviceAction::Check { file } => {
             let text = std::fs::read_to_string(file).map_err(|e| Failure::file(file, &e))?;
-            let device = DeviceConfig::from_toml(&text, &file.display().to_string()).map_err(Failure::error)?;
-            output.print(&document(None, &device), |_| sound(&file.display().to_string(), &device))?;
+            let path = file.display().to_string();
+            match Machine::from_toml(&text, &path).map_err(Failure::error)? {
+                Machine::Drive(device) => output.print(&document(None, &device), |_| sound(&path, &device))?,
+                Machine::Array(array) => {
+                    output.print(&array_document(&array), |_| sound_array(&path, &array))?;
+                }
+            }
         }
         DeviceAction::Schema => output.print_json_schema(&device_schema())?,
         DeviceAction::Random { seed } => {
@@ -137,6 +143,51 @@ fn sound(path: &str, device: &DeviceConfig) -> String {
         ByteSize(device.capacity_bytes),
         100.0 * device.over_provisioning(),
         ByteSize(device.superpage_bytes())
+    )
+}
+
+/// What `-o json` gives of one array.
+#[derive(Serialize)]
+struct ArrayDocument<'a> {
+    schema: &'static str,
+    schema_version: u32,
+    array: &'a ArrayConfig,
+    /// What each member is.
+    device: &'a DeviceConfig,
+    capacity_bytes: u64,
+    /// Bytes of data in a row.
+    row_bytes: u64,
+    /// Drives that may fail, whichever they are.
+    survives: u32,
+}
+
+fn array_document(array: &ArrayMachine) -> ArrayDocument<'_> {
+    let ArrayMachine { config, member } = array;
+    ArrayDocument {
+        schema: "flashwise.array",
+        schema_version: 1,
+        array: config,
+        device: member,
+        capacity_bytes: config.capacity_bytes(member),
+        row_bytes: config.row_bytes(),
+        survives: config.survives(),
+    }
+}
+
+fn sound_array(path: &str, ArrayMachine { config, member }: &ArrayMachine) -> String {
+    let survives = match config.survives() {
+        0 => "no failure".to_owned(),
+        1 => "any one failure".to_owned(),
+        n => format!("any {n} failures"),
+    };
+    let spares = if config.spares > 0 { format!(" and {} to stand by", config.spares) } else { String::new() };
+    format!(
+        "{path}: {}: a possible array, {} addressable on {} × {}{spares}, rows of {}, survives {survives}\n",
+        config.name,
+        ByteSize(config.capacity_bytes(member)),
+        config.members,
+        member.name,
+        ByteSize(config.row_bytes()),
     )
 }
 

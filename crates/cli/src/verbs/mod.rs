@@ -19,7 +19,7 @@ pub mod tune;
 use std::path::Path;
 
 use flashwise_profile::DeviceProfile;
-use flashwise_ssd::{DeviceConfig, SsdError};
+use flashwise_ssd::{DeviceConfig, Machine, SsdError};
 
 use crate::failure::Failure;
 
@@ -31,6 +31,16 @@ fn read_device(name: &str) -> Result<DeviceConfig, Failure> {
     }
     let text = std::fs::read_to_string(name).map_err(|e| Failure::file(name.as_ref(), &e))?;
     Ok(DeviceConfig::from_toml(&text, name)?)
+}
+
+/// A simulated drive's configuration, or an array's where the file describes one.
+fn read_machine(name: &str) -> Result<Machine, Failure> {
+    let plain = name.strip_prefix("sim:").unwrap_or(name);
+    if !plain.ends_with(".toml") && !plain.contains('/') {
+        return Ok(Machine::drive(DeviceConfig::preset(plain)?));
+    }
+    let text = std::fs::read_to_string(plain).map_err(|e| Failure::file(plain.as_ref(), &e))?;
+    Ok(Machine::from_toml(&text, plain)?)
 }
 
 impl From<SsdError> for Failure {

@@ -1,4 +1,4 @@
-//! `flashwise simulate`.
+//! `flashwise simulate`: a workload on a drive or on an array.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,15 +7,15 @@ use flashwise_block::ByteSize;
 use flashwise_report::{
     ReportFiles, check_writable, render_simulation, simulation_page, time_series_table, write_simulation_report,
 };
-use flashwise_ssd::simulation::Precondition;
-use flashwise_ssd::simulation::{Simulation, SimulationOptions, simulate};
-use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use flashwise_ssd::Machine;
+use flashwise_ssd::array::FailureConfig;
+use flashwise_ssd::simulation::{Precondition, Simulation, SimulationOptions};
 use flashwise_trace::workload::{
     Access, Arrivals, Content, Flow, Pacing, Size, Synthetic, TraceReplay, Workload, WorkloadError, workload_schema,
 };
 use flashwise_trace::{ReadOptions, TraceReader};
 
-use super::read_device;
+use super::read_machine;
 use super::trace::{decision, tell};
 use crate::arguments::{PreconditionName, RateProcess, Rw, SimulateArguments};
 use crate::failure::Failure;
@@ -23,18 +23,18 @@ use crate::files::{Kind, Wanted};
 use crate::output::Output;
 use crate::progress::Bar;
 
-/// Runs a workload on a simulated drive.
+/// Runs a workload on a simulated drive or array.
 pub fn run(options: &SimulateArguments, output: &Output) -> Result<ExitCode, Failure> {
     if options.workload_schema {
         output.print_json_schema(&workload_schema())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let device = read_device(options.device.as_deref().unwrap_or_default())?;
-    let Asked { workload, base, decision } = workload(options, &device)?;
+    let name = options.device.as_deref().unwrap_or_default();
+    let machine = with_failures(read_machine(name)?, name, &options.fail)?;
+    let Asked { workload, base, decision } = workload(options, &machine)?;
     let reports = Reports::prepare(options)?;
-    let mut drive = SimulatedSsd::new(device, workload.seed)?;
     let how = SimulationOptions { precondition: precondition_of(options.precondition), interval: options.interval };
-    let simulation = simulate(&mut drive, &workload, &base, &how, &mut Bar::new())?;
+    let simulation = machine.simulate(&workload, &base, &how, &mut Bar::new())?;
     tell(decision);
     let written = reports.write(&simulation)?;
     output.print(&simulation, |style| {
@@ -42,6 +42,21 @@ pub fn run(options: &SimulateArguments, output: &Output) -> Result<ExitCode, Fai
         written.map_or_else(|| text.clone(), |files| format!("{text}\nReport: {files}\n"))
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Lets drives of an array fail, beside those that its file lets fail.
+fn with_failures(machine: Machine, name: &str, failures: &[FailureConfig]) -> Result<Machine, Failure> {
+    match machine {
+        Machine::Array(mut array) => {
+            array.config.failures.extend(failures);
+            array.config.check(&array.member, name)?;
+            Ok(Machine::Array(array))
+        }
+        Machine::Drive(_) if !failures.is_empty() => {
+            Err(Failure::usage(format!("{name}: --fail is for arrays, and this is a single drive")))
+        }
+        drive => Ok(drive),
+    }
 }
 
 /// What is to be run.
@@ -53,7 +68,7 @@ struct Asked {
     decision: Option<String>,
 }
 
-fn workload(options: &SimulateArguments, device: &DeviceConfig) -> Result<Asked, Failure> {
+fn workload(options: &SimulateArguments, machine: &Machine) -> Result<Asked, Failure> {
     let (mut base, mut decision) = (PathBuf::new(), None);
     let mut workload = match (&options.workload, options.rw) {
         (Some(path), _) if is_toml(path) && options.format.is_none() => {
@@ -69,7 +84,7 @@ fn workload(options: &SimulateArguments, device: &DeviceConfig) -> Result<Asked,
             Some(workload) => workload,
             None => replay(path, options, &mut decision)?,
         },
-        (None, Some(rw)) => like_fio(rw, options, device)?,
+        (None, Some(rw)) => like_fio(rw, options, machine)?,
         (None, None) => return Err(Failure::usage("a workload is missing; see 'flashwise simulate --help'")),
     };
     workload.seed = options.seed.unwrap_or(workload.seed);
@@ -125,7 +140,7 @@ fn replay(path: &Path, options: &SimulateArguments, told: &mut Option<String>) -
 }
 
 /// A workload of one flow, from options as fio has them.
-fn like_fio(rw: Rw, options: &SimulateArguments, device: &DeviceConfig) -> Result<Workload, Failure> {
+fn like_fio(rw: Rw, options: &SimulateArguments, machine: &Machine) -> Result<Workload, Failure> {
     let (access, read_share) = match rw {
         Rw::Read => (Access::Sequential, 1.0),
         Rw::Write => (Access::Sequential, 0.0),
@@ -150,7 +165,7 @@ fn like_fio(rw: Rw, options: &SimulateArguments, device: &DeviceConfig) -> Resul
     if options.runtime.is_none() && options.duration.is_none() && options.requests.is_none() {
         let size = options.size.unwrap_or(ByteSize(0));
         flow.requests = Some(size.0.checked_div(options.bs.0).unwrap_or(0));
-        if size.0 == 0 || size.0 > device.capacity_bytes {
+        if size.0 == 0 || size > machine.capacity() {
             let what = "when does it end? give --runtime (such as 1s), --requests, or --size within the drive";
             return Err(Failure::usage(what));
         }

@@ -1,5 +1,6 @@
 //! The page of one simulation.
 
+use flashwise_ssd::array::ArrayActivity;
 use flashwise_ssd::simulation::{Interval, Responses, Simulation};
 use maud::{Markup, html};
 
@@ -8,13 +9,13 @@ use super::shell;
 use crate::svg::{Axis, Bar, BarChart, BarGroup, LineChart, Point, Series};
 use crate::text::numbers::{bytes, grouped, significant, time, two_decimals};
 use crate::text::words::kept_together;
-use crate::text::{life, simulation as say};
+use crate::text::{array, life, simulation as say};
 
 /// Most bars of the histogram of P/E cycles; more cycles than these are put together.
 const MOST_BARS: usize = 16;
 
 pub(super) fn page(s: &Simulation) -> String {
-    let title = format!("{} on {}", s.workload.name, s.device.name);
+    let title = format!("{} on {}", s.workload.name, s.target_name());
     let body = html! {
         header {
             p.kicker { "flashwise simulate · seed " (s.seed) }
@@ -31,8 +32,16 @@ pub(super) fn page(s: &Simulation) -> String {
             h2 { "Over time" }
             div.charts { @for chart in over_time(s) { (chart.render()) } }
         }
+        @if let Some(it) = &s.array {
+            section {
+                h2 { "The array" }
+                p { (kept_together(&array::sentence(s, it))) }
+                (pairs(&array::rows(it)))
+                (members(it))
+            }
+        }
         section {
-            h2 { "The drive" }
+            h2 { (say::drive_heading(s)) }
             (amplification(s))
             (pairs(&say::device_rows(s)))
             (commands(s))
@@ -99,6 +108,17 @@ fn factors(s: &Simulation) -> Markup {
                 } }
             } }
         }
+    }
+}
+
+fn members(it: &ArrayActivity) -> Markup {
+    html! {
+        div.scroll { table.numbers {
+            thead { tr { @for name in array::MEMBER_COLUMNS { th { (name) } } } }
+            tbody { @for [name, cells @ ..] in &array::member_rows(it) {
+                tr { th scope="row" { (name) } @for cell in cells { td { (cell) } } }
+            } }
+        } }
     }
 }
 

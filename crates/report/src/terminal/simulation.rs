@@ -1,14 +1,15 @@
 //! A simulation on a terminal.
 
+use flashwise_ssd::array::ArrayActivity;
 use flashwise_ssd::simulation::Simulation;
 
 use super::Style;
 use super::layout::{Align, Ink, Screen, Text};
-use crate::text::{life, simulation as say};
+use crate::text::{array, life, simulation as say};
 
 pub(super) fn render(s: &Simulation, style: Style) -> String {
     let mut screen = Screen::new(style);
-    screen.heading(&format!("{} on {}", s.workload.name, s.device.name));
+    screen.heading(&format!("{} on {}", s.workload.name, s.target_name()));
     screen.strong_paragraph(&say::headline(s));
     screen.gap();
     screen.paragraph(&say::state_sentence(s));
@@ -20,7 +21,10 @@ pub(super) fn render(s: &Simulation, style: Style) -> String {
         let rows = amplification.into_iter().map(|row| row.map(Text::plain).into()).collect();
         screen.table(&["cause", "factor", "share"], &[Align::Left, Align::Right, Align::Right], rows);
     }
-    screen.heading("The drive");
+    if let Some(it) = &s.array {
+        the_array(&mut screen, s, it);
+    }
+    screen.heading(say::drive_heading(s));
     screen.pairs(24, say::device_rows(s));
     let commands = say::command_rows(s);
     if !commands.is_empty() {
@@ -34,6 +38,18 @@ pub(super) fn render(s: &Simulation, style: Style) -> String {
     screen.gap();
     screen.paragraph(&format!("{} {}", say::invariants_sentence(s), say::process_sentence(s)));
     screen.finish()
+}
+
+fn the_array(screen: &mut Screen, s: &Simulation, it: &ArrayActivity) {
+    screen.heading("The array");
+    screen.paragraph(&array::sentence(s, it));
+    screen.gap();
+    screen.pairs(24, array::rows(it));
+    screen.gap();
+    let mut align = [Align::Right; 7];
+    align[0] = Align::Left;
+    let rows = array::member_rows(it).into_iter().map(|row| row.map(Text::plain).into()).collect();
+    screen.table(&array::MEMBER_COLUMNS, &align, rows);
 }
 
 fn lifetime(screen: &mut Screen, s: &Simulation, sentence: &str) {

@@ -1,5 +1,6 @@
 //! The words and numbers of a report, said once for the terminal and for the page.
 
+pub(crate) mod array;
 pub(crate) mod attach;
 pub(crate) mod findings;
 pub(crate) mod gains;

@@ -53,7 +53,7 @@ pub(crate) fn headline(s: &Simulation) -> String {
 
 /// What was on the drive, and what that means for the figures.
 pub(crate) fn state_sentence(s: &Simulation) -> String {
-    let before = precondition_words(&s.precondition);
+    let before = precondition_words(&s.precondition, s.array.is_some());
     match s.unwritten_pages_read {
         0 => before,
         pages => format!(
@@ -63,22 +63,25 @@ pub(crate) fn state_sentence(s: &Simulation) -> String {
     }
 }
 
-fn precondition_words(done: &Preconditioned) -> String {
+fn precondition_words(done: &Preconditioned, is_array: bool) -> String {
+    // Said of each drive of an array.
+    let drive = if is_array { "Every drive" } else { "The drive" };
     let written = bytes(done.host_bytes_written);
+    let together = if is_array { " on all together" } else { "" };
     let settled = match (done.is_settled, done.write_amplification.last()) {
         (Some(true), Some(wa)) => format!(" and write amplification had settled at {}", two_decimals(*wa)),
         (Some(false), Some(wa)) => format!(" and write amplification had NOT settled, last {}", two_decimals(*wa)),
         _ => String::new(),
     };
     match done.state {
-        Precondition::Empty => "The drive was empty.".to_owned(),
-        Precondition::Fill => "The drive was full: every logical page written once, in order.".to_owned(),
-        Precondition::Steady => format!("The drive was full, {written} were written at random{settled}."),
+        Precondition::Empty => format!("{drive} was empty."),
+        Precondition::Fill => format!("{drive} was full: every logical page written once, in order."),
+        Precondition::Steady => format!("{drive} was full, {written}{together} were written at random{settled}."),
         Precondition::Analytic => {
             let promise = done.write_amplification.first().map_or_else(String::new, |wa| {
                 format!("; theory promises a write amplification of {} for random writes", two_decimals(*wa))
             });
-            format!("The drive was in its computed steady state{promise}.")
+            format!("{drive} was in its computed steady state{promise}.")
         }
     }
 }
@@ -108,8 +111,9 @@ pub(crate) fn amplification_rows(s: &Simulation) -> Vec<[String; 3]> {
         let percent = if whole > 0.0 { format!("{:.1} %", 100.0 * factor / whole) } else { NOTHING.to_owned() };
         [name.to_owned(), two_decimals(factor), percent]
     };
+    let host = if s.array.is_some() { "host, with copies and parity" } else { "host" };
     let causes = [
-        ("host", parts.host),
+        (host, parts.host),
         ("garbage collection", parts.gc),
         ("wear levelling", parts.wear_levelling),
         ("retired blocks", parts.retirement),
@@ -117,8 +121,13 @@ pub(crate) fn amplification_rows(s: &Simulation) -> Vec<[String; 3]> {
         ("mapping tables", parts.mapping),
         ("padding", parts.padding),
     ];
-    let told = causes.into_iter().filter(|(name, factor)| *name == "host" || *factor > 0.0);
+    let told = causes.into_iter().filter(|(name, factor)| *name == host || *factor > 0.0);
     told.chain([("all", whole)]).map(part).collect()
+}
+
+/// What stands above what the drive, or all drives of an array, did.
+pub(crate) fn drive_heading(s: &Simulation) -> &'static str {
+    if s.array.is_some() { "All drives together" } else { "The drive" }
 }
 
 /// What the drive did, name and value.

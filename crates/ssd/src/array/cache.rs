@@ -140,6 +140,8 @@ impl SimulatedArray {
         let Some(cache) = &mut self.cache else { return };
         cache.waiting.push_back(id);
         self.admit_to_cache();
+        let waits = self.cache.as_ref().is_some_and(|cache| cache.waiting.back() == Some(&id));
+        self.tally.cache_waits += u64::from(waits);
         // Where it finds no room, rows that gather make it.
         self.destage();
     }

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use flashwise_block::ByteSize;
+use flashwise_block::{ByteSize, Nanos};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::stripes::Stripes;
 use crate::config::DeviceConfig;
 use crate::config::check::Checker;
 use crate::error::SsdError;
@@ -50,6 +51,26 @@ pub struct ArrayConfig {
     /// The controller. Default: one that costs nothing.
     #[serde(default)]
     pub controller: ArrayControllerConfig,
+    /// Drives that fail while a workload runs. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<FailureConfig>,
+}
+
+/// A drive that fails while a workload runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FailureConfig {
+    /// Its place, from 0.
+    pub member: u32,
+    /// When, ns after the workload's start.
+    pub at_ns: u64,
+}
+
+impl FailureConfig {
+    /// When, after the workload's start.
+    pub fn at(&self) -> Nanos {
+        Nanos(self.at_ns)
+    }
 }
 
 /// The controller before the members.
@@ -87,6 +108,9 @@ pub struct ArrayCacheConfig {
 /// Members that fit an array: failures are kept in the bits of a word.
 const MEMBERS_MAX: u32 = 64;
 
+/// Latest failure.
+const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
+
 impl ArrayConfig {
     /// An array without spares behind a controller that costs nothing.
     pub fn new(level: Level, members: u32, chunk_bytes: u64) -> Self {
@@ -99,13 +123,14 @@ impl ArrayConfig {
             spares: 0,
             rebuild_bytes_per_s: 0,
             controller: ArrayControllerConfig::default(),
+            failures: Vec::new(),
         }
     }
 
     /// Whether a text is an array's configuration rather than a drive's.
     pub fn recognise(text: &str) -> bool {
         toml::from_str::<toml::Table>(text)
-            .is_ok_and(|table| table.contains_key("level") && table.contains_key("members"))
+            .is_ok_and(|table| ["level", "members", "member"].iter().any(|key| table.contains_key(*key)))
     }
 
     /// Reads and checks an array and the drive that its members are; `path` is for messages, and its folder is where a
@@ -114,10 +139,15 @@ impl ArrayConfig {
     /// # Errors
     /// When a text does not parse or describes no possible array or drive.
     pub fn from_toml(text: &str, path: &str) -> Result<(Self, DeviceConfig), SsdError> {
-        let config: Self = toml::from_str(text).map_err(|e| crate::config::syntax_error(text, path, &e))?;
+        let config = Self::parse(text, path)?;
         let member = config.read_member(path)?;
         config.check(&member, path)?;
         Ok((config, member))
+    }
+
+    /// Reads an array that is not held against its members yet.
+    pub(crate) fn parse(text: &str, path: &str) -> Result<Self, SsdError> {
+        toml::from_str(text).map_err(|e| crate::config::syntax_error(text, path, &e))
     }
 
     fn read_member(&self, path: &str) -> Result<DeviceConfig, SsdError> {
@@ -166,7 +196,33 @@ impl ArrayConfig {
             let reason = "it is 0 for no limit, or 1 KiB to 1 TiB a second";
             checker.require("rebuild_bytes_per_s", self.rebuild_bytes_per_s, possible, reason)?;
         }
+        for failure in &self.failures {
+            let reason = format!("the members are 0 to {}", self.members - 1);
+            checker.require("failures.member", failure.member, failure.member < self.members, reason)?;
+            let reason = "a workload has ended after a year";
+            checker.require("failures.at_ns", failure.at_ns, failure.at_ns <= YEAR_NS, reason)?;
+        }
         self.controller.check(member, &checker)
+    }
+
+    /// How many drives may fail, whichever they are, before data is lost.
+    pub fn survives(&self) -> u32 {
+        match self.level {
+            Level::Raid0 => 0,
+            Level::Raid1 => self.members - 1,
+            Level::Raid10 | Level::Raid5 => 1,
+            Level::Raid6 => 2,
+        }
+    }
+
+    /// Bytes that the host can address on such members.
+    pub fn capacity_bytes(&self, member: &DeviceConfig) -> u64 {
+        Stripes::new(self.level, self.members as usize, self.chunk_bytes, member.capacity_bytes).capacity_bytes()
+    }
+
+    /// Bytes of data in a row.
+    pub fn row_bytes(&self) -> u64 {
+        Stripes::new(self.level, self.members as usize, self.chunk_bytes, self.chunk_bytes).row_bytes()
     }
 }
 
@@ -227,6 +283,28 @@ mod tests {
         assert_eq!(member.name, "Micron M500 120GB");
         assert!(ArrayConfig::recognise(GOOD));
         assert!(PRESETS.iter().all(|preset| !ArrayConfig::recognise(preset.toml)));
+    }
+
+    #[test]
+    fn failures_are_of_members_that_there_are() {
+        let with = |failure: &str| {
+            ArrayConfig::from_toml(&format!("failures = [{failure}]\n{GOOD}"), "mine.toml").map(|(config, _)| config)
+        };
+        let config = with("{ member = 3, at_ns = 5 }").unwrap();
+        assert_eq!(config.failures, [FailureConfig { member: 3, at_ns: 5 }]);
+        let refused = with("{ member = 4, at_ns = 5 }").unwrap_err().to_string();
+        assert_eq!(refused, "mine.toml: failures.member = 4: the members are 0 to 3");
+        assert!(with("{ member = 0, at_ns = 100_000_000_000_000_000 }").is_err());
+    }
+
+    #[test]
+    fn what_an_array_holds_and_survives_follows_from_its_level() {
+        let (mut config, member) = ArrayConfig::from_toml(GOOD, "mine.toml").unwrap();
+        assert_eq!((config.survives(), config.row_bytes()), (1, 3 * 65_536));
+        let rows = member.capacity_bytes / 65_536;
+        assert_eq!(config.capacity_bytes(&member), rows * 3 * 65_536);
+        (config.level, config.members) = (Level::Raid6, 6);
+        assert_eq!((config.survives(), config.row_bytes()), (2, 4 * 65_536));
     }
 
     #[test]

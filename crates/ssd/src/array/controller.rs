@@ -23,6 +23,19 @@ pub(super) enum Timer {
     Answer(u64),
     /// A place may go on with being rebuilt.
     Rebuild(usize),
+    /// A drive fails.
+    Fail(usize),
+}
+
+/// What the controller's resources have done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ControllerCounters {
+    /// Time of its processor, ns, and commands that found it busy.
+    pub(super) processor_ns: u64,
+    pub(super) processor_waits: u64,
+    /// Time of its way to the host, ns, and transfers that found it busy.
+    pub(super) bus_ns: u64,
+    pub(super) bus_waits: u64,
 }
 
 /// The controller's resources, each serving one after the other.
@@ -33,11 +46,23 @@ pub(super) struct Controller {
     /// By time, then in the order in which they were set.
     timers: BinaryHeap<Reverse<(u64, u64, Timer)>>,
     sequence: u64,
+    counters: ControllerCounters,
 }
 
 impl Controller {
     pub(super) fn new(config: ArrayControllerConfig) -> Self {
-        Self { config, processor_free_ns: 0, bus_free_ns: 0, timers: BinaryHeap::new(), sequence: 0 }
+        Self {
+            config,
+            processor_free_ns: 0,
+            bus_free_ns: 0,
+            timers: BinaryHeap::new(),
+            sequence: 0,
+            counters: ControllerCounters::default(),
+        }
+    }
+
+    pub(super) fn counters(&self) -> ControllerCounters {
+        self.counters
     }
 
     /// When a command that comes now has been handled.
@@ -47,6 +72,8 @@ impl Controller {
             let start_ns = now_ns.max(self.processor_free_ns);
             ready_ns = start_ns + 1_000_000_000_u64.div_ceil(self.config.iops_max);
             self.processor_free_ns = ready_ns;
+            self.counters.processor_ns += ready_ns - start_ns;
+            self.counters.processor_waits += u64::from(start_ns > now_ns);
         }
         ready_ns + self.config.command_latency_ns
     }
@@ -58,6 +85,8 @@ impl Controller {
             return now_ns;
         }
         let time_ns = u128::from(bytes) * 1_000_000_000 / u128::from(self.config.bandwidth_bytes_per_s);
+        self.counters.bus_ns += time_ns as u64;
+        self.counters.bus_waits += u64::from(self.bus_free_ns > now_ns);
         self.bus_free_ns = now_ns.max(self.bus_free_ns) + time_ns as u64;
         self.bus_free_ns
     }
@@ -94,5 +123,8 @@ mod tests {
         assert_eq!(controller.taken_ns(50_000), 65_000);
         assert_eq!(controller.moved_ns(36_500, 1_000), 37_500);
         assert_eq!(controller.moved_ns(36_500, 1_000), 38_500);
+        let ControllerCounters { processor_ns, processor_waits, bus_ns, bus_waits } = controller.counters();
+        assert_eq!((processor_ns, processor_waits), (30_000, 1));
+        assert_eq!((bus_ns, bus_waits), (2_000, 1));
     }
 }

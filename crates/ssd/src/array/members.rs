@@ -7,9 +7,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use flashwise_block::{BlockDevice, BlockError, Completion, FlashCounters, Nanos, Request};
+use flashwise_block::{BlockDevice, BlockError, Completion, DeviceCounters, FlashCounters, Nanos, Request};
 
 use crate::SimulatedSsd;
+use crate::controller::slc_cache::SlcCacheCounters;
+use crate::flash::Statistics;
+use crate::reduction::ReductionCounters;
 
 /// What a place among the members holds.
 pub(super) enum State {
@@ -45,6 +48,19 @@ pub(super) struct Member {
     pub(super) state: State,
     /// Requests on their way.
     pub(super) busy: u32,
+    /// What the drives did that have failed in this place.
+    past: Past,
+}
+
+/// What drives did that are gone.
+#[derive(Default)]
+struct Past {
+    counters: DeviceCounters,
+    statistics: Statistics,
+    reduction: Option<ReductionCounters>,
+    slc_cache: Option<SlcCacheCounters>,
+    /// Bytes that were in their buffers when they failed.
+    buffered_bytes: u64,
 }
 
 impl Member {
@@ -56,6 +72,59 @@ impl Member {
             State::Rebuilding(rebuilt) => row < rebuilt.below || rebuilt.also.contains(&row),
         }
     }
+
+    /// When something happens next on its drive.
+    fn next_time(&self) -> Option<u64> {
+        let drive = self.drive.as_ref()?;
+        if drive.has_answers() {
+            return Some(drive.now().0);
+        }
+        // A drive at rest that owes answers collects garbage first.
+        let at_rest = || (drive.outstanding() > 0).then(|| drive.now());
+        Some(drive.next_event().or_else(at_rest)?.0)
+    }
+
+    /// What all drives of the place have counted.
+    pub(super) fn counters(&self) -> DeviceCounters {
+        self.drive.as_ref().map_or(self.past.counters, |drive| sum(&self.past.counters, &drive.counters()))
+    }
+
+    /// What the flash of all drives of the place has done.
+    pub(super) fn statistics(&self) -> Statistics {
+        let Some(drive) = &self.drive else { return self.past.statistics.clone() };
+        let mut statistics = drive.flash_statistics();
+        statistics.merge(&self.past.statistics);
+        statistics
+    }
+
+    /// What all drives of the place did to store less than they were given.
+    pub(super) fn reduction_counters(&self) -> Option<ReductionCounters> {
+        let present = self.drive.as_ref().and_then(SimulatedSsd::reduction_counters);
+        present.into_iter().chain(self.past.reduction).reduce(|all, one| all.and(&one))
+    }
+
+    /// What went through the SLC caches of all drives of the place.
+    pub(super) fn slc_cache_counters(&self) -> Option<SlcCacheCounters> {
+        let present = self.drive.as_ref().and_then(SimulatedSsd::slc_cache_counters);
+        present.into_iter().chain(self.past.slc_cache).reduce(|all, one| all.and(&one))
+    }
+
+    /// Bytes in the drive's buffers, or lost with those of the drives before it.
+    pub(super) fn buffered_bytes(&self) -> u64 {
+        self.past.buffered_bytes + self.drive.as_ref().map_or(0, SimulatedSsd::buffered_bytes)
+    }
+
+    /// The drive is gone; what it did is kept.
+    fn fail(&mut self) {
+        let past = Past {
+            counters: self.counters(),
+            statistics: self.statistics(),
+            reduction: self.reduction_counters(),
+            slc_cache: self.slc_cache_counters(),
+            buffered_bytes: self.buffered_bytes(),
+        };
+        (self.drive, self.state, self.busy, self.past) = (None, State::Failed, 0, past);
+    }
 }
 
 /// All places of the array.
@@ -63,8 +132,6 @@ pub(super) struct Members {
     places: Vec<Member>,
     /// Answers that came while a drive's clock was brought to the present.
     early: VecDeque<(usize, Completion)>,
-    /// What drives did that have failed since.
-    of_failed: FlashCounters,
 }
 
 impl Members {
@@ -74,9 +141,9 @@ impl Members {
         let mut places = Vec::new();
         for mut drive in drives {
             drive.pause(Nanos(now_ns - drive.now().0))?;
-            places.push(Member { drive: Some(drive), state: State::Whole, busy: 0 });
+            places.push(Member { drive: Some(drive), state: State::Whole, busy: 0, past: Past::default() });
         }
-        Ok((Self { places, early: VecDeque::new(), of_failed: FlashCounters::default() }, now_ns))
+        Ok((Self { places, early: VecDeque::new() }, now_ns))
     }
 
     pub(super) fn get(&self, member: usize) -> &Member {
@@ -97,14 +164,8 @@ impl Members {
 
     /// When the earliest event of any drive is, and of which drive.
     fn earliest(&self) -> Option<(u64, usize)> {
-        let next = |member: &Member| {
-            let drive = member.drive.as_ref()?;
-            // A drive at rest that owes answers collects garbage first.
-            let at_rest = || (drive.outstanding() > 0).then(|| drive.now());
-            Some(drive.next_event().or_else(at_rest)?.0)
-        };
-        let times = self.places.iter().enumerate().filter_map(|(index, member)| Some((next(member)?, index)));
-        times.min()
+        let times = self.places.iter().enumerate();
+        times.filter_map(|(index, member)| Some((member.next_time()?, index))).min()
     }
 
     /// When something happens next on a drive.
@@ -124,7 +185,7 @@ impl Members {
         }
         let Some((time_ns, index)) = self.earliest() else { return Ok(None) };
         let others = self.places.iter().enumerate().filter(|&(other, _)| other != index);
-        let others = others.filter_map(|(_, member)| member.drive.as_ref()?.next_event()).map(|time| time.0).min();
+        let others = others.filter_map(|(_, member)| member.next_time()).min();
         let limit_ns = limit_ns.min(others.unwrap_or(u64::MAX)).max(time_ns);
         let Some(drive) = &mut self.places[index].drive else { return Ok(None) };
         match drive.wait_within(Nanos(limit_ns)) {
@@ -162,11 +223,7 @@ impl Members {
 
     /// A drive is gone, with all that it has not answered.
     pub(super) fn fail(&mut self, index: usize) {
-        let member = &mut self.places[index];
-        (member.state, member.busy) = (State::Failed, 0);
-        if let Some(flash) = member.drive.take().and_then(|drive| drive.counters().flash) {
-            self.of_failed = sum(&self.of_failed, &flash);
-        }
+        self.places[index].fail();
         self.early.retain(|&(of, _)| of != index);
     }
 
@@ -180,18 +237,33 @@ impl Members {
     ) -> Result<(), BlockError> {
         drive.pause(Nanos(now_ns).since(drive.now()))?;
         let state = State::Rebuilding(Rebuilt { epoch, next_ns: now_ns, ..Rebuilt::default() });
-        self.places[index] = Member { drive: Some(drive), state, busy: 0 };
+        let member = &mut self.places[index];
+        (member.drive, member.state, member.busy) = (Some(drive), state, 0);
         Ok(())
     }
 
     /// What all drives did, those too that have failed.
     pub(super) fn flash_counters(&self) -> FlashCounters {
-        let present = self.places.iter().filter_map(|member| member.drive.as_ref()?.counters().flash);
-        present.fold(self.of_failed, |all, one| sum(&all, &one))
+        let each = self.places.iter().filter_map(|member| member.counters().flash);
+        each.fold(FlashCounters::default(), |all, one| sum_of_flash(&all, &one))
     }
 }
 
-fn sum(a: &FlashCounters, b: &FlashCounters) -> FlashCounters {
+fn sum(a: &DeviceCounters, b: &DeviceCounters) -> DeviceCounters {
+    DeviceCounters {
+        host_reads: a.host_reads + b.host_reads,
+        host_bytes_read: a.host_bytes_read + b.host_bytes_read,
+        host_writes: a.host_writes + b.host_writes,
+        host_bytes_written: a.host_bytes_written + b.host_bytes_written,
+        flushes: a.flushes + b.flushes,
+        trims: a.trims + b.trims,
+        zero_writes: a.zero_writes + b.zero_writes,
+        bytes_zeroed: a.bytes_zeroed + b.bytes_zeroed,
+        flash: a.flash.into_iter().chain(b.flash).reduce(|a, b| sum_of_flash(&a, &b)),
+    }
+}
+
+fn sum_of_flash(a: &FlashCounters, b: &FlashCounters) -> FlashCounters {
     FlashCounters {
         bytes_programmed: a.bytes_programmed + b.bytes_programmed,
         padding_bytes: a.padding_bytes + b.padding_bytes,

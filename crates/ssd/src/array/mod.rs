@@ -55,6 +55,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod activity;
 mod cache;
 mod check;
 mod config;
@@ -69,6 +70,7 @@ mod rebuild;
 mod requests;
 mod row;
 mod stripes;
+mod totals;
 mod work;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -78,8 +80,14 @@ use flashwise_block::{
     Request,
 };
 
+pub use activity::{
+    Accesses, ArrayActivity, ControllerActivity, ControllerLimit, MemberAccesses, MemberActivity, MemberFailure,
+    PlaceState, Rebuild, RebuildEnd, RowWrites,
+};
 pub use check::ParityError;
-pub use config::{ArrayCacheConfig, ArrayConfig, ArrayControllerConfig, Level};
+pub use config::{ArrayCacheConfig, ArrayConfig, ArrayControllerConfig, FailureConfig, Level};
+
+use activity::Tally;
 
 use cache::WriteCache;
 use controller::{Controller, Timer};
@@ -90,8 +98,10 @@ use stripes::Stripes;
 use work::{Child, Job, MemberRequest, Parent, Work};
 
 use crate::SimulatedSsd;
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, QueuePriority};
+use crate::device::Answer;
 use crate::error::SsdError;
+use crate::reduction::ContentModel;
 
 /// What a place among an array's members is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +140,10 @@ pub struct SimulatedArray {
     outstanding: usize,
     counters: DeviceCounters,
     spares: u32,
+    /// What new drives in places of the array are told.
+    queue_classes: Vec<(u16, QueuePriority)>,
+    content: Option<ContentModel>,
+    tally: Tally,
     /// A request has carried bytes.
     has_bytes: bool,
     /// What the last check of a row found.
@@ -199,6 +213,9 @@ impl SimulatedArray {
             completed: VecDeque::new(),
             outstanding: 0,
             counters: DeviceCounters::default(),
+            queue_classes: Vec::new(),
+            content: None,
+            tally: Tally::default(),
             has_bytes: false,
             checked: Ok(()),
             fault: None,
@@ -248,6 +265,11 @@ impl SimulatedArray {
         }
         let lost: Vec<u64> =
             self.children.iter().filter(|(_, child)| child.member == member).map(|(&id, _)| id).collect();
+        if let State::Rebuilding(rebuilt) = &self.members.get(member).state {
+            let rows_done = rebuilt.below;
+            self.tally.rebuild_goes_on(member, rows_done, Some((RebuildEnd::Failed, self.now_ns)));
+        }
+        self.tally.failures.push(MemberFailure { member: member as u32, at_ns: self.now_ns });
         self.members.fail(member);
         for child in lost {
             self.child_done(child, Err(()), None);
@@ -265,14 +287,24 @@ impl SimulatedArray {
     }
 
     /// Begins a piece of work, once it may.
-    fn add_job(&mut self, parent: Parent, (start, end): (u64, u64), avoid: u64, work: Work) {
+    fn add_job(&mut self, parent: Parent, range: (u64, u64), avoid: u64, work: Work) {
         let id = self.number();
         if let Parent::Host(host) = parent
             && let Some(host) = self.hosts.get_mut(&host)
         {
             host.pending += 1;
         }
-        let range = match &work {
+        let locked = self.locked_range(&work, range);
+        let carries_bytes = self.carries_bytes(parent, &work);
+        self.jobs.insert(id, Job::new(parent, range, avoid, work, carries_bytes));
+        if locked.is_none_or(|(start, end)| self.locks.acquire(start, end, id)) {
+            self.begin_job(id);
+        }
+    }
+
+    /// The range that a piece of work holds while it lasts; `None` where it may go on beside any other.
+    fn locked_range(&self, work: &Work, (start, end): (u64, u64)) -> Option<(u64, u64)> {
+        match work {
             Work::Read | Work::Flush => None,
             // Nothing can come to differ where nothing is held twice, and a drive takes its writes as they come.
             Work::Write if self.stripes.copies + self.stripes.parities == 1 && self.cache.is_none() => None,
@@ -281,26 +313,6 @@ impl SimulatedArray {
                 let row = self.stripes.row_bytes();
                 Some((start / row * row, end.div_ceil(row) * row))
             }
-        };
-        let carries_bytes = self.carries_bytes(parent, &work);
-        let (pending, is_writing) = (0, false);
-        let (must_retry, missed_write, is_broken) = (false, false, false);
-        let job = Job {
-            parent,
-            start,
-            end,
-            work,
-            avoid,
-            pending,
-            is_writing,
-            must_retry,
-            missed_write,
-            is_broken,
-            carries_bytes,
-        };
-        self.jobs.insert(id, job);
-        if range.is_none_or(|(start, end)| self.locks.acquire(start, end, id)) {
-            self.begin_job(id);
         }
     }
 
@@ -324,7 +336,9 @@ impl SimulatedArray {
             return self.batch_done(id);
         };
         job.pending = requests.len() as u32;
-        let (fua, queue, stream) = match job.parent {
+        let parent = job.parent;
+        self.tally_commands(id, &requests);
+        let (fua, queue, stream) = match parent {
             Parent::Host(host) => self.hosts.get(&host).map_or((false, 0, 0), HostRequest::marks),
             _ => (false, 0, 0),
         };
@@ -446,6 +460,7 @@ impl SimulatedArray {
                 Timer::Begin(host) => self.begin(host),
                 Timer::Answer(host) => self.answer(host),
                 Timer::Rebuild(member) => self.rebuild_more(member),
+                Timer::Fail(member) => self.fail_drive(member),
             }
         }
         Ok(true)
@@ -458,6 +473,42 @@ impl SimulatedArray {
             self.members.get_mut(child.member).busy -= 1;
         }
         self.child_done(done.tag, done.result.map_err(|_| ()), done.buffer);
+    }
+}
+
+impl SimulatedArray {
+    /// The next answer that comes by a deadline; where none comes, the clock stands there.
+    pub(crate) fn answer_until(&mut self, deadline_ns: u64) -> Option<Answer> {
+        while self.completed.is_empty() {
+            match self.step(deadline_ns) {
+                Ok(true) => {}
+                // Without a deadline there is no time to wait for.
+                Ok(false) if deadline_ns == u64::MAX => return None,
+                Ok(false) => {
+                    self.now_ns = self.now_ns.max(deadline_ns);
+                    return None;
+                }
+                Err(fault) => {
+                    self.fault.get_or_insert(fault);
+                    return None;
+                }
+            }
+        }
+        let done = self.completed.pop_front()?;
+        self.outstanding -= 1;
+        Some(Answer {
+            tag: done.tag,
+            operation: done.operation,
+            submitted_ns: done.submitted_at.0,
+            taken_ns: done.started_at.0,
+            completed_ns: done.completed_at.0,
+            error: done.result.err().map(Box::new),
+        })
+    }
+
+    /// Why the array will never answer again.
+    pub(crate) fn fault(&self) -> Option<BlockError> {
+        self.fault.clone()
     }
 }
 

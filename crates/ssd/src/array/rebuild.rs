@@ -4,10 +4,10 @@
 //! bytes of those before it take at that rate.
 
 use super::SimulatedArray;
+use super::activity::RebuildEnd;
 use super::controller::Timer;
 use super::members::State;
 use super::work::{Parent, RowWork, Work};
-use crate::SimulatedSsd;
 
 /// Rows that are rebuilt at once: so many that reads of the others and writes of the spare overlap.
 const AT_ONCE: u32 = 8;
@@ -22,14 +22,12 @@ impl SimulatedArray {
         }
         let epoch = self.number();
         let seed = self.seed.wrapping_add(self.config.members.into()).wrapping_add(epoch);
-        let drive = match SimulatedSsd::new(self.member_config.clone(), seed) {
-            Ok(drive) => drive,
-            Err(_) => return false,
-        };
+        let Ok(drive) = self.new_drive(seed) else { return false };
         if let Err(error) = self.members.replace(member, drive, epoch, self.now_ns) {
             self.fault.get_or_insert(error);
             return false;
         }
+        self.tally.rebuild_begins(member, self.stripes.rows, self.now_ns);
         self.rebuild_more(member);
         true
     }
@@ -76,9 +74,12 @@ impl SimulatedArray {
         while rebuilt.also.remove(&rebuilt.below) {
             rebuilt.below += 1;
         }
-        if rebuilt.below == self.stripes.rows {
+        let below = rebuilt.below;
+        if below == self.stripes.rows {
             place.state = State::Whole;
+            self.tally.rebuild_goes_on(member, below, Some((RebuildEnd::Whole, self.now_ns)));
         } else {
+            self.tally.rebuild_goes_on(member, below, None);
             self.rebuild_more(member);
         }
     }

@@ -1,12 +1,14 @@
 //! Work on a row that has parity, or from which something is missing: what is read first, and what is written then.
 
+use std::ops::Range;
+
 use flashwise_block::Operation;
 
 use super::SimulatedArray;
 use super::galois::add_multiple;
 use super::parity::{Row, parity_of, restore, weight};
 use super::stripes::Piece;
-use super::work::{Extents, MemberRequest, Method, Parent, Place, RowWork, Work};
+use super::work::{Extents, Job, MemberRequest, Method, Parent, Place, RowWork, Work};
 
 /// What is read of a row.
 struct RowPlan {
@@ -38,9 +40,7 @@ impl SimulatedArray {
             Work::Read | Work::Write | Work::Flush => return None,
         };
         let RowPlan { from, to, method, reads } = plan;
-        if let Work::ReadRow(work) | Work::WriteRow(work) | Work::Rebuild(work, _) | Work::Check(work) =
-            &mut self.jobs.get_mut(&id)?.work
-        {
+        if let Some(work) = self.jobs.get_mut(&id)?.work.row_mut() {
             *work = RowWork { row: work.row, from, to, read: Row::new(), method };
         }
         Some(self.reads(reads, carries_bytes))
@@ -145,41 +145,48 @@ impl SimulatedArray {
         Some((bytes, Method::Reconstruct, reads))
     }
 
-    /// The writes of a job on a row, whose reads are done.
+    /// The writes of a job on a row, whose reads are done; `None` where what it should write cannot be known.
     pub(super) fn plan_row_writes(&mut self, id: u64) -> Option<Vec<MemberRequest>> {
-        let job = self.jobs.get_mut(&id)?;
-        let (parent, start, end, carries_bytes) = (job.parent, job.start, job.end, job.carries_bytes);
-        let (Work::WriteRow(work) | Work::Rebuild(work, _)) = &mut job.work else { return None };
-        let mut work = std::mem::take(work);
-        let is_rebuild = matches!(job.work, Work::Rebuild(..));
-        if carries_bytes {
-            let is_known = match is_rebuild {
-                true => self.compute_rebuilt(&mut work),
-                false => self.compute_parity(&mut work, parent, (start, end)),
-            };
-            if !is_known {
-                return None;
-            }
-        }
-        let (row, from, to) = (work.row, work.from, work.to);
-        match &mut self.jobs.get_mut(&id)?.work {
-            Work::WriteRow(of_job) | Work::Rebuild(of_job, _) => *of_job = work,
-            _ => {}
-        }
+        self.compute_row(id)?;
         let job = self.jobs.get(&id)?;
-        if let Work::Rebuild(_, member) = job.work {
-            let mut extents = self.extents(Operation::Write);
-            extents.add(
-                member,
-                self.on_member(row, from),
-                Place::Slot(self.stripes.slot_of(row, member), 0),
-                to - from,
-            );
-            return Some(self.writes(Operation::Write, extents, job));
+        Some(match &job.work {
+            Work::WriteRow(work) => self.row_writes(job, work),
+            Work::Rebuild(work, member) => self.rebuilt_write(job, work, *member),
+            _ => return None,
+        })
+    }
+
+    /// Puts into the row of a job whose requests carry bytes what it will write beside what it was given.
+    fn compute_row(&mut self, id: u64) -> Option<()> {
+        let job = self.jobs.get_mut(&id)?;
+        if !job.carries_bytes {
+            return Some(());
         }
-        let operation = self.operation_of(parent);
+        let (parent, range) = (job.parent, (job.start, job.end));
+        let is_rebuild = matches!(job.work, Work::Rebuild(..));
+        let mut work = std::mem::take(job.work.row_mut()?);
+        let is_known = match is_rebuild {
+            true => self.compute_rebuilt(&mut work),
+            false => self.compute_parity(&mut work, parent, range),
+        };
+        *self.jobs.get_mut(&id)?.work.row_mut()? = work;
+        is_known.then_some(())
+    }
+
+    /// The write of what a member that is rebuilt should hold.
+    fn rebuilt_write(&self, job: &Job, work: &RowWork, member: usize) -> Vec<MemberRequest> {
+        let mut extents = self.extents(Operation::Write);
+        let place = Place::Slot(self.stripes.slot_of(work.row, member), 0);
+        extents.add(member, self.on_member(work.row, work.from), place, work.to - work.from);
+        self.writes(Operation::Write, extents, job)
+    }
+
+    /// The writes of a part of a row: the data where it belongs, then the parity over its hull.
+    fn row_writes(&self, job: &Job, work: &RowWork) -> Vec<MemberRequest> {
+        let RowWork { row, from, to, .. } = *work;
+        let operation = self.operation_of(job.parent);
         let (mut data, mut parity) = (self.extents(operation), self.extents(Operation::Write));
-        for piece in self.stripes.pieces(start, end) {
+        for piece in self.stripes.pieces(job.start, job.end) {
             for member in self.holders(row, piece.column) {
                 data.add(member, self.on_member(row, piece.from), Place::Array(piece.at), piece.length);
             }
@@ -192,7 +199,7 @@ impl SimulatedArray {
         }
         let mut requests = self.writes(operation, data, job);
         requests.extend(self.writes(Operation::Write, parity, job));
-        Some(requests)
+        requests
     }
 
     /// Puts into the row what a member that is rebuilt should hold.
@@ -205,28 +212,41 @@ impl SimulatedArray {
         if !restore(&mut work.read, columns, length) {
             return false;
         }
-        for parity in 0..self.stripes.parities {
-            work.read[columns + parity] = Some(parity_of(&work.read, columns, parity, length));
+        self.compute_parity_anew(work);
+        true
+    }
+
+    /// Puts the new parity of what a parent writes into the row; `false` where what is left of the row does not tell it.
+    fn compute_parity(&self, work: &mut RowWork, parent: Parent, range: (u64, u64)) -> bool {
+        if work.method == Method::None {
+            return true;
+        }
+        if !self.fill_columns(work) {
+            return false;
+        }
+        self.overwrite_columns(work, parent, range);
+        if work.method != Method::Modify {
+            self.compute_parity_anew(work);
         }
         true
     }
 
-    /// Puts the new parity of what a parent writes into the row.
-    fn compute_parity(&self, work: &mut RowWork, parent: Parent, (start, end): (u64, u64)) -> bool {
+    /// Makes room in the row for what it lacks: what can be restored from the others, and what is about to be written.
+    fn fill_columns(&self, work: &mut RowWork) -> bool {
         let (columns, length) = (self.stripes.columns, (work.to - work.from) as usize);
         work.read.resize(self.stripes.slots(), None);
         match work.method {
-            Method::None => return true,
-            Method::Modify => {}
-            Method::Restore => {
-                if !restore(&mut work.read, columns, length) {
-                    return false;
-                }
-            }
+            Method::None | Method::Modify => true,
+            Method::Restore => restore(&mut work.read, columns, length),
             Method::Reconstruct => {
                 work.read[..columns].iter_mut().for_each(|column| _ = column.get_or_insert_with(|| vec![0; length]));
+                true
             }
         }
+    }
+
+    /// Puts what a parent writes into the columns of the row; to change the parity by the difference, into that too.
+    fn overwrite_columns(&self, work: &mut RowWork, parent: Parent, (start, end): (u64, u64)) {
         let zeros = vec![0; self.stripes.chunk_bytes as usize];
         for piece in self.stripes.pieces(start, end) {
             let new = self.source(parent, piece.at, piece.length).unwrap_or(&zeros[..piece.length as usize]);
@@ -236,19 +256,26 @@ impl SimulatedArray {
             old[place.clone()].copy_from_slice(new);
             if work.method == Method::Modify {
                 add_multiple(&mut difference, new, 1);
-                for parity in 0..self.stripes.parities {
-                    if let Some(sum) = &mut work.read[columns + parity] {
-                        add_multiple(&mut sum[place.clone()], &difference, weight(parity, piece.column));
-                    }
-                }
+                self.add_to_parities(&mut work.read, piece.column, place, &difference);
             }
         }
-        if work.method != Method::Modify {
-            for parity in 0..self.stripes.parities {
-                work.read[columns + parity] = Some(parity_of(&work.read, columns, parity, length));
+    }
+
+    /// Adds the difference between a column's new and old bytes to the parities.
+    fn add_to_parities(&self, row: &mut Row, column: usize, place: Range<usize>, difference: &[u8]) {
+        for parity in 0..self.stripes.parities {
+            if let Some(sum) = &mut row[self.stripes.columns + parity] {
+                add_multiple(&mut sum[place.clone()], difference, weight(parity, column));
             }
         }
-        true
+    }
+
+    /// Computes every parity from the columns, which are all there.
+    fn compute_parity_anew(&self, work: &mut RowWork) {
+        let (columns, length) = (self.stripes.columns, (work.to - work.from) as usize);
+        for parity in 0..self.stripes.parities {
+            work.read[columns + parity] = Some(parity_of(&work.read, columns, parity, length));
+        }
     }
 
     /// The reads of a job on a row are done, and nothing is to be written.

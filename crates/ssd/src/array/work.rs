@@ -41,6 +41,16 @@ pub(super) enum Work {
     Flush,
 }
 
+impl Work {
+    /// What it does with a row, where it is about one.
+    pub(super) fn row_mut(&mut self) -> Option<&mut RowWork> {
+        match self {
+            Self::ReadRow(work) | Self::WriteRow(work) | Self::Rebuild(work, _) | Self::Check(work) => Some(work),
+            Self::Read | Self::Write | Self::Flush => None,
+        }
+    }
+}
+
 /// Work on the same bytes of each chunk of a row.
 #[derive(Default)]
 pub(super) struct RowWork {
@@ -88,6 +98,25 @@ pub(super) struct Job {
     pub(super) is_broken: bool,
     /// Bytes travel with its requests.
     pub(super) carries_bytes: bool,
+}
+
+impl Job {
+    /// A piece of work on a range that has asked nothing of the members yet.
+    pub(super) fn new(parent: Parent, (start, end): (u64, u64), avoid: u64, work: Work, carries_bytes: bool) -> Self {
+        Self {
+            parent,
+            start,
+            end,
+            work,
+            avoid,
+            pending: 0,
+            is_writing: false,
+            must_retry: false,
+            missed_write: false,
+            is_broken: false,
+            carries_bytes,
+        }
+    }
 }
 
 /// Where the bytes of a request to a member belong.

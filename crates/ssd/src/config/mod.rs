@@ -81,7 +81,10 @@ impl DeviceConfig {
     /// # Errors
     /// When the text does not parse or describes no possible drive.
     pub fn from_toml(text: &str, path: &str) -> Result<Self, SsdError> {
-        let config: Self = toml::from_str(text).map_err(|e| syntax_error(text, path, &e))?;
+        let config: Self = toml::from_str(text).map_err(|e| match crate::array::ArrayConfig::recognise(text) {
+            true => SsdError::IsArray { path: path.to_owned() },
+            false => syntax_error(text, path, &e),
+        })?;
         config.check(path)?;
         Ok(config)
     }

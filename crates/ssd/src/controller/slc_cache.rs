@@ -39,11 +39,24 @@ pub struct SlcCacheCounters {
     pub bypassed_bytes: u64,
 }
 
+impl SlcCacheCounters {
+    /// What two drives have counted together.
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        Self {
+            dedicated_bytes: self.dedicated_bytes + other.dedicated_bytes,
+            dynamic_bytes: self.dynamic_bytes + other.dynamic_bytes,
+            bypassed_bytes: self.bypassed_bytes + other.bypassed_bytes,
+        }
+    }
+}
+
 /// What is in an SLC cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlcCacheUse {
     /// Superblocks that hold one bit a cell, full or being filled.
     pub superblocks: u32,
+    /// Bytes that it can hold at most.
+    pub capacity_bytes: u64,
     /// Bytes of valid pages in those that are full.
     pub valid_bytes: u64,
 }
@@ -58,7 +71,8 @@ impl SimulatedSsd {
     pub fn slc_cache_use(&self) -> Option<SlcCacheUse> {
         let (superblocks, valid) = self.ftl.slc_cache_use();
         let valid_bytes = valid * self.config.slot_bytes();
-        self.ftl.has_slc_cache().then_some(SlcCacheUse { superblocks, valid_bytes })
+        let capacity_bytes = self.config.slc_cache_bytes();
+        self.ftl.has_slc_cache().then_some(SlcCacheUse { superblocks, capacity_bytes, valid_bytes })
     }
 
     /// A request has ended: if it leaves the drive with nothing to do, the cache is emptied after a while.

@@ -391,6 +391,11 @@ impl SimulatedSsd {
         Some(answer)
     }
 
+    /// Whether an answer is there to be taken: several requests may be answered in one moment.
+    pub(crate) fn has_answers(&self) -> bool {
+        !self.completed.is_empty()
+    }
+
     /// Whether no request is outstanding.
     pub(crate) fn is_idle(&self) -> bool {
         self.outstanding == 0

@@ -122,6 +122,42 @@ impl Statistics {
         }
     }
 
+    /// Adds what another drive's flash has done: its channels, dies and planes behind these.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.add_counts(&other);
+        self.channels.extend(other.channels);
+        self.dies.extend(other.dies);
+        self.planes_ns.extend(other.planes_ns);
+    }
+
+    /// Adds what the flash of a drive of the same kind has done that stood in the same place.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.add_counts(other);
+        self.channels.iter_mut().zip(&other.channels).for_each(|(sum, &one)| sum.add(one));
+        self.dies.iter_mut().zip(&other.dies).for_each(|(sum, &one)| sum.add(one));
+        self.planes_ns.iter_mut().zip(&other.planes_ns).for_each(|(sum, &one)| *sum += one);
+    }
+
+    fn add_counts(&mut self, other: &Self) {
+        for (sum, one) in self.classes.iter_mut().zip(&other.classes) {
+            sum.commands += one.commands;
+            sum.waiting_ns += one.waiting_ns;
+            sum.service_ns += one.service_ns;
+        }
+        self.pages_sensed += other.pages_sensed;
+        self.pages_programmed += other.pages_programmed;
+        self.blocks_erased += other.blocks_erased;
+        self.joined_commands += other.joined_commands;
+        self.interleaved_commands += other.interleaved_commands;
+        self.program_suspensions += other.program_suspensions;
+        self.erase_suspensions += other.erase_suspensions;
+        self.read_retries += other.read_retries;
+        self.uncorrectable_reads += other.uncorrectable_reads;
+        self.failed_programs += other.failed_programs;
+        self.failed_erases += other.failed_erases;
+        self.energy = other.energy;
+    }
+
     /// What the commands of a class have seen.
     pub fn class(&self, class: OpClass) -> &ClassStatistics {
         &self.classes[class as usize]

@@ -52,6 +52,22 @@ pub struct ReductionCounters {
     pub refused_pages: u64,
 }
 
+impl ReductionCounters {
+    /// What two drives have counted together.
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        Self {
+            written_bytes: self.written_bytes + other.written_bytes,
+            zero_bytes: self.zero_bytes + other.zero_bytes,
+            duplicate_bytes: self.duplicate_bytes + other.duplicate_bytes,
+            unique_bytes: self.unique_bytes + other.unique_bytes,
+            stored_bytes: self.stored_bytes + other.stored_bytes,
+            merged_bytes: self.merged_bytes + other.merged_bytes,
+            lookups: self.lookups + other.lookups,
+            refused_pages: self.refused_pages + other.refused_pages,
+        }
+    }
+}
+
 /// What is on a drive that reduces what it stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SpaceUse {

@@ -1,9 +1,9 @@
 //! What channels, dies and commands did between two moments.
 
-use flashwise_block::{BlockDevice, DeviceCounters, FlashCounters};
+use flashwise_block::{DeviceCounters, FlashCounters};
 
 use super::document::{Busy, CommandTimes, DataReduction, FlashActivity, SlcCache, Utilisation};
-use crate::SimulatedSsd;
+use super::target::Target;
 use crate::controller::slc_cache::SlcCacheCounters;
 use crate::flash::{ClassStatistics, OpClass, Statistics};
 use crate::reduction::ReductionCounters;
@@ -14,17 +14,25 @@ pub(super) struct Before {
     reduction: ReductionCounters,
     slc_cache: SlcCacheCounters,
     flash: Statistics,
+    /// Bytes that drives had been given to write.
+    given_bytes: u64,
 }
 
 impl Before {
-    pub(super) fn of(drive: &SimulatedSsd) -> Self {
+    pub(super) fn of(drive: &impl Target) -> Self {
         let reduction = drive.reduction_counters().unwrap_or_default();
         let slc_cache = drive.slc_cache_counters().unwrap_or_default();
-        Self { counters: drive.counters(), reduction, slc_cache, flash: drive.flash_statistics() }
+        let (flash, given_bytes) = (drive.flash_statistics(), drive.bytes_given_to_drives());
+        Self { counters: drive.counters(), reduction, slc_cache, flash, given_bytes }
+    }
+
+    /// Bytes that drives were given to write.
+    pub(super) fn given_bytes(&self, drive: &impl Target) -> u64 {
+        drive.bytes_given_to_drives() - self.given_bytes
     }
 
     /// What the drive did to store less than it was given.
-    pub(super) fn reduction(&self, drive: &SimulatedSsd) -> Option<DataReduction> {
+    pub(super) fn reduction(&self, drive: &impl Target) -> Option<DataReduction> {
         let (now, then, space) = (drive.reduction_counters()?, &self.reduction, drive.space_use()?);
         Some(DataReduction {
             bytes_written: now.written_bytes - then.written_bytes,
@@ -41,10 +49,10 @@ impl Before {
     }
 
     /// What went through the SLC cache, where `flash` counts what the flash did.
-    pub(super) fn slc_cache(&self, drive: &SimulatedSsd, flash: &FlashCounters) -> Option<SlcCache> {
+    pub(super) fn slc_cache(&self, drive: &impl Target, flash: &FlashCounters) -> Option<SlcCache> {
         let (now, holds) = (drive.slc_cache_counters()?, drive.slc_cache_use()?);
         Some(SlcCache {
-            capacity_bytes: drive.config().slc_cache_bytes(),
+            capacity_bytes: holds.capacity_bytes,
             bytes_cached: flash.slc_bytes_programmed.0,
             bytes_bypassed: now.bypassed_bytes - self.slc_cache.bypassed_bytes,
             bytes_folded: flash.folding_bytes_moved.0,
@@ -55,18 +63,18 @@ impl Before {
     }
 
     /// How busy the parts were over `elapsed_ns`.
-    pub(super) fn utilisation(&self, drive: &SimulatedSsd, elapsed_ns: u64) -> Utilisation {
+    pub(super) fn utilisation(&self, drive: &impl Target, elapsed_ns: u64) -> Utilisation {
         let now = drive.flash_statistics();
         let channels = now.channels.iter().zip(&self.flash.channels).map(|(now, then)| now.busy_ns - then.busy_ns);
         let dies = now.dies.iter().zip(&self.flash.dies).map(|(now, then)| now.array_ns - then.array_ns);
         let planes = now.planes_ns.iter().zip(&self.flash.planes_ns).map(|(now, then)| now - then);
         let dies = busy(dies, elapsed_ns);
-        let chips = of_chips(&dies.each, drive.config().flash.dies_per_chip as usize);
+        let chips = of_chips(&dies.each, drive.drive_config().flash.dies_per_chip as usize);
         Utilisation { channels: busy(channels, elapsed_ns), chips, dies, planes: busy(planes, elapsed_ns) }
     }
 
     /// Waiting and service by class of command.
-    pub(super) fn command_times(&self, drive: &SimulatedSsd) -> Vec<CommandTimes> {
+    pub(super) fn command_times(&self, drive: &impl Target) -> Vec<CommandTimes> {
         let now = drive.flash_statistics();
         let times = |class: OpClass| {
             let (now, then) = (now.class(class), self.flash.class(class));
@@ -86,13 +94,13 @@ impl Before {
     }
 
     /// Energy of all flash operations, mJ.
-    pub(super) fn energy_mj(&self, drive: &SimulatedSsd) -> Option<f64> {
+    pub(super) fn energy_mj(&self, drive: &impl Target) -> Option<f64> {
         let now = drive.flash_statistics().energy_nj();
         (now > 0.0).then(|| (now - self.flash.energy_nj()) / 1e6)
     }
 
     /// Pages, blocks and bytes; `counters` are those of the run.
-    pub(super) fn flash_activity(&self, drive: &SimulatedSsd, counters: &FlashCounters) -> FlashActivity {
+    pub(super) fn flash_activity(&self, drive: &impl Target, counters: &FlashCounters) -> FlashActivity {
         let (now, then) = (drive.flash_statistics(), &self.flash);
         FlashActivity {
             reads: now.pages_sensed - then.pages_sensed,

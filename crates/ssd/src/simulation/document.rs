@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Invariant, Preconditioned};
 use crate::DeviceConfig;
+use crate::array::ArrayActivity;
 use crate::life::Life;
 
 /// `schema` of a result.
@@ -24,8 +25,11 @@ pub struct Simulation {
     pub schema_version: u32,
     /// Version of flashwise.
     pub flashwise_version: String,
-    /// What the drive was built of.
+    /// What the drive was built of, or each drive of the array.
     pub device: DeviceConfig,
+    /// What the array is and did; `null` where the workload ran on a single drive.
+    #[serde(default)]
+    pub array: Option<ArrayActivity>,
     /// What it was asked.
     pub workload: Workload,
     /// Seed of every random choice.
@@ -392,6 +396,11 @@ pub struct Process {
 }
 
 impl Simulation {
+    /// The name of what the workload ran on.
+    pub fn target_name(&self) -> &str {
+        self.array.as_ref().map_or(&self.device.name, |array| &array.config.name)
+    }
+
     /// The result without what differs from run to run, for comparing two of them.
     pub fn without_process(&self) -> Self {
         Self { process: Process::default(), ..self.clone() }

@@ -11,14 +11,14 @@
 
 use std::path::Path;
 
-use flashwise_block::{BlockDevice, BlockError, ByteSize, Nanos, Progress, Request};
+use flashwise_block::{BlockError, ByteSize, Nanos, Progress, Request};
 use flashwise_trace::workload::{Flow, FlowRequest, FlowSource, SourcePacing, Workload};
 
 use super::agenda::Agenda;
 use super::recorder::{FlowRecord, Record};
+use super::target::Target;
 use super::timeline::Timeline;
 use super::{SimulationError, SimulationOptions, flow_queues};
-use crate::SimulatedSsd;
 use crate::device::{Answer, LOST};
 use crate::life::History;
 
@@ -45,7 +45,7 @@ struct RunningFlow {
     /// The request that arrives next, where the source decides about the time.
     arriving: Option<FlowRequest>,
     /// The requests that come next, in turn from the place `turn` on; known early, so that the drive can be told
-    /// ([`SimulatedSsd::expect`]).
+    /// ([`Target::expect`]).
     upcoming: [Option<FlowRequest>; AHEAD],
     turn: usize,
     started: bool,
@@ -53,8 +53,8 @@ struct RunningFlow {
 }
 
 /// All flows and the drive that serves them.
-pub(super) struct Driver<'a> {
-    drive: &'a mut SimulatedSsd,
+pub(super) struct Driver<'a, D> {
+    drive: &'a mut D,
     flows: Vec<RunningFlow>,
     agenda: Agenda,
     interval: Option<Nanos>,
@@ -63,15 +63,15 @@ pub(super) struct Driver<'a> {
     life: Option<History>,
 }
 
-impl<'a> Driver<'a> {
+impl<'a, D: Target> Driver<'a, D> {
     /// Opens every flow for a drive.
     pub(super) fn open(
-        drive: &'a mut SimulatedSsd,
+        drive: &'a mut D,
         workload: &Workload,
         base: &Path,
         options: &SimulationOptions,
     ) -> Result<Self, SimulationError> {
-        let (queues, classes) = flow_queues::assign(&workload.flows, &drive.config().host)?;
+        let (queues, classes) = flow_queues::assign(&workload.flows, &drive.drive_config().host)?;
         classes.into_iter().for_each(|(queue, class)| drive.set_queue_class(queue, class));
         let flow = |(index, flow): (usize, &Flow)| -> Result<RunningFlow, SimulationError> {
             let info = drive.info();
@@ -84,14 +84,15 @@ impl<'a> Driver<'a> {
     }
 
     /// The drive.
-    pub(super) fn drive(&mut self) -> &mut SimulatedSsd {
+    pub(super) fn drive(&mut self) -> &mut D {
         self.drive
     }
 
     /// Runs the flows from the drive's present time to the last completion.
     pub(super) fn run(mut self, progress: &mut dyn Progress) -> Result<Record, SimulationError> {
         let origin_ns = self.drive.now().0;
-        self.life = History::of(self.drive);
+        self.drive.begin();
+        self.life = self.drive.history();
         let mut timeline = Timeline::new(origin_ns, self.interval, &self.drive.counters());
         for (index, flow) in self.flows.iter_mut().enumerate() {
             flow.begin_at(origin_ns);
@@ -105,10 +106,16 @@ impl<'a> Driver<'a> {
             let answer = match self.agenda.next_time() {
                 Some(time_ns) => match self.drive.answer_until(time_ns) {
                     Some(answer) => answer,
-                    None => continue,
+                    None => match self.drive.fault() {
+                        Some(fault) => return Err(fault.into()),
+                        None => continue,
+                    },
                 },
                 None if self.drive.is_idle() => break,
-                None => self.drive.next_answer().ok_or(LOST)?,
+                None => match self.drive.next_answer() {
+                    Some(answer) => answer,
+                    None => return Err(self.drive.fault().unwrap_or(LOST).into()),
+                },
             };
             self.completed(answer, &mut timeline)?;
             completions += 1;
@@ -159,7 +166,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Submits a closed flow's next request, if it has one and time for it.
-    #[inline]
+    #[inline(always)]
     fn issue(&mut self, index: usize) -> Result<(), SimulationError> {
         let flow = &mut self.flows[index];
         if self.drive.now().0 >= flow.stop_ns {
@@ -193,7 +200,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn completed(&mut self, answer: Answer, timeline: &mut Timeline) -> Result<(), SimulationError> {
         let index = (answer.tag & ((1 << FLOW_BITS) - 1)) as usize;
         let length = ByteSize(answer.tag >> FLOW_BITS);
@@ -210,7 +217,7 @@ impl<'a> Driver<'a> {
         if timeline.is_past(now_ns) {
             timeline.advance(now_ns, &self.drive.counters())?;
             if let Some(life) = &mut self.life {
-                life.advance(self.drive);
+                self.drive.advance(life);
             }
         }
         timeline.completed(length, response_ns);
@@ -218,7 +225,7 @@ impl<'a> Driver<'a> {
     }
 
     /// A closed flow's next request, at once or after its pause.
-    #[inline]
+    #[inline(always)]
     fn go_on(&mut self, index: usize, now_ns: u64) -> Result<(), SimulationError> {
         match self.flows[index].source.pacing() {
             SourcePacing::Closed { think: Nanos(0), .. } => self.issue(index),
@@ -289,7 +296,7 @@ impl RunningFlow {
 
     /// The next request; the drive is told of the one that takes its place among those to come.
     #[inline(always)]
-    fn next(&mut self, drive: &mut SimulatedSsd) -> Option<FlowRequest> {
+    fn next(&mut self, drive: &mut impl Target) -> Option<FlowRequest> {
         let told = self.source.next();
         if let Some(FlowRequest { operation, offset, .. }) = told {
             drive.expect(operation, offset);

@@ -7,6 +7,7 @@
 //! | `queue-depth-is-kept` | a closed flow without pauses has its queue depth in flight from its start to its last submission |
 //! | `valid-pages-are-mapped` | valid pages added up over the superblocks, and mapped logical pages |
 //! | `nothing-written-is-lost` | bytes programmed, absorbed, still buffered and saved by data reduction, and bytes that the host wrote: where nothing is absorbed or buffered, write amplification is at least 1 |
+//! | `members-write-what-they-are-told` | of an array: bytes of data, parity and rebuilding that its controller sent, and bytes that its members wrote |
 //! | `every-page-is-zeros-duplicate-or-unique` | pages that a drive which reduces was given, and their sorts; physical bytes and their limit |
 //!
 //! Little's law: Little, "A Proof for the Queuing Formula: L = λW", Operations Research 9(3), 1961.
@@ -15,8 +16,9 @@ use flashwise_block::{DeviceCounters, FlashCounters};
 use serde::{Deserialize, Serialize};
 
 use super::recorder::{EndedFlow, Record};
+use super::target::Target;
 use super::{DataReduction, SimulationError};
-use crate::SimulatedSsd;
+use crate::array::ArrayActivity;
 
 /// Relative difference of two figures that are computed in different ways.
 const TOLERANCE: f64 = 0.01;
@@ -43,10 +45,11 @@ impl Invariant {
 /// # Errors
 /// With the first one that does not hold.
 pub(super) fn check(
-    drive: &SimulatedSsd,
+    drive: &impl Target,
     record: &Record,
-    counters: &DeviceCounters,
+    (counters, given_bytes): (&DeviceCounters, u64),
     reduction: Option<&DataReduction>,
+    array: Option<&ArrayActivity>,
 ) -> Result<Vec<Invariant>, SimulationError> {
     let mut checked = vec![every_request_completes(&record.flows, record.outstanding)];
     for flow in &record.flows {
@@ -57,8 +60,9 @@ pub(super) fn check(
     checked.push(valid_pages_are_mapped(mapped, valid));
     let flash = counters.flash.unwrap_or_default();
     let saved = reduction.map_or(0, |it| it.bytes_of_zeros + it.bytes_duplicate + it.bytes_unique - it.bytes_stored);
-    checked.push(nothing_written_is_lost(counters.host_bytes_written.0, &flash, drive.buffered_bytes(), saved));
+    checked.push(nothing_written_is_lost(given_bytes, &flash, drive.buffered_bytes(), saved));
     checked.extend(reduction.map(every_page_is_of_one_kind));
+    checked.extend(array.map(|array| members_write_what_they_are_told(array, given_bytes)));
     all_hold(checked)
 }
 
@@ -122,6 +126,15 @@ fn nothing_written_is_lost(written: u64, flash: &FlashCounters, buffered: u64, s
     let detail =
         format!("{written} bytes written; {programmed} programmed, {absorbed} absorbed, {buffered} buffered{reduced}");
     Invariant::new("nothing-written-is-lost", programmed + absorbed + buffered + saved >= written, detail)
+}
+
+/// What a drive has not answered when it fails, or at the end, it was told and has not written.
+fn members_write_what_they_are_told(array: &ArrayActivity, given_bytes: u64) -> Invariant {
+    let told = array.accesses.bytes_written();
+    let may_lack = !array.failures.is_empty() || array.controller.cached_bytes.is_some() || !array.rebuilds.is_empty();
+    let holds = if may_lack { given_bytes <= told } else { given_bytes == told };
+    let detail = format!("{told} bytes of data, parity and rebuilding sent to members, {given_bytes} written by them");
+    Invariant::new("members-write-what-they-are-told", holds, detail)
 }
 
 fn every_page_is_of_one_kind(it: &DataReduction) -> Invariant {

@@ -54,6 +54,7 @@ mod precondition;
 mod process;
 mod recorder;
 mod result;
+mod target;
 mod timeline;
 
 pub use document::{
@@ -73,8 +74,10 @@ use flashwise_block::{Nanos, Progress};
 use flashwise_trace::workload::Workload;
 
 use crate::SimulatedSsd;
+use crate::array::SimulatedArray;
 use activity::Before;
 use driver::Driver;
+use target::Target;
 
 /// How a simulation is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,17 +103,43 @@ pub fn simulate(
     options: &SimulationOptions,
     progress: &mut dyn Progress,
 ) -> Result<Simulation, SimulationError> {
+    run(drive, workload, base, options, progress)
+}
+
+/// Runs a workload on an array; everything else is as with [`simulate`]. Drives fail when the array's configuration says
+/// so, counted from the workload's start; a spare takes their place at once. The run ends with its last request, not with
+/// the last row that is rebuilt.
+///
+/// # Errors
+/// As [`simulate`]; also when the array has lost what a request needs.
+pub fn simulate_array(
+    array: &mut SimulatedArray,
+    workload: &Workload,
+    base: &Path,
+    options: &SimulationOptions,
+    progress: &mut dyn Progress,
+) -> Result<Simulation, SimulationError> {
+    run(array, workload, base, options, progress)
+}
+
+fn run<D: Target>(
+    target: &mut D,
+    workload: &Workload,
+    base: &Path,
+    options: &SimulationOptions,
+    progress: &mut dyn Progress,
+) -> Result<Simulation, SimulationError> {
     workload.check()?;
     if let Some(content) = &workload.content {
-        drive.set_content_model(content.into());
+        target.set_content_model(content.into());
     }
-    let mut driver = Driver::open(drive, workload, base, options)?;
-    let preconditioned = precondition(driver.drive(), options.precondition, workload.seed, progress)?;
+    let mut driver = Driver::open(target, workload, base, options)?;
+    let preconditioned = driver.drive().precondition(options.precondition, workload.seed, progress)?;
     let before = Before::of(driver.drive());
     let began = Instant::now();
     let record = driver.run(progress)?;
     let wall = began.elapsed();
-    result::collect(drive, workload, record, preconditioned, &before, wall)
+    result::collect(target, workload, record, preconditioned, &before, wall)
 }
 
 #[cfg(test)]

@@ -59,7 +59,19 @@ pub enum Precondition {
     Analytic,
 }
 
-/// What was done to a drive before the workload.
+impl Precondition {
+    /// Its name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Fill => "fill",
+            Self::Steady => "steady",
+            Self::Analytic => "analytic",
+        }
+    }
+}
+
+/// What was done to a drive, or to all drives of an array, before the workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Preconditioned {
     /// What was asked for.
@@ -73,8 +85,28 @@ pub struct Preconditioned {
     /// Whether write amplification has settled; `null` where it was not waited for.
     pub is_settled: Option<bool>,
     /// Write amplification over each window of random overwrites; for a computed state, what theory promises. A window is
-    /// half a capacity, the first two a sixteenth each where a large drive starts from the computed state.
+    /// half a capacity, the first two a sixteenth each where a large drive starts from the computed state. Of an array,
+    /// the mean of the drives that had such a window.
     pub write_amplification: Vec<f64>,
+}
+
+impl Preconditioned {
+    /// What was done to several drives side by side.
+    pub(super) fn of_all(state: Precondition, each: &[Self]) -> Self {
+        let windows = each.iter().map(|one| one.write_amplification.len()).max().unwrap_or(0);
+        let mean = |window: usize| {
+            let found = || each.iter().filter_map(|one| one.write_amplification.get(window));
+            found().sum::<f64>() / found().count() as f64
+        };
+        Self {
+            state,
+            bytes_laid_out: each.iter().map(|one| one.bytes_laid_out).sum(),
+            host_bytes_written: each.iter().map(|one| one.host_bytes_written).sum(),
+            elapsed_ns: each.iter().map(|one| one.elapsed_ns).max().unwrap_or(0),
+            is_settled: each.iter().filter_map(|one| one.is_settled).reduce(|all, one| all && one),
+            write_amplification: (0..windows).map(mean).collect(),
+        }
+    }
 }
 
 /// Brings a drive into a state.
@@ -248,6 +280,22 @@ mod tests {
 
     use super::*;
     use crate::simulation::tests::small_drive;
+
+    #[test]
+    fn of_several_drives_the_slowest_and_the_least_settled_count() {
+        let one = |elapsed_ns, settled, windows: &[f64]| Preconditioned {
+            state: Precondition::Steady,
+            bytes_laid_out: 10,
+            host_bytes_written: 5,
+            elapsed_ns,
+            is_settled: Some(settled),
+            write_amplification: windows.to_vec(),
+        };
+        let all = Preconditioned::of_all(Precondition::Steady, &[one(3, true, &[2.0]), one(7, false, &[4.0, 5.0])]);
+        assert_eq!((all.bytes_laid_out, all.host_bytes_written, all.elapsed_ns), (20, 10, 7));
+        assert_eq!((all.is_settled, all.write_amplification), (Some(false), vec![3.0, 5.0]));
+        assert_eq!(Preconditioned::of_all(Precondition::Empty, &[]).is_settled, None);
+    }
 
     #[test]
     fn an_empty_drive_stays_as_it_came() {

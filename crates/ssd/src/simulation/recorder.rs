@@ -55,7 +55,7 @@ impl Default for ResponseRecord {
 }
 
 impl ResponseRecord {
-    #[inline]
+    #[inline(always)]
     fn add(&mut self, length: ByteSize, response_ns: u64) {
         let class = class_of(response_ns);
         match self.of_class.get_mut(class) {
@@ -150,7 +150,7 @@ impl FlowRecord {
     }
 
     /// One of its requests is with the drive.
-    #[inline]
+    #[inline(always)]
     pub(super) fn submitted(&mut self, now_ns: u64) {
         (self.completions_since_ns, self.completed_since) = (0, 0);
         self.last_submission_ns = now_ns;
@@ -159,7 +159,7 @@ impl FlowRecord {
     }
 
     /// One of its requests is answered.
-    #[inline]
+    #[inline(always)]
     pub(super) fn completed(&mut self, operation: Operation, length: ByteSize, response_ns: u64, now_ns: u64) {
         self.answered(now_ns);
         match operation {
@@ -172,7 +172,7 @@ impl FlowRecord {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn answered(&mut self, now_ns: u64) {
         self.completions_ns += u128::from(now_ns);
         self.completed += 1;
@@ -190,7 +190,7 @@ impl FlowRecord {
     }
 
     /// So long a request that completes now had waited in its queue before the drive took it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn waited(&mut self, waiting_ns: u64) {
         self.waiting_ns += u128::from(waiting_ns);
     }

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use flashwise_block::{BlockDevice, DeviceCounters, FlashCounters};
+use flashwise_block::{DeviceCounters, FlashCounters};
 use flashwise_trace::workload::Workload;
 
 use super::activity::Before;
 use super::document::*;
 use super::recorder::{EndedFlow, Record, ResponseRecord};
+use super::target::Target;
 use super::{Preconditioned, SimulationError, invariants, process};
-use crate::SimulatedSsd;
-use crate::life::Life;
 
 /// Where a distribution is told, percent.
 const DISTRIBUTION: [f64; 32] = [
@@ -20,7 +19,7 @@ const DISTRIBUTION: [f64; 32] = [
 
 /// Makes the document of a run, and checks it.
 pub(super) fn collect(
-    drive: &SimulatedSsd,
+    drive: &impl Target,
     workload: &Workload,
     record: Record,
     precondition: Preconditioned,
@@ -29,14 +28,17 @@ pub(super) fn collect(
 ) -> Result<Simulation, SimulationError> {
     let counters = drive.counters().since(&before.counters);
     let reduction = before.reduction(drive);
-    let invariants = invariants::check(drive, &record, &counters, reduction.as_ref())?;
+    let array = drive.array_activity(record.end_ns - record.origin_ns);
+    let written = (&counters, before.given_bytes(drive));
+    let invariants = invariants::check(drive, &record, written, reduction.as_ref(), array.as_ref())?;
     let flash = counters.flash.unwrap_or_default();
     let total = total(&record);
     Ok(Simulation {
         schema: SIMULATION_SCHEMA.to_owned(),
         schema_version: SIMULATION_SCHEMA_VERSION,
         flashwise_version: env!("CARGO_PKG_VERSION").to_owned(),
-        device: drive.config().clone(),
+        device: drive.drive_config().clone(),
+        array,
         workload: workload.clone(),
         seed: workload.seed,
         precondition,
@@ -70,7 +72,7 @@ pub(super) fn collect(
         reduction,
         slc_cache: before.slc_cache(drive, &flash),
         erase_counts: erase_counts(drive),
-        life: Life::after(drive, record.life.as_ref()),
+        life: drive.life(record.life.as_ref()),
         unwritten_pages_read: flash.unwritten_pages_read,
         time_series: record.time_series,
         invariants,
@@ -161,7 +163,7 @@ pub(crate) fn write_causes(counters: &DeviceCounters, flash: &FlashCounters) -> 
     })
 }
 
-fn erase_counts(drive: &SimulatedSsd) -> Option<EraseCounts> {
+fn erase_counts(drive: &impl Target) -> Option<EraseCounts> {
     let histogram = drive.erase_histogram();
     let (min, max) = (*histogram.keys().next()?, *histogram.keys().next_back()?);
     let superblocks: u64 = histogram.values().sum();

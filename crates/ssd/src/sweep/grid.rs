@@ -17,7 +17,8 @@
 //! ```
 //!
 //! A key path names a value of the drive's file, or behind `workload.` one of the workload's; a number in it is a place
-//! in a list. Axes are in the order of their first keys' names, seeds last; the last axis changes fastest.
+//! in a list. Where the drive is an array, a key path names a value of the array's file, and behind `member.` one of the
+//! file of its members. Axes are in the order of their first keys' names, seeds last; the last axis changes fastest.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,8 +29,10 @@ use serde::Deserialize;
 use toml::{Table, Value};
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::array::ArrayConfig;
 use crate::config::DeviceConfig;
 use crate::error::SsdError;
+use crate::machine::Machine;
 use crate::preset::Preset;
 use crate::simulation::Precondition;
 
@@ -93,8 +96,8 @@ pub struct Cell {
     pub index: u64,
     /// The values that make it, by key path.
     pub values: BTreeMap<String, Value>,
-    /// The drive.
-    pub device: DeviceConfig,
+    /// The drive, or the array.
+    pub machine: Machine,
     /// The workload, with the cell's seed.
     pub workload: Workload,
     /// What is on the drive before.
@@ -144,7 +147,7 @@ impl Grid {
         let wrong = |reason: String| SweepError::Grid { path: path.display().to_string(), reason };
         let file: GridFile = toml::from_str(&text).map_err(|e| wrong(in_one_line(&text, &e)))?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        let device = base_device(&file.device, &folder)?;
+        let device = BaseDevice::read(&file.device, &folder)?;
         let workload_path = folder.join(&file.workload);
         let workload = table(&read(&workload_path)?, &workload_path)?;
         let axes = axes(&file).map_err(wrong)?;
@@ -178,14 +181,63 @@ fn in_one_line(text: &str, error: &toml::de::Error) -> String {
     line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"))
 }
 
-fn base_device(name: &str, folder: &Path) -> Result<Table, SweepError> {
+/// The file of the drive, or of the array and of its members, before values are set.
+#[derive(Clone)]
+struct BaseDevice {
+    device: Table,
+    /// The folder that the device's file is in.
+    folder: PathBuf,
+    /// The drive that each member of an array is; `None` for a single drive.
+    member: Option<Table>,
+}
+
+impl BaseDevice {
+    fn read(name: &str, folder: &Path) -> Result<Self, SweepError> {
+        let (device, folder) = drive_table(name, folder)?;
+        let is_array = ArrayConfig::recognise(&device.to_string());
+        let member = if is_array { Some(member_table(&device, &folder)?) } else { None };
+        Ok(Self { device, folder, member })
+    }
+
+    /// Sets the value at a key path.
+    fn set(&mut self, path: &str, value: Value) -> Result<(), String> {
+        match (path.strip_prefix("member."), &mut self.member) {
+            (Some(path), Some(member)) => set(member, path, value),
+            (None, Some(member)) if path == "member" => {
+                set(&mut self.device, path, value)?;
+                *member = member_table(&self.device, &self.folder).map_err(|error| error.to_string())?;
+                Ok(())
+            }
+            _ => set(&mut self.device, path, value),
+        }
+    }
+
+    fn machine(&self) -> Result<Machine, SsdError> {
+        let device = text(&self.device);
+        let Some(member) = &self.member else { return DeviceConfig::from_toml(&device, "device").map(Machine::drive) };
+        let member = DeviceConfig::from_toml(&text(member), "member")?;
+        let array = ArrayConfig::parse(&device, "device")?;
+        array.check(&member, "device")?;
+        Ok(Machine::array(array, member))
+    }
+}
+
+/// The drive that an array names as its member.
+fn member_table(array: &Table, folder: &Path) -> Result<Table, SweepError> {
+    let name = array.get("member").and_then(Value::as_str).unwrap_or_default();
+    Ok(drive_table(name, folder)?.0)
+}
+
+/// A preset's text, or that of a file beside the grid, and the folder that it is in.
+fn drive_table(name: &str, folder: &Path) -> Result<(Table, PathBuf), SweepError> {
     let plain = name.strip_prefix("sim:").unwrap_or(name);
     match plain.ends_with(".toml") || plain.contains('/') {
         true => {
             let path = folder.join(plain);
-            table(&read(&path)?, &path)
+            let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+            Ok((table(&read(&path)?, &path)?, folder))
         }
-        false => table(Preset::find(plain)?.toml, Path::new(plain)),
+        false => Ok((table(Preset::find(plain)?.toml, Path::new(plain))?, folder.to_owned())),
     }
 }
 
@@ -228,7 +280,7 @@ impl Axis {
 
 struct CellBuilder<'a> {
     axes: &'a [Axis],
-    device: Table,
+    device: BaseDevice,
     workload: Table,
     file: &'a GridFile,
     base: &'a Path,
@@ -240,19 +292,19 @@ impl CellBuilder<'_> {
         let mut device = self.device.clone();
         let mut workload = self.workload.clone();
         for (path, value) in &values {
-            let (root, path) = match path.strip_prefix("workload.") {
-                Some(path) => (&mut workload, path),
-                None if path == "seed" => (&mut workload, "seed"),
-                None => (&mut device, path.as_str()),
+            let is_set = match path.strip_prefix("workload.") {
+                Some(path) => set(&mut workload, path, value.clone()),
+                None if path == "seed" => set(&mut workload, "seed", value.clone()),
+                None => device.set(path, value.clone()),
             };
-            set(root, path, value.clone()).map_err(|reason| self.wrong(index, &values, reason))?;
+            is_set.map_err(|reason| self.wrong(index, &values, reason))?;
         }
         let at_cell = |error: &dyn std::fmt::Display| self.wrong(index, &values, error.to_string());
-        let device = DeviceConfig::from_toml(&text(&device), "device").map_err(|e| at_cell(&e))?;
+        let machine = device.machine().map_err(|e| at_cell(&e))?;
         let workload = Workload::from_toml(&text(&workload), "workload").map_err(|e| at_cell(&e))?;
-        self.check_flows(&device, &workload).map_err(|e| at_cell(&e))?;
-        let key = self.key(&device, &workload)?;
-        Ok(Cell { index: index as u64, values, device, workload, precondition: self.file.precondition, key })
+        self.check_flows(&machine, &workload).map_err(|e| at_cell(&e))?;
+        let key = self.key(&machine, &workload)?;
+        Ok(Cell { index: index as u64, values, machine, workload, precondition: self.file.precondition, key })
     }
 
     /// The steps of the axes that make a cell; the last axis changes fastest.
@@ -267,8 +319,8 @@ impl CellBuilder<'_> {
     }
 
     /// Whether every flow fits the drive.
-    fn check_flows(&self, device: &DeviceConfig, workload: &Workload) -> Result<(), WorkloadError> {
-        let (capacity, block) = (device.capacity_bytes.into_size(), device.host.logical_block_bytes.into_size());
+    fn check_flows(&self, machine: &Machine, workload: &Workload) -> Result<(), WorkloadError> {
+        let (capacity, block) = (machine.capacity(), machine.logical_block());
         for (index, flow) in workload.flows.iter().enumerate().filter(|(_, flow)| flow.synthetic.is_some()) {
             FlowSource::open(flow, index, workload.seed, capacity, block, self.base)?;
         }
@@ -282,25 +334,19 @@ impl CellBuilder<'_> {
     }
 
     /// Hash of all that decides a cell's result.
-    fn key(&self, device: &DeviceConfig, workload: &Workload) -> Result<String, SweepError> {
+    fn key(&self, machine: &Machine, workload: &Workload) -> Result<String, SweepError> {
         let mut hash = Xxh3::new();
+        let device = machine.drive_config();
         let configuration = (env!("CARGO_PKG_VERSION"), device, workload, self.file.precondition);
         hash.update(format!("{configuration:?}").as_bytes());
+        if let Machine::Array(array) = machine {
+            hash.update(format!("{:?}", array.config).as_bytes());
+        }
         for trace in workload.flows.iter().filter_map(|flow| flow.trace.as_ref()) {
             let path = self.base.join(&trace.path);
             hash.update(&std::fs::read(&path).map_err(|e| SweepError::file(&path, &e))?);
         }
         Ok(format!("{:032x}", hash.digest128()))
-    }
-}
-
-trait IntoSize {
-    fn into_size(self) -> flashwise_block::ByteSize;
-}
-
-impl IntoSize for u64 {
-    fn into_size(self) -> flashwise_block::ByteSize {
-        flashwise_block::ByteSize(self)
     }
 }
 

@@ -75,7 +75,8 @@ fn every_combination_is_a_cell_and_the_last_axis_changes_fastest() {
     let told = |index: usize| {
         let cell = &grid.cells[index];
         let depth = cell.values["workload.flows.0.synthetic.pacing.closed.queue_depth"].as_integer().unwrap();
-        (cell.device.flash.read_ns, cell.device.host.queue_depth, depth, cell.workload.seed)
+        let device = cell.machine.drive_config();
+        (device.flash.read_ns, device.host.queue_depth, depth, cell.workload.seed)
     };
     assert_eq!(
         [0, 1, 2, 4, 11].map(told),

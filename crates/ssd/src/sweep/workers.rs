@@ -12,8 +12,7 @@ use flashwise_block::{BlockError, Progress};
 
 use super::grid::{Cell, SweepError};
 use super::row::{SweepRow, rows};
-use crate::SimulatedSsd;
-use crate::simulation::{SimulationError, SimulationOptions, simulate};
+use crate::simulation::{SimulationError, SimulationOptions};
 
 /// How often progress is told.
 const TICK: Duration = Duration::from_millis(100);
@@ -91,10 +90,9 @@ impl Shared<'_> {
     }
 
     fn simulate(&self, index: usize, cell: &Cell) -> Outcome {
-        let mut drive = SimulatedSsd::new(cell.device.clone(), cell.workload.seed)?;
         let options = SimulationOptions { precondition: cell.precondition, interval: None };
         let mut listener = Listener { shared: self, index };
-        simulate(&mut drive, &cell.workload, self.base, &options, &mut listener).map(|simulation| rows(&simulation))
+        cell.machine.simulate(&cell.workload, self.base, &options, &mut listener).map(|simulation| rows(&simulation))
     }
 
     fn fraction(&self) -> f64 {
