@@ -65,6 +65,7 @@ fn streams() -> impl Strategy<Value = StreamsConfig> {
         policy,
         streams,
         decay_share,
+        ..StreamsConfig::default()
     })
 }
 

@@ -78,7 +78,7 @@ fn with_write_cache(mut config: DeviceConfig, flush: CacheFlush) -> DeviceConfig
 /// The drive with room for the open superblocks of streams.
 fn with_streams(mut config: DeviceConfig, policy: StreamPolicy) -> DeviceConfig {
     (config.flash.blocks_per_plane, config.controller.write_buffer_bytes) = (24, 4 << 20);
-    config.ftl.streams = StreamsConfig { policy, streams: 3, decay_share: 0.2 };
+    config.ftl.streams = StreamsConfig { policy, streams: 3, decay_share: 0.2, ..StreamsConfig::default() };
     config.check("streams").unwrap();
     config
 }

@@ -61,7 +61,7 @@ fn drives() -> Vec<DeviceConfig> {
     let streams = |config: DeviceConfig, policy| {
         let mut config = config;
         (config.flash.blocks_per_plane, config.controller.write_buffer_bytes) = (24, 4 << 20);
-        config.ftl.streams = StreamsConfig { policy, streams: 3, decay_share: 0.2 };
+        config.ftl.streams = StreamsConfig { policy, streams: 3, decay_share: 0.2, ..StreamsConfig::default() };
         config
     };
     let drives = vec![

@@ -78,7 +78,8 @@ fn drives() -> Vec<DeviceConfig> {
         with(reducing("samsung-960-evo", compression(Codec::Lz4, 128), Some(frugal())), |config| {
             config.flash.blocks_per_plane = 30;
             config.controller.write_buffer_bytes = ByteSize::mib(3).bytes();
-            config.ftl.streams = StreamsConfig { policy: StreamPolicy::Hint, streams: 3, decay_share: 0.2 };
+            config.ftl.streams =
+                StreamsConfig { policy: StreamPolicy::Hint, streams: 3, decay_share: 0.2, ..StreamsConfig::default() };
             config.ftl.wear_levelling.static_ = StaticWearLevelling::Threshold;
             config.ftl.wear_levelling.threshold = 2;
         }),

@@ -104,6 +104,47 @@ fn where_pages_live_as_long_as_before_death_times_cost_less_than_parts_that_are_
     }
 }
 
+/// What is known exactly is worth more than what is guessed of the past; what is known badly costs no more than nothing.
+#[test]
+fn the_better_the_future_is_known_the_less_is_moved() {
+    for traffic in [STRONG, Traffic::Zipf { theta: 1.0 }, Traffic::Uniform] {
+        let case = |policy| Case { warm_up: 10, rounds: 4, ..small(policy, GcPolicy::Greedy, traffic) };
+        let [one, sepbit, guessed] = [StreamPolicy::One, StreamPolicy::SepBit, StreamPolicy::DeathTime]
+            .map(|policy| case(policy).simulate().unwrap());
+        let foreseen =
+            [0.0, 0.5, 2.0, 8.0].map(|error| case(StreamPolicy::DeathTime).simulate_foreseen(error).unwrap());
+        println!("{traffic:?}: one {one:.3}, sepbit {sepbit:.3}, guessed {guessed:.3}, foreseen {foreseen:.3?}");
+        assert!(foreseen[0] < 0.95 * guessed.min(sepbit).min(one), "{traffic:?}");
+        assert!(foreseen.is_sorted_by(|better, worse| *better < (1.0 + NO_WORSE) * worse), "{traffic:?}: {foreseen:?}");
+        assert!(foreseen[3] < (1.0 + NO_WORSE) * one, "{traffic:?}: {foreseen:?} {one}");
+    }
+}
+
+/// A workload as it is run from a file: its flow is read beforehand.
+fn foreseen_workload(error: Option<f64>, flows: &str) -> Result<f64, String> {
+    let mut config = small(StreamPolicy::DeathTime, GcPolicy::Greedy, Traffic::Uniform).config().unwrap();
+    config.ftl.streams.foresight_error = error;
+    let workload = Workload::from_toml(&format!("name = \"future\"\n{flows}"), "future.toml").unwrap();
+    let options = SimulationOptions { precondition: Precondition::Fill, interval: None };
+    let mut drive = SimulatedSsd::new(config, 1).unwrap();
+    let result = simulate(&mut drive, &workload, ".".as_ref(), &options, &mut Silent);
+    result.map(|result| result.write_amplification.unwrap()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_workload_of_one_flow_tells_the_drive_its_future_and_others_are_refused() {
+    let flow = "[[flows]]\nsynthetic.access = \"random\"\nsynthetic.size.fixed.bytes = 4096\n\
+                synthetic.pacing.closed.queue_depth = 8\n";
+    let bounded = flow.replacen("[[flows]]\n", "[[flows]]\nrequests = 120000\n", 1);
+    let [guessed, foreseen] = [None, Some(0.0)].map(|error| foreseen_workload(error, &bounded).unwrap());
+    assert!(foreseen < 0.85 * guessed, "{foreseen} and {guessed}");
+    let told = foreseen_workload(Some(0.0), &format!("{bounded}{bounded}")).unwrap_err();
+    assert!(told.contains("ftl.streams.foresight_error: of several flows"), "{told}");
+    let endless = flow.replacen("[[flows]]\n", "[[flows]]\nduration_ns = 1000000\n", 1);
+    let told = foreseen_workload(Some(0.0), &endless).unwrap_err();
+    assert!(told.contains("no end that is known beforehand"), "{told}");
+}
+
 /// The same writes to the naive model, which collects before it opens a block, and so has to begin one block earlier.
 fn naive(case: &Case, policy: Policy) -> f64 {
     let logical = case.logical_pages() as usize;

@@ -52,11 +52,16 @@ pub struct StreamsConfig {
     /// For `policy = "bloom-filters"`: what the host writes before the oldest of four filters is emptied, as a share of
     /// the logical pages.
     pub decay_share: f64,
+    /// For `policy = "death-time"`: a simulation of a workload of one flow tells the drive beforehand when each page will be
+    /// overwritten, and the drive believes that a version lives e^(z · error) times as long, z drawn from the standard normal
+    /// distribution. 0 for the truth. Without it, the drive expects the last life once more, as a real one might.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foresight_error: Option<f64>,
 }
 
 impl Default for StreamsConfig {
     fn default() -> Self {
-        Self { policy: StreamPolicy::One, streams: 4, decay_share: 0.5 }
+        Self { policy: StreamPolicy::One, streams: 4, decay_share: 0.5, foresight_error: None }
     }
 }
 
@@ -94,6 +99,7 @@ impl StreamsConfig {
         let reason = "it is a share, above 0 and at most 16";
         let possible = self.decay_share > 0.0 && self.decay_share <= 16.0;
         checker.require("ftl.streams.decay_share", self.decay_share, possible, reason)?;
+        self.check_foresight(config, checker)?;
         if self.policy == StreamPolicy::One {
             return Ok(());
         }
@@ -108,6 +114,20 @@ impl StreamsConfig {
         let reason = "moved data would mix again what the host's streams keep apart: it needs \
                       ftl.gc.separate_open_block = true";
         checker.require("ftl.streams.policy", &policy, config.ftl.gc.separate_open_block, reason)
+    }
+
+    fn check_foresight(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let Some(error) = self.foresight_error else { return Ok(()) };
+        let key = "ftl.streams.foresight_error";
+        checker.require(key, error, (0.0..=10.0).contains(&error), "it is between 0 and 10")?;
+        let by_death = self.policy == StreamPolicy::DeathTime;
+        checker.require(key, error, by_death, "only policy = \"death-time\" goes by when pages die")?;
+        // What is written must be what the host writes, page by page.
+        let all_written =
+            config.controller.write_cache.is_none() && config.ftl.mapping_cache.is_none() && config.reduction.is_none();
+        let reason = "it needs a drive whose FTL sees every page that the host writes and no others: no write cache, no \
+                      cached map, no data reduction";
+        checker.require(key, error, all_written, reason)
     }
 
     /// Refuses more open superblocks than leave room for the host's data, where fewer would.
@@ -193,7 +213,7 @@ mod tests {
     fn the_table_is_read_back_as_it_was_written() {
         let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
         for policy in StreamPolicy::ALL {
-            config.ftl.streams = StreamsConfig { policy, streams: 2, decay_share: 0.5 };
+            config.ftl.streams = StreamsConfig { policy, streams: 2, ..StreamsConfig::default() };
             let text = toml::to_string(&config).unwrap();
             assert!(text.contains(&format!("policy = \"{}\"", config.ftl.streams.name())), "{text}");
             assert_eq!(toml::from_str::<DeviceConfig>(&text).unwrap(), config);

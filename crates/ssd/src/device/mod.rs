@@ -29,6 +29,7 @@ use crate::ftl::element::{CleaningStatistics, Elements};
 use crate::ftl::geometry::Geometry;
 use crate::ftl::mapping_cache::{MappingCache, Rules};
 use crate::ftl::sectors::Sectors;
+use crate::ftl::streams::foresight::{Foresight, WRITES_MAX};
 use crate::ftl::wear::InPlaceWear;
 use crate::ftl::{Ftl, Location};
 use crate::host::{HostInterface, StageTimes, SubmissionQueues};
@@ -272,6 +273,23 @@ impl SimulatedSsd {
     /// there.
     pub fn mapping_cache_hits_and_misses(&self) -> Option<(u64, u64)> {
         self.translator.as_ref().map(|translator| (translator.counters().hits, translator.counters().misses))
+    }
+
+    /// Tells the drive which logical pages the host writes from now on, one after the other, so that pages can be placed by
+    /// when they die (`ftl.streams.foresight_error`).
+    ///
+    /// # Errors
+    /// When the drive's streams do not go by that, or the list is longer than 2²⁹ writes.
+    pub fn foretell(&mut self, writes: &[u32]) -> Result<(), SsdError> {
+        let refused = |reason: &str| Err(SsdError::Precondition { state: "foresight", reason: reason.to_owned() });
+        let Some(error) = self.config.ftl.streams.foresight_error else {
+            return refused("the drive does not go by it: set ftl.streams.foresight_error");
+        };
+        if writes.len() > WRITES_MAX {
+            return refused("more than 2^29 writes of pages cannot be told beforehand");
+        }
+        self.ftl.foresee(Foresight::new(self.config.logical_pages(), writes, error));
+        Ok(())
     }
 
     /// What the write cache did; `None` where there is none.

@@ -37,6 +37,7 @@ pub(crate) use reclaim::Retirement;
 use reclaim::{EarlyRow, Reclaiming, Unit};
 use slc_cache::SlcCache;
 pub(crate) use streams::Stream;
+use streams::foresight::Foresight;
 use streams::{AnyStreams, StreamPolicy};
 use superblock::{BlockState, Superblocks};
 
@@ -219,6 +220,11 @@ impl Ftl {
         ftl
     }
 
+    /// Tells how data is told apart when pages die.
+    pub(crate) fn foresee(&mut self, foresight: Foresight) {
+        self.streams.foresee(foresight);
+    }
+
     /// Where a logical page is.
     pub(crate) fn locate(&self, logical_page: u32) -> Location {
         let Some(slot) = self.mapping.slot_of(logical_page) else { return Location::Nowhere };
@@ -376,6 +382,7 @@ impl Ftl {
             return None;
         }
         self.superpages[superpage].has_host_data = true;
+        self.streams.overwritten(logical_page);
         self.placement.overwritten(n, pages);
         Some(Placement { slot, superpage, new_slot: false, full: false, spans_rows: false })
     }

@@ -40,6 +40,12 @@ pub enum SimulationError {
         /// Submission queues of the drive.
         queues: usize,
     },
+    /// The drive is to be told the future of a workload that has none that is known.
+    #[error("ftl.streams.foresight_error: {reason}")]
+    Foresight {
+        /// Why not.
+        reason: String,
+    },
     /// The drive cannot be put into the state that was asked for.
     #[error(transparent)]
     Precondition(#[from] SsdError),

@@ -49,6 +49,7 @@ mod document;
 mod driver;
 mod error;
 mod flow_queues;
+mod foresight;
 pub mod invariants;
 mod precondition;
 mod process;
@@ -135,6 +136,7 @@ fn run<D: Target>(
     }
     let mut driver = Driver::open(target, workload, base, options)?;
     let preconditioned = driver.drive().precondition(options.precondition, workload.seed, progress)?;
+    foresight::tell(driver.drive(), workload, base)?;
     let before = Before::of(driver.drive());
     let began = Instant::now();
     let record = driver.run(progress)?;

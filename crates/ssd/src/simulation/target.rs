@@ -22,6 +22,8 @@ pub(super) trait Target: BlockDevice {
     fn drive_config(&self) -> &DeviceConfig;
     fn set_queue_class(&mut self, queue: u16, class: QueuePriority);
     fn set_content_model(&mut self, model: ContentModel);
+    /// As [`SimulatedSsd::foretell`]; an array tells its drives nothing.
+    fn foretell(&mut self, writes: &[u32]) -> Result<(), SsdError>;
     /// Brings it into a state, before anything else is asked of it.
     fn precondition(
         &mut self,
@@ -75,6 +77,10 @@ impl Target for SimulatedSsd {
 
     fn set_content_model(&mut self, model: ContentModel) {
         self.set_content_model(model);
+    }
+
+    fn foretell(&mut self, writes: &[u32]) -> Result<(), SsdError> {
+        self.foretell(writes)
     }
 
     fn precondition(
@@ -182,6 +188,14 @@ impl Target for SimulatedArray {
 
     fn set_content_model(&mut self, model: ContentModel) {
         self.set_content_model(model);
+    }
+
+    fn foretell(&mut self, _: &[u32]) -> Result<(), SsdError> {
+        let reason =
+            "an array cannot tell its drives the future: a page of the array is a page of one of them, and of its \
+                      copies and parity"
+                .to_owned();
+        Err(SsdError::Precondition { state: "foresight", reason })
     }
 
     fn precondition(

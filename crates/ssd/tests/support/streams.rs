@@ -118,7 +118,21 @@ impl Case {
 
     /// Write amplification of the simulated drive; between two writes it comes to rest.
     pub fn simulate(&self) -> Result<f64, Box<dyn Error>> {
-        let mut drive = SimulatedSsd::new(self.config()?, 1)?;
+        self.simulate_on(SimulatedSsd::new(self.config()?, 1)?)
+    }
+
+    /// The same of a drive that is told beforehand when pages die, with an error.
+    pub fn simulate_foreseen(&self, error: f64) -> Result<f64, Box<dyn Error>> {
+        let mut config = self.config()?;
+        config.ftl.streams.foresight_error = Some(error);
+        let mut drive = SimulatedSsd::new(config, 1)?;
+        let (mut next, writes) = (self.writes(1), u64::from(self.warm_up + self.rounds) * self.logical_pages());
+        let pages: Vec<u32> = (0..writes).map(|_| next().0 as u32).collect();
+        drive.foretell(&pages)?;
+        self.simulate_on(drive)
+    }
+
+    fn simulate_on(&self, mut drive: SimulatedSsd) -> Result<f64, Box<dyn Error>> {
         drive.fill_at_once()?;
         let mut next = self.writes(1);
         let mut write = |drive: &mut SimulatedSsd| {

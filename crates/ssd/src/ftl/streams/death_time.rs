@@ -23,11 +23,19 @@
 //! prediction and with as few groups as a drive has open superblocks for. Which superblock is collected stays with
 //! `ftl.gc.policy`: one whose pages are all dead is the emptiest, which greedy takes first anyhow.
 //!
+//! A simulation may tell the drive the future instead ([`foresight`](super::foresight)).
+//!
 //! Source: Lange, Naor and Yadgar, "Offline and Online Algorithms for SSD Management", SIGMETRICS 2021, for placement
 //! by predicted death. The prediction, the last life once more, and the limits of the classes are our own.
 
+use super::foresight::{Death, Foresight};
 use super::{Stream, StreamPolicy};
 use crate::sparse::SparseTable;
+
+/// What is left of a life that was expected, at some age: of one that was longer than expected, once more its age.
+fn left(expected: u32, age: u32) -> u32 {
+    if expected > age { expected - age } else { age }
+}
 
 /// Limits of the classes, in medians.
 const LIMITS: [u64; 2] = [2, 8];
@@ -42,13 +50,15 @@ pub(crate) struct DeathTime {
     expected: SparseTable,
     /// Running median of lives, in fractions of a page.
     median: u64,
+    /// When pages die, where the drive has been told.
+    foresight: Option<Box<Foresight>>,
 }
 
 impl DeathTime {
     /// For a drive of so many logical pages. Until lives have been seen the median is that of uniform writes at most.
     pub(crate) fn new(logical_pages: u64) -> Self {
         let table = || SparseTable::new(logical_pages as usize);
-        Self { written_at: table(), expected: table(), median: logical_pages.max(1) * FRACTION }
+        Self { written_at: table(), expected: table(), median: logical_pages.max(1) * FRACTION, foresight: None }
     }
 
     /// Pages written since the host wrote a logical page, at least 1; `None` where it never did.
@@ -64,6 +74,19 @@ impl DeathTime {
         LIMITS.partition_point(|limit| limit * self.median <= u64::from(left) * FRACTION) as u8
     }
 
+    /// Goes by what is foreseen from now on.
+    pub(super) fn foresee(&mut self, foresight: Foresight) {
+        self.foresight = Some(Box::new(foresight));
+    }
+
+    /// The class of a version of which this is believed.
+    fn class_of(&self, death: Death) -> u8 {
+        match death {
+            Death::Never => LIMITS.len() as u8,
+            Death::Believed { life, age } => self.class(Some(left(life, age))),
+        }
+    }
+
     /// Takes a life into account: the median goes up by a small part with each longer one, and down with each shorter.
     fn learn(&mut self, life: u32) {
         let step = self.median / FRACTION;
@@ -75,14 +98,19 @@ impl DeathTime {
 impl StreamPolicy for DeathTime {
     #[inline(never)]
     fn class_of_written(&self, logical_page: u32, _: u16, clock: u64) -> u8 {
-        self.class(self.age(logical_page, clock))
+        match &self.foresight {
+            Some(foresight) => self.class_of(foresight.of_written(logical_page)),
+            None => self.class(self.age(logical_page, clock)),
+        }
     }
 
     #[inline(never)]
     fn class_of_moved(&self, logical_page: u32, _: Stream, clock: u64) -> u8 {
+        if let Some(foresight) = &self.foresight {
+            return self.class_of(foresight.of_present(logical_page));
+        }
         let expected = self.expected.get(logical_page);
-        let left = |age| if expected > age { expected - age } else { age };
-        self.class(self.age(logical_page, clock).map(left))
+        self.class(self.age(logical_page, clock).map(|age| left(expected, age)))
     }
 
     #[inline(never)]
@@ -92,6 +120,14 @@ impl StreamPolicy for DeathTime {
         self.written_at.set(logical_page, clock as u32 | 1);
         if let Some(life) = lived {
             self.learn(life);
+        }
+        self.overwritten(logical_page);
+    }
+
+    #[inline]
+    fn overwritten(&mut self, logical_page: u32) {
+        if let Some(foresight) = &mut self.foresight {
+            foresight.written(logical_page);
         }
     }
 }

@@ -19,6 +19,7 @@
 
 mod bloom_filters;
 mod death_time;
+pub(crate) mod foresight;
 mod hint;
 mod one;
 mod sep_bit;
@@ -31,6 +32,7 @@ use super::geometry::Geometry;
 use crate::config::{DeviceConfig, StreamPolicy as PolicyName};
 use bloom_filters::BloomFilters;
 use death_time::DeathTime;
+use foresight::Foresight;
 use hint::Hint;
 use one::One;
 use sep_bit::SepBit;
@@ -173,6 +175,10 @@ pub(crate) trait StreamPolicy {
     #[inline]
     fn written(&mut self, _logical_page: u32, _clock: u64) {}
 
+    /// The host has written a page whose version before was still in the open superpage, where it took its place.
+    #[inline]
+    fn overwritten(&mut self, _logical_page: u32) {}
+
     /// A superblock was opened.
     #[inline]
     fn opened(&mut self, _block: u32, _clock: u64) {}
@@ -180,6 +186,15 @@ pub(crate) trait StreamPolicy {
     /// Garbage collection takes a superblock that was filled by `stream`.
     #[inline]
     fn collected(&mut self, _block: u32, _stream: Stream, _clock: u64) {}
+}
+
+impl AnyStreams {
+    /// Tells a policy that goes by death times when pages die.
+    pub(crate) fn foresee(&mut self, foresight: Foresight) {
+        if let Self::DeathTime(policy) = self {
+            policy.foresee(foresight);
+        }
+    }
 }
 
 /// What a policy may have to know of the drive.
@@ -224,6 +239,11 @@ macro_rules! policies {
             #[inline(always)]
             fn written(&mut self, logical_page: u32, clock: u64) {
                 match self { $(Self::$name(policy) => policy.written(logical_page, clock),)* }
+            }
+
+            #[inline(always)]
+            fn overwritten(&mut self, logical_page: u32) {
+                match self { $(Self::$name(policy) => policy.overwritten(logical_page),)* }
             }
 
             #[inline(always)]
