@@ -43,10 +43,12 @@ pub(crate) fn mean(values: &[f64]) -> Measured {
     Measured { value: mean, low: mean - half, high: mean + half }
 }
 
-/// What is done a second, of batches of equally much, each told by how long it took: the whole divided by the whole time.
+/// What is done a second, of batches of equally much, each told by how long it took: the whole divided by the whole
+/// time.
 ///
-/// The interval is Student's over the batches, which are taken as independent: they have to be longer than what makes them
-/// alike. Where a long batch is followed by a short one, as with collection in bursts, it is wider than it had to be.
+/// The interval is Student's over the batches, which are taken as independent: they have to be longer than what makes
+/// them alike. Where a long batch is followed by a short one, as with collection in bursts, it is wider than it had to
+/// be.
 pub(crate) fn rate(batches_s: &[f64], batch: f64) -> Measured {
     let time_s = mean(batches_s);
     let (value, relative) = (batch / time_s.value, (time_s.high - time_s.value) / time_s.value);

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! An *access* is a part of one chunk of one member. Accesses that lie one behind the other on a member go there in one
-//! command, so there are at most as many commands as accesses. A small write to RAID-5 is four accesses and four commands.
+//! command, so there are at most as many commands as accesses. A small write to RAID-5 is four accesses and four
+//! commands.
 
 use flashwise_block::{DeviceCounters, Operation};
 use serde::{Deserialize, Serialize};

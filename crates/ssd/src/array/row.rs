@@ -216,7 +216,8 @@ impl SimulatedArray {
         true
     }
 
-    /// Puts the new parity of what a parent writes into the row; `false` where what is left of the row does not tell it.
+    /// Puts the new parity of what a parent writes into the row; `false` where what is left of the row does not tell
+    /// it.
     fn compute_parity(&self, work: &mut RowWork, parent: Parent, range: (u64, u64)) -> bool {
         if work.method == Method::None {
             return true;

@@ -113,7 +113,7 @@ impl SimulatedArray {
     pub fn set_content_model(&mut self, model: ContentModel) {
         for member in 0..self.members.len() {
             if let Some(drive) = &mut self.members.get_mut(member).drive {
-                drive.set_content_model(model.clone());
+                drive.set_content_model(model);
             }
         }
         self.content = Some(model);
@@ -123,8 +123,8 @@ impl SimulatedArray {
     pub(super) fn new_drive(&self, seed: u64) -> Result<SimulatedSsd, SsdError> {
         let mut drive = SimulatedSsd::new(self.member_config.clone(), seed)?;
         self.queue_classes.iter().for_each(|&(queue, class)| drive.set_queue_class(queue, class));
-        if let Some(content) = &self.content {
-            drive.set_content_model(content.clone());
+        if let Some(content) = self.content {
+            drive.set_content_model(content);
         }
         Ok(drive)
     }

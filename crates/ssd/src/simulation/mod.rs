@@ -107,9 +107,9 @@ pub fn simulate(
     run(drive, workload, base, options, progress)
 }
 
-/// Runs a workload on an array; everything else is as with [`simulate`]. Drives fail when the array's configuration says
-/// so, counted from the workload's start; a spare takes their place at once. The run ends with its last request, not with
-/// the last row that is rebuilt.
+/// Runs a workload on an array; everything else is as with [`simulate`]. Drives fail when the array's configuration
+/// says so, counted from the workload's start; a spare takes their place at once. The run ends with its last request,
+/// not with the last row that is rebuilt.
 ///
 /// # Errors
 /// As [`simulate`]; also when the array has lost what a request needs.

@@ -17,8 +17,9 @@
 //! ```
 //!
 //! A key path names a value of the drive's file, or behind `workload.` one of the workload's; a number in it is a place
-//! in a list. Where the drive is an array, a key path names a value of the array's file, and behind `member.` one of the
-//! file of its members. Axes are in the order of their first keys' names, seeds last; the last axis changes fastest.
+//! in a list. Where the drive is an array, a key path names a value of the array's file, and behind `member.` one of
+//! the file of its members. Axes are in the order of their first keys' names, seeds last; the last axis changes
+//! fastest.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 //! Requests go past the page cache (`O_DIRECT`), and no flush is made: what is measured is the drive and its controller.
 //! Places are multiples of the access size, uniform over the device.
 //!
-//! What is measured is cut into *batches* of equally many accesses, one behind the other, so that one run tells how sure its
-//! rate is. Drives collect garbage in bursts: a batch has to be longer than these.
+//! What is measured is cut into *batches* of equally many accesses, one behind the other, so that one run tells how
+//! sure its rate is. Drives collect garbage in bursts: a batch has to be longer than these.
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, Request};
 use rand::RngExt;

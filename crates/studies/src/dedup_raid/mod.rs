@@ -145,7 +145,8 @@ fn parity_claim(lines: &[Line]) -> StudyClaim {
         },
         because:
             "A small write is two reads and two writes with one parity, three and three with two: of writes alone, the \
-                  drives do half as much again. Reads cost the same, and a controller at its limit hides the rest."
+             drives are asked half as much again, and that they differ so little is not explained. Reads cost the \
+             same, and a controller at its limit hides the rest."
                 .to_owned(),
     }
 }

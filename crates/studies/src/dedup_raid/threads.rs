@@ -1,10 +1,10 @@
 //! A database's accesses of 8 KiB: threads against operations a second, for each organisation.
 //!
-//! **Writes alone** are slow to measure. A drive collects garbage a superblock at a time and answers nothing meanwhile; all
-//! drives of an array are written at one pace and collect at the same time, and whoever waits for one of them waits with
-//! all threads. So the rate swings between nothing and three times its mean every one to two seconds, and it begins with
-//! free room that is used up only after some ten thousand writes of each drive. What is measured therefore begins
-//! after [`SETTLING`] writes, and a batch at 256 threads lasts two such swings at least.
+//! **Writes alone** are slow to measure. A drive collects garbage a superblock at a time and answers nothing meanwhile;
+//! all drives of an array are written at one pace and collect at the same time, and whoever waits for one of them waits
+//! with all threads. So the rate swings between nothing and three times its mean every one to two seconds, and it
+//! begins with free room that is used up only after some ten thousand writes of each drive. What is measured therefore
+//! begins after [`SETTLING`] writes, and a batch at 256 threads is longer than such a swing.
 
 use flashwise_report::study::{Measured, StudyCell, StudyChart, StudyPoint, StudySection, StudySeries, StudyTable};
 
@@ -149,10 +149,11 @@ pub(super) fn section(lines: &[Line]) -> StudySection {
              reads, as Bonnie++'s seeks have it. The numbers of threads follow one another on the same array."
                 .to_owned(),
             format!(
-                "Each figure is of {BATCHES} batches a seed, one behind the other, and the interval is of the batches. Writes \
-                 alone are measured after {SETTLING} of them: until then an array uses up free room, at up to twice its \
-                 later rate. All drives are written at one pace and collect garbage at the same time, a superblock in a \
-                 burst; every one to two seconds the array answers nothing for a while."
+                "Each figure is of {BATCHES} batches a seed, one behind the other, and the interval is of the \
+                 batches. Writes alone are measured after {SETTLING} of them: until then an array uses up free \
+                 room, at up to twice its later rate. All drives are written at one pace and collect garbage at \
+                 the same time, a superblock in a burst; every one to two seconds the array answers nothing for a \
+                 while."
             ),
         ],
         tables: vec![table(false), table(true)],
