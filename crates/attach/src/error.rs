@@ -28,6 +28,20 @@ pub enum AttachError {
     /// The drive cannot be paced as asked.
     #[error("a time scale of {0} makes no sense: give a number from 0.001 to 1000000, such as 10 for ten times slower")]
     TimeScale(f64),
+    /// The drive does not keep what a power cut would leave.
+    #[error("this drive does not keep what a power cut would leave; attach it with --power-cuts")]
+    NoPowerCuts,
+    /// The drive cannot do what it was told to while it runs.
+    #[error("{0}")]
+    Order(String),
+    /// A drive that runs elsewhere cannot be asked.
+    #[error("{path}: {reason}")]
+    Control {
+        /// Where it was asked.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
     /// The trace cannot be written.
     #[error("the capture ended: {0}")]
     Capture(#[from] TraceError),

@@ -20,7 +20,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -33,12 +33,11 @@ use fuser::{
     KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
     ReplyOpen, ReplyStatfs, ReplyWrite, Request, Session, TimeOrNow, WriteFlags,
 };
-use rustix::event::{EventfdFlags, eventfd};
-
+use crate::event::Bell;
 use crate::{Answer, AttachError, Command};
 
 /// The file's name.
-const NAME: &str = "disk";
+pub const NAME: &str = "disk";
 const ROOT: INodeNo = INodeNo(1);
 const DISK: INodeNo = INodeNo(2);
 /// How long the kernel may believe what it is told of the file, which never changes.
@@ -81,7 +80,8 @@ impl Reply {
 fn errno(error: &BlockError) -> Errno {
     match error {
         BlockError::InvalidRequest { .. } => Errno::EINVAL,
-        BlockError::ReadOnly | BlockError::Refused(_) => Errno::EPERM,
+        BlockError::ReadOnly => Errno::EROFS,
+        BlockError::Refused(_) => Errno::EPERM,
         BlockError::NoSpace => Errno::ENOSPC,
         _ => Errno::EIO,
     }
@@ -91,7 +91,7 @@ fn errno(error: &BlockError) -> Errno {
 #[derive(Debug)]
 pub(crate) struct Mounted {
     letters: Receiver<Letter>,
-    bell: Arc<OwnedFd>,
+    bell: Arc<Bell>,
     directory: PathBuf,
     serving: Option<JoinHandle<io::Result<()>>>,
 }
@@ -108,8 +108,7 @@ impl Mounted {
         let refused = |reason: String| AttachError::Place { path: directory.to_owned(), reason };
         let directory = check(directory).map_err(refused)?;
         let (sender, letters) = channel();
-        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
-        let bell = Arc::new(bell.map_err(|error| AttachError::System { context: "an eventfd", error: error.into() })?);
+        let bell = Arc::new(Bell::new()?);
         let disk = Disk {
             letters: sender,
             bell: Arc::clone(&bell),
@@ -137,7 +136,7 @@ impl Mounted {
 
     /// What has come since the last look.
     pub(crate) fn letters(&self) -> impl Iterator<Item = Letter> {
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        self.bell.rings();
         self.letters.try_iter()
     }
 
@@ -176,7 +175,7 @@ fn check(directory: &Path) -> Result<PathBuf, String> {
 /// The file system: a directory and the file.
 struct Disk {
     letters: Sender<Letter>,
-    bell: Arc<OwnedFd>,
+    bell: Arc<Bell>,
     client: u32,
     capacity: u64,
     logical_block: u64,
@@ -219,7 +218,7 @@ impl Disk {
     fn post(&self, command: Command, reply: Reply) {
         // Where the server is gone the reply is dropped, and fuser tells the kernel of an error.
         if self.letters.send(Letter { command, arrived: Instant::now(), reply }).is_ok() {
-            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+            self.bell.ring();
         }
     }
 

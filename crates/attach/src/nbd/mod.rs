@@ -13,8 +13,6 @@ mod connection;
 mod handshake;
 mod protocol;
 mod round_trip;
-mod socket;
 
 pub(crate) use connection::Connection;
 pub use round_trip::measure_round_trip;
-pub(crate) use socket::Socket;
