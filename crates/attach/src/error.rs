@@ -1,6 +1,7 @@
 //! Why a drive cannot be attached.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use flashwise_block::BlockError;
@@ -34,6 +35,13 @@ pub enum AttachError {
     /// The drive cannot do what it was told to while it runs.
     #[error("{0}")]
     Order(String),
+    /// The metrics would be told to other machines.
+    #[error(
+        "metrics at {0} could be read from other machines; give a loopback address such as 127.0.0.1:{port}, or \
+         --metrics-anywhere",
+        port = .0.port()
+    )]
+    NotLoopback(SocketAddr),
     /// A drive that runs elsewhere cannot be asked.
     #[error("{path}: {reason}")]
     Control {

@@ -13,7 +13,7 @@
 //!        ▼
 //!   flashwise-ssd   the drive in simulated time, with every byte
 //!
-//!   control/        asking the drive and telling it what to do while it runs ─▶ desk.rs ─▶ server.rs
+//!   control/, metrics/   asking the drive and telling it what to do while it runs ─▶ desk.rs ─▶ server.rs
 //! ```
 //!
 //! A front end knows nothing of time, the engine nothing of front ends.
@@ -35,6 +35,7 @@ mod error;
 mod event;
 mod fault;
 mod fuse;
+mod metrics;
 pub mod nbd;
 mod pace;
 mod reception;

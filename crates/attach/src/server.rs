@@ -4,6 +4,7 @@
 //! than that would take the processor from the clients.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -16,6 +17,7 @@ use crate::control;
 use crate::desk::Desk;
 use crate::event::Bell;
 use crate::fuse::{Mounted, Reply};
+use crate::metrics;
 use crate::nbd::Connection;
 use crate::reception::Reception;
 use crate::socket::Socket;
@@ -118,6 +120,21 @@ impl Server {
     pub fn control(&mut self, path: &Path) -> Result<(), AttachError> {
         self.receptions.push(control::listen(path, self.desk.caller())?);
         Ok(())
+    }
+
+    /// Tells what the drive is doing to who asks for it over HTTP at an address, such as Prometheus; gives the address,
+    /// whose port is a free one where that of `at` is 0. The drive is told to this machine alone, unless `anywhere`.
+    ///
+    /// # Errors
+    /// [`AttachError::NotLoopback`] for an address that others reach too; [`AttachError::Place`] where the address cannot
+    /// be listened at.
+    pub fn metrics(&mut self, at: SocketAddr, anywhere: bool) -> Result<SocketAddr, AttachError> {
+        if !at.ip().is_loopback() && !anywhere {
+            return Err(AttachError::NotLoopback(at));
+        }
+        let (reception, at) = metrics::listen(at, self.desk.caller())?;
+        self.receptions.push(reception);
+        Ok(at)
     }
 
     /// What ends the server.

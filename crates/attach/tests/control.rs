@@ -81,7 +81,7 @@ fn requests_that_are_under_way_are_told() {
     assert_eq!(client.reply().0, 22);
     assert_eq!(served.stat().in_flight, 5);
     drop(client);
-    drop(served.stop.clone());
+    served.end();
 }
 
 #[test]

@@ -3,6 +3,7 @@ use flashwise_ssd::DeviceConfig;
 use proptest::prelude::*;
 
 use super::*;
+use crate::LatencySpike;
 
 fn drive() -> SimulatedSsd {
     SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap()
@@ -163,4 +164,89 @@ proptest! {
             }
         }
     }
+}
+
+fn spike(extra: Duration, for_ns: Option<u64>, requests: Option<u64>) -> FaultOrder {
+    let extra_ns = extra.as_nanos() as u64;
+    FaultOrder { latency_spike: Some(LatencySpike { extra_ns, for_ns, requests }), ..FaultOrder::default() }
+}
+
+#[test]
+fn a_latency_spike_is_added_on_the_drive_s_clock_exactly() {
+    let (write, read) = alone();
+    let extra = Duration::from_millis(5);
+    for scale in [1.0, 10.0] {
+        let began = Instant::now();
+        let mut engine = engine(Pace::Scaled(scale), Duration::ZERO, began);
+        engine.fault(&spike(extra, None, Some(1)), began).unwrap();
+        engine.submit(Command { fua: true, ..command(Operation::Write, 0, 65_536) }, began).unwrap();
+        let mut answers = Vec::new();
+        let due = began + (write + extra).mul_f64(scale);
+        engine.poll(due - Duration::from_nanos(1), &mut answers).unwrap();
+        assert!(answers.is_empty() && engine.outstanding() == 1, "not a nanosecond early");
+        assert_eq!(engine.next_wake(), Wake::At(due), "scale {scale}");
+        assert_eq!(play(&mut engine, due).len(), 1);
+        let later = began + Duration::from_secs(1);
+        engine.submit(command(Operation::Read, 0, 4096), later).unwrap();
+        assert_eq!(play(&mut engine, later)[0].1 - later, read.mul_f64(scale), "the next one is as fast as ever");
+        let report = engine.finish().unwrap();
+        assert_eq!(report.latency.writes.max_ns / 100_000, ((write + extra).as_nanos() / 100_000) as u64);
+        assert_eq!(report.pacing.unwrap().error.max_ns, 0);
+    }
+}
+
+#[test]
+fn without_pacing_a_latency_spike_passes_on_the_drive_s_clock_alone() {
+    let began = Instant::now();
+    let mut engine = engine(Pace::Free, Duration::ZERO, began);
+    // It ends by time: the first request is the last one that it meets.
+    engine.fault(&spike(Duration::from_millis(50), Some(1_000_000), None), began).unwrap();
+    for _ in 0..2 {
+        engine.submit(command(Operation::Write, 0, 4096), began).unwrap();
+        assert_eq!(play(&mut engine, began).len(), 1);
+    }
+    let report = engine.finish().unwrap();
+    assert!((50_000_000..60_000_000).contains(&report.simulated_ns), "{}", report.simulated_ns);
+    assert!(report.latency.writes.max_ns >= 50_000_000 && report.latency.writes.p50_ns < 1_000_000);
+}
+
+#[test]
+fn answers_that_are_held_back_are_lost_with_the_power() {
+    let began = Instant::now();
+    let mut drive = drive();
+    drive.allow_power_cuts().unwrap();
+    let mut engine = Engine::new(drive, Pace::Scaled(1.0), Duration::ZERO, None, began).unwrap();
+    engine.fault(&spike(Duration::from_secs(1), None, None), began).unwrap();
+    engine.submit(command(Operation::Write, 0, 4096), began).unwrap();
+    let later = began + Duration::from_millis(500);
+    let mut answers = Vec::new();
+    engine.poll(later, &mut answers).unwrap();
+    assert!(answers.is_empty());
+    assert_eq!(engine.power_cut(later).unwrap().lost_requests, 1);
+    let played = play(&mut engine, later);
+    assert!(played.len() == 1 && played[0].0.result.is_err() && engine.outstanding() == 0);
+}
+
+#[test]
+fn looks_change_nothing_of_the_report() {
+    let began = Instant::now();
+    let report = |looks: bool| {
+        let mut engine = engine(Pace::Scaled(1.0), Duration::ZERO, began);
+        let mut now = began;
+        for n in 0..30 {
+            engine.submit(command(Operation::Write, n << 16, 65_536), now).unwrap();
+            now = play(&mut engine, now)[0].1;
+            if looks && n % 3 == 0 {
+                let look = engine.look(Box::default(), now).unwrap();
+                assert_eq!(look.counters.host_writes, n + 1);
+                if n % 2 == 0 {
+                    engine.looked_at().lock().unwrap().merge(&look.times);
+                } else {
+                    engine.take_back(&look.times);
+                }
+            }
+        }
+        engine.finish().unwrap()
+    };
+    assert_eq!(report(true), report(false));
 }

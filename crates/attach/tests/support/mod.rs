@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its share")]
 
 use std::io::{Read, Write};
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
@@ -27,6 +28,7 @@ pub const FUA: u16 = 1;
 pub struct Served {
     pub socket: PathBuf,
     pub control: PathBuf,
+    pub metrics: SocketAddr,
     pub stop: Stop,
     serving: JoinHandle<Result<AttachReport, AttachError>>,
     _directory: TempDir,
@@ -43,9 +45,10 @@ impl Served {
         let mut server = bound(&socket, engine).unwrap();
         let control = control_path(&socket);
         server.control(&control).unwrap();
+        let metrics = server.metrics("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let stop = server.stop();
         let serving = std::thread::spawn(move || server.run()?.finish());
-        Self { socket, control, stop, serving, _directory: directory }
+        Self { socket, control, metrics, stop, serving, _directory: directory }
     }
 
     /// What the drive says to an order.

@@ -3,22 +3,49 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use flashwise_block::Nanos;
 use flashwise_trace::TraceFormat;
 
 use super::{PreconditionName, written_format_parser};
 
-/// Options of `attach`.
+/// `attach`: a drive to attach, or what is to be done to one that is attached.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
   flashwise attach samsung-960-evo --nbd unix:/tmp/ssd.sock
   fio --ioengine=nbd --uri='nbd+unix:///disk?socket=/tmp/ssd.sock' --name=job --rw=randread --bs=4k --iodepth=8
   flashwise attach intel-p4510 --nbd unix:/tmp/ssd.sock --capture run.csv -- sh -c 'nbdcopy disk.img $FLASHWISE_NBD'
   flashwise audit run.csv --profile profile.toml
   flashwise attach intel-p4510 --fuse /mnt/ssd
-  losetup --show --find --direct-io=on --sector-size 4096 /mnt/ssd/disk     # as root: then mkfs, mount")]
+  losetup --show --find --direct-io=on --sector-size 4096 /mnt/ssd/disk     # as root: then mkfs, mount
+  flashwise device stat /mnt/ssd --watch")]
 pub struct AttachArguments {
+    /// What is to be done to a drive that is attached
+    #[command(subcommand)]
+    pub action: Option<AttachAction>,
+    /// The drive to attach
+    #[command(flatten)]
+    pub serve: Option<ServeArguments>,
+}
+
+/// What can be done to a drive that is attached.
+#[derive(Debug, Subcommand)]
+pub enum AttachAction {
+    /// Cut the power of a drive that was attached with --power-cuts; it comes up again at once
+    #[command(after_help = "\
+What was not durable is lost as on the drive: pages are as they became durable last. Requests under way get I/O errors;
+connections and the file stay.")]
+    Cut {
+        /// Its socket, its directory, or its control socket
+        #[arg(value_name = "WHERE")]
+        place: String,
+    },
+}
+
+/// Options of attaching a drive.
+#[derive(Debug, Args)]
+pub struct ServeArguments {
     /// A preset, sim:PRESET, or a TOML file
     pub device: String,
     /// Serve the drive at this Unix socket, to whatever speaks the network block device protocol
@@ -27,6 +54,9 @@ pub struct AttachArguments {
     /// Put the drive into this empty directory, as the file `disk`
     #[arg(long, value_name = "DIR")]
     pub fuse: Option<PathBuf>,
+    /// Take orders at this Unix socket; by default beside the drive, as SOCKET.control or DIR.control
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<PathBuf>,
     /// Whether answers come when the drive would give them
     #[arg(long, value_enum, default_value_t = Time::Real)]
     pub time: Time,
@@ -51,7 +81,8 @@ pub struct AttachArguments {
     /// End after this time of the machine's
     #[arg(long, value_name = "TIME")]
     pub runtime: Option<Nanos>,
-    /// Run this command, which finds the drive in $FLASHWISE_NBD (a URI) and $FLASHWISE_DISK (the file), and end with it
+    /// Run this command, and end with it; it finds the drive in $FLASHWISE_NBD (a URI) and $FLASHWISE_DISK (the file), and
+    /// for `device stat` in $FLASHWISE_CONTROL
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "runtime")]
     pub command: Vec<OsString>,
 }

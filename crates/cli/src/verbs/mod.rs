@@ -3,6 +3,7 @@
 pub mod attach;
 pub mod audit;
 pub mod device;
+mod device_stat;
 pub mod fit;
 pub mod generate;
 pub mod learn;

@@ -1,6 +1,7 @@
 //! The words and numbers of a report, said once for the terminal and for the page.
 
 pub(crate) mod attach;
+pub(crate) mod device_stat;
 pub(crate) mod findings;
 pub(crate) mod gains;
 pub(crate) mod groups;
