@@ -12,10 +12,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use flashwise_attach::control::{self, Order, Told, control_path};
-use flashwise_attach::{AttachError, AttachReport, Capture, Engine, FaultOrder, LatencySpike, Pace, Range, Server, Stop};
+use flashwise_attach::{
+    AttachError, AttachReport, Capture, Engine, FaultOrder, LatencySpike, Pace, Range, Server, Stop,
+};
 use flashwise_block::{IoBuffer, Operation};
-use flashwise_trace::{ReadOptions, TraceFormat, TraceReader};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use flashwise_trace::{ReadOptions, TraceFormat, TraceReader};
 use support::engine;
 use tempfile::TempDir;
 

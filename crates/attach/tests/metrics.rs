@@ -9,8 +9,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use flashwise_attach::{AttachError, FaultOrder, Pace, Server};
 use flashwise_attach::control::Order;
+use flashwise_attach::{AttachError, FaultOrder, Pace, Server};
 use flashwise_ssd::DeviceConfig;
 use support::{Client, FLUSH, FUA, Served, TRIM, WRITE, WRITE_ZEROES, engine, engine_of};
 
@@ -61,7 +61,7 @@ impl Page {
             }
             let (sample, value) = line.rsplit_once(' ').unwrap();
             let name = sample.split('{').next().unwrap();
-            assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{name}");
+            assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'), "{name}");
             let base = match types[&current].as_str() {
                 "summary" => name.strip_suffix("_sum").or(name.strip_suffix("_count")).unwrap_or(name),
                 _ => name,

@@ -17,7 +17,7 @@ mod attach;
 mod device_stat;
 mod pool;
 
-pub use attach::{AttachAction, AttachArguments, ServeArguments, Time};
+pub use attach::{AttachAction, AttachArguments, FaultArguments, ServeArguments, Time};
 pub use device_stat::StatArguments;
 pub use pool::{PoolArguments, PrefetchName};
 

@@ -74,16 +74,17 @@ impl Output {
         }
     }
 
-    /// Prints one result of several: in a line of its own, where documents are asked for.
-    ///
-    /// # Errors
-    /// Where stdout takes no more, also because who read it is gone: nothing more is worth printing then.
-    pub fn print_look(&self, document: &impl Serialize, text: impl FnOnce(Style) -> String) -> Result<(), Failure> {
+    /// Prints one result of several, in a line of its own where documents are asked for; `false` once nobody reads any more.
+    pub fn print_look(&self, document: &impl Serialize, text: impl FnOnce(Style) -> String) -> Result<bool, Failure> {
         let result = match self.format {
             Format::Json => serde_json::to_string(document).map_err(Failure::error)?,
             Format::Text => text(self.style()),
         };
-        put(&result).map_err(|error| Failure::file("stdout".as_ref(), &error))
+        match put(&result) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(Failure::file("stdout".as_ref(), &error)),
+            Ok(()) => Ok(true),
+        }
     }
 
     /// Tells a failure and gives its exit code.

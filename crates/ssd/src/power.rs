@@ -209,11 +209,23 @@ impl SimulatedSsd {
         self.drop_requests();
         let has_volatile_buffer = self.config.ftl.mapping == Mapping::Page;
         if has_volatile_buffer && !self.config.controller.power_loss_protection {
-            (0..self.config.logical_pages() as u32).for_each(|page| self.restore_page(page));
+            for page in 0..self.config.logical_pages() as u32 {
+                // Most pages of a large drive are like that, and all that there is to do for them is to find out.
+                if !self.is_untouched(page) {
+                    self.restore_page(page);
+                }
+            }
         }
         self.set_power(true);
         self.note_copies();
         Ok(())
+    }
+
+    /// Whether there is nothing of a page, neither durable nor volatile.
+    fn is_untouched(&self, logical_page: u32) -> bool {
+        let is_known = self.durable.as_ref().is_some_and(|durable| durable.known[logical_page as usize]);
+        let is_cached = || self.write_cache.as_ref().is_some_and(|cache| cache.entry_of(logical_page).is_some());
+        !is_known && self.slot_of(logical_page).is_none() && !is_cached()
     }
 
     fn set_power(&mut self, on: bool) {

@@ -21,9 +21,10 @@ use crate::AttachError;
 use crate::desk::Caller;
 use crate::reception::{Reception, hear, say};
 use crate::socket::Socket;
+pub(crate) use places::real;
 pub use places::{control_candidates, control_path};
-pub use protocol::{Order, Told};
 use protocol::{LONGEST_ANSWER, LONGEST_ORDER, order_line, parse_order, parse_told, told_line};
+pub use protocol::{Order, Told};
 
 /// How long a drive may take to answer; a power cut of a large drive takes a while.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -40,7 +40,7 @@ pub fn control_candidates(place: &str) -> Vec<PathBuf> {
 }
 
 /// A path whose directories are real ones; its last part is as it is.
-fn real(path: &Path) -> PathBuf {
+pub(crate) fn real(path: &Path) -> PathBuf {
     let path = absolute(path);
     match (path.parent().and_then(|parent| parent.canonicalize().ok()), path.file_name()) {
         (Some(parent), Some(name)) => parent.join(name),

@@ -139,6 +139,8 @@ mod tests {
         assert!(wrong(r#"{"version":1,"order":"stat","more":1}"#).contains("unknown field `more`"));
         assert!(wrong(r#"{"version":1,"order":{"fault":{"reed_only":true}}}"#).contains("unknown field"));
         assert!(wrong(&"[".repeat(10_000)).contains("this is no order"));
-        assert!(parse_told(br#"{"version":1,"told":{"error":"no"}}"#).is_ok_and(|told| told == Told::Error("no".into())));
+        assert!(
+            parse_told(br#"{"version":1,"told":{"error":"no"}}"#).is_ok_and(|told| told == Told::Error("no".into()))
+        );
     }
 }

@@ -59,12 +59,7 @@ impl Engine {
             in_flight: self.outstanding() as u64,
             counters: drive.counters().since(&self.began.counters),
             space: drive.space_use(),
-            utilisation: Utilisation::between(
-                &self.began.flash,
-                &drive.flash_statistics(),
-                dies_per_chip,
-                simulated.0,
-            ),
+            utilisation: Utilisation::between(&self.began.flash, &drive.flash_statistics(), dies_per_chip, simulated.0),
             is_worn_out: drive.is_read_only(),
             end_of_life: drive.end_of_life(),
             power_cuts: self.power_cuts,

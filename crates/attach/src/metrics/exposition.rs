@@ -71,7 +71,11 @@ fn drive(out: &mut Exposition, stat: &DeviceStat) {
     out.head("device_info", "gauge", "The simulated drive; always 1.");
     out.sample("device_info", &[("device", &stat.device)], 1);
     out.gauge("capacity_bytes", "Addressable bytes of the drive.", stat.capacity_bytes);
-    out.counter("simulated_seconds_total", "Time on the drive's clock since it was attached.", seconds(stat.simulated_ns));
+    out.counter(
+        "simulated_seconds_total",
+        "Time on the drive's clock since it was attached.",
+        seconds(stat.simulated_ns),
+    );
     out.gauge("requests_in_flight", "Requests that are not answered.", stat.in_flight);
     let read_only = u8::from(stat.state.read_only.is_some());
     out.gauge("read_only", "1 while the drive refuses writes.", read_only);

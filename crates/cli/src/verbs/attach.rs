@@ -14,14 +14,15 @@ use std::time::{Duration, Instant};
 use flashwise_attach::control::control_path;
 use flashwise_attach::nbd::measure_round_trip;
 use flashwise_attach::{AttachError, Capture, Engine, Pace, Server, Stop};
+use flashwise_block::{Request, execute};
 use flashwise_report::render_attach;
 use flashwise_ssd::simulation::precondition;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
-use super::read_device;
 use super::simulate::precondition_of;
 use super::trace::written_format;
-use crate::arguments::{AttachAction, AttachArguments, ServeArguments, Time};
+use super::{attach_order, read_device};
+use crate::arguments::{AttachArguments, ServeArguments, Time};
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
@@ -32,22 +33,17 @@ const URI: &str = "FLASHWISE_NBD";
 const DISK: &str = "FLASHWISE_DISK";
 /// And its control socket.
 const CONTROL: &str = "FLASHWISE_CONTROL";
+/// And where Prometheus finds it.
+const METRICS: &str = "FLASHWISE_METRICS";
 /// How often it is looked whether a command has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Attaches a drive, or does something to one that is attached.
 pub fn run(arguments: &AttachArguments, output: &Output) -> Result<ExitCode, Failure> {
     match (&arguments.action, &arguments.serve) {
-        (Some(action), _) => act(action, output),
+        (Some(action), _) => attach_order::run(action, output),
         (None, Some(options)) => serve(options, output),
         (None, None) => Err(Failure::usage("a drive is missing; see 'flashwise attach --help'")),
-    }
-}
-
-/// Does something to a drive that is attached.
-fn act(action: &AttachAction, _: &Output) -> Result<ExitCode, Failure> {
-    match action {
-        AttachAction::Cut { .. } => Err(Failure::usage("not yet")),
     }
 }
 
@@ -60,6 +56,10 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
     let mut bar = Bar::interrupted_by(Arc::clone(&listener.interrupted));
     precondition(&mut drive, precondition_of(options.precondition), options.seed, &mut bar)?;
     drop(bar);
+    if options.power_cuts {
+        execute(&mut drive, Request::flush())?;
+        drive.allow_power_cuts()?;
+    }
     let round_trip = round_trip(options, &config, pace)?;
     let capture = options.capture.as_deref().map(|path| capture(path, options)).transpose()?;
     let engine = Engine::new(drive, pace, round_trip, capture, Instant::now())?;
@@ -96,6 +96,7 @@ struct Places {
     uri: Option<String>,
     disk: Option<PathBuf>,
     control: Option<PathBuf>,
+    metrics: Option<String>,
 }
 
 impl Places {
@@ -110,13 +111,16 @@ impl Places {
         let control = open_control(options, server)?;
         let uri = options.nbd.as_deref().map(|path| format!("nbd+unix:///disk?socket={}", escaped(path)));
         let disk = options.fuse.as_deref().map(|directory| absolute(directory).join("disk"));
-        Ok(Self { uri, disk, control })
+        let metrics = options.metrics.map(|at| server.metrics(at, options.metrics_anywhere)).transpose()?;
+        let metrics = metrics.map(|at| format!("http://{at}/metrics"));
+        Ok(Self { uri, disk, control, metrics })
     }
 
     fn environment(&self) -> impl Iterator<Item = (&str, OsString)> {
         let uri = self.uri.iter().map(|uri| (URI, uri.into()));
         let disk = self.disk.iter().map(|disk| (DISK, disk.into()));
-        uri.chain(disk).chain(self.control.iter().map(|control| (CONTROL, control.into())))
+        let control = self.control.iter().map(|control| (CONTROL, control.into()));
+        uri.chain(disk).chain(control).chain(self.metrics.iter().map(|metrics| (METRICS, metrics.into())))
     }
 }
 
@@ -124,7 +128,8 @@ impl fmt::Display for Places {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let disk = self.disk.as_ref().map(|disk| disk.display().to_string());
         let places: Vec<_> = self.uri.iter().cloned().chain(disk).collect();
-        f.write_str(&places.join(" and "))
+        f.write_str(&places.join(" and "))?;
+        self.metrics.iter().try_for_each(|metrics| write!(f, ", its metrics at {metrics}"))
     }
 }
 
@@ -259,7 +264,7 @@ impl From<AttachError> for Failure {
     fn from(error: AttachError) -> Self {
         match error {
             AttachError::TimeScale(_) => Self::usage(error.to_string()),
-            AttachError::Place { .. } => Self::refused(error.to_string()),
+            AttachError::Place { .. } | AttachError::NotLoopback(_) => Self::refused(error.to_string()),
             _ => Self::error(error),
         }
     }

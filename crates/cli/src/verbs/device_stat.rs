@@ -35,14 +35,17 @@ fn look(control: &Path) -> Result<DeviceStat, AttachError> {
     }
 }
 
-/// Looks until the drive ends: on a terminal always at the same place, otherwise one below the other.
+/// Looks until the drive ends, or nobody reads any more: on a terminal always at the same place, otherwise one below the other.
 fn watch(control: &Path, first: DeviceStat, interval: Duration, output: &Output) -> Result<(), Failure> {
     let (mut now, mut before) = (first, None);
     loop {
-        output.print_look(&now, |style| {
+        let is_read = output.print_look(&now, |style| {
             let text = render_device_stat(&now, before.as_ref(), style);
             if io::stdout().is_terminal() { format!("{REDRAW}{text}") } else { format!("{text}\n") }
         })?;
+        if !is_read {
+            return Ok(());
+        }
         thread::sleep(interval);
         let next = match look(control) {
             Ok(next) => next,

@@ -1,14 +1,13 @@
 //! What an attached drive is doing, in words.
 
-use flashwise_attach::{DeviceStat, FaultState, LatencySpike, Pacing, ReadOnlyCause};
+use flashwise_attach::{DeviceStat, FaultState, LatencySpike, Pacing, PowerCut, ReadOnlyCause};
 use flashwise_block::DeviceCounters;
 
 use super::numbers::{bytes, grouped, significant, time};
 use super::simulation::busy;
 
 /// Names of the columns of [`latency_rows`].
-pub(crate) const LATENCY_COLUMNS: [&str; 7] =
-    ["its clock", "requests", "median", "90 %", "99 %", "99.9 %", "longest"];
+pub(crate) const LATENCY_COLUMNS: [&str; 7] = ["its clock", "requests", "median", "90 %", "99 %", "99.9 %", "longest"];
 
 /// Which drive, and since when.
 pub(crate) fn title(stat: &DeviceStat) -> String {
@@ -92,11 +91,8 @@ fn rates(now: &DeviceStat, before: &DeviceStat) -> String {
     let told = |verb, requests: f64, of_bytes: f64| {
         format!("{} {verb}/s ({}/s)", significant(requests), bytes(of_bytes.round() as u64))
     };
-    let reads = told(
-        "reads",
-        per_s(now.host_reads, before.host_reads),
-        per_s(now.host_bytes_read.0, before.host_bytes_read.0),
-    );
+    let reads =
+        told("reads", per_s(now.host_reads, before.host_reads), per_s(now.host_bytes_read.0, before.host_bytes_read.0));
     let writes = told(
         "writes",
         per_s(now.host_writes, before.host_writes),
@@ -130,6 +126,16 @@ pub(crate) fn remarks(stat: &DeviceStat) -> Vec<String> {
         Some(_) => {}
     }
     remarks
+}
+
+/// What a power cut did.
+pub(crate) fn cut_sentence(cut: &PowerCut) -> String {
+    let lost = match cut.lost_requests {
+        0 => "Nothing was under way".to_owned(),
+        1 => "1 request was under way and got an I/O error".to_owned(),
+        more => format!("{} requests were under way and got I/O errors", grouped(more)),
+    };
+    format!("The power was cut after {} of the drive's time. {lost}.", time(cut.at_ns))
 }
 
 /// What goes wrong on demand.

@@ -195,7 +195,8 @@ impl WriteCache {
         self.entries.slots() > 0
     }
 
-    fn entry_of(&self, logical_page: u32) -> Option<u32> {
+    /// The entry of a page, if it has one.
+    pub(crate) fn entry_of(&self, logical_page: u32) -> Option<u32> {
         self.pages.entry(logical_page)
     }
 
