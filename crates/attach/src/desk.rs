@@ -21,8 +21,6 @@ use crate::{AttachError, DeviceStat, FaultState, PowerCut};
 
 /// How long who orders waits between two orders at least.
 const REST: Duration = Duration::from_millis(10);
-/// What is said where the drive is gone.
-const ENDING: &str = "the drive is ending";
 
 /// An order, with where its answer goes.
 pub(crate) struct Call {
@@ -40,6 +38,17 @@ enum Got {
     Look(Box<Look>),
     Cut(PowerCut),
     Fault(FaultState),
+}
+
+impl Got {
+    /// What is said of it; a look is told in full by who has looked.
+    fn told(self) -> Told {
+        match self {
+            Self::Cut(cut) => Told::Cut(cut),
+            Self::Fault(state) => Told::Fault(state),
+            Self::Look(_) => Told::Ending,
+        }
+    }
 }
 
 /// Where the server finds what it is to do.
@@ -120,34 +129,28 @@ impl Caller {
     pub(crate) fn order(&self, order: Order) -> Told {
         let told = match order {
             Order::Stat => self.stat().map(|stat| Told::Stat(Box::new(stat))),
-            Order::Cut => self.call(What::Cut).map(|got| match got {
-                Got::Cut(cut) => Told::Cut(cut),
-                _ => Told::Error(ENDING.to_owned()),
-            }),
-            Order::Fault(order) => self.call(What::Fault(order)).map(|got| match got {
-                Got::Fault(state) => Told::Fault(state),
-                _ => Told::Error(ENDING.to_owned()),
-            }),
+            Order::Cut => self.call(What::Cut).map(Got::told),
+            Order::Fault(order) => self.call(What::Fault(order)).map(Got::told),
         };
-        told.unwrap_or_else(Told::Error)
+        told.unwrap_or_else(|told| told)
     }
 
-    /// What the drive is doing.
-    pub(crate) fn stat(&self) -> Result<DeviceStat, String> {
-        let Got::Look(look) = self.call(What::Look(Box::default()))? else { return Err(ENDING.to_owned()) };
+    /// What the drive is doing; or what is said instead.
+    pub(crate) fn stat(&self) -> Result<DeviceStat, Told> {
+        let Got::Look(look) = self.call(What::Look(Box::default()))? else { return Err(Told::Ending) };
         let mut times = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
         times.merge(&look.times);
         Ok(DeviceStat::new(*look, &times))
     }
 
-    fn call(&self, what: What) -> Result<Got, String> {
+    fn call(&self, what: What) -> Result<Got, Told> {
         let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
         std::thread::sleep(rest.saturating_duration_since(Instant::now()));
         let (answer, answered) = sync_channel(1);
-        self.calls.send(Call { what, answer }).map_err(|_| ENDING.to_owned())?;
+        self.calls.send(Call { what, answer }).map_err(|_| Told::Ending)?;
         self.bell.ring();
-        let got = answered.recv().map_err(|_| ENDING.to_owned())?;
+        let got = answered.recv().map_err(|_| Told::Ending)?;
         *rest = Instant::now() + REST;
-        got
+        got.map_err(Told::Error)
     }
 }

@@ -42,6 +42,12 @@ pub enum AttachError {
         port = .0.port()
     )]
     NotLoopback(SocketAddr),
+    /// The drive has ended, or was killed.
+    #[error("{path}: the drive that was here is gone")]
+    Ended {
+        /// Its control socket.
+        path: PathBuf,
+    },
     /// A drive that runs elsewhere cannot be asked.
     #[error("{path}: {reason}")]
     Control {

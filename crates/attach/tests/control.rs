@@ -10,7 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
 use flashwise_attach::control::{self, Order, control_path};
-use flashwise_attach::{Pace, Server};
+use flashwise_attach::{AttachError, Pace, Server};
 use flashwise_block::Percentiles;
 use flashwise_ssd::DeviceConfig;
 use support::{Client, FLUSH, FUA, READ, Served, TRIM, WRITE, engine, engine_of};
@@ -106,6 +106,8 @@ fn the_control_socket_is_for_its_owner_alone_and_found_by_where_the_drive_is() {
     for place in [&served.socket, &served.control] {
         assert_eq!(control::find(place.to_str().unwrap()).unwrap(), served.control);
     }
+    let error = control::order(&served.socket, &Order::Stat).unwrap_err().to_string();
+    assert!(error.contains("this is the drive's own socket"), "{error}");
     let control = served.control.clone();
     served.end();
     let error = control::find(control.to_str().unwrap()).unwrap_err().to_string();
@@ -162,6 +164,9 @@ fn a_drive_that_has_ended_is_told_as_gone() {
     let control = served.control.clone();
     served.end();
     let error = control::order(&control, &Order::Stat).unwrap_err();
-    assert!(control::is_gone(&error) && error.to_string().contains("the drive that was here is gone"), "{error}");
+    assert!(
+        matches!(error, AttachError::Ended { .. }) && error.to_string().contains("the drive that was here is gone"),
+        "{error}"
+    );
     assert_eq!(control, control_path(&control.with_extension("")));
 }

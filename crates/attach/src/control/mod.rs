@@ -17,10 +17,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::AttachError;
 use crate::desk::Caller;
 use crate::reception::{Reception, hear, say};
 use crate::socket::Socket;
+use crate::{AttachError, nbd};
 pub(crate) use places::real;
 pub use places::{control_candidates, control_path};
 use protocol::{LONGEST_ANSWER, LONGEST_ORDER, order_line, parse_order, parse_told, told_line};
@@ -67,13 +67,26 @@ pub fn find(place: &str) -> Result<PathBuf, AttachError> {
 /// Gives a drive an order at its control socket; what it says, or why not.
 ///
 /// # Errors
-/// [`AttachError::Control`] where nobody answers; [`AttachError::Order`] where the drive refuses.
+/// [`AttachError::Ended`] where the drive is gone; [`AttachError::Control`] where it cannot be asked;
+/// [`AttachError::Order`] where it refuses.
 pub fn order(control: &Path, order: &Order) -> Result<Told, AttachError> {
     let failed = |reason: String| AttachError::Control { path: control.to_owned(), reason };
+    let ended = || AttachError::Ended { path: control.to_owned() };
     let line = order_line(order).map_err(failed)?;
-    let answer = exchange(control, &line).map_err(|error| failed(reason(&error)))?;
+    let answer = match exchange(control, &line) {
+        Err(error) if is_end(&error) => return Err(ended()),
+        answer => answer.map_err(|error| failed(reason(&error)))?,
+    };
+    if answer.is_empty() {
+        return Err(ended());
+    }
+    if answer.starts_with(nbd::GREETING) {
+        let reason = "this is the drive's own socket, and its control socket is not beside it; give the path of that";
+        return Err(failed(reason.to_owned()));
+    }
     match parse_told(&answer).map_err(failed)? {
         Told::Error(error) => Err(AttachError::Order(error)),
+        Told::Ending => Err(ended()),
         told => Ok(told),
     }
 }
@@ -88,16 +101,16 @@ fn exchange(control: &Path, line: &[u8]) -> io::Result<Vec<u8>> {
     Ok(answer)
 }
 
+/// Whether nobody listens any more.
+fn is_end(error: &io::Error) -> bool {
+    use ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound};
+    matches!(error.kind(), ConnectionRefused | NotFound | ConnectionReset | BrokenPipe)
+}
+
 fn reason(error: &io::Error) -> String {
     match error.kind() {
-        ErrorKind::ConnectionRefused | ErrorKind::NotFound => "the drive that was here is gone".to_owned(),
         ErrorKind::WouldBlock => format!("the drive did not answer within {} s", PATIENCE.as_secs()),
         ErrorKind::PermissionDenied => "only the user who attached the drive may ask it".to_owned(),
         _ => error.to_string(),
     }
-}
-
-/// Whether an error says that the drive has ended.
-pub fn is_gone(error: &AttachError) -> bool {
-    matches!(error, AttachError::Control { path, .. } if UnixStream::connect(path).is_err())
 }

@@ -42,6 +42,8 @@ pub enum Told {
     Fault(FaultState),
     /// Why not.
     Error(String),
+    /// It is ending, and does nothing more.
+    Ending,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -85,7 +87,7 @@ fn line(value: &impl Serialize) -> Result<Vec<u8>, String> {
 /// # Errors
 /// What is wrong with it, in words.
 pub(super) fn parse_order(line: &[u8]) -> Result<Order, String> {
-    check_version(line)?;
+    check_version(line, "order")?;
     let ordered: Ordered = serde_json::from_slice(line).map_err(|error| format!("this is no order: {error}"))?;
     Ok(ordered.order)
 }
@@ -95,13 +97,13 @@ pub(super) fn parse_order(line: &[u8]) -> Result<Order, String> {
 /// # Errors
 /// What is wrong with it, in words.
 pub(super) fn parse_told(line: &[u8]) -> Result<Told, String> {
-    check_version(line)?;
+    check_version(line, "answer")?;
     let answered: Answered = serde_json::from_slice(line).map_err(|error| format!("this is no answer: {error}"))?;
     Ok(answered.told)
 }
 
-fn check_version(line: &[u8]) -> Result<(), String> {
-    let Versioned { version } = serde_json::from_slice(line).map_err(|error| format!("this is no order: {error}"))?;
+fn check_version(line: &[u8], what: &str) -> Result<(), String> {
+    let Versioned { version } = serde_json::from_slice(line).map_err(|error| format!("this is no {what}: {error}"))?;
     if version == VERSION {
         return Ok(());
     }

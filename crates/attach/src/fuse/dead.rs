@@ -1,7 +1,7 @@
 //! What a drive that was killed leaves behind: a mount that answers nothing any more.
 //!
 //! It is taken away where three things are so: the directory answers `ENOTCONN`, it is a mount point, and what is mounted
-//! there is a `fuse.flashwise`. Nothing else is touched.
+//! there is a FUSE file system whose source is `flashwise`. Nothing else is touched.
 //!
 //! Source of the form of `/proc/self/mountinfo`: `proc_pid_mountinfo(5)`.
 
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use super::{SOURCE, unmount};
 use crate::control::real;
 
-/// What is mounted, as the kernel calls it.
-const KIND: &str = "fuse.flashwise";
+/// What is mounted, as the kernel calls it: by root, and by `fusermount3`.
+const KINDS: [&str; 2] = ["fuse", "fuse.flashwise"];
 /// `ENOTCONN`.
 const NOT_CONNECTED: i32 = 107;
 
@@ -47,7 +47,7 @@ fn is_ours(mounts: &str, place: &Path) -> bool {
     let at_place = |line: &&str| line.split(' ').nth(4).is_some_and(|point| unescaped(point) == place);
     let last = mounts.lines().rfind(at_place);
     let kind = last.and_then(|line| line.split_once(" - ")).map(|(_, kind)| kind.split(' ').collect::<Vec<_>>());
-    kind.is_some_and(|kind| kind.len() >= 2 && kind[0] == KIND && kind[1] == SOURCE)
+    kind.is_some_and(|kind| kind.len() >= 2 && KINDS.contains(&kind[0]) && kind[1] == SOURCE)
 }
 
 /// A path without the escapes of blanks (`\040`) and the like.
@@ -74,15 +74,16 @@ mod tests {
     fn only_a_drive_of_ours_that_is_mounted_last_is_taken_away() {
         let mounts = "\
 22 1 0:21 / / rw - ext4 /dev/vda rw
-90 22 0:50 / /mnt/a rw,nosuid - fuse.flashwise flashwise rw,user_id=0
+90 22 0:50 / /mnt/a rw,nosuid - fuse flashwise rw,user_id=0
 91 22 0:51 / /mnt/with\\040blank rw shared:7 - fuse.flashwise flashwise rw
 92 22 0:52 / /mnt/b rw - fuse.sshfs flashwise rw
 93 22 0:53 / /mnt/c rw - fuse.flashwise flashwise rw
 94 93 0:54 / /mnt/c rw - fuse.sshfs host:/ rw
 95 22 0:55 / /mnt/d rw - fuse.flashwise somebody rw
+96 22 0:56 / /mnt/e rw - ext4 flashwise rw
 broken
 ";
-        let ours: Vec<_> = ["/mnt/a", "/mnt/with blank", "/mnt/b", "/mnt/c", "/mnt/d", "/mnt", "/"]
+        let ours: Vec<_> = ["/mnt/a", "/mnt/with blank", "/mnt/b", "/mnt/c", "/mnt/d", "/mnt/e", "/mnt", "/"]
             .into_iter()
             .filter(|place| is_ours(mounts, Path::new(place)))
             .collect();

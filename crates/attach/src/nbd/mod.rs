@@ -14,5 +14,8 @@ mod handshake;
 mod protocol;
 mod round_trip;
 
+/// What a server says first.
+pub(crate) const GREETING: &[u8] = b"NBDMAGIC";
+
 pub(crate) use connection::Connection;
 pub use round_trip::measure_round_trip;

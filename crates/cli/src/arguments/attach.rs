@@ -13,7 +13,7 @@ use super::{PreconditionName, written_format_parser};
 
 /// `attach`: a drive to attach, or what is to be done to one that is attached.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true)]
 #[command(after_help = "\
   flashwise attach samsung-960-evo --nbd unix:/tmp/ssd.sock
   fio --ioengine=nbd --uri='nbd+unix:///disk?socket=/tmp/ssd.sock' --name=job --rw=randread --bs=4k --iodepth=8

@@ -49,7 +49,7 @@ fn watch(control: &Path, first: DeviceStat, interval: Duration, output: &Output)
         thread::sleep(interval);
         let next = match look(control) {
             Ok(next) => next,
-            Err(error) if control::is_gone(&error) => {
+            Err(AttachError::Ended { .. }) => {
                 // Where nobody listens nothing is lost.
                 let _ = writeln!(io::stderr(), "flashwise: the drive has ended");
                 return Ok(());
