@@ -523,6 +523,9 @@ impl SimulatedSsd {
         };
         self.sectors.write(logical_page, touched, old.is_some());
         if let Some(old) = old {
+            if placement.new_slot {
+                self.page_is_superseded(logical_page, old);
+            }
             self.payload.discard(old);
         }
         let Some(cache) = &mut self.write_cache else { return true };
