@@ -153,7 +153,8 @@ fn a_watch_on_a_terminal_is_drawn_again_at_the_same_place() {
     let place = Place::new();
     let drive = attach(&place, &[]);
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    (grantpt(&terminal).unwrap(), unlockpt(&terminal).unwrap());
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
     let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
     let stdout = File::options().write(true).open(name).unwrap();
     let mut command = place.command(&["device", "stat", "ssd.sock", "--watch=50ms"]);

@@ -47,24 +47,29 @@ pub(crate) struct DurableState {
 struct Superseded {
     page_of_slot: FxHashMap<u32, u32>,
     /// Slot and content of the versions of each page, the oldest first.
-    of_page: FxHashMap<u32, Vec<(u32, Option<Box<[u8]>>)>>,
+    of_page: FxHashMap<u32, Vec<Version>>,
+}
+
+struct Version {
+    slot: u32,
+    content: Option<Box<[u8]>>,
 }
 
 impl Superseded {
     fn add(&mut self, page: u32, slot: u32, content: Option<Box<[u8]>>) {
         self.page_of_slot.insert(slot, page);
-        self.of_page.entry(page).or_default().push((slot, content));
+        self.of_page.entry(page).or_default().push(Version { slot, content });
     }
 
     /// A slot is on flash: the page whose replaced version it holds, with that version. Older ones no longer matter.
     fn programmed(&mut self, slot: u32) -> Option<(u32, Option<Box<[u8]>>)> {
         let page = *self.page_of_slot.get(&slot)?;
         let versions = self.of_page.get_mut(&page)?;
-        let at = versions.iter().position(|&(of, _)| of == slot)?;
+        let at = versions.iter().position(|version| version.slot == slot)?;
         let mut content = None;
-        for (of, version) in versions.drain(..=at) {
-            self.page_of_slot.remove(&of);
-            content = version;
+        for version in versions.drain(..=at) {
+            self.page_of_slot.remove(&version.slot);
+            content = version.content;
         }
         Some((page, content))
     }
@@ -74,8 +79,8 @@ impl Superseded {
         if self.page_of_slot.is_empty() {
             return;
         }
-        for (slot, _) in self.of_page.remove(&page).into_iter().flatten() {
-            self.page_of_slot.remove(&slot);
+        for version in self.of_page.remove(&page).into_iter().flatten() {
+            self.page_of_slot.remove(&version.slot);
         }
     }
 }
