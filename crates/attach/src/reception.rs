@@ -130,8 +130,9 @@ pub(crate) fn hear(visitor: &mut (impl Read + AsFd), end: &[u8], most: usize) ->
         match visitor.read(&mut bytes[..room]) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(count) => {
+                let from = heard.len().saturating_sub(end.len() - 1);
                 heard.extend(&bytes[..count]);
-                if heard.windows(end.len()).any(|part| part == end) {
+                if heard[from..].windows(end.len()).any(|part| part == end) {
                     return Ok(heard);
                 }
                 if heard.len() >= most {
@@ -177,5 +178,28 @@ fn wait(visitor: &impl AsFd, what: PollFlags, until: Instant) -> io::Result<()> 
         Ok(0) => Err(ErrorKind::TimedOut.into()),
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(words: &[u8], most: usize) -> io::Result<Vec<u8>> {
+        let (mut visitor, mut here) = UnixStream::pair().unwrap();
+        here.set_nonblocking(true).unwrap();
+        visitor.write_all(words).unwrap();
+        drop(visitor);
+        hear(&mut here, b"\r\n\r\n", most)
+    }
+
+    #[test]
+    fn an_end_is_heard_wherever_the_pieces_are_cut_that_it_comes_in() {
+        for length in 505..516 {
+            let words = [vec![b'a'; length], b"\r\n\r\n".to_vec()].concat();
+            assert_eq!(heard(&words, 1000).unwrap(), words, "{length}");
+        }
+        assert_eq!(heard(&[b'a'; 1000], 1000).unwrap_err().kind(), ErrorKind::InvalidData);
+        assert_eq!(heard(b"a\r\n\r", 1000).unwrap_err().kind(), ErrorKind::UnexpectedEof);
     }
 }
