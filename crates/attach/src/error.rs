@@ -1,6 +1,7 @@
 //! Why a drive cannot be attached.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use flashwise_block::BlockError;
@@ -28,6 +29,33 @@ pub enum AttachError {
     /// The drive cannot be paced as asked.
     #[error("a time scale of {0} makes no sense: give a number from 0.001 to 1000000, such as 10 for ten times slower")]
     TimeScale(f64),
+    /// The drive does not keep what a power cut would leave.
+    #[error("this drive does not keep what a power cut would leave; attach it with --power-cuts")]
+    NoPowerCuts,
+    /// The drive cannot do what it was told to while it runs.
+    #[error("{0}")]
+    Order(String),
+    /// The metrics would be told to other machines.
+    #[error(
+        "metrics at {0} could be read from other machines; give a loopback address such as 127.0.0.1:{port}, or \
+         --metrics-anywhere",
+        port = .0.port()
+    )]
+    NotLoopback(SocketAddr),
+    /// The drive has ended, or was killed.
+    #[error("{path}: the drive that was here is gone")]
+    Ended {
+        /// Its control socket.
+        path: PathBuf,
+    },
+    /// A drive that runs elsewhere cannot be asked.
+    #[error("{path}: {reason}")]
+    Control {
+        /// Where it was asked.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
     /// The trace cannot be written.
     #[error("the capture ended: {0}")]
     Capture(#[from] TraceError),

@@ -12,6 +12,8 @@
 //!   engine.rs       all timing: when a command arrived, when its answer is due  ──▶ capture.rs: a trace for the audit
 //!        ▼
 //!   flashwise-ssd   the drive in simulated time, with every byte
+//!
+//!   control/, metrics/   asking the drive and telling it what to do while it runs ─▶ desk.rs ─▶ server.rs
 //! ```
 //!
 //! A front end knows nothing of time, the engine nothing of front ends.
@@ -26,17 +28,28 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+pub mod control;
+mod desk;
 mod engine;
 mod error;
+mod event;
+mod fault;
 mod fuse;
+mod metrics;
 pub mod nbd;
 mod pace;
+mod reception;
 mod report;
 mod server;
+mod socket;
+mod stat;
 
 pub use capture::{Capture, Captured};
-pub use engine::{Answer, Command, Engine, Wake};
+pub use engine::{Answer, Command, Engine, KindLatencies, KindLatency, PowerCut, Wake};
 pub use error::AttachError;
+pub use fault::{FaultOrder, FaultState, LatencySpike, Range};
+pub use fuse::NAME as DISK;
 pub use pace::{Pace, Pacing};
 pub use report::{AttachReport, RequestTimes};
 pub use server::{Server, Stop};
+pub use stat::{DEVICE_STAT_SCHEMA, DEVICE_STAT_SCHEMA_VERSION, DeviceStat, DriveState, ReadOnlyCause};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use flashwise_block::{LatencySummary, Nanos, Percentiles};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::AttachError;
 
@@ -43,6 +43,11 @@ impl Clocks {
         Self { began, base, scale }
     }
 
+    /// Seconds of the machine for a simulated one.
+    pub(crate) fn scale(&self) -> f64 {
+        self.scale
+    }
+
     /// The drive's time at a moment of the machine's; the start's for what lies before it.
     pub(crate) fn simulated(&self, at: Instant) -> Nanos {
         let passed = at.saturating_duration_since(self.began).as_nanos();
@@ -62,7 +67,7 @@ impl Clocks {
 }
 
 /// How much later than they should have answers were given, on the machine's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pacing {
     /// The error of each answer.
     pub error: Percentiles,

@@ -4,17 +4,23 @@
 //! than that would take the processor from the clients.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::num::NonZeroU64;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::control;
+use crate::desk::Desk;
+use crate::event::Bell;
 use crate::fuse::{Mounted, Reply};
-use crate::nbd::{Connection, Socket};
+use crate::metrics;
+use crate::nbd::Connection;
+use crate::reception::Reception;
+use crate::socket::Socket;
 use crate::{Answer, AttachError, Command, Engine, Wake};
 
 /// Clients at most.
@@ -30,29 +36,13 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// Ends a server from elsewhere, such as from a signal's handler.
 #[derive(Clone, Debug)]
-pub struct Stop(Arc<OwnedFd>);
+pub struct Stop(Arc<Bell>);
 
 impl Stop {
-    fn new() -> Result<Self, AttachError> {
-        let made = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
-        let made = made.map_err(|error| AttachError::System { context: "an eventfd", error: error.into() })?;
-        Ok(Self(Arc::new(made)))
-    }
-
     /// Lets the server complete what is under way and end. A mounted file is served until nobody has it open any more;
     /// a second request ends that too.
     pub fn request(&self) {
-        // It fails only where it has been requested 2^64 times.
-        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
-    }
-
-    /// Requests since the last look.
-    fn requests(&self) -> u64 {
-        let mut count = [0; 8];
-        match rustix::io::read(&self.0, &mut count) {
-            Ok(8) => u64::from_ne_bytes(count),
-            _ => 0,
-        }
+        self.0.ring();
     }
 }
 
@@ -66,6 +56,9 @@ pub struct Server {
     replies: HashMap<u64, Reply>,
     letters: u64,
     stop: Stop,
+    /// Dropped before the receptions, whose threads may wait for it.
+    desk: Desk,
+    receptions: Vec<Reception>,
     connections: Vec<Connection>,
     clients: u32,
     commands: Vec<Command>,
@@ -84,13 +77,16 @@ impl Server {
     /// # Errors
     /// Where the system has no more file descriptors.
     pub fn new(engine: Engine) -> Result<Self, AttachError> {
+        let desk = Desk::new(&engine)?;
         Ok(Self {
             engine,
             socket: None,
             mounted: None,
             replies: HashMap::new(),
             letters: 0,
-            stop: Stop::new()?,
+            stop: Stop(Arc::new(Bell::new()?)),
+            desk,
+            receptions: Vec::new(),
             connections: Vec::new(),
             clients: KERNEL,
             commands: Vec::new(),
@@ -115,6 +111,30 @@ impl Server {
     pub fn mount(&mut self, directory: &Path) -> Result<(), AttachError> {
         self.mounted = Some(Mounted::mount(directory, self.engine.info(), KERNEL)?);
         Ok(())
+    }
+
+    /// Takes orders at the Unix socket `path`, which is for its owner alone.
+    ///
+    /// # Errors
+    /// [`AttachError::Place`] where something else is there, or the socket cannot be made.
+    pub fn control(&mut self, path: &Path) -> Result<(), AttachError> {
+        self.receptions.push(control::listen(path, self.desk.caller())?);
+        Ok(())
+    }
+
+    /// Tells what the drive is doing to who asks for it over HTTP at an address, such as Prometheus; gives the address,
+    /// whose port is a free one where that of `at` is 0. The drive is told to this machine alone, unless `anywhere`.
+    ///
+    /// # Errors
+    /// [`AttachError::NotLoopback`] for an address that others reach too; [`AttachError::Place`] where the address cannot
+    /// be listened at.
+    pub fn metrics(&mut self, at: SocketAddr, anywhere: bool) -> Result<SocketAddr, AttachError> {
+        if !at.ip().is_loopback() && !anywhere {
+            return Err(AttachError::NotLoopback(at));
+        }
+        let (reception, at) = metrics::listen(at, self.desk.caller())?;
+        self.receptions.push(reception);
+        Ok(at)
     }
 
     /// What ends the server.
@@ -161,7 +181,10 @@ impl Server {
                 self.engine.submit(letter.command, letter.arrived)?;
             }
         }
-        Ok(ready.stop && self.stop.requests() > 0)
+        if ready.orders {
+            self.desk.serve(&mut self.engine, Instant::now())?;
+        }
+        Ok(ready.stop && self.stop.0.rings() > 0)
     }
 
     /// Hands out answers and sends what can be sent.
@@ -187,8 +210,8 @@ impl Server {
     /// Waits for whatever comes first.
     fn wait(&self, is_open: bool) -> Result<Ready, AttachError> {
         let readable = |wanted: bool| if wanted { PollFlags::IN } else { PollFlags::empty() };
-        let mut fds = Vec::with_capacity(3 + self.connections.len());
-        fds.push(PollFd::new(&self.stop.0, PollFlags::IN));
+        let mut fds = Vec::with_capacity(4 + self.connections.len());
+        fds.push(PollFd::new(&*self.stop.0, PollFlags::IN));
         for connection in &self.connections {
             let mut events = readable(is_open && connection.wants_input());
             events.set(PollFlags::OUT, connection.has_output());
@@ -199,6 +222,7 @@ impl Server {
         let listener_at = socket.map(|socket| push(&mut fds, PollFd::from_borrowed_fd(socket.fd(), PollFlags::IN)));
         let mounted = self.mounted.as_ref();
         let letters_at = mounted.map(|mounted| push(&mut fds, PollFd::from_borrowed_fd(mounted.fd(), PollFlags::IN)));
+        let orders_at = push(&mut fds, PollFd::from_borrowed_fd(self.desk.fd(), PollFlags::IN));
         let timeout = self.timeout(is_open).map(|timeout| Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
@@ -217,6 +241,7 @@ impl Server {
             inputs: (0..clients).filter(has_requests).collect(),
             listener: listener_at.is_some_and(|at| came(&fds[at])),
             letters: letters_at.is_some_and(|at| came(&fds[at])),
+            orders: came(&fds[orders_at]),
         })
     }
 
@@ -271,6 +296,7 @@ struct Ready {
     stop: bool,
     listener: bool,
     letters: bool,
+    orders: bool,
     inputs: Vec<usize>,
 }
 

@@ -7,11 +7,16 @@ mod support;
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use flashwise_attach::{AttachError, AttachReport, Capture, Pace, Server, Stop};
+use flashwise_attach::control::{self, Order, Told, control_path};
+use flashwise_attach::{
+    AttachError, AttachReport, Capture, Engine, FaultOrder, LatencySpike, Pace, Range, Server, Stop,
+};
 use flashwise_block::{IoBuffer, Operation};
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use flashwise_trace::{ReadOptions, TraceFormat, TraceReader};
 use support::engine;
 use tempfile::TempDir;
@@ -19,6 +24,7 @@ use tempfile::TempDir;
 /// A mounted drive.
 struct Mounted {
     directory: TempDir,
+    control: PathBuf,
     stop: Stop,
     serving: JoinHandle<Result<AttachReport, AttachError>>,
 }
@@ -26,15 +32,29 @@ struct Mounted {
 impl Mounted {
     /// `None`, and why, where this machine mounts nothing for us.
     fn start(pace: Pace, capture: Option<Capture>) -> Option<Self> {
+        Self::of(engine(pace, capture))
+    }
+
+    fn of(engine: Engine) -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
-        let mut server = Server::new(engine(pace, capture)).unwrap();
+        let mut server = Server::new(engine).unwrap();
         if let Err(error) = server.mount(directory.path()) {
             eprintln!("{error}: not tested");
             return None;
         }
+        let control = control_path(directory.path());
+        server.control(&control).unwrap();
         let stop = server.stop();
         let serving = std::thread::spawn(move || server.run()?.finish());
-        Some(Self { directory, stop, serving })
+        Some(Self { directory, control, stop, serving })
+    }
+
+    fn order(&self, order: &Order) -> Told {
+        control::order(&self.control, order).unwrap()
+    }
+
+    fn fault(&self, order: FaultOrder) {
+        self.order(&Order::Fault(order));
     }
 
     fn open(&self, flags: i32) -> File {
@@ -151,4 +171,63 @@ fn only_an_empty_directory_is_mounted() {
     assert!(error.contains("it is not empty"), "{error}");
     let error = server.mount(&directory.path().join("none")).unwrap_err().to_string();
     assert!(error.contains("give an empty directory"), "{error}");
+}
+
+#[test]
+fn faults_on_demand_reach_who_reads_and_writes_the_file() {
+    let Some(mounted) = Mounted::start(Pace::Scaled(1.0), None) else { return };
+    let disk = mounted.open(0);
+    disk.write_all_at(&page(3), 4096).unwrap();
+    mounted.fault(FaultOrder {
+        unreadable: vec![Range { offset_bytes: 4096, length_bytes: 4096 }],
+        ..FaultOrder::default()
+    });
+    let mut read = page(0);
+    let errno = |result: std::io::Result<usize>| result.unwrap_err().raw_os_error().unwrap();
+    assert_eq!(errno(disk.read_at(&mut read, 4096)), 5, "EIO");
+    disk.read_exact_at(&mut read, 0).unwrap();
+    disk.write_all_at(&page(5), 4096).unwrap();
+    disk.read_exact_at(&mut read, 4096).unwrap();
+    assert!(read[..] == page(5)[..]);
+
+    mounted.fault(FaultOrder { read_only: true, ..FaultOrder::default() });
+    assert_eq!(errno(disk.write_at(&page(7), 4096)), 30, "EROFS");
+    use rustix::fs::{FallocateFlags, fallocate};
+    let punched = fallocate(&disk, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 4096, 4096);
+    assert_eq!(punched, Err(rustix::io::Errno::ROFS));
+    disk.sync_all().unwrap();
+    disk.read_exact_at(&mut read, 4096).unwrap();
+    assert!(read[..] == page(5)[..]);
+
+    let extra = Duration::from_millis(80);
+    let spike = LatencySpike { extra_ns: 80_000_000, for_ns: None, requests: None };
+    mounted.fault(FaultOrder { clear: true, latency_spike: Some(spike), ..FaultOrder::default() });
+    let began = Instant::now();
+    disk.write_all_at(&page(9), 4096).unwrap();
+    assert!(began.elapsed() >= extra, "{:?}", began.elapsed());
+    mounted.fault(FaultOrder { clear: true, ..FaultOrder::default() });
+    drop(disk);
+    mounted.end();
+}
+
+#[test]
+fn a_power_cut_takes_what_was_not_synced_and_the_file_stays() {
+    let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+    (config.flash.blocks_per_plane, config.capacity_bytes) = (40, 1 << 30);
+    let mut drive = SimulatedSsd::new(config, 1).unwrap();
+    drive.allow_power_cuts().unwrap();
+    let engine = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
+    let Some(mounted) = Mounted::of(engine) else { return };
+    let disk = mounted.open(0);
+    disk.write_all_at(&page(3), 0).unwrap();
+    disk.sync_data().unwrap();
+    disk.write_all_at(&page(5), 1 << 20).unwrap();
+    assert!(matches!(mounted.order(&Order::Cut), Told::Cut(cut) if cut.power_cuts == 1));
+    let mut read = page(0);
+    disk.read_exact_at(&mut read, 0).unwrap();
+    assert!(read[..] == page(3)[..], "what was synced is there");
+    disk.read_exact_at(&mut read, 1 << 20).unwrap();
+    assert!(read.iter().all(|&byte| byte == 0), "what was not is gone");
+    drop(disk);
+    mounted.end();
 }

@@ -56,6 +56,12 @@ impl LatencySummary {
         }
     }
 
+    /// Adds all latencies of another summary.
+    pub fn merge(&mut self, other: &Self) {
+        // It fails only where the other one holds what this one may not grow to, and both grow alike.
+        let _ = self.histogram.add(&other.histogram);
+    }
+
     /// How many were added.
     pub fn count(&self) -> u64 {
         self.histogram.len()
@@ -74,5 +80,24 @@ impl LatencySummary {
             p99_ns: self.percentile(99.0).0,
             max_ns: self.histogram.max(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_summaries_together_are_one_of_all_latencies() {
+        let of = |latencies: &[u64]| {
+            let mut summary = LatencySummary::new();
+            latencies.iter().for_each(|&ns| summary.record(Nanos(ns)));
+            summary
+        };
+        let mut merged = of(&[5, 70_000]);
+        merged.merge(&of(&[3_000_000_000, 7]));
+        assert_eq!(merged.percentiles(), of(&[5, 70_000, 3_000_000_000, 7]).percentiles());
+        merged.merge(&LatencySummary::new());
+        assert_eq!(merged.count(), 4);
     }
 }

@@ -15,9 +15,11 @@ use flashwise_tune::{DEFAULT_TARGET, RawOptions};
 use crate::output::Format;
 
 mod attach;
+mod device_stat;
 mod pool;
 
-pub use attach::{AttachArguments, Time};
+pub use attach::{AttachAction, AttachArguments, FaultArguments, ServeArguments, Time};
+pub use device_stat::StatArguments;
 pub use pool::{PoolArguments, PrefetchName};
 
 /// Fit your database to the SSD it runs on
@@ -64,7 +66,7 @@ pub enum Verb {
     /// Database files that the flashwise VFS laid out
     #[command(subcommand)]
     Sqlite(SqliteAction),
-    /// Simulated drives: presets and configurations
+    /// Simulated drives: presets and configurations, and what an attached one is doing
     #[command(subcommand)]
     Device(DeviceAction),
     /// I/O traces: what is in one, and in another form
@@ -831,6 +833,8 @@ pub enum DeviceAction {
         /// A preset, sim:PRESET, or a TOML file
         device: String,
     },
+    /// Tell what an attached drive is doing: traffic, write amplification, how busy its parts are, latencies
+    Stat(StatArguments),
     /// Turn the configuration of another simulator into a drive and a workload
     Import {
         /// MQSim's ssdconfig.xml and, where there is one, its workload.xml

@@ -68,11 +68,22 @@ impl Output {
             Format::Json => flashwise_report::to_json(document)?,
             Format::Text => text(self.style()),
         };
-        let end = if result.ends_with('\n') { "" } else { "\n" };
-        let mut stdout = std::io::stdout().lock();
-        match write!(stdout, "{result}{end}").and_then(|()| stdout.flush()) {
+        match put(&result) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::file("stdout".as_ref(), &error)),
             _ => Ok(()),
+        }
+    }
+
+    /// Prints one result of several, in a line of its own where documents are asked for; `false` once nobody reads any more.
+    pub fn print_look(&self, document: &impl Serialize, text: impl FnOnce(Style) -> String) -> Result<bool, Failure> {
+        let result = match self.format {
+            Format::Json => serde_json::to_string(document).map_err(Failure::error)?,
+            Format::Text => text(self.style()),
+        };
+        match put(&result) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(Failure::file("stdout".as_ref(), &error)),
+            Ok(()) => Ok(true),
         }
     }
 
@@ -85,4 +96,11 @@ impl Output {
         let _ = writeln!(std::io::stderr(), "flashwise: {message}");
         ExitCode::from(failure.code)
     }
+}
+
+/// Puts something on stdout, with a line end.
+fn put(result: &str) -> std::io::Result<()> {
+    let end = if result.ends_with('\n') { "" } else { "\n" };
+    let mut stdout = std::io::stdout().lock();
+    write!(stdout, "{result}{end}").and_then(|()| stdout.flush())
 }

@@ -35,7 +35,8 @@ fn has_fio_with_nbd() -> bool {
 fn attach(place: &Place, more: &[&str], script: &str) -> Ended {
     let fixed = ["attach", "samsung-960-evo", "--nbd", "unix:ssd.sock"];
     let ended = place.run(&[&fixed[..], more, &["--", "sh", "-c", script]].concat());
-    assert!(!place.path("ssd.sock").exists(), "no socket is left");
+    let left = [place.path("ssd.sock"), place.path("ssd.sock.control")];
+    assert!(!left.iter().any(|socket| socket.exists()), "no socket is left");
     ended
 }
 
@@ -178,7 +179,7 @@ fn ctrl_c_ends_the_drive_with_its_report_and_no_socket_left() {
     let ended = Ended::from(child.0.take().unwrap().wait_with_output().unwrap());
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert_eq!(ended.document()["counters"]["host_writes"], 0);
-    assert!(!place.path("ssd.sock").exists());
+    assert!(!place.path("ssd.sock").exists() && !place.path("ssd.sock.control").exists());
 }
 
 #[test]
@@ -195,6 +196,12 @@ fn mistakes_are_told_before_anything_is_attached() {
     assert!(code == 2 && words.contains("it must be unix:PATH"), "{words}");
     let (code, words) = told(&["unix:s", "--time", "none", "--time-scale", "10"]);
     assert!(code == 2 && words.contains("there is no pace"), "{words}");
+    let (code, words) = told(&["unix:s", "--metrics", "0.0.0.0:9750"]);
+    assert!(code == 5 && words.contains("could be read from other machines"), "{words}");
+    let (code, words) = told(&["unix:s", "--metrics", "somewhere"]);
+    assert!(code == 2 && words.contains("it must be ADDRESS:PORT or PORT"), "{words}");
+    let (code, words) = told(&["unix:s", "--control", "mine.csv"]);
+    assert!(code == 5 && words.contains("this is no socket and is not replaced"), "{words}");
     let (code, words) = told(&["unix:s", "--time-scale", "0"]);
     assert!(code == 2 && words.contains("a time scale of 0 makes no sense"), "{words}");
     let (code, words) = told(&["unix:s", "--capture", "mine.csv"]);

@@ -5,7 +5,8 @@
 //!   power cut:  requests that wait are lost · what was under way ends unanswered · every page is as in the durable state
 //! ```
 //!
-//! A page is durable when the program command of its superpage has ended. A cut loses everything newer: the page is what
+//! A page is durable when the program command of its superpage has ended, also where the host has replaced it meanwhile:
+//! a flush has promised it, and the newer version is not on flash yet. A cut loses everything newer: the page is what
 //! it was when it was programmed last, or zeros. Pages are never mixed: each is one version of itself as a whole. A trim
 //! is durable when it is done. With power-loss protection what is in the cache and in the buffer is durable too, and so
 //! are, without any protection, writes on media and mappings without a buffer.
@@ -37,6 +38,51 @@ pub(crate) struct DurableState {
     /// The power is off: nothing becomes durable.
     is_off: bool,
     copies: Copies,
+    superseded: Superseded,
+}
+
+/// Versions of pages that the host has replaced while they were on their way to flash. They get there all the same, and a
+/// flush that waited for them has promised them: until a newer version is durable, they are what a power cut leaves.
+#[derive(Default)]
+struct Superseded {
+    page_of_slot: FxHashMap<u32, u32>,
+    /// Slot and content of the versions of each page, the oldest first.
+    of_page: FxHashMap<u32, Vec<Version>>,
+}
+
+struct Version {
+    slot: u32,
+    content: Option<Box<[u8]>>,
+}
+
+impl Superseded {
+    fn add(&mut self, page: u32, slot: u32, content: Option<Box<[u8]>>) {
+        self.page_of_slot.insert(slot, page);
+        self.of_page.entry(page).or_default().push(Version { slot, content });
+    }
+
+    /// A slot is on flash: the page whose replaced version it holds, with that version. Older ones no longer matter.
+    fn programmed(&mut self, slot: u32) -> Option<(u32, Option<Box<[u8]>>)> {
+        let page = *self.page_of_slot.get(&slot)?;
+        let versions = self.of_page.get_mut(&page)?;
+        let at = versions.iter().position(|version| version.slot == slot)?;
+        let mut content = None;
+        for version in versions.drain(..=at) {
+            self.page_of_slot.remove(&version.slot);
+            content = version.content;
+        }
+        Some((page, content))
+    }
+
+    /// A page is durable as it is now.
+    fn forget(&mut self, page: u32) {
+        if self.page_of_slot.is_empty() {
+            return;
+        }
+        for version in self.of_page.remove(&page).into_iter().flatten() {
+            self.page_of_slot.remove(&version.slot);
+        }
+    }
 }
 
 /// Where the durable versions of logical pages are on flash.
@@ -103,8 +149,8 @@ impl SimulatedSsd {
         let pages = self.config.logical_pages() as u32;
         let known = vec![false; pages as usize];
         let contents = Payload::new(self.page.bytes());
-        let copies = Copies::default();
-        self.durable = Some(Box::new(DurableState { known, contents, is_off: false, copies }));
+        let (copies, superseded) = (Copies::default(), Superseded::default());
+        self.durable = Some(Box::new(DurableState { known, contents, is_off: false, copies, superseded }));
         (0..pages).for_each(|page| self.page_is_durable(page));
         self.note_copies();
         Ok(())
@@ -163,6 +209,7 @@ impl SimulatedSsd {
             return;
         }
         *known = slot.is_some();
+        durable.superseded.forget(logical_page);
         let content = slot.and_then(|slot| self.payload.copy_of(slot));
         durable.contents.put(logical_page, content);
     }
@@ -171,15 +218,46 @@ impl SimulatedSsd {
     pub(crate) fn row_is_durable(&mut self, block: u32, row: u32) {
         let first = self.ftl.geometry.first_slot(block, row);
         for slot in first..first + self.ftl.geometry.slots {
+            self.superseded_is_durable(slot);
             let Some(logical_page) = self.ftl.page_in(slot) else { continue };
             let content = self.payload.copy_of(slot);
             let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_off) else { return };
             // Translation pages stand behind the host's pages and carry nothing.
             if let Some(known) = durable.known.get_mut(logical_page as usize) {
                 *known = true;
+                durable.superseded.forget(logical_page);
                 durable.copies.programmed(logical_page, slot);
                 durable.contents.put(logical_page, content);
             }
+        }
+    }
+
+    /// A slot is on flash; where its version of a page was replaced on the way, that one is durable nevertheless.
+    fn superseded_is_durable(&mut self, slot: u32) {
+        let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_off) else { return };
+        let Some((page, content)) = durable.superseded.programmed(slot) else { return };
+        if let Some(known) = durable.known.get_mut(page as usize) {
+            *known = true;
+            durable.contents.put(page, content);
+        }
+    }
+
+    /// A version of a page that is in the write buffer is about to be replaced by another one.
+    #[inline]
+    pub(crate) fn page_is_superseded(&mut self, logical_page: u32, old: u32) {
+        if self.durable.is_some() {
+            self.keep_superseded(logical_page, old);
+        }
+    }
+
+    #[cold]
+    fn keep_superseded(&mut self, logical_page: u32, old: u32) {
+        if self.config.ftl.mapping != Mapping::Page || !self.ftl.is_in_buffer(old) {
+            return;
+        }
+        let content = self.payload.copy_of(old);
+        if let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_off) {
+            durable.superseded.add(logical_page, old, content);
         }
     }
 
@@ -187,6 +265,7 @@ impl SimulatedSsd {
     pub(crate) fn trim_is_durable(&mut self, logical_page: u32) {
         let Some(durable) = &mut self.durable else { return };
         durable.known[logical_page as usize] = false;
+        durable.superseded.forget(logical_page);
         durable.contents.discard(logical_page);
         durable.copies.of_page.remove(&logical_page);
     }
@@ -211,11 +290,26 @@ impl SimulatedSsd {
         self.drop_requests();
         let has_volatile_buffer = self.config.ftl.mapping == Mapping::Page;
         if has_volatile_buffer && !self.config.controller.power_loss_protection {
-            (0..self.config.logical_pages() as u32).for_each(|page| self.restore_page(page));
+            for page in 0..self.config.logical_pages() as u32 {
+                // Most pages of a large drive are like that, and all that there is to do for them is to find out.
+                if !self.is_untouched(page) {
+                    self.restore_page(page);
+                }
+            }
         }
         self.set_power(true);
+        if let Some(durable) = &mut self.durable {
+            durable.superseded = Superseded::default();
+        }
         self.note_copies();
         Ok(())
+    }
+
+    /// Whether there is nothing of a page, neither durable nor volatile.
+    fn is_untouched(&self, logical_page: u32) -> bool {
+        let is_known = self.durable.as_ref().is_some_and(|durable| durable.known[logical_page as usize]);
+        let is_cached = || self.write_cache.as_ref().is_some_and(|cache| cache.entry_of(logical_page).is_some());
+        !is_known && self.slot_of(logical_page).is_none() && !is_cached()
     }
 
     fn set_power(&mut self, on: bool) {

@@ -328,6 +328,28 @@ fn what_was_not_flushed_is_lost_where_nothing_protects_it() {
 }
 
 #[test]
+fn what_a_flush_has_promised_is_there_although_it_was_written_again_while_the_flush_was_under_way() {
+    let page = small().ftl.logical_page_bytes;
+    let filled = |fill: u8| {
+        let mut buffer = IoBuffer::zeroed(page as usize);
+        buffer.fill(fill);
+        Request::write(ByteSize(0), ByteSize(page)).with_buffer(buffer)
+    };
+    let mut drive = SimulatedSsd::new(small(), 3).unwrap();
+    drive.allow_power_cuts().unwrap();
+    execute(&mut drive, filled(1)).unwrap();
+    drive.submit(Request::flush().tagged(7)).unwrap();
+    drive.pause(flashwise_block::Nanos::micros(50)).unwrap();
+    drive.submit(filled(2).with_fua()).unwrap();
+    let flushed = drive.wait().unwrap().unwrap();
+    assert_eq!((flushed.tag, drive.outstanding()), (7, 1), "the write is still on its way");
+    drive.power_cut().unwrap();
+    let read = Request::read(ByteSize(0), ByteSize(page)).with_buffer(IoBuffer::zeroed(page as usize));
+    let found = execute(&mut drive, read).unwrap().buffer.unwrap();
+    assert!(found.iter().all(|&byte| byte == 1), "{}", found[0]);
+}
+
+#[test]
 fn a_drive_tells_when_it_cannot_keep_a_durable_state() {
     let mut drive = SimulatedSsd::new(cached(small(), CacheFlush::WhenFull), 1).unwrap();
     assert!(drive.power_cut().is_err());

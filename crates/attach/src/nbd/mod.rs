@@ -13,8 +13,9 @@ mod connection;
 mod handshake;
 mod protocol;
 mod round_trip;
-mod socket;
+
+/// What a server says first.
+pub(crate) const GREETING: &[u8] = b"NBDMAGIC";
 
 pub(crate) use connection::Connection;
 pub use round_trip::measure_round_trip;
-pub(crate) use socket::Socket;

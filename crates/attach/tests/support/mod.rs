@@ -3,12 +3,14 @@
 #![allow(dead_code, reason = "each test file uses its share")]
 
 use std::io::{Read, Write};
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use flashwise_attach::{AttachError, AttachReport, Capture, Engine, Pace, Server, Stop};
+use flashwise_attach::control::{self, Order, Told, control_path};
+use flashwise_attach::{AttachError, AttachReport, Capture, DeviceStat, Engine, Pace, Server, Stop};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use tempfile::TempDir;
 
@@ -25,6 +27,8 @@ pub const FUA: u16 = 1;
 /// A server and where it listens.
 pub struct Served {
     pub socket: PathBuf,
+    pub control: PathBuf,
+    pub metrics: SocketAddr,
     pub stop: Stop,
     serving: JoinHandle<Result<AttachReport, AttachError>>,
     _directory: TempDir,
@@ -38,17 +42,33 @@ impl Served {
     pub fn of(engine: Engine) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("ssd.sock");
-        let server = bound(&socket, engine).unwrap();
+        let mut server = bound(&socket, engine).unwrap();
+        let control = control_path(&socket);
+        server.control(&control).unwrap();
+        let metrics = server.metrics("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let stop = server.stop();
         let serving = std::thread::spawn(move || server.run()?.finish());
-        Self { socket, stop, serving, _directory: directory }
+        Self { socket, control, metrics, stop, serving, _directory: directory }
+    }
+
+    /// What the drive says to an order.
+    pub fn order(&self, order: &Order) -> Result<Told, AttachError> {
+        control::order(&self.control, order)
+    }
+
+    /// What the drive is doing.
+    pub fn stat(&self) -> DeviceStat {
+        match self.order(&Order::Stat).unwrap() {
+            Told::Stat(stat) => *stat,
+            told => panic!("{told:?}"),
+        }
     }
 
     /// Ends the server: what it did.
     pub fn end(self) -> AttachReport {
         self.stop.request();
         let report = self.serving.join().unwrap().unwrap();
-        assert!(!self.socket.exists(), "the socket is gone with its server");
+        assert!(!self.socket.exists() && !self.control.exists(), "the sockets are gone with their server");
         report
     }
 }

@@ -1,24 +1,103 @@
 //! Options of `attach`.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use flashwise_block::Nanos;
+use clap::{Args, Subcommand, ValueEnum};
+use flashwise_attach::Range;
+use flashwise_block::{ByteSize, Nanos};
 use flashwise_trace::TraceFormat;
 
 use super::{PreconditionName, written_format_parser};
 
-/// Options of `attach`.
+/// `attach`: a drive to attach, or what is to be done to one that is attached.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true)]
 #[command(after_help = "\
   flashwise attach samsung-960-evo --nbd unix:/tmp/ssd.sock
   fio --ioengine=nbd --uri='nbd+unix:///disk?socket=/tmp/ssd.sock' --name=job --rw=randread --bs=4k --iodepth=8
   flashwise attach intel-p4510 --nbd unix:/tmp/ssd.sock --capture run.csv -- sh -c 'nbdcopy disk.img $FLASHWISE_NBD'
   flashwise audit run.csv --profile profile.toml
   flashwise attach intel-p4510 --fuse /mnt/ssd
-  losetup --show --find --direct-io=on --sector-size 4096 /mnt/ssd/disk     # as root: then mkfs, mount")]
+  losetup --show --find --direct-io=on --sector-size 4096 /mnt/ssd/disk     # as root: then mkfs, mount
+  flashwise device stat /mnt/ssd --watch
+  flashwise attach fault /mnt/ssd --latency-spike 50ms --for 2s")]
 pub struct AttachArguments {
+    /// What is to be done to a drive that is attached
+    #[command(subcommand)]
+    pub action: Option<AttachAction>,
+    /// The drive to attach
+    #[command(flatten)]
+    pub serve: Option<ServeArguments>,
+}
+
+/// What can be done to a drive that is attached.
+#[derive(Debug, Subcommand)]
+pub enum AttachAction {
+    /// Cut the power of a drive that was attached with --power-cuts; it comes up again at once
+    #[command(after_help = "\
+What was not durable is lost as on the drive: pages are as they became durable last. Requests under way get I/O errors;
+connections and the file stay.")]
+    Cut {
+        /// Its socket, its directory, or its control socket
+        #[arg(value_name = "WHERE")]
+        place: String,
+    },
+    /// Let an attached drive be slow, or fail
+    Fault(FaultArguments),
+}
+
+/// Options of `attach fault`.
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("fault").required(true).multiple(true)))]
+#[command(after_help = "\
+  flashwise attach fault /tmp/ssd.sock --latency-spike 50ms --for 2s
+  flashwise attach fault /mnt/ssd --unreadable 1m:4k
+  flashwise attach fault /mnt/ssd --clear
+
+Times are those of the drive's clock. Faults stay over a power cut; `device stat` tells them.")]
+pub struct FaultArguments {
+    /// Its socket, its directory, or its control socket
+    #[arg(value_name = "WHERE")]
+    pub place: String,
+    /// Every request takes so much longer
+    #[arg(long, value_name = "TIME", group = "fault")]
+    pub latency_spike: Option<Nanos>,
+    /// … for so long
+    #[arg(long = "for", value_name = "TIME", requires = "latency_spike", conflicts_with = "requests")]
+    pub duration: Option<Nanos>,
+    /// … for so many requests
+    #[arg(long, value_name = "N", requires = "latency_spike", value_parser = clap::value_parser!(u64).range(1..))]
+    pub requests: Option<u64>,
+    /// These bytes cannot be read (EIO) until they are written again; may be given several times
+    #[arg(long, value_name = "OFFSET:LENGTH", group = "fault", value_parser = range)]
+    pub unreadable: Vec<Range>,
+    /// The drive takes no more writes
+    #[arg(long, group = "fault")]
+    pub read_only: bool,
+    /// End all faults there are, before any others begin
+    #[arg(long, group = "fault")]
+    pub clear: bool,
+}
+
+fn range(text: &str) -> Result<Range, String> {
+    let (offset, length) = text.split_once(':').ok_or("it must be OFFSET:LENGTH, such as 1m:4k")?;
+    let size = |text: &str| text.parse::<ByteSize>().map(|size| size.0).map_err(|error| error.to_string());
+    Ok(Range { offset_bytes: size(offset)?, length_bytes: size(length)? })
+}
+
+/// An address of this machine: with a port alone, the loopback one.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let loopback = |port: &str| port.parse().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port))).ok();
+    let port = text.strip_prefix("localhost").unwrap_or(text);
+    let known = text.parse().ok().or_else(|| loopback(port.strip_prefix(':').unwrap_or(port)));
+    known.ok_or_else(|| "it must be ADDRESS:PORT or PORT, such as 127.0.0.1:9750 or [::1]:9750".to_owned())
+}
+
+/// Options of attaching a drive.
+#[derive(Debug, Args)]
+pub struct ServeArguments {
     /// A preset, sim:PRESET, or a TOML file
     pub device: String,
     /// Serve the drive at this Unix socket, to whatever speaks the network block device protocol
@@ -27,6 +106,18 @@ pub struct AttachArguments {
     /// Put the drive into this empty directory, as the file `disk`
     #[arg(long, value_name = "DIR")]
     pub fuse: Option<PathBuf>,
+    /// Take orders at this Unix socket; by default beside the drive, as SOCKET.control or DIR.control
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<PathBuf>,
+    /// Tell Prometheus what the drive is doing, at http://ADDR/metrics; a port alone is one of this machine
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub metrics: Option<SocketAddr>,
+    /// Let --metrics be an address that other machines reach too
+    #[arg(long, requires = "metrics")]
+    pub metrics_anywhere: bool,
+    /// Keep what a power cut would leave, for `attach cut`; takes memory for a second copy of what is written
+    #[arg(long)]
+    pub power_cuts: bool,
     /// Whether answers come when the drive would give them
     #[arg(long, value_enum, default_value_t = Time::Real)]
     pub time: Time,
@@ -51,7 +142,8 @@ pub struct AttachArguments {
     /// End after this time of the machine's
     #[arg(long, value_name = "TIME")]
     pub runtime: Option<Nanos>,
-    /// Run this command, which finds the drive in $FLASHWISE_NBD (a URI) and $FLASHWISE_DISK (the file), and end with it
+    /// Run this command, and end with it; it finds the drive in $FLASHWISE_NBD (a URI) and $FLASHWISE_DISK (the file), and
+    /// for `device stat` in $FLASHWISE_CONTROL
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "runtime")]
     pub command: Vec<OsString>,
 }
@@ -69,5 +161,27 @@ fn socket_path(text: &str) -> Result<PathBuf, String> {
     match text.strip_prefix("unix:") {
         Some(path) if !path.is_empty() => Ok(path.into()),
         _ => Err("it must be unix:PATH, such as unix:/tmp/ssd.sock".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_one_of_this_machine() {
+        for text in ["9750", ":9750", "localhost:9750", "127.0.0.1:9750"] {
+            assert_eq!(address(text).unwrap(), "127.0.0.1:9750".parse().unwrap(), "{text}");
+        }
+        assert!(address("[::1]:0").unwrap().ip().is_loopback());
+        for wrong in ["", "localhost", "1.2.3.4", "65536", "example.org:1"] {
+            assert!(address(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_range_is_an_offset_and_a_length() {
+        assert_eq!(range("1m:4k").unwrap(), Range { offset_bytes: 1 << 20, length_bytes: 4096 });
+        assert!(range("1m").is_err() && range("x:4k").is_err() && range("1m:").is_err());
     }
 }

@@ -11,16 +11,18 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use flashwise_attach::control::control_path;
 use flashwise_attach::nbd::measure_round_trip;
 use flashwise_attach::{AttachError, Capture, Engine, Pace, Server, Stop};
+use flashwise_block::{Request, execute};
 use flashwise_report::render_attach;
 use flashwise_ssd::simulation::precondition;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
-use super::read_device;
 use super::simulate::precondition_of;
 use super::trace::written_format;
-use crate::arguments::{AttachArguments, Time};
+use super::{attach_order, read_device};
+use crate::arguments::{AttachArguments, ServeArguments, Time};
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
@@ -29,11 +31,24 @@ use crate::progress::Bar;
 /// Where a command finds the drive: its URI, and its file.
 const URI: &str = "FLASHWISE_NBD";
 const DISK: &str = "FLASHWISE_DISK";
+/// And its control socket.
+const CONTROL: &str = "FLASHWISE_CONTROL";
+/// And where Prometheus finds it.
+const METRICS: &str = "FLASHWISE_METRICS";
 /// How often it is looked whether a command has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// Attaches a drive, or does something to one that is attached.
+pub fn run(arguments: &AttachArguments, output: &Output) -> Result<ExitCode, Failure> {
+    match (&arguments.action, &arguments.serve) {
+        (Some(action), _) => attach_order::run(action, output),
+        (None, Some(options)) => serve(options, output),
+        (None, None) => Err(Failure::usage("a drive is missing; see 'flashwise attach --help'")),
+    }
+}
+
 /// Serves a drive until the user, the clock or the command ends it.
-pub fn run(options: &AttachArguments, output: &Output) -> Result<ExitCode, Failure> {
+fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure> {
     let config = read_device(&options.device)?;
     let pace = pace(options)?;
     let mut drive = SimulatedSsd::new(config.clone(), options.seed)?;
@@ -41,6 +56,10 @@ pub fn run(options: &AttachArguments, output: &Output) -> Result<ExitCode, Failu
     let mut bar = Bar::interrupted_by(Arc::clone(&listener.interrupted));
     precondition(&mut drive, precondition_of(options.precondition), options.seed, &mut bar)?;
     drop(bar);
+    if options.power_cuts {
+        execute(&mut drive, Request::flush())?;
+        drive.allow_power_cuts()?;
+    }
     let round_trip = round_trip(options, &config, pace)?;
     let capture = options.capture.as_deref().map(|path| capture(path, options)).transpose()?;
     let engine = Engine::new(drive, pace, round_trip, capture, Instant::now())?;
@@ -76,25 +95,32 @@ pub fn run(options: &AttachArguments, output: &Output) -> Result<ExitCode, Failu
 struct Places {
     uri: Option<String>,
     disk: Option<PathBuf>,
+    control: Option<PathBuf>,
+    metrics: Option<String>,
 }
 
 impl Places {
     /// Opens the front ends that are asked for.
-    fn open(options: &AttachArguments, server: &mut Server) -> Result<Self, Failure> {
+    fn open(options: &ServeArguments, server: &mut Server) -> Result<Self, Failure> {
         if let Some(path) = &options.nbd {
             server.listen(path)?;
         }
         if let Some(directory) = &options.fuse {
             server.mount(directory)?;
         }
+        let control = open_control(options, server)?;
         let uri = options.nbd.as_deref().map(|path| format!("nbd+unix:///disk?socket={}", escaped(path)));
         let disk = options.fuse.as_deref().map(|directory| absolute(directory).join("disk"));
-        Ok(Self { uri, disk })
+        let metrics = options.metrics.map(|at| server.metrics(at, options.metrics_anywhere)).transpose()?;
+        let metrics = metrics.map(|at| format!("http://{at}/metrics"));
+        Ok(Self { uri, disk, control, metrics })
     }
 
     fn environment(&self) -> impl Iterator<Item = (&str, OsString)> {
         let uri = self.uri.iter().map(|uri| (URI, uri.into()));
-        uri.chain(self.disk.iter().map(|disk| (DISK, disk.into())))
+        let disk = self.disk.iter().map(|disk| (DISK, disk.into()));
+        let control = self.control.iter().map(|control| (CONTROL, control.into()));
+        uri.chain(disk).chain(control).chain(self.metrics.iter().map(|metrics| (METRICS, metrics.into())))
     }
 }
 
@@ -102,11 +128,33 @@ impl fmt::Display for Places {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let disk = self.disk.as_ref().map(|disk| disk.display().to_string());
         let places: Vec<_> = self.uri.iter().cloned().chain(disk).collect();
-        f.write_str(&places.join(" and "))
+        f.write_str(&places.join(" and "))?;
+        self.metrics.iter().try_for_each(|metrics| write!(f, ", its metrics at {metrics}"))
     }
 }
 
-fn pace(options: &AttachArguments) -> Result<Pace, Failure> {
+/// Takes orders where it is asked for, or else beside each place of the drive. Where that cannot be, the drive is attached
+/// all the same, as nobody has asked for it.
+fn open_control(options: &ServeArguments, server: &mut Server) -> Result<Option<PathBuf>, Failure> {
+    if let Some(path) = &options.control {
+        server.control(path)?;
+        return Ok(Some(absolute(path)));
+    }
+    let mut first = None;
+    for place in options.nbd.iter().chain(&options.fuse) {
+        let path = control_path(place);
+        match server.control(&path) {
+            Ok(()) => first = first.or(Some(path)),
+            Err(error) => {
+                let words = format!("flashwise: {error}; the drive takes no orders: --control PATH says where else");
+                let _ = writeln!(io::stderr(), "{words}");
+            }
+        }
+    }
+    Ok(first)
+}
+
+fn pace(options: &ServeArguments) -> Result<Pace, Failure> {
     match options.time {
         Time::Real => Ok(Pace::scaled(options.time_scale)?),
         Time::None if options.time_scale != 1.0 => {
@@ -117,7 +165,7 @@ fn pace(options: &AttachArguments) -> Result<Pace, Failure> {
 }
 
 /// What is taken off each answer.
-fn round_trip(options: &AttachArguments, config: &DeviceConfig, pace: Pace) -> Result<Duration, Failure> {
+fn round_trip(options: &ServeArguments, config: &DeviceConfig, pace: Pace) -> Result<Duration, Failure> {
     match (options.round_trip, pace) {
         (Some(given), _) => Ok(Duration::from_nanos(given.0)),
         (None, Pace::Free) => Ok(Duration::ZERO),
@@ -126,7 +174,7 @@ fn round_trip(options: &AttachArguments, config: &DeviceConfig, pace: Pace) -> R
 }
 
 /// The trace that everything goes to. It is written as it comes, so that what was captured stays whatever happens.
-fn capture(path: &Path, options: &AttachArguments) -> Result<Capture, Failure> {
+fn capture(path: &Path, options: &ServeArguments) -> Result<Capture, Failure> {
     let name = path.display().to_string();
     if flashwise_trace::Compression::of_name(&name).0 != flashwise_trace::Compression::None {
         return Err(Failure::usage(format!("{name}: a capture is written unpacked; .parquet is small as it is")));
@@ -186,7 +234,7 @@ impl Listener {
     }
 }
 
-fn start(options: &AttachArguments, places: &Places, output: &Output) -> Result<Option<Child>, Failure> {
+fn start(options: &ServeArguments, places: &Places, output: &Output) -> Result<Option<Child>, Failure> {
     use std::os::fd::AsFd;
     let Some((program, arguments)) = options.command.split_first() else { return Ok(None) };
     let mut command = Command::new(program);
@@ -216,7 +264,7 @@ impl From<AttachError> for Failure {
     fn from(error: AttachError) -> Self {
         match error {
             AttachError::TimeScale(_) => Self::usage(error.to_string()),
-            AttachError::Place { .. } => Self::refused(error.to_string()),
+            AttachError::Place { .. } | AttachError::NotLoopback(_) => Self::refused(error.to_string()),
             _ => Self::error(error),
         }
     }

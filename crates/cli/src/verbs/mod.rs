@@ -1,8 +1,10 @@
 //! One file a verb: options into a call, its result into the output.
 
 pub mod attach;
+mod attach_order;
 pub mod audit;
 pub mod device;
+mod device_stat;
 pub mod fit;
 pub mod generate;
 pub mod learn;

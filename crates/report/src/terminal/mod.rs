@@ -2,6 +2,7 @@
 
 mod attach;
 mod comparison;
+mod device_stat;
 mod layout;
 mod pool;
 mod score;
@@ -11,7 +12,7 @@ mod sweep;
 mod trace;
 mod tuning;
 
-use flashwise_attach::AttachReport;
+use flashwise_attach::{AttachReport, DeviceStat, FaultState, PowerCut};
 use flashwise_audit::{Finding, Simulated};
 use flashwise_learn::score::Score;
 use flashwise_profile::{DeviceProfile, Verdict};
@@ -57,6 +58,29 @@ pub fn render_score(learned: &Score, style: Style) -> String {
 /// What an attached drive did.
 pub fn render_attach(report: &AttachReport, style: Style) -> String {
     attach::render(report, style)
+}
+
+/// What an attached drive is doing; with an earlier look at it, also what it did between the two.
+pub fn render_device_stat(stat: &DeviceStat, before: Option<&DeviceStat>, style: Style) -> String {
+    device_stat::render(stat, before, style)
+}
+
+/// What a power cut on demand did.
+pub fn render_power_cut(cut: &PowerCut, style: Style) -> String {
+    let mut screen = Screen::new(style);
+    screen.paragraph(&crate::text::device_stat::cut_sentence(cut));
+    screen.finish()
+}
+
+/// What goes wrong on demand.
+pub fn render_faults(faults: &FaultState, style: Style) -> String {
+    let mut screen = Screen::new(style);
+    let sentences = crate::text::device_stat::fault_sentences(faults);
+    if sentences.is_empty() {
+        screen.paragraph("Nothing goes wrong on demand.");
+    }
+    sentences.iter().for_each(|sentence| screen.bullet(sentence));
+    screen.finish()
 }
 
 /// What an audit found.

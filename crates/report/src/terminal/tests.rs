@@ -1,6 +1,9 @@
 //! What a terminal shows, word for word.
 
+use flashwise_attach::{FaultState, LatencySpike, ReadOnlyCause};
 use flashwise_profile::{Figure, HotLocation, Parameters};
+use flashwise_ssd::SpaceUse;
+use flashwise_ssd::life::EndOfLife;
 
 use super::*;
 use crate::sample;
@@ -19,6 +22,45 @@ fn a_drive_with_something_to_gain_is_told_at_80_columns() {
 #[test]
 fn a_drive_with_nothing_to_gain_is_told_so() {
     insta::assert_snapshot!(render_comparison(&sample::optane(), plain(80)));
+}
+
+/// A drive under fio; what `flashwise device stat -o json` gave once.
+fn device_stat() -> DeviceStat {
+    serde_json::from_str(include_str!("../sample-device-stat.json")).unwrap()
+}
+
+#[test]
+fn an_attached_drive_tells_what_it_is_doing_at_80_columns() {
+    let text = render_device_stat(&device_stat(), None, plain(80));
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn an_attached_drive_tells_what_is_wrong_with_it_and_what_it_did_since_the_last_look() {
+    let before = device_stat();
+    let mut now = before.clone();
+    now.simulated_ns += 500_000_000;
+    now.counters.host_writes += 1_000;
+    now.counters.host_bytes_written.0 += 4_096_000;
+    if let Some(flash) = &mut now.counters.flash {
+        (flash.gc_runs, flash.gc_pages_moved) = (17, 5_230);
+    }
+    now.space = Some(SpaceUse { logical_bytes: 3 << 30, physical_bytes: 1 << 30, physical_capacity_bytes: 4 << 30 });
+    now.state.read_only = Some(ReadOnlyCause::Fault);
+    (now.power_cuts, now.failed, now.in_flight, now.pacing) = (2, 31, 1, None);
+    let spike = LatencySpike { extra_ns: 50_000_000, for_ns: None, requests: Some(3) };
+    now.faults = FaultState { latency_spike: Some(spike), unreadable_bytes: 8192, read_only: true };
+    insta::assert_snapshot!(render_device_stat(&now, Some(&before), plain(80)));
+}
+
+#[test]
+fn a_worn_out_drive_says_what_it_took() {
+    let mut stat = device_stat();
+    let end = EndOfLife { at_ns: 5, host_bytes_written: 3 << 40 };
+    (stat.state.read_only, stat.state.end_of_life) = (Some(ReadOnlyCause::EndOfLife), Some(end));
+    let text = render_device_stat(&stat, None, plain(80));
+    assert!(text.contains("read-only: its blocks were worn out after 3 TiB written"), "{text}");
 }
 
 /// A change of each kind.

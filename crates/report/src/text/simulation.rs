@@ -1,6 +1,8 @@
 //! What is said of a simulation: sentences and rows.
 
-use flashwise_ssd::simulation::{Busy, CommandTimes, DataReduction, FlowResult, Responses, Simulation, SlcCache};
+use flashwise_ssd::simulation::{
+    Busy, CommandTimes, DataReduction, FlowResult, Responses, Simulation, SlcCache, WriteCauses,
+};
 use flashwise_ssd::simulation::{Precondition, Preconditioned};
 
 use super::numbers::{bytes, grouped, significant, time, two_decimals};
@@ -106,12 +108,21 @@ fn one_flow(flow: &FlowResult) -> Vec<FlowRow> {
 
 /// Write amplification and its parts: cause, factor, share; empty where nothing was written.
 pub(crate) fn amplification_rows(s: &Simulation) -> Vec<[String; 3]> {
-    let (Some(whole), Some(parts)) = (s.write_amplification, s.write_amplification_by_cause) else { return Vec::new() };
+    match (s.write_amplification, s.write_amplification_by_cause) {
+        (Some(whole), Some(parts)) => {
+            let host = if s.array.is_some() { "host, with copies and parity" } else { "host" };
+            amplification_parts(whole, &parts, host)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The same of anything whose first cause is called so.
+pub(crate) fn amplification_parts(whole: f64, parts: &WriteCauses, host: &'static str) -> Vec<[String; 3]> {
     let part = |(name, factor): (&str, f64)| {
         let percent = if whole > 0.0 { format!("{:.1} %", 100.0 * factor / whole) } else { NOTHING.to_owned() };
         [name.to_owned(), two_decimals(factor), percent]
     };
-    let host = if s.array.is_some() { "host, with copies and parity" } else { "host" };
     let causes = [
         (host, parts.host),
         ("garbage collection", parts.gc),
@@ -192,7 +203,8 @@ fn reduction_rows(it: &DataReduction) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn busy(busy: &Busy) -> String {
+/// How busy parts of one kind were: mean, least, most.
+pub(crate) fn busy(busy: &Busy) -> String {
     let percent = |share: f64| format!("{:.1}", 100.0 * share);
     format!("{} % ({} to {} %)", percent(busy.mean), percent(busy.min), percent(busy.max))
 }

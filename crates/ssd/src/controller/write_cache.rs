@@ -195,7 +195,8 @@ impl WriteCache {
         self.entries.slots() > 0
     }
 
-    fn entry_of(&self, logical_page: u32) -> Option<u32> {
+    /// The entry of a page, if it has one.
+    pub(crate) fn entry_of(&self, logical_page: u32) -> Option<u32> {
         self.pages.entry(logical_page)
     }
 
@@ -522,6 +523,9 @@ impl SimulatedSsd {
         };
         self.sectors.write(logical_page, touched, old.is_some());
         if let Some(old) = old {
+            if placement.new_slot {
+                self.page_is_superseded(logical_page, old);
+            }
             self.payload.discard(old);
         }
         let Some(cache) = &mut self.write_cache else { return true };

@@ -232,6 +232,12 @@ impl Ftl {
         if row < self.superblocks[block].programmed_rows { Location::Flash(slot) } else { Location::Buffer(slot) }
     }
 
+    /// Whether a slot that has been given out is not on flash.
+    pub(crate) fn is_in_buffer(&self, slot: u32) -> bool {
+        let (block, row) = self.geometry.block_and_row(slot);
+        row >= self.superblocks[block].programmed_rows
+    }
+
     /// Slots that a logical page takes.
     #[inline(always)]
     pub(crate) fn slots_of(&self, logical_page: u32) -> u32 {

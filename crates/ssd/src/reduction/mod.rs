@@ -20,7 +20,7 @@ mod codec;
 mod content;
 mod sharing;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::DeviceConfig;
 use crate::controller::PageSpan;
@@ -69,7 +69,7 @@ impl ReductionCounters {
 }
 
 /// What is on a drive that reduces what it stores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpaceUse {
     /// Bytes of the logical pages that hold something other than zeros.
     pub logical_bytes: u64,

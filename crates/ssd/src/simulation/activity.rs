@@ -64,13 +64,8 @@ impl Before {
 
     /// How busy the parts were over `elapsed_ns`.
     pub(super) fn utilisation(&self, drive: &impl Target, elapsed_ns: u64) -> Utilisation {
-        let now = drive.flash_statistics();
-        let channels = now.channels.iter().zip(&self.flash.channels).map(|(now, then)| now.busy_ns - then.busy_ns);
-        let dies = now.dies.iter().zip(&self.flash.dies).map(|(now, then)| now.array_ns - then.array_ns);
-        let planes = now.planes_ns.iter().zip(&self.flash.planes_ns).map(|(now, then)| now - then);
-        let dies = busy(dies, elapsed_ns);
-        let chips = of_chips(&dies.each, drive.drive_config().flash.dies_per_chip as usize);
-        Utilisation { channels: busy(channels, elapsed_ns), chips, dies, planes: busy(planes, elapsed_ns) }
+        let dies_per_chip = drive.drive_config().flash.dies_per_chip;
+        Utilisation::between(&self.flash, &drive.flash_statistics(), dies_per_chip, elapsed_ns)
     }
 
     /// Waiting and service by class of command.
@@ -116,6 +111,18 @@ impl Before {
             failed_programs: now.failed_programs - then.failed_programs,
             failed_erases: now.failed_erases - then.failed_erases,
         }
+    }
+}
+
+impl Utilisation {
+    /// How busy the parts were between two looks at [`SimulatedSsd::flash_statistics`] that are `elapsed_ns` apart.
+    pub fn between(then: &Statistics, now: &Statistics, dies_per_chip: u32, elapsed_ns: u64) -> Self {
+        let channels = now.channels.iter().zip(&then.channels).map(|(now, then)| now.busy_ns - then.busy_ns);
+        let dies = now.dies.iter().zip(&then.dies).map(|(now, then)| now.array_ns - then.array_ns);
+        let planes = now.planes_ns.iter().zip(&then.planes_ns).map(|(now, then)| now - then);
+        let dies = busy(dies, elapsed_ns);
+        let chips = of_chips(&dies.each, dies_per_chip as usize);
+        Self { channels: busy(channels, elapsed_ns), chips, dies, planes: busy(planes, elapsed_ns) }
     }
 }
 

@@ -146,6 +146,13 @@ fn percentiles(record: &ResponseRecord) -> Percentiles {
     Percentiles { p50, p90, p95, p99, p99_9, p99_99, p99_999 }
 }
 
+impl WriteCauses {
+    /// Of what a drive counted; `None` where the host wrote nothing, or the drive tells nothing of its flash.
+    pub fn of(counters: &DeviceCounters) -> Option<Self> {
+        write_causes(counters, counters.flash.as_ref()?)
+    }
+}
+
 pub(crate) fn write_causes(counters: &DeviceCounters, flash: &FlashCounters) -> Option<WriteCauses> {
     let written = counters.host_bytes_written.0;
     let share = |bytes: u64| bytes as f64 / written as f64;

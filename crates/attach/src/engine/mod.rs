@@ -12,21 +12,33 @@
 //! as the way takes there and back, the *head start*: the drive's events may happen up to it before their time. A command
 //! that arrives meanwhile begins at the last event that has happened, at most the head start late, and its own answer is
 //! early by the same.
+//!
+//! What somebody asks of the drive while it runs is in files of their own: [`look`], [`power`]; what goes wrong on demand
+//! is in [`crate::fault`].
 
-use std::collections::VecDeque;
+mod look;
+mod power;
+mod times;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use flashwise_block::{
-    BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, IoBuffer, LatencySummary, Nanos,
-    Operation, Request,
+    BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, IoBuffer, Nanos, Operation, Request,
 };
 use flashwise_ssd::SimulatedSsd;
+use flashwise_ssd::flash::Statistics;
 use flashwise_trace::TraceRecord;
 
 use crate::capture::Capture;
+use crate::fault::{FaultOrder, FaultState, Faults};
 use crate::pace::{Clocks, Pace, Pacing};
-use crate::report::RequestTimes;
 use crate::{AttachError, AttachReport};
+pub(crate) use look::Look;
+pub use power::PowerCut;
+pub(crate) use times::Times;
+pub use times::{KindLatencies, KindLatency};
 
 /// What a client asks for.
 #[derive(Debug)]
@@ -89,6 +101,8 @@ struct Active {
     pending: u32,
     /// When the last of those that are done was.
     completed: Nanos,
+    /// How much later than the drive has done it the answer is given.
+    delay: Nanos,
     result: Result<(), BlockError>,
     /// The bytes of a read.
     read: Option<IoBuffer>,
@@ -107,10 +121,25 @@ pub struct Engine {
     ready: VecDeque<Completion>,
     /// Commands that make no sense to the drive.
     refused: Vec<Answer>,
+    /// Commands that the drive has done and whose answers are held back, with when they are due.
+    delayed: BTreeSet<(Nanos, u32)>,
     capture: Option<Capture>,
-    times: Times,
-    /// The drive's time and counters at the start.
-    began: (Nanos, DeviceCounters),
+    /// Since somebody looked last.
+    times: Box<Times>,
+    /// Before that. Whoever looks adds to it what has come since; the engine waits for that at its end alone.
+    looked_at: Arc<Mutex<Times>>,
+    faults: Faults,
+    power_cuts: u64,
+    /// The drive at the start.
+    began: Began,
+}
+
+/// What a drive had done when it was attached.
+#[derive(Debug)]
+struct Began {
+    at: Nanos,
+    counters: DeviceCounters,
+    flash: Statistics,
 }
 
 /// The drive, which has no words for itself.
@@ -120,19 +149,6 @@ impl std::fmt::Debug for Drive {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Drive({})", self.0.info().name)
     }
-}
-
-/// Latencies of commands on the drive's clock, and of the answers on the machine's.
-#[derive(Debug, Default)]
-struct Times {
-    reads: LatencySummary,
-    writes: LatencySummary,
-    flushes: LatencySummary,
-    trims: LatencySummary,
-    /// On the machine's clock, of all.
-    machine: LatencySummary,
-    late: LatencySummary,
-    failed: u64,
 }
 
 impl Engine {
@@ -154,7 +170,7 @@ impl Engine {
                 Some(Clocks::new(began, drive.now(), scale))
             }
         };
-        let began = (drive.now(), drive.counters());
+        let began = Began { at: drive.now(), counters: drive.counters(), flash: drive.flash_statistics() };
         Ok(Self {
             began,
             drive: Drive(drive),
@@ -164,8 +180,12 @@ impl Engine {
             free: Vec::new(),
             ready: VecDeque::new(),
             refused: Vec::new(),
+            delayed: BTreeSet::new(),
             capture,
-            times: Times::default(),
+            times: Box::default(),
+            looked_at: Arc::default(),
+            faults: Faults::default(),
+            power_cuts: 0,
         })
     }
 
@@ -189,16 +209,21 @@ impl Engine {
             self.refused.push(Answer { client, cookie, operation, length, result: Err(error), payload: None });
             return Ok(());
         }
-        if let Some(clocks) = self.clocks {
-            let now = clocks.simulated(arrived);
-            while let Some(completion) = self.drive.0.wait_until(now)? {
-                self.ready.push_back(completion);
-            }
-        }
+        self.catch_up(arrived)?;
         let index = self.take(command, arrived);
         if let Err(error) = self.send(index) {
             // The check before has let nothing through that the drive does not take; what it refuses now is its state.
             self.fail(index, error);
+        }
+        Ok(())
+    }
+
+    /// Brings the drive's clock to a moment of the machine's.
+    fn catch_up(&mut self, at: Instant) -> Result<(), BlockError> {
+        let Some(clocks) = self.clocks else { return Ok(()) };
+        let now = clocks.simulated(at);
+        while let Some(completion) = self.drive.0.wait_until(now)? {
+            self.ready.push_back(completion);
         }
         Ok(())
     }
@@ -218,6 +243,9 @@ impl Engine {
         if offset.0.checked_add(length.0).is_none_or(|end| end > info.capacity.0) {
             return fail("it reaches behind the drive");
         }
+        if self.faults.refuses(operation) {
+            return Err(BlockError::ReadOnly);
+        }
         match (operation, payload) {
             (Operation::Write, Some(payload)) if payload.len() as u64 == length.0 => Ok(()),
             (Operation::Write, _) => fail("a write without its bytes"),
@@ -231,8 +259,9 @@ impl Engine {
         let record = TraceRecord { fua, process, ..TraceRecord::new(submitted, operation, offset, length) };
         let captured = self.capture.as_mut().map_or(0, |capture| capture.submitted(record));
         let read = (operation == Operation::Read && length > self.info().max_transfer).then(|| buffer(length));
-        let active =
-            Active { command, arrived, submitted, captured, pending: 0, completed: submitted, result: Ok(()), read };
+        let delay = self.faults.delay(submitted);
+        let (pending, completed, result) = (0, submitted, Ok(()));
+        let active = Active { command, arrived, submitted, captured, pending, completed, delay, result, read };
         match self.free.pop() {
             Some(index) => {
                 self.active[index as usize] = Some(active);
@@ -297,12 +326,25 @@ impl Engine {
         Some(active)
     }
 
+    /// Lets things go wrong from now on, or no more; tells what does.
+    ///
+    /// # Errors
+    /// [`AttachError::Order`] for what this drive cannot do; when the drive is lost as a whole.
+    pub fn fault(&mut self, order: &FaultOrder, at: Instant) -> Result<FaultState, AttachError> {
+        order.check(self.info()).map_err(AttachError::Order)?;
+        self.catch_up(at)?;
+        let now = self.drive.0.now();
+        self.faults.obey(order, now);
+        Ok(self.faults.state(now))
+    }
+
     /// When there is something to do again.
     pub fn next_wake(&self) -> Wake {
         if !self.ready.is_empty() || !self.refused.is_empty() {
             return Wake::Now;
         }
-        match (self.clocks, self.drive.0.next_event()) {
+        let due = self.delayed.first().map(|&(due, _)| due);
+        match (self.clocks, self.drive.0.next_event().into_iter().chain(due).min()) {
             _ if self.outstanding() == 0 => Wake::Never,
             (Some(clocks), Some(event)) => {
                 let at = clocks.machine(event);
@@ -326,12 +368,20 @@ impl Engine {
                 while let Some(completion) = self.drive.0.wait()? {
                     self.completed(completion, now, answers);
                 }
+                while let Some((due, index)) = self.delayed.pop_first() {
+                    let _ = self.drive.0.wait_until(due)?;
+                    self.answer(index, now, answers);
+                }
             }
             Some(clocks) => {
                 let head_start = clocks.simulated_span(self.round_trip);
                 let until = Nanos(clocks.simulated(now).0.saturating_add(head_start.0));
                 while let Some(completion) = self.drive.0.wait_within(until) {
                     self.completed(completion, now, answers);
+                }
+                while let Some((_, index)) = self.delayed.first().copied().filter(|&(due, _)| due <= until) {
+                    self.delayed.pop_first();
+                    self.answer(index, now, answers);
                 }
                 if self.drive.0.outstanding() > 0 && self.drive.0.next_event().is_none() {
                     return Err(BlockError::Protocol("the simulated drive lost a request").into());
@@ -363,14 +413,28 @@ impl Engine {
                 (read, bytes) => *read = bytes,
             }
         }
-        if active.pending == 0
-            && let Some(active) = self.release(index)
-        {
-            self.account(&active, now);
-            let Active { command: Command { client, cookie, operation, length, .. }, result, read, .. } = active;
-            let payload = read.filter(|_| result.is_ok());
-            answers.push(Answer { client, cookie, operation, length, result, payload });
+        if active.pending > 0 {
+            return;
         }
+        if active.delay > Nanos(0) {
+            active.completed = Nanos(active.completed.0.saturating_add(active.delay.0));
+            self.delayed.insert((active.completed, index));
+        } else {
+            self.answer(index, now, answers);
+        }
+    }
+
+    /// Answers a command that is done.
+    fn answer(&mut self, index: u32, now: Instant, answers: &mut Vec<Answer>) {
+        let Some(mut active) = self.release(index) else { return };
+        let Command { client, cookie, operation, offset, length, .. } = active.command;
+        if active.result.is_ok() {
+            active.result = self.faults.done(operation, offset, length);
+        }
+        self.account(&active, now);
+        let Active { result, read, .. } = active;
+        let payload = read.filter(|_| result.is_ok());
+        answers.push(Answer { client, cookie, operation, length, result, payload });
     }
 
     /// Notes how long a command took, and how late its answer is.
@@ -383,7 +447,7 @@ impl Engine {
             self.times.failed += 1;
             return;
         }
-        self.times.of(active.command.operation).record(latency);
+        self.times.record(active.command.operation, latency);
         if let Some(clocks) = self.clocks {
             let due = clocks.machine(active.completed);
             let due = due.checked_sub(self.round_trip).unwrap_or(due).max(active.arrived);
@@ -398,27 +462,17 @@ impl Engine {
     /// When the capture cannot be written to its end.
     pub fn finish(self) -> Result<AttachReport, AttachError> {
         let captured = self.capture.map(Capture::finish).transpose()?;
-        let drive = &self.drive.0;
-        let Times { reads, writes, flushes, trims, machine, late, failed } = &self.times;
-        let requests = RequestTimes {
-            reads: reads.percentiles(),
-            writes: writes.percentiles(),
-            flushes: flushes.percentiles(),
-            trims: trims.percentiles(),
-        };
-        let pacing = self.clocks.map(|_| Pacing::new(late, machine, self.round_trip));
-        Ok(AttachReport::new(drive, &self.began, requests, *failed, pacing, captured))
-    }
-}
-
-impl Times {
-    fn of(&mut self, operation: Operation) -> &mut LatencySummary {
-        match operation {
-            Operation::Read => &mut self.reads,
-            Operation::Write | Operation::WriteZeroes => &mut self.writes,
-            Operation::Flush => &mut self.flushes,
-            Operation::Trim => &mut self.trims,
-        }
+        let mut times = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
+        times.merge(&self.times);
+        let pacing = self.clocks.map(|_| Pacing::new(&times.late, &times.machine, self.round_trip));
+        Ok(AttachReport::new(
+            &self.drive.0,
+            &(self.began.at, self.began.counters),
+            times.requests(),
+            times.failed,
+            pacing,
+            captured,
+        ))
     }
 }
 
@@ -431,171 +485,4 @@ fn nanos(duration: Duration) -> Nanos {
 }
 
 #[cfg(test)]
-mod tests {
-    use flashwise_block::execute;
-    use flashwise_ssd::DeviceConfig;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn drive() -> SimulatedSsd {
-        SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap()
-    }
-
-    fn command(operation: Operation, offset: u64, length: u64) -> Command {
-        let payload = (operation == Operation::Write).then(|| IoBuffer::zeroed(length as usize));
-        let (offset, length) = (ByteSize(offset), ByteSize(length));
-        Command { client: 1, cookie: offset.0, process: None, operation, offset, length, fua: false, payload }
-    }
-
-    fn engine(pace: Pace, round_trip: Duration, began: Instant) -> Engine {
-        Engine::new(drive(), pace, round_trip, None, began).unwrap()
-    }
-
-    /// Sleeps exactly as long as the engine says, until everything is answered: the answers and their moments.
-    fn play(engine: &mut Engine, mut now: Instant) -> Vec<(Answer, Instant)> {
-        let (mut played, mut answers) = (Vec::new(), Vec::new());
-        loop {
-            engine.poll(now, &mut answers).unwrap();
-            played.extend(answers.drain(..).map(|answer| (answer, now)));
-            match engine.next_wake() {
-                Wake::Never => return played,
-                Wake::Now => {}
-                Wake::At(at) => now = now.max(at),
-            }
-        }
-    }
-
-    /// The latencies of a write and of a read after it, each alone on a new drive.
-    fn alone() -> (Duration, Duration) {
-        let mut drive = drive();
-        let write = execute(&mut drive, Request::write(ByteSize(0), ByteSize(65_536)).with_fua()).unwrap();
-        let read = execute(&mut drive, Request::read(ByteSize(0), ByteSize(4096))).unwrap();
-        (Duration::from_nanos(write.latency().0), Duration::from_nanos(read.latency().0))
-    }
-
-    #[test]
-    fn an_answer_comes_exactly_when_the_drive_has_done_it() {
-        let (write, read) = alone();
-        for scale in [1.0, 10.0] {
-            let began = Instant::now();
-            let mut engine = engine(Pace::Scaled(scale), Duration::ZERO, began);
-            engine.submit(Command { fua: true, ..command(Operation::Write, 0, 65_536) }, began).unwrap();
-            let written = play(&mut engine, began);
-            assert_eq!(written[0].1 - began, write.mul_f64(scale), "scale {scale}");
-            let later = began + Duration::from_secs(1);
-            engine.submit(command(Operation::Read, 0, 4096), later).unwrap();
-            assert_eq!(play(&mut engine, later)[0].1 - later, read.mul_f64(scale), "scale {scale}");
-            let pacing = engine.finish().unwrap().pacing.unwrap();
-            assert_eq!((pacing.error.count, pacing.error.max_ns, pacing.spoils_the_result), (2, 0, false));
-        }
-    }
-
-    #[test]
-    fn the_way_to_the_client_is_taken_off() {
-        let (_, read) = alone();
-        let (began, trip) = (Instant::now(), Duration::from_micros(15));
-        let mut engine = engine(Pace::Scaled(1.0), trip, began);
-        engine.submit(Command { fua: true, ..command(Operation::Write, 0, 65_536) }, began).unwrap();
-        play(&mut engine, began);
-        let later = began + Duration::from_secs(1);
-        engine.submit(command(Operation::Read, 0, 4096), later).unwrap();
-        assert_eq!(play(&mut engine, later)[0].1 - later, read - trip);
-    }
-
-    #[test]
-    fn an_answer_that_is_given_late_is_told_as_late() {
-        let (write, _) = alone();
-        let (began, late) = (Instant::now(), Duration::from_millis(7));
-        let mut engine = engine(Pace::Scaled(1.0), Duration::ZERO, began);
-        engine.submit(Command { fua: true, ..command(Operation::Write, 0, 65_536) }, began).unwrap();
-        let mut answers = Vec::new();
-        engine.poll(began + write - Duration::from_nanos(1), &mut answers).unwrap();
-        assert!(answers.is_empty(), "not a nanosecond early");
-        engine.poll(began + write + late, &mut answers).unwrap();
-        assert_eq!(answers.len(), 1);
-        let pacing = engine.finish().unwrap().pacing.unwrap();
-        assert!(pacing.error.p50_ns.abs_diff(7_000_000) < 7_000, "three digits: {}", pacing.error.p50_ns);
-        assert!(pacing.spoils_the_result);
-    }
-
-    #[test]
-    fn requests_that_come_together_are_served_side_by_side() {
-        let began = Instant::now();
-        let time_of = |depth: u64| {
-            let mut engine = engine(Pace::Scaled(1.0), Duration::ZERO, began);
-            (0..depth).for_each(|n| engine.submit(command(Operation::Read, n << 16, 4096), began).unwrap());
-            play(&mut engine, began).iter().map(|(_, at)| *at - began).max().unwrap()
-        };
-        assert!(time_of(4) < 3 * time_of(1), "{:?} for four, {:?} for one", time_of(4), time_of(1));
-    }
-
-    #[test]
-    fn without_pacing_everything_is_answered_at_once_and_accounted_in_the_drive_s_time() {
-        let began = Instant::now();
-        let mut engine = engine(Pace::Free, Duration::ZERO, began);
-        (0..8).for_each(|n| engine.submit(command(Operation::Write, n << 16, 65_536), began).unwrap());
-        engine.submit(command(Operation::Flush, 0, 0), began).unwrap();
-        let mut answers = Vec::new();
-        engine.poll(began, &mut answers).unwrap();
-        assert_eq!((answers.len(), engine.outstanding(), engine.next_wake()), (9, 0, Wake::Never));
-        let report = engine.finish().unwrap();
-        assert_eq!((report.counters.host_writes, report.counters.flushes, report.pacing), (8, 1, None));
-        assert!(report.simulated_ns > 0 && report.latency.writes.count == 8);
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_answered_and_the_drive_never_sees_it() {
-        let began = Instant::now();
-        let mut engine = engine(Pace::Scaled(1.0), Duration::ZERO, began);
-        let capacity = engine.info().capacity.0;
-        let wrong = [
-            command(Operation::Read, 100, 4096),
-            command(Operation::Write, 0, 100),
-            command(Operation::Trim, capacity, 4096),
-            command(Operation::Read, u64::MAX - 511, 512),
-            command(Operation::Read, 0, 0),
-            Command { payload: None, ..command(Operation::Write, 0, 4096) },
-        ];
-        let count = wrong.len();
-        wrong.into_iter().for_each(|command| engine.submit(command, began).unwrap());
-        let played = play(&mut engine, began);
-        assert!(played.iter().all(|(answer, _)| answer.result.is_err()), "{played:?}");
-        assert_eq!((played.len(), engine.outstanding()), (count, 0));
-    }
-
-    proptest! {
-        /// Against an array of bytes, with requests that are longer than the drive's longest.
-        #[test]
-        fn what_is_read_is_what_was_written_last(
-            steps in prop::collection::vec((0_u8..4, 0_u64..64, 1_u64..64, any::<u8>()), 1..30), paced: bool
-        ) {
-            let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
-            config.host.max_transfer_bytes = 16 << 10;
-            let began = Instant::now();
-            let pace = if paced { Pace::Scaled(1.0) } else { Pace::Free };
-            let drive = SimulatedSsd::new(config, 1).unwrap();
-            let mut engine = Engine::new(drive, pace, Duration::ZERO, None, began).unwrap();
-            let mut model = vec![0_u8; 128 << 12];
-            for (kind, page, pages, byte) in steps {
-                let (offset, length) = (page << 12, pages << 12);
-                let range = offset as usize..(offset + length) as usize;
-                let operation = [Operation::Read, Operation::Write, Operation::WriteZeroes, Operation::Trim][kind as usize];
-                let mut command = command(operation, offset, length);
-                if let Some(payload) = &mut command.payload {
-                    payload.iter_mut().enumerate().for_each(|(n, place)| *place = byte ^ (n >> 9) as u8);
-                    model[range.clone()].copy_from_slice(payload);
-                } else if operation != Operation::Read {
-                    model[range.clone()].fill(0);
-                }
-                engine.submit(command, began).unwrap();
-                let mut played = play(&mut engine, began);
-                let (answer, _) = played.pop().unwrap();
-                prop_assert!(played.is_empty() && answer.result.is_ok());
-                if operation == Operation::Read {
-                    prop_assert!(answer.payload.unwrap()[..] == model[range], "offset {offset}, length {length}");
-                }
-            }
-        }
-    }
-}
+mod tests;

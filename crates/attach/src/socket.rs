@@ -1,6 +1,6 @@
 //! Where clients come to.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -17,9 +17,18 @@ pub(crate) struct Socket {
 impl Socket {
     /// Listens at a path. A socket that a server which is gone has left there is replaced; nothing else is.
     pub(crate) fn bind(path: &Path) -> Result<Self, AttachError> {
+        Self::bind_as(path, |path| UnixListener::bind(path))
+    }
+
+    /// The same, for nobody but its owner.
+    pub(crate) fn bind_private(path: &Path) -> Result<Self, AttachError> {
+        Self::bind_as(path, listen_in_private)
+    }
+
+    fn bind_as(path: &Path, listen: impl Fn(&Path) -> io::Result<UnixListener>) -> Result<Self, AttachError> {
         let refused = |reason: String| AttachError::Place { path: path.to_owned(), reason };
         remove_stale(path).map_err(refused)?;
-        let listener = UnixListener::bind(path).map_err(|e| refused(format!("no socket can be made here: {e}")))?;
+        let listener = listen(path).map_err(|e| refused(format!("no socket can be made here: {e}")))?;
         let socket = Self { listener, path: path.to_owned() };
         socket.listener.set_nonblocking(true).map_err(|e| refused(e.to_string()))?;
         Ok(socket)
@@ -39,6 +48,16 @@ impl Drop for Socket {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }
+}
+
+/// Listens at a path that has mode 0600 from its first moment on: Linux gives a socket's path the mode of the socket.
+fn listen_in_private(path: &Path) -> io::Result<UnixListener> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+    let made = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    rustix::fs::fchmod(&made, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
+    bind(&made, &SocketAddrUnix::new(path)?)?;
+    listen(&made, 128)?;
+    Ok(made.into())
 }
 
 /// Removes a socket that nobody listens at.

@@ -16,35 +16,40 @@
 //! Three defaults of kernel and library would quietly let one request through at a time, or sixteen, and are changed:
 //! asynchronous direct I/O is asked for and its absence is an error, 256 requests may wait in the kernel, and direct writes
 //! to the file run side by side (`FUSE_ASYNC_DIO`, `max_background`, `FOPEN_PARALLEL_DIRECT_WRITES`; the kernel's
-//! `Documentation/filesystems/fuse` and `include/uapi/linux/fuse.h`).
+//! `Documentation/filesystems/fuse` and `include/uapi/linux/fuse.h`). Whether that works is tried before the drive is
+//! served ([`self_test`]). What a drive that was killed has left at the directory is taken away ([`dead`]).
+
+mod dead;
+mod self_test;
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::event::Bell;
+use crate::{Answer, AttachError, Command};
 use flashwise_block::{BlockError, ByteSize, DeviceInfo, IoBuffer, Operation};
 use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
     ReplyOpen, ReplyStatfs, ReplyWrite, Request, Session, TimeOrNow, WriteFlags,
 };
-use rustix::event::{EventfdFlags, eventfd};
-
-use crate::{Answer, AttachError, Command};
 
 /// The file's name.
-const NAME: &str = "disk";
+pub const NAME: &str = "disk";
 const ROOT: INodeNo = INodeNo(1);
 const DISK: INodeNo = INodeNo(2);
 /// How long the kernel may believe what it is told of the file, which never changes.
 const BELIEVE: Duration = Duration::from_secs(3600);
+/// What the mount names as its source.
+const SOURCE: &str = "flashwise";
 /// Requests that wait in the kernel at most.
-const WAITING: u16 = 256;
+const KERNEL_QUEUE: u16 = 256;
 /// Longest request, bytes.
 const LONGEST: u32 = 1 << 20;
 /// Threads that take requests from the kernel.
@@ -81,7 +86,8 @@ impl Reply {
 fn errno(error: &BlockError) -> Errno {
     match error {
         BlockError::InvalidRequest { .. } => Errno::EINVAL,
-        BlockError::ReadOnly | BlockError::Refused(_) => Errno::EPERM,
+        BlockError::ReadOnly => Errno::EROFS,
+        BlockError::Refused(_) => Errno::EPERM,
         BlockError::NoSpace => Errno::ENOSPC,
         _ => Errno::EIO,
     }
@@ -91,7 +97,7 @@ fn errno(error: &BlockError) -> Errno {
 #[derive(Debug)]
 pub(crate) struct Mounted {
     letters: Receiver<Letter>,
-    bell: Arc<OwnedFd>,
+    bell: Arc<Bell>,
     directory: PathBuf,
     serving: Option<JoinHandle<io::Result<()>>>,
 }
@@ -105,22 +111,34 @@ impl std::fmt::Debug for Letter {
 impl Mounted {
     /// Mounts a directory with the file in it. `client` is the mark of its commands.
     pub(crate) fn mount(directory: &Path, info: &DeviceInfo, client: u32) -> Result<Self, AttachError> {
+        Self::with_queue(directory, info, client, KERNEL_QUEUE)
+    }
+
+    /// The same, where so many requests may wait in the kernel.
+    fn with_queue(directory: &Path, info: &DeviceInfo, client: u32, waiting: u16) -> Result<Self, AttachError> {
         let refused = |reason: String| AttachError::Place { path: directory.to_owned(), reason };
-        let directory = check(directory).map_err(refused)?;
+        dead::clear(directory).map_err(refused)?;
+        let mounted = Self::start(check(directory).map_err(refused)?, info, client, waiting)?;
+        self_test::check_depth(&mounted).map_err(refused)?;
+        Ok(mounted)
+    }
+
+    fn start(directory: PathBuf, info: &DeviceInfo, client: u32, waiting: u16) -> Result<Self, AttachError> {
+        let refused = |reason: String| AttachError::Place { path: directory.clone(), reason };
         let (sender, letters) = channel();
-        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
-        let bell = Arc::new(bell.map_err(|error| AttachError::System { context: "an eventfd", error: error.into() })?);
+        let bell = Arc::new(Bell::new()?);
         let disk = Disk {
             letters: sender,
             bell: Arc::clone(&bell),
             client,
+            waiting,
             capacity: info.capacity.0,
             logical_block: info.logical_block.0,
             began: SystemTime::now(),
         };
         let mut config = Config::default();
         config.mount_options =
-            vec![MountOption::FSName("flashwise".to_owned()), MountOption::Subtype("flashwise".to_owned())];
+            vec![MountOption::FSName(SOURCE.to_owned()), MountOption::Subtype("flashwise".to_owned())];
         config.n_threads = Some(THREADS);
         config.clone_fd = true;
         let session = Session::new(disk, &directory, &config).map_err(|e| {
@@ -137,17 +155,13 @@ impl Mounted {
 
     /// What has come since the last look.
     pub(crate) fn letters(&self) -> impl Iterator<Item = Letter> {
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        self.bell.rings();
         self.letters.try_iter()
     }
 
     /// Takes the file out of the directory; who has it open keeps it until it is closed.
     pub(crate) fn unmount(&self) {
-        use rustix::mount::{UnmountFlags, unmount};
-        if unmount(&self.directory, UnmountFlags::DETACH).is_err() {
-            // Without root that is fusermount's part; where it fails too, the mount stays until the process ends.
-            let _ = std::process::Command::new("fusermount3").args(["-u", "-z", "--"]).arg(&self.directory).status();
-        }
+        unmount(&self.directory);
     }
 
     /// Whether nobody has the file any more.
@@ -164,6 +178,15 @@ impl Drop for Mounted {
     }
 }
 
+/// Takes what is mounted at a directory away; who has it open keeps it.
+fn unmount(directory: &Path) {
+    use rustix::mount::{UnmountFlags, unmount};
+    if unmount(directory, UnmountFlags::DETACH).is_err() {
+        // Without root that is fusermount's part; where it fails too, the mount stays until the process ends.
+        let _ = std::process::Command::new("fusermount3").args(["-u", "-z", "--"]).arg(directory).status();
+    }
+}
+
 /// A directory that can be mounted: there, and empty.
 fn check(directory: &Path) -> Result<PathBuf, String> {
     let mut entries = std::fs::read_dir(directory).map_err(|e| format!("{e}; give an empty directory"))?;
@@ -176,8 +199,10 @@ fn check(directory: &Path) -> Result<PathBuf, String> {
 /// The file system: a directory and the file.
 struct Disk {
     letters: Sender<Letter>,
-    bell: Arc<OwnedFd>,
+    bell: Arc<Bell>,
     client: u32,
+    /// Requests that wait in the kernel at most.
+    waiting: u16,
     capacity: u64,
     logical_block: u64,
     began: SystemTime,
@@ -219,7 +244,7 @@ impl Disk {
     fn post(&self, command: Command, reply: Reply) {
         // Where the server is gone the reply is dropped, and fuser tells the kernel of an error.
         if self.letters.send(Letter { command, arrived: Instant::now(), reply }).is_ok() {
-            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+            self.bell.ring();
         }
     }
 
@@ -234,7 +259,7 @@ impl Filesystem for Disk {
         let missing = |_| io::Error::other("this kernel's FUSE serves one request at a time (no FUSE_ASYNC_DIO)");
         config.add_capabilities(InitFlags::FUSE_ASYNC_DIO).map_err(missing)?;
         let refused = |nearest| io::Error::other(format!("the kernel takes {nearest} at most"));
-        config.set_max_background(WAITING).map_err(refused)?;
+        config.set_max_background(self.waiting).map_err(refused)?;
         config.set_max_write(LONGEST).map(drop).map_err(|nearest| refused(nearest as u16))
     }
 

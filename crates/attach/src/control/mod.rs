@@ -1,0 +1,116 @@
+//! Asking a drive that runs, and telling it what to do: over a Unix socket of its own, as one line each way.
+//!
+//! ```text
+//!   flashwise device stat ── protocol.rs: a line of JSON ──▶ a reception ── an order ──▶ the thread that owns the drive
+//!                         ◀── a line of JSON ────────────────────────────── what it tells ──┘
+//! ```
+//!
+//! The socket is beside the drive ([`control_path`]) and for its owner alone (mode 0600). One line a visit, of at most
+//! 64 KiB within a second.
+
+mod places;
+mod protocol;
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::desk::Caller;
+use crate::reception::{Reception, hear, say};
+use crate::socket::Socket;
+use crate::{AttachError, nbd};
+pub(crate) use places::real;
+pub use places::{control_candidates, control_path};
+use protocol::{LONGEST_ANSWER, LONGEST_ORDER, order_line, parse_order, parse_told, told_line};
+pub use protocol::{Order, Told};
+
+/// How long a drive may take to answer; a power cut of a large drive takes a while.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Listens at `path`, and hands on what is ordered there.
+pub(crate) fn listen(path: &Path, caller: Caller) -> Result<Reception, AttachError> {
+    let socket = Socket::bind_private(path)?;
+    Reception::open("control", vec![socket], move |visitor| {
+        let told = match hear(visitor, b"\n", LONGEST_ORDER) {
+            Ok(line) => parse_order(&line).map_or_else(Told::Error, |order| caller.order(order)),
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                Told::Error(format!("an order is a line of at most {LONGEST_ORDER} bytes"))
+            }
+            Err(_) => return,
+        };
+        // Who has gone does not want to know.
+        let _ = say(visitor, &told_line(&told));
+    })
+}
+
+/// Finds a drive by what a user says of where it is: its Unix socket, with or without `unix:`, or URI; its directory or the
+/// file in it; its control socket.
+///
+/// # Errors
+/// [`AttachError::Control`] where no control socket is.
+pub fn find(place: &str) -> Result<PathBuf, AttachError> {
+    let candidates = control_candidates(place);
+    let is_socket = |path: &&PathBuf| path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
+    if let Some(found) = candidates.iter().find(is_socket) {
+        return Ok(found.clone());
+    }
+    let expected = candidates[0].display();
+    let reason = format!(
+        "no drive is attached here, as there is no control socket {expected}; give the drive's socket or directory, or the \
+         path that it was attached with as --control"
+    );
+    Err(AttachError::Control { path: place.into(), reason })
+}
+
+/// Gives a drive an order at its control socket; what it says, or why not.
+///
+/// # Errors
+/// [`AttachError::Ended`] where the drive is gone; [`AttachError::Control`] where it cannot be asked;
+/// [`AttachError::Order`] where it refuses.
+pub fn order(control: &Path, order: &Order) -> Result<Told, AttachError> {
+    let failed = |reason: String| AttachError::Control { path: control.to_owned(), reason };
+    let ended = || AttachError::Ended { path: control.to_owned() };
+    let line = order_line(order).map_err(failed)?;
+    let answer = match exchange(control, &line) {
+        Err(error) if is_end(&error) => return Err(ended()),
+        answer => answer.map_err(|error| failed(reason(&error)))?,
+    };
+    if answer.is_empty() {
+        return Err(ended());
+    }
+    if answer.starts_with(nbd::GREETING) {
+        let reason = "this is the drive's own socket, and its control socket is not beside it; give the path of that";
+        return Err(failed(reason.to_owned()));
+    }
+    match parse_told(&answer).map_err(failed)? {
+        Told::Error(error) => Err(AttachError::Order(error)),
+        Told::Ending => Err(ended()),
+        told => Ok(told),
+    }
+}
+
+fn exchange(control: &Path, line: &[u8]) -> io::Result<Vec<u8>> {
+    let mut stream = UnixStream::connect(control)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(line)?;
+    let mut answer = Vec::new();
+    BufReader::new(stream.take(LONGEST_ANSWER as u64)).read_until(b'\n', &mut answer)?;
+    Ok(answer)
+}
+
+/// Whether nobody listens any more.
+fn is_end(error: &io::Error) -> bool {
+    use ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound};
+    matches!(error.kind(), ConnectionRefused | NotFound | ConnectionReset | BrokenPipe)
+}
+
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::WouldBlock => format!("the drive did not answer within {} s", PATIENCE.as_secs()),
+        ErrorKind::PermissionDenied => "only the user who attached the drive may ask it".to_owned(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,70 @@
+//! The power of an attached drive is cut on demand.
+//!
+//! ```text
+//!   what the drive has done up to now      is answered as it is
+//!   what it has not                        is answered with an I/O error: it may be done, or not
+//!   what was volatile                      is as in [`flashwise_ssd`]'s contract: each page as it became durable last
+//! ```
+//!
+//! The drive serves again at once. Connections and the mounted file stay, as a host keeps its name for a drive that has
+//! been reset; faults on demand stay too, because they are the medium's.
+
+use std::time::Instant;
+
+use flashwise_block::{BlockDevice, BlockError, Nanos};
+use serde::{Deserialize, Serialize};
+
+use super::{Active, Answer, Command, Engine};
+use crate::AttachError;
+
+/// `EIO`.
+const INPUT_OUTPUT: i32 = 5;
+
+/// What a power cut did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PowerCut {
+    /// When, on the drive's clock from the start on, ns.
+    pub at_ns: u64,
+    /// Requests that were under way; they got I/O errors.
+    pub lost_requests: u64,
+    /// Cuts so far, with this one.
+    pub power_cuts: u64,
+}
+
+impl Engine {
+    /// Cuts the drive's power at a moment, and brings it up again.
+    ///
+    /// # Errors
+    /// [`AttachError::NoPowerCuts`] where the drive does not keep what a cut would leave
+    /// ([`flashwise_ssd::SimulatedSsd::allow_power_cuts`]).
+    pub fn power_cut(&mut self, at: Instant) -> Result<PowerCut, AttachError> {
+        self.catch_up(at)?;
+        let cut_at = self.drive.0.now();
+        let mut answers = std::mem::take(&mut self.refused);
+        while let Some(completion) = self.ready.pop_front() {
+            self.completed(completion, at, &mut answers);
+        }
+        self.refused = answers;
+        self.drive.0.power_cut().map_err(|_| AttachError::NoPowerCuts)?;
+        self.delayed.clear();
+        let under_way = self.active.iter().zip(0..).filter_map(|(active, n)| active.as_ref().map(|_| n));
+        let under_way: Vec<u32> = under_way.collect();
+        under_way.iter().for_each(|&index| self.lose(index, cut_at));
+        self.power_cuts += 1;
+        let lost_requests = under_way.len() as u64;
+        Ok(PowerCut { at_ns: cut_at.since(self.began.at).0, lost_requests, power_cuts: self.power_cuts })
+    }
+
+    /// A command is lost with the power.
+    fn lose(&mut self, index: u32, cut_at: Nanos) {
+        let Some(active) = self.release(index) else { return };
+        let Active { command: Command { client, cookie, operation, length, .. }, captured, submitted, .. } = active;
+        if let Some(capture) = &mut self.capture {
+            capture.answered(captured, cut_at.since(submitted));
+        }
+        self.times.failed += 1;
+        let message = "the request was under way".to_owned();
+        let error = BlockError::Os { context: "the power was cut".to_owned(), message, errno: INPUT_OUTPUT };
+        self.refused.push(Answer { client, cookie, operation, length, result: Err(error), payload: None });
+    }
+}

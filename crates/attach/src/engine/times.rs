@@ -1,0 +1,119 @@
+//! How long commands took, and how late they were answered.
+
+use flashwise_block::{LatencySummary, Nanos, Operation};
+use serde::{Deserialize, Serialize};
+
+use crate::report::RequestTimes;
+
+/// How long the commands of one kind took on the drive's clock.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KindTimes {
+    latencies: LatencySummary,
+    /// Of all of them, ns.
+    sum_ns: u64,
+}
+
+/// Latencies of commands on the drive's clock, and of the answers on the machine's.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Times {
+    reads: KindTimes,
+    writes: KindTimes,
+    flushes: KindTimes,
+    trims: KindTimes,
+    /// On the machine's clock, of all.
+    pub(crate) machine: LatencySummary,
+    pub(crate) late: LatencySummary,
+    pub(crate) failed: u64,
+}
+
+/// How long the requests of one kind took on the drive's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindLatency {
+    /// How many were answered without an error.
+    pub requests: u64,
+    /// All of them together, ns.
+    pub sum_ns: u64,
+    /// Median, ns.
+    pub p50_ns: u64,
+    /// 90th percentile, ns.
+    pub p90_ns: u64,
+    /// 99th percentile, ns.
+    pub p99_ns: u64,
+    /// 99.9th percentile, ns.
+    pub p99_9_ns: u64,
+    /// Longest, ns.
+    pub max_ns: u64,
+}
+
+/// How long requests took on the drive's clock, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindLatencies {
+    /// Reads.
+    pub reads: KindLatency,
+    /// Writes, of bytes and of zeros.
+    pub writes: KindLatency,
+    /// Flushes.
+    pub flushes: KindLatency,
+    /// Trims.
+    pub trims: KindLatency,
+}
+
+impl KindTimes {
+    fn told(&self) -> KindLatency {
+        let at = |percent| self.latencies.percentile(percent).0;
+        KindLatency {
+            requests: self.latencies.count(),
+            sum_ns: self.sum_ns,
+            p50_ns: at(50.0),
+            p90_ns: at(90.0),
+            p99_ns: at(99.0),
+            p99_9_ns: at(99.9),
+            max_ns: self.latencies.percentiles().max_ns,
+        }
+    }
+}
+
+impl Times {
+    /// A command is answered without an error.
+    pub(crate) fn record(&mut self, operation: Operation, latency: Nanos) {
+        let kind = match operation {
+            Operation::Read => &mut self.reads,
+            Operation::Write | Operation::WriteZeroes => &mut self.writes,
+            Operation::Flush => &mut self.flushes,
+            Operation::Trim => &mut self.trims,
+        };
+        kind.latencies.record(latency);
+        kind.sum_ns = kind.sum_ns.saturating_add(latency.0);
+    }
+
+    /// Adds what others counted.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (kind, other) in self.kinds_mut().into_iter().zip(other.kinds()) {
+            kind.latencies.merge(&other.latencies);
+            kind.sum_ns = kind.sum_ns.saturating_add(other.sum_ns);
+        }
+        self.machine.merge(&other.machine);
+        self.late.merge(&other.late);
+        self.failed += other.failed;
+    }
+
+    fn kinds(&self) -> [&KindTimes; 4] {
+        [&self.reads, &self.writes, &self.flushes, &self.trims]
+    }
+
+    fn kinds_mut(&mut self) -> [&mut KindTimes; 4] {
+        [&mut self.reads, &mut self.writes, &mut self.flushes, &mut self.trims]
+    }
+
+    /// For the report at the end.
+    pub(crate) fn requests(&self) -> RequestTimes {
+        let [reads, writes, flushes, trims] = self.kinds().map(|kind| kind.latencies.percentiles());
+        RequestTimes { reads, writes, flushes, trims }
+    }
+
+    /// For a look at the drive while it runs.
+    pub(crate) fn told(&self) -> KindLatencies {
+        let [reads, writes, flushes, trims] = self.kinds().map(KindTimes::told);
+        KindLatencies { reads, writes, flushes, trims }
+    }
+}

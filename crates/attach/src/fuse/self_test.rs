@@ -1,0 +1,124 @@
+//! Whether requests for the file really arrive side by side: asked before the drive is anybody else's.
+//!
+//! ```text
+//!   32 direct reads at once ─▶ kernel ─▶ as many as it lets through are held here ─▶ counted, then answered with zeros
+//! ```
+//!
+//! Nothing is answered before all have come, or no more come: so it is counted, not timed. A kernel or a library that lets
+//! few requests through at a time would turn every drive into one of that queue depth, and nobody would see why. The drive
+//! itself sees nothing of these reads.
+
+use std::path::Path;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use flashwise_block::{BlockDevice, BlockError, ByteSize, FileDevice, IoBuffer, OwnFile, Request};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{Letter, Mounted, NAME, Reply};
+
+/// Reads that are asked for at once.
+const READS: u64 = 32;
+/// How many of them must come together: more than the 16 that a kernel lets wait where it is told nothing.
+const TOGETHER: usize = 17;
+/// Bytes of each.
+const LENGTH: ByteSize = ByteSize(4096);
+/// When no more has come for so long, no more is coming.
+const SILENCE: Duration = Duration::from_secs(2);
+/// How often it is looked whether all is over.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Fails, in words, where too few requests come together.
+pub(super) fn check_depth(mounted: &Mounted) -> Result<(), String> {
+    let path = mounted.directory.join(NAME);
+    let asking = std::thread::Builder::new().name("self-test".to_owned()).spawn(move || ask(&path));
+    let asking = asking.map_err(|error| format!("its queue depth cannot be tried: {error}"))?;
+    let held = gather(mounted, &asking);
+    let together = held.len();
+    held.into_iter().for_each(answer);
+    while !asking.is_finished() {
+        wait(mounted, LOOK);
+        mounted.letters().for_each(answer);
+    }
+    match asking.join() {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(format!("its queue depth cannot be tried: {error}")),
+        Err(_) => return Err("its queue depth cannot be tried".to_owned()),
+    }
+    if together >= TOGETHER {
+        return Ok(());
+    }
+    Err(format!(
+        "of {READS} requests for the file at once only {together} arrive together: this kernel's FUSE would make every \
+         drive a slow one; serve the drive with --nbd instead"
+    ))
+}
+
+/// Holds what comes until all has, or no more does.
+fn gather(mounted: &Mounted, asking: &JoinHandle<Result<(), BlockError>>) -> Vec<Letter> {
+    let (mut held, mut last) = (Vec::new(), Instant::now());
+    while held.len() < READS as usize && last.elapsed() < SILENCE && !asking.is_finished() {
+        wait(mounted, LOOK);
+        let before = held.len();
+        held.extend(mounted.letters());
+        if held.len() > before {
+            last = Instant::now();
+        }
+    }
+    held
+}
+
+/// Waits until something comes, at most so long.
+fn wait(mounted: &Mounted, at_most: Duration) {
+    let at_most = Timespec { tv_sec: 0, tv_nsec: at_most.subsec_nanos().into() };
+    // Where it fails it is looked all the same.
+    let _ = poll(&mut [PollFd::from_borrowed_fd(mounted.fd(), PollFlags::IN)], Some(&at_most));
+}
+
+fn answer(letter: Letter) {
+    if let Reply::Read(reply) = letter.reply {
+        reply.data(&vec![0; letter.command.length.0 as usize]);
+    }
+}
+
+/// Asks for all of it at once.
+fn ask(path: &Path) -> Result<(), BlockError> {
+    let file = OwnFile::open(path)?;
+    let pages = (file.size().0 / LENGTH.0).max(1);
+    let mut device = FileDevice::on_own_file(&file)?;
+    for n in 0..READS {
+        let buffer = IoBuffer::zeroed(LENGTH.0 as usize);
+        device.submit(Request::read(LENGTH * (n % pages), LENGTH).with_buffer(buffer).tagged(n))?;
+    }
+    while let Some(done) = device.wait()? {
+        done.result?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+
+    use super::super::{KERNEL_QUEUE, Mounted};
+    use crate::{AttachError, Engine, Pace};
+
+    fn mount(waiting: u16) -> Result<(), AttachError> {
+        let directory = tempfile::tempdir().unwrap();
+        let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap();
+        let engine = Engine::new(drive, Pace::Free, std::time::Duration::ZERO, None, Instant::now()).unwrap();
+        Mounted::with_queue(directory.path(), engine.info(), 0, waiting).map(drop)
+    }
+
+    #[test]
+    fn a_kernel_that_lets_sixteen_requests_through_at_a_time_is_refused() {
+        if let Err(error) = mount(KERNEL_QUEUE) {
+            assert!(error.to_string().contains("it cannot be mounted"), "{error}");
+            return eprintln!("{error}: not tested");
+        }
+        let error = mount(16).unwrap_err().to_string();
+        assert!(error.contains("of 32 requests for the file at once only 16 arrive together"), "{error}");
+    }
+}

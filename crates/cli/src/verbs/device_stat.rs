@@ -1,0 +1,61 @@
+//! `flashwise device stat`.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use flashwise_attach::control::{self, Order, Told};
+use flashwise_attach::{AttachError, DeviceStat};
+use flashwise_report::render_device_stat;
+
+use crate::arguments::StatArguments;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Brings the cursor to the top left corner, and clears all that is below it.
+const REDRAW: &str = "\x1b[H\x1b[J";
+
+/// Tells what a drive is doing, once or again and again.
+pub fn run(options: &StatArguments, output: &Output) -> Result<ExitCode, Failure> {
+    let control = control::find(&options.place)?;
+    let first = look(&control)?;
+    match options.watch {
+        None => output.print(&first, |style| render_device_stat(&first, None, style))?,
+        Some(interval) => watch(&control, first, Duration::from_nanos(interval.0), output)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn look(control: &Path) -> Result<DeviceStat, AttachError> {
+    match control::order(control, &Order::Stat)? {
+        Told::Stat(stat) => Ok(*stat),
+        _ => Err(AttachError::Order("the drive answered something else".to_owned())),
+    }
+}
+
+/// Looks until the drive ends, or nobody reads any more: on a terminal always at the same place, otherwise one below the other.
+fn watch(control: &Path, first: DeviceStat, interval: Duration, output: &Output) -> Result<(), Failure> {
+    let (mut now, mut before) = (first, None);
+    loop {
+        let is_read = output.print_look(&now, |style| {
+            let text = render_device_stat(&now, before.as_ref(), style);
+            if io::stdout().is_terminal() { format!("{REDRAW}{text}") } else { format!("{text}\n") }
+        })?;
+        if !is_read {
+            return Ok(());
+        }
+        thread::sleep(interval);
+        let next = match look(control) {
+            Ok(next) => next,
+            Err(AttachError::Ended { .. }) => {
+                // Where nobody listens nothing is lost.
+                let _ = writeln!(io::stderr(), "flashwise: the drive has ended");
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        before = Some(std::mem::replace(&mut now, next));
+    }
+}
