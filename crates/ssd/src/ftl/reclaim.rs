@@ -43,6 +43,10 @@ pub(super) struct Unit {
     sealed: u32,
     /// Invalid pages in them.
     invalid: u32,
+    /// Valid slots in the full superblocks of the SLC cache.
+    pub(super) cached: u32,
+    /// The dedicated superblock of the SLC cache that is being emptied, if any: its data takes a free one, and none comes of it.
+    pub(super) folding_dedicated: Option<u32>,
     /// Victims under way.
     victims: u32,
     /// Superblocks that are bad or about to be.
@@ -67,6 +71,8 @@ impl Unit {
             cold: cold.then(|| ColdBlocks::new(superblocks)),
             sealed: 0,
             invalid: 0,
+            cached: 0,
+            folding_dedicated: None,
             victims: 0,
             bad: 0,
             is_held: false,
@@ -240,8 +246,8 @@ impl Ftl {
 
     /// Free superblocks that the host leaves to collection.
     pub(super) fn reserve(&self, unit: u32) -> u32 {
-        let more = self.units[unit as usize].victims.saturating_sub(1);
-        self.reclaiming.reserve + more + self.left_for_folding(unit)
+        let Unit { victims, folding_dedicated, .. } = &self.units[unit as usize];
+        self.reclaiming.reserve + victims.saturating_sub(1) + u32::from(folding_dedicated.is_some())
     }
 
     /// Whether the host may write to a stream of a unit.
@@ -251,21 +257,21 @@ impl Ftl {
         let is_open = state.points[stream].is_open();
         let (free, reserve) = (state.free.len(), self.reserve(unit));
         let may_fill = is_open && (!self.reclaiming.shares_open_block || free >= reserve);
-        let may_open = match self.slc_cache {
-            None => free > reserve,
-            Some(_) => may_fill || self.has_room_beside_slc_cache(unit, free > reserve),
+        let may_open = free > reserve;
+        let has_room = match self.slc_cache.is_some() {
+            false => may_fill || may_open,
+            true => may_fill || self.has_room_beside_slc_cache(unit, may_open),
         };
-        (may_fill || may_open) && free >= self.reclaiming.host_reserve && !state.is_held
+        has_room && free >= self.reclaiming.host_reserve && !state.is_held
     }
 
     /// Whether a unit has so much valid data that the next superpage of a stream of the host's should go to another one:
     /// what one unit has too much is room that its collection lacks, while another has more of it than it needs.
     #[inline]
     pub(super) fn is_overfull(&self, unit: u32, stream: Stream) -> bool {
-        let Unit { sealed, invalid, points, .. } = &self.units[unit as usize];
+        let Unit { sealed, invalid, cached, points, .. } = &self.units[unit as usize];
         points[stream].superpage == NONE
-            && sealed * self.geometry.slots_per_superblock() - invalid + self.cached_slots(unit)
-                > self.reclaiming.valid_max
+            && sealed * self.geometry.slots_per_superblock() - invalid + cached > self.reclaiming.valid_max
     }
 
     /// One of a unit's superblocks is filled: where that makes it take a victim, it is noted, and a free superblock takes

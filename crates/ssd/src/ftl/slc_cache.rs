@@ -31,15 +31,11 @@ struct CacheOfUnit {
     erased: VecDeque<u32>,
     /// Those that are full, the oldest first.
     cached: VecDeque<u32>,
-    /// Valid slots in these.
-    valid: u32,
     /// Superblocks that no stream writes to any more, from the last page that is put there to their erase: one of them becomes
     /// free in time.
     held: u32,
     /// Superblocks in SLC mode that are not dedicated.
     dynamic: u32,
-    /// The dedicated one that is being emptied.
-    folding_dedicated: Option<u32>,
 }
 
 /// The SLC cache of a drive.
@@ -173,10 +169,10 @@ impl Ftl {
         let unit = self.geometry.unit_of(block) as usize;
         let state = &mut self.superblocks[block];
         state.state = BlockState::Cached;
-        let Some(cache) = &mut self.slc_cache else { return };
-        let of_unit = &mut cache.units[unit];
-        of_unit.cached.push_back(block);
-        of_unit.valid += state.valid;
+        self.units[unit].cached += state.valid;
+        if let Some(cache) = &mut self.slc_cache {
+            cache.units[unit].cached.push_back(block);
+        }
     }
 
     /// A stream of a unit has filled a superblock, which may be one of the cache.
@@ -191,10 +187,7 @@ impl Ftl {
     /// A full superblock of the cache has lost a valid page of so many slots.
     #[cold]
     pub(super) fn lost_cached_page(&mut self, block: u32, slots: u32) {
-        let unit = self.geometry.unit_of(block) as usize;
-        if let Some(cache) = &mut self.slc_cache {
-            cache.units[unit].valid -= slots;
-        }
+        self.units[self.geometry.unit_of(block) as usize].cached -= slots;
     }
 
     /// Whether a unit has data in the cache that is to be moved: the drive has nothing else to do, or the host waits, or is
@@ -212,8 +205,9 @@ impl Ftl {
         let is_meant = |&block: &u32| dedicated || !cache.is_dedicated[block as usize];
         let at = of_unit.cached.iter().position(is_meant)?;
         let block = of_unit.cached.remove(at)?;
-        of_unit.valid -= self.superblocks[block].valid;
-        of_unit.folding_dedicated = Some(block).filter(|&block| cache.is_dedicated[block as usize]);
+        let state = &mut self.units[unit as usize];
+        state.cached -= self.superblocks[block].valid;
+        state.folding_dedicated = Some(block).filter(|&block| cache.is_dedicated[block as usize]);
         self.streams.collected(block, self.superblocks[block].stream, self.clock);
         self.become_victim(block);
         Some(block)
@@ -248,7 +242,7 @@ impl Ftl {
             BlockState::Open if mode == CellMode::Slc && is_written => of_unit.held += 1,
             BlockState::Cached => {
                 of_unit.cached.retain(|&cached| cached != block);
-                of_unit.valid -= valid;
+                self.units[unit].cached -= valid;
             }
             BlockState::Free if cache.is_dedicated[block as usize] => of_unit.erased.retain(|&erased| erased != block),
             _ => {}
@@ -261,17 +255,9 @@ impl Ftl {
         self.free_superblocks(unit) >= 2
     }
 
-    /// Free superblocks that the host leaves to a unit because others go to where the cache is emptied to.
-    #[inline(always)]
-    pub(super) fn left_for_folding(&self, unit: u32) -> u32 {
-        self.slc_cache.as_ref().map_or(0, |cache| u32::from(cache.unit(unit).folding_dedicated.is_some()))
-    }
-
     /// A superblock that may be one of the cache is emptied.
     pub(super) fn cached_is_emptied(&mut self, block: u32) {
-        let unit = self.geometry.unit_of(block) as usize;
-        let Some(cache) = &mut self.slc_cache else { return };
-        cache.units[unit].folding_dedicated.take_if(|folding| *folding == block);
+        self.units[self.geometry.unit_of(block) as usize].folding_dedicated.take_if(|folding| *folding == block);
     }
 
     /// A superblock is erased, or not used any more: one in SLC mode is in none, until it is written again.
@@ -310,12 +296,6 @@ impl Ftl {
         all - slc + slc * cache.wear_of_cycle
     }
 
-    /// Valid slots of a unit in full superblocks of the cache.
-    #[inline(always)]
-    pub(super) fn cached_slots(&self, unit: u32) -> u32 {
-        self.slc_cache.as_ref().map_or(0, |cache| cache.unit(unit).valid)
-    }
-
     /// Superblocks in SLC mode that hold data, and valid slots in those that are full.
     pub(crate) fn slc_cache_use(&self) -> (u32, u64) {
         let Some(cache) = &self.slc_cache else { return (0, 0) };
@@ -323,7 +303,7 @@ impl Ftl {
             self.units.iter().flat_map(|unit| unit.points.iter()).filter(|point| point.block != crate::list::NONE);
         let open = open.filter(|point| self.is_slc(point.block)).count() as u32;
         let held: u32 = cache.units.iter().map(|unit| unit.held).sum();
-        (open + held, cache.units.iter().map(|unit| u64::from(unit.valid)).sum())
+        (open + held, self.units.iter().map(|unit| u64::from(unit.cached)).sum())
     }
 
     /// Checks the counts of the cache in a unit.
@@ -344,7 +324,7 @@ impl Ftl {
         let dynamic = slc().filter(|&(block, _)| !cache.is_dedicated[block as usize]).count();
         let is_written = |block: u32| self.units[unit as usize].points.iter().any(|point| point.block == block);
         let held = slc().filter(|&(block, _)| !is_written(block)).count();
-        let counted = [of_unit.valid, of_unit.dynamic, of_unit.held].map(|n| n as usize);
+        let counted = [self.units[unit as usize].cached, of_unit.dynamic, of_unit.held].map(|n| n as usize);
         if counted != [valid as usize, dynamic, held] {
             return Err(format!(
                 "unit {unit} counts {counted:?} valid slots, dynamic and held superblocks of its cache and has \
