@@ -306,6 +306,7 @@ impl SimulatedSsd {
     }
 
     /// Brings a page's content to its new slot.
+    #[inline(always)]
     fn store(&mut self, request: u32, span: PageSpan, old: Option<u32>, placement: Placement) {
         if let Some(old) = old.filter(|_| placement.new_slot) {
             self.page_is_superseded(span.logical_page, old);

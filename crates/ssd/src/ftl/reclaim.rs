@@ -245,13 +245,14 @@ impl Ftl {
     }
 
     /// Free superblocks that the host leaves to collection.
+    #[inline(always)]
     pub(super) fn reserve(&self, unit: u32) -> u32 {
         let Unit { victims, folding_dedicated, .. } = &self.units[unit as usize];
         self.reclaiming.reserve + victims.saturating_sub(1) + u32::from(folding_dedicated.is_some())
     }
 
     /// Whether the host may write to a stream of a unit.
-    #[inline]
+    #[inline(always)]
     pub(super) fn has_room(&self, unit: u32, stream: Stream) -> bool {
         let state = &self.units[unit as usize];
         let is_open = state.points[stream].is_open();
