@@ -13,6 +13,7 @@
 //! plane.
 
 use super::reciprocal::Divisor;
+use super::superblock::CellMode;
 use crate::config::DeviceConfig;
 use crate::flash::FlashAddress;
 
@@ -170,6 +171,15 @@ impl Geometry {
     /// Channel groups.
     pub(crate) fn groups(&self) -> u32 {
         self.units / self.units_per_group
+    }
+
+    /// Rows of a superblock in a mode.
+    #[inline(always)]
+    pub(crate) fn rows_in(&self, mode: CellMode) -> u32 {
+        match mode {
+            CellMode::AllBits => self.rows,
+            CellMode::Slc => self.slc_rows,
+        }
     }
 
     /// Slots of the whole drive.

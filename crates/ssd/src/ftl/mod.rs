@@ -238,6 +238,12 @@ impl Ftl {
         row >= self.superblocks[block].programmed_rows
     }
 
+    /// Bytes of a slot.
+    #[inline(always)]
+    pub(crate) fn slot_bytes(&self) -> u64 {
+        u64::from(self.slot_bytes)
+    }
+
     /// Slots that a logical page takes.
     #[inline(always)]
     pub(crate) fn slots_of(&self, logical_page: u32) -> u32 {
@@ -456,6 +462,7 @@ impl Ftl {
 
     /// Puts a logical page into the next slots of a unit's stream. What does not fit into the open superpage counts there
     /// until that is closed, and goes to the next one then ([`Self::close_superpage`]).
+    #[inline(never)]
     fn append_extent(
         &mut self,
         unit: u32,
@@ -575,6 +582,7 @@ impl Ftl {
         Some(superpage)
     }
 
+    #[inline(never)]
     fn open_superblock(&mut self, unit: u32, stream: Stream, for_host: bool) -> Option<u32> {
         let cached = if self.slc_cache.is_some() { self.take_for_slc_cache(unit, stream) } else { None };
         let block = match cached {
@@ -625,7 +633,8 @@ impl Ftl {
         record.programs_left = self.geometry.dies_per_unit;
         let beyond = record.filled.saturating_sub(slots);
         let (unit, stream, block) = (record.unit, record.stream, record.block);
-        let block_is_full = self.superblocks[block].allocated_rows == self.rows_of(block);
+        let state = &self.superblocks[block];
+        let block_is_full = state.allocated_rows == self.geometry.rows_in(state.mode);
         let point = self.point(unit, stream);
         debug_assert_eq!(point.superpage, superpage);
         point.superpage = NONE;
@@ -640,6 +649,8 @@ impl Ftl {
     }
 
     /// The last page of a superpage that is closed ends in the next one of its superblock, with so many slots.
+    #[cold]
+    #[inline(never)]
     fn carry_over(&mut self, superpage: u32, beyond: u32) {
         let record = &mut self.superpages[superpage];
         record.filled -= beyond;
@@ -669,8 +680,8 @@ impl Ftl {
 
     /// A row of a stream's superblock is on flash; with the last one the superblock is sealed.
     fn row_is_on_flash(&mut self, block: u32, row: u32, stream: Stream) {
-        let rows = self.rows_of(block);
         let state = &mut self.superblocks[block];
+        let rows = self.geometry.rows_in(state.mode);
         debug_assert_eq!(state.programmed_rows, row, "the pages of a block are programmed in order");
         state.programmed_rows = row + 1;
         if state.programmed_rows == rows && state.state == BlockState::Open {

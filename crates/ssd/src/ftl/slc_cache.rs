@@ -109,10 +109,7 @@ impl Ftl {
     /// Rows of a superblock in its present mode.
     #[inline(always)]
     pub(crate) fn rows_of(&self, block: u32) -> u32 {
-        match self.superblocks[block].mode {
-            CellMode::AllBits => self.geometry.rows,
-            CellMode::Slc => self.geometry.slc_rows,
-        }
+        self.geometry.rows_in(self.superblocks[block].mode)
     }
 
     /// Whether a superblock is written with one bit a cell.

@@ -30,7 +30,7 @@ pub struct StageTimes {
 
 impl StageTimes {
     /// Adds a request that completes now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, active: &Active, now_ns: u64) {
         self.requests += 1;
         self.waiting.0 += active.taken_ns - active.submitted_at.0;
