@@ -131,6 +131,20 @@ fn a_rest_empties_the_cache_and_the_next_writes_are_fast_again() {
 }
 
 #[test]
+fn a_drive_that_is_asked_again_before_it_has_rested_long_enough_moves_nothing() {
+    let idle_ns = 50_000_000;
+    let mut drive = new(&drive(SlcCacheConfig { idle_ns, ..dedicated(8) }));
+    stream(&mut drive, 0, slc_bytes(4));
+    for _ in 0..20 {
+        drive.pause(Nanos(idle_ns - 10_000_000)).unwrap();
+        execute(&mut drive, Request::read(ByteSize(0), ByteSize(PAGE))).unwrap();
+    }
+    assert_eq!(drive.counters().flash.unwrap().folding_runs, 0);
+    drive.pause(Nanos(idle_ns + 10_000_000)).unwrap();
+    assert!(drive.counters().flash.unwrap().folding_runs > 0);
+}
+
+#[test]
 fn what_was_overwritten_in_the_cache_is_never_moved() {
     let mut drive = new(&drive(dedicated(8)));
     (0..4).for_each(|_| drop(stream(&mut drive, 0, slc_bytes(2))));
