@@ -209,9 +209,14 @@ fn slc_cache(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window], c
         .filter(|&cut| median(rates[cut..].to_vec()) < median(rates[..cut].to_vec()))
         .filter(|&cut| !collects(&windows[cut..]))
         .collect();
+    // A write buffer that was emptied by the rest makes the first windows faster, too.
+    let is_known = findings.parameters.write_buffer_bytes.verdict != Verdict::Inconclusive;
+    let step = windows.first().map_or(0, |window| window.bytes);
+    let few = begins_above_all(windows, &rates)
+        .filter(|&fast| is_known && before + step * fast as u64 >= buffer + FAST_MIN * step);
     let recipe = "the trimmed drive rests, then is filled in order with large writes, 32 in flight";
     let p = &mut findings.parameters;
-    let reason = match falls.first().copied().or_else(|| begins_above_all(windows, &rates)) {
+    let reason = match falls.first().copied().or(few) {
         Some(cut) => {
             let size = before + where_speed_falls(windows, cut);
             let step = windows[0].bytes;
@@ -244,6 +249,9 @@ fn begins_above_all(windows: &[Window], rates: &[f64]) -> Option<usize> {
 
 /// See [`begins_above_all`].
 const BY_CHANCE: f64 = 0.01;
+
+/// Fast windows behind what the write buffer may take without which no cache of fast cells is told from it.
+const FAST_MIN: u64 = 2;
 
 /// Windows of a fill without which a fall of speed need not show.
 const WINDOWS_MIN: usize = 40;
