@@ -126,16 +126,29 @@ impl DeviceCounters {
 
     /// What happened since `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
+        let flash = self.flash.map(|now| now.since(&earlier.flash.unwrap_or_default()));
+        Self { flash, ..self.joined(earlier, |now, then| now - then) }
+    }
+
+    /// What two devices, or one in two times, have counted together; of the flash, what those that tell did.
+    pub fn and(&self, other: &Self) -> Self {
+        let flash = self.flash.into_iter().chain(other.flash).reduce(|a, b| a.and(&b));
+        Self { flash, ..self.joined(other, |a, b| a + b) }
+    }
+
+    /// Each count made of the two, the flash's left out.
+    fn joined(&self, other: &Self, count: impl Fn(u64, u64) -> u64) -> Self {
+        let bytes = |a: ByteSize, b: ByteSize| ByteSize(count(a.0, b.0));
         Self {
-            host_reads: self.host_reads - earlier.host_reads,
-            host_bytes_read: self.host_bytes_read - earlier.host_bytes_read,
-            host_writes: self.host_writes - earlier.host_writes,
-            host_bytes_written: self.host_bytes_written - earlier.host_bytes_written,
-            flushes: self.flushes - earlier.flushes,
-            trims: self.trims - earlier.trims,
-            zero_writes: self.zero_writes - earlier.zero_writes,
-            bytes_zeroed: self.bytes_zeroed - earlier.bytes_zeroed,
-            flash: self.flash.map(|now| now.since(&earlier.flash.unwrap_or_default())),
+            host_reads: count(self.host_reads, other.host_reads),
+            host_bytes_read: bytes(self.host_bytes_read, other.host_bytes_read),
+            host_writes: count(self.host_writes, other.host_writes),
+            host_bytes_written: bytes(self.host_bytes_written, other.host_bytes_written),
+            flushes: count(self.flushes, other.flushes),
+            trims: count(self.trims, other.trims),
+            zero_writes: count(self.zero_writes, other.zero_writes),
+            bytes_zeroed: bytes(self.bytes_zeroed, other.bytes_zeroed),
+            flash: None,
         }
     }
 
@@ -150,24 +163,35 @@ impl DeviceCounters {
 impl FlashCounters {
     /// What happened since `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
+        self.joined(earlier, |now, then| now - then)
+    }
+
+    /// What two devices, or one in two times, have counted together.
+    pub fn and(&self, other: &Self) -> Self {
+        self.joined(other, |a, b| a + b)
+    }
+
+    /// Each count made of the two.
+    fn joined(&self, other: &Self, count: impl Fn(u64, u64) -> u64) -> Self {
+        let bytes = |a: ByteSize, b: ByteSize| ByteSize(count(a.0, b.0));
         Self {
-            bytes_programmed: self.bytes_programmed - earlier.bytes_programmed,
-            padding_bytes: self.padding_bytes - earlier.padding_bytes,
-            gc_bytes_moved: self.gc_bytes_moved - earlier.gc_bytes_moved,
-            gc_pages_moved: self.gc_pages_moved - earlier.gc_pages_moved,
-            wear_levelling_bytes_moved: self.wear_levelling_bytes_moved - earlier.wear_levelling_bytes_moved,
-            retirement_bytes_moved: self.retirement_bytes_moved - earlier.retirement_bytes_moved,
-            folding_bytes_moved: self.folding_bytes_moved - earlier.folding_bytes_moved,
-            slc_bytes_programmed: self.slc_bytes_programmed - earlier.slc_bytes_programmed,
-            folding_runs: self.folding_runs - earlier.folding_runs,
-            mapping_bytes: self.mapping_bytes - earlier.mapping_bytes,
-            wear_levelling_runs: self.wear_levelling_runs - earlier.wear_levelling_runs,
-            retired_superblocks: self.retired_superblocks - earlier.retired_superblocks,
-            gc_runs: self.gc_runs - earlier.gc_runs,
-            erases: self.erases - earlier.erases,
-            bytes_read: self.bytes_read - earlier.bytes_read,
-            absorbed_bytes: self.absorbed_bytes - earlier.absorbed_bytes,
-            unwritten_pages_read: self.unwritten_pages_read - earlier.unwritten_pages_read,
+            bytes_programmed: bytes(self.bytes_programmed, other.bytes_programmed),
+            padding_bytes: bytes(self.padding_bytes, other.padding_bytes),
+            gc_bytes_moved: bytes(self.gc_bytes_moved, other.gc_bytes_moved),
+            gc_pages_moved: count(self.gc_pages_moved, other.gc_pages_moved),
+            wear_levelling_bytes_moved: bytes(self.wear_levelling_bytes_moved, other.wear_levelling_bytes_moved),
+            retirement_bytes_moved: bytes(self.retirement_bytes_moved, other.retirement_bytes_moved),
+            folding_bytes_moved: bytes(self.folding_bytes_moved, other.folding_bytes_moved),
+            slc_bytes_programmed: bytes(self.slc_bytes_programmed, other.slc_bytes_programmed),
+            folding_runs: count(self.folding_runs, other.folding_runs),
+            mapping_bytes: bytes(self.mapping_bytes, other.mapping_bytes),
+            wear_levelling_runs: count(self.wear_levelling_runs, other.wear_levelling_runs),
+            retired_superblocks: count(self.retired_superblocks, other.retired_superblocks),
+            gc_runs: count(self.gc_runs, other.gc_runs),
+            erases: count(self.erases, other.erases),
+            bytes_read: bytes(self.bytes_read, other.bytes_read),
+            absorbed_bytes: bytes(self.absorbed_bytes, other.absorbed_bytes),
+            unwritten_pages_read: count(self.unwritten_pages_read, other.unwritten_pages_read),
         }
     }
 }

@@ -86,7 +86,7 @@ impl Member {
 
     /// What all drives of the place have counted.
     pub(super) fn counters(&self) -> DeviceCounters {
-        self.drive.as_ref().map_or(self.past.counters, |drive| sum(&self.past.counters, &drive.counters()))
+        self.drive.as_ref().map_or(self.past.counters, |drive| self.past.counters.and(&drive.counters()))
     }
 
     /// What the flash of all drives of the place has done.
@@ -245,42 +245,6 @@ impl Members {
     /// What all drives did, those too that have failed.
     pub(super) fn flash_counters(&self) -> FlashCounters {
         let each = self.places.iter().filter_map(|member| member.counters().flash);
-        each.fold(FlashCounters::default(), |all, one| sum_of_flash(&all, &one))
-    }
-}
-
-fn sum(a: &DeviceCounters, b: &DeviceCounters) -> DeviceCounters {
-    DeviceCounters {
-        host_reads: a.host_reads + b.host_reads,
-        host_bytes_read: a.host_bytes_read + b.host_bytes_read,
-        host_writes: a.host_writes + b.host_writes,
-        host_bytes_written: a.host_bytes_written + b.host_bytes_written,
-        flushes: a.flushes + b.flushes,
-        trims: a.trims + b.trims,
-        zero_writes: a.zero_writes + b.zero_writes,
-        bytes_zeroed: a.bytes_zeroed + b.bytes_zeroed,
-        flash: a.flash.into_iter().chain(b.flash).reduce(|a, b| sum_of_flash(&a, &b)),
-    }
-}
-
-fn sum_of_flash(a: &FlashCounters, b: &FlashCounters) -> FlashCounters {
-    FlashCounters {
-        bytes_programmed: a.bytes_programmed + b.bytes_programmed,
-        padding_bytes: a.padding_bytes + b.padding_bytes,
-        gc_bytes_moved: a.gc_bytes_moved + b.gc_bytes_moved,
-        gc_pages_moved: a.gc_pages_moved + b.gc_pages_moved,
-        wear_levelling_bytes_moved: a.wear_levelling_bytes_moved + b.wear_levelling_bytes_moved,
-        retirement_bytes_moved: a.retirement_bytes_moved + b.retirement_bytes_moved,
-        folding_bytes_moved: a.folding_bytes_moved + b.folding_bytes_moved,
-        slc_bytes_programmed: a.slc_bytes_programmed + b.slc_bytes_programmed,
-        folding_runs: a.folding_runs + b.folding_runs,
-        mapping_bytes: a.mapping_bytes + b.mapping_bytes,
-        wear_levelling_runs: a.wear_levelling_runs + b.wear_levelling_runs,
-        retired_superblocks: a.retired_superblocks + b.retired_superblocks,
-        gc_runs: a.gc_runs + b.gc_runs,
-        erases: a.erases + b.erases,
-        bytes_read: a.bytes_read + b.bytes_read,
-        absorbed_bytes: a.absorbed_bytes + b.absorbed_bytes,
-        unwritten_pages_read: a.unwritten_pages_read + b.unwritten_pages_read,
+        each.fold(FlashCounters::default(), |all, one| all.and(&one))
     }
 }

@@ -66,17 +66,56 @@ pub(super) trait Target: BlockDevice {
     fn array_activity(&self, elapsed_ns: u64) -> Option<ArrayActivity>;
 }
 
+/// What a drive and an array have by the same names.
+macro_rules! called_alike {
+    () => {
+        fn set_queue_class(&mut self, queue: u16, class: QueuePriority) {
+            self.set_queue_class(queue, class);
+        }
+
+        fn set_content_model(&mut self, model: ContentModel) {
+            self.set_content_model(model);
+        }
+
+        fn flash_statistics(&self) -> Statistics {
+            self.flash_statistics()
+        }
+
+        fn reduction_counters(&self) -> Option<ReductionCounters> {
+            self.reduction_counters()
+        }
+
+        fn space_use(&self) -> Option<SpaceUse> {
+            self.space_use()
+        }
+
+        fn slc_cache_counters(&self) -> Option<SlcCacheCounters> {
+            self.slc_cache_counters()
+        }
+
+        fn slc_cache_use(&self) -> Option<SlcCacheUse> {
+            self.slc_cache_use()
+        }
+
+        fn erase_histogram(&self) -> BTreeMap<u32, u64> {
+            self.erase_histogram()
+        }
+
+        fn mapped_and_valid_pages(&self) -> (u64, u64) {
+            self.mapped_and_valid_pages()
+        }
+
+        fn buffered_bytes(&self) -> u64 {
+            self.buffered_bytes()
+        }
+    };
+}
+
 impl Target for SimulatedSsd {
+    called_alike!();
+
     fn drive_config(&self) -> &DeviceConfig {
         self.config()
-    }
-
-    fn set_queue_class(&mut self, queue: u16, class: QueuePriority) {
-        self.set_queue_class(queue, class);
-    }
-
-    fn set_content_model(&mut self, model: ContentModel) {
-        self.set_content_model(model);
     }
 
     fn foretell(&mut self, writes: &[u32]) -> Result<(), SsdError> {
@@ -124,38 +163,6 @@ impl Target for SimulatedSsd {
         None
     }
 
-    fn flash_statistics(&self) -> Statistics {
-        self.flash_statistics()
-    }
-
-    fn reduction_counters(&self) -> Option<ReductionCounters> {
-        self.reduction_counters()
-    }
-
-    fn space_use(&self) -> Option<SpaceUse> {
-        self.space_use()
-    }
-
-    fn slc_cache_counters(&self) -> Option<SlcCacheCounters> {
-        self.slc_cache_counters()
-    }
-
-    fn slc_cache_use(&self) -> Option<SlcCacheUse> {
-        self.slc_cache_use()
-    }
-
-    fn erase_histogram(&self) -> BTreeMap<u32, u64> {
-        self.erase_histogram()
-    }
-
-    fn mapped_and_valid_pages(&self) -> (u64, u64) {
-        self.mapped_and_valid_pages()
-    }
-
-    fn buffered_bytes(&self) -> u64 {
-        self.buffered_bytes()
-    }
-
     fn bytes_given_to_drives(&self) -> u64 {
         self.counters().host_bytes_written.0
     }
@@ -178,16 +185,10 @@ impl Target for SimulatedSsd {
 }
 
 impl Target for SimulatedArray {
+    called_alike!();
+
     fn drive_config(&self) -> &DeviceConfig {
         self.member_config()
-    }
-
-    fn set_queue_class(&mut self, queue: u16, class: QueuePriority) {
-        self.set_queue_class(queue, class);
-    }
-
-    fn set_content_model(&mut self, model: ContentModel) {
-        self.set_content_model(model);
     }
 
     fn foretell(&mut self, _: &[u32]) -> Result<(), SsdError> {
@@ -245,38 +246,6 @@ impl Target for SimulatedArray {
 
     fn fault(&self) -> Option<BlockError> {
         self.fault()
-    }
-
-    fn flash_statistics(&self) -> Statistics {
-        self.flash_statistics()
-    }
-
-    fn reduction_counters(&self) -> Option<ReductionCounters> {
-        self.reduction_counters()
-    }
-
-    fn space_use(&self) -> Option<SpaceUse> {
-        self.space_use()
-    }
-
-    fn slc_cache_counters(&self) -> Option<SlcCacheCounters> {
-        self.slc_cache_counters()
-    }
-
-    fn slc_cache_use(&self) -> Option<SlcCacheUse> {
-        self.slc_cache_use()
-    }
-
-    fn erase_histogram(&self) -> BTreeMap<u32, u64> {
-        self.erase_histogram()
-    }
-
-    fn mapped_and_valid_pages(&self) -> (u64, u64) {
-        self.mapped_and_valid_pages()
-    }
-
-    fn buffered_bytes(&self) -> u64 {
-        self.buffered_bytes()
     }
 
     fn bytes_given_to_drives(&self) -> u64 {
