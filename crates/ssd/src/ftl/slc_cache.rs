@@ -195,16 +195,20 @@ impl Ftl {
         !cache.unit(unit).cached.is_empty() && (is_quiet || waits())
     }
 
-    /// The superblock of the cache that is emptied next, among those that are not `dedicated` or among all.
-    pub(crate) fn take_cached(&mut self, unit: u32, dedicated: bool) -> Option<u32> {
+    /// The superblock of the cache that is emptied next, the oldest of all or, where a free one is to come of it, of those
+    /// that are not dedicated.
+    pub(crate) fn take_cached(&mut self, unit: u32, with_dedicated: bool) -> Option<u32> {
         let cache = self.slc_cache.as_mut()?;
         let of_unit = &mut cache.units[unit as usize];
-        let is_meant = |&block: &u32| dedicated || !cache.is_dedicated[block as usize];
+        let is_meant = |&block: &u32| with_dedicated || !cache.is_dedicated[block as usize];
         let at = of_unit.cached.iter().position(is_meant)?;
         let block = of_unit.cached.remove(at)?;
         let state = &mut self.units[unit as usize];
         state.cached -= self.superblocks[block].valid;
-        state.folding_dedicated = Some(block).filter(|&block| cache.is_dedicated[block as usize]);
+        // Another one may be taken beside a dedicated one.
+        if cache.is_dedicated[block as usize] {
+            state.folding_dedicated = Some(block);
+        }
         self.streams.collected(block, self.superblocks[block].stream, self.clock);
         self.become_victim(block);
         Some(block)
