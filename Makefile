@@ -39,7 +39,8 @@ test-full: ## All of test, optimised and with eight times the random cases; benc
 	@PROPTEST_CASES=$(or $(PROPTEST_CASES),2048) LOOM_MAX_PREEMPTIONS=$(or $(LOOM_MAX_PREEMPTIONS),3) \
 		FLASHWISE_POOL_HISTORIES=$(or $(FLASHWISE_POOL_HISTORIES),16384) \
 		FLASHWISE_POWER_CUTS=$(or $(FLASHWISE_POWER_CUTS),13000) \
-		FLASHWISE_POWER_CUTS_OF_PROCESSES=$(or $(FLASHWISE_POWER_CUTS_OF_PROCESSES),2000) scripts/tests \
+		FLASHWISE_POWER_CUTS_OF_PROCESSES=$(or $(FLASHWISE_POWER_CUTS_OF_PROCESSES),2000) \
+		FLASHWISE_TEST_LIMIT=$(or $(FLASHWISE_TEST_LIMIT),6h) scripts/tests \
 		$(CARGO) test --workspace --locked --no-fail-fast --release -- --include-ignored
 
 bench: ## How fast the simulator and the learner are (about a minute after the build)

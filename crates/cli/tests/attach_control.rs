@@ -38,7 +38,7 @@ impl Attached {
 
     fn end(mut self) -> Value {
         self.signal(Signal::INT);
-        Ended::from(self.child.take().unwrap().wait_with_output().unwrap()).expect(0).document()
+        Ended::of(self.child.take().unwrap()).expect(0).document()
     }
 
     fn kill(mut self) {
@@ -141,7 +141,7 @@ fn a_watch_tells_a_block_at_each_interval_until_the_drive_ends() {
     lines.stderr.take().unwrap().read_to_string(&mut told).unwrap();
     reader.read_to_string(&mut String::new()).unwrap();
     assert_eq!((told.as_str(), lines.wait().unwrap().code()), ("flashwise: the drive has ended\n", Some(0)));
-    let text = Ended::from(text.wait_with_output().unwrap()).expect(0);
+    let text = Ended::of(text).expect(0);
     let blocks = text.stdout.matches("Samsung SSD 960 EVO 500GB after").count();
     assert!(blocks >= 2 && !text.stdout.contains('\x1b'), "{}", text.stdout);
     assert_eq!(text.stdout.matches("since the last look").count(), blocks - 1, "{}", text.stdout);
@@ -258,7 +258,7 @@ fn a_drive_takes_no_orders_where_something_else_is_and_says_so() {
     assert!(drive.words.contains("this is no socket and is not replaced"), "{}", drive.words);
     assert!(drive.words.contains("--control PATH says where else"), "{}", drive.words);
     drive.signal(Signal::INT);
-    Ended::from(drive.child.take().unwrap().wait_with_output().unwrap()).expect(0);
+    Ended::of(drive.child.take().unwrap()).expect(0);
     assert_eq!(place.read("ssd.sock.control"), "mine");
     let drive = attach(&place, &["--control", "orders"]);
     assert_eq!(place.run(&["device", "stat", "orders", "-o", "json"]).expect(0).document()["power_cuts"], 0);

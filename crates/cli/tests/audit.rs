@@ -184,7 +184,7 @@ fn ended(mut child: Child) -> Ended {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    Ended::from(child.wait_with_output().unwrap())
+    Ended::of(child)
 }
 
 /// Writes, says that it did, and sleeps for a time that nobody else sleeps for.

@@ -181,7 +181,7 @@ fn ctrl_c_keeps_the_profile_of_the_probes_that_were_finished_and_learning_goes_o
     let has_probes = || std::fs::read_to_string(place.path("p.toml")).is_ok_and(|text| text.contains("probes = ["));
     assert!(until(&mut child, has_probes), "it ended before its profile was seen");
     run("kill", &[&"-INT", &child.id().to_string()]).unwrap();
-    let ended = support::Ended::from(child.wait_with_output().unwrap());
+    let ended = support::Ended::of(child);
     assert_eq!((ended.code, &*ended.stdout), (130, ""), "{}", ended.stderr);
     assert!(ended.stderr.contains("interrupted"), "{}", ended.stderr);
     assert_eq!(place.names(), ["p.toml", "small.toml"], "and no file under another name");
@@ -314,7 +314,7 @@ fn a_disk_that_becomes_full_keeps_the_earlier_profile_and_no_scratch_file() {
     let _ = run("fallocate", &[&"--length", &free(&place.path("mnt")).to_string(), &place.path("mnt/filler")]);
     let mut filler = std::fs::OpenOptions::new().create(true).append(true).open(place.path("mnt/filler")).unwrap();
     while std::io::Write::write_all(&mut filler, &[1; 4096]).is_ok() {}
-    let ended = support::Ended::from(child.wait_with_output().unwrap());
+    let ended = support::Ended::of(child);
     assert_eq!(ended.code, 1, "{}", ended.stderr);
     if ended.stderr.contains("--time-budget") {
         return eprintln!("SKIPPED, this machine is too slow for one probe in 20 s: {}", ended.stderr);

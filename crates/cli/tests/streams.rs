@@ -69,7 +69,7 @@ fn a_reader_that_goes_away_is_no_failure_and_no_panic() {
     ] {
         let mut child = place.command(arguments).spawn().unwrap();
         drop(child.stdout.take());
-        let ended = Ended::from(child.wait_with_output().unwrap()).expect(0);
+        let ended = Ended::of(child).expect(0);
         assert_eq!(ended.stderr, "", "{arguments:?}");
     }
 }
@@ -81,7 +81,7 @@ fn a_reader_that_goes_away_in_the_middle_is_none_either() {
     let mut stdout = child.stdout.take().unwrap();
     stdout.read_exact(&mut [0; 10]).unwrap();
     drop(stdout);
-    let ended = Ended::from(child.wait_with_output().unwrap()).expect(0);
+    let ended = Ended::of(child).expect(0);
     assert_eq!(ended.stderr, "");
 }
 
@@ -157,7 +157,7 @@ fn ctrl_c_while_a_database_is_worked_on_ends_with_130_and_an_empty_directory() {
     wait_until("the scratch directory", || !is_empty(&place.path("drive")));
     std::thread::sleep(Duration::from_millis(300));
     interrupt(&child);
-    let ended = Ended::from(child.wait_with_output().unwrap()).expect(130);
+    let ended = Ended::of(child).expect(130);
     assert_eq!(ended.stderr, "flashwise: interrupted\n");
     assert_eq!(ended.document()["error"]["exit_code"], 130);
     assert!(is_empty(&place.path("drive")) && place.has_no_temporary_files());
@@ -175,7 +175,7 @@ fn ctrl_c_while_a_drive_is_learned_ends_with_130_and_an_empty_directory() {
     if child.try_wait().unwrap().is_none() {
         interrupt(&child);
     }
-    let ended = Ended::from(child.wait_with_output().unwrap());
+    let ended = Ended::of(child);
     if ended.code == 5 {
         return eprintln!("skipped: no scratch file is possible here: {}", ended.stderr);
     }
@@ -194,7 +194,7 @@ fn ctrl_c_while_a_simulated_drive_is_learned_ends_with_130() {
     let status = format!("/proc/{}/status", child.id());
     wait_until("a handler", || handles_interrupts(&std::fs::read_to_string(&status).unwrap()));
     interrupt(&child);
-    let ended = Ended::from(child.wait_with_output().unwrap()).expect(130);
+    let ended = Ended::of(child).expect(130);
     assert_eq!((&*ended.stderr, &*ended.stdout), ("flashwise: interrupted\n", ""));
     assert!(place.names().is_empty());
 }

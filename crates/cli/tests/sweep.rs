@@ -6,7 +6,7 @@ mod support;
 
 use std::time::Duration;
 
-use support::Place;
+use support::{Ended, Place};
 
 const GRID: &str = r#"
 device = "samsung-960-evo"
@@ -54,14 +54,14 @@ fn a_sweep_gives_a_document_and_tables_and_a_second_one_runs_nothing() {
 #[test]
 fn ctrl_c_leaves_what_is_finished_and_the_same_command_goes_on() {
     let place = place("1_000_000_000");
-    let mut child = place.command(&["sweep", "grid.toml", "--jobs", "1"]).spawn().unwrap();
+    let child = place.command(&["sweep", "grid.toml", "--jobs", "1"]).spawn().unwrap();
     while !place.path("grid.results.jsonl").exists() {
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(300));
     let id = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    Ended::of(child).expect(130);
     assert_eq!(place.names(), ["grid.results.jsonl", "grid.toml", "reads.toml"]);
     place.write("reads.toml", &place.read("reads.toml").replace("1_000_000_000", "100"));
     place.run(&["sweep", "grid.toml"]).expect(0);

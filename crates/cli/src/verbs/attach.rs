@@ -6,8 +6,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +18,7 @@ use flashwise_report::render_attach;
 use flashwise_ssd::simulation::precondition;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
+use super::attach_interrupt::Listener;
 use super::simulate::precondition_of;
 use super::trace::written_format;
 use super::{attach_order, read_device};
@@ -195,43 +195,6 @@ fn escaped(path: &Path) -> String {
 
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// Ctrl-C, before the drive is attached and after.
-#[derive(Clone, Default)]
-struct Listener {
-    interrupted: Arc<AtomicBool>,
-    attached: Arc<OnceLock<(Stop, Option<PathBuf>)>>,
-}
-
-impl Listener {
-    /// Begins to listen: as long as the drive is prepared, Ctrl-C ends that; then it lets the drive answer what it has been
-    /// asked, and tell what it did.
-    fn start() -> Self {
-        let listener = Self::default();
-        let told = listener.clone();
-        // Without a handler Ctrl-C still ends the program; the socket stays behind, and the next server replaces it.
-        let _ = ctrlc::set_handler(move || told.interrupt());
-        listener
-    }
-
-    fn interrupt(&self) {
-        let Some((stop, disk)) = self.attached.get() else {
-            return self.interrupted.store(true, Ordering::Relaxed);
-        };
-        if let Some(disk) = disk {
-            let disk = disk.display();
-            let words = format!("flashwise: {disk} is served until nobody has it open; Ctrl-C again ends it at once");
-            let _ = writeln!(io::stderr(), "{words}");
-        }
-        stop.request();
-    }
-
-    /// The drive is attached.
-    fn attached(&self, stop: Stop, disk: Option<PathBuf>) {
-        // It is attached once.
-        let _ = self.attached.set((stop, disk));
-    }
 }
 
 fn start(options: &ServeArguments, places: &Places, output: &Output) -> Result<Option<Child>, Failure> {

@@ -1,6 +1,7 @@
 //! One file a verb: options into a call, its result into the output.
 
 pub mod attach;
+mod attach_interrupt;
 mod attach_order;
 pub mod audit;
 pub mod device;

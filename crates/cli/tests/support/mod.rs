@@ -3,14 +3,19 @@
 #![allow(dead_code, reason = "each test file uses its share")]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{OnceLock, mpsc};
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 /// Arguments of a workload that takes a moment.
 pub const TINY: [&str; 8] = ["--rows", "300", "--rounds", "2", "--inserts", "20", "--selects", "40"];
+
+/// How long a program that is to end may take.
+const ENDING: Duration = Duration::from_secs(300);
 
 /// A working directory, and beside it one for temporary files.
 pub struct Place {
@@ -110,6 +115,20 @@ impl Place {
 }
 
 impl Ended {
+    /// Waits for a program that ends by itself or was told to; one that goes on all the same is killed, and is a failure.
+    pub fn of(child: Child) -> Self {
+        let (ended, end) = mpsc::channel::<()>();
+        let process = Pid::from_child(&child);
+        let guard = std::thread::spawn(move || {
+            let goes_on = end.recv_timeout(ENDING) == Err(mpsc::RecvTimeoutError::Timeout);
+            goes_on.then(|| kill_process(process, Signal::KILL))
+        });
+        let output = child.wait_with_output().unwrap();
+        drop(ended);
+        assert!(guard.join().unwrap().is_none(), "it went on: {}", String::from_utf8_lossy(&output.stderr));
+        output.into()
+    }
+
     /// Checks the exit code.
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{}", self.stderr);

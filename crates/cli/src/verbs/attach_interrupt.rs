@@ -1,0 +1,94 @@
+//! Ctrl-C while a drive is prepared, and while it is attached.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flashwise_attach::Stop;
+
+/// Ctrl-C, before the drive is attached and after; it is never lost between the two.
+#[derive(Clone, Default)]
+pub struct Listener {
+    /// Set once Ctrl-C has come.
+    pub interrupted: Arc<AtomicBool>,
+    /// Held while `interrupted` is set, and while it is looked at as the drive is attached.
+    attached: Arc<Mutex<Option<(Stop, Option<PathBuf>)>>>,
+}
+
+impl Listener {
+    /// Begins to listen: as long as the drive is prepared, Ctrl-C ends that; then it lets the drive answer what it has been
+    /// asked, and tell what it did.
+    pub fn start() -> Self {
+        let listener = Self::default();
+        let told = listener.clone();
+        // Without a handler Ctrl-C still ends the program; the socket stays behind, and the next server replaces it.
+        let _ = ctrlc::set_handler(move || told.interrupt());
+        listener
+    }
+
+    fn interrupt(&self) {
+        let attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        self.interrupted.store(true, Ordering::Relaxed);
+        let Some((stop, disk)) = &*attached else { return };
+        if let Some(disk) = disk {
+            let disk = disk.display();
+            let words = format!("flashwise: {disk} is served until nobody has it open; Ctrl-C again ends it at once");
+            let _ = writeln!(io::stderr(), "{words}");
+        }
+        stop.request();
+    }
+
+    /// The drive is attached; it is ended at once if Ctrl-C came before that and nobody has looked since.
+    pub fn attached(&self, stop: Stop, disk: Option<PathBuf>) {
+        let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.interrupted.load(Ordering::Relaxed) {
+            stop.request();
+        }
+        *attached = Some((stop, disk));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::{Duration, Instant};
+
+    use flashwise_attach::{Engine, Pace, Server};
+    use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+
+    use super::*;
+
+    /// Runs a server; told once it has ended.
+    fn served(server: Server) -> mpsc::Receiver<()> {
+        let (ended, end) = mpsc::channel();
+        std::thread::spawn(move || {
+            server.run().unwrap();
+            ended.send(()).unwrap();
+        });
+        end
+    }
+
+    fn server() -> Server {
+        let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap();
+        Server::new(Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn ctrl_c_that_came_before_the_drive_was_attached_ends_it() {
+        let (listener, server) = (Listener::default(), server());
+        listener.interrupt();
+        listener.attached(server.stop(), None);
+        served(server).recv_timeout(Duration::from_secs(60)).expect("it is not lost");
+    }
+
+    #[test]
+    fn ctrl_c_after_that_ends_it_too_and_nothing_else_does() {
+        let (listener, server) = (Listener::default(), server());
+        listener.attached(server.stop(), None);
+        let end = served(server);
+        assert_eq!(end.recv_timeout(Duration::from_millis(50)), Err(mpsc::RecvTimeoutError::Timeout));
+        listener.interrupt();
+        end.recv_timeout(Duration::from_secs(60)).expect("it is told");
+    }
+}
