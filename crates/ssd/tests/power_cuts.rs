@@ -5,8 +5,8 @@ mod support;
 
 use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Nanos, Operation, Request, execute};
 use flashwise_ssd::config::{
-    CacheFlush, CachePolicy, CellType, Mapping, PartialPages, Placement, SlcCacheConfig, SlcCacheFull, SlcModeConfig,
-    StreamPolicy, StreamsConfig, WriteCacheConfig, WritePolicy,
+    CacheFlush, CachePolicy, CellType, Mapping, PartialPages, Placement, ReliabilityConfig, SlcCacheConfig,
+    SlcCacheFull, SlcModeConfig, StreamPolicy, StreamsConfig, WriteCacheConfig, WritePolicy,
 };
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
@@ -46,7 +46,7 @@ fn slc_cached(mut config: DeviceConfig, when_full: SlcCacheFull) -> DeviceConfig
     config.flash.cell = Some(CellType::Mlc);
     config.flash.slc_mode =
         Some(SlcModeConfig { read_ns: 20_000, program_ns: 200_000, erase_ns: None, pe_cycles: None });
-    config.flash.blocks_per_plane += 2;
+    config.flash.blocks_per_plane += 8;
     config.ftl.slc_cache =
         Some(SlcCacheConfig { dedicated_superblocks: 2, dynamic_superblocks: 3, when_full, idle_ns: 1_000_000 });
     config
@@ -85,6 +85,8 @@ fn drives() -> Vec<DeviceConfig> {
         streams(small(), StreamPolicy::BloomFilters),
         slc_cached(tiny("samsung-960-evo", ByteSize::mib(7), 13, 4), SlcCacheFull::Bypass),
         slc_cached(cached(small(), CacheFlush::WhenFull), SlcCacheFull::Fold),
+        with(|c| (c.flash.blocks_per_plane, c.flash.reliability) = (40, failures(0.005, 0.01))),
+        streams(with(|c| c.flash.reliability = failures(0.005, 0.01)), StreamPolicy::SepBit),
     ];
     drives.iter().for_each(|config| config.check("power cuts").unwrap());
     drives
@@ -268,8 +270,29 @@ fn nearly_full(programs_in_order: bool) -> DeviceConfig {
     config
 }
 
-/// Overwrites single pages of a full drive at random, and cuts its power at the end.
-fn overwrite_and_cut(config: &DeviceConfig, seed: u64) -> Result<(), TestCaseError> {
+/// Programs fail, and erases, however few the cycles.
+fn failures(of_a_program: f64, of_an_erase: f64) -> Option<ReliabilityConfig> {
+    Some(ReliabilityConfig {
+        program_failure_probability: of_a_program,
+        erase_failure_probability: of_an_erase,
+        failure_exponent: 0.0,
+        ..ReliabilityConfig::default()
+    })
+}
+
+/// The same, where one program in 1,000 fails and one erase in 500; some superblocks more may go.
+fn failing(programs_in_order: bool) -> DeviceConfig {
+    let mut config = nearly_full(programs_in_order);
+    config.flash.blocks_per_plane += 8;
+    config.flash.reliability = failures(0.001, 0.002);
+    config.check("failing").unwrap();
+    config
+}
+
+/// Overwrites single pages of a full drive at random, and cuts its power at the end. Superblocks are retired on the way if
+/// it says so.
+fn overwrite_and_cut(config: &DeviceConfig, seed: u64, retires: bool) -> Result<(), TestCaseError> {
+    let superblocks = config.units() as u32 * config.flash.blocks_per_plane;
     let mut drive = SimulatedSsd::new(config.clone(), seed).unwrap();
     drive.fill_at_once().unwrap();
     drive.allow_power_cuts().unwrap();
@@ -280,12 +303,16 @@ fn overwrite_and_cut(config: &DeviceConfig, seed: u64) -> Result<(), TestCaseErr
         while drive.outstanding() > 8 {
             drive.wait().unwrap();
         }
+        if retires && n % 512 == 0 {
+            drive.retire_block(random.random_range(0..superblocks));
+        }
         if n % 16 == 0 {
             prop_assert_eq!(drive.check_invariants(), Ok(()), "after {} writes", n);
         }
     }
+    prop_assert!(!drive.is_read_only(), "it has spares left");
     let flash = drive.counters().flash.unwrap();
-    prop_assert!(flash.gc_pages_moved > pages, "victims held {} pages of {pages}", flash.gc_pages_moved);
+    prop_assert!(flash.gc_pages_moved > pages / 2, "victims held {} pages of {pages}", flash.gc_pages_moved);
     drive.power_cut().unwrap();
     prop_assert_eq!(drive.check_invariants(), Ok(()));
     Ok(())
@@ -296,7 +323,19 @@ proptest! {
 
     #[test]
     fn a_victim_is_erased_only_when_what_was_moved_of_it_is_on_flash(seed: u64, in_order: bool) {
-        overwrite_and_cut(&nearly_full(in_order), seed)?;
+        overwrite_and_cut(&nearly_full(in_order), seed, false)?;
+    }
+
+    #[test]
+    fn a_victim_is_erased_only_then_also_where_the_program_of_what_was_moved_fails(seed: u64, in_order: bool) {
+        overwrite_and_cut(&failing(in_order), seed, false)?;
+    }
+
+    #[test]
+    fn a_victim_is_erased_only_then_also_where_a_superblock_is_retired_that_is_being_filled(seed: u64, in_order: bool) {
+        let mut config = failing(in_order);
+        config.flash.reliability = None;
+        overwrite_and_cut(&config, seed, true)?;
     }
 }
 

@@ -156,6 +156,7 @@ proptest! {
         config.flash.reliability = Some(ReliabilityConfig {
             program_failure_probability: probability,
             erase_failure_probability: 10.0 * probability,
+            failure_exponent: 0.0,
             ..ReliabilityConfig::default()
         });
         let mut model = Model::new(config);

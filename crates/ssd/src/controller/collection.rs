@@ -10,10 +10,8 @@
 //! them go first. *In the foreground* it collects when the host's next command comes to its dies, and that one waits
 //! ([`hold`](super::hold)).
 //!
-//! A victim is erased only when all that was valid in it is on flash elsewhere, so that a power cut loses nothing; only
-//! what went to a superpage whose program failed, or whose superblock was retired before, is in the write buffer until that
-//! superblock is emptied, and its victim does not wait. Where
-//! superblocks have few rows, an emptied victim whose last data is in a superpage that is not full yet waits for the
+//! A victim is erased only when all that was valid in it is on flash elsewhere, so that a power cut loses nothing, also
+//! where the program of what was moved fails ([`mod@super::retirement`]). Where superblocks have few rows, an emptied victim whose last data is in a superpage that is not full yet waits for the
 //! next victim to fill it; the superpage is padded when `EMPTIED_MAX` victims wait or no other victim is left. Where they
 //! have many, padding one row costs less than holding a superblock back. When no superblock is free for moved data,
 //! moving waits for the next erase.
@@ -21,7 +19,10 @@
 //! Wear levelling, retirement ([`mod@super::retirement`]) and the SLC cache ([`super::slc_cache`]) empty superblocks in the
 //! same way.
 
+use std::ops::Range;
+
 use crate::config::{EMPTIED_MAX, GcMode, GcTrigger, Mapping};
+use crate::controller::retirement::Unsaved;
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
 use crate::ftl::streams::{ByStream, StreamSet};
@@ -92,11 +93,13 @@ pub(crate) struct UnitCollector {
     /// Generation of the last superpage that moved data went to, by [`Stream`].
     filled_generation: ByStream<u64>,
     /// Streams and generations of such superpages that are not on flash yet; they need not get there in order.
-    not_programmed: Vec<(Stream, u64)>,
+    pub(super) not_programmed: Vec<(Stream, u64)>,
     /// Superblocks that are retired and wait for being emptied.
     pub(super) failing: Vec<u32>,
     /// Superpages in them whose content is in the write buffer only.
-    pub(super) unsaved: Vec<u32>,
+    pub(super) unsaved: Vec<Unsaved>,
+    /// The same when all of it is on its way to other ones.
+    pub(super) rescued: Vec<Unsaved>,
     /// A retired superblock was emptied: the host may take a free one more.
     pub(super) has_retired: bool,
 }
@@ -117,11 +120,16 @@ impl UnitCollector {
         self.present.is_empty() && self.erasing.is_empty() && self.emptied.is_empty()
     }
 
-    /// Whether no victim can go on and nothing is under way that could help.
+    /// Whether no victim can go on, and none is being erased.
     #[inline]
-    pub(super) fn is_stuck(&self) -> bool {
+    pub(super) fn is_stalled(&self) -> bool {
         let is_stalled = |victim: &Collection| victim.rows.iter().any(|row| row.reads_left == 0);
-        self.erasing.is_empty() && self.emptied.is_empty() && self.present.iter().all(is_stalled)
+        self.erasing.is_empty() && self.present.iter().all(is_stalled)
+    }
+
+    /// Whether a victim waits for data on its way to flash; `lost` are superpages that will not get there.
+    pub(super) fn awaits_others_than(&self, lost: &[(Stream, u64)]) -> bool {
+        !self.emptied.is_empty() && self.not_programmed.iter().any(|superpage| !lost.contains(superpage))
     }
 }
 
@@ -138,7 +146,8 @@ impl SimulatedSsd {
     #[inline(always)]
     fn needs_no_collection(&self, unit: u32) -> bool {
         let gc = &self.config.ftl.gc;
-        if gc.preemptible || self.read_only || !self.collectors[unit as usize].failing.is_empty() {
+        let collector = &self.collectors[unit as usize];
+        if gc.preemptible || self.read_only || !collector.failing.is_empty() || !collector.unsaved.is_empty() {
             return false;
         }
         match gc.trigger {
@@ -408,12 +417,38 @@ impl SimulatedSsd {
         let first_slot = collection.rows[at].slot;
         let first_of_row = self.ftl.first_slot_of_pages_in(victim, row);
         let slots = self.ftl.geometry.first_slot(victim, row) + self.ftl.geometry.slots - first_of_row;
-        let only = self.ftl.only_stream(cause);
         let mut streams = StreamSet::EMPTY;
-        let mut next = first_of_row + first_slot;
-        while let Some(from) = self.ftl.next_slot(next, first_of_row + slots) {
+        let slots = first_of_row + first_slot..first_of_row + slots;
+        let no_room = self.relocate(unit, slots, row, cause, |stream, _| streams.insert(stream));
+        let Some(collection) = self.victim(unit, victim) else { return no_room.is_none() };
+        collection.streams = collection.streams.union(streams);
+        match no_room {
+            None => drop(collection.rows.remove(at)),
+            Some(slot) => {
+                collection.rows[at].slot = slot - first_of_row;
+                // Moving waits for a free superblock.
+                self.pad_awaited(unit);
+            }
+        }
+        no_room.is_none()
+    }
+
+    /// Moves what is valid in some slots, as far as there is room; gives the first slot that found none. `row` is that
+    /// which was read. `note` is told the stream and generation of the superpages that something went to.
+    #[inline]
+    fn relocate(
+        &mut self,
+        unit: u32,
+        slots: Range<u32>,
+        row: u32,
+        cause: Cause,
+        mut note: impl FnMut(Stream, u64),
+    ) -> Option<u32> {
+        let only = self.ftl.only_stream(cause);
+        let known = only.filter(|_| !self.ftl.may_borrow_room(unit, cause));
+        let mut next = slots.start;
+        while let Some(from) = self.ftl.next_slot(next, slots.end) {
             next = from + 1;
-            let slot = from - first_of_row;
             if self.ftl.has_extents() && !self.ftl.ends_in_row(from, row) {
                 continue;
             }
@@ -423,8 +458,8 @@ impl SimulatedSsd {
                     self.payload.relocate(from, placement.slot);
                     self.page_is_moved(logical_page, from, placement.slot);
                     let superpage = &self.ftl.superpages[placement.superpage];
-                    let (stream, generation) = (only.unwrap_or(superpage.stream), superpage.generation);
-                    streams.insert(stream);
+                    let (stream, generation) = (known.unwrap_or(superpage.stream), superpage.generation);
+                    note(stream, generation);
                     self.note_filled(unit, stream, generation);
                     if placement.full {
                         self.program_superpage(placement.superpage);
@@ -435,22 +470,27 @@ impl SimulatedSsd {
                     // Only now: a changed part of the page map may take the next slot of the same superpage.
                     self.mapping_moved(logical_page);
                 }
-                Relocation::NoRoom => {
-                    if let Some(collection) = self.victim(unit, victim) {
-                        collection.rows[at].slot = slot;
-                        collection.streams = collection.streams.union(streams);
-                    }
-                    // Moving waits for a free superblock.
-                    self.pad_awaited(unit);
-                    return false;
-                }
+                Relocation::NoRoom => return Some(from),
             }
         }
-        if let Some(collection) = self.victim(unit, victim) {
-            collection.rows.remove(at);
-            collection.streams = collection.streams.union(streams);
-        }
-        true
+        None
+    }
+
+    /// Moves what is valid in a superpage that is still in the write buffer, as far as there is room, and programs where it
+    /// goes as it is; gives whether all of it. Streams and generations of those superpages are added to `moved_to`.
+    pub(super) fn move_superpage(&mut self, unit: u32, superpage: u32, moved_to: &mut Vec<(Stream, u64)>) -> bool {
+        let record = &self.ftl.superpages[superpage];
+        let (block, row) = (record.block, record.row);
+        let first = self.ftl.geometry.first_slot(block, row);
+        let slots = first..first + self.ftl.geometry.slots;
+        let no_room = self.relocate(unit, slots, row, Cause::Retirement, |stream, generation| {
+            if moved_to.last() != Some(&(stream, generation)) {
+                moved_to.push((stream, generation));
+            }
+        });
+        // Others may wait for a superblock that becomes free only when this is on flash.
+        moved_to.iter().for_each(|&(stream, _)| self.pad_moved(unit, stream));
+        no_room.is_none()
     }
 
     /// Moved data is in a superpage of a stream.
@@ -471,7 +511,7 @@ impl SimulatedSsd {
     }
 
     /// Goes on with the rows that wait for a free superblock.
-    fn resume_stalled(&mut self, unit: u32) {
+    pub(super) fn resume_stalled(&mut self, unit: u32) {
         let is_stalled = |row: &&Row| row.reads_left == 0;
         let present = &self.collectors[unit as usize].present;
         let next = |c: &Collection| c.rows.iter().find(is_stalled).map(|row| (c.victim, row.row));
@@ -507,7 +547,7 @@ impl SimulatedSsd {
     }
 
     /// Programs the superpage that moved data is filling as it is.
-    fn pad_moved(&mut self, unit: u32, stream: Stream) {
+    pub(super) fn pad_moved(&mut self, unit: u32, stream: Stream) {
         if let Some(superpage) = self.ftl.open_superpage_of(unit, stream) {
             self.program_superpage(superpage);
         }
@@ -523,11 +563,15 @@ impl SimulatedSsd {
         }
     }
 
-    /// A superpage of moved data is on flash, or stays in the write buffer because its superblock is retired.
+    /// A superpage of moved data is on flash, or in a write buffer that is as good.
     pub(crate) fn moved_data_is_on_flash(&mut self, unit: u32, stream: Stream, generation: u64) {
-        let waited_for = &mut self.collectors[unit as usize].not_programmed;
+        let collector = &mut self.collectors[unit as usize];
+        let waited_for = &mut collector.not_programmed;
         if let Some(at) = waited_for.iter().position(|&superpage| superpage == (stream, generation)) {
             waited_for.swap_remove(at);
+        }
+        if !collector.rescued.is_empty() {
+            self.rescued_data_is_on_flash(unit, stream, generation);
         }
         self.erase_emptied(unit);
     }
@@ -581,6 +625,7 @@ impl SimulatedSsd {
 
     /// A superblock has become free, or will not: goes on with all that may have waited for it.
     pub(super) fn space_changed(&mut self, unit: u32) {
+        self.rescue_unsaved(unit);
         self.resume_stalled(unit);
         self.level_wear_if_needed(unit);
         self.collect_if_needed(unit);

@@ -6,15 +6,18 @@
 //!   erase fails, P/E limit reached ───────────────────────────────────────────────────────────────────────▶ bad
 //! ```
 //!
-//! What a failed program should have brought to flash is still in the write buffer: it keeps its room there, and the
-//! flushes and forced writes that wait for it go on waiting, until the superblock is emptied and its data is on flash
-//! elsewhere. A block that fails takes its whole superblock with it. The P/E limit waits while the unit needs the
-//! superblock for victims under way.
+//! What a failed program should have brought to flash, or the superpage that was being filled, is still in the write
+//! buffer. It is the first to move, without being read: it is written to the open superblock of garbage collection at once,
+//! padded. Until that is on flash it keeps its room in the buffer, the flushes and forced writes that wait for it go on
+//! waiting, and the victims that some of it was moved from are not erased, as a power cut would lose it. A buffer with
+//! power-loss protection is as good as flash; there it moves with the rest of its superblock. A block that fails takes its
+//! whole superblock with it. The P/E limit waits while the unit needs the superblock for victims under way.
 //!
 //! A unit has as many spare superblocks as it does not need for its share of the capacity, for what garbage collection
-//! keeps free and for what is open. When one more is lost, or a unit that placement filled beyond its share has nowhere
-//! to move what it must, the drive is read-only: writes and trims, also those that wait, complete with [`BlockError::ReadOnly`]; reads and flushes are served. NVMe Base Specification 2.0, section
-//! 5.16.1.2, calls this "media placed in read only mode".
+//! keeps free and for what is open. Where the last free ones are lost before a victim is emptied, it goes to what is left of
+//! the host's open superblock. When one more is lost than there are spares, or a unit has nowhere to move what it must, the
+//! drive is read-only: writes and trims, also those that wait, complete with [`BlockError::ReadOnly`]; reads and flushes are
+//! served. NVMe Base Specification 2.0, section 5.16.1.2, calls this "media placed in read only mode".
 //!
 //! [`BlockError::ReadOnly`]: flashwise_block::BlockError::ReadOnly
 
@@ -23,8 +26,22 @@ use flashwise_block::BlockDevice;
 use crate::config::Mapping;
 use crate::controller::write::Parked;
 use crate::device::SimulatedSsd;
-use crate::ftl::{Cause, Retirement};
+use crate::ftl::{Cause, Retirement, Stream};
 use crate::life::EndOfLife;
+
+/// A superpage that will not be on flash where it should be.
+#[derive(Clone, Debug)]
+pub(super) struct Unsaved {
+    superpage: u32,
+    /// Streams and generations of the superpages that parts of its content went to.
+    moved_to: Vec<(Stream, u64)>,
+}
+
+impl Unsaved {
+    fn new(superpage: u32) -> Self {
+        Self { superpage, moved_to: Vec::new() }
+    }
+}
 
 impl SimulatedSsd {
     /// Retires a superblock, counted over the drive: what is valid in it moves elsewhere in its unit, and it is not used
@@ -40,11 +57,9 @@ impl SimulatedSsd {
         if let Retirement::Empty { open_superpage } = retirement {
             let collector = &mut self.collectors[unit as usize];
             collector.failing.push(superblock);
-            collector.unsaved.extend(open_superpage);
+            collector.unsaved.extend(open_superpage.map(Unsaved::new));
             if let Some(superpage) = open_superpage {
-                // Victims that were emptied into it wait for it no longer: it will not be programmed.
-                let record = &self.ftl.superpages[superpage];
-                self.moved_data_is_on_flash(unit, record.stream, record.generation);
+                self.program_is_not_done(superpage);
             }
         }
         if before != self.ftl.superblocks[superblock].is_failing {
@@ -65,15 +80,84 @@ impl SimulatedSsd {
 
     /// A superpage was programmed, but a command failed: its superblock is retired, what it holds stays in the buffer.
     pub(super) fn program_failed(&mut self, unit: u32, superpage: u32) {
-        self.collectors[unit as usize].unsaved.push(superpage);
+        self.collectors[unit as usize].unsaved.push(Unsaved::new(superpage));
         let block = self.ftl.superpages[superpage].block;
+        self.program_is_not_done(superpage);
         self.retire_block(block);
+        self.rescue_unsaved(unit);
+    }
+
+    /// A superpage will not be on flash; victims that were emptied into it wait for where its content goes, unless the
+    /// buffer is as good as flash.
+    fn program_is_not_done(&mut self, superpage: u32) {
+        if self.config.controller.power_loss_protection {
+            let record = &self.ftl.superpages[superpage];
+            self.moved_data_is_on_flash(record.unit, record.stream, record.generation);
+        }
+    }
+
+    /// Moves what is in the write buffer only, and belongs to retired superblocks of a unit, as far as there is room.
+    #[inline]
+    pub(super) fn rescue_unsaved(&mut self, unit: u32) {
+        if !self.collectors[unit as usize].unsaved.is_empty() && !self.config.controller.power_loss_protection {
+            self.move_unsaved(unit);
+        }
+    }
+
+    #[cold]
+    fn move_unsaved(&mut self, unit: u32) {
+        while let Some(unsaved) = self.collectors[unit as usize].unsaved.last_mut() {
+            // It stays in the list meanwhile, so that nothing else begins to empty its superblock.
+            let (superpage, mut moved_to) = (unsaved.superpage, std::mem::take(&mut unsaved.moved_to));
+            let is_moved = self.move_superpage(unit, superpage, &mut moved_to);
+            let collector = &mut self.collectors[unit as usize];
+            moved_to.retain(|place| collector.not_programmed.contains(place));
+            let Some(mut unsaved) = collector.unsaved.pop() else { return };
+            unsaved.moved_to = moved_to;
+            if !is_moved {
+                return collector.unsaved.push(unsaved);
+            }
+            collector.rescued.push(unsaved);
+        }
+        self.settle_rescued(unit);
+    }
+
+    /// Whether something of a superblock found no room yet that is in the write buffer only.
+    fn has_unsaved(&self, unit: u32, block: u32) -> bool {
+        let is_of = |unsaved: &Unsaved| self.ftl.superpages[unsaved.superpage].block == block;
+        !self.config.controller.power_loss_protection && self.collectors[unit as usize].unsaved.iter().any(is_of)
+    }
+
+    /// A superpage of moved data is on flash; perhaps it was the last that held what another one should have.
+    pub(super) fn rescued_data_is_on_flash(&mut self, unit: u32, stream: Stream, generation: u64) {
+        for rescued in &mut self.collectors[unit as usize].rescued {
+            rescued.moved_to.retain(|&place| place != (stream, generation));
+        }
+        self.settle_rescued(unit);
+    }
+
+    /// Releases the superpages whose content is on flash elsewhere.
+    fn settle_rescued(&mut self, unit: u32) {
+        let rescued = &mut self.collectors[unit as usize].rescued;
+        if let Some(at) = rescued.iter().position(|rescued| rescued.moved_to.is_empty()) {
+            let superpage = rescued.swap_remove(at).superpage;
+            self.saved_elsewhere(unit, superpage);
+            self.settle_rescued(unit);
+        }
+    }
+
+    /// What a superpage should have held is on flash elsewhere.
+    fn saved_elsewhere(&mut self, unit: u32, superpage: u32) {
+        let record = &self.ftl.superpages[superpage];
+        let (stream, generation) = (record.stream, record.generation);
+        self.superpage_saved(superpage);
+        self.moved_data_is_on_flash(unit, stream, generation);
     }
 
     /// Begins to empty the superblocks of a unit that are retired.
     pub(super) fn empty_failing_superblocks(&mut self, unit: u32) {
         while let Some(&block) = self.collectors[unit as usize].failing.first() {
-            if !self.ftl.take_failing_victim(block) {
+            if self.has_unsaved(unit, block) || !self.ftl.take_failing_victim(block) {
                 return;
             }
             self.collectors[unit as usize].failing.remove(0);
@@ -86,10 +170,10 @@ impl SimulatedSsd {
         self.ftl.superblock_retired(block);
         self.collectors[unit as usize].has_retired = true;
         let unsaved = std::mem::take(&mut self.collectors[unit as usize].unsaved);
-        let (saved, unsaved) = unsaved.into_iter().partition(|&s| self.ftl.superpages[s].block == block);
+        let (saved, unsaved): (Vec<_>, _) =
+            unsaved.into_iter().partition(|unsaved| self.ftl.superpages[unsaved.superpage].block == block);
         self.collectors[unit as usize].unsaved = unsaved;
-        let saved: Vec<u32> = saved;
-        saved.into_iter().for_each(|superpage| self.superpage_saved(superpage));
+        saved.into_iter().for_each(|saved| self.saved_elsewhere(unit, saved.superpage));
     }
 
     /// A superblock was lost: without spares, the drive is read-only.
@@ -160,9 +244,32 @@ impl SimulatedSsd {
 
     #[inline(never)]
     fn give_up_if_collector_is_stuck(&mut self, unit: u32) {
-        if self.collectors[unit as usize].is_stuck() {
+        if self.is_stuck(unit) && !self.goes_on_in_borrowed_room(unit) {
             self.give_up(unit);
         }
+    }
+
+    /// Whether no victim of a unit can go on and nothing is under way that could help.
+    fn is_stuck(&self, unit: u32) -> bool {
+        let collector = &self.collectors[unit as usize];
+        if !collector.is_stalled() || !collector.rescued.is_empty() {
+            return false;
+        }
+        // What a retired superblock has in the write buffer, and could not leave to another one, helps no victim.
+        let place_of = |unsaved: &Unsaved| {
+            let record = &self.ftl.superpages[unsaved.superpage];
+            (record.stream, record.generation)
+        };
+        let unsaved: Vec<_> = collector.unsaved.iter().map(place_of).collect();
+        !collector.awaits_others_than(&unsaved)
+    }
+
+    /// Lets the victims of a unit that is stuck go to the host's open superblocks; gives whether that helps.
+    fn goes_on_in_borrowed_room(&mut self, unit: u32) -> bool {
+        self.ftl.lend_room(unit, true);
+        self.resume_stalled(unit);
+        self.ftl.lend_room(unit, false);
+        !self.is_stuck(unit)
     }
 
     fn give_up(&mut self, unit: u32) {
@@ -175,9 +282,17 @@ impl SimulatedSsd {
             return;
         }
         if !self.read_only {
+            eprintln!(
+                "STUCK unit {unit} free {} bad of unit; retired {}; present {:?} unsaved {:?} failing {:?}",
+                self.ftl.free_superblocks(unit),
+                self.flash_counters.retired_superblocks,
+                collector.has_no_victim(),
+                collector.unsaved,
+                collector.failing
+            );
             self.become_read_only();
         }
-        for superpage in std::mem::take(&mut self.collectors[unit as usize].unsaved) {
+        for Unsaved { superpage, .. } in std::mem::take(&mut self.collectors[unit as usize].unsaved) {
             let waiters = &self.ftl.superpages[superpage].waiters;
             waiters.iter().for_each(|&request| self.active[request].is_refused = true);
             self.superpage_saved(superpage);

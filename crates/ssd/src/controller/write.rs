@@ -411,7 +411,7 @@ impl SimulatedSsd {
             }
             self.superpage_saved(superpage);
         }
-        if has_moved_data {
+        if has_moved_data && !has_failed {
             self.moved_data_is_on_flash(unit, stream, generation);
         }
         self.collect_if_needed(unit);

@@ -500,12 +500,16 @@ impl Ftl {
     }
 
     /// Puts a moved page where the open superblock of another class of moved pages has room, because none is free for
-    /// its own.
+    /// its own; at worst where the host's has.
     #[cold]
     fn relocate_elsewhere(&mut self, unit: u32, stream: Stream, logical_page: u32, cause: Cause) -> Relocation {
         let others = self.gc_streams().filter(|&other| other != stream && stream != Stream::COLD);
         let mut open = others.filter(|&other| self.units[unit as usize].points[other].is_open());
-        match open.next().and_then(|other| self.append(unit, other, logical_page, Some(cause))) {
+        let mut other = open.next();
+        if other.is_none() && self.may_borrow_room(unit, cause) {
+            other = self.open_host_streams(unit).next();
+        }
+        match other.and_then(|other| self.append(unit, other, logical_page, Some(cause))) {
             Some(placement) => Relocation::Moved(placement, logical_page),
             None => Relocation::NoRoom,
         }

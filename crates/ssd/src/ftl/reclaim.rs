@@ -55,6 +55,8 @@ pub(super) struct Unit {
     is_held: bool,
     /// The victim policy asked for cold data to be moved.
     migrates: bool,
+    /// What is moved may go to the host's open superblocks, as there is no other room.
+    pub(super) lends_room: bool,
     /// Superblocks filled that collection has not heard of.
     filled: u32,
     /// Rows that are on flash, or never will be, before those ahead of them.
@@ -77,6 +79,7 @@ impl Unit {
             bad: 0,
             is_held: false,
             migrates: false,
+            lends_room: false,
             filled: 0,
             early: Vec::new(),
         }
@@ -226,6 +229,23 @@ impl Ftl {
         let shared = self.reclaiming.shares_open_block.then_some(Stream::HOST);
         let classes = 0..if shared.is_some() { 0 } else { self.reclaiming.gc_classes };
         shared.into_iter().chain(classes.map(Stream::gc))
+    }
+
+    /// Lets what is moved in a unit go to the host's open superblocks, or no longer.
+    pub(crate) fn lend_room(&mut self, unit: u32, lends: bool) {
+        self.units[unit as usize].lends_room = lends;
+    }
+
+    /// Whether a page that is moved may go to one of the host's open superblocks.
+    pub(crate) fn may_borrow_room(&self, unit: u32, cause: Cause) -> bool {
+        cause == Cause::Retirement || self.units[unit as usize].lends_room
+    }
+
+    /// The host's superblocks that are open in a unit and may take a moved page where there is no other room for it.
+    pub(super) fn open_host_streams(&self, unit: u32) -> impl Iterator<Item = Stream> {
+        let takes_moved = self.extents.is_none() && !self.has_slc_cache();
+        let streams = (0..if takes_moved { self.reclaiming.host_classes } else { 0 }).map(Stream::host);
+        streams.filter(move |&stream| self.units[unit as usize].points[stream].is_open())
     }
 
     /// The streams that a victim counts as having data in before any of it is moved: where there is but one that its
