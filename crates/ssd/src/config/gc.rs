@@ -34,11 +34,14 @@ pub enum GcPolicy {
     /// Greedy in two regions, of data that the host wrote and of data that was moved; one region is collected until
     /// a superblock is gained (2R of SSD-iq, PVLDB 18(11), 2025, in its greedy form).
     TwoR,
+    /// In the same two regions, the oldest superblock that is empty enough: each lap over the oldest 70 % allows 5 % more of
+    /// a superblock to be valid (2R of SSD-iq, in its FIFO form).
+    TwoRFifo,
 }
 
 impl GcPolicy {
     /// All policies.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Greedy,
         Self::DisksimGreedy,
         Self::WearAware,
@@ -48,6 +51,7 @@ impl GcPolicy {
         Self::Fifo,
         Self::WindowedGreedy,
         Self::TwoR,
+        Self::TwoRFifo,
     ];
 }
 

@@ -19,8 +19,10 @@ mod naive;
 mod order;
 mod random;
 mod random_greedy;
+mod regions;
 mod sealed_set;
 mod two_r;
+mod two_r_fifo;
 mod wear_aware;
 mod windowed_greedy;
 
@@ -37,6 +39,7 @@ use greedy::Greedy;
 use random::Random;
 use random_greedy::RandomGreedy;
 use two_r::TwoR;
+use two_r_fifo::TwoRFifo;
 use wear_aware::WearAware;
 use windowed_greedy::WindowedGreedy;
 
@@ -156,4 +159,5 @@ policies! {
     Fifo(OldestFirst) = |_, shape| OldestFirst::new(shape);
     WindowedGreedy(WindowedGreedy) = |config: &DeviceConfig, shape| WindowedGreedy::new(config.ftl.gc.window_share, shape);
     TwoR(TwoR) = |_, shape| TwoR::new(shape);
+    TwoRFifo(TwoRFifo) = |_, shape| TwoRFifo::new(shape);
 }

@@ -32,6 +32,11 @@ impl Order {
         self.links[block as usize].next
     }
 
+    /// The superblock sealed before this one, [`NONE`] before the first.
+    pub(crate) fn previous(&self, block: u32) -> u32 {
+        self.links[block as usize].previous
+    }
+
     /// Appends a superblock.
     pub(crate) fn append(&mut self, unit: u32, block: u32) {
         let last = std::mem::replace(&mut self.ends[unit as usize].previous, block);

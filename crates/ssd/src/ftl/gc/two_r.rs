@@ -1,93 +1,37 @@
-//! 2R: greedy in two regions, one of what the host wrote and one of what was moved.
-//!
-//! Moved data is colder than fresh data. The policy works on one region until it has gained a superblock's worth of
-//! invalid pages there, and then chooses again: the region with the emptiest superblock, among those with that much to
-//! gain; the moved data's at equal counts. It needs moved data in superblocks of its own (`separate_open_block`).
+//! 2R: greedy in [two regions](super::regions).
 //!
 //! Source: Haas et al., "SSD-iq: Uncovering the Hidden Side of SSD Performance", PVLDB 18(11), 2025, in its greedy form.
 
-use super::count_lists::CountLists;
+use super::regions::Regions;
 use super::{Choice, Context, Origin, Shape, VictimPolicy};
 
 /// The 2R policy.
-pub(crate) struct TwoR {
-    /// Group `2 · unit + region`.
-    lists: CountLists,
-    /// Invalid pages of each region.
-    invalid: Vec<u64>,
-    units: Vec<Work>,
-    superblocks: u32,
-    pages: u32,
-}
-
-/// What a unit is working on.
-#[derive(Clone, Copy)]
-struct Work {
-    region: u32,
-    gained: u32,
-}
-
-const HOST: u32 = 0;
-const MOVED: u32 = 1;
+pub(crate) struct TwoR(Regions);
 
 impl TwoR {
     pub(super) fn new(shape: Shape) -> Self {
-        let Shape { units, superblocks, pages } = shape;
-        Self {
-            lists: CountLists::new(2 * units, units * superblocks, pages),
-            invalid: vec![0; 2 * units as usize],
-            units: vec![Work { region: HOST, gained: pages }; units as usize],
-            superblocks,
-            pages,
-        }
-    }
-
-    /// Takes a superblock out; gives the invalid pages in it.
-    fn remove(&mut self, block: u32) -> u32 {
-        let group = self.lists.group_of(block);
-        let invalid = self.pages - self.lists.remove(block);
-        self.invalid[group as usize] -= u64::from(invalid);
-        invalid
-    }
-
-    /// The region that is worked on next.
-    fn choose_region(&mut self, unit: u32) -> u32 {
-        let [host, moved] = [HOST, MOVED].map(|region| {
-            let emptiest = self.lists.emptiest(2 * unit + region).map_or(self.pages, |(_, valid)| valid);
-            let enough = self.invalid[(2 * unit + region) as usize] >= u64::from(self.pages);
-            (!enough, emptiest)
-        });
-        if moved <= host { MOVED } else { HOST }
+        Self(Regions::new(shape))
     }
 }
 
 impl VictimPolicy for TwoR {
     fn sealed(&mut self, block: u32, valid: u32, origin: Origin, _: u64) {
-        let region = if origin == Origin::Moved { MOVED } else { HOST };
-        let group = block / self.superblocks * 2 + region;
-        self.lists.append(group, block, valid);
-        self.invalid[group as usize] += u64::from(self.pages - valid);
+        self.0.sealed(block, valid, origin);
     }
 
     #[inline]
     fn invalidated(&mut self, block: u32, _: u32, _: u64) {
-        self.lists.decrement(block);
-        self.invalid[self.lists.group_of(block) as usize] += 1;
+        self.0.invalidated(block);
     }
 
     fn removed(&mut self, block: u32) {
-        self.remove(block);
+        self.0.remove(block);
     }
 
     fn take_victim(&mut self, unit: u32, _: &mut Context<'_>) -> Option<Choice> {
-        let Work { region, gained } = self.units[unit as usize];
-        if gained >= self.pages || self.invalid[(2 * unit + region) as usize] == 0 {
-            self.units[unit as usize] = Work { region: self.choose_region(unit), gained: 0 };
-        }
-        let region = self.units[unit as usize].region;
-        let found = self.lists.emptiest(2 * unit + region).or_else(|| self.lists.emptiest(2 * unit + 1 - region));
-        let (block, _) = found?;
-        self.units[unit as usize].gained += self.remove(block);
+        let (group, _) = self.0.group_to_clean(unit);
+        let block = self.0.emptiest(group)?;
+        self.0.take(unit, block);
         Some(block.into())
     }
 }
