@@ -19,7 +19,8 @@ fn cached(cache: Option<SlcCacheConfig>, factor: u32) -> DeviceConfig {
     config.controller.write_buffer_bytes = ByteSize::mib(3).bytes();
     config.flash.cell = Some(CellType::Tlc);
     let (read_ns, program_ns) = (config.flash.read_ns / 2, config.flash.program_ns / 6);
-    config.flash.slc_mode = cache.map(|_| SlcModeConfig { read_ns, program_ns, erase_ns: None, pe_cycles: None });
+    config.flash.slc_mode =
+        cache.map(|_| SlcModeConfig { read_ns, program_ns, erase_ns: None, pe_cycles: None, rber_factor: None });
     config.ftl.slc_cache = cache;
     config.check("cached").unwrap();
     config

@@ -325,6 +325,7 @@ fn small_config_with_slc_cache() -> impl Strategy<Value = (DeviceConfig, Content
                 program_ns: config.flash.program_ns / 3,
                 erase_ns: (pe_cycles % 2 == 0).then_some(config.flash.erase_ns / 2),
                 pe_cycles: Some(pe_cycles),
+                rber_factor: None,
             });
             config.ftl.slc_cache = Some(SlcCacheConfig {
                 dedicated_superblocks: dedicated,

@@ -139,8 +139,13 @@ fn what_is_not_stored_wears_nothing_and_its_share_of_the_life_is_told() {
 fn slc_cached(dedicated_superblocks: u32, dynamic_superblocks: u32) -> DeviceConfig {
     let mut config = drive(0.6);
     config.flash.cell = Some(CellType::Mlc);
-    config.flash.slc_mode =
-        Some(SlcModeConfig { read_ns: 20_000, program_ns: 200_000, erase_ns: None, pe_cycles: Some(10 * CYCLES) });
+    config.flash.slc_mode = Some(SlcModeConfig {
+        read_ns: 20_000,
+        program_ns: 200_000,
+        erase_ns: None,
+        pe_cycles: Some(10 * CYCLES),
+        rber_factor: None,
+    });
     config.ftl.slc_cache = Some(SlcCacheConfig {
         dedicated_superblocks,
         dynamic_superblocks,

@@ -44,8 +44,13 @@ fn cached(mut config: DeviceConfig, flush: CacheFlush) -> DeviceConfig {
 /// With a cache of few superblocks, dedicated ones and others, that hold one bit a cell.
 fn slc_cached(mut config: DeviceConfig, when_full: SlcCacheFull) -> DeviceConfig {
     config.flash.cell = Some(CellType::Mlc);
-    config.flash.slc_mode =
-        Some(SlcModeConfig { read_ns: 20_000, program_ns: 200_000, erase_ns: None, pe_cycles: None });
+    config.flash.slc_mode = Some(SlcModeConfig {
+        read_ns: 20_000,
+        program_ns: 200_000,
+        erase_ns: None,
+        pe_cycles: None,
+        rber_factor: None,
+    });
     config.flash.blocks_per_plane += 8;
     config.ftl.slc_cache =
         Some(SlcCacheConfig { dedicated_superblocks: 2, dynamic_superblocks: 3, when_full, idle_ns: 1_000_000 });

@@ -87,8 +87,13 @@ fn drives() -> Vec<DeviceConfig> {
         with(reducing("samsung-960-evo", compression(Codec::Zlib, 64), Some(deduplication())), |config| {
             config.flash.blocks_per_plane += 2;
             config.flash.cell = Some(CellType::Mlc);
-            config.flash.slc_mode =
-                Some(SlcModeConfig { read_ns: 20_000, program_ns: 200_000, erase_ns: None, pe_cycles: None });
+            config.flash.slc_mode = Some(SlcModeConfig {
+                read_ns: 20_000,
+                program_ns: 200_000,
+                erase_ns: None,
+                pe_cycles: None,
+                rber_factor: None,
+            });
             config.ftl.slc_cache = Some(SlcCacheConfig {
                 dedicated_superblocks: 2,
                 dynamic_superblocks: 4,

@@ -30,8 +30,13 @@ fn drive(cache: SlcCacheConfig) -> DeviceConfig {
     (flash.page_bytes, flash.array_time_jitter, flash.channel_bytes_per_s) = (PAGE, 0.0, 400_000_000);
     (flash.read_ns, flash.program_ns, flash.erase_ns) = (READ_NS, PROGRAM_NS, ERASE_NS);
     flash.cell = Some(CellType::Tlc);
-    flash.slc_mode =
-        Some(SlcModeConfig { read_ns: SLC_READ_NS, program_ns: SLC_PROGRAM_NS, erase_ns: None, pe_cycles: None });
+    flash.slc_mode = Some(SlcModeConfig {
+        read_ns: SLC_READ_NS,
+        program_ns: SLC_PROGRAM_NS,
+        erase_ns: None,
+        pe_cycles: None,
+        rber_factor: None,
+    });
     (config.ftl.superpage_planes, config.ftl.placement) = (Some(1), Placement::Static);
     (config.ftl.superpage_channels, config.ftl.superpage_ways) = (1, 1);
     (config.ftl.logical_page_bytes, config.ftl.static_order) = (PAGE, StaticOrder::default());

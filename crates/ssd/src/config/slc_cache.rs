@@ -15,7 +15,7 @@ use super::{CellType, DeviceConfig, GcMode, GcTrigger, Mapping, UnwrittenReads};
 use crate::error::SsdError;
 
 /// What blocks are like that are written with one bit a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SlcModeConfig {
     /// Sensing one page (all planes at once), ns.
@@ -29,6 +29,17 @@ pub struct SlcModeConfig {
     /// `flash.endurance` say of SLC cells. Needed where the cells wear out and no figures say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pe_cycles: Option<u32>,
+    /// Share of the raw bit error rate of full cells at the same wear and age; default 0.01 \[fit\], as one threshold has the
+    /// whole range of voltages to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rber_factor: Option<f64>,
+}
+
+impl SlcModeConfig {
+    /// `rber_factor`, or its default.
+    pub fn rber_factor(&self) -> f64 {
+        self.rber_factor.unwrap_or(0.01)
+    }
 }
 
 /// What becomes of the host's writes while the cache has no room.
@@ -134,6 +145,7 @@ impl DeviceConfig {
         checker.time("flash.slc_mode.program_ns", mode.program_ns)?;
         checker.time("flash.slc_mode.erase_ns", mode.erase_ns.unwrap_or(0))?;
         checker.count("flash.slc_mode.pe_cycles", mode.pe_cycles.unwrap_or(1), 1 << 30, "it is between 1 and 2^30")?;
+        checker.share("flash.slc_mode.rber_factor", mode.rber_factor(), 0.0, 1.0)?;
         let known = self.pe_cycles_limit().is_none() || self.slc_pe_cycles_limit().is_some();
         let reason = "the cells wear out: say how many cycles they endure in this mode";
         checker.require("flash.slc_mode.pe_cycles", "absent", known, reason)?;
@@ -154,8 +166,13 @@ mod tests {
     fn cached(change: impl FnOnce(&mut DeviceConfig)) -> Result<DeviceConfig, String> {
         let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
         config.flash.cell = Some(CellType::Tlc);
-        config.flash.slc_mode =
-            Some(SlcModeConfig { read_ns: 20_000, program_ns: 200_000, erase_ns: None, pe_cycles: None });
+        config.flash.slc_mode = Some(SlcModeConfig {
+            read_ns: 20_000,
+            program_ns: 200_000,
+            erase_ns: None,
+            pe_cycles: None,
+            rber_factor: None,
+        });
         config.ftl.slc_cache = Some(SlcCacheConfig { dedicated_superblocks: 4, ..SlcCacheConfig::default() });
         change(&mut config);
         config.check("mine.toml").map(|()| config).map_err(|error| error.to_string())

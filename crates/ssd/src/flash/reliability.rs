@@ -56,6 +56,8 @@ pub(super) struct Reliability {
     erases_per_cycle: u32,
     /// A cycle in SLC mode wears a block as much as so many in which its cells hold all bits.
     wear_of_slc_cycle: f64,
+    /// What a bit error rate is in SLC mode, as a share of what it is without.
+    rber_factor_of_slc: f64,
     /// P/E cycles after which each further erase fails: of all blocks, or where they differ of each.
     limits: Vec<u32>,
     /// Without bit errors only wear is left of the model.
@@ -103,6 +105,7 @@ impl Reliability {
             blocks: vec![worn; blocks],
             erases_per_cycle: config.ftl.superpage_channels * config.ftl.superpage_ways,
             wear_of_slc_cycle: config.wear_of_slc_cycle(),
+            rber_factor_of_slc: config.flash.slc_mode.map_or(1.0, |mode| mode.rber_factor()),
             limits: limits(config, blocks, seed),
             errs: config.flash.reliability.is_some(),
             retry_ns: model.read_retry_ns.unwrap_or(config.flash.read_ns),
@@ -124,17 +127,17 @@ impl Reliability {
     /// What becomes of a command that the array starts now, in a block in SLC mode or not.
     pub(super) fn outcome(&mut self, op: &FlashOp, is_slc: bool, now_ns: u64) -> Outcome {
         match op.kind {
-            FlashOpKind::Read => self.read(&op.at, op.transfer_bytes, now_ns),
+            FlashOpKind::Read => self.read(&op.at, op.transfer_bytes, is_slc, now_ns),
             FlashOpKind::Program => self.program(&op.at, now_ns),
             FlashOpKind::Erase => self.erase(&op.at, is_slc),
         }
     }
 
-    fn read(&mut self, at: &FlashAddress, bytes: u32, now_ns: u64) -> Outcome {
+    fn read(&mut self, at: &FlashAddress, bytes: u32, is_slc: bool, now_ns: u64) -> Outcome {
         if !self.errs {
             return Outcome::default();
         }
-        let mut rber = self.rber(at.block, now_ns);
+        let mut rber = self.rber(at.block, now_ns) * if is_slc { self.rber_factor_of_slc } else { 1.0 };
         let codewords = f64::from(bytes.div_ceil(self.config.codeword_bytes));
         for retries in 0..=self.config.read_retries_max {
             let one = self.correction.uncorrectable(rber);
@@ -376,7 +379,8 @@ mod tests {
         let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
         config.flash.cell = Some(CellType::Tlc);
         config.flash.endurance = Some(EnduranceConfig { pe_cycles: Some(2), ..EnduranceConfig::default() });
-        config.flash.slc_mode = Some(SlcModeConfig { read_ns: 1, program_ns: 1, erase_ns: None, pe_cycles: Some(8) });
+        config.flash.slc_mode =
+            Some(SlcModeConfig { read_ns: 1, program_ns: 1, erase_ns: None, pe_cycles: Some(8), rber_factor: None });
         let erase = |modes: &[bool]| {
             let mut model = Reliability::new(&config, 1).unwrap();
             modes
@@ -387,6 +391,24 @@ mod tests {
         assert_eq!(erase(&[true; 10]).iter().position(|&failed| failed), Some(8), "the ninth");
         assert_eq!(erase(&[true, true, true, true, false, false]), [false, false, false, false, false, true]);
         assert_eq!(erase(&[false, true, true, true, true, true]), [false, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn data_in_slc_mode_is_read_as_if_so_much_less_were_wrong_with_it() {
+        let retries = |rber_factor, is_slc| {
+            let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+            config.flash.slc_mode =
+                Some(SlcModeConfig { read_ns: 1, program_ns: 1, erase_ns: None, pe_cycles: None, rber_factor });
+            let worn = ReliabilityConfig { rber_base: 9e-3, codeword_bytes: 1024, ..ReliabilityConfig::default() };
+            config.flash.reliability = Some(worn);
+            let mut model = Reliability::new(&config, 1).unwrap();
+            (0..200).map(|_| model.outcome(&command(FlashOpKind::Read, 1024), is_slc, 0).retries).sum::<u32>()
+        };
+        let full = retries(None, false);
+        assert!(full > 50, "{full}");
+        assert_eq!(retries(Some(1.0), true), full, "the same chance");
+        assert!(retries(Some(0.9), true) < full);
+        assert_eq!(retries(None, true), 0);
     }
 
     #[test]
