@@ -7,13 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flashwise_attach::Stop;
 
+/// What ends a drive, and its file.
+type Attached = (Stop, Option<PathBuf>);
+
 /// Ctrl-C, before the drive is attached and after; it is never lost between the two.
 #[derive(Clone, Default)]
 pub struct Listener {
     /// Set once Ctrl-C has come.
     pub interrupted: Arc<AtomicBool>,
     /// Held while `interrupted` is set, and while it is looked at as the drive is attached.
-    attached: Arc<Mutex<Option<(Stop, Option<PathBuf>)>>>,
+    attached: Arc<Mutex<Option<Attached>>>,
 }
 
 impl Listener {
