@@ -93,7 +93,10 @@ pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> 
         }
         tuning.measured = Some(measured);
     }
-    let pays = tuning.measured.as_ref().is_none_or(|measured| measured.verdict == "pays");
+    if options.measure.is_some() && settings.is_empty() {
+        tuning.notes.push("Nothing was measured, as no setting of the server is to be changed.".to_owned());
+    }
+    let pays = options.measure.is_none() || tuning.measured.as_ref().is_some_and(|measured| measured.verdict == "pays");
     if let Some(server) = server.as_mut().filter(|_| options.apply && !tuning.proposals.is_empty()) {
         match pays {
             true => tuning.applied = Some(apply(server, &tuning.proposals)?),
@@ -275,7 +278,7 @@ fn notes(options: &PostgresOptions, server: Option<&ServerFacts>, proposals: &[S
                 .to_owned(),
         );
     }
-    if options.measure.is_some() {
+    if options.measure.is_some() && proposals.iter().any(SettingProposal::is_of_server) {
         notes.push(
             "Measured on a private server whose other settings are the defaults, all proposed settings together. Rates \
              are wall-clock time on this machine."

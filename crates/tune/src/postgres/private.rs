@@ -239,7 +239,7 @@ impl PrivateServer {
 fn complaint(text: &str) -> Option<String> {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let error = lines().find(|line| ["error:", "ERROR:", "FATAL:"].iter().any(|mark| line.contains(mark)));
-    error.or_else(|| lines().last()).map(str::to_owned)
+    error.or_else(|| lines().next_back()).map(str::to_owned)
 }
 
 /// What a server that did not start wrote last is better than that it did not.

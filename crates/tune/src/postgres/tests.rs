@@ -72,6 +72,29 @@ fn applying_needs_a_server_and_a_version_must_be_known() {
 }
 
 #[test]
+fn where_nothing_is_to_be_changed_nothing_is_measured() {
+    let measure = MeasureOptions {
+        programs: Some("/no/such/folder".into()),
+        directory: None,
+        load: None,
+        script: None,
+        scale: 1,
+        clients: 1,
+        rounds: 5,
+        round_seconds: 1,
+        seed: 1,
+    };
+    let mut profile = Bench::new().profile;
+    let told = |profile: &DeviceProfile| {
+        tune_postgres(&PostgresOptions { measure: Some(measure.clone()), ..options(profile.clone()) }, &mut Silent)
+    };
+    assert!(matches!(told(&profile), Err(TuneError::Missing(_))), "a server is looked for");
+    profile.parameters = flashwise_profile::Parameters::default();
+    let nothing = told(&profile).unwrap();
+    assert!(nothing.measured.is_none() && nothing.notes.last().unwrap().starts_with("Nothing was measured"));
+}
+
+#[test]
 fn the_old_value_of_what_was_altered_comes_back_with_undo() {
     let bench = Bench::new();
     let mut settings = bench.settings.clone();
