@@ -281,7 +281,7 @@ fn notes(options: &PostgresOptions, server: Option<&ServerFacts>, proposals: &[S
     if options.measure.is_some() && proposals.iter().any(SettingProposal::is_of_server) {
         notes.push(
             "Measured on a private server whose other settings are the defaults, all proposed settings together. Rates \
-             are wall-clock time on this machine."
+             are wall-clock time on this machine, and tell of the profile's drive only where the data lay on it."
                 .to_owned(),
         );
     }

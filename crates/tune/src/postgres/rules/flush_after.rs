@@ -49,8 +49,8 @@ fn proposal(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
     let present = now.value.parse::<u64>().map_err(|_| format!("{} is no number", now.value))?;
     let wanted = pages(present, k.value as u64, unit.value as u64).ok_or_else(|| too_long(name, unit))?;
     let reason = format!(
-        "{} writes of 8 KiB at once keep the drive busy (k_w {} to {}), and whole multiples of its {name}, {} KiB, waste \
-         nothing",
+        "k_w = {} ({} to {}): so many writes of 8 KiB at once keep the drive busy; whole multiples of its {name}, {} KiB, \
+         waste nothing",
         k.value,
         k.low,
         k.high,
