@@ -81,15 +81,21 @@ impl Drop for Guard {
 mod tests {
     use super::*;
 
+    fn sleeper(directory: &Path) -> Command {
+        let mut command = Command::new("sleep");
+        // It holds no output of the tests open should it be left behind.
+        command.arg("60").current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
     #[test]
     fn the_directory_goes_with_its_guard_and_what_works_in_it_is_ended() {
         let parent = tempfile::tempdir().unwrap();
         let guard = Guard::new(parent.path()).unwrap();
         let path = guard.path().to_owned();
         std::fs::write(path.join("file"), "x").unwrap();
-        let mut inside = Command::new("sleep").arg("600").current_dir(&path).spawn().unwrap();
-        let mut beside = Command::new("sleep").arg("600").current_dir(parent.path()).spawn().unwrap();
-        // It is a zombie until somebody waits, and then has no working directory.
+        let mut inside = sleeper(&path).spawn().unwrap();
+        let mut beside = sleeper(parent.path()).spawn().unwrap();
         drop(guard);
         assert!(!path.exists() && std::fs::read_dir(parent.path()).unwrap().next().is_none());
         assert!(!inside.wait().unwrap().success());
