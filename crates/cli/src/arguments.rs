@@ -17,10 +17,12 @@ use crate::output::Format;
 mod attach;
 mod device_stat;
 mod pool;
+mod tune_postgres;
 
 pub use attach::{AttachAction, AttachArguments, FaultArguments, ServeArguments, Time};
 pub use device_stat::StatArguments;
 pub use pool::{PoolArguments, PrefetchName};
+pub use tune_postgres::TunePostgres;
 
 /// Fit your database to the SSD it runs on
 ///
@@ -89,6 +91,8 @@ pub enum FitDatabase {
 pub enum TuneDatabase {
     /// SQLite: page size, journal mode, page cache, checkpoints, and the techniques of the flashwise VFS
     Sqlite(Box<TuneSqlite>),
+    /// PostgreSQL: costs, concurrency, write-back, write-ahead log and fill factors, as ALTER SYSTEM and ALTER TABLE
+    Postgres(Box<TunePostgres>),
 }
 
 /// Options of `tune sqlite`.

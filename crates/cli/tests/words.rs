@@ -25,6 +25,8 @@ fn each_verb_has_a_help_page() {
         &["device", "stat"],
         &["attach", "cut"],
         &["attach", "fault"],
+        &["tune"],
+        &["tune", "postgres"],
         &["trace"],
         &["trace", "info"],
         &["trace", "convert"],

@@ -43,7 +43,8 @@ pub use html::{audit_page, comparison_page, pool_page, profile_page, simulation_
 pub use json::{ERROR_SCHEMA, ERROR_SCHEMA_VERSION, error_document, to_json};
 pub use table::{Column, Table, Values, sweep_table, time_series_table};
 pub use terminal::{
-    Style, render_attach, render_audit, render_comparison, render_device_stat, render_faults, render_pool,
-    render_power_cut, render_profile, render_score, render_simulation, render_study, render_sweep,
-    render_trace_conversion, render_trace_info, render_trace_replay, render_trace_tpcc, render_tuning,
+    Style, postgres_tuning_sql, render_attach, render_audit, render_comparison, render_device_stat, render_faults,
+    render_pool, render_postgres_tuning, render_power_cut, render_profile, render_score, render_simulation,
+    render_study, render_sweep, render_trace_conversion, render_trace_info, render_trace_replay, render_trace_tpcc,
+    render_tuning,
 };

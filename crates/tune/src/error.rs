@@ -49,6 +49,17 @@ pub enum TuneError {
         /// The system's words.
         message: String,
     },
+    /// A database server, or a program of its, refused or failed.
+    #[error("{context}: {message}")]
+    Server {
+        /// The server, program or statement.
+        context: String,
+        /// Its own words.
+        message: String,
+    },
+    /// A program that is needed is not installed.
+    #[error("{0}")]
+    Missing(String),
     /// The options contradict each other or ask for nothing.
     #[error("{0}")]
     Options(String),

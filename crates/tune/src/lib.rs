@@ -8,15 +8,16 @@
 //! ```
 //!
 //! - [`Target`]: what a drive is called on the command line, and how it is opened without harm;
-//! - [`sqlite`]: the adapter for SQLite;
+//! - [`sqlite`]: the adapter for SQLite; [`postgres`]: that for PostgreSQL, whose settings are proposed from figures alone;
 //! - [`Comparison`]: the result of a fit, which `report` shows; [`Tuning`]: that of tuning a user's own database.
 //!
 //! # Limits
-//! SQLite only. One connection, one thread.
+//! SQLite with one connection and one thread; PostgreSQL by its settings and fill factors.
 
 mod comparison;
 mod error;
 mod plan;
+pub mod postgres;
 mod rates;
 pub mod sqlite;
 mod target;

@@ -18,6 +18,7 @@ pub mod trace;
 mod trace_replay;
 mod trace_tpcc;
 pub mod tune;
+mod tune_postgres;
 
 use std::path::Path;
 

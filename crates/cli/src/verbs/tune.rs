@@ -1,4 +1,4 @@
-//! `flashwise tune sqlite`.
+//! `flashwise tune`.
 
 use std::process::ExitCode;
 
@@ -6,16 +6,22 @@ use flashwise_report::render_tuning;
 use flashwise_tune::Target;
 use flashwise_tune::sqlite::{TuneOptions, tune};
 
-use super::read_profile;
+use super::{read_profile, tune_postgres};
 use crate::arguments::{TuneDatabase, TuneSqlite};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Bar;
 
-/// Tries what could be changed on copies, and does what pays where that is asked for.
+/// Tells what to change of a database, and does it where that is asked for.
 pub fn run(database: TuneDatabase, output: &Output) -> Result<ExitCode, Failure> {
-    let TuneDatabase::Sqlite(options) = database;
-    let tuning = tune(&tune_options(*options)?, &mut Bar::new())?;
+    match database {
+        TuneDatabase::Sqlite(options) => tune_sqlite(*options, output),
+        TuneDatabase::Postgres(options) => tune_postgres::run(*options, output),
+    }
+}
+
+fn tune_sqlite(options: TuneSqlite, output: &Output) -> Result<ExitCode, Failure> {
+    let tuning = tune(&tune_options(options)?, &mut Bar::new())?;
     output.print(&tuning, |style| render_tuning(&tuning, style))?;
     Ok(ExitCode::SUCCESS)
 }

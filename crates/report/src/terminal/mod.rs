@@ -11,6 +11,7 @@ mod study;
 mod sweep;
 mod trace;
 mod tuning;
+mod tuning_postgres;
 
 use flashwise_attach::{AttachReport, DeviceStat, FaultState, PowerCut};
 use flashwise_audit::{Finding, Simulated};
@@ -18,6 +19,7 @@ use flashwise_learn::score::Score;
 use flashwise_profile::{DeviceProfile, Verdict};
 use flashwise_ssd::simulation::Simulation;
 use flashwise_ssd::sweep::Sweep;
+use flashwise_tune::postgres::PostgresTuning;
 use flashwise_tune::{Comparison, Tuning};
 
 use crate::audit::AuditDocument;
@@ -118,6 +120,16 @@ pub fn render_comparison(comparison: &Comparison, style: Style) -> String {
 /// What to change of a database.
 pub fn render_tuning(tuning: &Tuning, style: Style) -> String {
     tuning::render(tuning, style)
+}
+
+/// What to change of a PostgreSQL server.
+pub fn render_postgres_tuning(tuning: &PostgresTuning, style: Style) -> String {
+    tuning_postgres::render(tuning, style)
+}
+
+/// The same as statements for psql, with reasons and what takes them back.
+pub fn postgres_tuning_sql(tuning: &PostgresTuning) -> String {
+    tuning_postgres::sql(tuning)
 }
 
 /// What many simulations gave, a line each.

@@ -129,6 +129,124 @@ fn where_nothing_pays_the_database_stays_as_it_is() {
     assert!(!text.contains("What pays") && !text.contains("How to open") && !text.contains("What was done"), "{text}");
 }
 
+/// A setting and a table.
+fn postgres_tuning() -> flashwise_tune::postgres::PostgresTuning {
+    use flashwise_tune::postgres::*;
+    let proposal = |name: &str, words: [&str; 7]| {
+        let [old_value, new_value, reason, expected_gain, takes_effect, apply, undo] = words.map(str::to_owned);
+        let (evidence, expected) = (Vec::new(), None);
+        let name = name.to_owned();
+        SettingProposal {
+            name,
+            old_value,
+            new_value,
+            reason,
+            evidence,
+            expected,
+            expected_gain,
+            takes_effect,
+            apply,
+            undo,
+        }
+    };
+    let delay = [
+        "0",
+        "370",
+        "a flush takes 740 µs on this drive (708 to 771)",
+        "unknown; --measure tells",
+        "reload",
+        "ALTER SYSTEM SET commit_delay = 370;",
+        "ALTER SYSTEM RESET commit_delay;",
+    ];
+    let table = [
+        "100",
+        "80",
+        "75 % of its 1250 updates were not HOT",
+        "unknown",
+        "new-pages",
+        "ALTER TABLE public.t SET (fillfactor = 80);",
+        "ALTER TABLE public.t RESET (fillfactor);",
+    ];
+    let proposals = vec![proposal("commit_delay", delay), proposal("fillfactor of public.t", table)];
+    let statements = |get: fn(&SettingProposal) -> &String| {
+        proposals.iter().map(get).cloned().chain(["SELECT pg_reload_conf();".to_owned()]).collect()
+    };
+    let (sql, undo_sql) = (statements(|p| &p.apply), statements(|p| &p.undo));
+    let rate = |per_s: f64| flashwise_tune::Rate { per_s, low: per_s * 0.98, high: per_s * 1.03 };
+    let (metric, from, to) = ("transactions_per_s".to_owned(), "before".to_owned(), "after".to_owned());
+    PostgresTuning {
+        schema: POSTGRES_TUNING_SCHEMA.into(),
+        schema_version: POSTGRES_TUNING_SCHEMA_VERSION,
+        flashwise_version: "0.1.0".into(),
+        program: "PostgreSQL 15.18".into(),
+        server: Some("/run/postgresql:5432".into()),
+        drive: "Samsung 960 EVO (simulated)".into(),
+        proposals,
+        left_alone: vec![LeftAlone {
+            name: "full_page_writes".into(),
+            value: "on".into(),
+            verdict: "cannot-tell".into(),
+            reason: "no figure of a profile proves that a write of 8 KiB is never torn by a power cut".into(),
+        }],
+        sql,
+        undo_sql,
+        measured: Some(MeasuredSettings {
+            program: "PostgreSQL 15.18".into(),
+            directory: "/mnt/nvme".into(),
+            workload: "pgbench's transactions, like TPC-B, on pgbench's tables, scale 10".into(),
+            rounds: 10,
+            settings: vec!["commit_delay = 370".into()],
+            before: rate(1234.0),
+            after: rate(1357.0),
+            gain: flashwise_tune::Gain { metric, from, to, ratio: 1.1, low: 1.07, high: 1.12 },
+            verdict: "pays".into(),
+        }),
+        applied: None,
+        notes: vec!["Rates are wall-clock time on this machine.".into()],
+    }
+}
+
+#[test]
+fn what_to_change_of_a_server_is_told_setting_by_setting() {
+    insta::assert_snapshot!(render_postgres_tuning(&postgres_tuning(), plain(80)));
+}
+
+#[test]
+fn statements_for_psql_have_their_reasons_and_how_to_take_them_back() {
+    insta::assert_snapshot!(postgres_tuning_sql(&postgres_tuning()));
+    let mut nothing = postgres_tuning();
+    (nothing.proposals, nothing.sql, nothing.undo_sql) = Default::default();
+    assert!(postgres_tuning_sql(&nothing).ends_with("-- Nothing is to be changed.\n"));
+    let text = render_postgres_tuning(&nothing, plain(80));
+    assert!(text.contains("Keep it as it is") && !text.contains("For psql"), "{text}");
+}
+
+#[test]
+fn what_was_measured_of_settings_is_told_as_what_it_is() {
+    let told = |verdict: &str, ratio: f64| {
+        let mut tuning = postgres_tuning();
+        let measured = tuning.measured.as_mut().unwrap();
+        verdict.clone_into(&mut measured.verdict);
+        (measured.gain.ratio, measured.gain.low, measured.gain.high) = (ratio, ratio * 0.98, ratio * 1.02);
+        render_postgres_tuning(&tuning, plain(100))
+    };
+    assert!(told("costs", 0.9).contains("Measured: 10.0 % fewer transactions a second"), "{}", told("costs", 0.9));
+    assert!(told("no-gain-seen", 1.0).contains("No gain was seen (95 % interval"), "{}", told("no-gain-seen", 1.0));
+    let mut unmeasured = postgres_tuning();
+    unmeasured.measured = None;
+    assert!(render_postgres_tuning(&unmeasured, plain(80)).contains("--measure does"));
+}
+
+#[test]
+fn what_was_applied_to_a_server_stands_in_place_of_what_to_paste() {
+    let mut tuning = postgres_tuning();
+    let (statements, undo) = (tuning.sql.clone(), tuning.undo_sql.clone());
+    let needs_restart = vec!["commit_delay".to_owned()];
+    tuning.applied = Some(flashwise_tune::postgres::AppliedSettings { statements, undo, needs_restart });
+    let text = render_postgres_tuning(&tuning, plain(80));
+    assert!(text.contains("A restart is needed for commit_delay.") && !text.contains("For psql"), "{text}");
+}
+
 #[test]
 fn a_profile_is_a_table() {
     insta::assert_snapshot!(render_profile(&sample::samsung().profile, Style::default()));

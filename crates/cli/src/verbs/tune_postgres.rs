@@ -1,0 +1,63 @@
+//! `flashwise tune postgres`.
+
+use std::process::ExitCode;
+
+use flashwise_report::{postgres_tuning_sql, render_postgres_tuning};
+use flashwise_tune::postgres::{MeasureOptions, PostgresOptions, tune_postgres};
+
+use super::read_profile;
+use crate::arguments::TunePostgres;
+use crate::failure::Failure;
+use crate::files;
+use crate::output::Output;
+use crate::progress::Bar;
+
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// Proposes settings, and measures and applies them where that is asked for.
+pub fn run(options: TunePostgres, output: &Output) -> Result<ExitCode, Failure> {
+    let sql_out = options.sql_out.clone();
+    if let Some(path) = &sql_out {
+        files::check_new(path)?;
+    }
+    let tuning = tune_postgres(&postgres_options(options)?, &mut Bar::new())?;
+    if let Some(path) = &sql_out {
+        files::create(path, *output, |file| {
+            std::fs::write(file, postgres_tuning_sql(&tuning)).map_err(|e| Failure::file(path, &e))
+        })?;
+    }
+    output.print(&tuning, |style| render_postgres_tuning(&tuning, style))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn postgres_options(options: TunePostgres) -> Result<PostgresOptions, Failure> {
+    Ok(PostgresOptions {
+        profile: read_profile(&options.profile)?,
+        measure: options.measure.then(|| measure_options(&options)).transpose()?,
+        dsn: options.dsn,
+        version: options.for_version,
+        sessions: options.sessions,
+        depth: options.depth,
+        skip: options.skip,
+        apply: options.apply,
+    })
+}
+
+fn measure_options(options: &TunePostgres) -> Result<MeasureOptions, Failure> {
+    let with = &options.measurement;
+    let seconds = with.round_time.0 / SECOND;
+    let round_seconds = u32::try_from(seconds).ok().filter(|_| with.round_time.0.is_multiple_of(SECOND));
+    let wrong = || Failure::usage(format!("--round-time {}: pgbench counts whole seconds", with.round_time));
+    Ok(MeasureOptions {
+        programs: with.programs.clone(),
+        directory: with.directory.clone(),
+        load: with.load.clone(),
+        script: with.sql.clone(),
+        scale: with.scale,
+        clients: with.clients,
+        rounds: with.rounds,
+        round_seconds: round_seconds.ok_or_else(wrong)?,
+        seed: with.seed,
+    })
+}

@@ -1,0 +1,111 @@
+//! Doing what was proposed to a server: all of it, or nothing.
+//!
+//! `ALTER SYSTEM` writes `postgresql.auto.conf`; the server reads it again at `pg_reload_conf`. Afterwards the values are read
+//! back. A statement that fails takes back those before it.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::document::{AppliedSettings, SettingProposal};
+use super::server::{Server, failed};
+use crate::TuneError;
+
+/// How long a server may take to read its configuration again.
+const RELOAD: Duration = Duration::from_secs(10);
+const RELOAD_STATEMENT: &str = "SELECT pg_reload_conf();";
+
+/// Applies every proposal.
+///
+/// # Errors
+/// When a statement fails, with nothing applied; when a value is not what it was set to afterwards.
+pub(super) fn apply(server: &mut Server, proposals: &[SettingProposal]) -> Result<AppliedSettings, TuneError> {
+    let mut done: Vec<&SettingProposal> = Vec::new();
+    for proposal in proposals {
+        if let Err(error) = server.execute(&proposal.apply) {
+            take_back(server, &done)?;
+            return Err(error);
+        }
+        done.push(proposal);
+    }
+    server.execute(RELOAD_STATEMENT)?;
+    let needs_restart = wait_until_read(server, proposals)?;
+    Ok(AppliedSettings { statements: statements(proposals), undo: undo_statements(proposals), needs_restart })
+}
+
+fn take_back(server: &mut Server, done: &[&SettingProposal]) -> Result<(), TuneError> {
+    done.iter().rev().try_for_each(|proposal| server.execute(&proposal.undo))?;
+    server.execute(RELOAD_STATEMENT)
+}
+
+/// The statements that do all proposals.
+pub(super) fn statements(proposals: &[SettingProposal]) -> Vec<String> {
+    with_reload(proposals.iter().map(|proposal| proposal.apply.clone()).collect())
+}
+
+/// The statements that take all proposals back.
+pub(super) fn undo_statements(proposals: &[SettingProposal]) -> Vec<String> {
+    with_reload(proposals.iter().map(|proposal| proposal.undo.clone()).collect())
+}
+
+fn with_reload(mut statements: Vec<String>) -> Vec<String> {
+    if !statements.is_empty() {
+        statements.push(RELOAD_STATEMENT.to_owned());
+    }
+    statements
+}
+
+/// Names of the settings that wait for a restart, once all others have their new values.
+fn wait_until_read(server: &Server, proposals: &[SettingProposal]) -> Result<Vec<String>, TuneError> {
+    const QUERY: &str = "SELECT current_setting(name), pending_restart FROM pg_settings WHERE name = $1";
+    let started = Instant::now();
+    loop {
+        // A connection reads the configuration again between statements, a new one has read it.
+        let mut client = server.reconnect()?;
+        let (mut waiting, mut unlike) = (Vec::new(), None);
+        for proposal in proposals.iter().filter(|p| p.is_of_server()) {
+            let row = client.query_one(QUERY, &[&proposal.name]).map_err(|e| failed(&server.facts.place, &e))?;
+            let (value, is_pending): (String, bool) = (row.get(0), row.get(1));
+            if is_pending {
+                waiting.push(proposal.name.clone());
+            } else if !is_same(&value, &proposal.new_value) {
+                unlike = Some(format!("{} is {value}, not {}", proposal.name, proposal.new_value));
+            }
+        }
+        match unlike {
+            None => return Ok(waiting),
+            Some(message) if started.elapsed() > RELOAD => {
+                return Err(TuneError::Server { context: server.facts.place.clone(), message });
+            }
+            Some(_) => sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+/// `1MB` and `1024kB` are one value.
+fn is_same(told: &str, wanted: &str) -> bool {
+    let number = |text: &str| {
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let factor = match &text[digits.len()..] {
+            "" | "kB" | "ms" | "us" => 1.0,
+            "MB" => 1024.0,
+            "s" => 1000.0,
+            _ => return None,
+        };
+        digits.parse::<f64>().ok().map(|number| number * factor)
+    };
+    match (number(told), number(wanted)) {
+        (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * b.abs(),
+        _ => told == wanted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_compared_by_what_they_mean() {
+        assert!(is_same("1MB", "1024kB") && is_same("2.5", "2.50") && is_same("off", "off"));
+        assert!(!is_same("1MB", "1kB") && !is_same("on", "off") && !is_same("4", "2.5"));
+    }
+}

@@ -1,0 +1,302 @@
+//! A PostgreSQL server of one's own: a cluster in a new directory, reached over a socket in another, both gone at the end.
+//!
+//! It listens at no port. As root it is run as the user `postgres`, or as `nobody` where there is none.
+
+use std::fs::{File, Permissions};
+use std::io::{Read, Seek};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use flashwise_block::Progress;
+use rustix::fs::{Advice, fadvise};
+
+use super::guard::Guard;
+use super::programs::Programs;
+use crate::TuneError;
+
+/// How often it is looked whether a program has ended.
+const LOOK: Duration = Duration::from_millis(10);
+/// Settings of a cluster, beside its own file.
+const SETTINGS: &str = "flashwise.conf";
+
+/// One or more clusters, of which at most one runs.
+pub struct PrivateServer {
+    programs: Programs,
+    running: Option<PathBuf>,
+    stage: (String, f64),
+    // The guards end what still runs.
+    place: Guard,
+    sockets: Guard,
+}
+
+impl PrivateServer {
+    /// A place for clusters in a directory; in the one for temporary files where none is given.
+    ///
+    /// # Errors
+    /// When no server is installed, or no directory can be made.
+    pub fn new(programs: Option<&Path>, directory: Option<&Path>) -> Result<Self, TuneError> {
+        let programs = Programs::find(programs)?;
+        let temporary = std::env::temp_dir();
+        let place = Guard::new(directory.unwrap_or(&temporary))?;
+        let sockets = Guard::new(&temporary)?;
+        let this = Self { programs, running: None, stage: ("making a private server".to_owned(), 0.0), place, sockets };
+        [this.place.path(), this.sockets.path()].into_iter().try_for_each(|path| this.give(path))?;
+        Ok(this)
+    }
+
+    /// What the work is at, and how far.
+    pub(super) fn at(&mut self, stage: String, fraction: f64) {
+        self.stage = (stage, fraction);
+    }
+
+    /// The directory of the clusters.
+    pub fn directory(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// How it is reached while it runs.
+    pub fn dsn(&self) -> String {
+        // A path in quotes: ' and \ are escaped.
+        let path = self.sockets.path().display().to_string().replace('\\', "\\\\").replace('\'', "\\'");
+        format!("host='{path}' user=postgres dbname=postgres")
+    }
+
+    /// What the server's program says of its version, such as `PostgreSQL 15.18`.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn version(&self, progress: &mut dyn Progress) -> Result<String, TuneError> {
+        let mut command = self.server_program("postgres");
+        let told = self.run(command.arg("--version"), progress)?;
+        let number = told.split_whitespace().nth(2).unwrap_or_default().to_owned();
+        Ok(format!("PostgreSQL {number}"))
+    }
+
+    /// Makes a cluster.
+    ///
+    /// # Errors
+    /// When `initdb` fails.
+    pub fn create(&self, name: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
+        let mut command = self.server_program("initdb");
+        command.args("-A trust -U postgres -E UTF8 --locale=C --no-sync -D".split(' ')).arg(self.data(name));
+        self.run(&mut command, progress)?;
+        let own = self.data(name).join("postgresql.conf");
+        let sockets = self.sockets.path().display().to_string().replace('\'', "''");
+        let settings =
+            format!("listen_addresses = ''\nunix_socket_directories = '{sockets}'\ninclude_if_exists '{SETTINGS}'\n");
+        let known = std::fs::read_to_string(&own).map_err(|e| TuneError::file(&own, &e))?;
+        std::fs::write(&own, known + &settings).map_err(|e| TuneError::file(&own, &e))
+    }
+
+    /// Copies a cluster that does not run.
+    ///
+    /// # Errors
+    /// When there is no room, or the like.
+    pub fn copy(&self, from: &str, to: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
+        let mut command = self.program(Path::new("cp"));
+        self.run(command.args(["-a", "--"]).arg(self.data(from)).arg(self.data(to)), progress).map(drop)
+    }
+
+    /// Starts a cluster with settings, in the file's form; another one is stopped before.
+    ///
+    /// # Errors
+    /// When it does not start; with the last line of its log.
+    pub fn start(
+        &mut self,
+        name: &str,
+        settings: &[(String, String)],
+        progress: &mut dyn Progress,
+    ) -> Result<(), TuneError> {
+        self.stop(progress)?;
+        let data = self.data(name);
+        let line = |(name, value): &(String, String)| format!("{name} = '{}'\n", value.replace('\'', "''"));
+        let file = data.join(SETTINGS);
+        std::fs::write(&file, settings.iter().map(line).collect::<String>()).map_err(|e| TuneError::file(&file, &e))?;
+        self.give(&file)?;
+        let log = self.place.path().join("log");
+        let mut command = self.server_program("pg_ctl");
+        command.arg("-D").arg(&data).arg("-l").arg(&log).args("-s -w -t 120 start".split(' '));
+        self.running = Some(data);
+        self.run(&mut command, progress).map(drop).map_err(|error| with_log(error, &log))
+    }
+
+    /// Stops the cluster that runs, everything written back.
+    ///
+    /// # Errors
+    /// When it does not stop.
+    pub fn stop(&mut self, progress: &mut dyn Progress) -> Result<(), TuneError> {
+        let Some(data) = self.running.take() else { return Ok(()) };
+        let mut command = self.server_program("pg_ctl");
+        command.arg("-D").arg(&data).args("-s -m fast -w -t 120 stop".split(' '));
+        self.run(&mut command, progress).map(drop)
+    }
+
+    /// Lets the system forget what it has cached of a cluster's tables, so that the drive is asked.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(super) fn forget_cached(&self, name: &str) -> Result<(), TuneError> {
+        forget_below(&self.data(name).join("base"))
+    }
+
+    /// Puts a file into the place, readable for the server's user.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub(super) fn bring(&self, file: &Path, name: &str) -> Result<PathBuf, TuneError> {
+        let brought = self.place.path().join(name);
+        std::fs::copy(file, &brought).map_err(|e| TuneError::file(file, &e))?;
+        let permissions = Permissions::from_mode(0o600);
+        std::fs::set_permissions(&brought, permissions).map_err(|e| TuneError::file(&brought, &e))?;
+        self.give(&brought)?;
+        Ok(brought)
+    }
+
+    /// `pgbench`, told where the server is.
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub(super) fn pgbench(&self) -> Result<Command, TuneError> {
+        let mut command = self.program(self.programs.pgbench()?);
+        command.arg("-h").arg(self.sockets.path()).args(["-U", "postgres"]).env("PGDATABASE", "postgres");
+        Ok(command)
+    }
+
+    /// Runs a program to its end and gives what it says; Ctrl-C ends it.
+    ///
+    /// # Errors
+    /// When it fails, with its last complaint.
+    pub(super) fn run(&self, command: &mut Command, progress: &mut dyn Progress) -> Result<String, TuneError> {
+        let program = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let failed = |message: String| TuneError::Server { context: program.clone(), message };
+        // Into files: a pipe would have to be emptied meanwhile, and a server that was started would keep it open.
+        let (mut told, mut complaints) = (unnamed()?, unnamed()?);
+        command.stdin(Stdio::null()).stdout(clone(&told)?).stderr(clone(&complaints)?);
+        let mut child = command.spawn().map_err(|e| failed(self.spawn_words(&e)))?;
+        let status = loop {
+            match child.try_wait() {
+                Ok(Some(status)) => break status,
+                Ok(None) => sleep(LOOK),
+                Err(error) => return Err(failed(error.to_string())),
+            }
+            if let Err(interrupt) = progress.advance(&self.stage.0, self.stage.1) {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(interrupt.into());
+            }
+        };
+        let (told, complaints) = (read_again(&mut told)?, read_again(&mut complaints)?);
+        match status.success() {
+            true => Ok(told),
+            false => Err(failed(complaint(&complaints).unwrap_or_else(|| status.to_string()))),
+        }
+    }
+
+    fn data(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    fn server_program(&self, name: &str) -> Command {
+        self.program(&self.programs.server.join(name))
+    }
+
+    fn program(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        // Its guard knows a process by its working directory.
+        command.current_dir(self.place.path()).process_group(0);
+        command.env("LC_ALL", "C").env_remove("PGDATA").env_remove("PGOPTIONS").env_remove("PGPORT");
+        if let Some(user) = self.programs.user {
+            command.uid(user.id).gid(user.group);
+        }
+        command
+    }
+
+    /// Gives a file to the server's user.
+    fn give(&self, path: &Path) -> Result<(), TuneError> {
+        let Some(user) = self.programs.user else { return Ok(()) };
+        chown(path, Some(user.id), Some(user.group)).map_err(|e| TuneError::file(path, &e))
+    }
+
+    fn spawn_words(&self, error: &std::io::Error) -> String {
+        let words = error.to_string();
+        let words = words.split(" (os error").next().unwrap_or_default();
+        match (self.programs.user, error.kind()) {
+            (Some(user), std::io::ErrorKind::PermissionDenied) => format!(
+                "{words}: run by root it runs as user {}, who must be able to reach {}",
+                user.id,
+                self.place.path().display()
+            ),
+            _ => words.to_owned(),
+        }
+    }
+}
+
+/// The last line that a program complains with, or the one that tells an error.
+fn complaint(text: &str) -> Option<String> {
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let error = lines().find(|line| ["error:", "ERROR:", "FATAL:"].iter().any(|mark| line.contains(mark)));
+    error.or_else(|| lines().next_back()).map(str::to_owned)
+}
+
+/// What a server that did not start wrote last is better than that it did not.
+fn with_log(error: TuneError, log: &Path) -> TuneError {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let last = text.lines().rfind(|line| line.contains("FATAL:") || line.contains("ERROR:"));
+    match (last, &error) {
+        (Some(line), TuneError::Server { context, .. }) => {
+            TuneError::Server { context: context.clone(), message: line.to_owned() }
+        }
+        _ => error,
+    }
+}
+
+fn temporary_error(error: &std::io::Error) -> TuneError {
+    TuneError::file(std::env::temp_dir(), error)
+}
+
+fn unnamed() -> Result<File, TuneError> {
+    tempfile::tempfile().map_err(|e| temporary_error(&e))
+}
+
+fn clone(file: &File) -> Result<File, TuneError> {
+    file.try_clone().map_err(|e| temporary_error(&e))
+}
+
+fn read_again(file: &mut File) -> Result<String, TuneError> {
+    let mut text = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut text)).map_err(|e| temporary_error(&e))?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn forget_below(directory: &Path) -> Result<(), TuneError> {
+    let failed = |e: std::io::Error| TuneError::file(directory, &e);
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            forget_below(&path)?;
+            continue;
+        }
+        let file = File::open(&path).map_err(|e| TuneError::file(&path, &e))?;
+        // What is not on the drive yet cannot be forgotten.
+        file.sync_data().map_err(|e| TuneError::file(&path, &e))?;
+        fadvise(&file, 0, None, Advice::DontNeed).map_err(|e| TuneError::file(&path, &e.into()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_that_tells_an_error_is_the_complaint() {
+        let told = "pgbench (15)\npgbench: error: no such file\ndetail\n";
+        assert_eq!(complaint(told).unwrap(), "pgbench: error: no such file");
+        assert_eq!(complaint("first\n\nlast\n\n").unwrap(), "last");
+        assert_eq!(complaint("\n"), None);
+    }
+}

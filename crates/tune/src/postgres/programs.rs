@@ -1,0 +1,107 @@
+//! Where a PostgreSQL server is installed, and who runs it.
+
+use std::path::{Path, PathBuf};
+
+use crate::TuneError;
+
+/// The programs of a server's package.
+#[derive(Clone, Debug)]
+pub(super) struct Programs {
+    /// Folder of `initdb`, `pg_ctl` and `postgres`.
+    pub(super) server: PathBuf,
+    /// The `pgbench` beside them, or in the path.
+    pgbench: Option<PathBuf>,
+    /// As whom to run them: a server refuses to run as root.
+    pub(super) user: Option<User>,
+}
+
+/// A user of the system, by numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct User {
+    pub(super) id: u32,
+    pub(super) group: u32,
+}
+
+const NEEDED: [&str; 3] = ["initdb", "pg_ctl", "postgres"];
+
+impl Programs {
+    /// Those in a folder, or the newest that are installed.
+    ///
+    /// # Errors
+    /// When there are none; names the package.
+    pub(super) fn find(folder: Option<&Path>) -> Result<Self, TuneError> {
+        let has_all = |folder: &Path| NEEDED.iter().all(|name| folder.join(name).is_file());
+        let path = in_path();
+        let server = match folder {
+            Some(folder) => Some(folder.to_owned()).filter(|folder| has_all(folder)),
+            None => packaged().into_iter().chain(path.iter().cloned()).find(|folder| has_all(folder)),
+        };
+        let Some(server) = server else {
+            let place = folder.map(|folder| format!("{}: ", folder.display())).unwrap_or_default();
+            return Err(TuneError::Missing(format!(
+                "{place}no PostgreSQL server ({}) is there; install the package postgresql (Debian, Ubuntu) or \
+                 postgresql-server (Fedora, RHEL), or name its folder with --programs",
+                NEEDED.join(", ")
+            )));
+        };
+        let pgbench = std::iter::once(server.clone()).chain(path).map(|folder| folder.join("pgbench"));
+        let pgbench = pgbench.into_iter().find(|program| program.is_file());
+        Ok(Self { server, pgbench, user: rustix::process::geteuid().is_root().then(unprivileged) })
+    }
+
+    /// The program that runs transactions.
+    ///
+    /// # Errors
+    /// When there is none; names the package.
+    pub(super) fn pgbench(&self) -> Result<&Path, TuneError> {
+        let missing = || {
+            let words = "pgbench is neither beside the server nor in PATH; install the package postgresql-contrib";
+            TuneError::Missing(words.to_owned())
+        };
+        self.pgbench.as_deref().ok_or_else(missing)
+    }
+}
+
+/// Debian's folders, the newest version first.
+fn packaged() -> Vec<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let version = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
+    let mut folders: Vec<PathBuf> = versions.map(|entry| entry.path()).collect();
+    folders.sort_by_key(|path| std::cmp::Reverse(version(path)));
+    folders.into_iter().map(|path| path.join("bin")).collect()
+}
+
+fn in_path() -> Vec<PathBuf> {
+    std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
+}
+
+/// The user `postgres` where there is one, or `nobody`.
+fn unprivileged() -> User {
+    let known = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = |name: &str| user_of(&known, name);
+    named("postgres").or_else(|| named("nobody")).unwrap_or(User { id: 65_534, group: 65_534 })
+}
+
+fn user_of(known: &str, name: &str) -> Option<User> {
+    let fields = known.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|fields| fields[0] == name)?;
+    Some(User { id: fields.get(2)?.parse().ok()?, group: fields.get(3)?.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_found_by_its_whole_name() {
+        let known = "postgres2:x:7:8::/:/bin/sh\npostgres:x:101:104:PostgreSQL:/var/lib/postgresql:/bin/bash\n";
+        assert_eq!(user_of(known, "postgres"), Some(User { id: 101, group: 104 }));
+        assert_eq!(user_of(known, "nobody"), None);
+    }
+
+    #[test]
+    fn a_folder_without_a_server_is_told_with_the_package() {
+        let told = Programs::find(Some(Path::new("/no/such/folder"))).unwrap_err().to_string();
+        assert!(told.starts_with("/no/such/folder: ") && told.contains("install the package postgresql"), "{told}");
+        assert!(!told.contains('\n'));
+    }
+}

@@ -1,0 +1,97 @@
+//! `bgwriter_lru_maxpages`: how many pages the background writer may write a round.
+//!
+//! ```text
+//!   wanted   present · (pages it wrote + pages that backends wrote) ÷ pages it wrote
+//!   at most  pages that the drive takes in one bgwriter_delay, saturated
+//!   value    a whole multiple of k_w
+//! ```
+//!
+//! Only where the server counted rounds that ended at the limit (`maxwritten_clean`): then backends that need a page write one
+//! themselves, and a query waits for that. The pages that backends write include those by which tables grow, so the need
+//! is told too high rather than too low; it is a limit, not what is written.
+//!
+//! Source: PostgreSQL documentation, "Background Writer", and the view `pg_stat_bgwriter` (`pg_stat_io` from 17 on).
+
+use flashwise_block::Operation;
+
+use super::super::figures::{certain, counted, saturated_iops};
+use super::super::settings::{PAGE, Setting};
+use super::{Change, Facts, Ruling};
+
+pub(super) fn judge(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
+    let activity =
+        facts.activity.ok_or("without a server nobody knows how many pages its backends write themselves")?;
+    let present = now.value.parse::<u64>().map_err(|_| format!("{} is no number", now.value))?;
+    if present == 0 {
+        return Ok(Ruling::Fits("it is switched off".to_owned()));
+    }
+    if activity.limited_rounds == 0 || activity.by_background_writer == 0 {
+        return Ok(Ruling::Fits("no round of the background writer ended at this limit".to_owned()));
+    }
+    let k = certain(&facts.profile.parameters.write_concurrency_8k, "k_w at 8 KiB")?;
+    let writes = saturated_iops(facts.profile, Operation::Write, PAGE).ok_or("the profile has no 8 KiB writes")?;
+    let delay_ms = facts.settings.number("bgwriter_delay").ok_or("the server tells no bgwriter_delay")?;
+    let capacity = writes.low * delay_ms / 1000.0;
+    let (cleaned, by_backends) = (activity.by_background_writer as f64, activity.by_backends as f64);
+    let wanted = pages(present as f64, cleaned, by_backends, capacity, k.value);
+    let reason = format!(
+        "{} rounds of the background writer ended at this limit, and backends wrote {} pages beside its {}; the drive takes \
+         {:.0} in one bgwriter_delay",
+        activity.limited_rounds, activity.by_backends, activity.by_background_writer, capacity
+    );
+    if wanted <= present {
+        return Ok(Ruling::Fits(reason));
+    }
+    let share = by_backends / (cleaned + by_backends);
+    Ok(Ruling::Change(Change {
+        value: wanted.to_string(),
+        reason,
+        evidence: vec![
+            counted("rounds that ended at the limit", activity.limited_rounds as f64, "rounds"),
+            counted("pages written by backends", by_backends, "pages"),
+            counted("pages written by the background writer", cleaned, "pages"),
+            writes.evidence("saturated writes of 8 KiB", "per second"),
+            k.evidence("write_concurrency_8k", "writes in flight"),
+        ],
+        expected: None,
+        expected_gain: format!(
+            "unknown; up to {:.0} % of the written pages need no longer be waited for by queries",
+            share * 100.0
+        ),
+    }))
+}
+
+fn pages(present: f64, cleaned: f64, by_backends: f64, capacity: f64, k: f64) -> u64 {
+    let wanted = (present * (cleaned + by_backends) / cleaned).min(capacity);
+    let batches = (wanted / k).floor().max(1.0);
+    (batches * k) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::server::Activity;
+    use super::super::tests::{Bench, changed, fits, untold};
+    use super::*;
+
+    #[test]
+    fn what_backends_wrote_is_what_the_limit_is_raised_by() {
+        assert_eq!(pages(100.0, 1_000.0, 9_000.0, 1e9, 1.0), 1_000);
+        assert_eq!(pages(100.0, 1_000.0, 9_000.0, 1e9, 3.0), 999, "a whole number of batches");
+        assert_eq!(pages(100.0, 1_000.0, 9_000.0, 400.0, 8.0), 400, "the drive takes no more");
+    }
+
+    #[test]
+    fn it_is_changed_only_where_the_server_counted_a_need() {
+        let bench = Bench::new();
+        let name = "bgwriter_lru_maxpages";
+        assert!(untold(judge(&bench.facts(), bench.setting(name))).contains("without a server"));
+        let idle = Activity { limited_rounds: 0, by_background_writer: 5, by_backends: 9 };
+        let facts = Facts { activity: Some(&idle), ..bench.facts() };
+        assert!(fits(judge(&facts, bench.setting(name))).contains("no round"));
+        let busy = Activity { limited_rounds: 7, by_background_writer: 1_000, by_backends: 3_000 };
+        let facts = Facts { activity: Some(&busy), ..bench.facts() };
+        let change = changed(judge(&facts, bench.setting(name)));
+        assert_eq!(change.value, "400");
+        assert!(change.expected_gain.contains("75 %"), "{}", change.expected_gain);
+    }
+}

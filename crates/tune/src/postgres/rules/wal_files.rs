@@ -1,0 +1,71 @@
+//! `wal_init_zero` and `wal_recycle`: whether a new file of the log is filled with zeros, and an old one used again.
+//!
+//! Both reserve room at a place. On a drive that compresses, zeros take no flash, so that they reserve nothing and are
+//! written for nothing; and an old file keeps 16 MiB of data of its time on flash until it is overwritten, where a
+//! deleted one can be trimmed.
+//!
+//! Source: PostgreSQL documentation, "Write Ahead Log": both exist to be switched off on copy-on-write file systems; the
+//! argument for compressing drives is ours, from what such a drive does.
+
+use flashwise_profile::Verdict;
+
+use super::super::figures::{Measure, why_not};
+use super::super::settings::Setting;
+use super::{Change, Facts, Ruling, UNKNOWN};
+
+pub(super) fn zeros(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
+    off_where_compressed(facts, now, "zeros take no flash on it: they are written and reserve nothing")
+}
+
+pub(super) fn recycled(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
+    off_where_compressed(
+        facts,
+        now,
+        "a file that is used again keeps its old data on flash; a deleted one can be trimmed",
+    )
+}
+
+fn off_where_compressed(facts: &Facts<'_>, now: &Setting, why: &str) -> Result<Ruling, String> {
+    let figure = &facts.profile.parameters.compression_gain;
+    if now.value == "off" {
+        return Ok(Ruling::Fits("it is off".to_owned()));
+    }
+    if figure.verdict == Verdict::Absent {
+        return Ok(Ruling::Fits("the drive does not compress".to_owned()));
+    }
+    let Some(value) = figure.known() else { return Err(why_not(figure, "gain by compression")) };
+    let gain = Measure { value, low: figure.low.unwrap_or(value), high: figure.high.unwrap_or(value) };
+    Ok(Ruling::Change(Change {
+        value: "off".to_owned(),
+        reason: format!(
+            "the drive compresses (zeros are written {:.2} times as fast, {:.2} to {:.2}); {why}",
+            gain.value, gain.low, gain.high
+        ),
+        evidence: vec![gain.evidence("compression_gain", "ratio")],
+        expected: None,
+        expected_gain: UNKNOWN.to_owned(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use flashwise_profile::Figure;
+
+    use super::super::tests::{Bench, changed, fits, untold};
+    use super::*;
+
+    #[test]
+    fn only_a_drive_that_compresses_for_certain_has_them_off() {
+        let mut bench = Bench::new();
+        for (name, judge) in [("wal_init_zero", zeros as fn(&Facts<'_>, &Setting) -> _), ("wal_recycle", recycled)] {
+            bench.profile.parameters.compression_gain = Figure::absent();
+            assert!(fits(judge(&bench.facts(), bench.setting(name))).contains("does not compress"));
+            bench.profile.parameters.compression_gain = Figure::unknown();
+            assert!(untold(judge(&bench.facts(), bench.setting(name))).contains("no gain by compression"));
+            bench.profile.parameters.compression_gain = Figure::certain(3.0, 2.9, 3.1);
+            assert_eq!(changed(judge(&bench.facts(), bench.setting(name))).value, "off");
+            bench.set(name, "off");
+            assert!(fits(judge(&bench.facts(), bench.setting(name))).contains("off"));
+        }
+    }
+}

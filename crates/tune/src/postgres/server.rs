@@ -1,0 +1,246 @@
+//! What a server tells of itself: version, settings, what its processes wrote, how its tables are updated.
+//!
+//! Only catalogues and statistics are read. The connection is one of the crate `postgres`, without TLS.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use postgres::{Client, Config, NoTls};
+
+use super::defaults::check_version;
+use super::settings::{Effect, NAMES, PAGE, Setting, Settings};
+use crate::TuneError;
+
+/// How long a server may take to answer a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// A connection to a server, with what it told.
+pub(super) struct Server {
+    client: Client,
+    config: Config,
+    pub(super) facts: ServerFacts,
+}
+
+/// What a server told.
+#[derive(Clone, Debug)]
+pub(super) struct ServerFacts {
+    /// Such as `PostgreSQL 15.18`.
+    pub(super) program: String,
+    /// Where it is, without the password.
+    pub(super) place: String,
+    pub(super) settings: Settings,
+    pub(super) activity: Activity,
+    pub(super) tables: Vec<Table>,
+}
+
+/// What its processes wrote since the statistics were reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Activity {
+    /// Rounds of the background writer that ended at `bgwriter_lru_maxpages`.
+    pub(super) limited_rounds: u64,
+    /// Pages that the background writer wrote.
+    pub(super) by_background_writer: u64,
+    /// Pages that backends wrote.
+    pub(super) by_backends: u64,
+}
+
+/// How a table is updated, since the statistics were reset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Table {
+    /// With its schema, quoted where that is needed.
+    pub(super) name: String,
+    pub(super) rows: u64,
+    pub(super) updates: u64,
+    pub(super) hot_updates: u64,
+    /// Updates whose new version went to another page; `None` before version 16.
+    pub(super) moved: Option<u64>,
+    /// By hand and by autovacuum.
+    pub(super) vacuums: u64,
+    /// 100 unless told otherwise.
+    pub(super) fill_factor: u32,
+    /// Whether it was told.
+    pub(super) has_fill_factor: bool,
+}
+
+impl Server {
+    /// Connects and reads. A password that the DSN lacks is taken from `PGPASSWORD`.
+    ///
+    /// # Errors
+    /// When the DSN makes no sense, nobody answers, or the version or the page size is none that is known.
+    pub(super) fn connect(dsn: &str) -> Result<Self, TuneError> {
+        let mut config = Config::from_str(dsn).map_err(|e| TuneError::Options(format!("--dsn: {}", words(&e))))?;
+        if config.get_hosts().is_empty() {
+            return Err(TuneError::Options(
+                "--dsn: it names no host; such as host=/var/run/postgresql dbname=postgres, or postgresql://…"
+                    .to_owned(),
+            ));
+        }
+        if let (None, Ok(password)) = (config.get_password(), std::env::var("PGPASSWORD")) {
+            config.password(password);
+        }
+        config.application_name("flashwise").connect_timeout(CONNECT);
+        let place = place(&config);
+        let mut client = config.connect(NoTls).map_err(|e| failed(&place, &e))?;
+        let facts = read(&mut client, &place)?;
+        Ok(Self { client, config, facts })
+    }
+
+    /// A new connection to the same server, which knows what the old one has not noticed yet.
+    ///
+    /// # Errors
+    /// When nobody answers.
+    pub(super) fn reconnect(&self) -> Result<Client, TuneError> {
+        self.config.connect(NoTls).map_err(|e| failed(&self.facts.place, &e))
+    }
+
+    /// Runs one statement.
+    ///
+    /// # Errors
+    /// With the statement and the server's words.
+    pub(super) fn execute(&mut self, statement: &str) -> Result<(), TuneError> {
+        self.execute_named(statement, statement)
+    }
+
+    /// Runs statements that are called something.
+    ///
+    /// # Errors
+    /// With the name and the server's words.
+    pub(super) fn execute_named(&mut self, statements: &str, name: &str) -> Result<(), TuneError> {
+        self.client.batch_execute(statements).map_err(|e| failed(name, &e))
+    }
+}
+
+fn read(client: &mut Client, place: &str) -> Result<ServerFacts, TuneError> {
+    let fail = |e: postgres::Error| failed(place, &e);
+    let row = client.query_one(VERSION, &[]).map_err(fail)?;
+    let (number, name, page): (i32, String, i32) = (row.get(0), row.get(1), row.get(2));
+    let version = number.unsigned_abs() / 10_000;
+    check_version(version)?;
+    if u64::from(page.unsigned_abs()) != PAGE {
+        let message = format!("{place}: pages of {page} bytes; only those of {PAGE} are known");
+        return Err(TuneError::Options(message));
+    }
+    Ok(ServerFacts {
+        // Debian and others put the package's version behind it.
+        program: format!("PostgreSQL {}", name.split(' ').next().unwrap_or_default()),
+        place: place.to_owned(),
+        settings: read_settings(client).map_err(fail)?,
+        activity: read_activity(client, version).map_err(fail)?,
+        tables: read_tables(client, version).map_err(fail)?,
+    })
+}
+
+const VERSION: &str = "SELECT current_setting('server_version_num')::int, current_setting('server_version'),
+    current_setting('block_size')::int";
+
+/// A file that may not be told may be that of ALTER SYSTEM.
+const SETTINGS: &str = "SELECT name, setting, unit, context, source,
+    source = 'configuration file' AND coalesce(sourcefile LIKE '%/postgresql.auto.conf', true)
+    FROM pg_settings WHERE name = ANY($1)";
+
+fn read_settings(client: &mut Client) -> Result<Settings, postgres::Error> {
+    let rows = client.query(SETTINGS, &[&NAMES.as_slice()])?;
+    let setting = |row: &postgres::Row| {
+        let context: String = row.get(3);
+        let effect = if context == "postmaster" { Effect::Restart } else { Effect::Reload };
+        let setting =
+            Setting { value: row.get(1), unit: row.get(2), effect, source: row.get(4), is_altered: row.get(5) };
+        (row.get(0), setting)
+    };
+    Ok(Settings(rows.iter().map(setting).collect()))
+}
+
+fn read_activity(client: &mut Client, version: u32) -> Result<Activity, postgres::Error> {
+    // From 17 on the view of the background writer tells nothing of backends.
+    let by_backends = match version {
+        17.. => {
+            "(SELECT coalesce(sum(writes), 0)::bigint FROM pg_stat_io
+              WHERE backend_type = 'client backend' AND object = 'relation')"
+        }
+        _ => "buffers_backend",
+    };
+    let query = format!("SELECT maxwritten_clean, buffers_clean, {by_backends} FROM pg_stat_bgwriter");
+    let row = client.query_one(&query, &[])?;
+    let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
+    Ok(Activity { limited_rounds: count(0), by_background_writer: count(1), by_backends: count(2) })
+}
+
+fn read_tables(client: &mut Client, version: u32) -> Result<Vec<Table>, postgres::Error> {
+    let moved = if version >= 16 { "s.n_tup_newpage_upd" } else { "NULL::bigint" };
+    let query = format!(
+        "SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), s.n_live_tup, s.n_tup_upd, s.n_tup_hot_upd,
+            {moved}, s.vacuum_count + s.autovacuum_count,
+            (SELECT option_value::int FROM pg_options_to_table(c.reloptions) WHERE option_name = 'fillfactor')
+         FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
+         WHERE c.relkind = 'r' AND s.n_tup_upd > 0 ORDER BY s.n_tup_upd DESC, 1"
+    );
+    let rows = client.query(&query, &[])?;
+    let table = |row: &postgres::Row| {
+        let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
+        let fill_factor: Option<i32> = row.get(6);
+        Table {
+            name: row.get(0),
+            rows: count(1),
+            updates: count(2),
+            hot_updates: count(3),
+            moved: row.get::<_, Option<i64>>(4).map(i64::unsigned_abs),
+            vacuums: count(5),
+            fill_factor: fill_factor.map_or(100, i32::unsigned_abs),
+            has_fill_factor: fill_factor.is_some(),
+        }
+    };
+    Ok(rows.iter().map(table).collect())
+}
+
+/// `host:port`, or the directory of the socket and the port.
+fn place(config: &Config) -> String {
+    let host = |host: &postgres::config::Host| match host {
+        postgres::config::Host::Tcp(name) => name.clone(),
+        postgres::config::Host::Unix(path) => path.display().to_string(),
+    };
+    let hosts: Vec<String> = config.get_hosts().iter().map(host).collect();
+    let ports: Vec<String> = config.get_ports().iter().map(u16::to_string).collect();
+    let ports = if ports.is_empty() { "5432".to_owned() } else { ports.join(",") };
+    format!("{}:{ports}", hosts.join(","))
+}
+
+/// What went wrong, with the server's own words.
+pub(super) fn failed(context: &str, error: &postgres::Error) -> TuneError {
+    TuneError::Server { context: context.to_owned(), message: words(error) }
+}
+
+fn words(error: &postgres::Error) -> String {
+    if let Some(told) = error.as_db_error() {
+        return told.message().to_owned();
+    }
+    let source = std::error::Error::source(error).map(|source| {
+        let words = source.to_string();
+        words.split(" (os error").next().unwrap_or_default().to_owned()
+    });
+    match source {
+        Some(source) => format!("{error}").replace(&format!(": {source}"), "") + ": " + &source,
+        None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_has_no_password_in_it() {
+        let config = Config::from_str("postgresql://me:secret@localhost:5433/app").unwrap();
+        assert_eq!(place(&config), "localhost:5433");
+        assert_eq!(place(&Config::from_str("host=/run/postgresql").unwrap()), "/run/postgresql:5432");
+    }
+
+    #[test]
+    fn a_dsn_that_makes_no_sense_is_told() {
+        let told = |dsn: &str| Server::connect(dsn).err().unwrap();
+        assert!(matches!(told("host"), TuneError::Options(why) if why.starts_with("--dsn: ")));
+        assert!(matches!(told("user=me"), TuneError::Options(why) if why.contains("no host")));
+        let nobody = told("host=/no/such/place").to_string();
+        assert!(nobody.starts_with("/no/such/place:5432: ") && nobody.contains("No such file"), "{nobody}");
+        assert!(!nobody.contains("os error"), "{nobody}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Proposals as a whole, without a server.
+
+use flashwise_block::Silent;
+
+use super::rules::tests::Bench;
+use super::*;
+
+fn options(profile: DeviceProfile) -> PostgresOptions {
+    PostgresOptions {
+        profile,
+        dsn: None,
+        version: 15,
+        sessions: 1,
+        depth: None,
+        skip: Vec::new(),
+        apply: false,
+        measure: None,
+    }
+}
+
+fn names(tuning: &PostgresTuning) -> Vec<&str> {
+    tuning.proposals.iter().map(|proposal| proposal.name.as_str()).collect()
+}
+
+#[test]
+fn what_follows_from_the_figures_is_proposed_and_all_else_is_told() {
+    let tuning = tune_postgres(&options(Bench::new().profile), &mut Silent).unwrap();
+    let expected = [
+        "random_page_cost",
+        "effective_io_concurrency",
+        "maintenance_io_concurrency",
+        "backend_flush_after",
+        "commit_delay",
+    ];
+    assert_eq!(names(&tuning), expected);
+    assert_eq!(tuning.proposals.len() + tuning.left_alone.len(), RULES.len(), "nothing is passed over");
+    let backend = &tuning.proposals[3];
+    assert_eq!((backend.old_value.as_str(), backend.new_value.as_str()), ("0", "64kB"));
+    assert_eq!(backend.apply, "ALTER SYSTEM SET backend_flush_after = '64kB';");
+    assert_eq!(backend.undo, "ALTER SYSTEM RESET backend_flush_after;");
+    assert_eq!(tuning.sql.last().unwrap(), "SELECT pg_reload_conf();");
+    assert!(tuning.notes[0].contains("documented defaults of PostgreSQL 15"));
+}
+
+#[test]
+fn a_profile_without_certain_figures_changes_nothing() {
+    let mut profile = Bench::new().profile;
+    profile.parameters = flashwise_profile::Parameters::default();
+    let tuning = tune_postgres(&options(profile), &mut Silent).unwrap();
+    assert!(tuning.proposals.is_empty() && tuning.sql.is_empty() && tuning.undo_sql.is_empty());
+    assert_eq!(tuning.left_alone.len(), RULES.len());
+    assert!(tuning.left_alone.iter().any(|left| left.verdict == "cannot-tell"));
+}
+
+#[test]
+fn what_is_skipped_is_left_and_a_wrong_name_is_told() {
+    let skip = vec!["commit_delay".to_owned(), "fillfactor".to_owned()];
+    let tuning = tune_postgres(&PostgresOptions { skip, ..options(Bench::new().profile) }, &mut Silent).unwrap();
+    assert!(!names(&tuning).contains(&"commit_delay"));
+    assert!(tuning.left_alone.iter().any(|left| left.name == "commit_delay" && left.verdict == "skipped"));
+    let wrong = PostgresOptions { skip: vec!["delay".to_owned()], ..options(Bench::new().profile) };
+    let told = tune_postgres(&wrong, &mut Silent).unwrap_err();
+    assert!(matches!(&told, TuneError::Options(why) if why.contains("commit_delay, ")), "{told}");
+}
+
+#[test]
+fn applying_needs_a_server_and_a_version_must_be_known() {
+    let apply = PostgresOptions { apply: true, ..options(Bench::new().profile) };
+    assert!(tune_postgres(&apply, &mut Silent).unwrap_err().to_string().contains("--dsn"));
+    let old = PostgresOptions { version: 9, ..options(Bench::new().profile) };
+    assert!(tune_postgres(&old, &mut Silent).unwrap_err().to_string().contains("13 to 18"));
+}
+
+#[test]
+fn where_nothing_is_to_be_changed_nothing_is_measured() {
+    let measure = MeasureOptions {
+        programs: Some("/no/such/folder".into()),
+        directory: None,
+        load: None,
+        script: None,
+        scale: 1,
+        clients: 1,
+        rounds: 5,
+        round_seconds: 1,
+        seed: 1,
+    };
+    let mut profile = Bench::new().profile;
+    let told = |profile: &DeviceProfile| {
+        tune_postgres(&PostgresOptions { measure: Some(measure.clone()), ..options(profile.clone()) }, &mut Silent)
+    };
+    assert!(matches!(told(&profile), Err(TuneError::Missing(_))), "a server is looked for");
+    profile.parameters = flashwise_profile::Parameters::default();
+    let nothing = told(&profile).unwrap();
+    assert!(nothing.measured.is_none() && nothing.notes.last().unwrap().starts_with("Nothing was measured"));
+}
+
+#[test]
+fn the_old_value_of_what_was_altered_comes_back_with_undo() {
+    let bench = Bench::new();
+    let mut settings = bench.settings.clone();
+    let name = "random_page_cost";
+    settings.0.get_mut(name).unwrap().is_altered = true;
+    settings.0.get_mut("commit_delay").unwrap().source = "command line".to_owned();
+    let judged = Judged::of(&options(bench.profile.clone()), None, &settings).unwrap();
+    assert_eq!(judged.proposals[0].undo, "ALTER SYSTEM SET random_page_cost = 4;");
+    let delay = judged.left_alone.iter().find(|left| left.name == "commit_delay").unwrap();
+    assert_eq!(delay.verdict, "overridden");
+}
