@@ -4,9 +4,10 @@
 //!   fio, qemu, nbdcopy, …            a program that is not changed
 //!        │  requests, data
 //!        ▼
-//!   nbd/  fuse.rs   front ends: bytes of a protocol, or the kernel's requests for a file, into [`Command`]s; [`Answer`]s
+//!   nbd/  fuse/     front ends: bytes of a protocol, or the kernel's requests for a file, into [`Command`]s; [`Answer`]s
 //!        │          back the same way
 //!        ▼
+//!   volume/         a file system on the file, through a loop device
 //!   server.rs       one thread: waits for clients and deadlines at once
 //!        ▼
 //!   engine.rs       all timing: when a command arrived, when its answer is due  ──▶ capture.rs: a trace for the audit
@@ -36,6 +37,7 @@ mod event;
 mod fault;
 mod fuse;
 mod metrics;
+mod mounts;
 pub mod nbd;
 mod pace;
 mod reception;
@@ -43,6 +45,7 @@ mod report;
 mod server;
 mod socket;
 mod stat;
+mod volume;
 
 pub use capture::{Capture, Captured};
 pub use engine::{Answer, Command, Engine, KindLatencies, KindLatency, PowerCut, Wake};
@@ -53,3 +56,4 @@ pub use pace::{Pace, Pacing};
 pub use report::{AttachReport, RequestTimes};
 pub use server::{Server, Stop};
 pub use stat::{DEVICE_STAT_SCHEMA, DEVICE_STAT_SCHEMA_VERSION, DeviceStat, DriveState, ReadOnlyCause};
+pub use volume::FileSystem;

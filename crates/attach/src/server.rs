@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -21,6 +22,7 @@ use crate::metrics;
 use crate::nbd::Connection;
 use crate::reception::Reception;
 use crate::socket::Socket;
+use crate::volume::{FileSystem, Home, Plan, Tell, Volume};
 use crate::{Answer, AttachError, Command, Engine, Wake};
 
 /// Clients at most.
@@ -39,8 +41,8 @@ const LOOK: Duration = Duration::from_millis(10);
 pub struct Stop(Arc<Bell>);
 
 impl Stop {
-    /// Lets the server complete what is under way and end. A mounted file is served until nobody has it open any more;
-    /// a second request ends that too.
+    /// Lets the server complete what is under way and end. A mounted file is served until nobody has it open any more, a file
+    /// system until nobody holds it; a second request ends that too, and a file system is written back to the drive then.
     pub fn request(&self) {
         self.0.ring();
     }
@@ -51,7 +53,13 @@ impl Stop {
 pub struct Server {
     engine: Engine,
     socket: Option<Socket>,
+    /// Dropped from the top: the file system, the file below it, the directory around that.
+    volume: Option<Volume>,
     mounted: Option<Mounted>,
+    home: Option<Home>,
+    tell: Tell,
+    /// Another thread does something that waits for the drive.
+    is_looking: bool,
     /// Where the answers to the kernel's commands go, by cookie.
     replies: HashMap<u64, Reply>,
     letters: u64,
@@ -81,7 +89,11 @@ impl Server {
         Ok(Self {
             engine,
             socket: None,
+            volume: None,
             mounted: None,
+            home: None,
+            tell: Tell(Arc::new(|_| ())),
+            is_looking: false,
             replies: HashMap::new(),
             letters: 0,
             stop: Stop(Arc::new(Bell::new()?)),
@@ -101,6 +113,7 @@ impl Server {
     /// [`AttachError::Place`] where something else is there, or the socket cannot be made.
     pub fn listen(&mut self, path: &Path) -> Result<(), AttachError> {
         self.socket = Some(Socket::bind(path)?);
+        self.note(path);
         Ok(())
     }
 
@@ -113,13 +126,66 @@ impl Server {
         Ok(())
     }
 
+    /// Where the user is told what happens while the server runs, a line at a time. Nobody is told else.
+    pub fn tells(&mut self, tell: impl Fn(&str) + Send + Sync + 'static) {
+        self.tell = Tell(Arc::new(tell));
+    }
+
+    /// Makes a file system on the drive and mounts it at an empty directory; gives the block device that it is on. Serves
+    /// meanwhile. What drives that were killed have left is taken away before.
+    ///
+    /// # Errors
+    /// [`AttachError::Place`] where that cannot be done: nothing is left then.
+    pub fn mount_as(&mut self, directory: &Path, kind: FileSystem) -> Result<PathBuf, AttachError> {
+        let refused = |reason: String| AttachError::Place { path: directory.to_owned(), reason };
+        let (plan, home) = Plan::prepare(directory, kind).map_err(refused)?;
+        let place = home.fuse();
+        self.socket.iter().for_each(|socket| home.note(socket.path()));
+        self.home = Some(home);
+        self.mount(&place)?;
+        let Some(mounted) = &self.mounted else { return Err(refused("its file is gone".to_owned())) };
+        let (file, abort) = (mounted.file(), mounted.abort_file());
+        let (sector, scale) = (self.engine.info().logical_block.0, self.engine.time_scale());
+        let mut volume = self.serve_during(move || plan.attach(&file, sector, scale))?.map_err(refused)?;
+        volume.abort = abort.ok();
+        let volume = self.volume.insert(volume);
+        let (device, mounting) = (volume.device(), volume.mounting());
+        if let Some(mounted) = &self.mounted {
+            mounted.check_depth_through(&device).map_err(refused)?;
+        }
+        self.serve_during(mounting)?.map_err(refused)?;
+        Ok(device)
+    }
+
+    /// Serves until another thread has done something that waits for the drive. What requests the end meanwhile is heard
+    /// afterwards.
+    fn serve_during<T: Send + 'static>(&mut self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, AttachError> {
+        let system = |error| AttachError::System { context: "a thread", error };
+        let working = std::thread::Builder::new().name("work".to_owned()).spawn(work).map_err(system)?;
+        let (mut is_ending, looked) = (false, std::mem::replace(&mut self.is_looking, true));
+        while !working.is_finished() {
+            is_ending |= self.turn(true)?;
+        }
+        self.is_looking = looked;
+        if is_ending {
+            self.stop.request();
+        }
+        working.join().map_err(|_| system(std::io::Error::other("it panicked")))
+    }
+
     /// Takes orders at the Unix socket `path`, which is for its owner alone.
     ///
     /// # Errors
     /// [`AttachError::Place`] where something else is there, or the socket cannot be made.
     pub fn control(&mut self, path: &Path) -> Result<(), AttachError> {
         self.receptions.push(control::listen(path, self.desk.caller())?);
+        self.note(path);
         Ok(())
+    }
+
+    /// Has a socket taken away by the next drive where this one is killed.
+    fn note(&self, socket: &Path) {
+        self.home.iter().for_each(|home| home.note(socket));
     }
 
     /// Tells what the drive is doing to who asks for it over HTTP at an address, such as Prometheus; gives the address,
@@ -252,8 +318,11 @@ impl Server {
         }
         match self.engine.next_wake() {
             Wake::Now => Some(Duration::ZERO),
-            Wake::At(at) => Some(at.saturating_duration_since(Instant::now()).saturating_sub(AWAKE)),
-            Wake::Never if is_open => None,
+            Wake::At(at) => {
+                let due = at.saturating_duration_since(Instant::now()).saturating_sub(AWAKE);
+                Some(if self.is_looking || !is_open { due.min(LOOK) } else { due })
+            }
+            Wake::Never if is_open && !self.is_looking => None,
             Wake::Never => Some(LOOK),
         }
     }
@@ -274,17 +343,27 @@ impl Server {
         }
     }
 
-    /// Completes what is under way for connections, and serves the file until nobody has it any more.
+    /// Completes what is under way for connections, unmounts the file system as soon as nobody holds it, and serves the file
+    /// until nobody has it any more.
     fn farewell(&mut self) -> Result<(), AttachError> {
         let end = Instant::now() + FAREWELL;
         self.connections.iter_mut().for_each(Connection::leave);
-        if let Some(mounted) = &self.mounted {
-            mounted.unmount();
-        }
+        let hurry = Arc::new(AtomicBool::new(false));
+        let unmounting = self.volume.as_ref().map(|volume| volume.unmounting(Arc::clone(&hurry), self.tell.clone()));
+        let unmounting = unmounting.map(std::thread::spawn);
         loop {
+            let has_volume = unmounting.as_ref().is_some_and(|unmounting| !unmounting.is_finished());
+            let hurries = hurry.load(Ordering::Relaxed);
+            if let Some(mounted) = self.mounted.as_mut().filter(|_| !has_volume) {
+                mounted.unmount();
+            }
             let has_clients = !self.connections.is_empty() && Instant::now() < end;
-            let is_held = self.mounted.as_ref().is_some_and(|mounted| !mounted.is_over());
-            if !has_clients && !is_held || self.turn(false)? {
+            let is_held = !hurries && self.mounted.as_ref().is_some_and(|mounted| !mounted.is_over());
+            if !has_clients && !is_held && !has_volume {
+                return Ok(());
+            }
+            // Asked for again: who holds the file system loses it; who asks once more does not want to wait for that.
+            if self.turn(false)? && (!has_volume || hurry.swap(true, Ordering::Relaxed)) {
                 return Ok(());
             }
         }

@@ -194,6 +194,11 @@ impl Engine {
         self.drive.0.info()
     }
 
+    /// Seconds of the machine's for one of the drive's; 1 where answers come at once.
+    pub fn time_scale(&self) -> f64 {
+        self.clocks.map_or(1.0, |clocks| clocks.scale())
+    }
+
     /// Commands that are not answered.
     pub fn outstanding(&self) -> usize {
         self.active.len() - self.free.len() + self.refused.len()

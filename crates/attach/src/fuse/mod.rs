@@ -19,10 +19,12 @@
 //! `Documentation/filesystems/fuse` and `include/uapi/linux/fuse.h`). Whether that works is tried before the drive is
 //! served ([`self_test`]). What a drive that was killed has left at the directory is taken away ([`dead`]).
 
+mod connection;
 mod dead;
 mod self_test;
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -39,6 +41,9 @@ use fuser::{
     KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
     ReplyOpen, ReplyStatfs, ReplyWrite, Request, Session, TimeOrNow, WriteFlags,
 };
+
+pub(crate) use connection::abort_file;
+pub(crate) use dead::clear as clear_dead;
 
 /// The file's name.
 pub const NAME: &str = "disk";
@@ -99,6 +104,7 @@ pub(crate) struct Mounted {
     letters: Receiver<Letter>,
     bell: Arc<Bell>,
     directory: PathBuf,
+    is_unmounted: bool,
     serving: Option<JoinHandle<io::Result<()>>>,
 }
 
@@ -146,7 +152,7 @@ impl Mounted {
         })?;
         let serving = std::thread::Builder::new().name("fuse".to_owned()).spawn(move || session.run());
         let serving = serving.map_err(|error| AttachError::System { context: "a thread", error })?;
-        Ok(Self { letters, bell, directory, serving: Some(serving) })
+        Ok(Self { letters, bell, directory, is_unmounted: false, serving: Some(serving) })
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -159,9 +165,26 @@ impl Mounted {
         self.letters.try_iter()
     }
 
+    /// The file.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.directory.join(NAME)
+    }
+
+    /// Fails, in words, where too few requests for a block device over the file come together.
+    pub(crate) fn check_depth_through(&self, device: &Path) -> Result<(), String> {
+        self_test::check_depth_through(self, device)
+    }
+
+    /// Opens what ends the kernel's connection to the file.
+    pub(crate) fn abort_file(&self) -> io::Result<File> {
+        abort_file(&self.directory)
+    }
+
     /// Takes the file out of the directory; who has it open keeps it until it is closed.
-    pub(crate) fn unmount(&self) {
-        unmount(&self.directory);
+    pub(crate) fn unmount(&mut self) {
+        if !std::mem::replace(&mut self.is_unmounted, true) {
+            unmount(&self.directory);
+        }
     }
 
     /// Whether nobody has the file any more.
@@ -188,7 +211,7 @@ fn unmount(directory: &Path) {
 }
 
 /// A directory that can be mounted: there, and empty.
-fn check(directory: &Path) -> Result<PathBuf, String> {
+pub(crate) fn check(directory: &Path) -> Result<PathBuf, String> {
     let mut entries = std::fs::read_dir(directory).map_err(|e| format!("{e}; give an empty directory"))?;
     match entries.next() {
         Some(_) => Err("it is not empty; give an empty directory, whose content nobody would miss".to_owned()),

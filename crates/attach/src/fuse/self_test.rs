@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use flashwise_block::{BlockDevice, BlockError, ByteSize, FileDevice, IoBuffer, OwnFile, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Letter, Mounted, NAME, Reply};
+use super::{Letter, Mounted, Reply};
 
 /// Reads that are asked for at once.
 const READS: u64 = 32;
@@ -28,10 +28,25 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// How often it is looked whether all is over.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Fails, in words, where too few requests come together.
+/// Fails, in words, where too few requests for the file come together.
 pub(super) fn check_depth(mounted: &Mounted) -> Result<(), String> {
-    let path = mounted.directory.join(NAME);
-    let asking = std::thread::Builder::new().name("self-test".to_owned()).spawn(move || ask(&path));
+    let path = mounted.file();
+    check(mounted, "the file at once", "FUSE", move || ask(&path))
+}
+
+/// The same for requests for a block device over the file.
+pub(super) fn check_depth_through(mounted: &Mounted, device: &Path) -> Result<(), String> {
+    let path = device.to_owned();
+    check(mounted, "the loop device at once", "loop device", move || ask_by_threads(&path))
+}
+
+fn check(
+    mounted: &Mounted,
+    what: &str,
+    culprit: &str,
+    ask: impl FnOnce() -> Result<(), BlockError> + Send + 'static,
+) -> Result<(), String> {
+    let asking = std::thread::Builder::new().name("self-test".to_owned()).spawn(ask);
     let asking = asking.map_err(|error| format!("its queue depth cannot be tried: {error}"))?;
     let held = gather(mounted, &asking);
     let together = held.len();
@@ -49,7 +64,7 @@ pub(super) fn check_depth(mounted: &Mounted) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "of {READS} requests for the file at once only {together} arrive together: this kernel's FUSE would make every \
+        "of {READS} requests for {what} only {together} arrive together: this kernel's {culprit} would make every \
          drive a slow one; serve the drive with --nbd instead"
     ))
 }
@@ -94,6 +109,22 @@ fn ask(path: &Path) -> Result<(), BlockError> {
         done.result?;
     }
     Ok(())
+}
+
+/// Asks a block device for all of it at once, each by a thread: a whole device is not for [`FileDevice`], which guards those
+/// that hold somebody's data.
+fn ask_by_threads(path: &Path) -> Result<(), BlockError> {
+    use std::os::unix::fs::{FileExt, OpenOptionsExt};
+    let failed = |error: std::io::Error| BlockError::os(path.display().to_string(), &error);
+    let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+    let device = std::fs::OpenOptions::new().read(true).custom_flags(direct).open(path).map_err(failed)?;
+    let read = |n: u64| device.read_exact_at(&mut IoBuffer::zeroed(LENGTH.0 as usize), LENGTH.0 * n);
+    std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..READS).map(|n| scope.spawn(move || read(n))).collect();
+        let mut answers =
+            asking.into_iter().map(|asked| asked.join().unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into())));
+        answers.try_for_each(|answer| answer.map_err(failed))
+    })
 }
 
 #[cfg(test)]
