@@ -4,6 +4,8 @@
 //! than that would take the processor from the clients.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::os::unix::net::UnixStream;
@@ -12,12 +14,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use flashwise_block::ByteSize;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::control;
 use crate::desk::Desk;
 use crate::event::Bell;
 use crate::fuse::{Mounted, Reply};
+use crate::guard::memory::{self, Reserve};
+use crate::guard::watchdog::{BEAT, Watchdog};
 use crate::metrics;
 use crate::nbd::Connection;
 use crate::reception::Reception;
@@ -33,8 +38,44 @@ const KERNEL: u32 = 0;
 const AWAKE: Duration = Duration::from_micros(20);
 /// How long clients are given to take what is owed to them at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// Bytes of what is written to a mounted drive for which memory is taken before.
+const RESERVED: u64 = 256 << 20;
+/// What follows where something is not as it should be.
+const HANGS: &str =
+    "a drive that is stopped or out of memory while it is mounted may let every sync of this machine hang";
 /// How often it is looked whether anybody still has the file, at the end.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// Where a drive is mounted.
+#[derive(Clone, Debug)]
+pub struct MountedAt {
+    /// The block device that the file system is on.
+    pub device: PathBuf,
+    /// Bytes of memory that are locked; `None` where that is not allowed.
+    pub locked_bytes: Option<u64>,
+}
+
+/// How a mounted drive is to be watched.
+struct Guard {
+    command: Box<dyn FnOnce() -> std::process::Command + Send>,
+    patience: Duration,
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Guard({:?})", self.patience)
+    }
+}
+
+/// The system's words without its number.
+struct Words<'a>(&'a io::Error);
+
+impl std::fmt::Display for Words<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let words = self.0.to_string();
+        f.write_str(words.split(" (os error").next().unwrap_or_default())
+    }
+}
 
 /// Ends a server from elsewhere, such as from a signal's handler.
 #[derive(Clone, Debug)]
@@ -57,6 +98,9 @@ pub struct Server {
     volume: Option<Volume>,
     mounted: Option<Mounted>,
     home: Option<Home>,
+    /// Ended where nothing is mounted any more.
+    watchdog: Option<Watchdog>,
+    guard: Option<Guard>,
     tell: Tell,
     /// Another thread does something that waits for the drive.
     is_looking: bool,
@@ -67,6 +111,8 @@ pub struct Server {
     /// Dropped before the receptions, whose threads may wait for it.
     desk: Desk,
     receptions: Vec<Reception>,
+    /// Memory for what is written first.
+    reserve: Reserve,
     connections: Vec<Connection>,
     clients: u32,
     commands: Vec<Command>,
@@ -92,6 +138,8 @@ impl Server {
             volume: None,
             mounted: None,
             home: None,
+            watchdog: None,
+            guard: None,
             tell: Tell(Arc::new(|_| ())),
             is_looking: false,
             replies: HashMap::new(),
@@ -99,6 +147,7 @@ impl Server {
             stop: Stop(Arc::new(Bell::new()?)),
             desk,
             receptions: Vec::new(),
+            reserve: Reserve::default(),
             connections: Vec::new(),
             clients: KERNEL,
             commands: Vec::new(),
@@ -131,12 +180,18 @@ impl Server {
         self.tell = Tell(Arc::new(tell));
     }
 
-    /// Makes a file system on the drive and mounts it at an empty directory; gives the block device that it is on. Serves
-    /// meanwhile. What drives that were killed have left is taken away before.
+    /// Has a drive that is mounted watched by another process, which runs [`crate::watch`] on its standard input and output:
+    /// where the drive shows no sign of life for so long, everything that waits for it gets I/O errors.
+    pub fn watched_by(&mut self, command: impl FnOnce() -> std::process::Command + Send + 'static, patience: Duration) {
+        self.guard = Some(Guard { command: Box::new(command), patience });
+    }
+
+    /// Makes a file system on the drive and mounts it at an empty directory. Serves meanwhile. What drives that were killed
+    /// have left is taken away before. The memory of the whole process is locked, where that is allowed.
     ///
     /// # Errors
     /// [`AttachError::Place`] where that cannot be done: nothing is left then.
-    pub fn mount_as(&mut self, directory: &Path, kind: FileSystem) -> Result<PathBuf, AttachError> {
+    pub fn mount_as(&mut self, directory: &Path, kind: FileSystem) -> Result<MountedAt, AttachError> {
         let refused = |reason: String| AttachError::Place { path: directory.to_owned(), reason };
         let (plan, home) = Plan::prepare(directory, kind).map_err(refused)?;
         let place = home.fuse();
@@ -147,14 +202,39 @@ impl Server {
         let (file, abort) = (mounted.file(), mounted.abort_file());
         let (sector, scale) = (self.engine.info().logical_block.0, self.engine.time_scale());
         let mut volume = self.serve_during(move || plan.attach(&file, sector, scale))?.map_err(refused)?;
-        volume.abort = abort.ok();
+        volume.abort = abort.as_ref().ok().and_then(|abort| abort.try_clone().ok());
         let volume = self.volume.insert(volume);
         let (device, mounting) = (volume.device(), volume.mounting());
         if let Some(mounted) = &self.mounted {
             mounted.check_depth_through(&device).map_err(refused)?;
         }
+        let locked_bytes = self.protect(abort);
         self.serve_during(mounting)?.map_err(refused)?;
-        Ok(device)
+        Ok(MountedAt { device, locked_bytes })
+    }
+
+    /// Sees to it that the machine does not hang because of the drive; says what of it is not allowed. Gives the bytes of memory
+    /// that are locked.
+    fn protect(&mut self, abort: io::Result<File>) -> Option<u64> {
+        self.reserve = Reserve::new(self.engine.room().unwrap_or(u64::MAX).min(RESERVED));
+        let locked = memory::lock();
+        match &locked {
+            Ok(locked) if locked.is_whole => {}
+            Ok(_) => self.tell.say("the drive is large for this machine's memory, which is locked only as it is used"),
+            Err(error) => self.tell.say(&format!("the drive's memory is not locked ({}): {HANGS}", Words(error))),
+        }
+        let allowed = memory::spare_from_killing().and_then(|()| memory::may_serve_writes());
+        if let Err(error) = allowed {
+            let words = "where memory is out the drive is not spared, which takes CAP_SYS_RESOURCE: leave room";
+            self.tell.say(&format!("{words} ({})", Words(&error)));
+        }
+        // Last: before it watches, the memory of a large drive may take seconds.
+        let start = |guard: Guard| Ok(Watchdog::start((guard.command)(), abort?, guard.patience)?);
+        match self.guard.take().map(start).transpose() {
+            Ok(watchdog) => self.watchdog = watchdog,
+            Err(error) => self.tell.say(&format!("there is no watchdog ({}): {HANGS}", Words(&error))),
+        }
+        locked.ok().map(|locked| locked.bytes)
     }
 
     /// Serves until another thread has done something that waits for the drive. What requests the end meanwhile is heard
@@ -170,7 +250,7 @@ impl Server {
         if is_ending {
             self.stop.request();
         }
-        working.join().map_err(|_| system(std::io::Error::other("it panicked")))
+        working.join().map_err(|_| system(io::Error::other("it panicked")))
     }
 
     /// Takes orders at the Unix socket `path`, which is for its owner alone.
@@ -215,6 +295,9 @@ impl Server {
     pub fn run(mut self) -> Result<Engine, AttachError> {
         // A timer that may come 50 µs late, as it may by default, would spoil every answer.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        if self.volume.is_some() {
+            let _ = memory::serve_writes();
+        }
         while !self.turn(true)? {}
         self.farewell()?;
         Ok(self.engine)
@@ -223,6 +306,12 @@ impl Server {
     /// One round: answer, wait, listen. `true` once the end is requested. At the end, new clients and new requests of
     /// theirs are not taken any more; the kernel's are.
     fn turn(&mut self, is_open: bool) -> Result<bool, AttachError> {
+        self.give_sign(is_open)?;
+        if let Some(held) = self.engine.has_become_full() {
+            let held = ByteSize(held);
+            self.tell
+                .say(&format!("memory holds {held} of what was written, and may hold no more (--memory): writes fail"));
+        }
         self.engine.poll(Instant::now(), &mut self.answers)?;
         self.deliver();
         let ready = self.wait(is_open)?;
@@ -248,9 +337,28 @@ impl Server {
             }
         }
         if ready.orders {
+            // A power cut takes its time.
+            self.watchdog.iter_mut().for_each(|watchdog| watchdog.allow(true));
             self.desk.serve(&mut self.engine, Instant::now())?;
+            self.watchdog.iter_mut().for_each(|watchdog| watchdog.allow(false));
         }
         Ok(ready.stop && self.stop.0.rings() > 0)
+    }
+
+    /// Tells the watchdog that all is well, and finds out whether the mounted drive is still there.
+    fn give_sign(&mut self, is_open: bool) -> Result<(), AttachError> {
+        let Some(mounted) = &self.mounted else { return Ok(()) };
+        if let Some(watchdog) = &mut self.watchdog
+            && !watchdog.turn(mounted.busy())
+        {
+            self.tell.say(&format!("the watchdog has ended: {HANGS}"));
+        }
+        match &self.volume {
+            Some(volume) if is_open && mounted.is_over() => {
+                Err(AttachError::TakenAway { path: volume.directory().to_owned() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Hands out answers and sends what can be sent.
@@ -316,11 +424,19 @@ impl Server {
         if is_open && self.connections.iter().any(Connection::is_held_up) {
             return Some(Duration::ZERO);
         }
-        match self.engine.next_wake() {
+        let wake = self.engine.next_wake();
+        if self.watchdog.is_some() && wake == Wake::Never && is_open && !self.is_looking {
+            return Some(BEAT);
+        }
+        match wake {
             Wake::Now => Some(Duration::ZERO),
             Wake::At(at) => {
                 let due = at.saturating_duration_since(Instant::now()).saturating_sub(AWAKE);
-                Some(if self.is_looking || !is_open { due.min(LOOK) } else { due })
+                Some(match () {
+                    () if self.is_looking || !is_open => due.min(LOOK),
+                    () if self.watchdog.is_some() => due.min(BEAT),
+                    () => due,
+                })
             }
             Wake::Never if is_open && !self.is_looking => None,
             Wake::Never => Some(LOOK),

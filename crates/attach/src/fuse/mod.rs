@@ -34,6 +34,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::event::Bell;
+use crate::guard::watchdog::Busy;
+use crate::mounts::{Mount, mounts};
 use crate::{Answer, AttachError, Command};
 use flashwise_block::{BlockError, ByteSize, DeviceInfo, IoBuffer, Operation};
 use fuser::{
@@ -105,6 +107,7 @@ pub(crate) struct Mounted {
     bell: Arc<Bell>,
     directory: PathBuf,
     is_unmounted: bool,
+    busy: Arc<Busy>,
     serving: Option<JoinHandle<io::Result<()>>>,
 }
 
@@ -133,7 +136,9 @@ impl Mounted {
         let refused = |reason: String| AttachError::Place { path: directory.clone(), reason };
         let (sender, letters) = channel();
         let bell = Arc::new(Bell::new()?);
+        let busy = Arc::new(Busy::new());
         let disk = Disk {
+            busy: Arc::clone(&busy),
             letters: sender,
             bell: Arc::clone(&bell),
             client,
@@ -152,7 +157,7 @@ impl Mounted {
         })?;
         let serving = std::thread::Builder::new().name("fuse".to_owned()).spawn(move || session.run());
         let serving = serving.map_err(|error| AttachError::System { context: "a thread", error })?;
-        Ok(Self { letters, bell, directory, is_unmounted: false, serving: Some(serving) })
+        Ok(Self { letters, bell, directory, is_unmounted: false, busy, serving: Some(serving) })
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -163,6 +168,11 @@ impl Mounted {
     pub(crate) fn letters(&self) -> impl Iterator<Item = Letter> {
         self.bell.rings();
         self.letters.try_iter()
+    }
+
+    /// How long the threads that take requests have been busy with one.
+    pub(crate) fn busy(&self) -> &Busy {
+        &self.busy
     }
 
     /// The file.
@@ -195,7 +205,9 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        if !self.is_over() {
+        // Where the connection was ended from outside, nobody has unmounted it.
+        let is_mounted = |mounts: Vec<Mount>| mounts.iter().any(|mount| mount.point == self.directory);
+        if !self.is_over() || mounts().is_ok_and(is_mounted) {
             self.unmount();
         }
     }
@@ -219,8 +231,18 @@ pub(crate) fn check(directory: &Path) -> Result<PathBuf, String> {
     }
 }
 
+/// Tells the kernel that this thread serves writes; the threads are fuser's, so each tells it as it comes by.
+fn serve_writes() {
+    thread_local!(static IS_TOLD: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
+    if !IS_TOLD.replace(true) {
+        // Whether it may is told where a file system is mounted.
+        let _ = crate::guard::memory::serve_writes();
+    }
+}
+
 /// The file system: a directory and the file.
 struct Disk {
+    busy: Arc<Busy>,
     letters: Sender<Letter>,
     bell: Arc<Bell>,
     client: u32,
@@ -265,10 +287,13 @@ impl Disk {
     }
 
     fn post(&self, command: Command, reply: Reply) {
-        // Where the server is gone the reply is dropped, and fuser tells the kernel of an error.
-        if self.letters.send(Letter { command, arrived: Instant::now(), reply }).is_ok() {
-            self.bell.ring();
-        }
+        serve_writes();
+        self.busy.with(|| {
+            // Where the server is gone the reply is dropped, and fuser tells the kernel of an error.
+            if self.letters.send(Letter { command, arrived: Instant::now(), reply }).is_ok() {
+                self.bell.ring();
+            }
+        });
     }
 
     /// The part of a range that is in the file.
@@ -383,7 +408,8 @@ impl Filesystem for Disk {
         if length == 0 {
             return if data.is_empty() { reply.written(0) } else { reply.error(Errno::ENOSPC) };
         }
-        let payload = Some(IoBuffer::copy_of(&data[..length as usize]));
+        serve_writes();
+        let payload = Some(self.busy.with(|| IoBuffer::copy_of(&data[..length as usize])));
         let command = Command { payload, ..self.command(request, Operation::Write, offset, length) };
         self.post(command, Reply::Written(reply, length as u32));
     }

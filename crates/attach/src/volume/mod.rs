@@ -84,6 +84,12 @@ impl FileSystem {
 #[derive(Clone)]
 pub(crate) struct Tell(pub(crate) Arc<dyn Fn(&str) + Send + Sync>);
 
+impl Tell {
+    pub(crate) fn say(&self, words: &str) {
+        (self.0)(words);
+    }
+}
+
 impl std::fmt::Debug for Tell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Tell")
@@ -151,6 +157,11 @@ pub(crate) struct Volume {
 }
 
 impl Volume {
+    /// Where it is mounted.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.plan.directory
+    }
+
     /// The loop device.
     pub(crate) fn device(&self) -> PathBuf {
         self.device.path()
@@ -183,7 +194,7 @@ impl Volume {
             while let Some(busy) = unmount_next(numbers, hurry.load(Ordering::Relaxed)) {
                 if !is_told && began.elapsed() > MOMENT {
                     is_told = true;
-                    (tell.0)(&words_of(&busy));
+                    tell.say(&words_of(&busy));
                 }
                 std::thread::sleep(LOOK);
             }

@@ -113,6 +113,12 @@ pub struct ServeArguments {
     /// The file system for --mount
     #[arg(long, value_enum, default_value_t = MountedAs::Ext4, requires = "mount")]
     pub fs: MountedAs,
+    /// How much memory may hold of what is written; further writes fail [default for --mount: half of what is free]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<ByteSize>,
+    /// How long a mounted drive may show no sign of life, until what waits for it gets I/O errors; 1s at least
+    #[arg(long, value_name = "TIME", default_value = "20s", requires = "mount", value_parser = patience)]
+    pub watchdog: Nanos,
     /// Take orders at this Unix socket; by default beside the drive, as SOCKET.control or DIR.control
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
@@ -163,6 +169,12 @@ pub enum Time {
     Real,
     /// Answers come at once; the drive's time is accounted alone
     None,
+}
+
+fn patience(text: &str) -> Result<Nanos, String> {
+    let patience: Nanos = text.parse().map_err(|error: flashwise_block::ParseUnitError| error.to_string())?;
+    let possible = Nanos(1_000_000_000)..=Nanos(3_600_000_000_000);
+    if possible.contains(&patience) { Ok(patience) } else { Err("it must be from 1s to 3600s".to_owned()) }
 }
 
 /// A file system that a drive can be mounted with.

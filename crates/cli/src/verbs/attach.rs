@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use flashwise_attach::control::control_path;
 use flashwise_attach::nbd::measure_round_trip;
-use flashwise_attach::{AttachError, Capture, Engine, FileSystem, Pace, Server, Stop};
-use flashwise_block::{Request, execute};
+use flashwise_attach::{AttachError, Capture, Engine, FileSystem, MountedAt, Pace, Server, Stop, available_memory};
+use flashwise_block::{ByteSize, Request, execute};
 use flashwise_report::render_attach;
 use flashwise_ssd::simulation::precondition;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
@@ -21,7 +21,7 @@ use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use super::attach_interrupt::Listener;
 use super::simulate::precondition_of;
 use super::trace::written_format;
-use super::{attach_order, read_device};
+use super::{attach_order, attach_watchdog, read_device};
 use crate::arguments::{AttachArguments, ServeArguments, Time};
 use crate::failure::Failure;
 use crate::files;
@@ -65,10 +65,14 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
     }
     let round_trip = round_trip(options, &config, pace)?;
     let capture = options.capture.as_deref().map(|path| capture(path, options)).transpose()?;
-    let engine = Engine::new(drive, pace, round_trip, capture, Instant::now())?;
+    let mut engine = Engine::new(drive, pace, round_trip, capture, Instant::now())?;
+    if let Some(memory) = memory(options) {
+        engine.hold_at_most(memory, 1 + u64::from(options.power_cuts));
+    }
     let mut server = Server::new(engine)?;
     // Where nobody listens nothing is lost.
     server.tells(|words| drop(writeln!(io::stderr(), "flashwise: {words}")));
+    server.watched_by(attach_watchdog::command, Duration::from_nanos(options.watchdog.0));
     let places = Places::open(options, &mut server)?;
     let stop = server.stop();
     listener.attached(stop.clone(), places.disk.clone());
@@ -109,7 +113,7 @@ struct Places {
 struct Mount {
     directory: PathBuf,
     kind: FileSystem,
-    device: PathBuf,
+    at: MountedAt,
 }
 
 impl Places {
@@ -137,21 +141,23 @@ impl Places {
         let control = self.control.iter().map(|control| (CONTROL, control.into()));
         let mount = self.mount.iter();
         let mount =
-            mount.flat_map(|mount| [(MOUNT, mount.directory.clone().into()), (DEVICE, mount.device.clone().into())]);
+            mount.flat_map(|mount| [(MOUNT, mount.directory.clone().into()), (DEVICE, mount.at.device.clone().into())]);
         uri.chain(disk).chain(mount).chain(control).chain(self.metrics.iter().map(|metrics| (METRICS, metrics.into())))
     }
 }
 
 impl Mount {
     fn at(directory: &Path, kind: FileSystem, server: &mut Server) -> Result<Self, Failure> {
-        let device = server.mount_as(directory, kind)?;
-        Ok(Self { directory: absolute(directory), kind, device })
+        let at = server.mount_as(directory, kind)?;
+        Ok(Self { directory: absolute(directory), kind, at })
     }
 }
 
 impl fmt::Display for Mount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({} on {})", self.directory.display(), self.kind.name(), self.device.display())
+        write!(f, "{} ({} on {}", self.directory.display(), self.kind.name(), self.at.device.display())?;
+        self.at.locked_bytes.map_or(Ok(()), |bytes| write!(f, ", {} of memory locked", ByteSize(bytes)))?;
+        f.write_str(")")
     }
 }
 
@@ -184,6 +190,13 @@ fn open_control(options: &ServeArguments, server: &mut Server) -> Result<Option<
         }
     }
     Ok(first)
+}
+
+/// How much memory may hold of what is written. A drive that is mounted may not wait for memory when there is none: half of
+/// what is free is left for everybody else.
+fn memory(options: &ServeArguments) -> Option<ByteSize> {
+    let half = || available_memory().map(|free| ByteSize(free / 2));
+    options.memory.or_else(|| options.mount.as_ref().and_then(|_| half()))
 }
 
 fn pace(options: &ServeArguments) -> Result<Pace, Failure> {
