@@ -94,9 +94,9 @@ impl Stop {
 pub struct Server {
     engine: Engine,
     socket: Option<Socket>,
-    /// Dropped from the top: the file system, the file below it, the directory around that.
-    volume: Option<Volume>,
+    /// Dropped first: what the file is asked from then on is answered with an error, and nobody waits for it any more.
     mounted: Option<Mounted>,
+    volume: Option<Volume>,
     home: Option<Home>,
     /// Ended where nothing is mounted any more.
     watchdog: Option<Watchdog>,
@@ -229,7 +229,7 @@ impl Server {
             self.tell.say(&format!("{words} ({})", Words(&error)));
         }
         // Last: before it watches, the memory of a large drive may take seconds.
-        let start = |guard: Guard| Ok(Watchdog::start((guard.command)(), abort?, guard.patience)?);
+        let start = |guard: Guard| Watchdog::start((guard.command)(), abort?, guard.patience);
         match self.guard.take().map(start).transpose() {
             Ok(watchdog) => self.watchdog = watchdog,
             Err(error) => self.tell.say(&format!("there is no watchdog ({}): {HANGS}", Words(&error))),

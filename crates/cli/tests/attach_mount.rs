@@ -442,3 +442,28 @@ fn memory_holds_no_more_than_it_may_and_the_file_system_is_told() {
     let written = ended.document()["counters"]["host_bytes_written"].as_u64().unwrap();
     assert!((32 << 20..56 << 20).contains(&written), "{written}");
 }
+
+#[cfg(target_env = "gnu")]
+#[test]
+fn what_is_written_first_needs_no_memory_that_is_not_there() {
+    let Some(_turn) = turn(&["mkfs.ext4"]) else { return };
+    let place = place();
+    let drive = Drive::start(&place, &["--time", "none"]);
+    let resident = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", drive.number())).unwrap();
+        let kilobytes = |name| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().replace("kB", "");
+        (kilobytes("RssAnon:").trim().parse::<u64>().unwrap(), kilobytes("VmLck:").trim().parse::<u64>().unwrap())
+    };
+    let (before, locked) = resident();
+    assert!(locked >= 256 << 10, "{locked} KiB are locked");
+    let mut file = File::create(place.path("on/file")).unwrap();
+    for n in 0..160_u8 {
+        file.write_all(&vec![n; 1 << 20]).unwrap();
+    }
+    file.sync_all().unwrap();
+    drop(file);
+    let (after, _) = resident();
+    assert!(after < before + (64 << 10), "{before} KiB before 160 MiB were written, {after} after");
+    drive.signal(Signal::INT);
+    drive.ended().expect(0);
+}

@@ -152,4 +152,56 @@ mod tests {
         let error = mount(16).unwrap_err().to_string();
         assert!(error.contains("of 32 requests for the file at once only 16 arrive together"), "{error}");
     }
+
+    /// A loop device over a mounted file, made by hand. Given back with this: nobody serves the file then, and the kernel, which
+    /// flushes it, would wait.
+    struct LoopDevice(std::path::PathBuf, std::fs::File);
+
+    impl LoopDevice {
+        /// The kernel flushes the file while it is made.
+        fn over(mounted: &Mounted) -> Option<Self> {
+            let mut losetup = std::process::Command::new("losetup");
+            losetup.args(["--show", "--find", "--direct-io=on"]).arg(mounted.file());
+            let making = std::thread::spawn(move || losetup.output().ok());
+            while !making.is_finished() {
+                super::wait(mounted, super::LOOK);
+                for letter in mounted.letters() {
+                    match letter.reply {
+                        super::Reply::Done(reply) => reply.ok(),
+                        _ => super::answer(letter),
+                    }
+                }
+            }
+            let made = making.join().unwrap().filter(|made| made.status.success())?;
+            Some(Self(String::from_utf8(made.stdout).unwrap().trim().into(), mounted.abort_file().unwrap()))
+        }
+
+        fn limit(&self, requests: &str) {
+            let name = self.0.file_name().unwrap().to_str().unwrap();
+            std::fs::write(format!("/sys/block/{name}/queue/nr_requests"), requests).unwrap();
+        }
+    }
+
+    impl Drop for LoopDevice {
+        fn drop(&mut self) {
+            let _ = std::io::Write::write_all(&mut self.1, b"1");
+            let _ = std::process::Command::new("losetup").arg("--detach").arg(&self.0).status();
+        }
+    }
+
+    #[test]
+    fn a_loop_device_that_lets_sixteen_requests_through_at_a_time_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap();
+        let engine = Engine::new(drive, Pace::Free, std::time::Duration::ZERO, None, Instant::now()).unwrap();
+        let mounted = match Mounted::mount(directory.path(), engine.info(), 0) {
+            Ok(mounted) => mounted,
+            Err(error) => return eprintln!("{error}: not tested"),
+        };
+        let Some(device) = LoopDevice::over(&mounted) else { return eprintln!("no loop devices: not tested") };
+        mounted.check_depth_through(&device.0).unwrap();
+        device.limit("16");
+        let error = mounted.check_depth_through(&device.0).unwrap_err();
+        assert!(error.starts_with("of 32 requests for the loop device at once only 16 arrive together"), "{error}");
+    }
 }

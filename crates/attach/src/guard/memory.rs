@@ -105,20 +105,6 @@ fn field(text: &str, name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    #[cfg(target_env = "gnu")]
-    #[test]
-    fn what_is_reserved_stays_and_is_taken_before_the_system_is_asked() {
-        const BYTES: u64 = 24 << 20;
-        let before = status("RssAnon:").unwrap();
-        let reserve = Reserve::new(BYTES);
-        let reserved = status("RssAnon:").unwrap();
-        assert!(reserved >= before + BYTES * 9 / 10, "{before} {reserved}");
-        let pages: Vec<_> = (0..BYTES * 8 / 10 / 4096).map(|n| vec![n as u8; 4096].into_boxed_slice()).collect();
-        let used = status("RssAnon:").unwrap();
-        assert!(used < reserved + BYTES / 4, "{} pages: {before} {reserved} {used}", pages.len());
-        drop((reserve, pages));
-    }
-
     #[test]
     fn what_is_free_is_known() {
         let free = available().unwrap();

@@ -13,8 +13,11 @@ pub struct Listener {
     /// Set once Ctrl-C has come.
     pub interrupted: Arc<AtomicBool>,
     /// Held while `interrupted` is set, and while it is looked at as the drive is attached.
-    attached: Arc<Mutex<Option<(Stop, Option<PathBuf>)>>>,
+    attached: Arc<Mutex<Option<Attached>>>,
 }
+
+/// What ends a drive, and the file that it is.
+type Attached = (Stop, Option<PathBuf>);
 
 impl Listener {
     /// Begins to listen: as long as the drive is prepared, Ctrl-C ends that; then it lets the drive answer what it has been
