@@ -135,6 +135,14 @@ fn assert_nothing_left(place: &Place, process: u32) {
     assert!(!place.path("on.control").exists(), "the control socket is gone");
 }
 
+/// Lets the next loop device that somebody gets have sixteen requests at most, as its last user may have left it.
+fn narrow_a_loop_device() {
+    let free = Command::new("losetup").arg("--find").output().unwrap();
+    let free = String::from_utf8(free.stdout).unwrap();
+    let name = free.trim().strip_prefix("/dev/").unwrap();
+    std::fs::write(format!("/sys/block/{name}/queue/nr_requests"), "16").unwrap();
+}
+
 /// Waits until something is so.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + MOMENT;
@@ -151,6 +159,7 @@ PATH=$PATH:/usr/sbin:/sbin
 echo $PPID > process
 name=$(basename "$FLASHWISE_DEVICE")
 test "$(cat "/sys/block/$name/loop/dio")" = 1
+test "$(cat "/sys/block/$name/queue/nr_requests")" = 128
 cat "/sys/block/$name/queue/logical_block_size" > sector
 grep " $FLASHWISE_MOUNT " /proc/self/mountinfo > options
 dd if=in.img of="$FLASHWISE_MOUNT/copy.img" bs=64k conv=fsync status=none
@@ -164,6 +173,7 @@ fn a_command_finds_a_file_system_that_keeps_its_files_and_nothing_is_left() {
     let Some(_turn) = turn(&["mkfs.ext4", "mkfs.xfs"]) else { return };
     for kind in ["ext4", "xfs"] {
         let place = place();
+        narrow_a_loop_device();
         let image: Vec<u8> = (0_u32..1 << 19).flat_map(|n| (n * 7).to_le_bytes()).collect();
         std::fs::write(place.path("in.img"), image).unwrap();
         let more = ["--fs", kind, "--time", "none", "-o", "json", "--", "sh", "-c", USE];
@@ -463,7 +473,8 @@ fn what_is_written_first_needs_no_memory_that_is_not_there() {
     file.sync_all().unwrap();
     drop(file);
     let (after, _) = resident();
-    assert!(after < before + (64 << 10), "{before} KiB before 160 MiB were written, {after} after");
+    // What is under way takes memory of its own: 128 requests of 1 MiB at most. What is kept, 160 MiB, must be there already.
+    assert!(after < before + (128 << 10), "{before} KiB before 160 MiB were written, {after} after");
     drive.signal(Signal::INT);
     drive.ended().expect(0);
 }

@@ -184,6 +184,8 @@ mod tests {
 
     impl Drop for LoopDevice {
         fn drop(&mut self) {
+            // The device keeps it for the next who gets it.
+            self.limit("128");
             let _ = std::io::Write::write_all(&mut self.1, b"1");
             let _ = std::process::Command::new("losetup").arg("--detach").arg(&self.0).status();
         }

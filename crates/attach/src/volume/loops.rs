@@ -6,7 +6,7 @@
 //! | sectors of 512 bytes | one that takes any 512 bytes | the drive's logical blocks |
 //! | a request of up to 1,280 KiB | two, as the file takes 1 MiB | 1 MiB |
 //! | writing back is throttled at 2 ms | a drive with few writes under way where its time is stretched | 2 ms of the drive's time |
-//! | 128 requests, no scheduler | | left: the kernel gives an NVMe drive none either |
+//! | what was set while another file was below it | one of 16 requests, say | 128 requests and no scheduler, as the kernel begins |
 //!
 //! Source: `drivers/block/loop.c` and `Documentation/ABI/stable/sysfs-block` of Linux 6.18. The devices are made by
 //! `losetup` of util-linux, which looks for a free one and tries again where another program was faster.
@@ -19,6 +19,11 @@ use crate::mounts;
 
 /// Bytes of the largest request that the file takes whole, KiB.
 const LONGEST_KIB: u64 = 1024;
+
+/// Requests under way at most. A device keeps what somebody has set for the file that it was over before.
+const REQUESTS: &str = "128";
+/// On the way there.
+const STEP: &str = "64";
 
 /// A loop device.
 #[derive(Clone, Debug)]
@@ -63,6 +68,9 @@ impl LoopDevice {
         };
         limit("queue/max_sectors_kb", LONGEST_KIB);
         self.tell("queue/scheduler", "none");
+        // In two steps: from 16 to 128 at once, Linux 6.18 says 128 and lets 16 through.
+        self.tell("queue/nr_requests", STEP);
+        self.tell("queue/nr_requests", REQUESTS);
         let throttle = self.told("queue/wbt_lat_usec").and_then(|told| told.parse::<u64>().ok());
         if let Some(throttle) = throttle.filter(|_| scale > 1.0) {
             self.tell("queue/wbt_lat_usec", &((throttle as f64 * scale) as u64).to_string());
