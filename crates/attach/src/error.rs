@@ -26,6 +26,14 @@ pub enum AttachError {
         /// The system's own words.
         error: io::Error,
     },
+    /// Somebody has ended the kernel's connection to a drive that is mounted.
+    #[error(
+        "{path}: the drive was taken away while it was mounted, by its watchdog because it showed no sign of life, or by hand"
+    )]
+    TakenAway {
+        /// Where it was mounted.
+        path: PathBuf,
+    },
     /// The drive cannot be paced as asked.
     #[error("a time scale of {0} makes no sense: give a number from 0.001 to 1000000, such as 10 for ten times slower")]
     TimeScale(f64),

@@ -4,9 +4,11 @@
 //!   fio, qemu, nbdcopy, …            a program that is not changed
 //!        │  requests, data
 //!        ▼
-//!   nbd/  fuse.rs   front ends: bytes of a protocol, or the kernel's requests for a file, into [`Command`]s; [`Answer`]s
+//!   nbd/  fuse/     front ends: bytes of a protocol, or the kernel's requests for a file, into [`Command`]s; [`Answer`]s
 //!        │          back the same way
 //!        ▼
+//!   volume/         a file system on the file, through a loop device
+//!   guard/          nobody on the machine hangs because of a mounted drive
 //!   server.rs       one thread: waits for clients and deadlines at once
 //!        ▼
 //!   engine.rs       all timing: when a command arrived, when its answer is due  ──▶ capture.rs: a trace for the audit
@@ -35,7 +37,9 @@ mod error;
 mod event;
 mod fault;
 mod fuse;
+mod guard;
 mod metrics;
+mod mounts;
 pub mod nbd;
 mod pace;
 mod reception;
@@ -43,13 +47,17 @@ mod report;
 mod server;
 mod socket;
 mod stat;
+mod volume;
 
 pub use capture::{Capture, Captured};
 pub use engine::{Answer, Command, Engine, KindLatencies, KindLatency, PowerCut, Wake};
 pub use error::AttachError;
 pub use fault::{FaultOrder, FaultState, LatencySpike, Range};
 pub use fuse::NAME as DISK;
+pub use guard::memory::available as available_memory;
+pub use guard::watchdog::{WatchdogEnd, watch};
 pub use pace::{Pace, Pacing};
 pub use report::{AttachReport, RequestTimes};
-pub use server::{Server, Stop};
+pub use server::{MountedAt, Server, Stop};
 pub use stat::{DEVICE_STAT_SCHEMA, DEVICE_STAT_SCHEMA_VERSION, DeviceStat, DriveState, ReadOnlyCause};
+pub use volume::FileSystem;

@@ -4,23 +4,30 @@
 //! than that would take the processor from the clients.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use flashwise_block::ByteSize;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::control;
 use crate::desk::Desk;
 use crate::event::Bell;
 use crate::fuse::{Mounted, Reply};
+use crate::guard::memory::{self, Reserve};
+use crate::guard::watchdog::{BEAT, Watchdog};
 use crate::metrics;
 use crate::nbd::Connection;
 use crate::reception::Reception;
 use crate::socket::Socket;
+use crate::volume::{FileSystem, Home, Plan, Tell, Volume};
 use crate::{Answer, AttachError, Command, Engine, Wake};
 
 /// Clients at most.
@@ -31,16 +38,52 @@ const KERNEL: u32 = 0;
 const AWAKE: Duration = Duration::from_micros(20);
 /// How long clients are given to take what is owed to them at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// Bytes of what is written to a mounted drive for which memory is taken before.
+const RESERVED: u64 = 256 << 20;
+/// What follows where something is not as it should be.
+const HANGS: &str =
+    "a drive that is stopped or out of memory while it is mounted may let every sync of this machine hang";
 /// How often it is looked whether anybody still has the file, at the end.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// Where a drive is mounted.
+#[derive(Clone, Debug)]
+pub struct MountedAt {
+    /// The block device that the file system is on.
+    pub device: PathBuf,
+    /// Bytes of memory that are locked; `None` where that is not allowed.
+    pub locked_bytes: Option<u64>,
+}
+
+/// How a mounted drive is to be watched.
+struct Guard {
+    command: Box<dyn FnOnce() -> std::process::Command + Send>,
+    patience: Duration,
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Guard({:?})", self.patience)
+    }
+}
+
+/// The system's words without its number.
+struct Words<'a>(&'a io::Error);
+
+impl std::fmt::Display for Words<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let words = self.0.to_string();
+        f.write_str(words.split(" (os error").next().unwrap_or_default())
+    }
+}
 
 /// Ends a server from elsewhere, such as from a signal's handler.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<Bell>);
 
 impl Stop {
-    /// Lets the server complete what is under way and end. A mounted file is served until nobody has it open any more;
-    /// a second request ends that too.
+    /// Lets the server complete what is under way and end. A mounted file is served until nobody has it open any more, a file
+    /// system until nobody holds it; a second request ends that too, and a file system is written back to the drive then.
     pub fn request(&self) {
         self.0.ring();
     }
@@ -51,7 +94,16 @@ impl Stop {
 pub struct Server {
     engine: Engine,
     socket: Option<Socket>,
+    /// Dropped first: what the file is asked from then on is answered with an error, and nobody waits for it any more.
     mounted: Option<Mounted>,
+    volume: Option<Volume>,
+    home: Option<Home>,
+    /// Ended where nothing is mounted any more.
+    watchdog: Option<Watchdog>,
+    guard: Option<Guard>,
+    tell: Tell,
+    /// Another thread does something that waits for the drive.
+    is_looking: bool,
     /// Where the answers to the kernel's commands go, by cookie.
     replies: HashMap<u64, Reply>,
     letters: u64,
@@ -59,6 +111,8 @@ pub struct Server {
     /// Dropped before the receptions, whose threads may wait for it.
     desk: Desk,
     receptions: Vec<Reception>,
+    /// Memory for what is written first.
+    reserve: Reserve,
     connections: Vec<Connection>,
     clients: u32,
     commands: Vec<Command>,
@@ -81,12 +135,19 @@ impl Server {
         Ok(Self {
             engine,
             socket: None,
+            volume: None,
             mounted: None,
+            home: None,
+            watchdog: None,
+            guard: None,
+            tell: Tell(Arc::new(|_| ())),
+            is_looking: false,
             replies: HashMap::new(),
             letters: 0,
             stop: Stop(Arc::new(Bell::new()?)),
             desk,
             receptions: Vec::new(),
+            reserve: Reserve::default(),
             connections: Vec::new(),
             clients: KERNEL,
             commands: Vec::new(),
@@ -101,6 +162,7 @@ impl Server {
     /// [`AttachError::Place`] where something else is there, or the socket cannot be made.
     pub fn listen(&mut self, path: &Path) -> Result<(), AttachError> {
         self.socket = Some(Socket::bind(path)?);
+        self.note(path);
         Ok(())
     }
 
@@ -113,13 +175,97 @@ impl Server {
         Ok(())
     }
 
+    /// Where the user is told what happens while the server runs, a line at a time. Nobody is told else.
+    pub fn tells(&mut self, tell: impl Fn(&str) + Send + Sync + 'static) {
+        self.tell = Tell(Arc::new(tell));
+    }
+
+    /// Has a drive that is mounted watched by another process, which runs [`crate::watch`] on its standard input and output:
+    /// where the drive shows no sign of life for so long, everything that waits for it gets I/O errors.
+    pub fn watched_by(&mut self, command: impl FnOnce() -> std::process::Command + Send + 'static, patience: Duration) {
+        self.guard = Some(Guard { command: Box::new(command), patience });
+    }
+
+    /// Makes a file system on the drive and mounts it at an empty directory. Serves meanwhile. What drives that were killed
+    /// have left is taken away before. The memory of the whole process is locked, where that is allowed.
+    ///
+    /// # Errors
+    /// [`AttachError::Place`] where that cannot be done: nothing is left then.
+    pub fn mount_as(&mut self, directory: &Path, kind: FileSystem) -> Result<MountedAt, AttachError> {
+        let refused = |reason: String| AttachError::Place { path: directory.to_owned(), reason };
+        let (plan, home) = Plan::prepare(directory, kind).map_err(refused)?;
+        let place = home.fuse();
+        self.socket.iter().for_each(|socket| home.note(socket.path()));
+        self.home = Some(home);
+        self.mount(&place)?;
+        let Some(mounted) = &self.mounted else { return Err(refused("its file is gone".to_owned())) };
+        let (file, abort) = (mounted.file(), mounted.abort_file());
+        let (sector, scale) = (self.engine.info().logical_block.0, self.engine.time_scale());
+        let mut volume = self.serve_during(move || plan.attach(&file, sector, scale))?.map_err(refused)?;
+        volume.abort = abort.as_ref().ok().and_then(|abort| abort.try_clone().ok());
+        let volume = self.volume.insert(volume);
+        let (device, mounting) = (volume.device(), volume.mounting());
+        if let Some(mounted) = &self.mounted {
+            mounted.check_depth_through(&device).map_err(refused)?;
+        }
+        let locked_bytes = self.protect(abort);
+        self.serve_during(mounting)?.map_err(refused)?;
+        Ok(MountedAt { device, locked_bytes })
+    }
+
+    /// Sees to it that the machine does not hang because of the drive; says what of it is not allowed. Gives the bytes of memory
+    /// that are locked.
+    fn protect(&mut self, abort: io::Result<File>) -> Option<u64> {
+        self.reserve = Reserve::new(self.engine.room().unwrap_or(u64::MAX).min(RESERVED));
+        let locked = memory::lock();
+        match &locked {
+            Ok(locked) if locked.is_whole => {}
+            Ok(_) => self.tell.say("the drive is large for this machine's memory, which is locked only as it is used"),
+            Err(error) => self.tell.say(&format!("the drive's memory is not locked ({}): {HANGS}", Words(error))),
+        }
+        let allowed = memory::spare_from_killing().and_then(|()| memory::may_serve_writes());
+        if let Err(error) = allowed {
+            let words = "where memory is out the drive is not spared, which takes CAP_SYS_RESOURCE: leave room";
+            self.tell.say(&format!("{words} ({})", Words(&error)));
+        }
+        // Last: before it watches, the memory of a large drive may take seconds.
+        let start = |guard: Guard| Watchdog::start((guard.command)(), abort?, guard.patience);
+        match self.guard.take().map(start).transpose() {
+            Ok(watchdog) => self.watchdog = watchdog,
+            Err(error) => self.tell.say(&format!("there is no watchdog ({}): {HANGS}", Words(&error))),
+        }
+        locked.ok().map(|locked| locked.bytes)
+    }
+
+    /// Serves until another thread has done something that waits for the drive. What requests the end meanwhile is heard
+    /// afterwards.
+    fn serve_during<T: Send + 'static>(&mut self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, AttachError> {
+        let system = |error| AttachError::System { context: "a thread", error };
+        let working = std::thread::Builder::new().name("work".to_owned()).spawn(work).map_err(system)?;
+        let (mut is_ending, looked) = (false, std::mem::replace(&mut self.is_looking, true));
+        while !working.is_finished() {
+            is_ending |= self.turn(true)?;
+        }
+        self.is_looking = looked;
+        if is_ending {
+            self.stop.request();
+        }
+        working.join().map_err(|_| system(io::Error::other("it panicked")))
+    }
+
     /// Takes orders at the Unix socket `path`, which is for its owner alone.
     ///
     /// # Errors
     /// [`AttachError::Place`] where something else is there, or the socket cannot be made.
     pub fn control(&mut self, path: &Path) -> Result<(), AttachError> {
         self.receptions.push(control::listen(path, self.desk.caller())?);
+        self.note(path);
         Ok(())
+    }
+
+    /// Has a socket taken away by the next drive where this one is killed.
+    fn note(&self, socket: &Path) {
+        self.home.iter().for_each(|home| home.note(socket));
     }
 
     /// Tells what the drive is doing to who asks for it over HTTP at an address, such as Prometheus; gives the address,
@@ -149,6 +295,9 @@ impl Server {
     pub fn run(mut self) -> Result<Engine, AttachError> {
         // A timer that may come 50 µs late, as it may by default, would spoil every answer.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        if self.volume.is_some() {
+            let _ = memory::serve_writes();
+        }
         while !self.turn(true)? {}
         self.farewell()?;
         Ok(self.engine)
@@ -157,6 +306,12 @@ impl Server {
     /// One round: answer, wait, listen. `true` once the end is requested. At the end, new clients and new requests of
     /// theirs are not taken any more; the kernel's are.
     fn turn(&mut self, is_open: bool) -> Result<bool, AttachError> {
+        self.give_sign(is_open)?;
+        if let Some(held) = self.engine.has_become_full() {
+            let held = ByteSize(held);
+            self.tell
+                .say(&format!("memory holds {held} of what was written, and may hold no more (--memory): writes fail"));
+        }
         self.engine.poll(Instant::now(), &mut self.answers)?;
         self.deliver();
         let ready = self.wait(is_open)?;
@@ -182,9 +337,28 @@ impl Server {
             }
         }
         if ready.orders {
+            // A power cut takes its time.
+            self.watchdog.iter_mut().for_each(|watchdog| watchdog.allow(true));
             self.desk.serve(&mut self.engine, Instant::now())?;
+            self.watchdog.iter_mut().for_each(|watchdog| watchdog.allow(false));
         }
         Ok(ready.stop && self.stop.0.rings() > 0)
+    }
+
+    /// Tells the watchdog that all is well, and finds out whether the mounted drive is still there.
+    fn give_sign(&mut self, is_open: bool) -> Result<(), AttachError> {
+        let Some(mounted) = &self.mounted else { return Ok(()) };
+        if let Some(watchdog) = &mut self.watchdog
+            && !watchdog.turn(mounted.busy())
+        {
+            self.tell.say(&format!("the watchdog has ended: {HANGS}"));
+        }
+        match &self.volume {
+            Some(volume) if is_open && mounted.is_over() => {
+                Err(AttachError::TakenAway { path: volume.directory().to_owned() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Hands out answers and sends what can be sent.
@@ -250,10 +424,21 @@ impl Server {
         if is_open && self.connections.iter().any(Connection::is_held_up) {
             return Some(Duration::ZERO);
         }
-        match self.engine.next_wake() {
+        let wake = self.engine.next_wake();
+        if self.watchdog.is_some() && wake == Wake::Never && is_open && !self.is_looking {
+            return Some(BEAT);
+        }
+        match wake {
             Wake::Now => Some(Duration::ZERO),
-            Wake::At(at) => Some(at.saturating_duration_since(Instant::now()).saturating_sub(AWAKE)),
-            Wake::Never if is_open => None,
+            Wake::At(at) => {
+                let due = at.saturating_duration_since(Instant::now()).saturating_sub(AWAKE);
+                Some(match () {
+                    () if self.is_looking || !is_open => due.min(LOOK),
+                    () if self.watchdog.is_some() => due.min(BEAT),
+                    () => due,
+                })
+            }
+            Wake::Never if is_open && !self.is_looking => None,
             Wake::Never => Some(LOOK),
         }
     }
@@ -274,17 +459,27 @@ impl Server {
         }
     }
 
-    /// Completes what is under way for connections, and serves the file until nobody has it any more.
+    /// Completes what is under way for connections, unmounts the file system as soon as nobody holds it, and serves the file
+    /// until nobody has it any more.
     fn farewell(&mut self) -> Result<(), AttachError> {
         let end = Instant::now() + FAREWELL;
         self.connections.iter_mut().for_each(Connection::leave);
-        if let Some(mounted) = &self.mounted {
-            mounted.unmount();
-        }
+        let hurry = Arc::new(AtomicBool::new(false));
+        let unmounting = self.volume.as_ref().map(|volume| volume.unmounting(Arc::clone(&hurry), self.tell.clone()));
+        let unmounting = unmounting.map(std::thread::spawn);
         loop {
+            let has_volume = unmounting.as_ref().is_some_and(|unmounting| !unmounting.is_finished());
+            let hurries = hurry.load(Ordering::Relaxed);
+            if let Some(mounted) = self.mounted.as_mut().filter(|_| !has_volume) {
+                mounted.unmount();
+            }
             let has_clients = !self.connections.is_empty() && Instant::now() < end;
-            let is_held = self.mounted.as_ref().is_some_and(|mounted| !mounted.is_over());
-            if !has_clients && !is_held || self.turn(false)? {
+            let is_held = !hurries && self.mounted.as_ref().is_some_and(|mounted| !mounted.is_over());
+            if !has_clients && !is_held && !has_volume {
+                return Ok(());
+            }
+            // Asked for again: who holds the file system loses it; who asks once more does not want to wait for that.
+            if self.turn(false)? && (!has_volume || hurry.swap(true, Ordering::Relaxed)) {
                 return Ok(());
             }
         }

@@ -34,6 +34,11 @@ impl Socket {
         Ok(socket)
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The next client that waits.
     pub(crate) fn accept(&self) -> Option<UnixStream> {
         self.listener.accept().ok().map(|(stream, _)| stream)
@@ -61,7 +66,7 @@ fn listen_in_private(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// Removes a socket that nobody listens at.
-fn remove_stale(path: &Path) -> Result<(), String> {
+pub(crate) fn remove_stale(path: &Path) -> Result<(), String> {
     use std::os::unix::fs::FileTypeExt;
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

@@ -59,6 +59,9 @@ pub enum Verb {
     Simulate(Box<SimulateArguments>),
     /// A simulated drive as a disk for other programs, with its timing
     Attach(Box<AttachArguments>),
+    /// The process that `attach --mount` starts to watch over itself
+    #[command(hide = true)]
+    AttachWatchdog,
     /// Run many simulations: every combination of a few values, on all cores
     Sweep(SweepArguments),
     /// Buffer-pool policies side by side on a trace, classic and with batched write-back

@@ -68,6 +68,7 @@ fn run(arguments: Arguments, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Audit(options) => verbs::audit::run(&options, output),
         Verb::Simulate(options) => verbs::simulate::run(&options, output),
         Verb::Attach(options) => verbs::attach::run(&options, output),
+        Verb::AttachWatchdog => verbs::attach_watchdog::run(),
         Verb::Sweep(options) => verbs::sweep::run(&options, output),
         Verb::Pool(options) => verbs::pool::run(&options, output),
         Verb::Study(options) => verbs::study::run(&options, output),

@@ -16,6 +16,7 @@
 //! What somebody asks of the drive while it runs is in files of their own: [`look`], [`power`]; what goes wrong on demand
 //! is in [`crate::fault`].
 
+mod contents;
 mod look;
 mod power;
 mod times;
@@ -35,6 +36,7 @@ use crate::capture::Capture;
 use crate::fault::{FaultOrder, FaultState, Faults};
 use crate::pace::{Clocks, Pace, Pacing};
 use crate::{AttachError, AttachReport};
+use contents::Contents;
 pub(crate) use look::Look;
 pub use power::PowerCut;
 pub(crate) use times::Times;
@@ -130,6 +132,8 @@ pub struct Engine {
     looked_at: Arc<Mutex<Times>>,
     faults: Faults,
     power_cuts: u64,
+    /// `None` where as much may be written as there is memory.
+    contents: Option<Contents>,
     /// The drive at the start.
     began: Began,
 }
@@ -186,12 +190,35 @@ impl Engine {
             looked_at: Arc::default(),
             faults: Faults::default(),
             power_cuts: 0,
+            contents: None,
         })
     }
 
     /// What the drive tells about itself.
     pub fn info(&self) -> &DeviceInfo {
         self.drive.0.info()
+    }
+
+    /// Lets memory hold at most so many bytes of what is written, of which the drive keeps so many `copies`: two where it keeps
+    /// what a power cut would leave. Writes of pages that there is no room for are answered with [`BlockError::NoSpace`].
+    pub fn hold_at_most(&mut self, limit: ByteSize, copies: u64) {
+        let page_bytes = self.drive.0.config().ftl.logical_page_bytes;
+        self.contents = Some(Contents::new(self.info().capacity, page_bytes, copies.max(1), limit));
+    }
+
+    /// How much more memory may hold, bytes; `None` where there is no limit.
+    pub(crate) fn room(&self) -> Option<u64> {
+        self.contents.as_ref().map(Contents::room)
+    }
+
+    /// Whether writes have been refused because of that and nobody has been told. Gives what memory holds then, bytes.
+    pub(crate) fn has_become_full(&mut self) -> Option<u64> {
+        self.contents.as_mut().and_then(Contents::tell)
+    }
+
+    /// Seconds of the machine's for one of the drive's; 1 where answers come at once.
+    pub fn time_scale(&self) -> f64 {
+        self.clocks.map_or(1.0, |clocks| clocks.scale())
     }
 
     /// Commands that are not answered.
@@ -204,7 +231,7 @@ impl Engine {
     /// # Errors
     /// When the drive is lost as a whole. A command that makes no sense is answered with why.
     pub fn submit(&mut self, command: Command, arrived: Instant) -> Result<(), AttachError> {
-        if let Err(error) = self.check(&command) {
+        if let Err(error) = self.check(&command).and_then(|()| self.make_room(&command)) {
             let Command { client, cookie, operation, length, .. } = command;
             self.refused.push(Answer { client, cookie, operation, length, result: Err(error), payload: None });
             return Ok(());
@@ -251,6 +278,12 @@ impl Engine {
             (Operation::Write, _) => fail("a write without its bytes"),
             _ => Ok(()),
         }
+    }
+
+    /// Notes what a command writes.
+    fn make_room(&mut self, command: &Command) -> Result<(), BlockError> {
+        let Some(contents) = &mut self.contents else { return Ok(()) };
+        contents.admit(command.operation, command.offset, command.length).then_some(()).ok_or(BlockError::NoSpace)
     }
 
     fn take(&mut self, command: Command, arrived: Instant) -> u32 {

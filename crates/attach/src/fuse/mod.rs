@@ -19,10 +19,12 @@
 //! `Documentation/filesystems/fuse` and `include/uapi/linux/fuse.h`). Whether that works is tried before the drive is
 //! served ([`self_test`]). What a drive that was killed has left at the directory is taken away ([`dead`]).
 
+mod connection;
 mod dead;
 mod self_test;
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -32,6 +34,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::event::Bell;
+use crate::guard::watchdog::Busy;
+use crate::mounts::{Mount, mounts};
 use crate::{Answer, AttachError, Command};
 use flashwise_block::{BlockError, ByteSize, DeviceInfo, IoBuffer, Operation};
 use fuser::{
@@ -39,6 +43,9 @@ use fuser::{
     KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
     ReplyOpen, ReplyStatfs, ReplyWrite, Request, Session, TimeOrNow, WriteFlags,
 };
+
+pub(crate) use connection::abort_file;
+pub(crate) use dead::clear as clear_dead;
 
 /// The file's name.
 pub const NAME: &str = "disk";
@@ -99,6 +106,8 @@ pub(crate) struct Mounted {
     letters: Receiver<Letter>,
     bell: Arc<Bell>,
     directory: PathBuf,
+    is_unmounted: bool,
+    busy: Arc<Busy>,
     serving: Option<JoinHandle<io::Result<()>>>,
 }
 
@@ -127,7 +136,9 @@ impl Mounted {
         let refused = |reason: String| AttachError::Place { path: directory.clone(), reason };
         let (sender, letters) = channel();
         let bell = Arc::new(Bell::new()?);
+        let busy = Arc::new(Busy::new());
         let disk = Disk {
+            busy: Arc::clone(&busy),
             letters: sender,
             bell: Arc::clone(&bell),
             client,
@@ -146,7 +157,7 @@ impl Mounted {
         })?;
         let serving = std::thread::Builder::new().name("fuse".to_owned()).spawn(move || session.run());
         let serving = serving.map_err(|error| AttachError::System { context: "a thread", error })?;
-        Ok(Self { letters, bell, directory, serving: Some(serving) })
+        Ok(Self { letters, bell, directory, is_unmounted: false, busy, serving: Some(serving) })
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -159,9 +170,31 @@ impl Mounted {
         self.letters.try_iter()
     }
 
+    /// How long the threads that take requests have been busy with one.
+    pub(crate) fn busy(&self) -> &Busy {
+        &self.busy
+    }
+
+    /// The file.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.directory.join(NAME)
+    }
+
+    /// Fails, in words, where too few requests for a block device over the file come together.
+    pub(crate) fn check_depth_through(&self, device: &Path) -> Result<(), String> {
+        self_test::check_depth_through(self, device)
+    }
+
+    /// Opens what ends the kernel's connection to the file.
+    pub(crate) fn abort_file(&self) -> io::Result<File> {
+        abort_file(&self.directory)
+    }
+
     /// Takes the file out of the directory; who has it open keeps it until it is closed.
-    pub(crate) fn unmount(&self) {
-        unmount(&self.directory);
+    pub(crate) fn unmount(&mut self) {
+        if !std::mem::replace(&mut self.is_unmounted, true) {
+            unmount(&self.directory);
+        }
     }
 
     /// Whether nobody has the file any more.
@@ -172,7 +205,9 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        if !self.is_over() {
+        // Where the connection was ended from outside, nobody has unmounted it.
+        let is_mounted = |mounts: Vec<Mount>| mounts.iter().any(|mount| mount.point == self.directory);
+        if !self.is_over() || mounts().is_ok_and(is_mounted) {
             self.unmount();
         }
     }
@@ -188,7 +223,7 @@ fn unmount(directory: &Path) {
 }
 
 /// A directory that can be mounted: there, and empty.
-fn check(directory: &Path) -> Result<PathBuf, String> {
+pub(crate) fn check(directory: &Path) -> Result<PathBuf, String> {
     let mut entries = std::fs::read_dir(directory).map_err(|e| format!("{e}; give an empty directory"))?;
     match entries.next() {
         Some(_) => Err("it is not empty; give an empty directory, whose content nobody would miss".to_owned()),
@@ -196,8 +231,18 @@ fn check(directory: &Path) -> Result<PathBuf, String> {
     }
 }
 
+/// Tells the kernel that this thread serves writes; the threads are fuser's, so each tells it as it comes by.
+fn serve_writes() {
+    thread_local!(static IS_TOLD: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
+    if !IS_TOLD.replace(true) {
+        // Whether it may is told where a file system is mounted.
+        let _ = crate::guard::memory::serve_writes();
+    }
+}
+
 /// The file system: a directory and the file.
 struct Disk {
+    busy: Arc<Busy>,
     letters: Sender<Letter>,
     bell: Arc<Bell>,
     client: u32,
@@ -242,10 +287,13 @@ impl Disk {
     }
 
     fn post(&self, command: Command, reply: Reply) {
-        // Where the server is gone the reply is dropped, and fuser tells the kernel of an error.
-        if self.letters.send(Letter { command, arrived: Instant::now(), reply }).is_ok() {
-            self.bell.ring();
-        }
+        serve_writes();
+        self.busy.with(|| {
+            // Where the server is gone the reply is dropped, and fuser tells the kernel of an error.
+            if self.letters.send(Letter { command, arrived: Instant::now(), reply }).is_ok() {
+                self.bell.ring();
+            }
+        });
     }
 
     /// The part of a range that is in the file.
@@ -360,7 +408,8 @@ impl Filesystem for Disk {
         if length == 0 {
             return if data.is_empty() { reply.written(0) } else { reply.error(Errno::ENOSPC) };
         }
-        let payload = Some(IoBuffer::copy_of(&data[..length as usize]));
+        serve_writes();
+        let payload = Some(self.busy.with(|| IoBuffer::copy_of(&data[..length as usize])));
         let command = Command { payload, ..self.command(request, Operation::Write, offset, length) };
         self.post(command, Reply::Written(reply, length as u32));
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use flashwise_block::{BlockDevice, BlockError, ByteSize, FileDevice, IoBuffer, OwnFile, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Letter, Mounted, NAME, Reply};
+use super::{Letter, Mounted, Reply};
 
 /// Reads that are asked for at once.
 const READS: u64 = 32;
@@ -28,10 +28,25 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// How often it is looked whether all is over.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Fails, in words, where too few requests come together.
+/// Fails, in words, where too few requests for the file come together.
 pub(super) fn check_depth(mounted: &Mounted) -> Result<(), String> {
-    let path = mounted.directory.join(NAME);
-    let asking = std::thread::Builder::new().name("self-test".to_owned()).spawn(move || ask(&path));
+    let path = mounted.file();
+    check(mounted, "the file at once", "FUSE", move || ask(&path))
+}
+
+/// The same for requests for a block device over the file.
+pub(super) fn check_depth_through(mounted: &Mounted, device: &Path) -> Result<(), String> {
+    let path = device.to_owned();
+    check(mounted, "the loop device at once", "loop device", move || ask_by_threads(&path))
+}
+
+fn check(
+    mounted: &Mounted,
+    what: &str,
+    culprit: &str,
+    ask: impl FnOnce() -> Result<(), BlockError> + Send + 'static,
+) -> Result<(), String> {
+    let asking = std::thread::Builder::new().name("self-test".to_owned()).spawn(ask);
     let asking = asking.map_err(|error| format!("its queue depth cannot be tried: {error}"))?;
     let held = gather(mounted, &asking);
     let together = held.len();
@@ -49,7 +64,7 @@ pub(super) fn check_depth(mounted: &Mounted) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "of {READS} requests for the file at once only {together} arrive together: this kernel's FUSE would make every \
+        "of {READS} requests for {what} only {together} arrive together: this kernel's {culprit} would make every \
          drive a slow one; serve the drive with --nbd instead"
     ))
 }
@@ -96,6 +111,22 @@ fn ask(path: &Path) -> Result<(), BlockError> {
     Ok(())
 }
 
+/// Asks a block device for all of it at once, each by a thread: a whole device is not for [`FileDevice`], which guards those
+/// that hold somebody's data.
+fn ask_by_threads(path: &Path) -> Result<(), BlockError> {
+    use std::os::unix::fs::{FileExt, OpenOptionsExt};
+    let failed = |error: std::io::Error| BlockError::os(path.display().to_string(), &error);
+    let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+    let device = std::fs::OpenOptions::new().read(true).custom_flags(direct).open(path).map_err(failed)?;
+    let read = |n: u64| device.read_exact_at(&mut IoBuffer::zeroed(LENGTH.0 as usize), LENGTH.0 * n);
+    std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..READS).map(|n| scope.spawn(move || read(n))).collect();
+        let mut answers =
+            asking.into_iter().map(|asked| asked.join().unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into())));
+        answers.try_for_each(|answer| answer.map_err(failed))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
@@ -120,5 +151,59 @@ mod tests {
         }
         let error = mount(16).unwrap_err().to_string();
         assert!(error.contains("of 32 requests for the file at once only 16 arrive together"), "{error}");
+    }
+
+    /// A loop device over a mounted file, made by hand. Given back with this: nobody serves the file then, and the kernel, which
+    /// flushes it, would wait.
+    struct LoopDevice(std::path::PathBuf, std::fs::File);
+
+    impl LoopDevice {
+        /// The kernel flushes the file while it is made.
+        fn over(mounted: &Mounted) -> Option<Self> {
+            let mut losetup = std::process::Command::new("losetup");
+            losetup.args(["--show", "--find", "--direct-io=on"]).arg(mounted.file());
+            let making = std::thread::spawn(move || losetup.output().ok());
+            while !making.is_finished() {
+                super::wait(mounted, super::LOOK);
+                for letter in mounted.letters() {
+                    match letter.reply {
+                        super::Reply::Done(reply) => reply.ok(),
+                        _ => super::answer(letter),
+                    }
+                }
+            }
+            let made = making.join().unwrap().filter(|made| made.status.success())?;
+            Some(Self(String::from_utf8(made.stdout).unwrap().trim().into(), mounted.abort_file().unwrap()))
+        }
+
+        fn limit(&self, requests: &str) {
+            let name = self.0.file_name().unwrap().to_str().unwrap();
+            std::fs::write(format!("/sys/block/{name}/queue/nr_requests"), requests).unwrap();
+        }
+    }
+
+    impl Drop for LoopDevice {
+        fn drop(&mut self) {
+            // The device keeps it for the next who gets it.
+            self.limit("128");
+            let _ = std::io::Write::write_all(&mut self.1, b"1");
+            let _ = std::process::Command::new("losetup").arg("--detach").arg(&self.0).status();
+        }
+    }
+
+    #[test]
+    fn a_loop_device_that_lets_sixteen_requests_through_at_a_time_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap();
+        let engine = Engine::new(drive, Pace::Free, std::time::Duration::ZERO, None, Instant::now()).unwrap();
+        let mounted = match Mounted::mount(directory.path(), engine.info(), 0) {
+            Ok(mounted) => mounted,
+            Err(error) => return eprintln!("{error}: not tested"),
+        };
+        let Some(device) = LoopDevice::over(&mounted) else { return eprintln!("no loop devices: not tested") };
+        mounted.check_depth_through(&device.0).unwrap();
+        device.limit("16");
+        let error = mounted.check_depth_through(&device.0).unwrap_err();
+        assert!(error.starts_with("of 32 requests for the loop device at once only 16 arrive together"), "{error}");
     }
 }

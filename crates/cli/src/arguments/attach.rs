@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use flashwise_attach::Range;
+use flashwise_attach::{FileSystem, Range};
 use flashwise_block::{ByteSize, Nanos};
 use flashwise_trace::TraceFormat;
 
@@ -19,8 +19,9 @@ use super::{PreconditionName, written_format_parser};
   fio --ioengine=nbd --uri='nbd+unix:///disk?socket=/tmp/ssd.sock' --name=job --rw=randread --bs=4k --iodepth=8
   flashwise attach intel-p4510 --nbd unix:/tmp/ssd.sock --capture run.csv -- sh -c 'nbdcopy disk.img $FLASHWISE_NBD'
   flashwise audit run.csv --profile profile.toml
-  flashwise attach intel-p4510 --fuse /mnt/ssd
-  losetup --show --find --direct-io=on --sector-size 4096 /mnt/ssd/disk     # as root: then mkfs, mount
+  flashwise attach intel-p4510 --mount /mnt/ssd                              # as root: ext4 on the drive
+  flashwise attach intel-p4510 --mount /mnt/ssd --fs xfs -- sh -c 'pgbench -i -D $FLASHWISE_MOUNT/db'
+  flashwise attach intel-p4510 --fuse /run/ssd                               # the drive as the file /run/ssd/disk
   flashwise device stat /mnt/ssd --watch
   flashwise attach fault /mnt/ssd --latency-spike 50ms --for 2s")]
 pub struct AttachArguments {
@@ -101,11 +102,23 @@ pub struct ServeArguments {
     /// A preset, sim:PRESET, or a TOML file
     pub device: String,
     /// Serve the drive at this Unix socket, to whatever speaks the network block device protocol
-    #[arg(long, value_name = "unix:PATH", value_parser = socket_path, required_unless_present = "fuse")]
+    #[arg(long, value_name = "unix:PATH", value_parser = socket_path, required_unless_present_any = ["fuse", "mount"])]
     pub nbd: Option<PathBuf>,
     /// Put the drive into this empty directory, as the file `disk`
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "mount")]
     pub fuse: Option<PathBuf>,
+    /// Make a file system on the drive and mount it at this empty directory; needs root
+    #[arg(long, value_name = "DIR")]
+    pub mount: Option<PathBuf>,
+    /// The file system for --mount
+    #[arg(long, value_enum, default_value_t = MountedAs::Ext4, requires = "mount")]
+    pub fs: MountedAs,
+    /// How much memory may hold of what is written; further writes fail [default for --mount: half of what is free]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<ByteSize>,
+    /// How long a mounted drive may show no sign of life, until what waits for it gets I/O errors; 1s at least
+    #[arg(long, value_name = "TIME", default_value = "20s", requires = "mount", value_parser = patience)]
+    pub watchdog: Nanos,
     /// Take orders at this Unix socket; by default beside the drive, as SOCKET.control or DIR.control
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
@@ -142,8 +155,9 @@ pub struct ServeArguments {
     /// End after this time of the machine's
     #[arg(long, value_name = "TIME")]
     pub runtime: Option<Nanos>,
-    /// Run this command, and end with it; it finds the drive in $FLASHWISE_NBD (a URI) and $FLASHWISE_DISK (the file), and
-    /// for `device stat` in $FLASHWISE_CONTROL
+    /// Run this command, and end with it; it finds the drive in $FLASHWISE_NBD (a URI), $FLASHWISE_DISK (the file) and
+    /// $FLASHWISE_MOUNT (the directory; $FLASHWISE_DEVICE is the block device below it), and for `device stat` in
+    /// $FLASHWISE_CONTROL
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "runtime")]
     pub command: Vec<OsString>,
 }
@@ -155,6 +169,30 @@ pub enum Time {
     Real,
     /// Answers come at once; the drive's time is accounted alone
     None,
+}
+
+fn patience(text: &str) -> Result<Nanos, String> {
+    let patience: Nanos = text.parse().map_err(|error: flashwise_block::ParseUnitError| error.to_string())?;
+    let possible = Nanos(1_000_000_000)..=Nanos(3_600_000_000_000);
+    if possible.contains(&patience) { Ok(patience) } else { Err("it must be from 1s to 3600s".to_owned()) }
+}
+
+/// A file system that a drive can be mounted with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MountedAs {
+    /// ext4 (package e2fsprogs)
+    Ext4,
+    /// XFS (package xfsprogs)
+    Xfs,
+}
+
+impl From<MountedAs> for FileSystem {
+    fn from(name: MountedAs) -> Self {
+        match name {
+            MountedAs::Ext4 => Self::Ext4,
+            MountedAs::Xfs => Self::Xfs,
+        }
+    }
 }
 
 fn socket_path(text: &str) -> Result<PathBuf, String> {

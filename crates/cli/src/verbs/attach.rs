@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use flashwise_attach::control::control_path;
 use flashwise_attach::nbd::measure_round_trip;
-use flashwise_attach::{AttachError, Capture, Engine, Pace, Server, Stop};
-use flashwise_block::{Request, execute};
+use flashwise_attach::{AttachError, Capture, Engine, FileSystem, MountedAt, Pace, Server, Stop, available_memory};
+use flashwise_block::{ByteSize, Request, execute};
 use flashwise_report::render_attach;
 use flashwise_ssd::simulation::precondition;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
@@ -21,7 +21,7 @@ use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use super::attach_interrupt::Listener;
 use super::simulate::precondition_of;
 use super::trace::written_format;
-use super::{attach_order, read_device};
+use super::{attach_order, attach_watchdog, read_device};
 use crate::arguments::{AttachArguments, ServeArguments, Time};
 use crate::failure::Failure;
 use crate::files;
@@ -31,6 +31,9 @@ use crate::progress::Bar;
 /// Where a command finds the drive: its URI, and its file.
 const URI: &str = "FLASHWISE_NBD";
 const DISK: &str = "FLASHWISE_DISK";
+/// And where its file system is, and the block device below that.
+const MOUNT: &str = "FLASHWISE_MOUNT";
+const DEVICE: &str = "FLASHWISE_DEVICE";
 /// And its control socket.
 const CONTROL: &str = "FLASHWISE_CONTROL";
 /// And where Prometheus finds it.
@@ -62,8 +65,14 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
     }
     let round_trip = round_trip(options, &config, pace)?;
     let capture = options.capture.as_deref().map(|path| capture(path, options)).transpose()?;
-    let engine = Engine::new(drive, pace, round_trip, capture, Instant::now())?;
+    let mut engine = Engine::new(drive, pace, round_trip, capture, Instant::now())?;
+    if let Some(memory) = memory(options) {
+        engine.hold_at_most(memory, 1 + u64::from(options.power_cuts));
+    }
     let mut server = Server::new(engine)?;
+    // Where nobody listens nothing is lost.
+    server.tells(|words| drop(writeln!(io::stderr(), "flashwise: {words}")));
+    server.watched_by(attach_watchdog::command, Duration::from_nanos(options.watchdog.0));
     let places = Places::open(options, &mut server)?;
     let stop = server.stop();
     listener.attached(stop.clone(), places.disk.clone());
@@ -95,8 +104,16 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
 struct Places {
     uri: Option<String>,
     disk: Option<PathBuf>,
+    mount: Option<Mount>,
     control: Option<PathBuf>,
     metrics: Option<String>,
+}
+
+/// Where its file system is.
+struct Mount {
+    directory: PathBuf,
+    kind: FileSystem,
+    at: MountedAt,
 }
 
 impl Places {
@@ -108,26 +125,47 @@ impl Places {
         if let Some(directory) = &options.fuse {
             server.mount(directory)?;
         }
+        let mount =
+            options.mount.as_deref().map(|directory| Mount::at(directory, options.fs.into(), server)).transpose()?;
         let control = open_control(options, server)?;
         let uri = options.nbd.as_deref().map(|path| format!("nbd+unix:///disk?socket={}", escaped(path)));
         let disk = options.fuse.as_deref().map(|directory| absolute(directory).join("disk"));
         let metrics = options.metrics.map(|at| server.metrics(at, options.metrics_anywhere)).transpose()?;
         let metrics = metrics.map(|at| format!("http://{at}/metrics"));
-        Ok(Self { uri, disk, control, metrics })
+        Ok(Self { uri, disk, mount, control, metrics })
     }
 
     fn environment(&self) -> impl Iterator<Item = (&str, OsString)> {
         let uri = self.uri.iter().map(|uri| (URI, uri.into()));
         let disk = self.disk.iter().map(|disk| (DISK, disk.into()));
         let control = self.control.iter().map(|control| (CONTROL, control.into()));
-        uri.chain(disk).chain(control).chain(self.metrics.iter().map(|metrics| (METRICS, metrics.into())))
+        let mount = self.mount.iter();
+        let mount =
+            mount.flat_map(|mount| [(MOUNT, mount.directory.clone().into()), (DEVICE, mount.at.device.clone().into())]);
+        uri.chain(disk).chain(mount).chain(control).chain(self.metrics.iter().map(|metrics| (METRICS, metrics.into())))
+    }
+}
+
+impl Mount {
+    fn at(directory: &Path, kind: FileSystem, server: &mut Server) -> Result<Self, Failure> {
+        let at = server.mount_as(directory, kind)?;
+        Ok(Self { directory: absolute(directory), kind, at })
+    }
+}
+
+impl fmt::Display for Mount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} on {}", self.directory.display(), self.kind.name(), self.at.device.display())?;
+        self.at.locked_bytes.map_or(Ok(()), |bytes| write!(f, ", {} of memory locked", ByteSize(bytes)))?;
+        f.write_str(")")
     }
 }
 
 impl fmt::Display for Places {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let disk = self.disk.as_ref().map(|disk| disk.display().to_string());
-        let places: Vec<_> = self.uri.iter().cloned().chain(disk).collect();
+        let mount = self.mount.as_ref().map(Mount::to_string);
+        let places: Vec<_> = self.uri.iter().cloned().chain(disk).chain(mount).collect();
         f.write_str(&places.join(" and "))?;
         self.metrics.iter().try_for_each(|metrics| write!(f, ", its metrics at {metrics}"))
     }
@@ -141,7 +179,7 @@ fn open_control(options: &ServeArguments, server: &mut Server) -> Result<Option<
         return Ok(Some(absolute(path)));
     }
     let mut first = None;
-    for place in options.nbd.iter().chain(&options.fuse) {
+    for place in options.nbd.iter().chain(&options.fuse).chain(&options.mount) {
         let path = control_path(place);
         match server.control(&path) {
             Ok(()) => first = first.or(Some(path)),
@@ -152,6 +190,13 @@ fn open_control(options: &ServeArguments, server: &mut Server) -> Result<Option<
         }
     }
     Ok(first)
+}
+
+/// How much memory may hold of what is written. A drive that is mounted may not wait for memory when there is none: half of
+/// what is free is left for everybody else.
+fn memory(options: &ServeArguments) -> Option<ByteSize> {
+    let half = || available_memory().map(|free| ByteSize(free / 2));
+    options.memory.or_else(|| options.mount.as_ref().and_then(|_| half()))
 }
 
 fn pace(options: &ServeArguments) -> Result<Pace, Failure> {

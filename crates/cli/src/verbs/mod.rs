@@ -3,6 +3,7 @@
 pub mod attach;
 mod attach_interrupt;
 mod attach_order;
+pub mod attach_watchdog;
 pub mod audit;
 pub mod device;
 mod device_stat;

@@ -1,0 +1,140 @@
+//! How much of what clients have written memory holds, and may hold.
+//!
+//! A drive keeps each logical page that was written until it is trimmed. One that is larger than the machine's memory must
+//! refuse to keep more before the machine has none left: the next page is refused then, while pages that are there can be
+//! written again. One bit a page says which are there.
+
+use flashwise_block::{ByteSize, Operation};
+
+/// Which logical pages are held.
+#[derive(Debug)]
+pub(super) struct Contents {
+    page_bytes: u64,
+    /// What a page takes, bytes: two copies where what a power cut would leave is kept.
+    held_bytes: u64,
+    held: Vec<u64>,
+    pages: u64,
+    most: u64,
+    refused: Refused,
+}
+
+/// Whether a page was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refused {
+    Never,
+    Untold,
+    Told,
+}
+
+impl Contents {
+    /// None so far, of a drive of so many pages; at most so many bytes, `copies` of each page.
+    pub(super) fn new(capacity: ByteSize, page_bytes: u64, copies: u64, limit: ByteSize) -> Self {
+        let words = capacity.0.div_ceil(page_bytes).div_ceil(64) as usize;
+        let held_bytes = page_bytes * copies;
+        Self {
+            page_bytes,
+            held_bytes,
+            held: vec![0; words],
+            pages: 0,
+            most: limit.0 / held_bytes,
+            refused: Refused::Never,
+        }
+    }
+
+    /// Bytes of memory that pages take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.pages * self.held_bytes
+    }
+
+    /// Bytes of memory that more pages may take.
+    pub(super) fn room(&self) -> u64 {
+        (self.most - self.pages) * self.held_bytes
+    }
+
+    /// Notes what a command that lies on the drive does to it. `false` for a write for which there is no room: it changes
+    /// nothing.
+    pub(super) fn admit(&mut self, operation: Operation, offset: ByteSize, length: ByteSize) -> bool {
+        let end = offset.0 + length.0;
+        match operation {
+            Operation::Write => {
+                let pages = offset.0 / self.page_bytes..end.div_ceil(self.page_bytes);
+                let new = pages.clone().filter(|&page| !self.holds(page)).count() as u64;
+                if self.pages + new > self.most {
+                    if self.refused == Refused::Never {
+                        self.refused = Refused::Untold;
+                    }
+                    return false;
+                }
+                pages.for_each(|page| self.held[page as usize / 64] |= 1 << (page % 64));
+                self.pages += new;
+            }
+            Operation::Trim => self.forget(offset.0.div_ceil(self.page_bytes), end / self.page_bytes),
+            Operation::Read | Operation::Flush | Operation::WriteZeroes => {}
+        }
+        true
+    }
+
+    /// The bytes that pages take, where a page was refused and this is asked for the first time since.
+    pub(super) fn tell(&mut self) -> Option<u64> {
+        let is_untold = self.refused == Refused::Untold;
+        is_untold.then(|| self.refused = Refused::Told).map(|()| self.bytes())
+    }
+
+    fn holds(&self, page: u64) -> bool {
+        self.held[page as usize / 64] >> (page % 64) & 1 == 1
+    }
+
+    /// Pages from one up to another are trimmed. Most of a large drive is held by nobody: whole words are looked at.
+    fn forget(&mut self, from: u64, to: u64) {
+        let mut page = from;
+        while page < to {
+            let (word, first) = (page as usize / 64, page % 64);
+            let count = (64 - first).min(to - page);
+            let mask = (u64::MAX >> (64 - count)) << first;
+            self.pages -= u64::from((self.held[word] & mask).count_ones());
+            self.held[word] &= !mask;
+            page += count;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(limit: u64) -> Contents {
+        Contents::new(ByteSize(1 << 20), 4096, 1, ByteSize(limit))
+    }
+
+    #[test]
+    fn what_is_there_can_be_written_again_and_what_is_trimmed_makes_room() {
+        let mut contents = contents(3 * 4096);
+        let mut write = |offset, length| contents.admit(Operation::Write, ByteSize(offset), ByteSize(length));
+        assert!(write(0, 512) && write(4096, 8192), "three pages");
+        assert!(write(512, 4096) && write(0, 12_288), "again");
+        assert!(!write(12_288, 512) && !write(8192, 8192), "a fourth");
+        assert_eq!((contents.tell(), contents.tell()), (Some(3 * 4096), None), "it is told once");
+        assert_eq!(contents.bytes(), 3 * 4096);
+        assert!(contents.admit(Operation::Trim, ByteSize(512), ByteSize(8192)));
+        assert_eq!(contents.bytes(), 2 * 4096, "the one page that is trimmed whole");
+        assert!(contents.admit(Operation::Write, ByteSize(1 << 19), ByteSize(1)));
+        assert!(contents.admit(Operation::Trim, ByteSize(0), ByteSize(1 << 20)) && contents.bytes() == 0);
+    }
+
+    #[test]
+    fn a_range_of_many_words_is_forgotten_to_the_page() {
+        let mut contents = contents(1 << 20);
+        assert!(contents.admit(Operation::Write, ByteSize(0), ByteSize(1 << 20)));
+        assert!(contents.admit(Operation::Trim, ByteSize(63 * 4096), ByteSize(130 * 4096)));
+        assert_eq!(contents.bytes(), (256 - 130) * 4096);
+        assert!(contents.holds(62) && !contents.holds(63) && !contents.holds(192) && contents.holds(193));
+    }
+
+    #[test]
+    fn two_copies_take_twice_the_room() {
+        let mut contents = Contents::new(ByteSize(1 << 20), 4096, 2, ByteSize(3 * 4096));
+        assert!(contents.admit(Operation::Write, ByteSize(0), ByteSize(4096)));
+        assert!(!contents.admit(Operation::Write, ByteSize(4096), ByteSize(4096)));
+        assert_eq!(contents.bytes(), 2 * 4096);
+    }
+}

@@ -1,0 +1,115 @@
+//! Memory that is there before it is needed.
+//!
+//! Where memory is short the kernel frees some by writing dirty pages to their drive. A drive that asks for memory while it
+//! serves such a write may then wait for itself. So what it needs is locked ([`lock`]), its threads tell the kernel that they
+//! serve writes ([`serve_writes`], which makes it look for memory elsewhere), and what is written to the drive is bounded by
+//! what there is ([`available`]).
+//!
+//! Source: `mlockall(2)`, `PR_SET_IO_FLUSHER` in `prctl(2)`, `proc_pid_oom_score_adj(5)`.
+
+use std::io;
+
+use rustix::mm::{MlockAllFlags, mlockall};
+
+/// What is told of processes to be ended where memory is out: as unlikely as can be without being exempt.
+const SPARED: &str = "-900";
+
+/// Locks all memory of this process, what there is and what will be; how many bytes that are.
+///
+/// Tables of a drive of which little is in use take much of the address space: where all of it is more than half of what the
+/// machine has free, pages are locked as they come.
+pub(crate) fn lock() -> io::Result<Locked> {
+    let all = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE;
+    let is_modest = status("VmData:").zip(available()).is_some_and(|(size, free)| size < free / 2);
+    mlockall(if is_modest { all } else { all | MlockAllFlags::ONFAULT })?;
+    Ok(Locked { bytes: status("VmLck:").unwrap_or_default(), is_whole: is_modest })
+}
+
+/// Memory for what this thread will ask for: it has been touched, and is the allocator's again but for its last piece. Above that
+/// piece the allocator has nothing to give back to the system; so glibc's, which gives back only the end of what it has, keeps
+/// all below. Other allocators may not: then nothing is gained.
+#[derive(Debug, Default)]
+pub(crate) struct Reserve {
+    /// Kept.
+    _last: Option<Vec<u8>>,
+}
+
+impl Reserve {
+    /// So many bytes.
+    pub(crate) fn new(bytes: u64) -> Self {
+        // Larger pieces come from the system one by one, and go back to it.
+        const PIECE: usize = 64 << 10;
+        let mut pieces: Vec<_> = (0..bytes / PIECE as u64).map(|_| std::hint::black_box(vec![1_u8; PIECE])).collect();
+        Self { _last: pieces.pop() }
+    }
+}
+
+/// What is locked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Locked {
+    /// Bytes so far.
+    pub(crate) bytes: u64,
+    /// Not only pages that have been touched.
+    pub(crate) is_whole: bool,
+}
+
+/// Has this process ended late where memory is out.
+pub(crate) fn spare_from_killing() -> io::Result<()> {
+    std::fs::write("/proc/self/oom_score_adj", SPARED)
+}
+
+/// Tells the kernel that this thread, and those that it starts, serve writes.
+pub(crate) fn serve_writes() -> io::Result<()> {
+    Ok(rustix::process::configure_io_flusher_behavior(true)?)
+}
+
+/// Whether threads may tell it. Programs that this one starts would be taken for such threads: so it is tried and taken back.
+pub(crate) fn may_serve_writes() -> io::Result<()> {
+    serve_writes()?;
+    Ok(rustix::process::configure_io_flusher_behavior(false)?)
+}
+
+/// Memory that programs can get, bytes, as the machine and this process's memory cgroup have it.
+pub fn available() -> Option<u64> {
+    let machine = field(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:");
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    groups.lines().filter_map(of_group).chain(machine).min()
+}
+
+/// What the memory cgroup of a line of `/proc/self/cgroup` has left.
+fn of_group(line: &str) -> Option<u64> {
+    let mut parts = line.splitn(3, ':').skip(1);
+    let (base, limit, used) = match parts.next()? {
+        "" => ("/sys/fs/cgroup", "memory.max", "memory.current"),
+        list if list.split(',').any(|name| name == "memory") => {
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes")
+        }
+        _ => return None,
+    };
+    let group = format!("{base}{}", parts.next()?);
+    let number = |name| std::fs::read_to_string(format!("{group}/{name}")).ok()?.trim().parse::<u64>().ok();
+    Some(number(limit)?.saturating_sub(number(used)?))
+}
+
+fn status(name: &str) -> Option<u64> {
+    field(&std::fs::read_to_string("/proc/self/status").ok()?, name)
+}
+
+/// `Name:   12 kB`, in bytes.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(value.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_free_is_known() {
+        let free = available().unwrap();
+        assert!(free > 64 << 20, "{free}");
+        assert_eq!(field("MemFree: 7 kB\nMemAvailable:    12 kB\n", "MemAvailable:"), Some(12 << 10));
+        assert_eq!(field("MemFree: 7 kB\n", "MemAvailable:"), None);
+    }
+}

@@ -1,0 +1,227 @@
+//! A process of its own that takes the drive away where the drive's own process shows no sign of life.
+//!
+//! ```text
+//!   server's thread ── a sign: how long until the next, ms, 4 bytes ──▶ a pipe ─▶ the watchdog
+//!   the next sign does not come in time, or the pipe ends ─▶ "1" into the connection's abort file: every request ends with EIO
+//! ```
+//!
+//! The server's thread gives a sign as it turns its loop, four a second, unless one of the threads that take requests from
+//! the kernel has been busy with one for half the time: such a thread waits for memory ([`Busy`]). The watchdog is the same
+//! program, started anew, because a fork of one with threads may not allocate; it holds nothing but the pipe and the `abort`
+//! file, locks its memory, and is not hit by Ctrl-C.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+/// How often a sign is given.
+pub(crate) const BEAT: Duration = Duration::from_millis(250);
+/// How long a step may take that is known to take long, such as a power cut of a large drive.
+pub(crate) const LONG_STEP: Duration = Duration::from_secs(120);
+
+/// A watchdog, seen from the drive.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    /// Written to without waiting.
+    signs: OwnedFd,
+    process: Child,
+    patience: Duration,
+    last: Instant,
+    is_gone: bool,
+}
+
+impl Watchdog {
+    /// Starts one. `command` runs [`watch`] on its standard input and output.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub(crate) fn start(mut command: Command, abort: File, patience: Duration) -> io::Result<Self> {
+        use std::os::unix::process::CommandExt;
+        let (heard, signs) = pipe_with(PipeFlags::CLOEXEC)?;
+        // The end of the drive alone must not wait, and whether a write waits is a matter of each end.
+        rustix::fs::fcntl_setfl(&signs, rustix::fs::OFlags::NONBLOCK)?;
+        let process = command.stdin(heard).stdout(abort).process_group(0).spawn()?;
+        let mut watchdog = Self { signs, process, patience, last: Instant::now(), is_gone: false };
+        watchdog.give(patience);
+        Ok(watchdog)
+    }
+
+    /// A turn of the server's; `busy` are the threads that take requests. `false` where the watchdog itself has just been found
+    /// to be gone.
+    pub(crate) fn turn(&mut self, busy: &Busy) -> bool {
+        let is_due = self.last.elapsed() >= BEAT && busy.longest() < self.patience / 2;
+        !is_due || self.give(self.patience)
+    }
+
+    /// Before a step that may take longer, and after it.
+    pub(crate) fn allow(&mut self, long: bool) {
+        self.give(if long { LONG_STEP.max(self.patience) } else { self.patience });
+    }
+
+    fn give(&mut self, until_next: Duration) -> bool {
+        self.last = Instant::now();
+        let sign = u32::try_from(until_next.as_millis()).unwrap_or(u32::MAX).to_ne_bytes();
+        // A pipe that is full is read later; the sign is not missed in it.
+        let is_gone = matches!(rustix::io::write(&self.signs, &sign), Err(rustix::io::Errno::PIPE));
+        !is_gone || std::mem::replace(&mut self.is_gone, true)
+    }
+}
+
+impl Drop for Watchdog {
+    /// Ends it: nothing is mounted any more, or what is shall be cut off.
+    fn drop(&mut self) {
+        if let Ok((_, nobody)) = pipe_with(PipeFlags::CLOEXEC) {
+            self.signs = nobody;
+        }
+        let end = Instant::now() + Duration::from_secs(1);
+        while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// How long threads have been busy with what they are doing. Marking costs two writes to memory of their own.
+#[derive(Debug)]
+pub(crate) struct Busy {
+    began: Instant,
+    /// Since when each thread is, µs after `began` and one more; 0 where it is not.
+    since: [AtomicU64; 8],
+}
+
+impl Busy {
+    pub(crate) fn new() -> Self {
+        Self { began: Instant::now(), since: Default::default() }
+    }
+
+    /// Does something, seen to be busy with it.
+    pub(crate) fn with<T>(&self, work: impl FnOnce() -> T) -> T {
+        let now = 1 + self.passed();
+        let free = |slot: &&AtomicU64| slot.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let slot = self.since.iter().find(free);
+        let done = work();
+        slot.inspect(|slot| slot.store(0, Ordering::Relaxed));
+        done
+    }
+
+    /// For how long the one has been that has been longest.
+    pub(crate) fn longest(&self) -> Duration {
+        let since = self.since.iter().map(|since| since.load(Ordering::Relaxed)).filter(|&since| since > 0).min();
+        since.map_or(Duration::ZERO, |since| Duration::from_micros((1 + self.passed()).saturating_sub(since)))
+    }
+
+    fn passed(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX - 1)
+    }
+}
+
+/// Why a watchdog ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchdogEnd {
+    /// The drive's process is gone, in order or not.
+    Gone,
+    /// It showed no sign of life in time.
+    Silent,
+}
+
+/// What a watchdog does: hears signs of life, and writes to `abort` as soon as they cease.
+///
+/// # Errors
+/// Where `abort` cannot be written to for another reason than that the connection is gone already.
+pub fn watch(signs: impl AsFd, abort: impl AsFd) -> io::Result<WatchdogEnd> {
+    // It must not wait for memory either, nor be ended first. Where that is not allowed it does what it can.
+    let _ = super::memory::lock();
+    let _ = super::memory::spare_from_killing();
+    let end = listen(&signs);
+    match rustix::io::write(&abort, b"1") {
+        Ok(_) | Err(rustix::io::Errno::NODEV | rustix::io::Errno::NOTCONN | rustix::io::Errno::NOENT) => Ok(end),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Hears signs until they cease.
+fn listen(signs: &impl AsFd) -> WatchdogEnd {
+    let mut due: Option<Instant> = None;
+    loop {
+        let rest = due.map(|due| due.saturating_duration_since(Instant::now()));
+        let rest =
+            rest.map(|rest| Timespec { tv_sec: rest.as_secs().cast_signed(), tv_nsec: rest.subsec_nanos().into() });
+        match poll(&mut [PollFd::new(signs, PollFlags::IN)], rest.as_ref()) {
+            Ok(0) => return WatchdogEnd::Silent,
+            Err(rustix::io::Errno::INTR) => continue,
+            Ok(_) => {}
+            Err(_) => return WatchdogEnd::Gone,
+        }
+        // Signs are written whole; of several the last one counts.
+        let mut bytes = [0; 4 * 64];
+        match rustix::io::read(signs, &mut bytes) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(0) | Err(_) => return WatchdogEnd::Gone,
+            Ok(count) => {
+                let last = bytes[..count].as_chunks().0.last();
+                let until_next = last.map_or(0, |last| u32::from_ne_bytes(*last));
+                due = Some(Instant::now() + Duration::from_millis(until_next.into()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watched() -> (OwnedFd, OwnedFd, std::thread::JoinHandle<WatchdogEnd>) {
+        let (heard, signs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let (aborted, abort) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        (
+            signs,
+            aborted,
+            std::thread::spawn(move || {
+                let end = listen(&heard);
+                rustix::io::write(&abort, b"1").unwrap();
+                end
+            }),
+        )
+    }
+
+    fn sign(signs: &OwnedFd, milliseconds: u32) {
+        rustix::io::write(signs, &milliseconds.to_ne_bytes()).unwrap();
+    }
+
+    #[test]
+    fn it_waits_as_long_as_the_last_sign_said_and_no_longer() {
+        let (signs, _aborted, watching) = watched();
+        let began = Instant::now();
+        for milliseconds in [60_000, 100, 400] {
+            sign(&signs, milliseconds);
+        }
+        assert_eq!(watching.join().unwrap(), WatchdogEnd::Silent);
+        let waited = began.elapsed();
+        assert!(waited >= Duration::from_millis(400) && waited < Duration::from_secs(30), "{waited:?}");
+    }
+
+    #[test]
+    fn it_hears_at_once_that_the_drive_is_gone() {
+        let (signs, aborted, watching) = watched();
+        sign(&signs, 60_000);
+        drop(signs);
+        assert_eq!(watching.join().unwrap(), WatchdogEnd::Gone);
+        assert_eq!(rustix::io::read(&aborted, &mut [0; 8]).unwrap(), 1);
+    }
+
+    #[test]
+    fn the_thread_that_has_been_busy_longest_counts() {
+        let busy = Busy::new();
+        assert_eq!(busy.longest(), Duration::ZERO);
+        busy.with(|| {
+            std::thread::sleep(Duration::from_millis(30));
+            busy.with(|| assert!(busy.longest() >= Duration::from_millis(30)));
+        });
+        assert_eq!(busy.longest(), Duration::ZERO);
+    }
+}

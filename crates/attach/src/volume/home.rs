@@ -1,0 +1,159 @@
+//! The private directory of a mounted drive, and what those that were killed have left.
+//!
+//! ```text
+//!   /run/flashwise/lock            held while a directory is made, or a dead one is taken away
+//!   /run/flashwise/4711.0/lock     held as long as the drive lives: the kernel lets it go with the process
+//!                        /sockets  the drive's Unix sockets, a path a line
+//!                        /fuse     where its file is mounted, `fuse/disk`
+//! ```
+//!
+//! Whether a drive is dead is told by its lock alone. Its file system is never asked: a drive that is merely stopped would
+//! not answer. A dead one is taken away from the top: what is mounted on its loop device, the device, the file, sockets.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::loops::LoopDevice;
+use super::unmount_all;
+use crate::socket::remove_stale;
+
+/// Where the directories are.
+pub(super) const BASE: &str = "/run/flashwise";
+
+/// A drive's directory; gone with it.
+#[derive(Debug)]
+pub(crate) struct Home {
+    directory: PathBuf,
+    /// Held.
+    _lock: File,
+}
+
+impl Home {
+    /// Makes a directory, and takes away what drives that were killed have left.
+    ///
+    /// # Errors
+    /// Where nothing can be made there.
+    pub(super) fn create(base: &Path, losetup: &Path) -> io::Result<Self> {
+        static DIRECTORIES: AtomicU32 = AtomicU32::new(0);
+        DirBuilder::new().mode(0o700).recursive(true).create(base)?;
+        let all = open(&base.join("lock"))?;
+        flock(&all, FlockOperation::LockExclusive)?;
+        sweep(base, losetup);
+        let name = format!("{}.{}", std::process::id(), DIRECTORIES.fetch_add(1, Ordering::Relaxed));
+        let directory = base.join(name);
+        DirBuilder::new().mode(0o700).create(&directory)?;
+        let lock = open(&directory.join("lock"))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        let home = Self { directory, _lock: lock };
+        DirBuilder::new().mode(0o700).create(home.fuse())?;
+        Ok(home)
+    }
+
+    /// Where the drive's file is mounted.
+    pub(crate) fn fuse(&self) -> PathBuf {
+        self.directory.join("fuse")
+    }
+
+    /// Notes a socket, which is taken away where the drive is killed.
+    pub(crate) fn note(&self, socket: &Path) {
+        let path = std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned());
+        let line = [path.as_os_str().as_bytes(), b"\n"].concat();
+        let file = OpenOptions::new().create(true).append(true).open(self.directory.join("sockets"));
+        // Where it cannot be noted it stays behind, and the next drive there replaces it.
+        let _ = file.and_then(|mut file| file.write_all(&line));
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        remove(&self.directory);
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
+}
+
+/// Takes away what drives that were killed have left.
+fn sweep(base: &Path, losetup: &Path) {
+    for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
+        let directory = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) && is_dead(&directory) {
+            clear(&directory, losetup);
+        }
+    }
+}
+
+/// Whether nobody holds its lock.
+fn is_dead(directory: &Path) -> bool {
+    match File::open(directory.join("lock")) {
+        Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok(),
+        // It was killed before it had one.
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+fn clear(directory: &Path, losetup: &Path) {
+    let fuse = directory.join("fuse");
+    for device in LoopDevice::over(losetup, &fuse.join(crate::DISK)) {
+        if let Some(numbers) = device.numbers() {
+            unmount_all(|mount| mount.device == numbers);
+        }
+        device.detach();
+    }
+    unmount_all(|mount| mount.point == fuse);
+    let sockets = std::fs::read(directory.join("sockets")).unwrap_or_default();
+    for path in sockets.split(|&byte| byte == b'\n').filter(|path| !path.is_empty()) {
+        // What somebody listens at by now, or is no socket, stays.
+        let _ = remove_stale(&PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())));
+    }
+    remove(directory);
+}
+
+/// Removes a directory that nothing is mounted in; never what is mounted.
+fn remove(directory: &Path) {
+    let _ = std::fs::remove_dir(directory.join("fuse"));
+    let _ = std::fs::remove_file(directory.join("sockets"));
+    let _ = std::fs::remove_file(directory.join("lock"));
+    let _ = std::fs::remove_dir(directory);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn only_what_a_killed_drive_has_left_is_taken_away() {
+        let base = tempfile::tempdir().unwrap();
+        let losetup = Path::new("/nonexistent/losetup");
+        let alive = Home::create(base.path(), losetup).unwrap();
+        // What a killed drive leaves: no lock, or one that nobody holds.
+        let dead = base.path().join("1.0");
+        std::fs::create_dir_all(dead.join("fuse")).unwrap();
+        std::fs::create_dir(base.path().join("2.0")).unwrap();
+        std::fs::write(dead.join("lock"), "").unwrap();
+        let at = |name: &str| base.path().join(name);
+        drop(UnixListener::bind(at("dead.sock")).unwrap());
+        let _listening = UnixListener::bind(at("alive.sock")).unwrap();
+        std::fs::write(at("file"), "mine").unwrap();
+        let sockets = ["dead.sock", "alive.sock", "file", "none"].map(|name| at(name).display().to_string());
+        std::fs::write(dead.join("sockets"), sockets.join("\n")).unwrap();
+
+        let second = Home::create(base.path(), losetup).unwrap();
+        assert!(!dead.exists() && !at("2.0").exists() && !at("dead.sock").exists());
+        assert!(at("alive.sock").exists() && at("file").exists());
+        assert!(alive.fuse().is_dir() && second.fuse().is_dir());
+        second.note(&at("s"));
+        drop((alive, second));
+        let left: Vec<_> = std::fs::read_dir(base.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left.len(), 3, "the lock, alive.sock and file: {left:?}");
+    }
+}

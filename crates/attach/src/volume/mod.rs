@@ -1,0 +1,254 @@
+//! The drive mounted: a file system on a loop device over the drive's file.
+//!
+//! ```text
+//!   a database ─▶ ext4, xfs at DIR ─▶ /dev/loopN, direct I/O ─▶ /run/flashwise/…/fuse/disk ─▶ the drive
+//! ```
+//!
+//! Everything that waits for the drive, from `losetup` to `umount`, is done by a thread of its own while the server's
+//! thread serves. It is taken away in the opposite order: unmounted, which waits for who still holds it; the loop device
+//! given back; the file unmounted. What is not taken away in order is cut off ([`Volume`]'s `drop`): the kernel's connection
+//! to the file is ended first, so that nothing can wait for a drive that serves no more. What a drive that was killed has left
+//! is taken away by the next one ([`home`]).
+//!
+//! A file system is made without discarding anything: an empty drive has nothing to discard, and what a drive is
+//! preconditioned with is to stay. Tables of inodes are left for the file system to fill where it needs them, as the drive
+//! reads as zeros; a thread of ext4's would else write them while a database is measured.
+
+mod holders;
+mod home;
+mod loops;
+mod tools;
+
+use std::ffi::{CStr, OsStr};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use crate::mounts::{Mount, mounts};
+pub(crate) use home::Home;
+use loops::LoopDevice;
+
+/// How often it is looked whether a mount is still held.
+const LOOK: Duration = Duration::from_millis(20);
+/// For how long nobody is told that it is: what a program that has just ended had open is closed in a moment.
+const MOMENT: Duration = Duration::from_millis(300);
+
+/// A file system that a drive can be mounted with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSystem {
+    /// ext4
+    Ext4,
+    /// XFS
+    Xfs,
+}
+
+impl FileSystem {
+    /// As the kernel calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+        }
+    }
+
+    /// What makes one, and its package.
+    fn maker(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Ext4 => ("mkfs.ext4", "e2fsprogs"),
+            Self::Xfs => ("mkfs.xfs", "xfsprogs"),
+        }
+    }
+
+    fn make_options(self) -> &'static [&'static str] {
+        match self {
+            Self::Ext4 => &["-q", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1"],
+            Self::Xfs => &["-q", "-K"],
+        }
+    }
+
+    fn mount_options(self) -> &'static CStr {
+        match self {
+            Self::Ext4 => c"discard,noinit_itable",
+            Self::Xfs => c"discard",
+        }
+    }
+}
+
+/// Says something to the user while the server runs.
+#[derive(Clone)]
+pub(crate) struct Tell(pub(crate) Arc<dyn Fn(&str) + Send + Sync>);
+
+impl Tell {
+    pub(crate) fn say(&self, words: &str) {
+        (self.0)(words);
+    }
+}
+
+impl std::fmt::Debug for Tell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tell")
+    }
+}
+
+/// What is to be mounted where, once it is known that it can be.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    directory: PathBuf,
+    kind: FileSystem,
+    losetup: PathBuf,
+    maker: PathBuf,
+}
+
+impl Plan {
+    /// Looks whether all is there, and makes the drive's directory.
+    ///
+    /// # Errors
+    /// In words that say what is missing.
+    pub(crate) fn prepare(directory: &Path, kind: FileSystem) -> Result<(Self, Home), String> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(
+                "only root mounts a file system; run this as root, or serve the drive with --nbd or --fuse".to_owned()
+            );
+        }
+        let losetup = loops::losetup()?;
+        let (maker, package) = kind.maker();
+        let maker = tools::find(maker, package)?;
+        let made = Home::create(Path::new(home::BASE), &losetup);
+        let home = made.map_err(|error| format!("its file needs a directory in {}: {error}", home::BASE))?;
+        let directory = check(directory)?;
+        Ok((Self { directory, kind, losetup, maker }, home))
+    }
+
+    /// Makes a loop device over the drive's file, which is served meanwhile; `scale` seconds of the machine's are one of the
+    /// drive's.
+    pub(crate) fn attach(self, file: &Path, sector: u64, scale: f64) -> Result<Volume, String> {
+        let device = LoopDevice::attach(&self.losetup, file, sector)?;
+        device.widen(scale);
+        Ok(Volume { plan: self, device, abort: None })
+    }
+}
+
+/// An empty directory at which nothing is mounted.
+fn check(directory: &Path) -> Result<PathBuf, String> {
+    crate::fuse::clear_dead(directory)?;
+    let real = directory.canonicalize().map_err(|error| format!("{error}; give an empty directory"))?;
+    let mounts = mounts().map_err(|error| format!("mountinfo: {error}"))?;
+    // Asked before the directory is read: who is mounted there might not answer.
+    if let Some(mount) = mounts.iter().rfind(|mount| mount.point == real) {
+        let Mount { kind, source, .. } = mount;
+        return Err(format!("{source} ({kind}) is mounted here already; unmount it, or give another directory"));
+    }
+    crate::fuse::check(&real)
+}
+
+/// A drive with a loop device, and perhaps a file system that is mounted.
+#[derive(Debug)]
+pub(crate) struct Volume {
+    plan: Plan,
+    device: LoopDevice,
+    /// Ends the kernel's connection to the drive's file where anything is written to it.
+    pub(crate) abort: Option<File>,
+}
+
+impl Volume {
+    /// Where it is mounted.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.plan.directory
+    }
+
+    /// The loop device.
+    pub(crate) fn device(&self) -> PathBuf {
+        self.device.path()
+    }
+
+    /// What makes the file system and mounts it, for another thread.
+    pub(crate) fn mounting(&self) -> impl FnOnce() -> Result<(), String> + Send + 'static {
+        let (plan, device) = (self.plan.clone(), self.device());
+        move || {
+            let options = plan.kind.make_options().iter().map(OsStr::new);
+            let arguments: Vec<_> = options.chain([device.as_os_str()]).collect();
+            tools::run(&plan.maker, &arguments).map_err(|error| format!("no file system can be made: {error}"))?;
+            let name = plan.kind.name();
+            let options = plan.kind.mount_options();
+            let mounted = mount(&device, &plan.directory, name, MountFlags::NOATIME, options);
+            mounted.map_err(|error| match error {
+                Errno::NODEV => format!("this kernel has no {name}"),
+                error => format!("the file system cannot be mounted: {error}"),
+            })
+        }
+    }
+
+    /// What unmounts the file system, as soon as nobody holds it or at once where there is a `hurry`, and gives the loop device
+    /// back; for another thread.
+    pub(crate) fn unmounting(&self, hurry: Arc<AtomicBool>, tell: Tell) -> impl FnOnce() + Send + 'static {
+        let device = self.device.clone();
+        move || {
+            let Some(numbers) = device.numbers() else { return };
+            let (began, mut is_told) = (Instant::now(), false);
+            while let Some(busy) = unmount_next(numbers, hurry.load(Ordering::Relaxed)) {
+                if !is_told && began.elapsed() > MOMENT {
+                    is_told = true;
+                    tell.say(&words_of(&busy));
+                }
+                std::thread::sleep(LOOK);
+            }
+            device.detach();
+        }
+    }
+}
+
+/// Unmounts what is on a device, the latest mount first. Gives a mount that is held.
+fn unmount_next(device: (u32, u32), hurry: bool) -> Option<Mount> {
+    loop {
+        let mount = mounts().ok()?.into_iter().rfind(|mount| mount.device == device)?;
+        if hurry {
+            // Who holds it loses the drive now, and should find as much on it as can be.
+            let _ = File::open(&mount.point).map(|directory| rustix::fs::syncfs(&directory));
+        }
+        let flags = if hurry { UnmountFlags::DETACH } else { UnmountFlags::empty() };
+        match unmount(&mount.point, flags) {
+            Ok(()) => {}
+            Err(Errno::BUSY) => return Some(mount),
+            // Somebody else has unmounted it meanwhile, or nobody can.
+            Err(_) if mounts().is_ok_and(|mounts| !mounts.contains(&mount)) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+fn words_of(busy: &Mount) -> String {
+    let place = busy.point.display();
+    let holders = holders::holders(&busy.point, &mounts().unwrap_or_default());
+    let holders = holders.unwrap_or_else(|| "somebody who is not seen from here".to_owned());
+    format!("{place} is held by {holders}; it is unmounted as soon as they let it go, and at once on Ctrl-C")
+}
+
+/// Unmounts all of some mounts at once, the latest first, whoever holds them.
+fn unmount_all(which: impl Fn(&Mount) -> bool) {
+    for mount in mounts().unwrap_or_default().iter().rev().filter(|mount| which(mount)) {
+        // Where it fails it is not there any more.
+        let _ = unmount(&mount.point, UnmountFlags::DETACH);
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        if self.device.backing().is_none() {
+            return;
+        }
+        // Nobody serves any more: nothing below may wait for the drive.
+        if let Some(abort) = &mut self.abort {
+            let _ = abort.write_all(b"1");
+        }
+        if let Some(numbers) = self.device.numbers() {
+            unmount_all(|mount| mount.device == numbers);
+        }
+        self.device.detach();
+    }
+}
