@@ -19,9 +19,6 @@ pub struct Listener {
     attached: Arc<Mutex<Option<Attached>>>,
 }
 
-/// What ends a drive, and the file that it is.
-type Attached = (Stop, Option<PathBuf>);
-
 impl Listener {
     /// Begins to listen: as long as the drive is prepared, Ctrl-C ends that; then it lets the drive answer what it has been
     /// asked, and tell what it did.
