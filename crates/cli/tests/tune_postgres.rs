@@ -75,8 +75,13 @@ struct Long {
 }
 
 impl Long {
-    /// `None`, told, where no server is installed.
+    /// `None`, told, where no server is installed, or there is too little room: a measurement takes a tenth at most.
     fn new() -> Option<Self> {
+        let space = rustix::fs::statvfs(std::env::temp_dir()).unwrap();
+        if space.f_bavail * space.f_frsize < 24 << 30 {
+            println!("skipped: it takes 24 GiB of free space in {}", std::env::temp_dir().display());
+            return None;
+        }
         match PrivateServer::new(None, None) {
             Err(TuneError::Missing(why)) => {
                 println!("skipped: {why}");

