@@ -1,147 +1,24 @@
 //! `flashwise attach --mount`: a file system on the simulated drive, and nothing of it left afterwards, however it ends.
 //!
-//! Each test that may leave something behind holds [`TURN`]: a drive that is attached takes away what others have left.
+//! Each test that may leave something behind holds its [turn](mounted::turn): a drive that is attached takes away what others
+//! have left.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 
+mod mounted;
 mod support;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use mounted::{ATTACH, Drive, MOMENT, assert_nothing_left, left, mounts, narrow_a_loop_device, place, turn};
 use rustix::process::{Pid, Signal, kill_process};
 use support::{Ended, Place};
-
-/// One at a time.
-static TURN: Mutex<()> = Mutex::new(());
-/// How long anything may take that should take a moment.
-const MOMENT: Duration = Duration::from_secs(60);
-
-/// A turn, where this machine has what it takes; says so where not.
-fn turn(makers: &[&str]) -> Option<MutexGuard<'static, ()>> {
-    let missing = ["losetup", "mount", "unshare"].iter().chain(makers).find(|tool| {
-        !["/usr/sbin", "/sbin", "/usr/bin", "/bin"].iter().any(|place| Path::new(place).join(tool).exists())
-    });
-    if let Some(tool) = missing {
-        eprintln!("{tool} is not installed: not tested");
-        return None;
-    }
-    let has_loops = || Command::new("losetup").arg("--find").output().is_ok_and(|found| found.status.success());
-    if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() || !has_loops() {
-        eprintln!("it takes root, loop devices and /dev/fuse: not tested");
-        return None;
-    }
-    Some(TURN.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// A place with an empty directory `on`.
-fn place() -> Place {
-    let place = Place::new();
-    std::fs::create_dir(place.path("on")).unwrap();
-    place
-}
-
-const ATTACH: [&str; 4] = ["attach", "samsung-960-evo", "--mount", "on"];
-
-/// A drive that runs; killed and cut off where a test fails.
-struct Drive {
-    child: Option<Child>,
-    on: PathBuf,
-    lines: mpsc::Receiver<String>,
-}
-
-impl Drive {
-    fn start(place: &Place, more: &[&str]) -> Self {
-        let mut child = place.command(&[&ATTACH[..], more].concat()).spawn().unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        let (line, lines) = mpsc::channel();
-        std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|text| line.send(text)));
-        let drive = Self { child: Some(child), on: place.path("on"), lines };
-        drive.hears(" is at ");
-        drive
-    }
-
-    /// Waits for a line on stderr with these words.
-    fn hears(&self, words: &str) -> String {
-        let mut heard = Vec::new();
-        let end = Instant::now() + MOMENT;
-        while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            if line.contains(words) {
-                return line;
-            }
-            heard.push(line);
-        }
-        panic!("nobody says {words}: {heard:?}");
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(self.child.as_ref().unwrap()), signal).unwrap();
-    }
-
-    fn number(&self) -> u32 {
-        self.child.as_ref().unwrap().id()
-    }
-
-    /// How it ended.
-    fn ended(mut self) -> Ended {
-        Ended::of(self.child.take().unwrap())
-    }
-
-    fn killed(mut self) {
-        let mut child = self.child.take().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-}
-
-impl Drop for Drive {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-            let _ = Command::new("umount").arg("--lazy").arg(&self.on).status();
-        }
-    }
-}
-
-/// Lines of the kernel's table of mounts with these words.
-fn mounts(words: &str) -> Vec<String> {
-    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    table.lines().filter(|line| line.contains(words)).map(str::to_owned).collect()
-}
-
-/// What is there of the drive of a process.
-fn left(process: u32) -> Vec<String> {
-    let home = format!("/run/flashwise/{process}.");
-    let mut left = mounts(&home);
-    for entry in std::fs::read_dir("/sys/block").unwrap() {
-        let over = std::fs::read_to_string(entry.unwrap().path().join("loop/backing_file")).unwrap_or_default();
-        left.extend(over.starts_with(&home).then_some(over));
-    }
-    let homes = std::fs::read_dir("/run/flashwise").into_iter().flatten().map(|entry| entry.unwrap().path());
-    left.extend(homes.map(|home| home.display().to_string()).filter(|path| path.starts_with(&home)));
-    left
-}
-
-fn assert_nothing_left(place: &Place, process: u32) {
-    assert_eq!(left(process), Vec::<String>::new());
-    assert_eq!(mounts(&place.path("on").display().to_string()), Vec::<String>::new());
-    assert_eq!(place.path("on").read_dir().unwrap().count(), 0);
-    assert!(!place.path("on.control").exists(), "the control socket is gone");
-}
-
-/// Lets the next loop device that somebody gets have sixteen requests at most, as its last user may have left it.
-fn narrow_a_loop_device() {
-    let free = Command::new("losetup").arg("--find").output().unwrap();
-    let free = String::from_utf8(free.stdout).unwrap();
-    let name = free.trim().strip_prefix("/dev/").unwrap();
-    std::fs::write(format!("/sys/block/{name}/queue/nr_requests"), "16").unwrap();
-}
 
 /// Waits until something is so.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
