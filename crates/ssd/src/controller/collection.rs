@@ -419,7 +419,7 @@ impl SimulatedSsd {
         let slots = self.ftl.geometry.first_slot(victim, row) + self.ftl.geometry.slots - first_of_row;
         let mut streams = StreamSet::EMPTY;
         let slots = first_of_row + first_slot..first_of_row + slots;
-        let no_room = self.relocate(unit, slots, row, cause, |stream, _| streams.insert(stream));
+        let no_room = self.relocate(unit, slots, row, cause, &mut streams, None);
         let Some(collection) = self.victim(unit, victim) else { return no_room.is_none() };
         collection.streams = collection.streams.union(streams);
         match no_room {
@@ -434,15 +434,16 @@ impl SimulatedSsd {
     }
 
     /// Moves what is valid in some slots, as far as there is room; gives the first slot that found none. `row` is that
-    /// which was read. `note` is told the stream and generation of the superpages that something went to.
-    #[inline]
+    /// which was read. The streams that something went to are added to `streams`, those and the generations of the
+    /// superpages to `moved_to`. One function for both of its callers: it takes in what they would call.
     fn relocate(
         &mut self,
         unit: u32,
         slots: Range<u32>,
         row: u32,
         cause: Cause,
-        mut note: impl FnMut(Stream, u64),
+        streams: &mut StreamSet,
+        mut moved_to: Option<&mut Vec<(Stream, u64)>>,
     ) -> Option<u32> {
         let only = self.ftl.only_stream(cause);
         let known = only.filter(|_| !self.ftl.may_borrow_room(unit, cause));
@@ -459,7 +460,12 @@ impl SimulatedSsd {
                     self.page_is_moved(logical_page, from, placement.slot);
                     let superpage = &self.ftl.superpages[placement.superpage];
                     let (stream, generation) = (known.unwrap_or(superpage.stream), superpage.generation);
-                    note(stream, generation);
+                    streams.insert(stream);
+                    if let Some(moved_to) = &mut moved_to
+                        && moved_to.last() != Some(&(stream, generation))
+                    {
+                        moved_to.push((stream, generation));
+                    }
                     self.note_filled(unit, stream, generation);
                     if placement.full {
                         self.program_superpage(placement.superpage);
@@ -478,16 +484,14 @@ impl SimulatedSsd {
 
     /// Moves what is valid in a superpage that is still in the write buffer, as far as there is room, and programs where it
     /// goes as it is; gives whether all of it. Streams and generations of those superpages are added to `moved_to`.
+    #[cold]
     pub(super) fn move_superpage(&mut self, unit: u32, superpage: u32, moved_to: &mut Vec<(Stream, u64)>) -> bool {
         let record = &self.ftl.superpages[superpage];
         let (block, row) = (record.block, record.row);
         let first = self.ftl.geometry.first_slot(block, row);
         let slots = first..first + self.ftl.geometry.slots;
-        let no_room = self.relocate(unit, slots, row, Cause::Retirement, |stream, generation| {
-            if moved_to.last() != Some(&(stream, generation)) {
-                moved_to.push((stream, generation));
-            }
-        });
+        let mut streams = StreamSet::EMPTY;
+        let no_room = self.relocate(unit, slots, row, Cause::Retirement, &mut streams, Some(moved_to));
         // Others may wait for a superblock that becomes free only when this is on flash.
         moved_to.iter().for_each(|&(stream, _)| self.pad_moved(unit, stream));
         no_room.is_none()
