@@ -102,3 +102,47 @@ impl Regions {
         if moved <= host { MOVED } else { HOST }
     }
 }
+
+/// The same by scans over all sealed superblocks, for the tests of both forms of 2R.
+#[cfg(test)]
+pub(super) mod by_scan {
+    use super::super::Origin;
+    use super::super::naive::Seen;
+
+    pub(in super::super) struct Regions {
+        region: Origin,
+        gained: u32,
+        pages: u32,
+    }
+
+    impl Regions {
+        pub(in super::super) fn new(pages: u32) -> Self {
+            Self { region: Origin::Host, gained: pages, pages }
+        }
+
+        /// The region to be worked on, and whether it has just been chosen.
+        pub(in super::super) fn region_to_clean(&mut self, sealed: &[Seen]) -> (Origin, bool) {
+            let of = |origin: Origin| sealed.iter().filter(move |seen| seen.origin == origin);
+            let invalid = |origin| of(origin).map(|seen| self.pages - seen.valid).sum::<u32>();
+            let is_over = self.gained >= self.pages || invalid(self.region) == 0;
+            if is_over {
+                let least = |origin| of(origin).map(|seen| seen.valid).min().unwrap_or(self.pages);
+                let rank = |origin| (invalid(origin) < self.pages, least(origin));
+                let moved_goes = rank(Origin::Moved) <= rank(Origin::Host);
+                (self.region, self.gained) = (if moved_goes { Origin::Moved } else { Origin::Host }, 0);
+            }
+            (self.region, is_over)
+        }
+
+        /// The emptiest superblock of the region, or else of the other one.
+        pub(in super::super) fn emptiest<'a>(&self, sealed: &'a [Seen]) -> Option<&'a Seen> {
+            sealed.iter().min_by_key(|seen| (seen.origin != self.region, seen.valid, seen.changed_step))
+        }
+
+        /// A victim; gives its number.
+        pub(in super::super) fn take(&mut self, victim: Option<&Seen>) -> Option<u32> {
+            self.gained += victim.map_or(0, |seen| self.pages - seen.valid);
+            victim.map(|seen| seen.block)
+        }
+    }
+}

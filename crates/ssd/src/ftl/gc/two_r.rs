@@ -38,7 +38,8 @@ impl VictimPolicy for TwoR {
 
 #[cfg(test)]
 mod tests {
-    use super::super::naive::{Bench, Seen, steps};
+    use super::super::naive::{Bench, steps};
+    use super::super::regions::by_scan;
     use super::*;
     use proptest::prelude::*;
 
@@ -60,22 +61,12 @@ mod tests {
         #[test]
         fn it_takes_the_emptiest_of_the_region_that_a_scan_chooses(steps in steps()) {
             let mut bench = Bench::new(TwoR::new(SHAPE), SHAPE);
-            let (mut region, mut gained) = (Origin::Host, 6);
+            let mut regions = by_scan::Regions::new(SHAPE.pages);
             for &step in &steps {
                 let before = bench.sealed.clone();
                 let Some(choice) = bench.play(step, SHAPE.pages) else { continue };
-                let of = |origin: Origin| before.iter().filter(move |s: &&Seen| s.origin == origin);
-                let invalid = |origin| of(origin).map(|s| 6 - s.valid).sum::<u32>();
-                if gained >= 6 || invalid(region) == 0 {
-                    let rank = |origin| (invalid(origin) < 6, of(origin).map(|s| s.valid).min().unwrap_or(6));
-                    region = if rank(Origin::Moved) <= rank(Origin::Host) { Origin::Moved } else { Origin::Host };
-                    gained = 0;
-                }
-                let other = if region == Origin::Host { Origin::Moved } else { Origin::Host };
-                let emptiest = |origin| of(origin).min_by_key(|s| (s.valid, s.changed_step));
-                let expected = emptiest(region).or_else(|| emptiest(other));
-                gained += expected.map_or(0, |s| 6 - s.valid);
-                prop_assert_eq!(choice, expected.map(|s| s.block));
+                regions.region_to_clean(&before);
+                prop_assert_eq!(choice, regions.take(regions.emptiest(&before)));
             }
         }
     }

@@ -200,7 +200,8 @@ impl VictimPolicy for TwoRFifo {
 
 #[cfg(test)]
 mod tests {
-    use super::super::naive::{Bench, Seen, steps};
+    use super::super::naive::{Bench, steps};
+    use super::super::regions::by_scan;
     use super::*;
     use proptest::prelude::*;
 
@@ -222,19 +223,17 @@ mod tests {
         #[test]
         fn it_takes_what_a_scan_over_the_list_comes_to(steps in steps()) {
             let mut bench = Bench::new(TwoRFifo::new(SHAPE), SHAPE);
-            let (mut region, mut gained, mut limit, mut behind) = (Origin::Host, 6, 1, 0);
+            let mut regions = by_scan::Regions::new(SHAPE.pages);
+            let (mut limit, mut behind) = (1, 0);
             for &step in &steps {
                 let before = bench.sealed.clone();
                 let Some(choice) = bench.play(step, SHAPE.pages) else { continue };
-                let of = |origin: Origin| before.iter().filter(move |s: &&Seen| s.origin == origin);
-                let invalid = |origin| of(origin).map(|s| 6 - s.valid).sum::<u32>();
-                if gained >= 6 || invalid(region) == 0 {
-                    let rank = |origin| (invalid(origin) < 6, of(origin).map(|s| s.valid).min().unwrap_or(6));
-                    region = if rank(Origin::Moved) <= rank(Origin::Host) { Origin::Moved } else { Origin::Host };
-                    (gained, limit, behind) = (0, 1, 0);
+                let (region, is_new) = regions.region_to_clean(&before);
+                if is_new {
+                    (limit, behind) = (1, 0);
                 }
-                let mut scanned: Vec<_> = of(region).collect();
-                scanned.sort_by_key(|s| s.sealed_step);
+                let mut scanned: Vec<_> = before.iter().filter(|seen| seen.origin == region).collect();
+                scanned.sort_by_key(|seen| seen.sealed_step);
                 scanned.truncate((scanned.len() * 7).div_ceil(10));
                 let mut found = None;
                 while found.is_none() && limit <= 20 {
@@ -242,11 +241,7 @@ mod tests {
                     found = scanned.iter().find(|s| s.sealed_step > behind && s.valid * 20 < limit * 6).copied();
                     (limit, behind) = found.map_or((limit + 1, 0), |s| (limit, s.sealed_step));
                 }
-                let other = if region == Origin::Host { Origin::Moved } else { Origin::Host };
-                let emptiest = |origin| of(origin).min_by_key(|s| (s.valid, s.changed_step));
-                let expected = found.or_else(|| emptiest(region)).or_else(|| emptiest(other));
-                gained += expected.map_or(0, |s| 6 - s.valid);
-                prop_assert_eq!(choice, expected.map(|s| s.block));
+                prop_assert_eq!(choice, regions.take(found.or_else(|| regions.emptiest(&before))));
             }
         }
     }
