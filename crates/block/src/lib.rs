@@ -12,6 +12,8 @@
 //! What it is not: a block layer. There is no merging, no scheduler and no cache here; what is submitted is what the
 //! drive sees.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+
 mod buffer;
 mod device;
 mod error;

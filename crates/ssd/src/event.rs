@@ -20,6 +20,8 @@
 //! command finds free whatever becomes free at its moment. Inside a lane, and in the heap, they come in the order in
 //! which they were scheduled.
 
+use crate::state::{Carried, Carrier, Layout, State, StateError};
+
 /// Bits of an event's index.
 const INDEX_BITS: u32 = 28;
 
@@ -148,9 +150,9 @@ impl EventQueue {
             Some(ring) if ring.last_ns <= time_ns => {
                 let key = time_ns << LANE_BITS | lane as u64;
                 ring.last_ns = time_ns;
-                ring.push(key, event.pack());
                 let first = &mut self.firsts[lane as usize];
                 *first = key.min(*first);
+                ring.push(key, event.pack());
             }
             _ => self.push(time_ns, event.pack()),
         }
@@ -251,11 +253,11 @@ impl EventQueue {
     }
 }
 
-/// The events of a lane with their times, in their order. Behind the last one stands [`ABSENT`], so that nobody has to ask
-/// whether there is one: a question whose answer no predictor knows.
-#[derive(Default)]
+/// The events of a lane with their times, in their order. Every free place has the time [`ABSENT`], also the one behind the
+/// last event, so that nobody has to ask whether there is one: a question whose answer no predictor knows. The ring is
+/// never full, so that the place behind the last event is free.
 struct Ring {
-    /// Times with their lane, and events: a power of two of places, or none.
+    /// Times with their lane, and events: a power of two of places.
     entries: Vec<(u64, u32)>,
     /// The place of the first event and the one behind the last, both counted on round after round.
     head: usize,
@@ -264,33 +266,44 @@ struct Ring {
     last_ns: u64,
 }
 
+impl Default for Ring {
+    fn default() -> Self {
+        Self { entries: vec![(ABSENT, 0); 16], head: 0, tail: 0, last_ns: 0 }
+    }
+}
+
 impl Ring {
     #[inline(always)]
     fn push(&mut self, key: u64, packed: u32) {
-        if self.tail - self.head + 2 > self.entries.len() {
+        let entries = &mut self.entries[..];
+        let in_ring = entries.len() - 1;
+        entries[self.tail & in_ring] = (key, packed);
+        self.tail += 1;
+        if entries[self.tail & in_ring].0 != ABSENT {
             self.grow();
         }
-        let in_ring = self.entries.len() - 1;
-        self.entries[self.tail & in_ring] = (key, packed);
-        self.tail += 1;
-        self.entries[self.tail & in_ring].0 = ABSENT;
     }
 
     /// Takes the first event out; there is one. Gives the time of the next with it.
     #[inline(always)]
     fn pop(&mut self) -> (u32, u64) {
-        let in_ring = self.entries.len() - 1;
-        let packed = self.entries[self.head & in_ring].1;
+        let entries = &mut self.entries[..];
+        let in_ring = entries.len() - 1;
+        let (key, packed) = &mut entries[self.head & in_ring];
+        *key = ABSENT;
+        let packed = *packed;
         self.head += 1;
-        (packed, self.entries[self.head & in_ring].0)
+        (packed, entries[self.head & in_ring].0)
     }
 
+    /// Makes room in a ring whose every place is taken.
     #[cold]
+    #[inline(never)]
     fn grow(&mut self) {
         let places = self.entries.len();
-        self.entries.rotate_left(if places == 0 { 0 } else { self.head % places });
-        (self.head, self.tail) = (0, self.tail - self.head);
-        self.entries.resize((2 * places).max(16), (ABSENT, 0));
+        self.entries.rotate_left(self.head % places);
+        (self.head, self.tail) = (0, places);
+        self.entries.resize(2 * places, (ABSENT, 0));
     }
 }
 
@@ -314,6 +327,58 @@ fn least_of(entries: &[u128]) -> usize {
         }
     }
     least
+}
+
+impl EventQueue {
+    /// Whether all that will happen is that the drive looks whether it still has nothing to do.
+    pub(crate) fn holds_timers_alone(&self) -> bool {
+        let is_timer = |packed: u32| matches!(Event::unpack(packed), Event::Quiet { .. } | Event::Idle { .. });
+        self.firsts[..LANES].iter().all(|&first| first == ABSENT)
+            && self.heap.iter().all(|&entry| is_timer(entry as u32))
+    }
+
+    /// When the last of them happens.
+    fn last_ns(&self) -> u64 {
+        self.heap.iter().map(|&entry| (entry >> 64) as u64).max().unwrap_or(0)
+    }
+}
+
+/// Timers alone are saved: everything else that can happen has something to do with a request or a flash command.
+impl State for EventQueue {
+    fn layout(layout: &mut Layout) {
+        layout.word("EventQueue");
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        if !carrier.is_restoring() && !self.holds_timers_alone() {
+            return Err(StateError::busy("events"));
+        }
+        self.heap.sort_unstable();
+        let mut count = self.heap.len() as u64;
+        carrier.number(&mut count)?;
+        if count > 4 {
+            return Err(StateError::damaged(format!("{count} timers")));
+        }
+        self.heap.resize(count as usize, 0);
+        for entry in &mut self.heap {
+            let (mut time_ns, mut low) = ((*entry >> 64) as u64, *entry as u64);
+            carrier.number(&mut time_ns)?;
+            carrier.number(&mut low)?;
+            *entry = u128::from(time_ns) << 64 | u128::from(low);
+        }
+        self.sequence.carry(carrier)?;
+        for ring in &mut self.lanes {
+            ring.last_ns.carry(carrier)?;
+        }
+        let codes = [Event::Quiet { rest: 0 }.pack(), Event::Idle { drive: 0 }.pack()].map(|code| code >> INDEX_BITS);
+        let is_timer = |entry: &u128| codes.contains(&(*entry as u32 >> INDEX_BITS));
+        let lanes_end = self.lanes.iter().map(|ring| ring.last_ns).max().unwrap_or(0);
+        if !self.heap.is_sorted() || !self.heap.iter().all(is_timer) || self.last_ns().max(lanes_end) >= LATEST_NS {
+            return Err(StateError::damaged("timers that no drive sets"));
+        }
+        self.note_heap();
+        Ok(())
+    }
 }
 
 #[cfg(test)]

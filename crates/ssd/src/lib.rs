@@ -32,6 +32,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+
 pub mod array;
 pub mod config;
 pub mod controller;
@@ -58,6 +60,7 @@ pub mod reduction;
 mod reference;
 pub mod simulation;
 mod sparse;
+pub mod state;
 pub mod sweep;
 pub mod theory;
 pub mod truth;

@@ -1,5 +1,7 @@
 //! Slots that are reused, and first-in-first-out lists through them: no allocation on the path of a request.
 
+use crate::state::{AtRest, Carried, Carrier, Layout, State, StateError};
+
 /// "No slot".
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -25,17 +27,25 @@ impl<T: Default> Default for Slab<T> {
 
 impl<T: Default> Slab<T> {
     /// A slot's index; the slot holds what its last user left in it.
+    #[inline(always)]
     pub(crate) fn take(&mut self) -> u32 {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(T::default());
-            self.slots.len() as u32 - 1
-        });
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => self.add(),
+        };
         #[cfg(debug_assertions)]
         {
             self.is_free.resize(self.slots.len(), true);
             self.is_free[index as usize] = false;
         }
         index
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add(&mut self) -> u32 {
+        self.slots.push(T::default());
+        self.slots.len() as u32 - 1
     }
 
     /// Slots in use.
@@ -141,6 +151,71 @@ impl Fifo {
     /// The first slot.
     pub(crate) fn peek(&self) -> Option<u32> {
         (self.head != NONE).then_some(self.head)
+    }
+}
+
+impl<T: State + Default> State for Slab<T> {
+    fn layout(layout: &mut Layout) {
+        layout.word("Slab");
+        T::layout(layout);
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        carrier.list(&mut self.slots)?;
+        carrier.list(&mut self.free)?;
+        if !carrier.is_restoring() {
+            return Ok(());
+        }
+        let mut is_free = vec![false; self.slots.len()];
+        for &free in &self.free {
+            match is_free.get_mut(free as usize) {
+                Some(seen @ false) => *seen = true,
+                _ => return Err(StateError::damaged(format!("slot {free} is free twice, or not there"))),
+            }
+        }
+        #[cfg(debug_assertions)]
+        {
+            self.is_free = is_free;
+        }
+        Ok(())
+    }
+}
+
+impl<T> Slab<T> {
+    /// The slots in use, each once.
+    pub(crate) fn used(&self) -> Vec<u32> {
+        let mut is_used = vec![true; self.slots.len()];
+        self.free.iter().for_each(|&free| is_used[free as usize] = false);
+        (0..).zip(is_used).filter_map(|(slot, is_used)| is_used.then_some(slot)).collect()
+    }
+}
+
+impl<T: Default> AtRest for Slab<T> {
+    fn is_at_rest(&self) -> bool {
+        self.taken() == 0
+    }
+}
+
+crate::state::state! { Fifo { saved { head, tail } } }
+
+impl Fifo {
+    /// Slots in the list, in its order.
+    ///
+    /// # Errors
+    /// When it is no list of slots: it leads elsewhere, or does not end.
+    pub(crate) fn members<T: Linked + Default>(&self, slab: &mut Slab<T>) -> Result<Vec<u32>, String> {
+        let (mut members, mut at) = (Vec::new(), self.head);
+        while at != NONE {
+            if at >= slab.slots() || members.len() as u32 == slab.slots() {
+                return Err("a list of slots leads nowhere".to_owned());
+            }
+            members.push(at);
+            at = *slab[at].next();
+        }
+        if members.last().copied().unwrap_or(NONE) != self.tail {
+            return Err("a list of slots ends where it should not".to_owned());
+        }
+        Ok(members)
     }
 }
 

@@ -16,6 +16,8 @@ use std::ops::{Deref, DerefMut, Range};
 use memmap2::MmapMut;
 use zerocopy::FromZeros;
 
+use crate::state::{self, Carried, Carrier, State};
+
 /// What a large page has on the machines that this was measured on (x86-64; AArch64 with pages of 4 KiB).
 const LARGE_PAGE_BYTES: usize = 2 << 20;
 
@@ -48,6 +50,11 @@ impl Numbers {
     #[inline]
     fn entries_mut(&mut self) -> &mut [[u8; 4]] {
         self.memory.as_chunks_mut().0
+    }
+
+    /// Numbers of the table.
+    pub(crate) fn length(&self) -> usize {
+        self.count
     }
 
     /// A number; 0 behind the table.
@@ -150,6 +157,21 @@ pub(crate) fn prefetch<T>(table: &[T], index: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (table, index);
+}
+
+impl<T: FromZeros + Copy + State> State for Records<T> {
+    fn layout(layout: &mut state::Layout) {
+        layout.word("table");
+        T::layout(layout);
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        carrier.known(self.count as u64, "records")?;
+        for (nth, record) in self.iter_mut().enumerate() {
+            record.carry(carrier).map_err(|error| error.inside(format_args!("[{nth}]")))?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use flashwise_block::{Operation, Request};
 use rustc_hash::FxHashMap;
 
 use crate::controller::PageSpan;
+use crate::state::AtRest;
 
 /// Contents of physical slots; a slot without an entry holds zeros.
 pub(crate) struct Payload {
@@ -42,7 +43,15 @@ impl Payload {
     }
 
     /// Brings what a write says of a page to a slot.
+    #[inline(always)]
     pub(crate) fn store(&mut self, slot: u32, span: PageSpan, request: &Request) {
+        if request.buffer.is_some() || !self.pages.is_empty() {
+            self.store_bytes(slot, span, request);
+        }
+    }
+
+    #[inline(never)]
+    fn store_bytes(&mut self, slot: u32, span: PageSpan, request: &Request) {
         match (&request.buffer, request.operation) {
             (_, Operation::WriteZeroes) => self.zero(slot, span.from, span.to),
             (Some(buffer), _) => {
@@ -86,10 +95,15 @@ impl Payload {
     }
 
     /// What `old` held is in `new` from now on.
+    #[inline(always)]
     pub(crate) fn relocate(&mut self, old: u32, new: u32) {
-        if self.pages.is_empty() {
-            return;
+        if !self.pages.is_empty() {
+            self.relocate_bytes(old, new);
         }
+    }
+
+    #[inline(never)]
+    fn relocate_bytes(&mut self, old: u32, new: u32) {
         match self.pages.remove(&old) {
             Some(page) => self.pages.insert(new, page),
             None => self.pages.remove(&new),
@@ -97,9 +111,22 @@ impl Payload {
     }
 
     /// A slot's content is no longer needed.
+    #[inline(always)]
     pub(crate) fn discard(&mut self, slot: u32) {
         if !self.pages.is_empty() {
-            self.pages.remove(&slot);
+            self.remove(slot);
         }
+    }
+
+    #[inline(never)]
+    fn remove(&mut self, slot: u32) {
+        self.pages.remove(&slot);
+    }
+}
+
+/// Bytes are not part of a drive's state: who saves it keeps them elsewhere.
+impl AtRest for Payload {
+    fn is_at_rest(&self) -> bool {
+        self.is_empty()
     }
 }

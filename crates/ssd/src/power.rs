@@ -9,7 +9,7 @@
 //! a flush has promised it, and the newer version is not on flash yet. A cut loses everything newer: the page is what
 //! it was when it was programmed last, or zeros. Pages are never mixed: each is one version of itself as a whole. A trim
 //! is durable when it is done. With power-loss protection what is in the cache and in the buffer is durable too, and so
-//! are, without any protection, writes on media and mappings without a buffer.
+//! are, without any protection, writes on media and mappings without a buffer or a cache.
 //!
 //! The durable state is kept beside the FTL, by logical page, and only for drives that ask for it. The older version of
 //! a page survives there also when garbage collection has erased it since, while the newer one was still in the buffer:
@@ -141,7 +141,8 @@ impl SimulatedSsd {
     /// # Errors
     /// When something is outstanding or not flushed yet.
     pub fn allow_power_cuts(&mut self) -> Result<(), SsdError> {
-        let settled = self.is_idle() && self.ftl.host_superpages().is_empty() && self.cache_is_empty();
+        let is_flushed = self.ftl.host_superpages().is_empty() && self.cache_is_empty();
+        let settled = self.is_idle() && (is_flushed || !self.has_volatile_memory());
         if !settled {
             let reason = "not all that was written is on flash; flush first".to_owned();
             return Err(SsdError::Precondition { state: "power cuts", reason });
@@ -214,6 +215,15 @@ impl SimulatedSsd {
         durable.contents.put(logical_page, content);
     }
 
+    /// This version of a logical page is on flash, whatever the host has written since.
+    pub(crate) fn version_is_durable(&mut self, logical_page: u32, content: Option<Box<[u8]>>) {
+        let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_off) else { return };
+        if let Some(known) = durable.known.get_mut(logical_page as usize) {
+            *known = true;
+            durable.contents.put(logical_page, content);
+        }
+    }
+
     /// A superpage is on flash, and with it what is valid in it.
     pub(crate) fn row_is_durable(&mut self, block: u32, row: u32) {
         let first = self.ftl.geometry.first_slot(block, row);
@@ -272,7 +282,10 @@ impl SimulatedSsd {
 
     /// A part of a logical page became zeros where it is; durable if the page is on flash as it was.
     pub(crate) fn zeros_are_durable(&mut self, span: PageSpan) {
-        if self.durable.is_some() && self.is_on_flash(span.logical_page) {
+        // What is on its way to flash takes the zeros there with it.
+        let is_programming =
+            |ssd: &mut Self| ssd.write_cache.as_mut().is_some_and(|cache| cache.zero_programming(span));
+        if self.durable.is_some() && !is_programming(self) && self.is_on_flash(span.logical_page) {
             self.page_is_durable(span.logical_page);
         }
     }
@@ -288,8 +301,8 @@ impl SimulatedSsd {
         }
         self.set_power(false);
         self.drop_requests();
-        let has_volatile_buffer = self.config.ftl.mapping == Mapping::Page;
-        if has_volatile_buffer && !self.config.controller.power_loss_protection {
+        self.forget_programming(None);
+        if self.has_volatile_memory() {
             for page in 0..self.config.logical_pages() as u32 {
                 // Most pages of a large drive are like that, and all that there is to do for them is to find out.
                 if !self.is_untouched(page) {

@@ -64,6 +64,35 @@ impl Recency {
     }
 }
 
+crate::state::state! { Links { saved { newer, older } } }
+
+crate::state::state! { Recency { saved { newest, oldest } } }
+
+impl Recency {
+    /// Slots in the order, the newest first.
+    ///
+    /// # Errors
+    /// When it is no order of slots: it leads elsewhere, does not end, or is another one from its other end.
+    pub(crate) fn members<T: Ranked + Default>(&self, slab: &mut Slab<T>) -> Result<Vec<u32>, String> {
+        let (mut members, mut at, mut newer) = (Vec::new(), self.newest, NONE);
+        while at != NONE {
+            if at >= slab.slots() || members.len() as u32 == slab.slots() {
+                return Err("an order of slots leads nowhere".to_owned());
+            }
+            let links = *slab[at].links();
+            if links.newer != newer {
+                return Err(format!("slot {at} has another neighbour than its neighbour has"));
+            }
+            members.push(at);
+            (newer, at) = (at, links.older);
+        }
+        if newer != self.oldest {
+            return Err("an order of slots ends where it should not".to_owned());
+        }
+        Ok(members)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,6 +14,7 @@
 //! plain array instead: the way through the upper level would cost more than it saves.
 
 use crate::memory::{Numbers, Touched};
+use crate::state::{Carried, Carrier, Layout, State};
 
 /// Numbers of a table that is always a plain array: 16 MiB of them.
 const SMALL: usize = 4 << 20;
@@ -49,6 +50,16 @@ impl SparseTable {
     #[inline]
     pub(crate) fn get(&self, page: u32) -> u32 {
         self.leaves.get(self.place(page))
+    }
+
+    /// Numbers of the table.
+    pub(crate) fn length(&self) -> u64 {
+        self.pages as u64
+    }
+
+    /// Whether a page is in the table.
+    pub(crate) fn covers(&self, page: u32) -> bool {
+        (page as usize) < self.pages
     }
 
     /// Where the number of a page is.
@@ -129,6 +140,24 @@ impl SparseTable {
     #[inline]
     pub(crate) fn prefetch(&self, page: u32) {
         self.leaves.prefetch(self.place(page));
+    }
+}
+
+impl State for SparseTable {
+    fn layout(layout: &mut Layout) {
+        layout.word("SparseTable");
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        let length = self.length();
+        if carrier.is_restoring() {
+            return carrier.numbers(length, std::iter::empty(), |page, number| {
+                self.set(page as u32, number);
+                Ok(())
+            });
+        }
+        let numbers = self.iter().map(|(page, number)| (u64::from(page), number));
+        carrier.numbers(length, numbers, |_, _| Ok(()))
     }
 }
 

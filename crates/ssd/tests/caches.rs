@@ -5,8 +5,8 @@ mod support;
 
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Request, execute};
 use flashwise_ssd::config::{
-    Arbitration, ArbitrationWeights, CacheFlush, CachePolicy, PartialPages, Placement, QueuePriority, ReadAheadConfig,
-    ReadCacheConfig, WriteCacheConfig,
+    Arbitration, ArbitrationWeights, CacheFlush, CachePolicy, Mapping, PartialPages, Placement, QueuePriority,
+    ReadAheadConfig, ReadCacheConfig, WriteCacheConfig,
 };
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use support::{fill, flush};
@@ -242,4 +242,70 @@ fn queues_share_a_busy_drive_by_the_weights_of_their_classes() {
     let shares = completed.map(|n| n - 8);
     assert!(shares.iter().zip([800, 300, 100]).all(|(&n, share)| n.abs_diff(share) <= 12), "{shares:?}");
     while drive.wait().unwrap().is_some() {}
+}
+
+/// The same cache before an FTL that maps blocks.
+fn cached_blocks(mapping: Mapping, pages: u64, flush: CacheFlush) -> DeviceConfig {
+    let mut config = cached(pages, flush, CachePolicy::Lru);
+    (config.ftl.mapping, config.ftl.log_blocks) = (mapping, 4);
+    config.check("cached blocks").unwrap();
+    config
+}
+
+#[test]
+fn before_an_ftl_of_blocks_the_cache_absorbs_overwrites_and_with_them_merges() {
+    for mapping in [Mapping::Block, Mapping::Fast] {
+        let mut with_cache = drive(cached_blocks(mapping, 16, CacheFlush::WhenFull));
+        let mut without = cached_blocks(mapping, 16, CacheFlush::WhenFull);
+        without.controller.write_cache = None;
+        let mut without = drive(without);
+        for drive in [&mut with_cache, &mut without] {
+            drive.fill_at_once().unwrap();
+            run(drive, (0..2_000).map(|n| write(n * 7 % 12 * 5)));
+            flush(drive);
+            drive.check_invariants().unwrap();
+        }
+        assert_eq!(programmed_pages(&with_cache) - moved_pages(&with_cache), 12, "{mapping:?}: each page once");
+        assert_eq!(programmed_pages(&without) - moved_pages(&without), 2_000, "{mapping:?}");
+        assert!(moved_pages(&without) > 100 * moved_pages(&with_cache).max(1), "{mapping:?}");
+    }
+}
+
+fn moved_pages(drive: &SimulatedSsd) -> u64 {
+    drive.counters().flash.unwrap().gc_bytes_moved.bytes() / PAGE.bytes()
+}
+
+#[test]
+fn before_an_ftl_of_blocks_a_write_is_answered_from_the_cache_and_a_forced_one_from_flash() {
+    for mapping in [Mapping::Block, Mapping::Fast] {
+        let mut drive = drive(cached_blocks(mapping, 16, CacheFlush::WhenFull));
+        let program_ns = drive.config().flash.program_ns;
+        let latency = |drive: &mut SimulatedSsd, request| execute(drive, request).unwrap().latency().0;
+        assert!(latency(&mut drive, write(1)) < program_ns / 2);
+        assert!(latency(&mut drive, write(2).with_fua()) > program_ns);
+        assert_eq!(programmed_pages(&drive), 1, "{mapping:?}: the other one stays");
+        assert!(latency(&mut drive, Request::flush()) > program_ns);
+        assert_eq!(programmed_pages(&drive), 2);
+        assert!(latency(&mut drive, Request::flush()) < program_ns / 2, "nothing is left to flush");
+    }
+}
+
+#[test]
+fn before_an_ftl_of_blocks_pages_that_leave_take_no_more_room_than_the_write_buffer_has() {
+    let mut config = cached_blocks(Mapping::Fast, 8, CacheFlush::WhenFull);
+    config.controller.write_buffer_bytes = 2 * PAGE.bytes();
+    let mut drive = drive(config);
+    for n in 0..64 {
+        drive.submit(write(n)).unwrap();
+    }
+    let mut answered = 0;
+    while let Some(completion) = drive.wait().unwrap() {
+        completion.result.unwrap();
+        answered += 1;
+        assert!(drive.buffered_bytes() <= (8 + 2) * PAGE.bytes());
+        // Of what was taken, eight pages are in the cache and two under way.
+        assert!(answered <= programmed_pages(&drive) + 8 + 2 + 1, "{answered}");
+    }
+    assert_eq!(answered, 64);
+    drive.check_invariants().unwrap();
 }

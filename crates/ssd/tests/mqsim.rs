@@ -8,7 +8,7 @@
 #[path = "support/mqsim.rs"]
 mod mqsim;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mqsim::Outcome;
 
@@ -38,8 +38,14 @@ fn reference(name: &str) -> Option<PathBuf> {
 }
 
 fn agrees(name: &str, tolerance: &Tolerance) {
-    let Some(case) = reference(name) else { return };
-    let (ours, theirs) = (mqsim::measured(&case, &mqsim::traces_folder()), mqsim::expected(&case));
+    if let Some(case) = reference(name) {
+        case_agrees(&case, tolerance);
+    }
+}
+
+fn case_agrees(case: &Path, tolerance: &Tolerance) {
+    let name = case.display();
+    let (ours, theirs) = (mqsim::measured(case, &mqsim::traces_folder()), mqsim::expected(case));
     let check = |what: &str, ours: f64, theirs: f64, tolerance: f64| {
         let apart = if theirs == 0.0 { ours } else { (ours / theirs - 1.0).abs() };
         assert!(apart <= tolerance, "{name}: {what}: {ours} here, {theirs} in MQSim");
@@ -57,6 +63,15 @@ fn agrees(name: &str, tolerance: &Tolerance) {
     for (what, of) in counts {
         check(what, of(&ours) as f64, of(&theirs) as f64, tolerance.count);
     }
+}
+
+/// Flows on different parts of the drive; runs of MQSim that were made for this, and stand beside the test.
+#[test]
+fn flows_on_different_channels_chips_and_planes_apart_and_overlapping() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/mqsim-parts");
+    let cases = mqsim::cases(&folder);
+    assert_eq!(cases.len(), 5);
+    cases.iter().for_each(|case| case_agrees(case, &EXACT));
 }
 
 #[test]

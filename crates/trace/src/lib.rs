@@ -17,6 +17,8 @@
 //! **Limits.** Lines of 64 KiB; decoders with windows of 128 MiB; 65,536 names of files a trace; requests that a trace
 //! tells in the order of their completion, or in two parts, are put in order within 65,536 of them.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+
 pub mod capture;
 mod csv_format;
 mod error;

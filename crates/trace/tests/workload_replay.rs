@@ -122,6 +122,35 @@ fn each_round_of_a_repeated_trace_starts_at_the_last_arrival() {
 }
 
 #[test]
+fn a_trace_lies_in_its_region_and_is_folded_into_it() {
+    let offsets = |region: (u64, Option<u64>), fold| {
+        let (region_start_bytes, region_bytes) = region;
+        let told = Folder::with(MQSIM).replay(TraceReplay { region_start_bytes, region_bytes, fold, ..mqsim() });
+        told.iter().map(|request| request.offset.0).collect::<Vec<_>>()
+    };
+    assert_eq!(offsets((65_536, None), false), [65_536, 65_536 + 8192, 65_536 + 16_384]);
+    assert_eq!(offsets((4096, Some(12_288)), true), [4096, 4096 + 8192, 4096 + 4096], "16 KiB modulo 12 KiB");
+    assert_eq!(offsets((0, Some(10_240)), true), [0, 2048 * 3, 2048], "what sticks out moves back to the region's end");
+}
+
+#[test]
+fn a_region_that_the_drive_does_not_have_is_refused_and_so_is_what_sticks_out_of_one() {
+    let refusal = |region_start_bytes, region_bytes| {
+        let trace = TraceReplay { region_start_bytes, region_bytes, ..mqsim() };
+        Folder::with(MQSIM).refusal(&Flow::replay("f", trace))
+    };
+    let sticks_out = refusal(4096, Some(12_288));
+    assert!(
+        sticks_out.contains("8192 bytes at byte 16384: the region ends at byte 12288; fold = true"),
+        "{sticks_out}"
+    );
+    assert!(refusal(u64::MAX, None).contains("trace.region_start_bytes"));
+    assert!(refusal(4096, Some(u64::MAX)).contains("from byte 4096 the drive has"));
+    assert!(refusal(4096, Some(0)).contains("trace.region_bytes = 0"));
+    assert!(refusal(100, None).contains("multiple of the drive's logical block"));
+}
+
+#[test]
 fn only_the_requests_of_one_device_are_replayed() {
     let folder = Folder::with(MQSIM);
     assert_eq!(times(&folder.replay(TraceReplay { device: Some(0), ..mqsim() })), [100, 400]);

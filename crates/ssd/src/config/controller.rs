@@ -56,7 +56,8 @@ pub enum CacheFlush {
     Immediate,
 }
 
-/// A write-back cache of logical pages in controller memory, in front of the write buffer.
+/// A write-back cache of logical pages in controller memory, in front of the write buffer, or of an FTL that maps blocks. There,
+/// where no write buffer follows, a page that leaves the cache takes its room in `write_buffer_bytes` until it is programmed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteCacheConfig {
@@ -171,8 +172,12 @@ impl WriteCacheConfig {
             let reason = "it is positive, and needs flush = \"immediate\"";
             checker.require("controller.write_cache.hot_window_ns", window, possible, reason)?;
         }
-        let page_mapped = config.ftl.mapping == Mapping::Page;
-        checker.require("controller.write_cache", "present", page_mapped, "it needs ftl.mapping = \"page\"")?;
+        let has_room = matches!(config.ftl.mapping, Mapping::Page | Mapping::Block | Mapping::Fast);
+        let reason = "it stands before an FTL that maps pages or blocks: ftl.mapping = \"page\", \"block\" or \"fast\"";
+        checker.require("controller.write_cache", "present", has_room, reason)?;
+        let (buffer, page) = (config.controller.write_buffer_bytes, config.ftl.logical_page_bytes);
+        let reason = format!("a page that leaves the write cache takes {page} bytes of it until it is programmed");
+        checker.require("controller.write_buffer_bytes", buffer, buffer >= page, reason)?;
         let back = config.controller.write_policy == WritePolicy::Back;
         checker.require("controller.write_policy", "through", back, "a write cache writes back")
     }
@@ -225,9 +230,10 @@ impl ControllerConfig {
         let by_element = mapping == Mapping::Element;
         let reason = "elements read and write without a cache before them (mapping = \"element\")";
         checker.require("controller.read_cache", "present", self.read_cache.is_none() || !by_element, reason)?;
-        let has_dram = mapping == Mapping::Page || (self.read_cache.is_some() && !by_element);
-        let reason =
-            "only with mapping = \"page\", or with a read cache (controller.read_cache), does data go through DRAM";
+        let has_cache = self.read_cache.is_some() || self.write_cache.is_some();
+        let has_dram = mapping == Mapping::Page || (has_cache && !by_element);
+        let reason = "only with mapping = \"page\", or with a cache (controller.read_cache, controller.write_cache), does \
+                      data go through DRAM";
         let free = |amount: u64| amount == 0 || has_dram;
         checker.require(
             "controller.dram_ns_per_access",

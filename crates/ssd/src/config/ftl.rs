@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DeviceConfig;
 use super::check::Checker;
+use super::domains::DomainConfig;
 use super::element::ElementConfig;
 use super::gc::{BadBlocksConfig, GcConfig, WearLevellingConfig};
 use super::slc_cache::SlcCacheConfig;
@@ -158,7 +159,8 @@ pub struct MappingCacheConfig {
     /// default no.
     #[serde(default)]
     pub write_back_renews: bool,
-    /// The logical pages are split into so many ranges of equal length, each with `capacity_bytes` of its own; default 1.
+    /// The logical pages are split into so many ranges, each with `capacity_bytes` of its own: ranges of equal length, or
+    /// the domains where `ftl.domains` names as many; default 1.
     #[serde(default = "one")]
     pub partitions: u32,
 }
@@ -205,6 +207,10 @@ pub struct FtlConfig {
     /// The order of levels for `placement = "static"`.
     #[serde(default)]
     pub static_order: StaticOrder,
+    /// For `placement = "static"`: successive ranges of logical addresses, each on a part of the flash; by default there is
+    /// one, on all of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<DomainConfig>,
     /// For `placement = "stripe"`: a write is cut into pieces of this length from its start.
     pub stripe_bytes: u64,
     /// Channels that program one superpage together; the channels form groups of this size.
@@ -344,7 +350,8 @@ impl FtlConfig {
         );
         let needed = config.physical_bytes() + u64::from(config.translation_pages()) * self.logical_page_bytes;
         let key = if config.reduction.is_some() { "reduction.physical_bytes" } else { "capacity_bytes" };
-        checker.require(key, config.physical_bytes(), needed <= usable, reason)
+        checker.require(key, config.physical_bytes(), needed <= usable, reason)?;
+        config.check_room_of_domains(usable_of_superblock * free_for_data, checker)
     }
 }
 

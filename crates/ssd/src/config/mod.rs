@@ -6,6 +6,7 @@
 pub(crate) mod check;
 mod commands;
 mod controller;
+mod domains;
 mod element;
 mod endurance;
 mod flash;
@@ -30,6 +31,7 @@ pub use controller::{
     CacheFlush, CachePolicy, ControllerConfig, ReadAheadConfig, ReadCacheConfig, UnwrittenReads, WriteCacheConfig,
     WritePolicy,
 };
+pub use domains::DomainConfig;
 pub use element::{AllocationPool, BlockOrder, CleaningMode, CleaningPolicy, ElementConfig};
 pub use endurance::{EnduranceConfig, EnduranceFigures};
 pub use flash::{CellType, FlashConfig, PageOrder};
@@ -154,6 +156,7 @@ impl DeviceConfig {
         self.check_reduction(&checker)?;
         self.check_cells(&checker)?;
         self.check_slc_mode(&checker)?;
+        self.check_domains(&checker)?;
         match self.ftl.mapping {
             Mapping::Page => {
                 self.ftl.check_page_mapping(self, &checker)?;
@@ -293,7 +296,7 @@ mod tests {
             access.starts_with("mine.toml: controller.dram_ns_per_access = 30: only with mapping = \"page\""),
             "{access}"
         );
-        assert!(refused(|c| c.dram_bytes_per_s = 1 << 30).contains("a read cache"));
+        assert!(refused(|c| c.dram_bytes_per_s = 1 << 30).contains("with a cache (controller.read_cache"));
         assert!(refused(|c| c.unwritten_reads = UnwrittenReads::Flash).contains("one cost for all reads"));
         assert!(refused(|c| c.unwritten_reads = UnwrittenReads::Allocate).contains("its place only with"));
         fn cache() -> Option<ReadCacheConfig> {

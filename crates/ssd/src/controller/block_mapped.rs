@@ -1,7 +1,7 @@
 //! Writes to a drive whose FTL maps blocks: the FTL's steps as flash commands.
 //!
-//! There is no write buffer: a write completes when its pages are on flash, behind the merges that they cause. A flush
-//! therefore has nothing to wait for.
+//! There is no write buffer: a write completes when its pages are on flash, behind the merges that they cause, and a flush
+//! has nothing to wait for; unless there is a write cache ([`super::write_cache`]), whose pages come here when they leave it.
 
 use crate::controller::PageSpan;
 use crate::device::SimulatedSsd;
@@ -12,7 +12,6 @@ impl SimulatedSsd {
     /// Writes every page of a request; partial pages are read already.
     pub(crate) fn write_block_mapped(&mut self, request: u32) {
         let Some(range) = self.range_of(request) else { return };
-        let mut steps = std::mem::take(&mut self.scratch_steps);
         // One more than the pages, so that nothing completes the request before the last page is on its way.
         self.active[request].pending = 1;
         for span in range.spans() {
@@ -20,22 +19,43 @@ impl SimulatedSsd {
             if self.writes_zeroes(request) && self.is_settled_zeros(span) {
                 continue;
             }
-            let mut old = self.slot_of(span.logical_page);
-            steps.clear();
-            let Some(ftl) = &mut self.blocks else { break };
-            ftl.write(span.logical_page, &mut steps);
-            for &step in &steps {
-                self.issue_step(request, step);
-                match step {
+            self.active[request].pending += 1;
+            self.active[request].flash_begins(self.now_ns);
+            let owner = Owner::InPlace { request };
+            self.write_page_block_mapped(span.logical_page, owner, |ssd, slot, old| {
+                ssd.store_at(request, slot, span, old);
+            });
+        }
+        self.one_less_pending(request);
+    }
+
+    /// Writes one page, whose program belongs to `owner`; `store` brings the content to its slot, and is told of the slot
+    /// of the old version.
+    pub(crate) fn write_page_block_mapped(
+        &mut self,
+        logical_page: u32,
+        owner: Owner,
+        store: impl FnOnce(&mut Self, u32, Option<u32>),
+    ) {
+        let mut steps = std::mem::take(&mut self.scratch_steps);
+        let (mut old, mut store) = (self.slot_of(logical_page), Some(store));
+        steps.clear();
+        if let Some(ftl) = &mut self.blocks {
+            ftl.write(logical_page, &mut steps);
+        }
+        for &step in &steps {
+            self.issue_step(owner, step);
+            match (step, store.take()) {
+                (Step::Program { slot }, Some(store)) => store(self, slot, old),
+                (Step::Copy { from, to }, kept) => {
                     // A merge may move the old version before the new one is written.
-                    Step::Copy { from, to } if old == Some(from) => old = Some(to),
-                    Step::Program { slot } => self.store_at(request, slot, span, old),
-                    _ => {}
+                    old = if old == Some(from) { Some(to) } else { old };
+                    store = kept;
                 }
+                (_, kept) => store = kept,
             }
         }
         self.scratch_steps = steps;
-        self.one_less_pending(request);
     }
 
     /// Brings a page's content to its new slot: the old version, and over it what the host wrote.
@@ -52,7 +72,7 @@ impl SimulatedSsd {
     }
 
     /// Issues the flash commands of a step.
-    fn issue_step(&mut self, request: u32, step: Step) {
+    fn issue_step(&mut self, owner: Owner, step: Step) {
         let page = self.page.bytes();
         match step {
             Step::Copy { from, to } => {
@@ -66,15 +86,7 @@ impl SimulatedSsd {
             }
             Step::Program { slot } => {
                 self.flash_counters.bytes_programmed.0 += page;
-                self.active[request].pending += 1;
-                self.active[request].flash_begins(self.now_ns);
-                self.issue_at(
-                    FlashOpKind::Program,
-                    Owner::InPlace { request },
-                    OpClass::HostProgram,
-                    slot,
-                    page as u32,
-                );
+                self.issue_at(FlashOpKind::Program, owner, OpClass::HostProgram, slot, page as u32);
             }
             Step::Erase { block } => {
                 self.flash_counters.erases += 1;

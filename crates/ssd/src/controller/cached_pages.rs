@@ -68,6 +68,13 @@ impl CachedPages {
     }
 }
 
+crate::state::state! {
+    CachedPages {
+        saved { numbers }
+        built { shift }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -32,7 +32,7 @@ use crate::ftl::{Cause, Placement, Relocation, Stream};
 const MANY_ROWS: u32 = 128;
 
 /// A row of a victim that is being read or moved.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Row {
     row: u32,
     /// The slot that is moved next.
@@ -63,7 +63,7 @@ impl Collection {
 }
 
 /// A victim without valid pages.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Emptied {
     block: u32,
     /// Where its data went.
@@ -86,6 +86,8 @@ struct Erasing {
 pub(crate) struct UnitCollector {
     /// Victims under way, in the order in which they were taken.
     present: Vec<Collection>,
+    /// A row has found no room since all of them could go on.
+    has_stalled: bool,
     /// Lists of rows that former victims have left.
     spare_rows: Vec<Vec<Row>>,
     emptied: Vec<Emptied>,
@@ -124,7 +126,9 @@ impl UnitCollector {
     #[inline]
     pub(super) fn is_stalled(&self) -> bool {
         let is_stalled = |victim: &Collection| victim.rows.iter().any(|row| row.reads_left == 0);
-        self.erasing.is_empty() && self.present.iter().all(is_stalled)
+        let may_be_stalled = self.has_stalled || self.present.is_empty();
+        debug_assert!(may_be_stalled || !self.present.iter().all(is_stalled), "a stall was not noted");
+        may_be_stalled && self.erasing.is_empty() && self.present.iter().all(is_stalled)
     }
 
     /// Whether a victim waits for data on its way to flash; `lost` are superpages that will not get there.
@@ -193,7 +197,7 @@ impl SimulatedSsd {
         self.admit_writes();
         self.collect_where_opened();
         self.flash.settle(self.now_ns, &mut self.events);
-        !self.events.is_empty() || self.completed.len() > completed
+        !self.events.is_empty() || self.answered > completed
     }
 
     /// A stream has opened a superblock. Another one may wait for the next, and this one for pages that fill its first
@@ -354,7 +358,8 @@ impl SimulatedSsd {
                 reads += 1;
                 let (at, owner) = (self.ftl.geometry.address(victim, row, n), Owner::Gc { unit });
                 let transfer = if self.config.ftl.gc.copy_back { 0 } else { bytes };
-                self.issue_collecting(unit, FlashOp::new(FlashOpKind::Read, owner, at, transfer));
+                let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, at, transfer));
+                self.issue_collecting(unit, op);
             }
         }
         reads
@@ -371,14 +376,18 @@ impl SimulatedSsd {
         }
     }
 
-    /// Issues a flash command of a collection.
-    pub(crate) fn issue_collecting(&mut self, unit: u32, mut op: FlashOp) {
-        op.yields = self.config.ftl.gc.preemptible && !self.is_hard(unit);
-        if self.config.ftl.gc.preemptible && !op.yields {
-            // The pages of a block stay in order: what was issued before goes before.
-            self.flash.stop_yielding(op.at.die);
+    /// Issues a prepared flash command of a collection.
+    pub(crate) fn issue_collecting(&mut self, unit: u32, op: u32) {
+        if self.config.ftl.gc.preemptible {
+            let is_hard = self.is_hard(unit);
+            let prepared = &mut self.flash.prepared()[op];
+            prepared.yields = !is_hard;
+            let die = prepared.at.die;
+            if is_hard {
+                // The pages of a block stay in order: what was issued before goes before.
+                self.flash.stop_yielding(die);
+            }
         }
-        let op = self.flash.prepare(op);
         self.flash.issue(op, self.now_ns, &mut self.events);
     }
 
@@ -426,6 +435,7 @@ impl SimulatedSsd {
             None => drop(collection.rows.remove(at)),
             Some(slot) => {
                 collection.rows[at].slot = slot - first_of_row;
+                self.collectors[unit as usize].has_stalled = true;
                 // Moving waits for a free superblock.
                 self.pad_awaited(unit);
             }
@@ -527,6 +537,7 @@ impl SimulatedSsd {
             self.read_victim_ahead(unit, victim);
             stalled = self.collectors[unit as usize].present.iter().find_map(next);
         }
+        self.collectors[unit as usize].has_stalled = false;
     }
 
     fn victim_emptied(&mut self, unit: u32, victim: u32) {
@@ -577,7 +588,9 @@ impl SimulatedSsd {
         if !collector.rescued.is_empty() {
             self.rescued_data_is_on_flash(unit, stream, generation);
         }
-        self.erase_emptied(unit);
+        if !self.collectors[unit as usize].emptied.is_empty() {
+            self.erase_emptied(unit);
+        }
     }
 
     /// Erases the victims whose data is all on flash elsewhere, or sets them aside if they are retired.
@@ -600,7 +613,8 @@ impl SimulatedSsd {
             collector.erasing.push(Erasing { block, ops_left: dies, has_failed: false });
             for n in 0..dies {
                 let (owner, at) = (Owner::Erase { unit, block }, self.ftl.geometry.address(block, 0, n));
-                self.issue_collecting(unit, FlashOp::new(FlashOpKind::Erase, owner, at, 0));
+                let op = self.flash.prepare(FlashOp::new(FlashOpKind::Erase, owner, at, 0));
+                self.issue_collecting(unit, op);
             }
         }
     }
@@ -646,5 +660,33 @@ impl SimulatedSsd {
             return self.space_changed(unit);
         }
         self.give_up_if_stuck(unit);
+    }
+}
+
+crate::state::state! { Row { saved { row, slot, reads_left } } }
+
+crate::state::state! {
+    Collection {
+        saved { victim, cause, next_row, streams, frees_a_row }
+        lists { rows }
+    }
+}
+
+crate::state::state! { Emptied { saved { block, streams, generation, is_retired } } }
+
+crate::state::state! {
+    UnitCollector {
+        saved { filled_generation, has_retired, has_stalled }
+        lists { present, emptied, not_programmed, failing, unsaved, rescued }
+        empty { erasing }
+        built { spare_rows }
+    }
+}
+
+impl UnitCollector {
+    /// The victims that are being emptied, and the superblocks that are emptied, retired or about to be.
+    pub(crate) fn superblocks(&self) -> (Vec<u32>, Vec<u32>) {
+        let victims = self.present.iter().map(|collection| collection.victim).collect();
+        (victims, self.emptied_blocks().chain(self.failing.iter().copied()).collect())
     }
 }

@@ -40,6 +40,13 @@ impl Dram {
     }
 }
 
+crate::state::state! {
+    Dram {
+        saved { free_ns }
+        built { ns_per_access, bytes_per_s, row_bytes, last_moving_ns }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

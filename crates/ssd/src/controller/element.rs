@@ -18,6 +18,7 @@ use crate::device::SimulatedSsd;
 use crate::event::{Event, Lane};
 use crate::ftl::element::Effects;
 use crate::list::Fifo;
+use crate::state::AtRest;
 
 /// Who has the link and who waits for it.
 #[derive(Default)]
@@ -125,5 +126,11 @@ impl SimulatedSsd {
         let (end_ns, slot, old) = elements.write(span.logical_page, self.now_ns, &mut effects)?;
         self.store_at(request, slot, span, old);
         Some(end_ns)
+    }
+}
+
+impl AtRest for WholeRequestLink {
+    fn is_at_rest(&self) -> bool {
+        !self.is_busy && self.commands.is_at_rest() && self.done.is_at_rest()
     }
 }

@@ -65,14 +65,15 @@ impl SimulatedSsd {
 
     /// Makes a forced write wait for the superpages that its pages are in.
     fn wait_for_touched(&mut self, request: u32) {
-        let mut touched = std::mem::take(&mut self.active[request].touched);
-        for (superpage, generation) in touched.drain(..) {
+        let mut n = 0;
+        while let Some(&(superpage, generation)) = self.active[request].touched.get(n) {
+            n += 1;
             let record = &self.ftl.superpages[superpage];
             if record.live && record.generation == generation {
                 self.wait_for_superpage(request, superpage);
             }
         }
-        self.active[request].touched = touched;
+        self.active[request].touched.clear();
     }
 
     /// Makes a request wait for a superpage, which is programmed now, full or not.

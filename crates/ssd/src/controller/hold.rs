@@ -127,9 +127,17 @@ impl SimulatedSsd {
     }
 
     /// Lets the host go on with the units on a unit's dies if all of them are clean.
+    #[inline(always)]
     pub(super) fn release_if_clean(&mut self, unit: u32) {
+        if self.ftl.is_held(unit) {
+            self.release_clean(unit);
+        }
+    }
+
+    #[inline(never)]
+    fn release_clean(&mut self, unit: u32) {
         let siblings = self.ftl.geometry.siblings(unit);
-        if !self.ftl.is_held(unit) || !siblings.clone().all(|s| self.is_clean(s)) {
+        if !siblings.clone().all(|s| self.is_clean(s)) {
             return;
         }
         siblings.clone().for_each(|s| self.ftl.hold(s, false));

@@ -291,9 +291,21 @@ impl SimulatedSsd {
     /// All of a read's data has left the flash.
     #[inline(always)]
     pub(crate) fn read_ends(&mut self, request: u32) {
-        if self.read_cache.is_some() {
-            self.keep_read_pages(request);
+        match self.read_cache {
+            None => self.answer_read(request),
+            Some(_) => self.keep_and_answer_read(request),
         }
+    }
+
+    #[inline(never)]
+    fn keep_and_answer_read(&mut self, request: u32) {
+        self.keep_read_pages(request);
+        self.answer_read(request);
+    }
+
+    /// What was read goes to the host, by way of the DRAM where requests cross the link as a whole.
+    #[inline(always)]
+    fn answer_read(&mut self, request: u32) {
         let whole = self.config.host.data_transfer == DataTransfer::WholeRequest;
         if !whole || !self.waits_for_dram(request) {
             self.send_read(request);

@@ -149,6 +149,17 @@ impl SimulatedSsd {
     }
 }
 
+crate::state::state! { Stream { saved { next, reads, ahead, seen } } }
+
+crate::state::state! {
+    ReadAhead {
+        saved { streams, reads }
+        at_rest { loads }
+        empty { commands }
+        built { pages, trigger }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -216,3 +216,33 @@ impl SimulatedSsd {
         }
     }
 }
+
+crate::state::state! { Entry { saved { logical_page, covered, load, stale, unused, links } } }
+
+crate::state::state! { ReadCacheCounters { saved { hits, misses, pages_read_ahead, read_ahead_useful } } }
+
+crate::state::state! {
+    ReadCache {
+        saved { entries, there, counters }
+        built { capacity, policy, index }
+    }
+    checked find_pages
+}
+
+impl ReadCache {
+    /// Builds the index of what was restored.
+    fn find_pages(&mut self) -> Result<(), String> {
+        let there = self.there;
+        let there = there.members(&mut self.entries)?;
+        if there.len() != self.entries.taken() || there.len() > self.capacity as usize {
+            return Err("the read cache holds other pages than its order of use has".to_owned());
+        }
+        for entry in there {
+            let Entry { logical_page, load, .. } = self.entries[entry];
+            if !self.index.covers(logical_page) || self.index.replace(logical_page, entry + 1) != 0 || load != NONE {
+                return Err(format!("the read cache holds logical page {logical_page} twice, or there is none"));
+            }
+        }
+        Ok(())
+    }
+}

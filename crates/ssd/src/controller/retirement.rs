@@ -30,7 +30,7 @@ use crate::ftl::{Cause, Retirement, Stream};
 use crate::life::EndOfLife;
 
 /// A superpage that will not be on flash where it should be.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Unsaved {
     superpage: u32,
     /// Streams and generations of the superpages that parts of its content went to.
@@ -282,14 +282,6 @@ impl SimulatedSsd {
             return;
         }
         if !self.read_only {
-            eprintln!(
-                "STUCK unit {unit} free {} bad of unit; retired {}; present {:?} unsaved {:?} failing {:?}",
-                self.ftl.free_superblocks(unit),
-                self.flash_counters.retired_superblocks,
-                collector.has_no_victim(),
-                collector.unsaved,
-                collector.failing
-            );
             self.become_read_only();
         }
         for Unsaved { superpage, .. } in std::mem::take(&mut self.collectors[unit as usize].unsaved) {
@@ -297,5 +289,12 @@ impl SimulatedSsd {
             waiters.iter().for_each(|&request| self.active[request].is_refused = true);
             self.superpage_saved(superpage);
         }
+    }
+}
+
+crate::state::state! {
+    Unsaved {
+        saved { superpage }
+        lists { moved_to }
     }
 }

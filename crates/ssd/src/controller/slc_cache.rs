@@ -173,3 +173,7 @@ impl SimulatedSsd {
         }
     }
 }
+
+crate::state::state! { Folding { saved { rest_began_ns, is_watched, is_quiet } } }
+
+crate::state::state! { SlcCacheCounters { saved { dedicated_bytes, dynamic_bytes, bypassed_bytes } } }

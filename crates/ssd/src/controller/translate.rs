@@ -261,3 +261,23 @@ impl SimulatedSsd {
         self.ftl.geometry.address_of(slot)
     }
 }
+
+crate::state::state! {
+    Translator {
+        saved { cache }
+        lists { unplaced }
+        at_rest { waiting, waiting_for }
+        built { first_page, load_bytes }
+    }
+    checked check_restored
+}
+
+crate::state::parts_of_some_drives!(Translator);
+
+impl Translator {
+    fn check_restored(&self) -> Result<(), String> {
+        let pages = self.cache.translation_pages();
+        let is_known = self.unplaced.iter().all(|&page| page < pages);
+        if is_known { Ok(()) } else { Err("a translation page that there is none of".to_owned()) }
+    }
+}

@@ -70,8 +70,15 @@ impl SimulatedSsd {
     pub(crate) fn start_write(&mut self, request: u32) {
         let Some(range) = self.range_of(request) else { return };
         if !range.is_whole_pages() && !self.cache_fills_up() {
-            self.fill_partial_pages(request, range);
+            return self.start_partial_write(request, range);
         }
+        self.write_filled(request);
+    }
+
+    /// Reads what a write lacks of its pages, before it goes on.
+    #[inline(never)]
+    fn start_partial_write(&mut self, request: u32, range: ByteRange) {
+        self.fill_partial_pages(request, range);
         if self.active[request].pending == 0 {
             self.write_filled(request);
         }
@@ -354,10 +361,8 @@ impl SimulatedSsd {
         let class = if all_moved { OpClass::GcProgram } else { OpClass::HostProgram };
         for n in 0..dies_per_unit {
             let (at, owner) = (self.ftl.geometry.address(block, row, n), Owner::Superpage { superpage });
-            let mut op = FlashOp::new(FlashOpKind::Program, owner, at, bytes);
-            op.class = class;
+            let op = self.flash.prepare(FlashOp::new(FlashOpKind::Program, owner, at, bytes).of_class(class));
             if stream.is_host() {
-                let op = self.flash.prepare(op);
                 self.flash.issue(op, self.now_ns, &mut self.events);
             } else {
                 self.issue_collecting(unit, op);
@@ -427,14 +432,26 @@ impl SimulatedSsd {
         let has_waiters = !record.waiters.is_empty();
         self.ftl.release_superpage(superpage);
         if has_waiters {
-            let mut waiters = std::mem::take(&mut self.ftl.superpages[superpage].waiters);
-            waiters.drain(..).for_each(|request| self.one_less_pending(request));
-            self.ftl.superpages[superpage].waiters = waiters;
+            self.superpage_waiters_go_on(superpage);
         }
         if stream.is_host() {
             self.buffer.used_bytes -= u64::from(held_bytes);
             self.admit_writes();
         }
+    }
+
+    /// Those who waited for a superpage go on; the list stays, with its room, in the record.
+    #[inline(never)]
+    fn superpage_waiters_go_on(&mut self, superpage: u32) {
+        let waiters = &mut self.ftl.superpages[superpage].waiters;
+        if let [only] = waiters[..] {
+            waiters.clear();
+            return self.one_less_pending(only);
+        }
+        // Who goes on may come to need the record anew.
+        let mut waiters = std::mem::take(waiters);
+        waiters.drain(..).for_each(|request| self.one_less_pending(request));
+        self.ftl.superpages[superpage].waiters = waiters;
     }
 
     /// Something that a write or a flush waited for has happened.
@@ -507,5 +524,13 @@ impl SimulatedSsd {
             }
             self.zeros_are_durable(span);
         }
+    }
+}
+
+crate::state::state! {
+    WriteBuffer {
+        saved { used_bytes, parked_bytes, has_changed }
+        at_rest { waiting, is_admitting }
+        built { capacity_bytes }
     }
 }

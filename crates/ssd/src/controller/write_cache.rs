@@ -14,6 +14,9 @@
 //! cache; where the buffer is full, the choice waits, and so do the writes that need the page's room, in their order.
 //! A write that hits a page which has not been placed yet overwrites it where it is.
 //!
+//! Where the FTL maps blocks there is no write buffer behind the cache. A page then takes its room there, which bounds how
+//! many are under way, until it is programmed.
+//!
 //! Only one version of a page is in the cache, and every write goes through it, so that what the cache holds is always
 //! newer than what the FTL knows.
 //!
@@ -46,6 +49,8 @@ enum State {
     Queued,
     /// Has room in the write buffer; on its way to its slot.
     Leaving,
+    /// In the slot that an FTL of blocks has given it, and being programmed there; nobody finds it here any more.
+    Programming,
     /// Trimmed while it was queued or leaving.
     Dropped,
     /// Stays for good, because the drive has become read-only and has no room for it.
@@ -236,6 +241,19 @@ impl WriteCache {
         let Some(entry) = self.entry_of(span.logical_page) else { return false };
         self.contents.zero(entry, span.from, span.to);
         true
+    }
+
+    /// Makes a part of the versions of a page zeros that are being programmed; `false` when none is.
+    pub(crate) fn zero_programming(&mut self, span: PageSpan) -> bool {
+        let mut found = false;
+        for entry in 0..self.entries.slots() {
+            let record = &self.entries[entry];
+            if record.state == State::Programming && record.logical_page == span.logical_page {
+                self.contents.zero(entry, span.from, span.to);
+                found = true;
+            }
+        }
+        found
     }
 
     /// Brings a page in; one that goes on at once, while it arrives, is queued.
@@ -482,13 +500,19 @@ impl SimulatedSsd {
             && is_leaving
             && let Location::Flash(slot) = self.locate(page)
         {
-            self.flash_counters.bytes_read.0 += u64::from(missing);
-            let (at, owner) = (self.address_of(slot), Owner::CacheFill { entry });
-            let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, at, missing));
-            self.flash.issue(op, self.now_ns, &mut self.events);
+            self.read_missing(entry, slot, missing);
         } else {
             self.place_cached(entry);
         }
+    }
+
+    /// Reads what a page that leaves the cache lacks.
+    #[inline(never)]
+    fn read_missing(&mut self, entry: u32, slot: u32, bytes: u32) {
+        self.flash_counters.bytes_read.0 += u64::from(bytes);
+        let (at, owner) = (self.address_of(slot), Owner::CacheFill { entry });
+        let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
+        self.flash.issue(op, self.now_ns, &mut self.events);
     }
 
     /// A page that leaves the cache is whole: it gets its slot, or waits for room in its unit.
@@ -510,6 +534,10 @@ impl SimulatedSsd {
         let Entry { logical_page, state, nth, touched, stream, .. } = cache.entries[entry];
         if state == State::Dropped {
             self.release_cached(entry, None);
+            return true;
+        }
+        if self.blocks.is_some() {
+            self.program_cached(entry, logical_page);
             return true;
         }
         self.clean_before_write(logical_page);
@@ -542,6 +570,44 @@ impl SimulatedSsd {
         }
         self.release_cached(entry, Some(placement));
         true
+    }
+
+    /// An FTL of blocks gives a page that leaves the cache its slot, behind what has to be merged for it.
+    #[cold]
+    fn program_cached(&mut self, entry: u32, logical_page: u32) {
+        let Some(cache) = &mut self.write_cache else { return };
+        cache.entries[entry].state = State::Programming;
+        cache.pages.leave(logical_page);
+        let content = cache.contents.take(entry);
+        if self.durable.is_some() {
+            // What a power cut leaves is this version, from the end of its program on.
+            cache.contents.put(entry, content.clone());
+        }
+        self.write_page_block_mapped(logical_page, Owner::CachedPage { entry }, |ssd, slot, old| {
+            ssd.payload.discard(slot);
+            if let Some(old) = old {
+                ssd.payload.discard(old);
+            }
+            ssd.payload.put(slot, content);
+        });
+    }
+
+    /// A page that left the cache has been programmed where an FTL of blocks put it.
+    pub(crate) fn cached_page_programmed(&mut self, entry: u32) {
+        let Some(cache) = &mut self.write_cache else { return };
+        let logical_page = cache.entries[entry].logical_page;
+        if cache.entries[entry].state == State::Programming && self.durable.is_some() {
+            let content = cache.contents.take(entry);
+            self.version_is_durable(logical_page, content);
+        }
+        let waiters = self.leave_buffer(entry, State::Unused);
+        if !waiters.is_empty() {
+            self.answer_cache_waiters(entry, waiters);
+        }
+        if let Some(cache) = &mut self.write_cache {
+            cache.release(entry);
+        }
+        self.admit_writes();
     }
 
     /// A page has left the cache: its slot and unused room are given back, and who waited for it goes on.
@@ -620,7 +686,7 @@ impl SimulatedSsd {
         for entry in 0..cache.entries.slots() {
             let record = &mut cache.entries[entry];
             self.active[request].is_refused |= record.state == State::Kept;
-            if matches!(record.state, State::Queued | State::Leaving) {
+            if matches!(record.state, State::Queued | State::Leaving | State::Programming) {
                 record.waiters.push(request);
                 self.active[request].pending += 1;
             }
@@ -628,8 +694,25 @@ impl SimulatedSsd {
         self.write_back_queued();
     }
 
+    /// What is being programmed of a page, or of all, will not be what a power cut leaves: it was trimmed, or the power has
+    /// been cut.
+    pub(crate) fn forget_programming(&mut self, logical_page: Option<u32>) {
+        let Some(cache) = self.write_cache.as_mut().filter(|_| self.durable.is_some()) else { return };
+        for entry in 0..cache.entries.slots() {
+            let record = &mut cache.entries[entry];
+            let is_meant = logical_page.is_none_or(|page| page == record.logical_page);
+            if is_meant && record.state == State::Programming {
+                record.state = State::Dropped;
+                cache.contents.discard(entry);
+            }
+        }
+    }
+
     /// A logical page is no longer needed.
     pub(crate) fn drop_cached(&mut self, logical_page: u32) {
+        if self.blocks.is_some() {
+            self.forget_programming(Some(logical_page));
+        }
         let Some(cache) = &mut self.write_cache else { return };
         let Some(entry) = cache.entry_of(logical_page) else { return };
         self.flash_counters.absorbed_bytes.0 += self.page.bytes();
@@ -648,5 +731,61 @@ impl SimulatedSsd {
                 cache.contents.discard(entry);
             }
         }
+    }
+}
+
+crate::state::state_names! {
+    State { Unused = 0, Dirty = 1, Queued = 2, Leaving = 3, Dropped = 4, Kept = 5, Programming = 6 }
+}
+
+crate::state::state! {
+    Entry {
+        saved { logical_page, state, covered, touched, stream, arriving, charge, nth, links, next }
+        empty { waiters }
+    }
+}
+
+crate::state::state! {
+    HotPages {
+        saved { end_ns, window }
+        built { window_ns }
+    }
+}
+
+crate::state::parts_of_some_drives!(HotPages);
+
+crate::state::state! {
+    WriteCache {
+        saved { hot, pages, entries, dirty, queue, dirty_pages, held, queued, leaving_bytes, counters }
+        at_rest { contents }
+        built { capacity, high, low, policy, flush }
+    }
+    checked check_restored
+}
+
+crate::state::state! {
+    WriteCacheCounters { saved { write_hits, write_misses, read_hits, pages_written_back, pages_evicted } }
+}
+
+impl WriteCache {
+    /// Checks that lists and index lead to the pages of the cache, and to nothing else.
+    fn check_restored(&mut self) -> Result<(), String> {
+        let (dirty, queue) = (self.dirty, self.queue);
+        let (dirty, queue) = (dirty.members(&mut self.entries)?, queue.members(&mut self.entries)?);
+        let states = |list: &[u32], wanted: &[State]| list.iter().all(|&e| wanted.contains(&self.entries[e].state));
+        let counted = (self.dirty_pages as usize, self.queued as usize) == (dirty.len(), queue.len());
+        if !counted || !states(&dirty, &[State::Dirty]) || !states(&queue, &[State::Queued, State::Dropped]) {
+            return Err("the lists of the write cache are not those of its pages".to_owned());
+        }
+        if self.entries.used().into_iter().any(|entry| self.entries[entry].state == State::Programming) {
+            return Err("a page of the write cache is being programmed in a drive at rest".to_owned());
+        }
+        let is_live = |state| !matches!(state, State::Unused | State::Dropped);
+        let live = self.entries.used().into_iter().filter(|&entry| is_live(self.entries[entry].state));
+        let lost = live.filter(|&entry| self.pages.entry(self.entries[entry].logical_page) != Some(entry)).count();
+        if lost > 0 {
+            return Err(format!("{lost} pages of the write cache are not found where they are"));
+        }
+        self.check()
     }
 }

@@ -5,11 +5,11 @@ mod requests;
 
 pub(crate) use requests::LOST;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use flashwise_block::{BlockError, ByteSize, Clock, DeviceCounters, DeviceInfo, FlashCounters, Operation};
 
-use crate::config::{DeviceConfig, Mapping, QueuePriority};
+use crate::config::{DeviceConfig, DomainConfig, Mapping, QueuePriority};
 use crate::controller::collection::UnitCollector;
 use crate::controller::dram::Dram;
 use crate::controller::element::WholeRequestLink;
@@ -27,7 +27,7 @@ use crate::flash::{FlashAddress, FlashArray, Statistics};
 use crate::ftl::blocks::{BlockFtl, BlockSpace, Fast, Replacement, Step};
 use crate::ftl::element::{CleaningStatistics, Elements};
 use crate::ftl::geometry::Geometry;
-use crate::ftl::mapping_cache::{MappingCache, Rules};
+use crate::ftl::mapping_cache::{MappingCache, Rules, Split};
 use crate::ftl::sectors::Sectors;
 use crate::ftl::streams::foresight::{Foresight, WRITES_MAX};
 use crate::ftl::wear::InPlaceWear;
@@ -47,6 +47,8 @@ pub struct SimulatedSsd {
     pub(crate) config: DeviceConfig,
     pub(crate) page: PageSize,
     info: DeviceInfo,
+    /// Drives what is left to chance.
+    pub(crate) seed: u64,
     /// The bits of an address inside a logical block; all of them where its length is no power of two.
     in_logical_block: u64,
     pub(crate) now_ns: u64,
@@ -62,8 +64,9 @@ pub struct SimulatedSsd {
     expected: [Expected; 2],
     /// The drive is told of requests before they come, by [`Self::expect`].
     is_told: bool,
-    /// Requests that are answered and not given back, in the order of their answers.
-    pub(crate) completed: VecDeque<u32>,
+    /// Requests that are answered and not given back, in the order of their answers, and how many there are.
+    completed: Fifo,
+    pub(crate) answered: usize,
     outstanding: usize,
 
     pub(crate) dram: Dram,
@@ -138,7 +141,12 @@ fn translator(config: &DeviceConfig) -> Option<Translator> {
     let (pages, entries) = (config.logical_pages() as u32, cache.entries_per_page(config) as u32);
     let capacity = cache.capacity_entries() as u32;
     let load_bytes = cache.load_bytes.unwrap_or(config.ftl.logical_page_bytes as u32);
-    let room = (capacity, cache.partitions);
+    let domains = &config.ftl.domains;
+    let split = match domains.len() {
+        several @ 2.. if several == cache.partitions as usize => Split::At(ends_of(domains, config)),
+        _ => Split::evenly(pages, cache.partitions),
+    };
+    let room = (capacity, split);
     let rules = Rules {
         stored_at_start: cache.stored_at_start,
         deferred_write_back: cache.deferred_write_back,
@@ -148,6 +156,16 @@ fn translator(config: &DeviceConfig) -> Option<Translator> {
     Some(Translator::new(cache, pages, load_bytes))
 }
 
+/// The logical page behind the last of each domain.
+fn ends_of(domains: &[DomainConfig], config: &DeviceConfig) -> Box<[u32]> {
+    let mut end = 0;
+    let ends = domains.iter().map(|domain| {
+        end += domain.capacity_bytes / config.ftl.logical_page_bytes;
+        end as u32
+    });
+    ends.collect()
+}
+
 /// The FTL of a drive that maps blocks.
 fn block_ftl(config: &DeviceConfig, geometry: &Geometry) -> Option<Box<dyn BlockFtl + Send>> {
     let space = || BlockSpace::new(geometry, config.capacity_bytes / config.ftl.logical_page_bytes);
@@ -155,6 +173,21 @@ fn block_ftl(config: &DeviceConfig, geometry: &Geometry) -> Option<Box<dyn Block
         Mapping::Page | Mapping::InPlace | Mapping::Element => None,
         Mapping::Block => Some(Box::new(Replacement::new(space(), config.ftl.replacement_blocks))),
         Mapping::Fast => Some(Box::new(Fast::new(space(), config.ftl.log_blocks))),
+    }
+}
+
+crate::state::state! {
+    SimulatedSsd {
+        saved {
+            now_ns, events, host, queues, dram, write_cache, read_cache, ahead, buffer, collectors, read_only,
+            end_of_life, in_place_wear, ftl, folding, slc_counters, sectors, translator, blocks, elements, flash,
+            counters, stage_times, flash_counters,
+        }
+        at_rest { active, in_drive, outstanding, completed, answered, parked, parked_pages, held, link, payload, reduction }
+        built {
+            config, page, info, seed, in_logical_block, expected, is_told, reads_plainly, durable, row_reads,
+            scratch_superpages, bytes_of_die, scratch_steps,
+        }
     }
 }
 
@@ -210,6 +243,7 @@ impl SimulatedSsd {
         Ok(Self {
             page,
             info,
+            seed,
             in_logical_block: if logical_block.is_power_of_two() { logical_block - 1 } else { u64::MAX },
             now_ns: 0,
             events: EventQueue::default(),
@@ -219,7 +253,8 @@ impl SimulatedSsd {
             queues: SubmissionQueues::new(&config.host),
             expected: [Expected::default(); 2],
             is_told: false,
-            completed: VecDeque::new(),
+            completed: Fifo::default(),
+            answered: 0,
             outstanding: 0,
             dram: Dram::new(&config.controller),
             write_cache,
@@ -399,11 +434,30 @@ impl SimulatedSsd {
         self.write_cache.as_ref().map_or(Ok(()), |cache| cache.check())?;
         self.read_cache.as_ref().map_or(Ok(()), |cache| cache.check())?;
         self.check_copies()?;
-        let known = self.in_drive as usize + self.queues.waiting() + self.completed.len();
+        let known = self.in_drive as usize + self.queues.waiting() + self.answered;
         if known != self.outstanding {
             return Err(format!("{} requests are outstanding, {known} are known", self.outstanding));
         }
         Ok(())
+    }
+
+    /// Whether the drive holds anything of the logical page that a byte is on. Media that are written in place hold all.
+    pub fn is_mapped(&self, byte: ByteSize) -> bool {
+        let page = self.page.of_byte(byte.0);
+        self.slot_of(page).is_some() || self.write_cache.as_ref().is_some_and(|cache| cache.entry_of(page).is_some())
+    }
+
+    /// Whether a power cut now would leave the logical page that a byte is on as it is.
+    pub fn is_durable(&self, byte: ByteSize) -> bool {
+        let page = self.page.of_byte(byte.0);
+        let is_cached = self.write_cache.as_ref().is_some_and(|cache| cache.entry_of(page).is_some());
+        !self.has_volatile_memory() || !is_cached && !matches!(self.locate(page), Location::Buffer(_))
+    }
+
+    /// Whether a power cut loses anything that was answered and not flushed.
+    pub fn has_volatile_memory(&self) -> bool {
+        let has_memory = self.config.ftl.mapping == Mapping::Page || self.write_cache.is_some();
+        has_memory && !self.config.controller.power_loss_protection
     }
 
     /// Whether no logical page has a place yet.

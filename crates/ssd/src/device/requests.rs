@@ -41,6 +41,7 @@ impl SimulatedSsd {
     }
 
     /// What the tables know of a page will be needed, its places being here by now.
+    #[inline(always)]
     fn expect_entries(&self, page: u32) {
         self.ftl.expect_page(page);
         if let Some(cache) = &self.write_cache {
@@ -152,7 +153,16 @@ impl SimulatedSsd {
         // A write to the cache needs the map only when its pages leave it.
         let is_cached = operation == Operation::Write && self.write_cache.is_some();
         let is_mapped = operation != Operation::Flush && !is_cached;
-        if !is_mapped || self.translate(request) {
+        if is_mapped && self.translator.is_some() {
+            return self.look_up(request, operation);
+        }
+        self.start_translated(request, operation, true);
+    }
+
+    /// Starts a request when the entries of the page map that it needs are there.
+    #[inline(never)]
+    fn look_up(&mut self, request: u32, operation: Operation) {
+        if self.translate(request) {
             self.start_translated(request, operation, true);
         }
     }
@@ -176,7 +186,7 @@ impl SimulatedSsd {
             }
             (Operation::Write | Operation::WriteZeroes, Mapping::InPlace) => self.start_write_in_place(request),
             (Operation::Trim, _) => self.trim(request),
-            (Operation::Flush, Mapping::Page) => self.start_flush(request),
+            (Operation::Flush, Mapping::Page | Mapping::Block | Mapping::Fast) => self.start_flush(request),
             (Operation::Flush, _) => self.finish(request),
         }
     }
@@ -196,14 +206,19 @@ impl SimulatedSsd {
 
     /// Whether a request's part in DRAM takes longer than the rest; then its end is told by an event, so that nothing
     /// that comes before it finds the link taken.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn waits_for_dram(&mut self, request: u32) -> bool {
         let ready_ns = self.active[request].finish_ns;
         let waits = ready_ns > self.now_ns;
         if waits {
-            self.events.schedule(Lane::InMemory, ready_ns, Event::InMemory { request });
+            self.wait_for_dram(request, ready_ns);
         }
         waits
+    }
+
+    #[inline(never)]
+    fn wait_for_dram(&mut self, request: u32, ready_ns: u64) {
+        self.events.schedule(Lane::InMemory, ready_ns, Event::InMemory { request });
     }
 
     /// A request's part in DRAM has ended.
@@ -229,11 +244,18 @@ impl SimulatedSsd {
         if !is_refused {
             self.counters.count(operation, length);
         }
-        self.completed.push_back(request);
+        self.completed.push(&mut self.active, request);
+        self.answered += 1;
         self.in_drive -= 1;
-        if self.queues.waiting() > 0 {
-            self.take_commands();
+        if self.queues.waiting() > 0 || self.reduction.is_some() || self.ftl.has_slc_cache() {
+            self.place_is_free(request);
         }
+    }
+
+    /// A request has left its place in the drive: others come in, and what depends on those in the drive is looked at.
+    #[inline(never)]
+    fn place_is_free(&mut self, request: u32) {
+        self.take_commands();
         if self.reduction.is_some() {
             self.request_left(request);
         }
@@ -274,6 +296,7 @@ impl SimulatedSsd {
             Mapping::Page => self.enqueue_write(request),
             Mapping::InPlace => self.program_in_place(request),
             Mapping::Element => {}
+            Mapping::Block | Mapping::Fast if self.write_cache.is_some() => self.enqueue_write(request),
             Mapping::Block | Mapping::Fast => self.write_block_mapped(request),
         }
     }
@@ -294,6 +317,7 @@ impl SimulatedSsd {
             Owner::Compare { request } => self.page_compared(request),
             Owner::LookUp { stored } => self.stored_page_read(stored),
             Owner::CacheFill { entry } => self.cached_page_filled(entry),
+            Owner::CachedPage { entry } => self.cached_page_programmed(entry),
             Owner::ReadAhead { load } => self.load_finished(load, finished.transfer_ns),
             Owner::InPlace { request } => self.one_less_pending(request),
             Owner::Superpage { superpage } => self.program_op_finished(superpage, finished.failed),
@@ -350,11 +374,13 @@ impl SimulatedSsd {
     /// at `deadline_ns`.
     #[inline(always)]
     fn next_answered(&mut self, deadline_ns: u64) -> Option<u32> {
-        if self.completed.is_empty() && !self.run(deadline_ns, 0) {
+        if self.answered == 0 && !self.run(deadline_ns, 0) {
             return None;
         }
+        let request = self.completed.pop(&mut self.active)?;
+        self.answered -= 1;
         self.outstanding -= 1;
-        self.completed.pop_front()
+        Some(request)
     }
 
     /// What the host is told of a request that is answered; its record is free from then on.
@@ -393,7 +419,18 @@ impl SimulatedSsd {
 
     /// Whether an answer is there to be taken: several requests may be answered in one moment.
     pub(crate) fn has_answers(&self) -> bool {
-        !self.completed.is_empty()
+        self.answered > 0
+    }
+
+    /// Lets everything happen that does not wait for the drive to have had nothing to do for a while.
+    pub(crate) fn come_to_rest(&mut self) {
+        while !self.events.holds_timers_alone() {
+            let Some((time_ns, event)) = self.events.pop_until(u64::MAX) else { return };
+            self.now_ns = time_ns;
+            self.handle(event);
+            self.collect_where_opened();
+            self.flash.settle(time_ns, &mut self.events);
+        }
     }
 
     /// Whether no request is outstanding.
@@ -406,8 +443,9 @@ impl SimulatedSsd {
     pub(crate) fn drop_requests(&mut self) {
         let (counters, stage_times) = (self.counters, self.stage_times);
         self.queues.clear(&mut self.active);
-        while self.in_drive > 0 && self.run(u64::MAX, self.completed.len()) {}
-        while let Some(request) = self.completed.pop_front() {
+        while self.in_drive > 0 && self.run(u64::MAX, self.answered) {}
+        self.answered = 0;
+        while let Some(request) = self.completed.pop(&mut self.active) {
             self.active[request].request = None;
             self.active.give_back(request);
         }
@@ -417,6 +455,7 @@ impl SimulatedSsd {
 
     /// Lets events happen until more than so many requests wait to be given back; `false` when none is left to happen
     /// before or at `deadline_ns`, nor anything to begin.
+    #[inline(never)]
     fn run(&mut self, deadline_ns: u64, completed: usize) -> bool {
         loop {
             while let Some((time_ns, event)) = self.events.pop_until(deadline_ns) {
@@ -425,7 +464,7 @@ impl SimulatedSsd {
                 self.handle(event);
                 self.collect_where_opened();
                 self.flash.settle(time_ns, &mut self.events);
-                if self.completed.len() > completed {
+                if self.answered > completed {
                     return true;
                 }
             }
@@ -433,7 +472,7 @@ impl SimulatedSsd {
                 return false;
             }
             // What was let in at rest may have completed at once.
-            if self.completed.len() > completed {
+            if self.answered > completed {
                 return true;
             }
         }

@@ -1,6 +1,7 @@
 //! A channel: moves commands and data of one die at a time.
 
 use super::FlashArray;
+use super::command::FlashOpKind;
 use super::die::Phase;
 use super::scheduler::Ranked;
 use super::statistics::ChannelStatistics;
@@ -59,14 +60,14 @@ impl FlashArray {
     pub(super) fn send_to_die(
         &mut self,
         channel: u32,
-        first: u32,
+        (first, kind): (u32, FlashOpKind),
         command_ns: u64,
         now_ns: u64,
         events: &mut EventQueue,
     ) {
         let state = &mut self.channels[channel as usize];
-        if state.current == NONE && state.from_dies.is_empty() && state.to_dies.peek().is_none() {
-            return self.occupy_to_die(channel, first, command_ns, now_ns, events);
+        if state.current == NONE && !state.has_transfers() {
+            return self.occupy_to_die(channel, (first, kind), command_ns, now_ns, events);
         }
         state.to_dies.push(&mut self.ops, first);
         if !self.rules.chips_take_commands {
@@ -113,6 +114,9 @@ impl FlashArray {
         now_ns: u64,
         events: &mut EventQueue,
     ) -> Option<super::Finished> {
+        let state = &mut self.dies[die as usize];
+        state.reads_left -= 1;
+        let is_last = state.reads_left == 0;
         let decode_ns = self.reliability.as_ref().map_or(0, |reliability| reliability.decode_ns());
         let finished = if decode_ns > 0 {
             events.schedule(Lane::Other, now_ns + decode_ns, Event::Decoded { op });
@@ -120,8 +124,7 @@ impl FlashArray {
         } else {
             Some(self.ended(op, now_ns))
         };
-        self.dies[die as usize].reads_left -= 1;
-        if self.dies[die as usize].reads_left == 0 {
+        if is_last {
             self.die_is_free(die, now_ns, events);
         }
         finished
@@ -153,15 +156,23 @@ impl FlashArray {
             while op != NONE {
                 (op, planes) = (self.ops[op].beside, planes + u32::from(self.ops[op].at.planes));
             }
-            let command_ns = self.timing.command_ns(self.ops[first].kind, planes);
-            self.occupy_to_die(channel, first, command_ns, now_ns, events);
+            let kind = self.ops[first].kind;
+            let command_ns = self.timing.command_ns(kind, planes);
+            self.occupy_to_die(channel, (first, kind), command_ns, now_ns, events);
         }
     }
 
     #[inline(always)]
-    fn occupy_to_die(&mut self, channel: u32, first: u32, command_ns: u64, now_ns: u64, events: &mut EventQueue) {
+    fn occupy_to_die(
+        &mut self,
+        channel: u32,
+        (first, kind): (u32, FlashOpKind),
+        command_ns: u64,
+        now_ns: u64,
+        events: &mut EventQueue,
+    ) {
         let (mut op, mut busy_ns, mut bytes) = (first, command_ns, 0);
-        if self.ops[first].kind == super::FlashOpKind::Program {
+        if kind == FlashOpKind::Program {
             while op != NONE {
                 let sent = &self.ops[op];
                 busy_ns += self.timing.transfer_ns(sent.transfer_bytes);
@@ -180,5 +191,13 @@ impl FlashArray {
         state.statistics.bytes += bytes;
         let lane = if bytes == 0 { Lane::CommandSent } else { Lane::DataSent };
         events.schedule(lane, now_ns + busy_ns, Event::TransferDone { channel });
+    }
+}
+
+crate::state::state! {
+    Channel {
+        saved { next_chip, statistics }
+        at_rest { unsettled, from_dies, to_dies, ready_chips }
+        none { current }
     }
 }

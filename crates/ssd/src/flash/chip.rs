@@ -59,7 +59,7 @@ impl FlashArray {
         self.begin(die, op, now_ns, events);
     }
 
-    /// Notes on its channel that a chip is idle and has a command waiting; that ends with the chip's taking it.
+    /// Notes on its channel that a chip is idle and has a command waiting; that ends when it is its turn to take it.
     #[inline(always)]
     fn chip_is_ready(&mut self, chip: u32) {
         let Chip { channel, bit, .. } = self.queues[chip as usize].chip;
@@ -76,7 +76,7 @@ impl FlashArray {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn die_of_chip_is_free(&mut self, die: u32) {
         let chip = self.dies[die as usize].chip;
         let state = &mut self.queues[chip as usize].chip;
@@ -100,6 +100,7 @@ impl FlashArray {
             let ready = if from_next_on != 0 { from_next_on } else { state.ready_chips };
             let nth = ready.trailing_zeros();
             state.next_chip = if nth + 1 == self.chips_per_channel { 0 } else { nth + 1 };
+            state.ready_chips &= !(1 << nth);
             self.chip_takes(channel * self.chips_per_channel + nth, now_ns, events);
         }
     }
@@ -113,16 +114,14 @@ impl FlashArray {
         if self.rules.interleave {
             self.others_of_chip_take(chip, at.die, kind, now_ns, events);
         }
-        let Chip { channel, bit, .. } = self.queues[chip as usize].chip;
-        self.channels[channel as usize].ready_chips &= !bit;
     }
 
     #[inline(always)]
     fn die_of_chip_takes(&mut self, chip: u32, die: u32, op: u32, now_ns: u64, events: &mut EventQueue) {
+        self.queues[chip as usize].chip.busy_dies += 1;
         if self.rules.multi_plane {
             self.join_others(chip as usize, op);
         }
-        self.queues[chip as usize].chip.busy_dies += 1;
         self.begin(die, op, now_ns, events);
     }
 
@@ -154,5 +153,12 @@ impl FlashArray {
         self.gathered.clear();
         self.queues[queue].commands.extract_of(u8::MAX, &mut self.ops, wanted, &mut self.gathered);
         self.gathered.first().copied()
+    }
+}
+
+crate::state::state! {
+    Chip {
+        at_rest { busy_dies }
+        built { channel, bit }
     }
 }

@@ -84,6 +84,11 @@ pub(crate) enum Owner {
         /// The page's entry there.
         entry: u32,
     },
+    /// A page that left the write cache being programmed by an FTL of blocks.
+    CachedPage {
+        /// The page's entry there.
+        entry: u32,
+    },
     /// Reading ahead.
     ReadAhead {
         /// The command's record.

@@ -6,6 +6,7 @@ use super::statistics::DieStatistics;
 use super::suspension::Suspended;
 use crate::event::{Event, EventQueue, Lane};
 use crate::list::NONE;
+use crate::state::AtRest;
 
 /// What a die's command is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,16 +113,17 @@ impl FlashArray {
         if kind == FlashOpKind::Program || command_ns > 0 {
             state.phase = Phase::ToDie;
             let channel = state.channel;
-            self.send_to_die(channel, first, command_ns, now_ns, events);
+            self.send_to_die(channel, (first, kind), command_ns, now_ns, events);
         } else {
-            self.start_array(die, now_ns, events);
+            self.start_array(die, first, now_ns, events);
         }
     }
 
-    /// The array starts; whether the commands succeed is known from now on.
+    /// The array starts with a die's command and those beside it; whether they succeed is known from now on.
     #[inline(always)]
-    pub(super) fn start_array(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) {
-        let first = self.dies[die as usize].current;
+    pub(super) fn start_array(&mut self, die: u32, first: u32, now_ns: u64, events: &mut EventQueue) {
+        debug_assert_eq!(self.dies[die as usize].current, first);
+        let lane = if self.ops[first].kind == FlashOpKind::Read { Lane::Sensed } else { Lane::Programmed };
         let mut array_ns = self.array_ns(first);
         if self.reliability.is_some() {
             array_ns += self.draw_outcomes(first, now_ns);
@@ -134,7 +136,6 @@ impl FlashArray {
         if self.rules.planes_per_die > 1 {
             self.planes_work(first, array_ns as i64);
         }
-        let lane = if self.ops[first].kind == FlashOpKind::Read { Lane::Sensed } else { Lane::Programmed };
         events.schedule(lane, now_ns + array_ns, Event::ArrayDone { die });
     }
 
@@ -181,5 +182,20 @@ impl FlashArray {
         } else {
             self.die_may_take(die, now_ns, events);
         }
+    }
+}
+
+impl AtRest for Phase {
+    fn is_at_rest(&self) -> bool {
+        *self == Self::Idle
+    }
+}
+
+crate::state::state! {
+    Die {
+        saved { array_end_ns, delay_ns, statistics }
+        at_rest { phase, unsettled, reads_left, suspended }
+        none { current }
+        built { channel, chip }
     }
 }

@@ -184,6 +184,11 @@ impl FlashArray {
 
     /// Issues a prepared command.
     pub(crate) fn issue(&mut self, op: u32, now_ns: u64, events: &mut EventQueue) {
+        self.issue_here(op, now_ns, events);
+    }
+
+    #[inline(always)]
+    fn issue_here(&mut self, op: u32, now_ns: u64, events: &mut EventQueue) {
         let issued = &mut self.ops[op];
         issued.issued_ns = now_ns;
         let die = issued.at.die;
@@ -209,7 +214,7 @@ impl FlashArray {
             self.commands_of_die[die as usize] += 1;
             return self.idle_chip_takes(die, op, now_ns, events);
         }
-        self.issue(op, now_ns, events);
+        self.issue_here(op, now_ns, events);
     }
 
     /// Commands that wait for a die, or its chip, and let others go first take their places among them.
@@ -248,17 +253,18 @@ impl FlashArray {
     /// A channel's transfer is over; gives a command that has ended with it.
     #[inline]
     pub(crate) fn transfer_done(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) -> Option<Finished> {
-        let op = std::mem::replace(&mut self.channels[channel as usize].current, NONE);
+        let state = &mut self.channels[channel as usize];
+        // What the die will want of the channel it takes by itself.
+        let is_wanted = state.is_wanted();
+        let op = std::mem::replace(&mut state.current, NONE);
         let die = self.ops[op].at.die;
-        if self.dies[die as usize].phase == Phase::ToDie {
-            self.start_array(die, now_ns, events);
-            if self.channels[channel as usize].is_wanted() {
-                self.channel_is_free(channel, now_ns, events);
-            }
-            return None;
-        }
-        let finished = self.data_is_out(die, op, now_ns, events);
-        if self.channels[channel as usize].is_wanted() {
+        let finished = if self.dies[die as usize].phase == Phase::ToDie {
+            self.start_array(die, op, now_ns, events);
+            None
+        } else {
+            self.data_is_out(die, op, now_ns, events)
+        };
+        if is_wanted {
             self.channel_is_free(channel, now_ns, events);
         }
         finished
@@ -296,11 +302,27 @@ impl FlashArray {
     /// Takes a command out of the array.
     #[inline(always)]
     fn ended(&mut self, op: u32, now_ns: u64) -> Finished {
-        self.ops.give_back(op);
         let done = &self.ops[op];
         let FlashOp { owner, at, transfer_bytes, failed, .. } = *done;
-        self.commands_of_die[at.die as usize] -= 1;
         self.statistics.ended(done, now_ns);
+        self.commands_of_die[at.die as usize] -= 1;
+        self.ops.give_back(op);
         Finished { owner, at, transfer_bytes, transfer_ns: self.timing.transfer_ns(transfer_bytes), failed }
+    }
+}
+
+crate::state::state! {
+    Queue {
+        saved { chip }
+        at_rest { commands }
+    }
+}
+
+crate::state::state! {
+    FlashArray {
+        saved { dies, queues, channels, timing, reliability, slc_mode, statistics }
+        at_rest { ops, commands_of_die }
+        empty { unsettled }
+        built { dies_per_chip, chips_per_channel, ranks, rules, suspension, gathered }
     }
 }

@@ -14,7 +14,7 @@ impl FlashArray {
     /// Puts beside a command that has left its queue all that can be done with it.
     #[inline]
     pub(super) fn join_others(&mut self, queue: usize, first: u32) {
-        if !self.queues[queue].commands.is_empty() {
+        if self.rules.planes_per_die > 1 && !self.queues[queue].commands.is_empty() {
             self.join_waiting(queue, first);
         }
     }

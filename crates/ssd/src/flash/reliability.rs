@@ -279,6 +279,17 @@ fn more_than(most: u32, bits: u32, p: f64, log_factorial: &[f64]) -> f64 {
     sum_of(Box::new(most + 1..=bits))
 }
 
+crate::state::state! { Block { saved { erases, slc_erases, programmed_ns, base_and_wear, retention } } }
+
+crate::state::state! {
+    Reliability {
+        saved { blocks, random }
+        built {
+            config, erases_per_cycle, wear_of_slc_cycle, rber_factor_of_slc, limits, errs, retry_ns, correction,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,6 +20,7 @@
 use super::command::{FlashOp, FlashOpKind, OpClass};
 use crate::config::Scheduling;
 use crate::list::{Fifo, Slab};
+use crate::state::AtRest;
 
 const CLASSES: usize = OpClass::ALL.len();
 
@@ -179,6 +180,12 @@ pub(super) enum Wanted {
     Leave,
     /// This one is left, and no other needs to be looked at.
     Enough,
+}
+
+impl AtRest for Ranked {
+    fn is_at_rest(&self) -> bool {
+        self.is_empty()
+    }
 }
 
 #[cfg(test)]

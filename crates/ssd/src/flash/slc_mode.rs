@@ -66,3 +66,10 @@ impl FlashArray {
         }
     }
 }
+
+crate::state::state! {
+    SlcMode {
+        saved { is_slc }
+        built { read_ns, program_ns, erase_ns }
+    }
+}

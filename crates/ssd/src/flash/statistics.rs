@@ -218,3 +218,20 @@ impl Statistics {
         }
     }
 }
+
+crate::state::state! { ChannelStatistics { saved { busy_ns, bytes } } }
+
+crate::state::state! { DieStatistics { saved { array_ns, commands } } }
+
+crate::state::state! { ClassStatistics { saved { commands, waiting_ns, service_ns } } }
+
+crate::state::state! {
+    Statistics {
+        saved {
+            channels, dies, planes_ns, classes, pages_sensed, pages_programmed, blocks_erased, joined_commands,
+            interleaved_commands, program_suspensions, erase_suspensions, read_retries, uncorrectable_reads,
+            failed_programs, failed_erases,
+        }
+        built { energy }
+    }
+}

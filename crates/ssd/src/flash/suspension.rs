@@ -17,6 +17,7 @@ use super::{FlashArray, FlashOpKind};
 use crate::config::Suspend;
 use crate::event::{Event, EventQueue, Lane};
 use crate::list::NONE;
+use crate::state::AtRest;
 
 /// A program or an erase that stands still.
 #[derive(Clone, Copy)]
@@ -93,5 +94,11 @@ impl FlashArray {
             self.planes_work(resumed, left_ns as i64);
         }
         events.schedule(Lane::Other, now_ns + left_ns, Event::ArrayDone { die });
+    }
+}
+
+impl AtRest for Suspended {
+    fn is_at_rest(&self) -> bool {
+        self.op == NONE
     }
 }

@@ -62,7 +62,7 @@ impl Timing {
     }
 
     /// What the array takes for a command.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn array_ns(&mut self, op: &FlashOp) -> u64 {
         let of_page = self.type_of(op.at.row);
         match op.kind {
@@ -90,10 +90,13 @@ impl Timing {
     }
 
     /// `time_ns` times a factor drawn uniformly from 1 − jitter to 1 + jitter.
+    #[inline(always)]
     pub(crate) fn jittered(&mut self, time_ns: u64) -> u64 {
-        if self.jitter == 0 {
-            return time_ns;
-        }
+        if self.jitter == 0 { time_ns } else { self.drawn(time_ns) }
+    }
+
+    #[inline(never)]
+    fn drawn(&mut self, time_ns: u64) -> u64 {
         let share = u64::from(self.random.random::<u32>());
         let width = (time_ns * 2 * self.jitter) >> 32;
         time_ns - width / 2 + ((width * share) >> 32)
@@ -114,6 +117,13 @@ fn page_type(order: PageOrder, bits: u32, row: u32) -> u8 {
 /// Nanoseconds a byte in 2⁻²⁴ ns; 64 MiB at 1 MB/s still fits 64 bits.
 fn byte_time(bytes_per_s: u64) -> u64 {
     ((1_000_000_000_u128 << BYTE_TIME_SHIFT).div_ceil(u128::from(bytes_per_s))) as u64
+}
+
+crate::state::state! {
+    Timing {
+        saved { random }
+        built { read_ns, program_ns, erase_ns, page_type, command, byte_time, jitter }
+    }
 }
 
 #[cfg(test)]

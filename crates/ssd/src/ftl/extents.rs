@@ -13,6 +13,7 @@ use zerocopy::FromZeros;
 
 use crate::config::DeviceConfig;
 use crate::memory::{Records, Touched};
+use crate::state::AtRest;
 
 /// The slots of a page less one; a page of zeros here has one slot.
 #[derive(Clone, Copy, FromZeros)]
@@ -97,6 +98,13 @@ impl Extents {
     /// So many slots in whole logical pages, which is what victims are chosen by.
     pub(crate) fn in_pages(&self, slots: u32) -> u32 {
         slots.div_ceil(1 << self.shift)
+    }
+}
+
+/// Which slots compressed pages take is not saved yet: a drive that compresses is refused before.
+impl AtRest for Box<Extents> {
+    fn is_at_rest(&self) -> bool {
+        false
     }
 }
 

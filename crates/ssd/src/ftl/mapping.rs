@@ -12,6 +12,7 @@
 
 use crate::memory::{Numbers, Touched};
 use crate::sparse::SparseTable;
+use crate::state::{Carried, Carrier, Layout, State, StateError};
 
 /// Slots of a drive whose superblocks lie close together: 8 MiB of page numbers.
 const SMALL: usize = 2 << 20;
@@ -110,5 +111,33 @@ impl Mapping {
             }
         }
         Ok(())
+    }
+}
+
+/// The map alone is saved: its inverse and the count follow from it.
+impl State for Mapping {
+    fn layout(layout: &mut Layout) {
+        layout.word("Mapping");
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        let Self { slot_of, page_in, mapped } = self;
+        let length = slot_of.length();
+        if !carrier.is_restoring() {
+            let entries = slot_of.iter().map(|(page, entry)| (u64::from(page), entry));
+            return carrier.numbers(length, entries, |_, _| Ok(()));
+        }
+        let slots = page_in.length() as u64;
+        carrier.numbers(length, std::iter::empty(), |page, entry| {
+            let is_free = |slot: u32| u64::from(slot) < slots && page_in.get(slot as usize) == 0;
+            let Some(slot) = entry.checked_sub(1).filter(|&slot| is_free(slot)) else {
+                let reason = format!("logical page {page} maps to entry {entry}: no slot, or that of another page");
+                return Err(StateError::damaged(reason));
+            };
+            page_in.set(slot as usize, page as u32 + 1);
+            slot_of.set(page as u32, entry);
+            *mapped += 1;
+            Ok(())
+        })
     }
 }

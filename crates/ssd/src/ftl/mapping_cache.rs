@@ -23,7 +23,7 @@ use crate::list::NONE;
 use crate::sparse::SparseTable;
 
 /// A cached entry of the map.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Entry {
     logical_page: u32,
     /// Neighbours in the order of use; `newer` also links free entries.
@@ -85,6 +85,36 @@ struct Partition {
     entries: u32,
 }
 
+/// How the logical pages are split into partitions.
+pub(crate) enum Split {
+    /// Into so many partitions, of so many pages each.
+    Evenly(u32, Divisor),
+    /// Where each of them ends, ascending.
+    At(Box<[u32]>),
+}
+
+impl Split {
+    /// `logical_pages` in so many equal parts.
+    pub(crate) fn evenly(logical_pages: u32, partitions: u32) -> Self {
+        Self::Evenly(partitions, Divisor::new(logical_pages.div_ceil(partitions).max(1)))
+    }
+
+    fn partitions(&self) -> usize {
+        match self {
+            Self::Evenly(partitions, _) => *partitions as usize,
+            Self::At(ends) => ends.len(),
+        }
+    }
+
+    #[inline]
+    fn partition_of(&self, logical_page: u32) -> usize {
+        match self {
+            Self::Evenly(_, by_pages) => by_pages.quotient(logical_page) as usize,
+            Self::At(ends) => ends.partition_point(|&end| end <= logical_page),
+        }
+    }
+}
+
 /// The cached mapping table and the directory of translation pages.
 pub(crate) struct MappingCache {
     /// Entry of each logical page, plus one; zero where there is none.
@@ -93,8 +123,7 @@ pub(crate) struct MappingCache {
     /// Entries of a partition.
     capacity: u32,
     partitions: Vec<Partition>,
-    /// Divides by the pages of a partition.
-    by_partition: Divisor,
+    split: Split,
     pages: Vec<TranslationPage>,
     /// Divides by the entries of a translation page.
     by_page: Divisor,
@@ -107,7 +136,7 @@ impl MappingCache {
     pub(crate) fn new(
         logical_pages: u32,
         entries_per_page: u32,
-        (capacity, partitions): (u32, u32),
+        (capacity, split): (u32, Split),
         rules: Rules,
     ) -> Self {
         let stored = rules.stored_at_start;
@@ -116,8 +145,8 @@ impl MappingCache {
             entry_of: SparseTable::new(logical_pages as usize),
             entries: Vec::new(),
             capacity: capacity.min(logical_pages).max(1),
-            partitions: vec![Partition { newest: NONE, oldest: NONE, entries: 0 }; partitions as usize],
-            by_partition: Divisor::new(logical_pages.div_ceil(partitions).max(1)),
+            partitions: vec![Partition { newest: NONE, oldest: NONE, entries: 0 }; split.partitions()],
+            split,
             pages: vec![page; logical_pages.div_ceil(entries_per_page) as usize],
             by_page: Divisor::new(entries_per_page),
             rules,
@@ -139,7 +168,7 @@ impl MappingCache {
 
     fn partition(&mut self, entry: u32) -> &mut Partition {
         let logical_page = self.entries[entry as usize].logical_page;
-        &mut self.partitions[self.by_partition.quotient(logical_page) as usize]
+        &mut self.partitions[self.split.partition_of(logical_page)]
     }
 
     /// The drive has been filled: every translation page is on flash.
@@ -191,7 +220,7 @@ impl MappingCache {
                 entry
             }
             None => {
-                let partition = &mut self.partitions[self.by_partition.quotient(logical_page) as usize];
+                let partition = &mut self.partitions[self.split.partition_of(logical_page)];
                 let entry = if partition.entries < self.capacity {
                     partition.entries += 1;
                     self.entries.push(Entry { logical_page, newer: NONE, older: NONE, next_dirty: NONE, dirty: false });
@@ -308,6 +337,87 @@ impl MappingCache {
     }
 }
 
+crate::state::state! { Counters { saved { hits, misses } } }
+
+crate::state::state! { Entry { saved { logical_page, newer, older, next_dirty, dirty } } }
+
+crate::state::state! {
+    TranslationPage {
+        saved { first_dirty, stored, in_memory, updating }
+        at_rest { loading }
+    }
+}
+
+crate::state::state! { Partition { saved { newest, oldest, entries } } }
+
+crate::state::state! {
+    MappingCache {
+        saved { partitions, pages, counters }
+        lists { entries }
+        built { entry_of, capacity, split, by_page, rules }
+    }
+    checked find_entries
+}
+
+impl MappingCache {
+    /// Builds the index of what was restored.
+    fn find_entries(&mut self) -> Result<(), String> {
+        let count = self.entries.len();
+        let is_entry = |entry: u32| entry == NONE || (entry as usize) < count;
+        for (nth, entry) in (1..).zip(&self.entries) {
+            let Entry { logical_page, newer, older, next_dirty, .. } = *entry;
+            let leads_on = is_entry(newer) && is_entry(older) && (!entry.dirty || is_entry(next_dirty));
+            if !leads_on || !self.entry_of.covers(logical_page) || self.entry_of.replace(logical_page, nth) != 0 {
+                return Err(format!("the entry of logical page {logical_page} is there twice, or is none"));
+            }
+        }
+        self.check_orders()?;
+        self.check_dirty()
+    }
+
+    /// Checks that the orders of use have every entry, each in its partition.
+    fn check_orders(&self) -> Result<(), String> {
+        let broken = || "the orders of use are not those of the cached entries".to_owned();
+        let mut seen = 0;
+        for (nth, partition) in (0..).zip(&self.partitions) {
+            let (mut at, mut newer, mut entries) = (partition.newest, NONE, 0);
+            while at != NONE {
+                let entry = self.entries.get(at as usize).ok_or_else(broken)?;
+                let is_here = self.split.partition_of(entry.logical_page) == nth;
+                entries += 1;
+                if !is_here || entry.newer != newer || entries > partition.entries {
+                    return Err(broken());
+                }
+                (newer, at) = (at, entry.older);
+            }
+            if newer != partition.oldest || entries != partition.entries || entries > self.capacity {
+                return Err(broken());
+            }
+            seen += entries as usize;
+        }
+        if seen == self.entries.len() { Ok(()) } else { Err(broken()) }
+    }
+
+    /// Checks that each translation page has a list of the dirty entries that are its own.
+    fn check_dirty(&self) -> Result<(), String> {
+        let broken = || "the dirty entries are not those of their translation pages".to_owned();
+        let mut seen = 0;
+        for (nth, page) in (0..).zip(&self.pages) {
+            let mut at = page.first_dirty;
+            while at != NONE {
+                let entry = self.entries.get(at as usize).ok_or_else(broken)?;
+                seen += 1;
+                if !entry.dirty || self.translation_page(entry.logical_page) != nth || seen > self.entries.len() {
+                    return Err(broken());
+                }
+                at = entry.next_dirty;
+            }
+        }
+        let dirty = self.entries.iter().filter(|entry| entry.dirty).count();
+        if seen == dirty { Ok(()) } else { Err(broken()) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,7 +427,7 @@ mod tests {
 
     /// 32 logical pages, 4 entries a translation page, all of them on flash.
     fn cache(capacity: u32) -> MappingCache {
-        MappingCache::new(32, 4, (capacity, 1), STORED)
+        MappingCache::new(32, 4, (capacity, Split::evenly(32, 1)), STORED)
     }
 
     #[test]
@@ -357,7 +467,7 @@ mod tests {
     fn entries_that_are_written_back_beside_another_count_as_used_where_the_rules_say_so() {
         for (renews, oldest) in [(false, 1), (true, 8)] {
             let rules = Rules { write_back_renews: renews, ..STORED };
-            let mut cache = MappingCache::new(32, 4, (3, 1), rules);
+            let mut cache = MappingCache::new(32, 4, (3, Split::evenly(32, 1)), rules);
             for (page, dirty) in [(0, true), (1, true), (8, false), (9, false)] {
                 cache.insert(page, dirty);
             }
@@ -368,7 +478,7 @@ mod tests {
 
     #[test]
     fn partitions_do_not_take_each_others_room() {
-        let mut cache = MappingCache::new(32, 4, (1, 2), STORED);
+        let mut cache = MappingCache::new(32, 4, (1, Split::evenly(32, 2)), STORED);
         [0, 16, 1].iter().for_each(|&page| assert_eq!(cache.insert(page, false), None));
         assert_eq!(
             [cache.look_up(16), cache.look_up(1), cache.look_up(0)],
@@ -378,7 +488,8 @@ mod tests {
 
     #[test]
     fn what_is_written_back_later_is_found_in_memory_from_then_on() {
-        let mut cache = MappingCache::new(32, 4, (1, 1), Rules { deferred_write_back: true, ..STORED });
+        let mut cache =
+            MappingCache::new(32, 4, (1, Split::evenly(32, 1)), Rules { deferred_write_back: true, ..STORED });
         cache.insert(0, true);
         assert_eq!(cache.insert(8, false), Some(0));
         assert_eq!((cache.look_up(1), cache.look_up(9)), (Lookup::Ready, Lookup::Load));
@@ -416,5 +527,14 @@ mod tests {
                 prop_assert_eq!(cache.look_up(page), Lookup::Ready);
             }
         }
+    }
+
+    #[test]
+    fn a_logical_page_is_in_the_partition_that_ends_behind_it() {
+        let even = Split::evenly(10, 3);
+        assert_eq!([0, 3, 4, 7, 8, 9].map(|page| even.partition_of(page)), [0, 0, 1, 1, 2, 2]);
+        let apart = Split::At(Box::new([2, 9, 10]));
+        assert_eq!([0, 1, 2, 8, 9].map(|page| apart.partition_of(page)), [0, 0, 1, 1, 2]);
+        assert_eq!((even.partitions(), apart.partitions()), (3, 3));
     }
 }

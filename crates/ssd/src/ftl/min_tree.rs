@@ -9,6 +9,8 @@
 //!
 //! A tree in which nothing ever took part has no memory yet: a drive of a terabyte has hundreds of them.
 
+use crate::state::{Carried, Carrier, Layout, State, StateError};
+
 /// The key of a superblock that takes no part.
 pub(crate) const ABSENT: u64 = u64::MAX;
 
@@ -85,6 +87,42 @@ impl MinTree {
             node = 2 * node + usize::from(!left_goes_first(left, right));
         }
         Some((node - self.leaves) as u32)
+    }
+}
+
+/// The keys of those that take part; the minima follow from them.
+impl State for MinTree {
+    fn layout(layout: &mut Layout) {
+        layout.word("MinTree");
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        let members: Vec<u32> = self.members().collect();
+        let mut count = members.len() as u64;
+        carrier.number(&mut count)?;
+        if !carrier.is_restoring() {
+            return members.into_iter().try_for_each(|index| (index, self.key(index)).carry(carrier));
+        }
+        // Superblocks that are bad from the factory have put a new drive's in order already.
+        self.keys.clear();
+        for _ in 0..count {
+            let mut member = (0_u32, 0_u64);
+            member.carry(carrier)?;
+            let (index, key) = member;
+            if index as usize >= self.leaves || key == ABSENT || self.key(index) != ABSENT {
+                return Err(StateError::damaged(format!("superblock {index} takes part twice, or there is none")));
+            }
+            self.set(index, key);
+        }
+        Ok(())
+    }
+}
+
+impl MinTree {
+    /// The superblocks that take part.
+    pub(crate) fn members(&self) -> impl Iterator<Item = u32> {
+        let keys = self.keys.get(self.leaves..).unwrap_or_default();
+        (0..).zip(keys).filter(|&(_, &key)| key != ABSENT).map(|(index, _)| index)
     }
 }
 

@@ -5,6 +5,7 @@
 //! forced write cannot wait.
 
 pub(crate) mod blocks;
+mod checks;
 pub(crate) mod element;
 pub(crate) mod extents;
 pub(crate) mod gc;
@@ -42,9 +43,10 @@ use streams::{AnyStreams, StreamPolicy};
 use superblock::{BlockState, Superblocks};
 
 /// Why a page is moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// To gain space.
+    #[default]
     Gc,
     /// So that a superblock that is hardly worn is used again.
     WearLevelling,
@@ -226,6 +228,7 @@ impl Ftl {
     }
 
     /// Where a logical page is.
+    #[inline(always)]
     pub(crate) fn locate(&self, logical_page: u32) -> Location {
         let Some(slot) = self.mapping.slot_of(logical_page) else { return Location::Nowhere };
         let (block, row) = self.geometry.block_and_row(self.last_slot(logical_page, slot));
@@ -683,6 +686,7 @@ impl Ftl {
     }
 
     /// A row of a stream's superblock is on flash; with the last one the superblock is sealed.
+    #[inline(always)]
     fn row_is_on_flash(&mut self, block: u32, row: u32, stream: Stream) {
         let state = &mut self.superblocks[block];
         let rows = self.geometry.rows_in(state.mode);
@@ -716,12 +720,22 @@ impl Ftl {
         if self.superblocks[done.block].programmed_rows != done.row {
             return self.units[unit as usize].early.push(done);
         }
-        let mut next = Some(done);
-        while let Some(EarlyRow { block, row, stream }) = next {
-            self.row_is_on_flash(block, row, stream);
+        let EarlyRow { block, row, stream } = done;
+        self.row_is_on_flash(block, row, stream);
+        if !self.units[unit as usize].early.is_empty() {
+            self.rows_behind_are_on_flash(unit, block, row);
+        }
+    }
+
+    /// Those rows behind one that is on flash are there too whose programs ended before its own.
+    #[inline(never)]
+    fn rows_behind_are_on_flash(&mut self, unit: u32, block: u32, mut row: u32) {
+        loop {
             let early = &mut self.units[unit as usize].early;
-            let at = early.iter().position(|early| early.block == block && early.row == row + 1);
-            next = at.map(|at| early.remove(at));
+            let Some(at) = early.iter().position(|early| early.block == block && early.row == row + 1) else { return };
+            let next = early.remove(at);
+            self.row_is_on_flash(block, next.row, next.stream);
+            row = next.row;
         }
     }
 
@@ -791,24 +805,5 @@ impl Ftl {
     /// How many logical pages are mapped.
     pub(crate) fn mapped_pages(&self) -> u64 {
         u64::from(self.mapping.mapped())
-    }
-
-    /// Checks what must hold between any two events.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        self.mapping.check()?;
-        let per_block = self.geometry.slots_per_superblock();
-        for (block, state) in self.superblocks.blocks.iter().enumerate() {
-            let first = self.geometry.first_slot(block as u32, 0);
-            let pages = (first..first + per_block).filter_map(|slot| Some((slot, self.mapping.page_in(slot)?)));
-            let begins = |&(slot, _): &(u32, u32)| self.next_slot(slot, slot + 1) == Some(slot);
-            let valid = pages.filter(begins).map(|(_, page)| self.slots_of(page)).sum::<u32>();
-            if valid != state.valid {
-                return Err(format!("superblock {block} counts {} valid slots and holds {valid}", state.valid));
-            }
-            if matches!(state.state, BlockState::Free | BlockState::Bad) && valid != 0 {
-                return Err(format!("superblock {block} is {:?} and holds {valid} valid pages", state.state));
-            }
-        }
-        self.check_units()
     }
 }

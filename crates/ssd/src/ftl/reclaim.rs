@@ -25,7 +25,7 @@ use crate::config::{DeviceConfig, GcTrigger, StaticWearLevelling};
 use crate::list::NONE;
 
 /// A row that is done before its turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct EarlyRow {
     pub(super) block: u32,
     pub(super) row: u32,
@@ -118,9 +118,12 @@ impl Reclaiming {
         let is_static = levelling.static_ == StaticWearLevelling::Threshold;
         let spans_rows = config.compression().is_some();
         let kept = config.superblocks_kept() - u64::from(config.factory_bad_superblocks());
-        let slots = u64::from(geometry.units) * u64::from(geometry.slots_per_superblock());
         let stored_slots = stored_slots(config, logical_pages);
-        let needed = stored_slots.div_ceil(slots) + kept;
+        let in_fullest = match &config.ftl.domains[..] {
+            [] => stored_slots.div_ceil(u64::from(geometry.units)),
+            _ => placement::fullest_unit(config).1,
+        };
+        let needed = in_fullest.div_ceil(u64::from(geometry.slots_per_superblock())) + kept;
         Self {
             threshold: config.gc_threshold(),
             reserve: 1 + u32::from(shares_open_block && geometry.slots > 1) + u32::from(spans_rows),
@@ -361,6 +364,7 @@ impl Ftl {
     }
 
     /// A superblock is fully written.
+    #[inline(never)]
     pub(super) fn seal(&mut self, block: u32, stream: Stream) {
         if self.is_slc(block) {
             return self.seal_cached(block);
@@ -628,6 +632,17 @@ impl Ftl {
                 return Err(format!("unit {n} counts a superblock as never used that was"));
             }
             let first = n as u32 * self.geometry.superblocks;
+            unit.free.check()?;
+            if unit.free.members().any(|index| blocks.get(index as usize).is_none_or(|b| b.state != BlockState::Free)) {
+                return Err(format!("unit {n} counts a superblock as free that is not"));
+            }
+            let is_cold = |(index, erase_count): (u32, u32)| {
+                let block = blocks.get(index as usize).filter(|block| block.state == BlockState::Sealed);
+                block.is_some_and(|block| block.erase_count == erase_count)
+            };
+            if !unit.cold.iter().flat_map(|cold| cold.members()).all(is_cold) {
+                return Err(format!("unit {n} would move cold data of a superblock that is not sealed"));
+            }
             let of_pool =
                 || (first..).zip(blocks).filter(|&(block, _)| !self.is_dedicated(block)).map(|(_, block)| block);
             let count = |state| of_pool().filter(|block| block.state == state).count();
@@ -640,5 +655,24 @@ impl Ftl {
             self.check_slc_cache(n as u32)?;
         }
         Ok(())
+    }
+}
+
+impl Unit {
+    /// Whether so many victims are under way.
+    pub(super) fn victims_are(&self, count: usize) -> bool {
+        self.victims as usize == count
+    }
+}
+
+crate::state::state! { EarlyRow { saved { block, row, stream } } }
+
+crate::state::state! {
+    Unit {
+        saved {
+            free, points, wear, cold, sealed, invalid, cached, folding_dedicated, victims, bad, is_held, migrates,
+            lends_room, filled,
+        }
+        lists { early }
     }
 }

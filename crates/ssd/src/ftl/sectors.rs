@@ -100,12 +100,14 @@ impl Sectors {
     /// Bytes to be read before a page that was written, and of which `covered` is written anew, can be written whole.
     pub(crate) fn missing_bytes(&self, logical_page: u32, covered: u16) -> u32 {
         let uncovered = self.all() & !covered;
+        if uncovered == 0 {
+            return 0;
+        }
         match &self.lacking {
-            Some(lacking) if self.is_used && uncovered != 0 => {
+            Some(lacking) if self.is_used => {
                 self.bytes(uncovered & !granules(lacking.get(logical_page / 2), logical_page))
             }
             Some(_) => self.bytes(uncovered),
-            None if uncovered == 0 => 0,
             None => self.page_bytes,
         }
     }
@@ -153,6 +155,15 @@ fn granules(pair: u32, logical_page: u32) -> u16 {
 /// Granules of a page at their place among those of its pair.
 fn in_pair(granules: u16, logical_page: u32) -> u32 {
     u32::from(granules) << (logical_page % 2 * 16)
+}
+
+crate::state::parts_of_some_drives!(SparseTable);
+
+crate::state::state! {
+    Sectors {
+        saved { lacking, is_used }
+        built { granule_shift, page_bytes, all }
+    }
 }
 
 #[cfg(test)]

@@ -343,3 +343,28 @@ impl Ftl {
         Ok(())
     }
 }
+
+crate::state::state! {
+    CacheOfUnit {
+        saved { held, dynamic }
+        lists { erased, cached }
+    }
+}
+
+crate::state::state! {
+    SlcCache {
+        saved { units, cycles, is_dedicated, is_passed_by }
+        built { config, wear_of_cycle }
+    }
+    checked check_restored
+}
+
+impl SlcCache {
+    fn check_restored(&self) -> Result<(), String> {
+        let listed = self.units.iter().flat_map(|unit| unit.erased.iter().chain(&unit.cached));
+        match listed.copied().find(|&block| block as usize >= self.cycles.len()) {
+            Some(block) => Err(format!("there is no superblock {block}")),
+            None => Ok(()),
+        }
+    }
+}

@@ -88,3 +88,17 @@ impl std::ops::IndexMut<u32> for Superblocks {
         &mut self.blocks[block as usize]
     }
 }
+
+crate::state::state_names! {
+    BlockState { Free = 0, Open = 1, Sealed = 2, Cached = 3, Failing = 4, Victim = 5, Bad = 6 }
+}
+
+crate::state::state_names! { CellMode { AllBits = 0, Slc = 1 } }
+
+crate::state::state! {
+    Superblock {
+        saved { state, is_failing, mode, stream, valid, programmed_rows, allocated_rows, erase_count }
+    }
+}
+
+crate::state::state! { Superblocks { saved { blocks } } }

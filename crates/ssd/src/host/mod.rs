@@ -115,6 +115,16 @@ impl HostInterface {
     }
 }
 
+crate::state::state! {
+    HostInterface {
+        saved { firmware_free_ns, to_drive_free_ns, to_host_free_ns }
+        built {
+            command_latency_ns, command_issue_ns, command_fetch_ns, data_request_ns, completion_ns, bytes_per_s,
+            half_duplex, last_link_ns,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -214,6 +214,34 @@ impl SubmissionQueues {
     }
 }
 
+crate::state::state! {
+    Queue {
+        saved { class }
+        at_rest { commands, in_drive, in_ring }
+        built { next }
+    }
+}
+
+crate::state::state! {
+    SubmissionQueues {
+        saved { queues, burst_left, credits }
+        at_rest { rings, waiting }
+        built { count, burst, weights, commands_per_queue }
+    }
+    checked check
+}
+
+impl SubmissionQueues {
+    /// Checks what was restored.
+    fn check(&self) -> Result<(), String> {
+        let classes = (0..self.queues.slots()).all(|queue| self.queues[queue].class < CLASSES);
+        if self.queues.slots() == self.count && self.queues.taken() as u32 == self.count && classes {
+            return Ok(());
+        }
+        Err("other submission queues than the drive has".to_owned())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

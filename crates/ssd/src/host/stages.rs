@@ -42,3 +42,7 @@ impl StageTimes {
         }
     }
 }
+
+crate::state::state! {
+    StageTimes { saved { requests, waiting, arriving, service, with_flash, before_flash } }
+}

@@ -34,7 +34,7 @@ pub(crate) use history::History;
 pub use reduction::DataReduction;
 
 /// The moment from which a drive takes no more writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndOfLife {
     /// On the drive's clock, ns.
     pub at_ns: u64,
@@ -151,3 +151,7 @@ impl LifeFactors {
         self.named().into_iter().fold(self.capacity_bytes as f64, |product, (_, factor)| product * factor)
     }
 }
+
+crate::state::state! { EndOfLife { saved { at_ns, host_bytes_written } } }
+
+crate::state::optional_values!(EndOfLife);

@@ -47,6 +47,7 @@ pub(super) fn page_mapped(draws: &Draws, flash: &FlashConfig, logical_page_bytes
     let one_page = superpage == logical_page_bytes;
     let streams = streams(draws);
     FtlConfig {
+        domains: Vec::new(),
         mapping: Mapping::Page,
         logical_page_bytes,
         placement,
@@ -202,6 +203,7 @@ pub(super) fn mapping_cache(draws: &Draws, capacity_bytes: u64, logical_page_byt
 /// No map at all.
 pub(super) fn in_place() -> FtlConfig {
     FtlConfig {
+        domains: Vec::new(),
         mapping: Mapping::InPlace,
         slc_cache: None,
         logical_page_bytes: 4096,

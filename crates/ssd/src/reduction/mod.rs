@@ -26,6 +26,7 @@ use crate::config::DeviceConfig;
 use crate::controller::PageSpan;
 use crate::ftl::Ftl;
 use crate::payload::Payload;
+use crate::state::AtRest;
 use codec::Compressor;
 pub use content::ContentModel;
 use content::Contents;
@@ -292,6 +293,13 @@ impl Reduction {
 const COMPRESSED: u8 = 1;
 /// The first byte of one that is not.
 const AS_IT_IS: u8 = 0;
+
+/// What pages of such a drive take depends on their bytes, which are no part of its state: it is refused before.
+impl AtRest for Box<Reduction> {
+    fn is_at_rest(&self) -> bool {
+        false
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -27,10 +27,13 @@ impl Agenda {
     }
 
     /// The next flow that acts until `now_ns`.
+    #[inline(always)]
     pub(super) fn due(&mut self, now_ns: u64) -> Option<u32> {
-        if self.next_time()? > now_ns {
-            return None;
-        }
+        if self.next_time()? > now_ns { None } else { self.take() }
+    }
+
+    #[inline(never)]
+    fn take(&mut self) -> Option<u32> {
         self.heap.pop().map(|Reverse((.., flow))| flow)
     }
 }

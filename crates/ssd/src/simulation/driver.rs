@@ -136,19 +136,19 @@ impl<'a, D: Target> Driver<'a, D> {
                 self.next_arrival(index)
             }
             (SourcePacing::Timed, true) => {
-                if let Some(request) = self.flows[index].arriving.take() {
-                    self.submit(index, request)?;
+                if let Some(request) = flow.arriving.take() {
+                    flow.submit(index, self.drive, request)?;
                 }
                 self.next_arrival(index)
             }
             (SourcePacing::Closed { queue_depth, .. }, false) => {
                 flow.started = true;
                 for _ in 0..queue_depth {
-                    self.issue(index)?;
+                    flow.issue(index, self.drive)?;
                 }
                 Ok(())
             }
-            (SourcePacing::Closed { .. }, true) => self.issue(index),
+            (SourcePacing::Closed { .. }, true) => flow.issue(index, self.drive),
         }
     }
 
@@ -163,41 +163,6 @@ impl<'a, D: Target> Driver<'a, D> {
             }
             None => flow.check_source(),
         }
-    }
-
-    /// Submits a closed flow's next request, if it has one and time for it.
-    #[inline(always)]
-    fn issue(&mut self, index: usize) -> Result<(), SimulationError> {
-        let flow = &mut self.flows[index];
-        if self.drive.now().0 >= flow.stop_ns {
-            return Ok(());
-        }
-        match flow.next(self.drive) {
-            Some(request) => self.submit(index, request),
-            None => flow.check_source(),
-        }
-    }
-
-    #[inline(always)]
-    fn submit(&mut self, index: usize, request: FlowRequest) -> Result<(), SimulationError> {
-        let flow = &mut self.flows[index];
-        let FlowRequest { operation, offset, length, fua, .. } = request;
-        let tag = length.0 << FLOW_BITS | index as u64;
-        let refused = |reason| SimulationError::Request { flow: flow.name.clone(), reason };
-        self.drive
-            .enter(Request {
-                tag,
-                operation,
-                offset,
-                length,
-                fua,
-                queue: flow.queue,
-                stream: flow.stream,
-                buffer: None,
-            })
-            .map_err(refused)?;
-        flow.record.submitted(self.drive.now().0);
-        Ok(())
     }
 
     #[inline(always)]
@@ -221,20 +186,7 @@ impl<'a, D: Target> Driver<'a, D> {
             }
         }
         timeline.completed(length, response_ns);
-        self.go_on(index, now_ns)
-    }
-
-    /// A closed flow's next request, at once or after its pause.
-    #[inline(always)]
-    fn go_on(&mut self, index: usize, now_ns: u64) -> Result<(), SimulationError> {
-        match self.flows[index].source.pacing() {
-            SourcePacing::Closed { think: Nanos(0), .. } => self.issue(index),
-            SourcePacing::Closed { think, .. } => {
-                self.agenda.note(now_ns.saturating_add(think.0), index as u32);
-                Ok(())
-            }
-            SourcePacing::Timed => Ok(()),
-        }
+        flow.go_on(index, now_ns, self.drive, &mut self.agenda)
     }
 
     /// The drive's life has ended: a flow that reads goes on, one that only writes has nothing left to do.
@@ -242,7 +194,7 @@ impl<'a, D: Target> Driver<'a, D> {
     fn refused(&mut self, index: usize, response_ns: u64, now_ns: u64) -> Result<(), SimulationError> {
         let flow = &mut self.flows[index];
         if flow.record.refused(response_ns, now_ns) {
-            return self.go_on(index, now_ns);
+            return flow.go_on(index, now_ns, self.drive, &mut self.agenda);
         }
         flow.stop_ns = now_ns;
         Ok(())
@@ -297,13 +249,56 @@ impl RunningFlow {
     /// The next request; the drive is told of the one that takes its place among those to come.
     #[inline(always)]
     fn next(&mut self, drive: &mut impl Target) -> Option<FlowRequest> {
-        let told = self.source.next();
-        if let Some(FlowRequest { operation, offset, .. }) = told {
+        let place = &mut self.upcoming[self.turn % AHEAD];
+        self.turn += 1;
+        let next = place.take();
+        *place = self.source.next();
+        if let Some(FlowRequest { operation, offset, .. }) = *place {
             drive.expect(operation, offset);
         }
-        let next = std::mem::replace(&mut self.upcoming[self.turn % AHEAD], told);
-        self.turn += 1;
         next
+    }
+
+    /// Submits a closed flow's next request, if it has one and time for it.
+    #[inline(always)]
+    fn issue(&mut self, index: usize, drive: &mut impl Target) -> Result<(), SimulationError> {
+        if drive.now().0 >= self.stop_ns {
+            return Ok(());
+        }
+        match self.next(drive) {
+            Some(request) => self.submit(index, drive, request),
+            None => self.check_source(),
+        }
+    }
+
+    #[inline(always)]
+    fn submit(&mut self, index: usize, drive: &mut impl Target, request: FlowRequest) -> Result<(), SimulationError> {
+        let FlowRequest { operation, offset, length, fua, .. } = request;
+        let (tag, queue, stream) = (length.0 << FLOW_BITS | index as u64, self.queue, self.stream);
+        drive
+            .enter(Request { tag, operation, offset, length, fua, queue, stream, buffer: None })
+            .map_err(|reason| SimulationError::Request { flow: self.name.clone(), reason })?;
+        self.record.submitted(drive.now().0);
+        Ok(())
+    }
+
+    /// A closed flow's next request, at once or after its pause.
+    #[inline(always)]
+    fn go_on(
+        &mut self,
+        index: usize,
+        now_ns: u64,
+        drive: &mut impl Target,
+        agenda: &mut Agenda,
+    ) -> Result<(), SimulationError> {
+        match self.source.pacing() {
+            SourcePacing::Closed { think: Nanos(0), .. } => self.issue(index, drive),
+            SourcePacing::Closed { think, .. } => {
+                agenda.note(now_ns.saturating_add(think.0), index as u32);
+                Ok(())
+            }
+            SourcePacing::Timed => Ok(()),
+        }
     }
 
     /// A source that has ended may have ended in the middle of its trace.

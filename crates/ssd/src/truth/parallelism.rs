@@ -42,8 +42,8 @@ fn die_sets(config: &DeviceConfig) -> Option<Box<dyn Fn(u64) -> u64>> {
             Some(Box::new(move |page| page / slots % in_group / planes))
         }
         Placement::Static => {
-            let units = crate::ftl::placement::static_units(config);
-            Some(Box::new(move |page| u64::from(units[(page / slots) as usize % units.len()]) / planes))
+            let unit_of = crate::ftl::placement::static_units(config);
+            Some(Box::new(move |page| u64::from(unit_of(page as u32)) / planes))
         }
         Placement::RoundRobin | Placement::LeastLoaded => None,
     }

@@ -30,8 +30,15 @@ pub struct TraceReplay {
     #[serde(default = "default_time_scale")]
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub time_scale: f64,
-    /// What to do with requests that end beyond the drive's capacity: false refuses them, true takes their offset modulo
-    /// the capacity and moves those that still stick out back to the drive's end. Default: false.
+    /// The byte of the drive at which the trace's byte 0 is. Default: 0.
+    #[serde(default)]
+    pub region_start_bytes: u64,
+    /// Bytes from there on that may be touched. Default: the rest of the drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub region_bytes: Option<u64>,
+    /// What to do with requests that end beyond the region: false refuses them, true takes their offset modulo its length
+    /// and moves those that still stick out back to its end. Default: false.
     #[serde(default)]
     pub fold: bool,
     /// Whether a request that starts or ends inside a logical block of the drive is widened to whole ones; else it is
@@ -57,6 +64,8 @@ impl TraceReplay {
             repeat: default_repeat(),
             pacing: ReplayPacing::default(),
             time_scale: default_time_scale(),
+            region_start_bytes: 0,
+            region_bytes: None,
             fold: false,
             widen: false,
             skip_bad_lines: 0,

@@ -168,6 +168,36 @@ impl BlockFtl for Fast {
     }
 }
 
+crate::state::state! {
+    Log {
+        saved { sequential }
+        lists { random }
+    }
+}
+
+crate::state::state! {
+    Fast {
+        saved { space, logs }
+        built { random_max }
+    }
+    checked check_restored
+}
+
+impl Fast {
+    fn check_restored(&self) -> Result<(), String> {
+        for log in &self.logs {
+            let sequential = log.sequential.iter().map(|&(_, block)| block);
+            if sequential.chain(log.random.iter().copied()).any(|block| !self.space.has(block)) {
+                return Err("a log block that there is none of".to_owned());
+            }
+            if log.random.len() > self.random_max {
+                return Err(format!("{} random log blocks of {}", log.random.len(), self.random_max));
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,6 +24,8 @@ pub(crate) use fast::Fast;
 pub(crate) use replacement::Replacement;
 pub(crate) use space::BlockSpace;
 
+use crate::state::{Carried, Carrier, Layout, State};
+
 /// Flash work that a write causes, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -47,7 +49,7 @@ pub(crate) enum Step {
 }
 
 /// An FTL that maps blocks.
-pub(crate) trait BlockFtl {
+pub(crate) trait BlockFtl: State {
     /// The maps and the blocks.
     fn space(&self) -> &BlockSpace;
 
@@ -57,6 +59,18 @@ pub(crate) trait BlockFtl {
     /// Finds a place for a new version of a logical page and appends the flash work to `steps`; exactly one of them is
     /// a [`Step::Program`].
     fn write(&mut self, logical_page: u32, steps: &mut Vec<Step>);
+}
+
+/// Which one it is follows from the description.
+impl State for Option<Box<dyn BlockFtl + Send>> {
+    fn layout(layout: &mut Layout) {
+        Replacement::layout(layout);
+        Fast::layout(layout);
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        self.as_mut().map_or(Ok(()), |ftl| ftl.carry(carrier))
+    }
 }
 
 /// A naive host that writes pages through an FTL and keeps what each slot holds.

@@ -11,9 +11,10 @@
 
 use super::{BlockFtl, BlockSpace, Step};
 use crate::list::NONE;
+use crate::state::{Carried, Carrier, Layout, State, StateError};
 
 /// A logical block that lies in two places.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Open {
     logical_block: u32,
     block: u32,
@@ -112,6 +113,29 @@ impl BlockFtl for Replacement {
         self.copy(at.logical_block, block, from, at.offset, steps);
         let slot = self.space.program(block, at.offset, logical_page);
         steps.push(Step::Program { slot });
+    }
+}
+
+crate::state::state! { Open { saved { logical_block, block } } }
+
+impl State for Replacement {
+    fn layout(layout: &mut Layout) {
+        layout.word("Replacement { space open");
+        BlockSpace::layout(layout);
+        Open::layout(layout);
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        let Self { space, open, open_max } = self;
+        space.carry(carrier)?;
+        for open in open {
+            carrier.list(open)?;
+            let wrong = open.iter().any(|open| !space.has(open.block) || !space.has_logical(open.logical_block));
+            if carrier.is_restoring() && (wrong || open.len() > *open_max) {
+                return Err(StateError::damaged("replacement blocks that no drive has"));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::ftl::geometry::Geometry;
 use crate::ftl::mapping::Mapping;
 use crate::list::NONE;
+use crate::state::{Carried, Carrier, Layout, State, StateError};
 
 /// Where a logical page belongs inside its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,5 +173,68 @@ impl BlockSpace {
             }
         }
         Ok(())
+    }
+}
+
+crate::state::state! { Block { saved { pointer, valid, erase_count } } }
+
+impl State for BlockSpace {
+    fn layout(layout: &mut Layout) {
+        layout.word("BlockSpace { mapping blocks free data_block }");
+        Block::layout(layout);
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        let Self {
+            units: _,
+            blocks_per_unit: _,
+            pages: _,
+            logical_blocks_per_unit: _,
+            mapping,
+            blocks,
+            free,
+            data_block,
+        } = self;
+        mapping.carry(carrier)?;
+        blocks.carry(carrier)?;
+        free.iter_mut().try_for_each(|free| carrier.list(free))?;
+        data_block.carry(carrier)?;
+        if carrier.is_restoring() { self.check_restored().map_err(StateError::damaged) } else { Ok(()) }
+    }
+}
+
+impl BlockSpace {
+    fn check_restored(&self) -> Result<(), String> {
+        let all = self.blocks.len() as u32;
+        let broken = |block: u32| format!("block {block} is free twice, used and free, or not there");
+        let mut is_free = vec![false; self.blocks.len()];
+        for (unit, free) in (0..).zip(&self.free) {
+            for &block in free {
+                let is_here = block / self.blocks_per_unit == unit && block < all;
+                if !is_here || self.pointer(block) > 0 || std::mem::replace(&mut is_free[block as usize], true) {
+                    return Err(broken(block));
+                }
+            }
+        }
+        let mut is_data = is_free;
+        for &block in self.data_block.iter().filter(|&&block| block != NONE) {
+            if block >= all || std::mem::replace(&mut is_data[block as usize], true) {
+                return Err(broken(block));
+            }
+        }
+        match self.blocks.iter().find(|block| block.pointer > self.pages) {
+            Some(block) => Err(format!("a block is written up to page {} of {}", block.pointer, self.pages)),
+            None => self.check(),
+        }
+    }
+
+    /// Whether a logical block is there.
+    pub(super) fn has_logical(&self, logical_block: u32) -> bool {
+        (logical_block as usize) < self.data_block.len()
+    }
+
+    /// Whether a block is there.
+    pub(super) fn has(&self, block: u32) -> bool {
+        (block as usize) < self.blocks.len()
     }
 }

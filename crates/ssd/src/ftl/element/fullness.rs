@@ -102,6 +102,13 @@ impl Fullness {
     }
 }
 
+crate::state::state! {
+    Fullness {
+        saved { bits, sizes, lowest }
+        built { sets, words }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

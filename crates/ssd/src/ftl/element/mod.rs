@@ -605,3 +605,42 @@ impl Times {
         }
     }
 }
+
+crate::state::state_names! { State { Free = 0, Open = 1, Sealed = 2 } }
+
+crate::state::state! { Block { saved { sequence, valid, state } } }
+
+crate::state::state! { Wear { saved { life, erased_at_ns } } }
+
+crate::state::state! { Plane { saved { active, sequence, next_page, free, cursor, life } } }
+
+crate::state::state! { Element { saved { free_at_ns, write_cursor, clean_cursor, low_planes, sequence } } }
+
+crate::state::state! {
+    CleaningStatistics { saved { cleans, pages_moved, migrations, pages_migrated, blocks_sealed } }
+}
+
+crate::state::state! {
+    Elements {
+        saved { mapping, elements, planes, blocks, wear, free, fullness, random, statistics }
+        built { shape, times, low_blocks, page_bytes, pool, order, background, rules }
+    }
+    checked check_restored
+}
+
+impl Elements {
+    fn check_restored(&self) -> Result<(), String> {
+        let Shape { planes, blocks, data_pages, .. } = self.shape;
+        for (nth, plane) in (0..).zip(&self.planes) {
+            if plane.active / blocks != nth || plane.next_page > data_pages || plane.cursor >= blocks {
+                return Err(format!("plane {nth} writes where it cannot"));
+            }
+        }
+        let cursors = |element: &Element| element.write_cursor < planes && element.clean_cursor < planes;
+        if self.elements.iter().all(cursors) {
+            self.check()
+        } else {
+            Err("an element is at no plane of its".to_owned())
+        }
+    }
+}

@@ -11,7 +11,7 @@
 //! Source: Kawaguchi, Nishioka and Motoda, "A Flash-Memory Based File System", USENIX 1995, section 3.
 
 use super::count_lists::CountLists;
-use super::{Choice, Context, Origin, Shape, VictimPolicy};
+use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
 
 /// The cost-benefit policy.
 pub(crate) struct CostBenefit {
@@ -46,6 +46,10 @@ impl CostBenefit {
 }
 
 impl VictimPolicy for CostBenefit {
+    fn candidates(&self) -> Vec<Candidate> {
+        self.lists.counts().into_iter().map(|(block, _, valid)| Candidate { block, valid: Some(valid) }).collect()
+    }
+
     fn sealed(&mut self, block: u32, valid: u32, _: Origin, clock: u64) {
         self.changed[block as usize] = clock;
         self.lists.append(block / self.superblocks, block, valid);
@@ -67,6 +71,8 @@ impl VictimPolicy for CostBenefit {
         Some(block.into())
     }
 }
+
+crate::state::state! { CostBenefit { saved { lists, changed } built { superblocks, pages } } }
 
 #[cfg(test)]
 mod tests {

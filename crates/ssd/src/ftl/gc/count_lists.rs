@@ -10,6 +10,7 @@
 //! invalidations.
 
 use crate::list::NONE;
+use crate::state::{Carried, Carrier, Layout, State, carry_members};
 
 #[derive(Clone, Copy)]
 struct Links {
@@ -109,5 +110,44 @@ impl CountLists {
         let filled = |&valid: &u32| self.buckets[first + valid as usize].first != NONE;
         let valid = (valid..self.counts).find(filled)?;
         Some((self.buckets[first + valid as usize].first, valid))
+    }
+}
+
+/// The members of each list in their order; the links follow from them.
+impl State for CountLists {
+    fn layout(layout: &mut Layout) {
+        layout.word("CountLists");
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        let (members, superblocks) = (self.members(), self.links.len());
+        carry_members(carrier, members, superblocks, |bucket, block| {
+            let is_there = (bucket as usize) < self.buckets.len();
+            if is_there {
+                self.append_to(bucket, bucket / self.counts, block);
+            }
+            is_there
+        })
+    }
+}
+
+impl CountLists {
+    /// Lists and superblocks, each list from its first on.
+    fn members(&self) -> Vec<(u32, u32)> {
+        let mut members = Vec::new();
+        for (number, bucket) in (0..).zip(&self.buckets) {
+            let mut block = bucket.first;
+            while block != NONE {
+                members.push((number, block));
+                block = self.links[block as usize].next;
+            }
+        }
+        members
+    }
+
+    /// Superblocks with their group and count.
+    pub(crate) fn counts(&self) -> Vec<(u32, u32, u32)> {
+        let split = |(bucket, block)| (block, bucket / self.counts, bucket % self.counts);
+        self.members().into_iter().map(split).collect()
     }
 }

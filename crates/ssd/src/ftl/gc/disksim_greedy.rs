@@ -8,7 +8,7 @@
 //!
 //! Source: Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008, and the SSD add-on to DiskSim 4.0.
 
-use super::{Choice, Context, Origin, Shape, VictimPolicy};
+use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
 use crate::ftl::min_tree::{ABSENT, MinTree};
 
 /// The candidates of each unit.
@@ -61,6 +61,10 @@ impl DisksimGreedy {
 }
 
 impl VictimPolicy for DisksimGreedy {
+    fn candidates(&self) -> Vec<Candidate> {
+        self.candidates.all()
+    }
+
     fn sealed(&mut self, block: u32, valid: u32, _: Origin, _: u64) {
         self.candidates.count(block, valid);
     }
@@ -79,6 +83,21 @@ impl VictimPolicy for DisksimGreedy {
         Some(block.into())
     }
 }
+
+crate::state::state! { Candidates { saved { trees } built { superblocks } } }
+
+impl Candidates {
+    /// All candidates with their counts.
+    pub(super) fn all(&self) -> Vec<Candidate> {
+        let of_unit = |(unit, tree): (u32, &MinTree)| -> Vec<Candidate> {
+            let candidate = |at| Candidate { block: unit * self.superblocks + at, valid: Some(tree.key(at) as u32) };
+            tree.members().map(candidate).collect()
+        };
+        (0..).zip(&self.trees).flat_map(of_unit).collect()
+    }
+}
+
+crate::state::state! { DisksimGreedy { saved { candidates } } }
 
 #[cfg(test)]
 mod tests {

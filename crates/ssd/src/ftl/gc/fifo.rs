@@ -3,7 +3,7 @@
 //! Source: Desnoyers, "Analytic Models of SSD Write Performance", ACM TOS 10(2), 2014, section 4 (there LRU cleaning).
 
 use super::order::Order;
-use super::{Choice, Context, Origin, Shape, VictimPolicy};
+use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
 
 /// The FIFO policy.
 pub(crate) struct OldestFirst {
@@ -18,6 +18,10 @@ impl OldestFirst {
 }
 
 impl VictimPolicy for OldestFirst {
+    fn candidates(&self) -> Vec<Candidate> {
+        self.order.members().into_iter().map(|(_, block)| block.into()).collect()
+    }
+
     fn sealed(&mut self, block: u32, _: u32, _: Origin, _: u64) {
         self.order.append(block / self.superblocks, block);
     }
@@ -34,6 +38,8 @@ impl VictimPolicy for OldestFirst {
         Some(block.into())
     }
 }
+
+crate::state::state! { OldestFirst { saved { order } built { superblocks } } }
 
 #[cfg(test)]
 mod tests {

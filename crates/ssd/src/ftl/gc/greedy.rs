@@ -4,7 +4,7 @@
 //! leaves open, equal counts, goes to the superblock that has been at that count longest.
 
 use super::count_lists::CountLists;
-use super::{Choice, Context, Origin, Shape, VictimPolicy};
+use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
 
 /// The greedy policy.
 pub(crate) struct Greedy {
@@ -20,6 +20,10 @@ impl Greedy {
 }
 
 impl VictimPolicy for Greedy {
+    fn candidates(&self) -> Vec<Candidate> {
+        self.lists.counts().into_iter().map(|(block, _, valid)| Candidate { block, valid: Some(valid) }).collect()
+    }
+
     fn sealed(&mut self, block: u32, valid: u32, _: Origin, _: u64) {
         self.lists.append(block / self.superblocks, block, valid);
     }
@@ -39,6 +43,8 @@ impl VictimPolicy for Greedy {
         Some(block.into())
     }
 }
+
+crate::state::state! { Greedy { saved { lists } built { superblocks } } }
 
 #[cfg(test)]
 mod tests {

@@ -89,8 +89,25 @@ impl From<u32> for Choice {
     }
 }
 
+/// A superblock that may be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub(crate) block: u32,
+    /// Its valid pages, where the policy counts them.
+    pub(crate) valid: Option<u32>,
+}
+
+impl From<u32> for Candidate {
+    fn from(block: u32) -> Self {
+        Self { block, valid: None }
+    }
+}
+
 /// Chooses victims.
 pub(crate) trait VictimPolicy {
+    /// All candidates, in no order, for checking them.
+    fn candidates(&self) -> Vec<Candidate>;
+
     /// A superblock was fully written.
     fn sealed(&mut self, block: u32, valid: u32, origin: Origin, clock: u64);
 
@@ -128,7 +145,13 @@ macro_rules! policies {
             }
         }
 
+        crate::state::state_of_policy! { AnyPolicy { $($name($type)),* } }
+
         impl VictimPolicy for AnyPolicy {
+            fn candidates(&self) -> Vec<Candidate> {
+                match self { $(Self::$name(policy) => policy.candidates(),)* }
+            }
+
             fn sealed(&mut self, block: u32, valid: u32, origin: Origin, clock: u64) {
                 match self { $(Self::$name(policy) => policy.sealed(block, valid, origin, clock),)* }
             }

@@ -1,6 +1,7 @@
 //! Superblocks in the order in which they were sealed: a doubly linked list a unit.
 
 use crate::list::NONE;
+use crate::state::{Carried, Carrier, Layout, State, carry_members};
 
 #[derive(Clone, Copy)]
 struct Links {
@@ -58,5 +59,38 @@ impl Order {
             NONE => self.ends[unit as usize].previous = previous,
             next => self.links[next as usize].previous = previous,
         }
+    }
+}
+
+/// The members of each list in their order; the links follow from them.
+impl State for Order {
+    fn layout(layout: &mut Layout) {
+        layout.word("Order");
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        let (members, superblocks) = (self.members(), self.links.len());
+        carry_members(carrier, members, superblocks, |unit, block| {
+            let is_there = (unit as usize) < self.ends.len();
+            if is_there {
+                self.append(unit, block);
+            }
+            is_there
+        })
+    }
+}
+
+impl Order {
+    /// Lists and superblocks, each list from its oldest on.
+    pub(crate) fn members(&self) -> Vec<(u32, u32)> {
+        let mut members = Vec::new();
+        for (unit, ends) in (0..).zip(&self.ends) {
+            let mut block = ends.next;
+            while block != NONE {
+                members.push((unit, block));
+                block = self.next(block);
+            }
+        }
+        members
     }
 }

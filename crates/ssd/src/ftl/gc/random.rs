@@ -4,7 +4,7 @@
 //! drives", Performance Evaluation 67(11), 2010; its write amplification under uniform random writes is 1 ÷ (1 − ρ).
 
 use super::sealed_set::SealedSet;
-use super::{Choice, Context, Origin, Shape, VictimPolicy};
+use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
 
 /// The random policy.
 pub(crate) struct Random {
@@ -18,6 +18,10 @@ impl Random {
 }
 
 impl VictimPolicy for Random {
+    fn candidates(&self) -> Vec<Candidate> {
+        self.sealed.members().into_iter().map(Candidate::from).collect()
+    }
+
     fn sealed(&mut self, block: u32, _: u32, _: Origin, _: u64) {
         self.sealed.insert(block);
     }
@@ -35,6 +39,8 @@ impl VictimPolicy for Random {
         victim.map(Choice::from)
     }
 }
+
+crate::state::state! { Random { saved { sealed } } }
 
 #[cfg(test)]
 mod tests {

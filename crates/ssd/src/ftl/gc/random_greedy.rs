@@ -4,7 +4,7 @@
 //! drives", SIGMETRICS 2013; the RGA of Li et al., SIGMETRICS 2013. Among equals, the one drawn first.
 
 use super::sealed_set::SealedSet;
-use super::{Choice, Context, Origin, Shape, VictimPolicy};
+use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
 
 /// The random greedy policy.
 pub(crate) struct RandomGreedy {
@@ -19,6 +19,10 @@ impl RandomGreedy {
 }
 
 impl VictimPolicy for RandomGreedy {
+    fn candidates(&self) -> Vec<Candidate> {
+        self.sealed.members().into_iter().map(Candidate::from).collect()
+    }
+
     fn sealed(&mut self, block: u32, _: u32, _: Origin, _: u64) {
         self.sealed.insert(block);
     }
@@ -43,6 +47,8 @@ impl VictimPolicy for RandomGreedy {
         Some(block.into())
     }
 }
+
+crate::state::state! { RandomGreedy { saved { sealed } built { choices } } }
 
 #[cfg(test)]
 mod tests {

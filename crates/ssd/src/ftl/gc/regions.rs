@@ -7,7 +7,7 @@
 //! Source: Haas et al., "SSD-iq: Uncovering the Hidden Side of SSD Performance", PVLDB 18(11), 2025.
 
 use super::count_lists::CountLists;
-use super::{Origin, Shape};
+use super::{Candidate, Origin, Shape};
 
 /// The sealed superblocks of each region of each unit; region `r` of unit `u` is group `2 · u + r`.
 pub(super) struct Regions {
@@ -144,5 +144,42 @@ pub(super) mod by_scan {
             self.gained += victim.map_or(0, |seen| self.pages - seen.valid);
             victim.map(|seen| seen.block)
         }
+    }
+}
+
+crate::state::state! { Work { saved { region, gained } } }
+
+crate::state::state! {
+    Regions {
+        saved { lists, invalid, work }
+        built { superblocks, pages }
+    }
+    checked check_restored
+}
+
+impl Regions {
+    /// All candidates with their counts.
+    pub(super) fn candidates(&self) -> Vec<Candidate> {
+        let candidate = |(block, _, valid)| Candidate { block, valid: Some(valid) };
+        self.lists.counts().into_iter().map(candidate).collect()
+    }
+
+    /// Superblocks with their groups.
+    pub(super) fn groups(&self) -> Vec<(u32, u32)> {
+        self.lists.counts().into_iter().map(|(block, group, _)| (block, group)).collect()
+    }
+
+    fn check_restored(&self) -> Result<(), String> {
+        let mut invalid = vec![0_u64; self.invalid.len()];
+        for (block, group, valid) in self.lists.counts() {
+            if group / 2 != block / self.superblocks {
+                return Err(format!("superblock {block} is in the regions of another unit"));
+            }
+            invalid[group as usize] += u64::from(self.pages - valid);
+        }
+        if invalid != self.invalid || self.work.iter().any(|work| work.region > MOVED) {
+            return Err("the regions count other invalid pages than they hold".to_owned());
+        }
+        Ok(())
     }
 }

@@ -3,6 +3,8 @@
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
+use crate::state::{Carried, Carrier, Layout, State, StateError};
+
 /// A set of superblocks for each unit.
 pub(crate) struct SealedSet {
     /// `unit · superblocks + n`: the `n`th member.
@@ -55,5 +57,39 @@ impl SealedSet {
             self.put(unit, at, other);
             look(block);
         }
+    }
+}
+
+/// The members of each set in the order in which they stand there, which draws go by.
+impl State for SealedSet {
+    fn layout(layout: &mut Layout) {
+        layout.word("SealedSet");
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        let members = self.members();
+        let mut count = members.len() as u64;
+        carrier.number(&mut count)?;
+        if !carrier.is_restoring() {
+            return members.into_iter().try_for_each(|mut block| block.carry(carrier));
+        }
+        let mut is_member = vec![false; self.position.len()];
+        for _ in 0..count {
+            let mut block = 0_u32;
+            block.carry(carrier)?;
+            if is_member.get_mut(block as usize).is_none_or(|seen| std::mem::replace(seen, true)) {
+                return Err(StateError::damaged(format!("superblock {block} is in a set twice, or there is none")));
+            }
+            self.insert(block);
+        }
+        Ok(())
+    }
+}
+
+impl SealedSet {
+    /// All members, unit by unit.
+    pub(crate) fn members(&self) -> Vec<u32> {
+        let of_unit = |(unit, &len): (u32, &u32)| (0..len).map(move |at| self.member(unit, at));
+        (0..).zip(&self.len).flat_map(of_unit).collect()
     }
 }

@@ -3,7 +3,8 @@
 //! Source: Haas et al., "SSD-iq: Uncovering the Hidden Side of SSD Performance", PVLDB 18(11), 2025, in its greedy form.
 
 use super::regions::Regions;
-use super::{Choice, Context, Origin, Shape, VictimPolicy};
+use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
+use crate::state::{Carried, Carrier, Layout, State};
 
 /// The 2R policy.
 pub(crate) struct TwoR(Regions);
@@ -15,6 +16,10 @@ impl TwoR {
 }
 
 impl VictimPolicy for TwoR {
+    fn candidates(&self) -> Vec<Candidate> {
+        self.0.candidates()
+    }
+
     fn sealed(&mut self, block: u32, valid: u32, origin: Origin, _: u64) {
         self.0.sealed(block, valid, origin);
     }
@@ -33,6 +38,16 @@ impl VictimPolicy for TwoR {
         let block = self.0.emptiest(group)?;
         self.0.take(unit, block);
         Some(block.into())
+    }
+}
+
+impl State for TwoR {
+    fn layout(layout: &mut Layout) {
+        Regions::layout(layout);
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        self.0.carry(carrier)
     }
 }
 

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 use super::order::Order;
 use super::regions::Regions;
-use super::{Choice, Context, Origin, Shape, VictimPolicy};
+use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
 use crate::list::NONE;
 
 /// Steps of the limit to a superblock that is all valid.
@@ -158,6 +158,10 @@ impl TwoRFifo {
 }
 
 impl VictimPolicy for TwoRFifo {
+    fn candidates(&self) -> Vec<Candidate> {
+        self.regions.candidates()
+    }
+
     fn sealed(&mut self, block: u32, valid: u32, origin: Origin, _: u64) {
         let group = self.regions.sealed(block, valid, origin);
         self.sealed += 1;
@@ -195,6 +199,59 @@ impl VictimPolicy for TwoRFifo {
         self.forget(block);
         self.regions.take(unit, block);
         Some(block.into())
+    }
+}
+
+crate::state::state! {
+    Group {
+        saved { superblocks, scanned, last }
+        built { by_share }
+    }
+}
+
+crate::state::state! { Scan { saved { limit, behind } } }
+
+crate::state::state! { State { saved { sealed_as, valid, is_scanned } } }
+
+crate::state::state! {
+    TwoRFifo {
+        saved { regions, order, groups, scans, states, sealed }
+        built { pages }
+    }
+    checked sort_by_share
+}
+
+impl TwoRFifo {
+    /// Sorts what was restored by share.
+    fn sort_by_share(&mut self) -> Result<(), String> {
+        let broken = || "what is scanned is not what the regions hold".to_owned();
+        let (mut in_order, mut in_regions) = (self.order.members(), self.regions.groups());
+        in_order.iter_mut().for_each(|member| *member = (member.1, member.0));
+        in_order.sort_unstable();
+        in_regions.sort_unstable();
+        if in_order != in_regions {
+            return Err(broken());
+        }
+        let mut counted = vec![(0, 0); self.groups.len()];
+        for (block, group) in in_regions {
+            let State { valid, is_scanned, .. } = self.states[block as usize];
+            if valid > self.pages {
+                return Err(broken());
+            }
+            let counted = &mut counted[group as usize];
+            *counted = (counted.0 + 1, counted.1 + u32::from(is_scanned));
+            if is_scanned {
+                self.set_scanned(group, block, true);
+            }
+        }
+        let is_last = |last: u32| last == NONE || (last as usize) < self.states.len();
+        let are_counted = self.groups.iter().map(|group| (group.superblocks, group.scanned)).eq(counted);
+        let limits = self.scans.iter().all(|scan| (1..=STEPS).contains(&scan.limit));
+        if are_counted && limits && self.groups.iter().all(|group| is_last(group.last)) {
+            Ok(())
+        } else {
+            Err(broken())
+        }
     }
 }
 

@@ -14,7 +14,7 @@
 use rand::RngExt;
 
 use super::disksim_greedy::Candidates;
-use super::{Choice, Context, Origin, Shape, VictimPolicy};
+use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
 use crate::config::GcConfig;
 
 /// The wear-aware policy.
@@ -60,6 +60,10 @@ impl WearAware {
 }
 
 impl VictimPolicy for WearAware {
+    fn candidates(&self) -> Vec<Candidate> {
+        self.candidates.all()
+    }
+
     fn sealed(&mut self, block: u32, valid: u32, _: Origin, _: u64) {
         self.candidates.count(block, valid);
     }
@@ -78,6 +82,8 @@ impl VictimPolicy for WearAware {
         Some(choice)
     }
 }
+
+crate::state::state! { WearAware { saved { candidates } built { lifetime, skip_ratio, migration_ratio } } }
 
 #[cfg(test)]
 mod tests {

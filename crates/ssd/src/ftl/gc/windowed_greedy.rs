@@ -12,7 +12,7 @@
 
 use super::count_lists::CountLists;
 use super::order::Order;
-use super::{Choice, Context, Origin, Shape, VictimPolicy};
+use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
 use crate::list::NONE;
 
 /// The windowed greedy policy.
@@ -75,6 +75,11 @@ impl WindowedGreedy {
 }
 
 impl VictimPolicy for WindowedGreedy {
+    fn candidates(&self) -> Vec<Candidate> {
+        let candidate = |(_, block): (u32, u32)| Candidate { block, valid: Some(self.valid[block as usize]) };
+        self.order.members().into_iter().map(candidate).collect()
+    }
+
     fn sealed(&mut self, block: u32, valid: u32, _: Origin, _: u64) {
         let unit = block / self.superblocks;
         self.valid[block as usize] = valid;
@@ -103,6 +108,42 @@ impl VictimPolicy for WindowedGreedy {
         let (block, _) = self.lists.emptiest(unit)?;
         self.leave(block);
         Some(block.into())
+    }
+}
+
+crate::state::state! { Window { saved { filled, outside } } }
+
+crate::state::state! {
+    WindowedGreedy {
+        saved { order, lists, valid, is_inside, units }
+        built { window, superblocks }
+    }
+    checked check_restored
+}
+
+impl WindowedGreedy {
+    /// Checks that the window of each unit is what is oldest of it.
+    fn check_restored(&self) -> Result<(), String> {
+        let broken = || "the windows hold other superblocks than they count".to_owned();
+        let mut inside = self.lists.counts();
+        inside.sort_unstable();
+        let mut expected = Vec::new();
+        let mut outside = vec![NONE; self.units.len()];
+        for (unit, block) in self.order.members() {
+            let first_outside = &mut outside[unit as usize];
+            match (self.is_inside[block as usize], *first_outside) {
+                (true, NONE) => expected.push((block, unit, self.valid[block as usize])),
+                (true, _) => return Err(broken()),
+                (false, NONE) => *first_outside = block,
+                (false, _) => {}
+            }
+        }
+        expected.sort_unstable();
+        let filled = |unit: u32| expected.iter().filter(|&&(_, of, _)| of == unit).count() as u32;
+        let windows = (0..).zip(&self.units).all(|(unit, window)| window.filled == filled(unit));
+        let ends = self.units.iter().map(|window| window.outside).eq(outside);
+        let only_inside = self.is_inside.iter().filter(|&&inside| inside).count() == expected.len();
+        if inside == expected && windows && ends && only_inside { Ok(()) } else { Err(broken()) }
     }
 }
 

@@ -59,3 +59,18 @@ impl PlacementPolicy for LeastLoaded {
         }
     }
 }
+
+crate::state::state! {
+    LeastLoaded {
+        saved { last, filled }
+        built { geometry }
+    }
+    checked check_restored
+}
+
+impl LeastLoaded {
+    fn check_restored(&self) -> Result<(), String> {
+        let is_possible = self.last < self.geometry.units && self.filled < self.geometry.pages;
+        if is_possible { Ok(()) } else { Err(format!("there is no unit {}", self.last)) }
+    }
+}

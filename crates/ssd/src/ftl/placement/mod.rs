@@ -73,9 +73,17 @@ pub(super) fn binds_addresses(config: &DeviceConfig, geometry: &Geometry) -> boo
     }
 }
 
-/// The unit of each address modulo the number of units, where placement is static.
-pub(crate) fn static_units(config: &DeviceConfig) -> Vec<u32> {
-    Static::new(config).into_units()
+/// The unit of each logical page, where placement is static.
+pub(crate) fn static_units(config: &DeviceConfig) -> impl Fn(u32) -> u32 + use<> {
+    let policy = Static::new(config);
+    move |logical_page| policy.bound_unit(logical_page).unwrap_or(0)
+}
+
+/// The unit that holds the most logical pages where placement is static: the first domain that is on it, and how many.
+pub(crate) fn fullest_unit(config: &DeviceConfig) -> (usize, u64) {
+    let loads = Static::new(config).loads(config);
+    let (pages, domain) = loads.into_iter().max_by_key(|&(pages, _)| pages).unwrap_or_default();
+    (domain, pages)
 }
 
 macro_rules! each {
@@ -112,4 +120,8 @@ impl PlacementPolicy for AnyPlacement {
     fn bound_unit(&self, logical_page: u32) -> Option<u32> {
         each!(self, policy => policy.bound_unit(logical_page))
     }
+}
+
+crate::state::state_of_policy! {
+    AnyPlacement { Stripe(Stripe), Static(Static), RoundRobin(RoundRobin), LeastLoaded(LeastLoaded) }
 }

@@ -45,6 +45,21 @@ impl PlacementPolicy for RoundRobin {
     }
 }
 
+crate::state::state! {
+    RoundRobin {
+        saved { turn }
+        built { units, groups, units_per_group, superpage_pages }
+    }
+    checked check_restored
+}
+
+impl RoundRobin {
+    fn check_restored(&self) -> Result<(), String> {
+        let turns = self.units * self.superpage_pages;
+        if self.turn < turns { Ok(()) } else { Err(format!("turn {} of {turns}", self.turn)) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

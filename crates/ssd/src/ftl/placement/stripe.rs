@@ -63,3 +63,17 @@ impl PlacementPolicy for Stripe {
         }
     }
 }
+
+crate::state::state! {
+    Stripe {
+        saved { group }
+        built { groups, units_per_group, superpage_pages, stripe_pages }
+    }
+    checked check_restored
+}
+
+impl Stripe {
+    fn check_restored(&self) -> Result<(), String> {
+        if self.group < self.groups { Ok(()) } else { Err(format!("there is no group {}", self.group)) }
+    }
+}

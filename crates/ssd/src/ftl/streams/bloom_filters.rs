@@ -120,6 +120,22 @@ impl StreamPolicy for BloomFilters {
     }
 }
 
+crate::state::state! {
+    BloomFilters {
+        saved { cells, oldest, turn, left }
+        built { bits, decay_pages }
+    }
+    checked check_restored
+}
+
+impl BloomFilters {
+    fn check_restored(&self) -> Result<(), String> {
+        let Self { oldest, turn, left, decay_pages, .. } = *self;
+        let is_possible = oldest < FILTERS && turn < FILTERS && (1..=decay_pages).contains(&left);
+        if is_possible { Ok(()) } else { Err("filters out of their turn".to_owned()) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -132,6 +132,13 @@ impl StreamPolicy for DeathTime {
     }
 }
 
+crate::state::state! {
+    DeathTime {
+        saved { written_at, expected, median }
+        at_rest { foresight }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,6 +12,8 @@
 //! Source: Lange, Naor and Yadgar, "Offline and Online Algorithms for SSD Management", SIGMETRICS 2021, whose online
 //! algorithm takes predictions of a given quality. The form of the error is our own.
 
+use crate::state::AtRest;
+
 /// Times are counted in pages that the host has written since the list was given.
 pub(crate) struct Foresight {
     /// Where the times of each page begin in `times`; one more than there are pages.
@@ -104,6 +106,13 @@ fn normal(page: u32, k: u32) -> f64 {
     };
     let (radius, angle) = (libm::sqrt(-2.0 * libm::log(unit())), 2.0 * std::f64::consts::PI * unit());
     radius * libm::cos(angle)
+}
+
+/// What is told beforehand belongs to one run of a workload.
+impl AtRest for Box<Foresight> {
+    fn is_at_rest(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -31,6 +31,8 @@ impl StreamPolicy for Hint {
     }
 }
 
+crate::state::state! { Hint { built { streams } } }
+
 #[cfg(test)]
 mod tests {
     use super::*;

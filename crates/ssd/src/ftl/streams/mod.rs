@@ -30,6 +30,7 @@ use zerocopy::FromZeros;
 
 use super::geometry::Geometry;
 use crate::config::{DeviceConfig, StreamPolicy as PolicyName};
+use crate::state::{Carried, Carrier, Layout, State, StateError};
 use bloom_filters::BloomFilters;
 use death_time::DeathTime;
 use foresight::Foresight;
@@ -64,6 +65,11 @@ impl Stream {
     #[inline]
     pub(crate) const fn gc(class: u8) -> Self {
         Self(2 * class + 1)
+    }
+
+    /// The stream that stands at a place of [`ByStream`].
+    pub(crate) const fn numbered(nth: u8) -> Self {
+        Self(nth)
     }
 
     /// Whether the host writes to it.
@@ -256,6 +262,8 @@ macro_rules! policies {
                 match self { $(Self::$name(policy) => policy.collected(block, stream, clock),)* }
             }
         }
+
+        crate::state::state_of_policy! { AnyStreams { $($name($type)),* } }
     };
 }
 
@@ -267,6 +275,41 @@ policies! {
         BloomFilters::new(shape.logical_pages, config.ftl.streams.decay_share)
     };
     DeathTime(DeathTime) = |_, shape: Shape| DeathTime::new(shape.logical_pages);
+}
+
+impl State for Stream {
+    fn layout(layout: &mut Layout) {
+        layout.word("Stream");
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        let mut stream = u32::from(self.0);
+        carrier.below(&mut stream, Self::COUNT as u32)?;
+        self.0 = stream as u8;
+        Ok(())
+    }
+}
+
+impl State for StreamSet {
+    fn layout(layout: &mut Layout) {
+        layout.word("StreamSet");
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        self.0.carry(carrier)?;
+        if self.0 >> Stream::COUNT == 0 { Ok(()) } else { Err(StateError::damaged("a stream that there is none of")) }
+    }
+}
+
+impl<T: State> State for ByStream<T> {
+    fn layout(layout: &mut Layout) {
+        layout.word("ByStream");
+        <[T; Stream::COUNT]>::layout(layout);
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        self.0.carry(carrier)
+    }
 }
 
 #[cfg(test)]

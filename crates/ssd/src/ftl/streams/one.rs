@@ -16,3 +16,5 @@ impl StreamPolicy for One {
         0
     }
 }
+
+crate::state::state! { One {} }

@@ -14,6 +14,7 @@
 //! Left open there: ℓ is one for all units of the drive; a page that was laid out at once counts as never written.
 
 use super::{Stream, StreamPolicy};
+use crate::state::{Carried, Carrier, Layout, State, carry_sparse};
 
 /// Collected superblocks that a new value of ℓ is computed from.
 const WINDOW: u32 = 16;
@@ -91,6 +92,21 @@ impl StreamPolicy for SepBit {
             self.mean_life = self.lives / u64::from(WINDOW);
             (self.lives, self.collected) = (0, 0);
         }
+    }
+}
+
+impl State for SepBit {
+    fn layout(layout: &mut Layout) {
+        layout.word("SepBit { written_at opened_at mean_life lives collected }");
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        let Self { written_at, opened_at, mean_life, lives, collected } = self;
+        carry_sparse(written_at, carrier)?;
+        opened_at.carry(carrier)?;
+        mean_life.carry(carrier)?;
+        lives.carry(carrier)?;
+        collected.carry(carrier)
     }
 }
 

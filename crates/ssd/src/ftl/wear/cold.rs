@@ -29,3 +29,14 @@ impl ColdBlocks {
         self.tree.first_min().map(|index| (index, self.tree.key(index) as u32))
     }
 }
+
+crate::state::state! { ColdBlocks { saved { tree } } }
+
+crate::state::parts_of_some_drives!(ColdBlocks);
+
+impl ColdBlocks {
+    /// The sealed superblocks with their P/E cycles.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.tree.members().map(|index| (index, self.tree.key(index) as u32))
+    }
+}

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use crate::config::DynamicWearLevelling;
 use crate::ftl::min_tree::{ABSENT, MinTree};
+use crate::state::{Carried, Carrier, Layout, State, StateError};
 
 /// Bits of a key that say when a superblock became free.
 const TIME_BITS: u32 = 40;
@@ -101,6 +102,49 @@ impl FreeBlocks {
     fn enter_fresh(&mut self) {
         let fresh = std::mem::take(&mut self.fresh);
         fresh.for_each(|index| self.enter(index, 0, u64::from(index)));
+    }
+}
+
+crate::state::parts_of_some_drives!(MinTree);
+
+impl State for FreeBlocks {
+    fn layout(layout: &mut Layout) {
+        layout.word("FreeBlocks { fresh next worn len freed }");
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        let Self { fresh, next, worn, dynamic: _, len, freed } = self;
+        let all = fresh.end;
+        fresh.start.carry(carrier)?;
+        fresh.end.carry(carrier)?;
+        next.carry(carrier)?;
+        worn.carry(carrier)?;
+        len.carry(carrier)?;
+        freed.carry(carrier)?;
+        // That of a new drive ends at its last superblock.
+        if carrier.is_restoring() && (fresh.start > fresh.end || fresh.end > all) {
+            return Err(StateError::damaged(format!("superblocks {fresh:?} of {all} were never used")));
+        }
+        Ok(())
+    }
+}
+
+impl FreeBlocks {
+    /// Those that are free, in no order.
+    pub(crate) fn members(&self) -> impl Iterator<Item = u32> {
+        self.fresh().chain(self.next.members())
+    }
+
+    /// Checks that the orders are of the same superblocks.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let used: Vec<u32> = self.next.members().collect();
+        let by_wear: Option<Vec<u32>> = self.worn.as_ref().map(|worn| worn.members().collect());
+        let twice = used.iter().any(|index| self.fresh.contains(index));
+        if twice || by_wear.is_some_and(|by_wear| by_wear != used) || used.len() + self.fresh.len() != self.len as usize
+        {
+            return Err("the free superblocks are not the same in all orders".to_owned());
+        }
+        Ok(())
     }
 }
 

@@ -94,6 +94,13 @@ impl InPlaceWear {
     }
 }
 
+crate::state::state! {
+    InPlaceWear {
+        saved { writes, spares_left, replaced, total }
+        built { places, limit }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -44,3 +44,10 @@ impl UnitWear {
         self.total as f64 / f64::from(self.superblocks)
     }
 }
+
+crate::state::state! {
+    UnitWear {
+        saved { most, total }
+        built { superblocks }
+    }
+}

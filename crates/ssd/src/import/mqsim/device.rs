@@ -2,9 +2,14 @@
 
 use super::super::section::Section;
 use super::super::{ImportError, Keys};
-use super::workload::Part;
+use super::parts::{Part, Shares};
 use super::{CONCURRENT_VICTIMS, Caching, Notes, PCIE_OVERHEAD, PCIE_PAYLOAD, SECTOR};
 use crate::config::DeviceConfig;
+
+/// Blocks of a plane: an open one for the host and one for collection, and up to two emptied victims.
+const NOT_HOLDING_DATA: u64 = 4;
+/// The fewest free blocks that garbage collection keeps.
+const FREE_MIN: u64 = 2;
 
 /// MQSim's drive, in its own terms; times in ns.
 pub(super) struct Ssd {
@@ -22,7 +27,7 @@ pub(super) struct Ssd {
     planes: u64,
     blocks: u64,
     pages: u64,
-    page_bytes: u64,
+    pub(super) page_bytes: u64,
     /// Planes of MQSim's drive; of those, [`Self::planes_in_all`] are used.
     all_planes: u64,
     over_provisioning: f64,
@@ -298,39 +303,30 @@ impl Ssd {
         [self.channels, self.chips, self.dies, self.planes] = kept;
     }
 
-    fn planes_in_all(&self) -> u64 {
+    pub(super) fn planes_in_all(&self) -> u64 {
         self.channels.saturating_mul(self.chips).saturating_mul(self.dies).saturating_mul(self.planes)
     }
 
-    /// Sectors of a plane that one of `flows` flows may address.
-    fn sectors_of_flow(&self, flows: u64) -> u64 {
+    /// Pages of a plane that may hold data where as few blocks are kept free as garbage collection can do with.
+    pub(super) fn pages_for_data(&self) -> u64 {
+        self.blocks.saturating_sub(NOT_HOLDING_DATA + FREE_MIN).saturating_mul(self.pages)
+    }
+
+    /// Sectors of a plane that one of the flows on it may address.
+    pub(super) fn sectors_of_plane(&self, flows: u64) -> u64 {
         let sectors = self.blocks as f64 * self.pages as f64 * (self.page_bytes / SECTOR) as f64;
         (sectors * (1.0 - self.over_provisioning) / flows as f64) as u64
     }
 
-    /// Bytes of the drive that a flow may address.
-    pub(super) fn bytes_of_flow(&self, flows: u64) -> u64 {
-        self.planes_in_all().saturating_mul(self.sectors_of_flow(flows)).saturating_mul(SECTOR)
-    }
-
-    /// Bytes from one flow's place to the next one's: as many whole pages on every plane.
-    pub(super) fn pitch_of_flow(&self, flows: u64) -> u64 {
-        let row = self.planes_in_all().saturating_mul(self.page_bytes).max(1);
-        self.bytes_of_flow(flows).div_ceil(row).saturating_mul(row)
-    }
-
     /// When a plane collects, how far it lets the host go, and how many victims it takes at a time: as much of what
     /// MQSim has as there is room for beside the data.
-    fn set_collection(&self, keys: &mut Keys, flows: u64, notes: &mut Notes) {
-        // A plane has an open block for the host and one for collection, and up to two emptied victims.
-        const NOT_HOLDING_DATA: u64 = 4;
-        let data = (self.pitch_of_flow(flows) * flows / self.planes_in_all().max(1) / self.page_bytes.max(1))
-            .div_ceil(self.pages.max(1));
+    fn set_collection(&self, keys: &mut Keys, shares: &Shares, notes: &mut Notes) {
+        let data = shares.most_pages.div_ceil(self.pages.max(1));
         let room = self.blocks.saturating_sub(data + NOT_HOLDING_DATA);
         // MQSim has three blocks of each plane open for each flow, one of them for the page map; here there are two.
-        let aside = (3 * flows).saturating_sub(2);
+        let aside = (3 * shares.most_flows).saturating_sub(2);
         let wanted = self.gc_threshold + aside;
-        let free = wanted.min(room).max(2);
+        let free = wanted.min(room).max(FREE_MIN);
         let victims = (room + 1).saturating_sub(free).clamp(1, CONCURRENT_VICTIMS);
         if free < wanted || victims < CONCURRENT_VICTIMS {
             notes.tell(format!(
@@ -347,14 +343,14 @@ impl Ssd {
     pub(super) fn device(
         &self,
         file: &str,
-        flows: u64,
+        shares: &Shares,
         caching: Option<Caching>,
         notes: &mut Notes,
     ) -> Result<DeviceConfig, ImportError> {
-        let mut keys = Keys::default();
+        let (mut keys, flows) = (Keys::default(), shares.of_flows.len() as u64);
         keys.set("name", format!("MQSim: {file}"));
-        keys.set_count("capacity_bytes", self.pitch_of_flow(flows).saturating_mul(flows));
-        self.set_collection(&mut keys, flows, notes);
+        keys.set_count("capacity_bytes", shares.capacity_bytes());
+        self.set_collection(&mut keys, shares, notes);
         if self.keys.iter().any(|(path, _)| path.starts_with("ftl.mapping_cache.")) {
             keys.set_count("ftl.mapping_cache.partitions", flows);
         }
@@ -376,6 +372,11 @@ impl Ssd {
         keys.set("flash.array_time_jitter", 0.0);
         for (path, value) in &self.keys {
             keys.set(path, value.clone());
+        }
+        if !shares.domains.is_empty() {
+            notes.tell("<Channel_IDs> and the like: each flow has a domain of its own (ftl.domains)");
+            let domains = toml::Value::try_from(&shares.domains);
+            keys.set("ftl.domains", domains.map_err(|e| ImportError::Unwritable(e.to_string()))?);
         }
         keys.into_device(file)
     }

@@ -5,11 +5,13 @@
 //! MQSim does not let one choose, such as those of command cycles and of PCIe messages, are set to what it uses.
 
 mod device;
+mod parts;
 mod workload;
 
 use std::path::Path;
 
 use self::device::Ssd;
+use self::parts::Shares;
 use self::workload::Scenarios;
 use super::section::{Section, parse};
 use super::{ImportError, Imported};
@@ -48,13 +50,13 @@ pub fn import_counting(
     let document = parse(text, file)?;
     let root = Section::root(file, &document, "Execution_Parameter_Set")?;
     let mut ssd = Ssd::read(&root, &mut notes)?;
-    if let Some(flows) = &flows {
-        ssd.keep_part(&flows.part(&ssd, &mut notes)?, &mut notes);
-    }
-    let most_flows = flows.as_ref().map_or(1, Scenarios::most_flows);
+    let shares = match &flows {
+        Some(flows) => flows.shares(&mut ssd, &mut notes)?,
+        None => Shares::even(&ssd, 1),
+    };
     let caching = flows.as_ref().and_then(Scenarios::caching);
-    let device = ssd.device(file, most_flows, caching, &mut notes)?;
-    let workloads = flows.map_or(Ok(Vec::new()), |flows| flows.workloads(&ssd))?;
+    let device = ssd.device(file, &shares, caching, &mut notes)?;
+    let workloads = flows.map_or(Ok(Vec::new()), |flows| flows.workloads(&ssd, &shares))?;
     Ok(Imported { source: format!("MQSim, {file}"), device, workloads, notes: notes.list })
 }
 
@@ -245,10 +247,51 @@ mod tests {
     }
 
     #[test]
-    fn flows_on_different_parts_are_refused_and_so_is_a_part_that_is_not_there() {
+    fn flows_on_different_parts_have_a_domain_each() {
         let on = |channels: &str| format!("<Channel_IDs>{channels}</Channel_IDs>");
-        let apart = imports(&with_tags(&on("0"), &on("1"))).unwrap_err();
-        assert!(apart.starts_with("work.xml: line 14: the flows are on different parts of the drive"), "{apart}");
+        let Imported { device, workloads, notes, .. } = imports(&with_tags(&on("0"), &on("1"))).unwrap();
+        let whole = self::imported();
+        assert_eq!(device.flash.channels, 2);
+        let channels: Vec<_> = device.ftl.domains.iter().map(|domain| domain.channels.clone()).collect();
+        assert_eq!(channels, [Some(vec![0]), Some(vec![1])]);
+        assert!(device.ftl.domains.iter().all(|domain| domain.chips.is_none() && domain.planes.is_none()));
+        // 4 planes of 128 blocks of 32 pages of 4 KiB, a fifth of them spare.
+        let own = 4 * (128 * 32 * 8 * 4 / 5) * 512;
+        assert!(device.ftl.domains.iter().all(|domain| (own..own + 4 * 4096).contains(&domain.capacity_bytes)));
+        let trace = workloads[0].flows[1].trace.as_ref().unwrap();
+        assert_eq!((trace.region_start_bytes, trace.region_bytes), (device.ftl.domains[0].capacity_bytes, Some(own)));
+        let apart = device.capacity_bytes.abs_diff(whole.device.capacity_bytes);
+        assert!(apart <= 8 * 4096, "as much as side by side on all of it, but for whole rows: {apart}");
+        assert!(notes.iter().any(|note| note.contains("domain of its own")), "{notes:?}");
+    }
+
+    #[test]
+    fn where_flows_overlap_a_plane_is_shared_and_what_no_flow_uses_is_left_out_if_it_had_no_room() {
+        let on = |tag: &str, numbers: &str| format!("<{tag}>{numbers}</{tag}>");
+        let with_sets = |used: &str| {
+            let text = with_tags(&on("Channel_IDs", "0"), "");
+            text.replace("<Working_Set_Percentage>50<", &format!("<Working_Set_Percentage>{used}<"))
+        };
+        let Imported { device, notes, .. } = imports(&with_sets("50")).unwrap();
+        assert!(notes.iter().any(|note| note.contains("only what the working sets may use")), "{notes:?}");
+        let [first, second] = &device.ftl.domains[..] else { panic!("{:?}", device.ftl.domains) };
+        assert_eq!((&first.channels, &second.channels), (&Some(vec![0]), &None));
+        let of_plane = 128 * 32 * 4096 * 4 / 5;
+        let near = |bytes: u64, planes: f64| (bytes as f64 / of_plane as f64 / planes - 1.0).abs() < 0.01;
+        assert!(near(first.capacity_bytes, 1.0), "half of its halves of channel 0's four planes: {first:?}");
+        assert!(near(second.capacity_bytes, 6.0), "its halves of them and channel 1's: {second:?}");
+        let full = imports(&with_sets("100")).unwrap_err();
+        assert!(full.contains("domain 0 (counted from 0): a plane would have to hold"), "{full}");
+    }
+
+    #[test]
+    fn a_part_that_is_not_there_is_refused_and_so_are_scenarios_on_other_parts() {
+        let on = |channels: &str| format!("<Channel_IDs>{channels}</Channel_IDs>");
+        let two = with_tags(&on("0"), &on("1"));
+        let (start, end) = (two.find("  <IO_Scenario>").unwrap(), two.rfind("</MQSim_IO_Scenarios>").unwrap());
+        let again = two[start..end].replace(&on("0"), &on("0,1"));
+        let apart = imports(&format!("{}{again}{}", &two[..end], &two[end..])).unwrap_err();
+        assert!(apart.contains("that of line 3 in another scenario") && apart.contains("one by one"), "{apart}");
         let beyond = imports(&with_tags(&on("0,2"), "")).unwrap_err();
         assert_eq!(beyond, "work.xml: line 3: <Channel_IDs> names 2, which the drive does not have");
         let words = imports(&with_tags(&on("0-1"), "")).unwrap_err();

@@ -1,6 +1,5 @@
 //! MQSim's scenarios of flows, `workload.xml`.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use flashwise_trace::workload::{
@@ -10,52 +9,16 @@ use flashwise_trace::workload::{
 use super::super::ImportError;
 use super::super::section::{Section, parse};
 use super::device::Ssd;
+use super::parts::{Part, Share, Shares};
 use super::{Caching, Notes, RequestsOf, SECTOR};
+
+/// Most planes of a drive that is divided among flows.
+const PLANES_MAX: u64 = 1 << 20;
 
 /// The scenarios of a workload file; a scenario's flows run side by side.
 pub(super) struct Scenarios {
     file: String,
     scenarios: Vec<Vec<FlowTags>>,
-}
-
-/// The tags that say which part of the drive a flow is on, from channels down to planes.
-const PART_TAGS: [&str; 4] = ["Channel_IDs", "Chip_IDs", "Die_IDs", "Plane_IDs"];
-
-/// The part of a drive that a flow is on: the numbers at each level; `None` where the file leaves a level open.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Part([Option<BTreeSet<u64>>; 4]);
-
-impl Part {
-    pub(super) fn read(flow: &Section<'_>) -> Result<Self, ImportError> {
-        let mut part = Self::default();
-        for (level, tag) in part.0.iter_mut().zip(PART_TAGS) {
-            let Some(text) = flow.text(tag)?.filter(|text| !text.is_empty()) else { continue };
-            let numbers = text.split(',').map(|number| number.trim().parse());
-            let numbers: Result<BTreeSet<u64>, _> = numbers.collect();
-            *level = Some(numbers.map_err(|_| flow.refused(tag, &text, "numbers from 0 on with commas between"))?);
-        }
-        Ok(part)
-    }
-
-    /// A number that is not below the count of its level, with the level's tag.
-    fn beyond(&self, counts: [u64; 4]) -> Option<(&'static str, u64)> {
-        let levels = self.0.iter().zip(counts).zip(PART_TAGS);
-        let mut last = levels.filter_map(|((level, count), tag)| Some((tag, *level.as_ref()?.last()?, count)));
-        last.find(|&(_, last, count)| last >= count).map(|(tag, last, _)| (tag, last))
-    }
-
-    /// How many there are at each level, where a level that is left open has `counts`.
-    pub(super) fn counts(&self, counts: [u64; 4]) -> [u64; 4] {
-        let mut kept = counts;
-        let levels = kept.iter_mut().zip(&self.0);
-        levels.for_each(|(kept, level)| *kept = level.as_ref().map_or(*kept, |level| level.len() as u64));
-        kept
-    }
-
-    /// The same part with every level named.
-    fn named(&self, counts: [u64; 4]) -> [BTreeSet<u64>; 4] {
-        std::array::from_fn(|n| self.0[n].clone().unwrap_or_else(|| (0..counts[n]).collect()))
-    }
 }
 
 /// A flow as the file has it.
@@ -104,9 +67,6 @@ impl Scenarios {
             if flows.is_empty() {
                 return Err(scenario.wrong("a scenario without a flow".to_owned()));
             }
-            if flows.len() > 1 && flows.iter().any(|flow| matches!(flow.kind, FlowKind::Trace { .. })) {
-                notes.tell("a trace beside other flows: its places are those of the drive; in MQSim they are those of the flow's share");
-            }
             scenarios.push(flows);
         }
         if scenarios.len() > 1 {
@@ -115,32 +75,52 @@ impl Scenarios {
         Ok(Self { file: file.to_owned(), scenarios })
     }
 
-    /// The part of the drive that all flows are on.
-    pub(super) fn part(&self, ssd: &Ssd, notes: &mut Notes) -> Result<Part, ImportError> {
-        let counts = ssd.counts();
-        let whole = Part::default();
+    /// Where the flows are, in the order of the scenario that has most of them. A part that all of them are on is the
+    /// drive, and the rest of it is left out.
+    pub(super) fn shares(&self, ssd: &mut Ssd, notes: &mut Notes) -> Result<Shares, ImportError> {
+        let (counts, most) = (ssd.counts(), self.most_flows());
         let mut flows = self.scenarios.iter().flatten();
-        let first = flows.next().map_or(&whole, |flow| &flow.part);
         if !ssd.interface_is_nvme {
             // MQSim's SATA drive does not ask its flows.
-            if self.scenarios.iter().flatten().any(|flow| flow.part.counts(counts) != counts) {
+            if flows.any(|flow| flow.part.counts(counts) != counts) {
                 notes.tell("<Channel_IDs> and the like: MQSim ignores them where <HostInterface_Type> is SATA");
             }
-            return Ok(whole);
+            return Ok(Shares::even(ssd, most));
         }
-        for flow in self.scenarios.iter().flatten() {
-            let refused = |reason| ImportError::Syntax { file: self.file.clone(), line: flow.line, reason };
+        for flow in flows {
             if let Some((tag, number)) = flow.part.beyond(counts) {
-                return Err(refused(format!("<{tag}> names {number}, which the drive does not have")));
-            }
-            if flow.part.named(counts) != first.named(counts) {
-                let reason = "the flows are on different parts of the drive (<Channel_IDs>, <Chip_IDs>, <Die_IDs>, \
-                              <Plane_IDs>), and here every flow is on all of it; give them the same numbers, or import \
-                              a workload for each part by itself";
-                return Err(refused(reason.to_owned()));
+                return Err(self.refused(flow, format!("<{tag}> names {number}, which the drive does not have")));
             }
         }
-        Ok(first.clone())
+        let Some(longest) = self.scenarios.iter().find(|flows| flows.len() as u64 == most) else {
+            return Ok(Shares::even(ssd, most));
+        };
+        for (flow, same) in self.scenarios.iter().flat_map(|flows| flows.iter().zip(longest)) {
+            if !flow.part.is_same(&same.part, counts) {
+                let reason = format!(
+                    "this flow is on another part of the drive (<Channel_IDs>, <Chip_IDs>, <Die_IDs>, <Plane_IDs>) than \
+                     that of line {} in another scenario, and a drive is divided once; import the scenarios one by one",
+                    same.line
+                );
+                return Err(self.refused(flow, reason));
+            }
+        }
+        if let [first, others @ ..] = &longest[..]
+            && others.iter().all(|flow| flow.part.is_same(&first.part, counts))
+        {
+            ssd.keep_part(&first.part, notes);
+            return Ok(Shares::even(ssd, most));
+        }
+        if ssd.planes_in_all() > PLANES_MAX {
+            let reason = format!("a drive of more than {PLANES_MAX} planes is not divided among flows");
+            return Err(self.refused(&longest[0], reason));
+        }
+        let parts: Vec<(&Part, f64)> = longest.iter().map(|flow| (&flow.part, flow.used_share())).collect();
+        Ok(Shares::apart(ssd, &parts, notes))
+    }
+
+    fn refused(&self, flow: &FlowTags, reason: String) -> ImportError {
+        ImportError::Syntax { file: self.file.clone(), line: flow.line, reason }
     }
 
     /// The flows of the scenario that has most.
@@ -153,12 +133,15 @@ impl Scenarios {
         self.scenarios.iter().flatten().map(|flow| flow.caching).next()
     }
 
-    pub(super) fn workloads(self, ssd: &Ssd) -> Result<Vec<Workload>, ImportError> {
+    pub(super) fn workloads(self, ssd: &Ssd, shares: &Shares) -> Result<Vec<Workload>, ImportError> {
         let several = self.scenarios.len() > 1;
         let workload = |(index, flows): (usize, Vec<FlowTags>)| {
-            let count = flows.len() as u64;
+            // Flows that are all over the drive share it among those of their scenario.
+            let even = shares.domains.is_empty().then(|| Shares::even(ssd, flows.len() as u64));
+            let shares = even.as_ref().unwrap_or(shares);
             let seed = flows.first().map_or(ssd.seed, |flow| flow.seed) & i64::MAX as u64;
-            let flows = flows.into_iter().enumerate().map(|(n, flow)| flow.flow(n as u64, count, ssd)).collect();
+            let flows = flows.into_iter().zip(&shares.of_flows).enumerate();
+            let flows = flows.map(|(n, (flow, &share))| flow.flow(n + 1, share)).collect();
             let number = if several { format!(", scenario {}", index + 1) } else { String::new() };
             let workload = Workload { name: format!("MQSim: {}{number}", self.file), seed, content: None, flows };
             workload.check()?;
@@ -216,7 +199,7 @@ impl FlowTags {
             (false, _) => None,
         };
         notes.no_effect(flow, &["Time_Unit"], "MQSim takes the times of a trace as ns, whatever this says")?;
-        notes.tell("traces: a place behind the drive's end is taken modulo its size, as in MQSim (trace.fold)");
+        notes.tell("traces: a place behind the end of what the flow may address is taken modulo its size, as in MQSim (trace.fold)");
         Ok(FlowKind::Trace { path, repeat, requests })
     }
 
@@ -237,17 +220,27 @@ impl FlowTags {
         }
     }
 
-    fn flow(self, index: u64, flows: u64, ssd: &Ssd) -> Flow {
-        let (own, pitch) = (ssd.bytes_of_flow(flows), ssd.pitch_of_flow(flows));
+    /// The part of its share that it may come to use.
+    fn used_share(&self) -> f64 {
+        match &self.kind {
+            FlowKind::Synthetic(tags) => tags.working_set_percent / 100.0,
+            FlowKind::Trace { .. } => 1.0,
+        }
+    }
+
+    fn flow(self, number: usize, share: Share) -> Flow {
         let mut flow = match self.kind {
             FlowKind::Trace { path, repeat, requests } => {
                 let mut trace = TraceReplay::new(path, TraceFormat::Mqsim);
                 (trace.repeat, trace.fold) = (repeat, true);
+                if !share.is_all {
+                    (trace.region_start_bytes, trace.region_bytes) = (share.start, Some(share.own));
+                }
                 Flow { requests, ..Flow::replay("", trace) }
             }
-            FlowKind::Synthetic(tags) => tags.flow(index * pitch, own),
+            FlowKind::Synthetic(tags) => tags.flow(share.start, share.own),
         };
-        (flow.name, flow.priority) = (format!("flow-{}", index + 1), self.priority);
+        (flow.name, flow.priority) = (format!("flow-{number}"), self.priority);
         flow
     }
 }

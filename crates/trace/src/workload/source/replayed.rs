@@ -40,7 +40,8 @@ impl Replayed {
         base: &Path,
         limits: Limits,
     ) -> Result<Self, WorkloadError> {
-        let mut once = Self::start(flow, drive, base, 1)?;
+        let region = region(flow, checker, drive)?;
+        let mut once = Self::start(flow, region, base, 1)?;
         let (mut requests, mut reading, mut ends_by_time) = (0, Reading::default(), false);
         while requests < limits.requests && !ends_by_time {
             let Some(request) = once.next()? else { break };
@@ -59,10 +60,10 @@ impl Replayed {
         }
         // What ends by its time in the first round must not go on to a second one.
         once.kept = if ends_by_time { None } else { reading.keep(flow.repeat) };
-        if once.kept.is_some() { Ok(once) } else { Self::start(flow, drive, base, flow.repeat) }
+        if once.kept.is_some() { Ok(once) } else { Self::start(flow, region, base, flow.repeat) }
     }
 
-    fn start(flow: &TraceReplay, drive: Drive, base: &Path, repeat: u32) -> Result<Self, WorkloadError> {
+    fn start(flow: &TraceReplay, region: Region, base: &Path, repeat: u32) -> Result<Self, WorkloadError> {
         let path = base.join(&flow.path);
         let options = ReadOptions {
             format: flow.format,
@@ -75,7 +76,7 @@ impl Replayed {
             path,
             options,
             device: flow.device,
-            rules: Rules::new(flow, drive),
+            rules: Rules::new(flow, region),
             reader,
             kept: None,
             left: repeat - 1,
@@ -164,10 +165,33 @@ fn open(path: &Path, options: &ReadOptions) -> Result<TraceReader, WorkloadError
     Ok(TraceReader::open(path, options)?)
 }
 
+/// Where on the drive a trace is.
+#[derive(Clone, Copy, Debug)]
+struct Region {
+    start: u64,
+    bytes: u64,
+    /// Smallest addressable unit, bytes.
+    logical_block: u64,
+}
+
+/// The region that a flow names, on a drive that has it.
+fn region(flow: &TraceReplay, checker: &FlowChecker<'_>, drive: Drive) -> Result<Region, WorkloadError> {
+    let start = flow.region_start_bytes;
+    let reason = format!("the drive ends at byte {}", drive.capacity);
+    checker.require("trace.region_start_bytes", start, start < drive.capacity, &reason)?;
+    drive.whole_blocks(checker, "trace.region_start_bytes", start)?;
+    let rest = drive.capacity - start;
+    let bytes = flow.region_bytes.unwrap_or(rest);
+    let reason = format!("from byte {start} the drive has {rest} bytes");
+    checker.require("trace.region_bytes", bytes, (1..=rest).contains(&bytes), &reason)?;
+    drive.whole_blocks(checker, "trace.region_bytes", bytes)?;
+    Ok(Region { start, bytes, logical_block: drive.logical_block })
+}
+
 /// What a trace's requests become on this drive.
 #[derive(Debug)]
 struct Rules {
-    drive: Drive,
+    region: Region,
     fold: bool,
     widen: bool,
     time_scale: f64,
@@ -175,9 +199,9 @@ struct Rules {
 }
 
 impl Rules {
-    fn new(flow: &TraceReplay, drive: Drive) -> Self {
+    fn new(flow: &TraceReplay, region: Region) -> Self {
         let timed = flow.pacing == ReplayPacing::Timestamps;
-        Self { drive, fold: flow.fold, widen: flow.widen, time_scale: flow.time_scale, timed }
+        Self { region, fold: flow.fold, widen: flow.widen, time_scale: flow.time_scale, timed }
     }
 
     /// A time of the trace, scaled.
@@ -204,7 +228,7 @@ impl Rules {
     }
 
     fn whole_blocks(&self, offset: u64, length: u64) -> Result<(u64, u64), String> {
-        let block = self.drive.logical_block;
+        let block = self.region.logical_block;
         if offset.is_multiple_of(block) && length.is_multiple_of(block) {
             return Ok((offset, length));
         }
@@ -219,15 +243,15 @@ impl Rules {
     }
 
     fn fit(&self, offset: u64, length: u64) -> Result<(u64, u64), String> {
-        let capacity = self.drive.capacity;
-        let last = capacity.checked_sub(length);
-        match last {
-            Some(last) if offset <= last => Ok((offset, length)),
-            Some(last) if self.fold => Ok(((offset % capacity).min(last), length)),
+        let Region { start, bytes, .. } = self.region;
+        let what = if start == 0 { "drive" } else { "region" };
+        match bytes.checked_sub(length) {
+            Some(last) if offset <= last => Ok((start + offset, length)),
+            Some(last) if self.fold => Ok((start + (offset % bytes).min(last), length)),
             Some(_) => Err(format!(
-                "{length} bytes at byte {offset}: the drive ends at byte {capacity}; fold = true wraps the trace around it"
+                "{length} bytes at byte {offset}: the {what} ends at byte {bytes}; fold = true wraps the trace around it"
             )),
-            None => Err(format!("{length} bytes at byte {offset}: the drive has {capacity} bytes")),
+            None => Err(format!("{length} bytes at byte {offset}: the {what} has {bytes} bytes")),
         }
     }
 }

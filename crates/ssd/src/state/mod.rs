@@ -1,0 +1,31 @@
+//! The state of a drive at rest: saved, it goes on later exactly where it was.
+//!
+//! ```text
+//!   shut_down ─▶ flush, and all that the flash has begun is done ─▶ save ─▶ header │ parts of the drive, compressed │ checksum
+//!                                                                              ▼
+//!   a new drive of the same description ◀── each part becomes what was saved ── restore ─▶ invariants hold, or an error
+//! ```
+//!
+//! Every type that is part of a drive says of each of its fields whether it is saved, follows from the description, or
+//! is nothing while the drive is at rest ([`state!`](parts)). A new field does not compile before that is said; a new
+//! policy does not before it can be saved. What is saved is carried into a new drive, so that all that the description
+//! gives (lengths of tables, times, limits) comes from there and not from the file. Bytes that the drive holds for its
+//! host are not part of its state.
+//!
+//! A state is read by the very layout that wrote it: types and names of fields, in their order, have a fingerprint in the
+//! header ([`carrier::Layout`]). `docs/formats/drive-state.md` draws the bytes.
+
+mod carrier;
+mod document;
+mod error;
+mod parts;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use carrier::{AtRest, Carried, Carrier, Layout, State};
+pub use document::SavedDrive;
+pub use error::StateError;
+pub(crate) use parts::{
+    carry_members, carry_sparse, expect_rest, optional_values, parts_of_some_drives, rests, state, state_names,
+    state_of_policy,
+};
