@@ -26,6 +26,24 @@ pub enum AttachError {
         /// The system's own words.
         error: io::Error,
     },
+    /// A drive's files cannot be used.
+    #[error("{path}: {reason}")]
+    Data {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+    /// The state of a drive is not saved at its end.
+    #[error(
+        "{path}: the drive's state is not saved: {reason}; the next attach goes on with the one before, and says so"
+    )]
+    NotSaved {
+        /// The state's file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// Somebody has ended the kernel's connection to a drive that is mounted.
     #[error(
         "{path}: the drive was taken away while it was mounted, by its watchdog because it showed no sign of life, or by hand"

@@ -13,7 +13,7 @@
 //!        ▼
 //!   engine.rs       all timing: when a command arrived, when its answer is due  ──▶ capture.rs: a trace for the audit
 //!        ▼
-//!   flashwise-ssd   the drive in simulated time, with every byte
+//!   flashwise-ssd   the drive in simulated time, with every byte; or data/: the bytes in a file, with its state beside
 //!
 //!   control/, metrics/   asking the drive and telling it what to do while it runs ─▶ desk.rs ─▶ server.rs
 //! ```
@@ -25,12 +25,15 @@
 //! machine cannot keep up, the answers are late, and [`Pacing`] says by how much. [`Pace::Free`] answers at once and
 //! accounts in simulated time alone.
 //!
-//! **Limits.** The drive's content is in memory and gone at the end. Requests of up to 32 MiB.
+//! **Limits.** The drive's content is in memory and gone at the end, or in a file of a file system with sparse files.
+//! Requests of up to 32 MiB.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![forbid(unsafe_code)]
 
 mod capture;
 pub mod control;
+mod data;
 mod desk;
 mod engine;
 mod error;
@@ -50,6 +53,7 @@ mod stat;
 mod volume;
 
 pub use capture::{Capture, Captured};
+pub use data::{Continuation, DataFile};
 pub use engine::{Answer, Command, Engine, KindLatencies, KindLatency, PowerCut, Wake};
 pub use error::AttachError;
 pub use fault::{FaultOrder, FaultState, LatencySpike, Range};

@@ -51,6 +51,8 @@ const LOOK: Duration = Duration::from_millis(10);
 pub struct MountedAt {
     /// The block device that the file system is on.
     pub device: PathBuf,
+    /// The file system: the one that was there, or was asked for.
+    pub kind: FileSystem,
     /// Bytes of memory that are locked; `None` where that is not allowed.
     pub locked_bytes: Option<u64>,
 }
@@ -186,8 +188,9 @@ impl Server {
         self.guard = Some(Guard { command: Box::new(command), patience });
     }
 
-    /// Makes a file system on the drive and mounts it at an empty directory. Serves meanwhile. What drives that were killed
-    /// have left is taken away before. The memory of the whole process is locked, where that is allowed.
+    /// Makes a file system on a drive that is blank, and mounts it, or the one that is there, at an empty directory. Serves
+    /// meanwhile. What drives that were killed have left is taken away before. The memory of the whole process is locked,
+    /// where that is allowed.
     ///
     /// # Errors
     /// [`AttachError::Place`] where that cannot be done: nothing is left then.
@@ -201,16 +204,17 @@ impl Server {
         let Some(mounted) = &self.mounted else { return Err(refused("its file is gone".to_owned())) };
         let (file, abort) = (mounted.file(), mounted.abort_file());
         let (sector, scale) = (self.engine.info().logical_block.0, self.engine.time_scale());
+        let is_blank = self.engine.is_blank()?;
         let mut volume = self.serve_during(move || plan.attach(&file, sector, scale))?.map_err(refused)?;
         volume.abort = abort.as_ref().ok().and_then(|abort| abort.try_clone().ok());
         let volume = self.volume.insert(volume);
-        let (device, mounting) = (volume.device(), volume.mounting());
+        let (device, mounting) = (volume.device(), volume.mounting(is_blank));
         if let Some(mounted) = &self.mounted {
             mounted.check_depth_through(&device).map_err(refused)?;
         }
         let locked_bytes = self.protect(abort);
-        self.serve_during(mounting)?.map_err(refused)?;
-        Ok(MountedAt { device, locked_bytes })
+        let kind = self.serve_during(mounting)?.map_err(refused)?;
+        Ok(MountedAt { device, kind, locked_bytes })
     }
 
     /// Sees to it that the machine does not hang because of the drive; says what of it is not allowed. Gives the bytes of memory
@@ -311,6 +315,9 @@ impl Server {
             let held = ByteSize(held);
             self.tell
                 .say(&format!("memory holds {held} of what was written, and may hold no more (--memory): writes fail"));
+        }
+        if let Some(words) = self.engine.data_trouble() {
+            self.tell.say(&words);
         }
         self.engine.poll(Instant::now(), &mut self.answers)?;
         self.deliver();

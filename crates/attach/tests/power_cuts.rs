@@ -5,10 +5,11 @@
 mod support;
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flashwise_attach::control::{Order, Told};
-use flashwise_attach::{Answer, AttachError, Command, Engine, Pace, PowerCut, Wake};
+use flashwise_attach::{Answer, AttachError, Command, DataFile, Engine, Pace, PowerCut, Wake};
 use flashwise_block::{ByteSize, IoBuffer, Operation};
 use flashwise_ssd::random::random_device;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
@@ -24,11 +25,26 @@ fn cuttable(config: DeviceConfig, pace: Pace, began: Instant) -> Engine {
     Engine::new(drive, pace, Duration::ZERO, None, began).unwrap()
 }
 
-fn samsung(pace: Pace) -> Engine {
+/// The same with its bytes in a file.
+fn cuttable_in(directory: &Path, config: DeviceConfig, pace: Pace, began: Instant) -> Engine {
+    let mut file = DataFile::open(&directory.join("drive.img"), ByteSize(config.capacity_bytes)).unwrap();
+    let new = || Ok::<_, AttachError>(SimulatedSsd::new(config.clone(), 1).unwrap());
+    let (mut drive, _) = file.drive(&config, new).unwrap();
+    drive.allow_power_cuts().unwrap();
+    let mut engine = Engine::new(drive, pace, Duration::ZERO, None, began).unwrap();
+    engine.keep_in(file, true);
+    engine
+}
+
+fn small_samsung() -> DeviceConfig {
     let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
     config.flash.blocks_per_plane = 40;
     config.capacity_bytes = 1 << 30;
-    cuttable(config, pace, Instant::now())
+    config
+}
+
+fn samsung(pace: Pace) -> Engine {
+    cuttable(small_samsung(), pace, Instant::now())
 }
 
 /// Random numbers that are the same on every machine (Knuth's MMIX generator).
@@ -65,10 +81,13 @@ struct Host {
 }
 
 impl Host {
-    fn new(config: DeviceConfig, seed: u64) -> Self {
+    fn new(config: DeviceConfig, seed: u64, data: Option<&Path>) -> Self {
         let (page_bytes, now) = (config.ftl.logical_page_bytes, Instant::now());
         Self {
-            engine: cuttable(config, Pace::Scaled(1.0), now),
+            engine: match data {
+                Some(directory) => cuttable_in(directory, config, Pace::Scaled(1.0), now),
+                None => cuttable(config, Pace::Scaled(1.0), now),
+            },
             page_bytes,
             now,
             random: Random(seed),
@@ -177,10 +196,22 @@ impl Host {
 
 #[test]
 fn what_was_flushed_or_fua_survives_every_cut_and_pages_are_whole() {
+    survives_every_cut(None);
+}
+
+#[test]
+fn so_it_does_in_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    survives_every_cut(Some(directory.path()));
+}
+
+fn survives_every_cut(data: Option<&Path>) {
     let (mut lost, mut cuts) = (0, 0);
     for seed in 0..24 {
         let config = random_device(seed).unwrap();
-        let mut host = Host::new(config, seed);
+        let own = data.map(|data| data.join(seed.to_string()));
+        own.iter().for_each(|own| std::fs::create_dir(own).unwrap());
+        let mut host = Host::new(config, seed, own.as_deref());
         for step in 0..300 {
             host.step();
             if host.random.below(15) == 0 {
@@ -198,7 +229,13 @@ fn what_was_flushed_or_fua_survives_every_cut_and_pages_are_whole() {
 
 #[test]
 fn what_was_not_flushed_is_lost_where_nothing_protects_it_and_the_connection_stays() {
-    let served = Served::of(samsung(Pace::Free));
+    loses_what_was_not_flushed(samsung(Pace::Free));
+    let directory = tempfile::tempdir().unwrap();
+    loses_what_was_not_flushed(cuttable_in(directory.path(), small_samsung(), Pace::Free, Instant::now()));
+}
+
+fn loses_what_was_not_flushed(engine: Engine) {
+    let served = Served::of(engine);
     let mut client = Client::connect(&served.socket);
     let old = vec![1; 32 << 10];
     client.write(0, &old);

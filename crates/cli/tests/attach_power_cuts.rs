@@ -20,14 +20,11 @@ mod support;
 
 use std::convert::Infallible;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use flashwise_attach::FaultOrder;
-use flashwise_attach::control::{Order, Told, control_path, order};
-use mounted::{Drive, assert_nothing_left, place, turn};
+use mounted::{Drive, assert_nothing_left, place, power_fails, small_drive, turn};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rusqlite::Connection;
@@ -67,22 +64,6 @@ fn write(database: &Path, journal: &str, acknowledged: &AtomicI64, seed: u64) ->
     }
 }
 
-/// The Samsung's structure with 400 MiB, so that it is full, and collects garbage, from the start.
-fn small_drive(place: &Place) {
-    let mut drive = place.run(&["device", "show", "samsung-960-evo"]).expect(0).stdout;
-    for (key, value) in [
-        ("capacity_bytes", "419_430_400"),
-        ("free_superblocks", "3"),
-        ("blocks_per_plane", "26"),
-        ("pages_per_block", "48"),
-    ] {
-        let at = drive.find(&format!("\n{key} = ")).unwrap() + 1;
-        let end = at + drive[at..].find('\n').unwrap();
-        drive.replace_range(at..end, &format!("{key} = {value}"));
-    }
-    place.write("drive.toml", &drive);
-}
-
 /// What the database holds: sound, each transaction whole, and none missing between others. Gives the last.
 fn last_transaction(database: &Path, journal: &str) -> i64 {
     let connection = open(database, journal).unwrap();
@@ -98,11 +79,6 @@ fn last_transaction(database: &Path, journal: &str) -> i64 {
     a.1
 }
 
-fn run(program: &str, arguments: &[&str]) {
-    let output = Command::new(program).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
 /// Cuts the power in the middle of work, mounts the drive again, and looks; gives whether something was under way.
 fn cut(
     place: &Place,
@@ -112,28 +88,19 @@ fn cut(
     acknowledged: &Arc<AtomicI64>,
     seed: u64,
 ) -> bool {
-    let on = place.path("on").display().to_string();
     let writing = {
         let (database, acknowledged) = (database.to_owned(), Arc::clone(acknowledged));
         std::thread::spawn(move || write(&database, journal, &acknowledged, seed).unwrap_err())
     };
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     std::thread::sleep(Duration::from_micros(random.random_range(0..400_000)));
-    let order = |what: Order| order(&control_path(&place.path("on")), &what).unwrap();
-    order(Order::Fault(FaultOrder { read_only: true, ..FaultOrder::default() }));
-    let told = order(Order::Cut);
-    let error = writing.join().unwrap();
-    run("umount", &[&on]);
-    // What could not be written is not to be read from memory.
-    run("blockdev", &["--flushbufs", device]);
-    order(Order::Fault(FaultOrder { clear: true, ..FaultOrder::default() }));
-    run("mount", &["-o", "noatime,discard", device, &on]);
+    let (lost_requests, error) = power_fails(place, device, || writing.join().unwrap());
     let (before, after) = (acknowledged.load(Ordering::Relaxed), last_transaction(database, journal));
     assert!(after >= before, "{} of {before} transactions that were acknowledged are lost ({error})", before - after);
     // One more may be there: it was on its way to be acknowledged.
     assert!(after <= before + 1, "{after} of {before}");
     acknowledged.store(after, Ordering::Relaxed);
-    matches!(told, Told::Cut(cut) if cut.lost_requests > 0)
+    lost_requests > 0
 }
 
 #[test]

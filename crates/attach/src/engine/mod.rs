@@ -14,8 +14,9 @@
 //! early by the same.
 //!
 //! What somebody asks of the drive while it runs is in files of their own: [`look`], [`power`]; what goes wrong on demand
-//! is in [`crate::fault`].
+//! is in [`crate::fault`]; bytes that are in a file and not in the drive, in [`bytes`].
 
+mod bytes;
 mod contents;
 mod look;
 mod power;
@@ -36,6 +37,7 @@ use crate::capture::Capture;
 use crate::fault::{FaultOrder, FaultState, Faults};
 use crate::pace::{Clocks, Pace, Pacing};
 use crate::{AttachError, AttachReport};
+use bytes::Bytes;
 use contents::Contents;
 pub(crate) use look::Look;
 pub use power::PowerCut;
@@ -108,6 +110,8 @@ struct Active {
     result: Result<(), BlockError>,
     /// The bytes of a read.
     read: Option<IoBuffer>,
+    /// The number of a flush, where bytes are in a file.
+    flush: u64,
 }
 
 /// A drive that follows the machine's clock.
@@ -134,6 +138,8 @@ pub struct Engine {
     power_cuts: u64,
     /// `None` where as much may be written as there is memory.
     contents: Option<Contents>,
+    /// Where bytes are in a file, and not in the drive.
+    bytes: Option<Bytes>,
     /// The drive at the start.
     began: Began,
 }
@@ -191,6 +197,7 @@ impl Engine {
             faults: Faults::default(),
             power_cuts: 0,
             contents: None,
+            bytes: None,
         })
     }
 
@@ -208,7 +215,7 @@ impl Engine {
 
     /// How much more memory may hold, bytes; `None` where there is no limit.
     pub(crate) fn room(&self) -> Option<u64> {
-        self.contents.as_ref().map(Contents::room)
+        self.contents.as_ref().map(Contents::room).or(self.bytes.as_ref().map(|_| 0))
     }
 
     /// Whether writes have been refused because of that and nobody has been told. Gives what memory holds then, bytes.
@@ -288,13 +295,15 @@ impl Engine {
 
     fn take(&mut self, command: Command, arrived: Instant) -> u32 {
         let submitted = self.drive.0.now();
+        let flush = self.bytes_wanted(&command);
         let Command { operation, offset, length, fua, process, .. } = command;
         let record = TraceRecord { fua, process, ..TraceRecord::new(submitted, operation, offset, length) };
         let captured = self.capture.as_mut().map_or(0, |capture| capture.submitted(record));
-        let read = (operation == Operation::Read && length > self.info().max_transfer).then(|| buffer(length));
+        let in_pieces = self.bytes.is_none() && length > self.info().max_transfer;
+        let read = (operation == Operation::Read && in_pieces).then(|| buffer(length));
         let delay = self.faults.delay(submitted);
         let (pending, completed, result) = (0, submitted, Ok(()));
-        let active = Active { command, arrived, submitted, captured, pending, completed, delay, result, read };
+        let active = Active { command, arrived, submitted, captured, pending, completed, delay, result, read, flush };
         match self.free.pop() {
             Some(index) => {
                 self.active[index as usize] = Some(active);
@@ -313,13 +322,24 @@ impl Engine {
         let Some(active) = self.active[index as usize].as_mut() else { return Ok(()) };
         let Command { operation, offset, length, fua, .. } = active.command;
         let whole = matches!(operation, Operation::Flush | Operation::Trim) || length.0 <= longest;
-        let mut payload = active.command.payload.take();
+        // In a file, bytes move when the drive has done its part.
+        let carries = self.bytes.is_none();
+        let mut payload = if carries { active.command.payload.take() } else { None };
         let pieces = if whole { 1 } else { length.0.div_ceil(longest) };
         for piece in 0..pieces {
             let from = piece * longest;
             let size = if whole { length.0 } else { longest.min(length.0 - from) };
             let mut request = match operation {
                 Operation::Flush => Request::flush(),
+                Operation::Read | Operation::Write if !carries => {
+                    let mut request = if operation == Operation::Read {
+                        Request::read(offset, length)
+                    } else {
+                        Request::write(offset, length)
+                    };
+                    request.length = ByteSize(size);
+                    request
+                }
                 Operation::Read => Request::read(offset, length).with_buffer(buffer(ByteSize(size))),
                 Operation::Write if whole => Request { buffer: payload.take(), ..Request::write(offset, length) },
                 Operation::Write => {
@@ -398,9 +418,7 @@ impl Engine {
         }
         match self.clocks {
             None => {
-                while let Some(completion) = self.drive.0.wait()? {
-                    self.completed(completion, now, answers);
-                }
+                self.poll_all(now, answers)?;
                 while let Some((due, index)) = self.delayed.pop_first() {
                     let _ = self.drive.0.wait_until(due)?;
                     self.answer(index, now, answers);
@@ -423,6 +441,17 @@ impl Engine {
         }
         if let Some(capture) = &mut self.capture {
             capture.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Lets the drive do all that it was asked for.
+    fn poll_all(&mut self, now: Instant, answers: &mut Vec<Answer>) -> Result<(), BlockError> {
+        while let Some(completion) = self.ready.pop_front() {
+            self.completed(completion, now, answers);
+        }
+        while let Some(completion) = self.drive.0.wait()? {
+            self.completed(completion, now, answers);
         }
         Ok(())
     }
@@ -463,6 +492,9 @@ impl Engine {
         let Command { client, cookie, operation, offset, length, .. } = active.command;
         if active.result.is_ok() {
             active.result = self.faults.done(operation, offset, length);
+        }
+        if active.result.is_ok() {
+            active.result = self.move_bytes(&mut active);
         }
         self.account(&active, now);
         let Active { result, read, .. } = active;

@@ -45,6 +45,7 @@ impl Engine {
             self.completed(completion, at, &mut answers);
         }
         self.refused = answers;
+        self.revert_bytes()?;
         self.drive.0.power_cut().map_err(|_| AttachError::NoPowerCuts)?;
         self.delayed.clear();
         let under_way = self.active.iter().zip(0..).filter_map(|(active, n)| active.as_ref().map(|_| n));

@@ -162,7 +162,16 @@ mod tests {
         fn over(mounted: &Mounted) -> Option<Self> {
             let mut losetup = std::process::Command::new("losetup");
             losetup.args(["--show", "--find", "--direct-io=on"]).arg(mounted.file());
-            let making = std::thread::spawn(move || losetup.output().ok());
+            let making = std::thread::spawn(move || {
+                let made = losetup.output().ok()?;
+                let device = std::path::PathBuf::from(String::from_utf8(made.stdout.clone()).unwrap().trim());
+                let size = std::path::Path::new("/sys/block").join(device.file_name()?).join("size");
+                // As in `volume/loops.rs`.
+                if std::fs::read_to_string(size).is_ok_and(|size| size.trim() == "0") {
+                    let _ = std::process::Command::new("losetup").arg("--set-capacity").arg(&device).status();
+                }
+                Some(made)
+            });
             while !making.is_finished() {
                 super::wait(mounted, super::LOOK);
                 for letter in mounted.letters() {

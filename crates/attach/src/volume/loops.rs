@@ -52,11 +52,27 @@ impl LoopDevice {
         })?;
         let name = made.strip_prefix("/dev/").ok_or_else(|| format!("losetup says {made}"))?.to_owned();
         let device = Self { losetup: losetup.to_owned(), name };
+        device.be_as_long_as_its_file()?;
         if device.told("loop/dio").as_deref() == Some("1") {
             return Ok(device);
         }
         device.detach();
         Err("this kernel's loop device takes no direct I/O from the file, one request at a time; use --nbd".to_owned())
+    }
+
+    /// A kernel that could not learn the length of the file, of which it says nothing (`lo_calculate_size`), makes an empty
+    /// device over it. Then it is asked again.
+    fn be_as_long_as_its_file(&self) -> Result<(), String> {
+        let is_empty = || self.told("size").as_deref() == Some("0");
+        if is_empty() {
+            let asked = tools::run(&self.losetup, &[OsStr::new("--set-capacity"), self.path().as_os_str()]);
+            if is_empty() {
+                self.detach();
+                let words = asked.err().unwrap_or_else(|| "nor when asked again".to_owned());
+                return Err(format!("/dev/{} has not the length of the drive: {words}; try again", self.name));
+            }
+        }
+        Ok(())
     }
 
     /// Lets the device be no narrower than the drive, of whose seconds each takes `scale` of the machine's.

@@ -57,6 +57,14 @@ impl FileSystem {
         }
     }
 
+    /// What else there may be.
+    fn other(self) -> Self {
+        match self {
+            Self::Ext4 => Self::Xfs,
+            Self::Xfs => Self::Ext4,
+        }
+    }
+
     /// What makes one, and its package.
     fn maker(self) -> (&'static str, &'static str) {
         match self {
@@ -167,20 +175,21 @@ impl Volume {
         self.device.path()
     }
 
-    /// What makes the file system and mounts it, for another thread.
-    pub(crate) fn mounting(&self) -> impl FnOnce() -> Result<(), String> + Send + 'static {
+    /// What makes the file system, on a drive that is blank, and mounts it or the one that is there, for another thread. A
+    /// drive that holds anything is never formatted.
+    pub(crate) fn mounting(&self, is_blank: bool) -> impl FnOnce() -> Result<FileSystem, String> + Send + 'static {
         let (plan, device) = (self.plan.clone(), self.device());
         move || {
-            let options = plan.kind.make_options().iter().map(OsStr::new);
-            let arguments: Vec<_> = options.chain([device.as_os_str()]).collect();
-            tools::run(&plan.maker, &arguments).map_err(|error| format!("no file system can be made: {error}"))?;
-            let name = plan.kind.name();
-            let options = plan.kind.mount_options();
-            let mounted = mount(&device, &plan.directory, name, MountFlags::NOATIME, options);
-            mounted.map_err(|error| match error {
-                Errno::NODEV => format!("this kernel has no {name}"),
-                error => format!("the file system cannot be mounted: {error}"),
-            })
+            if is_blank {
+                let options = plan.kind.make_options().iter().map(OsStr::new);
+                let arguments: Vec<_> = options.chain([device.as_os_str()]).collect();
+                tools::run(&plan.maker, &arguments).map_err(|error| format!("no file system can be made: {error}"))?;
+                return mount_as(&plan, &device, plan.kind);
+            }
+            let tried = mount_as(&plan, &device, plan.kind);
+            let found = tried.or_else(|error| mount_as(&plan, &device, plan.kind.other()).map_err(|_| error));
+            let help = "what is on the drive is not formatted; give another data file, or serve this one with --fuse";
+            found.map_err(|error| format!("{error}; {help}"))
         }
     }
 
@@ -201,6 +210,16 @@ impl Volume {
             device.detach();
         }
     }
+}
+
+/// Mounts a file system.
+fn mount_as(plan: &Plan, device: &Path, kind: FileSystem) -> Result<FileSystem, String> {
+    let (name, options) = (kind.name(), kind.mount_options());
+    let mounted = mount(device, &plan.directory, name, MountFlags::NOATIME, options);
+    mounted.map(|()| kind).map_err(|error| match error {
+        Errno::NODEV => format!("this kernel has no {name}"),
+        error => format!("the file system cannot be mounted: {error}"),
+    })
 }
 
 /// Unmounts what is on a device, the latest mount first. Gives a mount that is held.

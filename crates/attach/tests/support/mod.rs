@@ -47,7 +47,11 @@ impl Served {
         server.control(&control).unwrap();
         let metrics = server.metrics("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let stop = server.stop();
-        let serving = std::thread::spawn(move || server.run()?.finish());
+        let serving = std::thread::spawn(move || {
+            let mut engine = server.run()?;
+            engine.detach()?;
+            engine.finish()
+        });
         Self { socket, control, metrics, stop, serving, _directory: directory }
     }
 

@@ -22,6 +22,7 @@ use super::{PreconditionName, written_format_parser};
   flashwise attach intel-p4510 --mount /mnt/ssd                              # as root: ext4 on the drive
   flashwise attach intel-p4510 --mount /mnt/ssd --fs xfs -- sh -c 'pgbench -i -D $FLASHWISE_MOUNT/db'
   flashwise attach intel-p4510 --fuse /run/ssd                               # the drive as the file /run/ssd/disk
+  flashwise attach intel-p4510 --mount /mnt/ssd --data drive.img             # goes on from there the next time
   flashwise device stat /mnt/ssd --watch
   flashwise attach fault /mnt/ssd --latency-spike 50ms --for 2s")]
 pub struct AttachArguments {
@@ -88,6 +89,23 @@ fn range(text: &str) -> Result<Range, String> {
     Ok(Range { offset_bytes: size(offset)?, length_bytes: size(length)? })
 }
 
+/// Where the content of a drive is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// In memory, and gone at the end.
+    Memory,
+    /// In a file.
+    File(PathBuf),
+}
+
+fn data(text: &str) -> Result<Data, String> {
+    match text {
+        "memory" => Ok(Data::Memory),
+        "" => Err("it must be memory, or a file such as drive.img".to_owned()),
+        path => Ok(Data::File(path.into())),
+    }
+}
+
 /// An address of this machine: with a port alone, the loopback one.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let loopback = |port: &str| port.parse().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port))).ok();
@@ -113,6 +131,9 @@ pub struct ServeArguments {
     /// The file system for --mount
     #[arg(long, value_enum, default_value_t = MountedAs::Ext4, requires = "mount")]
     pub fs: MountedAs,
+    /// Keep what is on the drive in memory, or in this sparse file with the drive's state beside it, to go on from another time
+    #[arg(long, value_name = "memory|FILE", default_value = "memory", value_parser = data)]
+    pub data: Data,
     /// How much memory may hold of what is written; further writes fail [default for --mount: half of what is free]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<ByteSize>,

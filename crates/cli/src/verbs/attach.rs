@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use flashwise_attach::control::control_path;
 use flashwise_attach::nbd::measure_round_trip;
-use flashwise_attach::{AttachError, Capture, Engine, FileSystem, MountedAt, Pace, Server, Stop, available_memory};
+use flashwise_attach::{
+    AttachError, Capture, Continuation, DataFile, Engine, FileSystem, MountedAt, Pace, Server, Stop, available_memory,
+};
 use flashwise_block::{ByteSize, Request, execute};
 use flashwise_report::render_attach;
 use flashwise_ssd::simulation::precondition;
@@ -22,7 +24,7 @@ use super::attach_interrupt::Listener;
 use super::simulate::precondition_of;
 use super::trace::written_format;
 use super::{attach_order, attach_watchdog, read_device};
-use crate::arguments::{AttachArguments, ServeArguments, Time};
+use crate::arguments::{AttachArguments, Data, PreconditionName, ServeArguments, Time};
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
@@ -54,11 +56,8 @@ pub fn run(arguments: &AttachArguments, output: &Output) -> Result<ExitCode, Fai
 fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure> {
     let config = read_device(&options.device)?;
     let pace = pace(options)?;
-    let mut drive = SimulatedSsd::new(config.clone(), options.seed)?;
     let listener = Listener::start();
-    let mut bar = Bar::interrupted_by(Arc::clone(&listener.interrupted));
-    precondition(&mut drive, precondition_of(options.precondition), options.seed, &mut bar)?;
-    drop(bar);
+    let (mut drive, data) = drive(options, &config, &listener)?;
     if options.power_cuts {
         execute(&mut drive, Request::flush())?;
         drive.allow_power_cuts()?;
@@ -66,7 +65,9 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
     let round_trip = round_trip(options, &config, pace)?;
     let capture = options.capture.as_deref().map(|path| capture(path, options)).transpose()?;
     let mut engine = Engine::new(drive, pace, round_trip, capture, Instant::now())?;
-    if let Some(memory) = memory(options) {
+    if let Some(data) = data {
+        engine.keep_in(data, options.power_cuts);
+    } else if let Some(memory) = memory(options) {
         engine.hold_at_most(memory, 1 + u64::from(options.power_cuts));
     }
     let mut server = Server::new(engine)?;
@@ -89,8 +90,11 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
         });
     }
     let ended = start(options, &places, output)?.map(|child| thread::spawn(move || wait(child, &stop)));
-    let report = server.run()?.finish()?;
+    let mut engine = server.run()?;
+    let detached = engine.detach();
+    let report = engine.finish()?;
     output.print(&report, |style| render_attach(&report, style))?;
+    detached?;
     match ended.map(thread::JoinHandle::join) {
         Some(Ok(Ok(status))) if !status.success() => {
             Err(Failure::error(format!("{}: {status}", options.command[0].to_string_lossy())))
@@ -98,6 +102,41 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
         Some(Ok(Err(error))) => Err(Failure::error(format!("{}: {error}", options.command[0].to_string_lossy()))),
         _ => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// The drive, new or out of its files.
+fn drive(
+    options: &ServeArguments,
+    config: &DeviceConfig,
+    listener: &Listener,
+) -> Result<(SimulatedSsd, Option<DataFile>), Failure> {
+    let new = || {
+        let mut drive = SimulatedSsd::new(config.clone(), options.seed)?;
+        let mut bar = Bar::interrupted_by(Arc::clone(&listener.interrupted));
+        precondition(&mut drive, precondition_of(options.precondition), options.seed, &mut bar)?;
+        Ok::<_, Failure>(drive)
+    };
+    let Data::File(path) = &options.data else { return Ok((new()?, None)) };
+    if options.memory.is_some() {
+        return Err(Failure::usage(
+            "--memory bounds what --data memory holds; with --data FILE memory holds nothing of it",
+        ));
+    }
+    if config.reduction.is_some() {
+        let words = "a drive that compresses or deduplicates keeps its content in memory: leave --data away";
+        return Err(Failure::usage(format!("{}: {words}", config.name)));
+    }
+    let mut data = DataFile::open(path, ByteSize(config.capacity_bytes))?;
+    if !data.is_new() && options.precondition != PreconditionName::Empty {
+        let words = "the drive is there already and goes on as it is; --precondition is for a new one";
+        return Err(Failure::usage(format!("{}: {words}", path.display())));
+    }
+    let (drive, continuation) = data.drive(config, new)?;
+    if continuation != Continuation::New {
+        // Where nobody listens nothing is lost.
+        let _ = writeln!(io::stderr(), "flashwise: {}: {continuation}", path.display());
+    }
+    Ok((drive, Some(data)))
 }
 
 /// Where the drive can be reached.
@@ -149,7 +188,7 @@ impl Places {
 impl Mount {
     fn at(directory: &Path, kind: FileSystem, server: &mut Server) -> Result<Self, Failure> {
         let at = server.mount_as(directory, kind)?;
-        Ok(Self { directory: absolute(directory), kind, at })
+        Ok(Self { directory: absolute(directory), kind: at.kind, at })
     }
 }
 
@@ -272,7 +311,9 @@ impl From<AttachError> for Failure {
     fn from(error: AttachError) -> Self {
         match error {
             AttachError::TimeScale(_) => Self::usage(error.to_string()),
-            AttachError::Place { .. } | AttachError::NotLoopback(_) => Self::refused(error.to_string()),
+            AttachError::Place { .. } | AttachError::Data { .. } | AttachError::NotLoopback(_) => {
+                Self::refused(error.to_string())
+            }
             _ => Self::error(error),
         }
     }

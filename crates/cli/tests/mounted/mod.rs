@@ -8,6 +8,8 @@ use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
+use flashwise_attach::FaultOrder;
+use flashwise_attach::control::{Order, Told, control_path, order};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Ended, Place};
@@ -149,4 +151,44 @@ pub fn narrow_a_loop_device() {
     let free = String::from_utf8(free.stdout).unwrap();
     let name = free.trim().strip_prefix("/dev/").unwrap();
     std::fs::write(format!("/sys/block/{name}/queue/nr_requests"), "16").unwrap();
+}
+
+/// The Samsung's structure with 400 MiB, so that it is full, and collects garbage, from the start.
+pub fn small_drive(place: &Place) {
+    let mut drive = place.run(&["device", "show", "samsung-960-evo"]).expect(0).stdout;
+    for (key, value) in [
+        ("capacity_bytes", "419_430_400"),
+        ("free_superblocks", "3"),
+        ("blocks_per_plane", "26"),
+        ("pages_per_block", "48"),
+    ] {
+        let at = drive.find(&format!("\n{key} = ")).unwrap() + 1;
+        let end = at + drive[at..].find('\n').unwrap();
+        drive.replace_range(at..end, &format!("{key} = {value}"));
+    }
+    place.write("drive.toml", &drive);
+}
+
+/// Runs a program, which must end well.
+pub fn run(program: &str, arguments: &[&str]) {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The power of a drive that is mounted `on` fails, and it is mounted again: no write is taken any more, the power is cut,
+/// `ended` waits until nobody holds the file system, it is unmounted, and what could not be written is forgotten. Gives how
+/// many requests the cut has lost, and what `ended` gives.
+pub fn power_fails<T>(place: &Place, device: &str, ended: impl FnOnce() -> T) -> (u64, T) {
+    let on = place.path("on").display().to_string();
+    let order = |what: Order| order(&control_path(&place.path("on")), &what).unwrap();
+    order(Order::Fault(FaultOrder { read_only: true, ..FaultOrder::default() }));
+    let told = order(Order::Cut);
+    let ended = ended();
+    run("umount", &[&on]);
+    // What could not be written is not to be read from memory.
+    run("blockdev", &["--flushbufs", device]);
+    order(Order::Fault(FaultOrder { clear: true, ..FaultOrder::default() }));
+    run("mount", &["-o", "noatime,discard", device, &on]);
+    let Told::Cut(cut) = told else { panic!("{told:?}") };
+    (cut.lost_requests, ended)
 }

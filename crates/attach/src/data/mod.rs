@@ -1,0 +1,375 @@
+//! A drive in files: its bytes in a sparse image, and the state of its FTL beside that.
+//!
+//! ```text
+//!   drive.img                 each byte at its logical address; a raw image for whoever looks at it while it is detached
+//!   drive.img.ftl             what the drive was when it was detached last (docs/formats/drive-state.md)
+//!   drive.img.ftl.attached    there while a drive is attached; left behind by one that was killed
+//! ```
+//!
+//! The drive itself gets requests without bytes; they take the same time. Bytes go between client and image when the drive
+//! has done a request, just before it is answered ([`crate::engine`]). So the image has what was answered, in the order of
+//! the answers, and a request that the drive refuses changes nothing.
+//!
+//! **Which state belongs to which image.** A state names the moment at which its image was changed last. Where the image
+//! was changed since, or nobody has detached the drive, the state is older than the image. The drive then goes on as it
+//! was when it was saved, and what the image holds in pages that are not mapped is written to it once, without its bytes:
+//! the FTL knows every page that holds something, and no more than that of what happened in between. It is said.
+//!
+//! Order of a detach: the image is synced; the state goes to a new file, which is synced and renamed; the mark is removed.
+//! Whatever comes in between, there is a whole state, and the mark as long as it is the older one.
+
+mod image;
+mod versions;
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use flashwise_block::{BlockDevice, BlockError, ByteSize, Request};
+use flashwise_ssd::state::{SavedDrive, StateError};
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use serde::{Deserialize, Serialize};
+
+use crate::AttachError;
+pub(crate) use image::Image;
+pub(crate) use versions::Versions;
+
+/// Requests under way while a drive is brought up to date with its image.
+const DEPTH: usize = 32;
+
+/// A drive's files, held by this process alone.
+#[derive(Debug)]
+pub struct DataFile {
+    path: PathBuf,
+    pub(crate) image: Image,
+    /// How often the drive was detached.
+    generation: u64,
+    /// It was made for this drive.
+    is_new: bool,
+    mark: PathBuf,
+    /// The mark was there already.
+    was_left: bool,
+    /// A client has asked for something, or the drive was detached: the files stay as they are then.
+    is_used: bool,
+}
+
+/// What a state says of the image that it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Binding {
+    /// How often the drive was detached, with the time when this was saved.
+    generation: u64,
+    /// When the image was changed last: s and ns.
+    image_changed: (i64, i64),
+}
+
+/// How a drive comes out of its files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Continuation {
+    /// There were none: the drive is new.
+    New,
+    /// Exactly as it was when it was detached.
+    Exact {
+        /// Of its clock then, ns.
+        at_ns: u64,
+    },
+    /// It was not detached, or the image was changed since.
+    Approximate {
+        /// Why.
+        reason: &'static str,
+        /// Bytes of the image that the FTL did not know of.
+        unknown_bytes: u64,
+    },
+}
+
+impl std::fmt::Display for Continuation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::New => f.write_str("a new drive"),
+            Self::Exact { at_ns } => {
+                write!(
+                    f,
+                    "the drive goes on where it was detached, after {} of its time",
+                    flashwise_block::Nanos(*at_ns)
+                )
+            }
+            Self::Approximate { reason, unknown_bytes } => {
+                let unknown = ByteSize(*unknown_bytes);
+                write!(f, "{reason}: all bytes are there, its FTL is as saved last, with {unknown} written on top")
+            }
+        }
+    }
+}
+
+fn refused(path: &Path, reason: impl Into<String>) -> AttachError {
+    AttachError::Data { path: path.to_owned(), reason: reason.into() }
+}
+
+/// The system's words without its number.
+fn words(error: &io::Error) -> String {
+    error.to_string().split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// A path with something behind its last name.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    name.into()
+}
+
+impl DataFile {
+    /// Opens the files of a drive of a capacity, or makes them.
+    ///
+    /// # Errors
+    /// [`AttachError::Data`] where another drive has them, where the file is not one for such a drive, or cannot be
+    /// opened.
+    pub fn open(path: &Path, capacity: ByteSize) -> Result<Self, AttachError> {
+        let fail = |error: io::Error| refused(path, words(&error));
+        let mut options = OpenOptions::new();
+        let made = options.read(true).write(true).create_new(true).open(path);
+        let is_new = made.is_ok();
+        let file = match made {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // Looked at before it is opened: to open what is no file may wait for ever.
+                if !path.metadata().map_err(fail)?.is_file() {
+                    return Err(refused(path, "it is no file; the drive's bytes go to a file, which may be new"));
+                }
+                OpenOptions::new().read(true).write(true).open(path).map_err(fail)?
+            }
+            made => made.map_err(fail)?,
+        };
+        let data = Self::of(path, file, capacity, is_new);
+        if is_new && data.is_err() {
+            let _ = std::fs::remove_file(path);
+        }
+        data
+    }
+
+    fn of(path: &Path, file: File, capacity: ByteSize, is_new: bool) -> Result<Self, AttachError> {
+        let fail = |error: io::Error| refused(path, words(&error));
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(refused(path, "another drive is attached to it; detach that one first"));
+            }
+            Err(TryLockError::Error(error)) => return Err(fail(error)),
+        }
+        if is_new {
+            file.set_len(capacity.0).map_err(fail)?;
+        }
+        let length = ByteSize(file.metadata().map_err(fail)?.len());
+        if length != capacity {
+            let reason = format!(
+                "it has {} bytes and the drive {}; give the drive that it belongs to, or a file that there is not yet",
+                length.0, capacity.0
+            );
+            return Err(refused(path, reason));
+        }
+        let mark = beside(path, ".ftl.attached");
+        Ok(Self {
+            path: path.to_owned(),
+            image: Image::new(file, capacity),
+            generation: 0,
+            is_new,
+            mark,
+            was_left: false,
+            is_used: false,
+        })
+    }
+
+    /// Whether there was no such file before.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// The image.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the image holds nothing.
+    pub(crate) fn is_blank(&self) -> Result<bool, AttachError> {
+        let data = self.image.next_data(0).map_err(|error| refused(&self.path, words(&error)))?;
+        Ok(data.is_none())
+    }
+
+    fn state(&self) -> PathBuf {
+        beside(&self.path, ".ftl")
+    }
+
+    /// The drive that belongs to the image. `new` makes one where there is no state of one; such a drive is saved at once,
+    /// so that there is a state whatever happens to it. From here on the files are those of an attached drive.
+    ///
+    /// # Errors
+    /// [`AttachError::Data`] for a state that is damaged or that of another drive; whatever `new` fails with.
+    pub fn drive<E: From<AttachError>>(
+        &mut self,
+        config: &DeviceConfig,
+        new: impl FnOnce() -> Result<SimulatedSsd, E>,
+    ) -> Result<(SimulatedSsd, Continuation), E> {
+        let state = self.state();
+        let saved = match File::open(&state) {
+            Ok(file) => Some(SavedDrive::open(BufReader::new(file)).map_err(|error| self.no_state(&error))?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(refused(&state, words(&error)).into()),
+        };
+        self.was_left = self.mark.exists();
+        let Some(saved) = saved else {
+            let mut drive = new()?;
+            drive.can_be_saved().map_err(|error| refused(&self.path, error.to_string()))?;
+            if self.is_new {
+                self.save(&mut drive)?;
+                return Ok((drive, Continuation::New));
+            }
+            let reason = "the FTL of a new drive, as there is no state beside the image";
+            let unknown_bytes = self.catch_up(&mut drive)?;
+            self.save(&mut drive)?;
+            return Ok((drive, Continuation::Approximate { reason, unknown_bytes }));
+        };
+        let binding = Binding::deserialize(saved.note())
+            .map_err(|error| refused(&state, format!("it does not say which image it belongs to: {error}")))?;
+        self.generation = binding.generation;
+        let changed = self.image.changed().map_err(|error| refused(&self.path, words(&error)))?;
+        let reason = match () {
+            () if self.was_left => Some("the drive was not detached"),
+            () if changed != binding.image_changed => Some("the image was changed while it was detached"),
+            () => None,
+        };
+        let at_ns = saved.at_ns();
+        let mut drive = saved.restore(config.clone()).map_err(|error| self.no_state(&error))?;
+        let continuation = match reason {
+            None => Continuation::Exact { at_ns },
+            Some(reason) => Continuation::Approximate { reason, unknown_bytes: self.catch_up(&mut drive)? },
+        };
+        self.set_mark(true).map_err(|error| refused(&self.mark, words(&error)))?;
+        Ok((drive, continuation))
+    }
+
+    fn no_state(&self, error: &StateError) -> AttachError {
+        let state = self.state();
+        let help = match error {
+            StateError::OtherDrive { .. } => "attach the drive that it belongs to",
+            StateError::Io { .. } => "",
+            _ => "move it away, and the drive begins with the FTL of a new one that knows what the image holds",
+        };
+        let help = if help.is_empty() { String::new() } else { format!(" ({help})") };
+        refused(&state, format!("{error}{help}"))
+    }
+
+    /// Writes every page that the image holds something of and the drive does not know to the drive, without its bytes;
+    /// gives how many bytes that were.
+    fn catch_up(&self, drive: &mut SimulatedSsd) -> Result<u64, AttachError> {
+        let (page, capacity) = (drive.config().ftl.logical_page_bytes, drive.info().capacity.0);
+        let longest = (drive.info().max_transfer.0 / page).max(1) * page;
+        let fail = |error: &dyn std::fmt::Display| refused(&self.path, error.to_string());
+        let (mut at, mut unknown) = (0, 0);
+        // One page behind the other, as far as neither is known and a request may be long.
+        while let Some(data) = self.image.next_data(at).map_err(|error| fail(&words(&error)))? {
+            let (mut start, end) = (data.start / page * page, data.end.next_multiple_of(page).min(capacity));
+            while start < end {
+                let is_unknown = |at: &u64| *at - start < longest && !drive.is_mapped(ByteSize(*at));
+                let pages = (start..end).step_by(page as usize).take_while(is_unknown).count() as u64;
+                unknown += write_run(drive, start, (pages * page).min(end - start)).map_err(|error| fail(&error))?;
+                start += pages.max(1) * page;
+            }
+            at = end;
+        }
+        while drive.wait().map_err(|error| fail(&error))?.is_some() {}
+        Ok(unknown)
+    }
+
+    /// Saves a drive that was just made, and marks its files as those of an attached one.
+    fn save(&mut self, drive: &mut SimulatedSsd) -> Result<(), AttachError> {
+        self.detach(drive)?;
+        self.set_mark(true).map_err(|error| refused(&self.mark, words(&error)))
+    }
+
+    /// Shuts a drive down and saves it, so that it can go on exactly where it is.
+    ///
+    /// # Errors
+    /// [`AttachError::NotSaved`] where that cannot be: the state before is there then, and the mark.
+    pub(crate) fn detach(&mut self, drive: &mut SimulatedSsd) -> Result<(), AttachError> {
+        let state = self.state();
+        let not_saved = |reason: String| AttachError::NotSaved { path: state.clone(), reason };
+        let fail = |error: io::Error| not_saved(words(&error));
+        self.image.sync().map_err(fail)?;
+        drive.shut_down().map_err(|error| not_saved(error.to_string()))?;
+        let binding = Binding { generation: self.generation + 1, image_changed: self.image.changed().map_err(fail)? };
+        let new = beside(&self.path, ".ftl.new");
+        let saved = save_to(&new, drive, binding).map_err(|error| match error {
+            StateError::Io { error, .. } => fail(error),
+            error => not_saved(error.to_string()),
+        });
+        let renamed = saved.and_then(|()| {
+            std::fs::rename(&new, &state).map_err(fail)?;
+            sync_directory(&state).map_err(fail)
+        });
+        if renamed.is_err() {
+            let _ = std::fs::remove_file(&new);
+            return renamed;
+        }
+        self.generation += 1;
+        self.set_mark(false).map_err(fail)
+    }
+
+    /// From now on the files are not those that they were.
+    pub(crate) fn is_used(&mut self) {
+        self.is_used = true;
+    }
+
+    /// Notes that a drive is attached, or none any more.
+    fn set_mark(&self, is_attached: bool) -> io::Result<()> {
+        if is_attached {
+            let mut mark = File::create(&self.mark)?;
+            writeln!(mark, "A flashwise drive is attached to this image, or was and was not detached.")?;
+            mark.sync_all()?;
+        } else if let Err(error) = std::fs::remove_file(&self.mark)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+        sync_directory(&self.mark)
+    }
+}
+
+/// A drive that could not be attached leaves its files as it found them.
+impl Drop for DataFile {
+    fn drop(&mut self) {
+        if self.is_used {
+            return;
+        }
+        let state = self.state();
+        let made: &[&Path] = if self.is_new { &[&self.path, &state, &self.mark] } else { &[&self.mark] };
+        for path in made.iter().filter(|path| **path != self.mark || !self.was_left) {
+            // Where it cannot be removed, the next attach says that the drive was not detached.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Writes a state to a file of its own, and to the medium.
+fn save_to(path: &Path, drive: &mut SimulatedSsd, binding: Binding) -> Result<(), StateError> {
+    let failed = |error: io::Error| StateError::Io { context: "the state cannot be written", error };
+    let note = serde_json::to_value(binding).map_err(|error| failed(error.into()))?;
+    let mut file = BufWriter::with_capacity(1 << 18, File::create(path).map_err(failed)?);
+    drive.save(note, &mut file)?;
+    let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
+    file.sync_all().map_err(failed)
+}
+
+/// Brings the names in a file's directory to the medium.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Writes a range without its bytes; gives its length.
+fn write_run(drive: &mut SimulatedSsd, start: u64, length: u64) -> Result<u64, BlockError> {
+    if length > 0 {
+        drive.submit(Request::write(ByteSize(start), ByteSize(length)))?;
+        while drive.outstanding() > DEPTH {
+            drive.wait()?;
+        }
+    }
+    Ok(length)
+}

@@ -1,0 +1,180 @@
+//! Bytes of a drive whose content is in a file ([`crate::data`]): they move when the drive has done a command, just before
+//! that is answered.
+//!
+//! What the file refuses comes to the client as the command's error, and is told once a kind: the drive has done the
+//! command then, and the bytes are as they were.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use flashwise_block::{BlockError, ByteSize, Operation};
+use flashwise_ssd::SimulatedSsd;
+
+use super::{Active, Command, Engine, buffer};
+use crate::AttachError;
+use crate::data::{DataFile, Versions};
+
+/// Pages whose older versions are kept before it is looked which of them are durable.
+const PAGES: usize = 4096;
+/// `ENOSPC`.
+const NO_SPACE: i32 = 28;
+
+/// The content of a drive in a file.
+#[derive(Debug)]
+pub(super) struct Bytes {
+    file: DataFile,
+    page_bytes: u64,
+    /// What a power cut may bring back, where there are power cuts and the drive loses anything in one.
+    versions: Option<Versions>,
+    /// With so many pages, it is looked which are durable.
+    look_at: usize,
+    /// Errors that were told, and one that was not.
+    told: BTreeSet<i32>,
+    untold: Option<String>,
+}
+
+impl Engine {
+    /// Keeps the drive's bytes in a file from now on. The drive carries none, and has nothing under way.
+    pub fn keep_in(&mut self, file: DataFile, has_power_cuts: bool) {
+        let drive = &self.drive.0;
+        let versions = (has_power_cuts && drive.has_volatile_memory()).then(Versions::default);
+        let page_bytes = drive.config().ftl.logical_page_bytes;
+        let (told, untold) = (BTreeSet::new(), None);
+        self.bytes = Some(Bytes { file, page_bytes, versions, look_at: PAGES, told, untold });
+    }
+
+    /// Whether nobody has ever put anything on the drive, as far as is known.
+    pub(crate) fn is_blank(&self) -> Result<bool, AttachError> {
+        self.bytes.as_ref().map_or(Ok(true), |bytes| bytes.file.is_blank())
+    }
+
+    /// An error of the file's that nobody has been told of.
+    pub(crate) fn data_trouble(&mut self) -> Option<String> {
+        self.bytes.as_mut().and_then(|bytes| bytes.untold.take())
+    }
+
+    /// A command goes to the drive: gives the number of the flush that it is.
+    pub(super) fn bytes_wanted(&mut self, command: &Command) -> u64 {
+        let Some(bytes) = &mut self.bytes else { return 0 };
+        bytes.file.is_used();
+        match (command.operation, &mut bytes.versions) {
+            (Operation::Flush, Some(versions)) => return versions.flush_begins(),
+            (Operation::Read, _) => bytes.file.image.expect(command.offset.0, command.length.0),
+            _ => {}
+        }
+        0
+    }
+
+    /// Moves the bytes of a command that the drive has done.
+    pub(super) fn move_bytes(&mut self, active: &mut Active) -> Result<(), BlockError> {
+        let Some(bytes) = &mut self.bytes else { return Ok(()) };
+        let moved = bytes.move_for(active, &self.drive.0);
+        moved.map_err(|error| bytes.failed(&error))
+    }
+
+    /// The power is about to be cut: pages that are not durable are as they were.
+    pub(super) fn revert_bytes(&mut self) -> Result<(), AttachError> {
+        let (Some(bytes), drive) = (&mut self.bytes, &self.drive.0) else { return Ok(()) };
+        let page_bytes = bytes.page_bytes;
+        let Some(versions) = &mut bytes.versions else { return Ok(()) };
+        versions.forget_durable(|page| drive.is_durable(ByteSize(page * page_bytes)));
+        let image = &bytes.file.image;
+        let revert = |(page, before): (u64, Option<Box<[u8]>>)| match before {
+            Some(before) => image.write(page * page_bytes, &before),
+            None => image.clear(page * page_bytes, page_bytes),
+        };
+        let reverted = versions.take_oldest().into_iter().try_for_each(revert);
+        reverted.map_err(|error| AttachError::System { context: "the data file, at a power cut", error })
+    }
+
+    /// Shuts the drive down and saves its state beside its bytes, where these are in a file. What is under way is completed.
+    ///
+    /// # Errors
+    /// [`AttachError::Data`] where that fails: then the state is the one before, and the next attach says so.
+    pub fn detach(&mut self) -> Result<(), AttachError> {
+        if self.bytes.is_none() {
+            return Ok(());
+        }
+        let now = std::time::Instant::now();
+        let mut answers = Vec::new();
+        self.catch_up(now)?;
+        self.poll_all(now, &mut answers)?;
+        let Some(bytes) = &mut self.bytes else { return Ok(()) };
+        bytes.file.is_used();
+        bytes.file.detach(&mut self.drive.0)
+    }
+}
+
+impl Bytes {
+    fn move_for(&mut self, active: &mut Active, drive: &SimulatedSsd) -> io::Result<()> {
+        let Command { operation, offset, length, fua, ref payload, .. } = active.command;
+        match (operation, payload) {
+            (Operation::Read, _) => {
+                let mut read = buffer(length);
+                self.file.image.read(offset.0, &mut read)?;
+                active.read = Some(read);
+            }
+            (Operation::Write, Some(payload)) => {
+                self.keep_versions(offset.0, length.0, |_| true)?;
+                self.file.image.write(offset.0, payload)?;
+                if fua {
+                    self.pages_are_durable(offset.0 / self.page_bytes, (offset.0 + length.0).div_ceil(self.page_bytes));
+                }
+            }
+            (Operation::Trim | Operation::WriteZeroes, _) => {
+                // Whole pages are forgotten by the drive at once and for good; what it keeps are the ends.
+                let page = self.page_bytes;
+                let whole = offset.0.div_ceil(page)..(offset.0 + length.0) / page;
+                self.keep_versions(offset.0, length.0, |number| !whole.contains(&number))?;
+                self.file.image.clear(offset.0, length.0)?;
+                self.pages_are_durable(whole.start, whole.end);
+            }
+            (Operation::Flush, _) => {
+                if let Some(versions) = &mut self.versions {
+                    versions.flushed(active.flush);
+                }
+            }
+            (Operation::Write, None) => {}
+        }
+        if let Some(versions) = self.versions.as_mut().filter(|versions| versions.pages() > self.look_at) {
+            versions.forget_durable(|page| drive.is_durable(ByteSize(page * self.page_bytes)));
+            self.look_at = PAGES + 2 * versions.pages();
+        }
+        Ok(())
+    }
+
+    /// Keeps what is about to be replaced, of the pages that are meant.
+    fn keep_versions(&mut self, offset: u64, length: u64, is_meant: impl Fn(u64) -> bool) -> io::Result<()> {
+        let Some(versions) = &mut self.versions else { return Ok(()) };
+        versions.write();
+        let pages = offset / self.page_bytes..(offset + length).div_ceil(self.page_bytes);
+        for page in pages.filter(|&page| is_meant(page)) {
+            if versions.wants(page) {
+                let mut before = vec![0; self.page_bytes as usize].into_boxed_slice();
+                self.file.image.read(page * self.page_bytes, &mut before)?;
+                versions.keep(page, before);
+            }
+        }
+        Ok(())
+    }
+
+    fn pages_are_durable(&mut self, from: u64, to: u64) {
+        if let Some(versions) = &mut self.versions {
+            versions.forget_range(from, to);
+        }
+    }
+
+    /// What the client is told of an error.
+    fn failed(&mut self, error: &io::Error) -> BlockError {
+        let errno = error.raw_os_error().unwrap_or(0);
+        if self.told.insert(errno) {
+            let words = error.to_string();
+            let words = words.split(" (os error").next().unwrap_or_default();
+            self.untold = Some(format!("{}: {words}: clients get errors", self.file.path().display()));
+        }
+        match errno {
+            NO_SPACE => BlockError::NoSpace,
+            _ => BlockError::os("the data file", error),
+        }
+    }
+}
