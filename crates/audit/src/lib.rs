@@ -26,6 +26,8 @@
 //!
 //! Source of the first five rules: Kakaraparthy, Patel, Park, Kroth, PVLDB 13(4), 2019; of the others, in their files.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+
 mod aged;
 mod auditor;
 mod cost;

@@ -18,6 +18,8 @@
 //! **Limits.** 2^28 different pages and 2^30 accesses a trace, 4 bytes an access and 4 bytes a page and pool in memory;
 //! 12 to 100 bytes a frame, by policy. Nothing is allocated on an access.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+
 pub mod ace;
 pub mod concurrent;
 pub mod cost;

@@ -17,11 +17,13 @@ use crate::output::Format;
 mod attach;
 mod device_stat;
 mod pool;
+mod tune_mariadb;
 mod tune_postgres;
 
-pub use attach::{AttachAction, AttachArguments, FaultArguments, ServeArguments, Time};
+pub use attach::{AttachAction, AttachArguments, Data, FaultArguments, ServeArguments, Time};
 pub use device_stat::StatArguments;
 pub use pool::{PoolArguments, PrefetchName};
+pub use tune_mariadb::TuneMariadb;
 pub use tune_postgres::TunePostgres;
 
 /// Fit your database to the SSD it runs on
@@ -96,6 +98,8 @@ pub enum TuneDatabase {
     Sqlite(Box<TuneSqlite>),
     /// PostgreSQL: costs, concurrency, write-back, write-ahead log and fill factors, as ALTER SYSTEM and ALTER TABLE
     Postgres(Box<TunePostgres>),
+    /// MariaDB: write-back, log and threads of InnoDB, as SET GLOBAL and an option file
+    Mariadb(Box<TuneMariadb>),
 }
 
 /// Options of `tune sqlite`.
@@ -205,7 +209,7 @@ pub struct StudyArguments {
     /// Names and titles of the studies
     #[arg(long)]
     pub list: bool,
-    /// Fewer points and repetitions: less than a minute
+    /// Fewer points and repetitions: less than a minute, but for fillfactor, which takes some
     #[arg(long)]
     pub quick: bool,
     /// Seed of every random choice

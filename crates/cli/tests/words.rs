@@ -27,6 +27,7 @@ fn each_verb_has_a_help_page() {
         &["attach", "fault"],
         &["tune"],
         &["tune", "postgres"],
+        &["tune", "mariadb"],
         &["trace"],
         &["trace", "info"],
         &["trace", "convert"],

@@ -40,6 +40,8 @@
 //! up to 512 KiB, powers of two; concurrency up to 256; write buffers up to 400 MiB; read-ahead up to 2 MiB. On a drive
 //! whose write buffer survives a power cut, durable writes show neither write unit nor stripe.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+
 mod findings;
 pub mod fio;
 mod place;

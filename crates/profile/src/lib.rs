@@ -3,6 +3,8 @@
 //! A [`DeviceProfile`] is the value between `learn` and everything that follows. It is saved as TOML for people and as
 //! JSON (`"schema": "flashwise.profile"`) for programs.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+
 mod figure;
 mod parameters;
 mod published;

@@ -18,6 +18,8 @@
 //! What it is not: a place where numbers are made. Ratios and intervals come from the comparison; only where a row of
 //! a table has no interval of its own is the plain quotient of two runs shown.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+
 pub mod audit;
 mod error;
 mod files;
@@ -43,8 +45,8 @@ pub use html::{audit_page, comparison_page, pool_page, profile_page, simulation_
 pub use json::{ERROR_SCHEMA, ERROR_SCHEMA_VERSION, error_document, to_json};
 pub use table::{Column, Table, Values, sweep_table, time_series_table};
 pub use terminal::{
-    Style, postgres_tuning_sql, render_attach, render_audit, render_comparison, render_device_stat, render_faults,
-    render_pool, render_postgres_tuning, render_power_cut, render_profile, render_score, render_simulation,
-    render_study, render_sweep, render_trace_conversion, render_trace_info, render_trace_replay, render_trace_tpcc,
-    render_tuning,
+    Style, mariadb_option_file, postgres_tuning_sql, render_attach, render_audit, render_comparison,
+    render_device_stat, render_faults, render_mariadb_tuning, render_pool, render_postgres_tuning, render_power_cut,
+    render_profile, render_score, render_simulation, render_study, render_sweep, render_trace_conversion,
+    render_trace_info, render_trace_replay, render_trace_tpcc, render_tuning,
 };

@@ -89,6 +89,8 @@
 //! Source: Kakaraparthy, Patel, Park, Kroth, "Optimizing Databases by Learning Hidden Parameters of Solid State
 //! Drives", PVLDB 13(4), 2019: use-hot-locations, and the rule that no chunk-long write starts off alignment.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+
 mod batch;
 mod batch_file;
 mod batch_volume;

@@ -43,12 +43,21 @@ pub enum StudyError {
     /// SQLite refused or failed.
     #[error("SQLite: {0}")]
     Sql(#[from] rusqlite::Error),
+    /// PostgreSQL refused or failed.
+    #[error("PostgreSQL: {0}")]
+    Postgres(#[from] postgres::Error),
     /// A database is damaged, or rows of it are missing.
     #[error("a database is damaged: integrity_check says: {0}")]
     Damaged(String),
     /// A file of a database, or a program, could not be used.
     #[error("files of a database: {0}")]
     Files(#[from] std::io::Error),
+    /// A drive could not be attached, or not asked; in words.
+    #[error("{0}")]
+    Attach(String),
+    /// This machine lacks what the study needs: a program, or a right; in words.
+    #[error("{0}")]
+    Missing(String),
     /// A thread of the study ended early.
     #[error("a part of the study ended early")]
     Lost,

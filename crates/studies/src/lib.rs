@@ -12,11 +12,14 @@
 //!
 //! To add one: a module with a function of the form of [`Study::run`], and a line in [`STUDIES`].
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+
 mod ace;
 mod bonnie;
 mod death_time;
 mod dedup_raid;
 mod error;
+mod fillfactor;
 mod gc_organisation;
 mod hidden_parameters;
 mod parallel;
@@ -24,17 +27,21 @@ mod sqlite;
 mod statistics;
 mod transparent_compression;
 
+use std::path::PathBuf;
+
 use flashwise_report::study::{STUDY_SCHEMA, STUDY_SCHEMA_VERSION, StudyClaim, StudyDocument, StudySection};
 
 pub use error::StudyError;
 
 /// How a study is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StudyOptions {
     /// The small version: the same questions, fewer points and repetitions.
     pub quick: bool,
     /// Seed of every random choice.
     pub seed: u64,
+    /// The program `flashwise`, which a study runs that attaches drives; the others do without.
+    pub program: Option<PathBuf>,
 }
 
 /// Told how far a study is: what it does, and how much of it is done, 0 to 1. It may be called by several threads.
@@ -63,7 +70,7 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they are listed.
-pub static STUDIES: [Study; 7] = [
+pub static STUDIES: [Study; 8] = [
     Study {
         name: "ace",
         title: "Buffer pools that write as many pages at once as the drive does: ACE",
@@ -85,6 +92,12 @@ pub static STUDIES: [Study; 7] = [
         title: "SLC of 2010 against MLC of 2011: eight drives as RAID-10, 5 and 6 under Bonnie++",
         source: "StorIQ: Une nouvelle génération de SSD. La traînée de poudre, 20 May 2011.",
         run: dedup_raid::run,
+    },
+    Study {
+        name: "fillfactor",
+        title: "Room in PostgreSQL's pages: a fill factor of 75 on drives that compress and do not",
+        source: "ScaleFlux: opportunities that computational storage drives bring to database software (CSD 2000).",
+        run: fillfactor::run,
     },
     Study {
         name: "gc-organisation",
@@ -165,8 +178,8 @@ mod tests {
         let error = Study::find("gc").err().unwrap().to_string();
         assert_eq!(
             error,
-            "no study is called 'gc'; there are ace, death-time, dedup-raid, gc-organisation, hidden-parameters, sqlite, \
-             transparent-compression"
+            "no study is called 'gc'; there are ace, death-time, dedup-raid, fillfactor, gc-organisation, hidden-parameters, \
+             sqlite, transparent-compression"
         );
     }
 }

@@ -89,7 +89,7 @@ fn assert_all(document: &StudyDocument) {
 }
 
 fn study(quick: bool) -> StudyDocument {
-    Study::find("sqlite").unwrap().run(&StudyOptions { quick, seed: 1 }, &|_, _| {}).unwrap()
+    Study::find("sqlite").unwrap().run(&StudyOptions { quick, seed: 1, program: None }, &|_, _| {}).unwrap()
 }
 
 #[test]

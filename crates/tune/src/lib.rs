@@ -8,19 +8,25 @@
 //! ```
 //!
 //! - [`Target`]: what a drive is called on the command line, and how it is opened without harm;
-//! - [`sqlite`]: the adapter for SQLite; [`postgres`]: that for PostgreSQL, whose settings are proposed from figures alone;
+//! - [`sqlite`]: the adapter for SQLite; [`postgres`], [`mariadb`]: those for servers, whose settings are proposed from
+//!   figures alone;
 //! - [`Comparison`]: the result of a fit, which `report` shows; [`Tuning`]: that of tuning a user's own database.
 //!
 //! # Limits
-//! SQLite with one connection and one thread; PostgreSQL by its settings and fill factors.
+//! SQLite with one connection and one thread; PostgreSQL by its settings and fill factors; MariaDB by variables of InnoDB.
+
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 
 mod comparison;
 mod error;
+pub mod mariadb;
 mod plan;
 pub mod postgres;
 mod rates;
+mod servers;
 pub mod sqlite;
 mod target;
+mod tpcc;
 mod tuning;
 
 pub use comparison::{
@@ -29,5 +35,6 @@ pub use comparison::{
 };
 pub use error::TuneError;
 pub use plan::{PLAN_SCHEMA, PLAN_SCHEMA_VERSION, TargetPlan};
+pub use servers::Guard;
 pub use target::{DEFAULT_TARGET, RAW_MAX_WRITE, RawOptions, RawTarget, Target};
 pub use tuning::{AppliedTuning, Declined, Proposal, TUNING_SCHEMA, TUNING_SCHEMA_VERSION, Tuning};

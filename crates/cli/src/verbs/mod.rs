@@ -19,6 +19,7 @@ pub mod trace;
 mod trace_replay;
 mod trace_tpcc;
 pub mod tune;
+mod tune_mariadb;
 mod tune_postgres;
 
 use std::path::Path;

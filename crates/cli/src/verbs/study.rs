@@ -1,10 +1,11 @@
 //! `flashwise study`.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use flashwise_report::study::StudyDocument;
 use flashwise_report::{render_study, study_page};
-use flashwise_studies::{STUDIES, Study, StudyOptions};
+use flashwise_studies::{STUDIES, Study, StudyError, StudyOptions};
 use serde::Serialize;
 
 use crate::arguments::StudyArguments;
@@ -51,11 +52,21 @@ pub fn run(options: &StudyArguments, output: &Output) -> Result<ExitCode, Failur
         return Err(Failure::usage("--report takes one study; name it instead of --all"));
     }
     let report = options.report.as_deref().map(|path| Wanted::prepare(path, Kind::Page)).transpose()?;
-    let how = StudyOptions { quick: options.quick, seed: options.seed };
+    let program = std::env::current_exe().ok();
+    let how = StudyOptions { quick: options.quick, seed: options.seed, program };
     let bar = shared_bar();
     let progress = |what: &str, done: f64| bar.show(what, done);
-    let studies: Vec<StudyDocument> =
-        chosen.iter().map(|study| study.run(&how, &progress)).collect::<Result<_, _>>()?;
+    let mut studies: Vec<StudyDocument> = Vec::new();
+    for study in &chosen {
+        match study.run(&how, &progress) {
+            Ok(document) => studies.push(document),
+            // Of many, one that this machine cannot run is left out and told.
+            Err(StudyError::Missing(why)) if options.all => {
+                let _ = writeln!(io::stderr(), "flashwise: left out {}: {why}", study.name);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
     drop(bar);
     if let (Some(report), Some(study)) = (&report, studies.first()) {
         report.write(study_page(study))?;

@@ -6,7 +6,7 @@ use flashwise_report::render_tuning;
 use flashwise_tune::Target;
 use flashwise_tune::sqlite::{TuneOptions, tune};
 
-use super::{read_profile, tune_postgres};
+use super::{read_profile, tune_mariadb, tune_postgres};
 use crate::arguments::{TuneDatabase, TuneSqlite};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -17,6 +17,7 @@ pub fn run(database: TuneDatabase, output: &Output) -> Result<ExitCode, Failure>
     match database {
         TuneDatabase::Sqlite(options) => tune_sqlite(*options, output),
         TuneDatabase::Postgres(options) => tune_postgres::run(*options, output),
+        TuneDatabase::Mariadb(options) => tune_mariadb::run(*options, output),
     }
 }
 

@@ -11,7 +11,9 @@ mod study;
 mod sweep;
 mod trace;
 mod tuning;
+mod tuning_mariadb;
 mod tuning_postgres;
+mod tuning_server;
 
 use flashwise_attach::{AttachReport, DeviceStat, FaultState, PowerCut};
 use flashwise_audit::{Finding, Simulated};
@@ -19,6 +21,7 @@ use flashwise_learn::score::Score;
 use flashwise_profile::{DeviceProfile, Verdict};
 use flashwise_ssd::simulation::Simulation;
 use flashwise_ssd::sweep::Sweep;
+use flashwise_tune::mariadb::MariadbTuning;
 use flashwise_tune::postgres::PostgresTuning;
 use flashwise_tune::{Comparison, Tuning};
 
@@ -130,6 +133,21 @@ pub fn render_postgres_tuning(tuning: &PostgresTuning, style: Style) -> String {
 /// The same as statements for psql, with reasons and what takes them back.
 pub fn postgres_tuning_sql(tuning: &PostgresTuning) -> String {
     tuning_postgres::sql(tuning)
+}
+
+/// What to change of a MariaDB server, as text.
+pub fn render_mariadb_tuning(tuning: &MariadbTuning, style: Style) -> String {
+    tuning_mariadb::render(tuning, style)
+}
+
+/// The same as an option file.
+pub fn mariadb_option_file(tuning: &MariadbTuning) -> String {
+    tuning_mariadb::option_file(tuning)
+}
+
+/// What may stand in a comment: a name in quotes may hold a line end.
+fn comment(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
 }
 
 /// What many simulations gave, a line each.

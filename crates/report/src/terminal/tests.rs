@@ -211,6 +211,76 @@ fn what_to_change_of_a_server_is_told_setting_by_setting() {
     insta::assert_snapshot!(render_postgres_tuning(&postgres_tuning(), plain(80)));
 }
 
+/// One setting for each way in which a change acts.
+fn mariadb_tuning() -> flashwise_tune::mariadb::MariadbTuning {
+    use flashwise_tune::mariadb::*;
+    let like = postgres_tuning();
+    let proposal = |name: &str, words: [&str; 5]| {
+        let [old_value, new_value, takes_effect, apply, undo] = words.map(str::to_owned);
+        let name = name.to_owned();
+        let reason = "a read of the drive cannot split 32768 bytes (32768 to 32768)".to_owned();
+        flashwise_tune::postgres::SettingProposal {
+            name,
+            old_value,
+            new_value,
+            reason,
+            takes_effect,
+            apply,
+            undo,
+            ..like.proposals[0].clone()
+        }
+    };
+    let (set, unset) = ("SET GLOBAL innodb_flush_neighbors = 0;", "SET GLOBAL innodb_flush_neighbors = 1;");
+    MariadbTuning {
+        schema: MARIADB_TUNING_SCHEMA.into(),
+        schema_version: MARIADB_TUNING_SCHEMA_VERSION,
+        flashwise_version: "0.1.0".into(),
+        program: "MariaDB 10.11.19".into(),
+        server: Some("/run/mysqld/mysqld.sock".into()),
+        drive: "Samsung 960 EVO (simulated)".into(),
+        proposals: vec![
+            proposal("innodb_page_size", ["16384", "32768", "new-instance", "mariadb-install-db …", "keep this one"]),
+            proposal("innodb_flush_neighbors", ["1", "0", "at-once", set, unset]),
+            proposal(
+                "innodb_log_write_ahead_size",
+                ["512", "4096", "restart", "innodb_log_write_ahead_size = 4096", "innodb_log_write_ahead_size = 512"],
+            ),
+        ],
+        left_alone: like.left_alone,
+        sql: vec![set.into()],
+        undo_sql: vec![unset.into()],
+        option_file: ["[mariadbd]", "innodb_flush_neighbors = 0", "innodb_log_write_ahead_size = 4096"]
+            .map(str::to_owned)
+            .to_vec(),
+        measured: None,
+        applied: None,
+        notes: vec!["SET GLOBAL acts until the server ends.".into()],
+    }
+}
+
+#[test]
+fn settings_of_mariadb_say_when_they_act_and_where_they_go() {
+    let mut tuning = mariadb_tuning();
+    insta::assert_snapshot!(render_mariadb_tuning(&tuning, plain(80)));
+    tuning.applied = Some(flashwise_tune::mariadb::AppliedVariables {
+        statements: tuning.sql.clone(),
+        undo: tuning.undo_sql.clone(),
+        needs_restart: vec!["innodb_log_write_ahead_size".into()],
+        needs_instance: vec!["innodb_page_size".into()],
+    });
+    let text = render_mariadb_tuning(&tuning, plain(80));
+    assert!(text.contains("The values were read back. To take it back:"), "{text}");
+    assert!(text.contains("a restart are needed for") && !text.contains("For the client"), "{text}");
+}
+
+#[test]
+fn an_option_file_has_its_reasons_and_nothing_that_an_instance_cannot_take() {
+    insta::assert_snapshot!(mariadb_option_file(&mariadb_tuning()));
+    let mut nothing = mariadb_tuning();
+    (nothing.proposals, nothing.sql, nothing.option_file) = Default::default();
+    assert!(mariadb_option_file(&nothing).ends_with("# Nothing is to be changed.\n"));
+}
+
 #[test]
 fn statements_for_psql_have_their_reasons_and_how_to_take_them_back() {
     insta::assert_snapshot!(postgres_tuning_sql(&postgres_tuning()));

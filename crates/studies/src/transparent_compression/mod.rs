@@ -65,8 +65,8 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
     sections.extend([logs.section(&scale), absorption.section(&scale), sqlite_log::section(&database, &scale)]);
     let limits = vec![
         fill.about_postgres(),
-        "The 33 % more transactions that the text has with a fill factor of 75 were not measured: they come from updates \
-         that stay within their page, and need a running server under TPC-C."
+        "The 33 % more transactions that the text has with a fill factor of 75 are looked for in the study fillfactor: they \
+         need a running server under TPC-C."
             .to_owned(),
         "The text's data are not known; here they are TPC-C's STOCK table, and the same table with words in place of \
          random strings. The table alone is looked at: neither indexes nor the tables that TPC-C does not update."

@@ -6,9 +6,10 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::document::{AppliedSettings, SettingProposal};
+use super::document::AppliedSettings;
 use super::server::{Server, failed};
 use crate::TuneError;
+use crate::servers::SettingProposal;
 
 /// How long a server may take to read its configuration again.
 const RELOAD: Duration = Duration::from_secs(10);

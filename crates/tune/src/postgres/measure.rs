@@ -14,16 +14,12 @@ use std::time::Instant;
 
 use flashwise_block::{ByteSize, Progress};
 
-use super::document::{MeasuredSettings, SettingProposal};
 use super::private::PrivateServer;
 use super::server::Server;
 use crate::rates::{gain, rate};
-use crate::{Gain, Target, TuneError};
+use crate::servers::{FEWEST_ROUNDS, MeasuredSettings, SettingProposal, verdict};
+use crate::{Target, TuneError};
 
-/// A gain below this is none: 1 %.
-const WORTH_IT: f64 = 1.01;
-/// Fewer rounds of each tell nothing.
-const FEWEST_ROUNDS: u32 = 5;
 /// pgbench's tables take this for each unit of scale, with room to grow.
 const SCALE_BYTES: u64 = 20 << 20;
 /// A cluster without tables.
@@ -161,14 +157,6 @@ pub(super) fn measure(
     })
 }
 
-fn verdict(gain: &Gain) -> &'static str {
-    match gain {
-        gain if gain.low > WORTH_IT => "pays",
-        gain if gain.high < 1.0 / WORTH_IT => "costs",
-        _ => "no-gain-seen",
-    }
-}
-
 fn load(
     server: &mut PrivateServer,
     options: &MeasureOptions,
@@ -244,24 +232,6 @@ mod tests {
         assert_eq!(transactions(told), Some(4711));
         assert_eq!(transactions("number of transactions actually processed: 10/10\n"), Some(10));
         assert_eq!(transactions("pgbench: error\n"), None);
-    }
-
-    #[test]
-    fn a_gain_is_one_only_where_its_whole_interval_is() {
-        let of = |low, high| {
-            verdict(&Gain {
-                metric: String::new(),
-                from: String::new(),
-                to: String::new(),
-                ratio: (low + high) / 2.0,
-                low,
-                high,
-            })
-        };
-        assert_eq!(
-            (of(1.02, 1.5), of(1.0, 1.5), of(0.5, 0.9), of(0.5, 1.0)),
-            ("pays", "no-gain-seen", "costs", "no-gain-seen")
-        );
     }
 
     #[test]

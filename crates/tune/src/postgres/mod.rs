@@ -9,8 +9,9 @@
 //!
 //! - `rules/`: one file a rule, with its arithmetic and its source;
 //! - `server.rs`: what a server tells; `defaults.rs`: what it does unless told otherwise;
-//! - `private.rs`, `guard.rs`: servers for measurements that are gone at the end whatever happens;
-//! - `measure.rs`: rounds in turns; `apply.rs`: all of the proposals, or none.
+//! - `private.rs`: servers for measurements that are gone at the end whatever happens;
+//! - `measure.rs`: rounds in turns; `apply.rs`: all of the proposals, or none;
+//! - `tpcc/`: the tables and transactions of sysbench-tpcc, for studies.
 //!
 //! # Limits
 //! Versions 13 to 18, of which 15 is tested; pages of 8 KiB; connections without TLS. A measurement compares all proposals
@@ -19,29 +20,28 @@
 mod apply;
 mod defaults;
 mod document;
-mod figures;
-mod guard;
 mod measure;
 mod private;
 mod programs;
 mod rules;
 mod server;
 mod settings;
+mod tpcc;
 
-pub use document::{
-    AppliedSettings, EvidenceFigure, LeftAlone, MeasuredSettings, POSTGRES_TUNING_SCHEMA,
-    POSTGRES_TUNING_SCHEMA_VERSION, PostgresTuning, SettingProposal,
-};
+pub use document::{AppliedSettings, POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, PostgresTuning};
 pub use measure::MeasureOptions;
 pub use private::PrivateServer;
+pub use tpcc::{Played, PostgresTpcc, TpccSessions};
 
 use flashwise_block::Progress;
 use flashwise_profile::DeviceProfile;
 
 use crate::TuneError;
+use crate::servers::{Change, Ruling};
+pub use crate::servers::{EvidenceFigure, LeftAlone, MeasuredSettings, SettingProposal};
 use apply::{apply, statements, undo_statements};
 use defaults::defaults;
-use rules::{Change, Facts, RULES, Ruling, fill_factor};
+use rules::{Facts, RULES, fill_factor};
 use server::{Server, ServerFacts, Table};
 use settings::{Effect, Setting, Settings, set_statement, undo_statement};
 

@@ -2,24 +2,20 @@
 //!
 //! It listens at no port. As root it is run as the user `postgres`, or as `nobody` where there is none.
 
-use std::fs::{File, Permissions};
-use std::io::{Read, Seek};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
+use std::process::Command;
 
 use flashwise_block::Progress;
-use rustix::fs::{Advice, fadvise};
 
-use super::guard::Guard;
 use super::programs::Programs;
 use crate::TuneError;
+use crate::servers::{Guard, forget_below, give, run, spawn_words};
 
-/// How often it is looked whether a program has ended.
-const LOOK: Duration = Duration::from_millis(10);
+/// How the names of its directories begin.
+const GUARDED: &str = "flashwise-postgres";
 /// Settings of a cluster, beside its own file.
 const SETTINGS: &str = "flashwise.conf";
 
@@ -41,8 +37,8 @@ impl PrivateServer {
     pub fn new(programs: Option<&Path>, directory: Option<&Path>) -> Result<Self, TuneError> {
         let programs = Programs::find(programs)?;
         let temporary = std::env::temp_dir();
-        let place = Guard::new(directory.unwrap_or(&temporary))?;
-        let sockets = Guard::new(&temporary)?;
+        let place = Guard::new(directory.unwrap_or(&temporary), GUARDED)?;
+        let sockets = Guard::new(&temporary, GUARDED)?;
         let this = Self { programs, running: None, stage: ("making a private server".to_owned(), 0.0), place, sockets };
         [this.place.path(), this.sockets.path()].into_iter().try_for_each(|path| this.give(path))?;
         Ok(this)
@@ -74,6 +70,17 @@ impl PrivateServer {
         let told = self.run(command.arg("--version"), progress)?;
         let number = told.split_whitespace().nth(2).unwrap_or_default().to_owned();
         Ok(format!("PostgreSQL {number}"))
+    }
+
+    /// The server's first process, whose children are all the others; `None` where none runs.
+    ///
+    /// # Errors
+    /// When the file that it is told in cannot be read.
+    pub fn process(&self) -> Result<Option<u32>, TuneError> {
+        let Some(data) = &self.running else { return Ok(None) };
+        let file = data.join("postmaster.pid");
+        let told = std::fs::read_to_string(&file).map_err(|e| TuneError::file(&file, &e))?;
+        Ok(told.lines().next().and_then(|line| line.trim().parse().ok()))
     }
 
     /// Makes a cluster.
@@ -139,7 +146,7 @@ impl PrivateServer {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub(super) fn forget_cached(&self, name: &str) -> Result<(), TuneError> {
+    pub fn forget_cached(&self, name: &str) -> Result<(), TuneError> {
         forget_below(&self.data(name).join("base"))
     }
 
@@ -171,29 +178,9 @@ impl PrivateServer {
     /// # Errors
     /// When it fails, with its last complaint.
     pub(super) fn run(&self, command: &mut Command, progress: &mut dyn Progress) -> Result<String, TuneError> {
-        let program = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let failed = |message: String| TuneError::Server { context: program.clone(), message };
-        // Into files: a pipe would have to be emptied meanwhile, and a server that was started would keep it open.
-        let (mut told, mut complaints) = (unnamed()?, unnamed()?);
-        command.stdin(Stdio::null()).stdout(clone(&told)?).stderr(clone(&complaints)?);
-        let mut child = command.spawn().map_err(|e| failed(self.spawn_words(&e)))?;
-        let status = loop {
-            match child.try_wait() {
-                Ok(Some(status)) => break status,
-                Ok(None) => sleep(LOOK),
-                Err(error) => return Err(failed(error.to_string())),
-            }
-            if let Err(interrupt) = progress.advance(&self.stage.0, self.stage.1) {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(interrupt.into());
-            }
-        };
-        let (told, complaints) = (read_again(&mut told)?, read_again(&mut complaints)?);
-        match status.success() {
-            true => Ok(told),
-            false => Err(failed(complaint(&complaints).unwrap_or_else(|| status.to_string()))),
-        }
+        run(command, (&self.stage.0, self.stage.1), progress, &|error| {
+            spawn_words(error, self.programs.user, self.place.path())
+        })
     }
 
     fn data(&self, name: &str) -> PathBuf {
@@ -217,29 +204,8 @@ impl PrivateServer {
 
     /// Gives a file to the server's user.
     fn give(&self, path: &Path) -> Result<(), TuneError> {
-        let Some(user) = self.programs.user else { return Ok(()) };
-        chown(path, Some(user.id), Some(user.group)).map_err(|e| TuneError::file(path, &e))
+        give(path, self.programs.user)
     }
-
-    fn spawn_words(&self, error: &std::io::Error) -> String {
-        let words = error.to_string();
-        let words = words.split(" (os error").next().unwrap_or_default();
-        match (self.programs.user, error.kind()) {
-            (Some(user), std::io::ErrorKind::PermissionDenied) => format!(
-                "{words}: run by root it runs as user {}, who must be able to reach {}",
-                user.id,
-                self.place.path().display()
-            ),
-            _ => words.to_owned(),
-        }
-    }
-}
-
-/// The last line that a program complains with, or the one that tells an error.
-fn complaint(text: &str) -> Option<String> {
-    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let error = lines().find(|line| ["error:", "ERROR:", "FATAL:"].iter().any(|mark| line.contains(mark)));
-    error.or_else(|| lines().next_back()).map(str::to_owned)
 }
 
 /// What a server that did not start wrote last is better than that it did not.
@@ -251,52 +217,5 @@ fn with_log(error: TuneError, log: &Path) -> TuneError {
             TuneError::Server { context: context.clone(), message: line.to_owned() }
         }
         _ => error,
-    }
-}
-
-fn temporary_error(error: &std::io::Error) -> TuneError {
-    TuneError::file(std::env::temp_dir(), error)
-}
-
-fn unnamed() -> Result<File, TuneError> {
-    tempfile::tempfile().map_err(|e| temporary_error(&e))
-}
-
-fn clone(file: &File) -> Result<File, TuneError> {
-    file.try_clone().map_err(|e| temporary_error(&e))
-}
-
-fn read_again(file: &mut File) -> Result<String, TuneError> {
-    let mut text = Vec::new();
-    file.rewind().and_then(|()| file.read_to_end(&mut text)).map_err(|e| temporary_error(&e))?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
-}
-
-fn forget_below(directory: &Path) -> Result<(), TuneError> {
-    let failed = |e: std::io::Error| TuneError::file(directory, &e);
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.is_dir() {
-            forget_below(&path)?;
-            continue;
-        }
-        let file = File::open(&path).map_err(|e| TuneError::file(&path, &e))?;
-        // What is not on the drive yet cannot be forgotten.
-        file.sync_data().map_err(|e| TuneError::file(&path, &e))?;
-        fadvise(&file, 0, None, Advice::DontNeed).map_err(|e| TuneError::file(&path, &e.into()))?;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_line_that_tells_an_error_is_the_complaint() {
-        let told = "pgbench (15)\npgbench: error: no such file\ndetail\n";
-        assert_eq!(complaint(told).unwrap(), "pgbench: error: no such file");
-        assert_eq!(complaint("first\n\nlast\n\n").unwrap(), "last");
-        assert_eq!(complaint("\n"), None);
     }
 }

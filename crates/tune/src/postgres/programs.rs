@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::TuneError;
+use crate::servers::User;
 
 /// The programs of a server's package.
 #[derive(Clone, Debug)]
@@ -13,13 +14,6 @@ pub(super) struct Programs {
     pgbench: Option<PathBuf>,
     /// As whom to run them: a server refuses to run as root.
     pub(super) user: Option<User>,
-}
-
-/// A user of the system, by numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct User {
-    pub(super) id: u32,
-    pub(super) group: u32,
 }
 
 const NEEDED: [&str; 3] = ["initdb", "pg_ctl", "postgres"];
@@ -46,7 +40,7 @@ impl Programs {
         };
         let pgbench = std::iter::once(server.clone()).chain(path).map(|folder| folder.join("pgbench"));
         let pgbench = pgbench.into_iter().find(|program| program.is_file());
-        Ok(Self { server, pgbench, user: rustix::process::geteuid().is_root().then(unprivileged) })
+        Ok(Self { server, pgbench, user: User::instead_of_root("postgres") })
     }
 
     /// The program that runs transactions.
@@ -75,28 +69,9 @@ fn in_path() -> Vec<PathBuf> {
     std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
 }
 
-/// The user `postgres` where there is one, or `nobody`.
-fn unprivileged() -> User {
-    let known = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let named = |name: &str| user_of(&known, name);
-    named("postgres").or_else(|| named("nobody")).unwrap_or(User { id: 65_534, group: 65_534 })
-}
-
-fn user_of(known: &str, name: &str) -> Option<User> {
-    let fields = known.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|fields| fields[0] == name)?;
-    Some(User { id: fields.get(2)?.parse().ok()?, group: fields.get(3)?.parse().ok()? })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_user_is_found_by_its_whole_name() {
-        let known = "postgres2:x:7:8::/:/bin/sh\npostgres:x:101:104:PostgreSQL:/var/lib/postgresql:/bin/bash\n";
-        assert_eq!(user_of(known, "postgres"), Some(User { id: 101, group: 104 }));
-        assert_eq!(user_of(known, "nobody"), None);
-    }
 
     #[test]
     fn a_folder_without_a_server_is_told_with_the_package() {

@@ -14,9 +14,9 @@
 
 use flashwise_block::Operation;
 
-use super::super::figures::{certain, counted, saturated_iops};
 use super::super::settings::{PAGE, Setting};
 use super::{Change, Facts, Ruling};
+use crate::servers::figures::{certain, counted, saturated_iops};
 
 pub(super) fn judge(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
     let activity =

@@ -11,9 +11,9 @@
 //! to flush after a single 8kB write operation is often the most effective setting for commit_delay"; the program is
 //! `pg_test_fsync`, and the profile's `flush_ns` is the same thing without a file system: what is measured is a lower bound.
 
-use super::super::figures::certain;
 use super::super::settings::Setting;
 use super::{Change, Facts, Ruling, UNKNOWN};
+use crate::servers::figures::certain;
 
 /// The most that may be set, µs.
 const MOST: f64 = 100_000.0;

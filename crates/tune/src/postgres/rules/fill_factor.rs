@@ -14,9 +14,9 @@
 //! Source: PostgreSQL documentation, "Heap-Only Tuples (HOT)": "You can increase the likelihood of sufficient page space for
 //! HOT updates by decreasing a table's fillfactor"; "CREATE TABLE", `fillfactor` (10 to 100).
 
-use super::super::figures::counted;
 use super::super::server::Table;
 use super::{Change, Ruling};
+use crate::servers::figures::counted;
 
 /// Fewer updates tell nothing.
 const ENOUGH: u64 = 1_000;

@@ -14,9 +14,9 @@
 //! `backend_flush_after` it says that performance can degrade where the work fits the system's page cache but not
 //! `shared_buffers`.
 
-use super::super::figures::{Measure, certain};
 use super::super::settings::{PAGE, Setting};
 use super::{Change, Facts, Ruling, UNKNOWN};
+use crate::servers::figures::{Measure, certain};
 
 /// 2 MiB, in pages.
 const MOST: u64 = 256;

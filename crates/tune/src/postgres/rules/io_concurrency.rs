@@ -13,10 +13,10 @@
 
 use flashwise_block::Operation;
 
-use super::super::figures::{Measure, certain, iops};
 use super::super::settings::{PAGE, Setting};
 use super::{Change, Facts, Ruling, UNKNOWN};
 use crate::Gain;
+use crate::servers::figures::{Measure, certain, iops};
 
 const MOST: f64 = 1000.0;
 

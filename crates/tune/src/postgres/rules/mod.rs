@@ -14,10 +14,9 @@ mod wal_files;
 
 use flashwise_profile::DeviceProfile;
 
-use super::document::EvidenceFigure;
 use super::server::Activity;
 use super::settings::{Setting, Settings};
-use crate::Gain;
+use crate::servers::{Change, Ruling, UNKNOWN};
 
 /// What the rules judge by.
 pub(super) struct Facts<'a> {
@@ -29,26 +28,6 @@ pub(super) struct Facts<'a> {
     pub(super) sessions: u32,
     /// Reads in flight, where the user says how many.
     pub(super) depth: Option<u32>,
-}
-
-/// What a rule says of a setting.
-#[derive(Clone, Debug)]
-pub(super) enum Ruling {
-    /// It is to be changed.
-    Change(Change),
-    /// It is right as it is, because …
-    Fits(String),
-}
-
-/// Another value.
-#[derive(Clone, Debug)]
-pub(super) struct Change {
-    /// In the setting's unit.
-    pub(super) value: String,
-    pub(super) reason: String,
-    pub(super) evidence: Vec<EvidenceFigure>,
-    pub(super) expected: Option<Gain>,
-    pub(super) expected_gain: String,
 }
 
 /// A setting with what judges it; the error says why it cannot be told.
@@ -71,9 +50,6 @@ pub(super) const RULES: [Rule; 11] = [
     Rule { name: "wal_recycle", judge: wal_files::recycled },
     Rule { name: "full_page_writes", judge: full_page_writes::judge },
 ];
-
-/// Nothing in a profile tells how much of a database's time a setting decides.
-const UNKNOWN: &str = "unknown; --measure tells";
 
 #[cfg(test)]
 pub(super) mod tests;

@@ -15,9 +15,9 @@
 
 use flashwise_block::Operation;
 
-use super::super::figures::{Measure, certain, iops, single_reads};
 use super::super::settings::{PAGE, Setting};
 use super::{Change, Facts, Ruling};
+use crate::servers::figures::{Measure, certain, iops, single_reads};
 
 /// What Linux reads ahead unless told otherwise.
 const READ_AHEAD: u64 = 128 << 10;

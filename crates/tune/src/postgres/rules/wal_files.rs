@@ -9,9 +9,9 @@
 
 use flashwise_profile::Verdict;
 
-use super::super::figures::{Measure, why_not};
 use super::super::settings::Setting;
 use super::{Change, Facts, Ruling, UNKNOWN};
+use crate::servers::figures::{Measure, why_not};
 
 pub(super) fn zeros(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
     off_where_compressed(facts, now, "zeros take no flash on it: they are written and reserve nothing")

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, Result, params};
 
-use super::random::{Source, Uneven, last_name};
-use super::{DISTRICTS, TpccWorkload};
+use super::TpccWorkload;
+use crate::tpcc::{DISTRICTS, Source, Uneven, last_name};
 
 /// Dates are counted in steps of the run; what was loaded happened at its start.
 const AT_LOAD: u32 = 0;

@@ -17,7 +17,6 @@
 //! warehouses. **What is not**: terminals, think and keying times, the audit of results. No rate of this is one of TPC's.
 
 mod load;
-mod random;
 mod transactions;
 
 use std::collections::BTreeMap;
@@ -30,18 +29,15 @@ use serde::Serialize;
 
 use super::session::Session;
 use super::workload::check_page_cache;
+pub use crate::tpcc::TpccTransaction;
+use crate::tpcc::{DECK, Deck, Source};
 use crate::{Target, TuneError};
-use random::Source;
 use transactions::Terminal;
 
-/// Districts of a warehouse.
-const DISTRICTS: u32 = 10;
 /// SQLite's page cache while the tables are loaded: as good as unlimited.
 const LOADING_CACHE: ByteSize = ByteSize::gib(4);
 /// Bytes of a page, SQLite's default.
 pub const TPCC_PAGE: ByteSize = ByteSize::kib(4);
-/// Cards of the deck.
-const DECK: u64 = 23;
 /// Bytes of a warehouse of full size with 10 % for splits; `tpcc_takes_the_room_that_is_reserved` holds it to that.
 const WAREHOUSE_BYTES: u64 = 110 << 20;
 /// Bytes of the items.
@@ -94,22 +90,6 @@ impl TpccWorkload {
         }
         check_page_cache(self.page_cache)
     }
-}
-
-/// One of the five.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TpccTransaction {
-    /// An order of 5 to 15 items.
-    NewOrder,
-    /// Money from a customer.
-    Payment,
-    /// A customer's last order.
-    OrderStatus,
-    /// The oldest orders of ten districts.
-    Delivery,
-    /// Items that run short.
-    StockLevel,
 }
 
 /// What a table or an index was asked for.
@@ -171,7 +151,8 @@ pub fn tpcc(
     )?;
     db.set_prepared_statement_cache_capacity(128);
     let (counts, starts) = (BTreeMap::new(), Vec::new());
-    let mut run = Run { db: &db, session: &session, workload, source, counts, starts, undone: 0, deck: Vec::new() };
+    let mut run =
+        Run { db: &db, session: &session, workload, source, counts, starts, undone: 0, deck: Deck::default() };
     run.play(DECK, &mut |_| Ok(()))?;
     (run.counts, run.starts, run.undone) = (BTreeMap::new(), Vec::new(), 0);
     session.vfs().set_recording(true);
@@ -238,7 +219,7 @@ struct Run<'a> {
     /// When each transaction began, on the drive's clock.
     starts: Vec<(Nanos, TpccTransaction)>,
     undone: u64,
-    deck: Vec<TpccTransaction>,
+    deck: Deck,
 }
 
 impl Run<'_> {
@@ -247,23 +228,12 @@ impl Run<'_> {
             if number.is_multiple_of(16) {
                 told(number)?;
             }
-            let what = self.draw();
+            let what = self.deck.draw(&mut self.source);
             *self.counts.entry(what).or_default() += 1;
             self.starts.push((self.session.vfs().now(), what));
             self.transact(what).map_err(|e| self.session.sql_error(&format!("{what:?}"), &e))?;
         }
         Ok(())
-    }
-
-    /// The next card; a deck that is used up is made anew.
-    fn draw(&mut self) -> TpccTransaction {
-        use TpccTransaction::{Delivery, NewOrder, OrderStatus, Payment, StockLevel};
-        if let Some(card) = self.deck.pop() {
-            return card;
-        }
-        self.deck = [vec![NewOrder; 10], vec![Payment; 10], vec![OrderStatus, Delivery, StockLevel]].concat();
-        self.source.shuffle(&mut self.deck);
-        self.deck.pop().unwrap_or(NewOrder)
     }
 
     fn transact(&mut self, what: TpccTransaction) -> rusqlite::Result<()> {

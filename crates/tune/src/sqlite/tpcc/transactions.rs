@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
-use super::random::{Source, Uneven, last_name};
-use super::{DISTRICTS, TpccWorkload};
+use super::TpccWorkload;
+use crate::tpcc::{DISTRICTS, Source, Uneven, last_name};
 
 /// What a transaction needs to know.
 pub(super) struct Terminal<'a> {

@@ -17,7 +17,7 @@ use crate::TuneError;
 /// `QUIT` lets a server end its processes and give its shared memory back; `KILL` is for what goes on after 10 s.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
-dir=$(mktemp -d "$1/flashwise-postgres.XXXXXX") || exit 1
+dir=$(mktemp -d "$1/$2.XXXXXX") || exit 1
 printf '%s\n' "$dir"
 while read -r _; do :; done
 exec >/dev/null
@@ -34,21 +34,22 @@ done
 "#;
 
 /// A directory with its guard.
-pub(super) struct Guard {
+#[derive(Debug)]
+pub struct Guard {
     shell: Child,
     path: PathBuf,
 }
 
 impl Guard {
-    /// Makes a new directory in `parent`.
+    /// Makes a new directory in `parent`, whose name begins with `name`.
     ///
     /// # Errors
     /// When it cannot be made there.
-    pub(super) fn new(parent: &Path) -> Result<Self, TuneError> {
+    pub fn new(parent: &Path, name: &str) -> Result<Self, TuneError> {
         let failed = |e: &io::Error| TuneError::file(parent, e);
         let parent = parent.canonicalize().map_err(|e| failed(&e))?;
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", SCRIPT, "sh"]).arg(&parent).current_dir("/").process_group(0);
+        command.args(["-c", SCRIPT, "sh"]).arg(&parent).arg(name).current_dir("/").process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut shell = command.spawn().map_err(|e| TuneError::file("/bin/sh", &e))?;
         let mut path = String::new();
@@ -65,7 +66,8 @@ impl Guard {
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }
@@ -91,7 +93,7 @@ mod tests {
     #[test]
     fn the_directory_goes_with_its_guard_and_what_works_in_it_is_ended() {
         let parent = tempfile::tempdir().unwrap();
-        let guard = Guard::new(parent.path()).unwrap();
+        let guard = Guard::new(parent.path(), "guarded").unwrap();
         let path = guard.path().to_owned();
         std::fs::write(path.join("file"), "x").unwrap();
         let mut inside = sleeper(&path).spawn().unwrap();
@@ -106,7 +108,11 @@ mod tests {
 
     #[test]
     fn where_no_directory_can_be_made_that_is_told() {
-        assert!(Guard::new(Path::new("/no/such/place")).err().unwrap().to_string().contains("/no/such/place"));
-        assert!(Guard::new(Path::new("/proc")).err().unwrap().to_string().contains("no directory can be made"));
+        assert!(
+            Guard::new(Path::new("/no/such/place"), "guarded").err().unwrap().to_string().contains("/no/such/place")
+        );
+        assert!(
+            Guard::new(Path::new("/proc"), "guarded").err().unwrap().to_string().contains("no directory can be made")
+        );
     }
 }

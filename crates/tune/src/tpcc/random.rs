@@ -10,7 +10,7 @@ const SYLLABLES: [&str; 10] = ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "AN
 
 /// How uneven a choice is: the constant `A` of `NURand`, which goes with the range that is chosen from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Uneven {
+pub(crate) enum Uneven {
     /// Of 1,000 last names.
     LastName,
     /// Of 3,000 customers of a district.
@@ -30,7 +30,7 @@ impl Uneven {
 }
 
 /// The source of every choice.
-pub(super) struct Source {
+pub(crate) struct Source {
     random: Pcg64Mcg,
     pool: String,
     /// The constants `C`, one for each [`Uneven`].
@@ -39,7 +39,7 @@ pub(super) struct Source {
 
 impl Source {
     /// For the run, `C` of last names lies at a distance from the one of loading that clause 2.1.6.1 allows.
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let letter = |_| char::from(LETTERS[random.random_range(0..LETTERS.len())]);
@@ -49,7 +49,7 @@ impl Source {
     }
 
     /// Chooses the constant of last names anew, 65 to 119 away from that of loading, but neither 96 nor 112.
-    pub(super) fn begin_run(&mut self) {
+    pub(crate) fn begin_run(&mut self) {
         let distance = match self.uniform(65, 117) {
             96 => 118,
             112 => 119,
@@ -59,31 +59,31 @@ impl Source {
     }
 
     /// `first` to `last`, each alike.
-    pub(super) fn uniform(&mut self, first: u32, last: u32) -> u32 {
+    pub(crate) fn uniform(&mut self, first: u32, last: u32) -> u32 {
         self.random.random_range(first..=last)
     }
 
     /// Whether something happens that does so `percent` times of a hundred.
-    pub(super) fn happens(&mut self, percent: u32) -> bool {
+    pub(crate) fn happens(&mut self, percent: u32) -> bool {
         self.uniform(1, 100) <= percent
     }
 
     /// `NURand(A, first, last)`.
-    pub(super) fn uneven(&mut self, of: Uneven, first: u32, last: u32) -> u32 {
+    pub(crate) fn uneven(&mut self, of: Uneven, first: u32, last: u32) -> u32 {
         let either = u64::from(self.uniform(0, of.a()) | self.uniform(first, last));
         let range = u64::from(last - first) + 1;
         ((either + u64::from(self.constants[of as usize])) % range) as u32 + first
     }
 
     /// A string of `shortest` to `longest` letters.
-    pub(super) fn text(&mut self, shortest: u32, longest: u32) -> &str {
+    pub(crate) fn text(&mut self, shortest: u32, longest: u32) -> &str {
         let length = self.uniform(shortest, longest) as usize;
         let start = self.random.random_range(0..=POOL - length);
         &self.pool[start..start + length]
     }
 
     /// A string that in one of ten cases holds the word ORIGINAL.
-    pub(super) fn data(&mut self) -> String {
+    pub(crate) fn data(&mut self) -> String {
         let mut text = self.text(26, 50).to_owned();
         if self.happens(10) {
             let place = self.uniform(0, text.len() as u32 - 8) as usize;
@@ -93,7 +93,7 @@ impl Source {
     }
 
     /// The numbers below `count` in random order.
-    pub(super) fn permutation(&mut self, count: u32) -> Vec<u32> {
+    pub(crate) fn permutation(&mut self, count: u32) -> Vec<u32> {
         use rand::seq::SliceRandom;
         let mut numbers: Vec<u32> = (1..=count).collect();
         numbers.shuffle(&mut self.random);
@@ -101,14 +101,14 @@ impl Source {
     }
 
     /// Puts a deck of cards into random order.
-    pub(super) fn shuffle<T>(&mut self, cards: &mut [T]) {
+    pub(crate) fn shuffle<T>(&mut self, cards: &mut [T]) {
         use rand::seq::SliceRandom;
         cards.shuffle(&mut self.random);
     }
 }
 
 /// The last name of a number below 1,000.
-pub(super) fn last_name(number: u32) -> String {
+pub(crate) fn last_name(number: u32) -> String {
     [number / 100, number / 10, number].map(|digit| SYLLABLES[(digit % 10) as usize]).concat()
 }
 

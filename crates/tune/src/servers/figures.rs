@@ -3,43 +3,43 @@
 use flashwise_block::Operation;
 use flashwise_profile::{DeviceProfile, Figure, ThroughputCurve, ThroughputPoint, Verdict};
 
-use super::document::EvidenceFigure;
+use super::EvidenceFigure;
 
 /// A number with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Measure {
-    pub(super) value: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
+pub(crate) struct Measure {
+    pub(crate) value: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
 }
 
 impl Measure {
-    pub(super) fn times(self, factor: f64) -> Self {
+    pub(crate) fn times(self, factor: f64) -> Self {
         Self { value: self.value * factor, low: self.low * factor, high: self.high * factor }
     }
 
     /// A quotient with the widest interval that those of both allow.
-    pub(super) fn over(self, other: Self) -> Self {
+    pub(crate) fn over(self, other: Self) -> Self {
         Self { value: self.value / other.value, low: self.low / other.high, high: self.high / other.low }
     }
 
-    pub(super) fn contains(self, value: f64) -> bool {
+    pub(crate) fn contains(self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
 
-    pub(super) fn evidence(self, figure: impl Into<String>, unit: &str) -> EvidenceFigure {
+    pub(crate) fn evidence(self, figure: impl Into<String>, unit: &str) -> EvidenceFigure {
         let Self { value, low, high } = self;
         EvidenceFigure { figure: figure.into(), value, low, high, unit: unit.to_owned() }
     }
 }
 
 /// A counter of a server, which has no interval.
-pub(super) fn counted(figure: &str, count: f64, unit: &str) -> EvidenceFigure {
+pub(crate) fn counted(figure: &str, count: f64, unit: &str) -> EvidenceFigure {
     Measure { value: count, low: count, high: count }.evidence(figure, unit)
 }
 
 /// A figure, or why it is no ground to change anything.
-pub(super) fn certain(figure: &Figure<u64>, what: &str) -> Result<Measure, String> {
+pub(crate) fn certain(figure: &Figure<u64>, what: &str) -> Result<Measure, String> {
     let whole = |value: Option<u64>, otherwise: u64| value.unwrap_or(otherwise) as f64;
     match figure.known() {
         Some(value) => {
@@ -50,7 +50,7 @@ pub(super) fn certain(figure: &Figure<u64>, what: &str) -> Result<Measure, Strin
 }
 
 /// Why a figure that is not known is not.
-pub(super) fn why_not<T>(figure: &Figure<T>, what: &str) -> String {
+pub(crate) fn why_not<T>(figure: &Figure<T>, what: &str) -> String {
     match (figure.verdict, figure.value.is_some()) {
         (Verdict::Absent, _) => format!("the drive has no {what}"),
         (_, true) => format!("the profile has no certain {what}"),
@@ -60,7 +60,7 @@ pub(super) fn why_not<T>(figure: &Figure<T>, what: &str) -> String {
 
 /// Random requests a second of a length with so many in flight; between two measured depths on the line through them, and
 /// `None` beyond those that were measured.
-pub(super) fn iops(profile: &DeviceProfile, operation: Operation, bytes: u64, in_flight: f64) -> Option<Measure> {
+pub(crate) fn iops(profile: &DeviceProfile, operation: Operation, bytes: u64, in_flight: f64) -> Option<Measure> {
     let curve = profile.curves.throughput.iter().find(|c| c.operation == operation && c.request_bytes == bytes)?;
     at(curve, in_flight)
 }
@@ -76,14 +76,14 @@ fn at(curve: &ThroughputCurve, in_flight: f64) -> Option<Measure> {
 }
 
 /// The most requests a second of a length at any depth.
-pub(super) fn saturated_iops(profile: &DeviceProfile, operation: Operation, bytes: u64) -> Option<Measure> {
+pub(crate) fn saturated_iops(profile: &DeviceProfile, operation: Operation, bytes: u64) -> Option<Measure> {
     let curve = profile.curves.throughput.iter().find(|c| c.operation == operation && c.request_bytes == bytes)?;
     let best = curve.points.iter().max_by(|a, b| a.iops.total_cmp(&b.iops))?;
     Some(Measure { value: best.iops, low: best.low, high: best.high })
 }
 
 /// Single reads a second of a length, one at a time, wherever they start.
-pub(super) fn single_reads(profile: &DeviceProfile, bytes: u64) -> Option<Measure> {
+pub(crate) fn single_reads(profile: &DeviceProfile, bytes: u64) -> Option<Measure> {
     let curve = profile.curves.location.iter().find(|curve| curve.read_bytes == bytes)?;
     let mut medians: Vec<u64> = curve.latency_ns.iter().map(|latency| latency.median).collect();
     medians.sort_unstable();

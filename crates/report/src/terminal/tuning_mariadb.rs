@@ -1,0 +1,72 @@
+//! What to change of a MariaDB server, on a terminal and as an option file.
+
+use flashwise_tune::mariadb::MariadbTuning;
+
+use super::layout::Screen;
+use super::tuning_server::{self, ServerTuning};
+use super::{Style, comment};
+
+pub(super) fn render(t: &MariadbTuning, style: Style) -> String {
+    let mut screen = Screen::new(style);
+    let parts = ServerTuning {
+        program: &t.program,
+        server: t.server.as_deref(),
+        drive: &t.drive,
+        proposals: &t.proposals,
+        left_alone: &t.left_alone,
+        measured: t.measured.as_ref(),
+    };
+    tuning_server::render(&mut screen, &parts);
+    statements(&mut screen, t);
+    tuning_server::notes(&mut screen, &t.notes);
+    screen.finish()
+}
+
+fn statements(screen: &mut Screen, t: &MariadbTuning) {
+    match &t.applied {
+        Some(applied) => {
+            screen.heading("What was done");
+            match applied.statements.as_slice() {
+                [] => screen.paragraph("Nothing: none of it acts at once."),
+                statements => statements.iter().for_each(|statement| screen.paragraph(statement)),
+            }
+            screen.gap();
+            if !applied.undo.is_empty() {
+                screen.paragraph("The values were read back. To take it back:");
+                screen.gap();
+                applied.undo.iter().for_each(|statement| screen.paragraph(statement));
+            }
+            if !applied.needs_restart.is_empty() {
+                screen.gap();
+                let names = applied.needs_restart.join(", ");
+                screen.paragraph(&format!("An option file and a restart are needed for {names}."));
+            }
+        }
+        None if !t.sql.is_empty() => {
+            screen.heading("For the client mariadb");
+            t.sql.iter().for_each(|statement| screen.paragraph(statement));
+        }
+        None => {}
+    }
+    if !t.option_file.is_empty() {
+        screen.heading("For an option file");
+        t.option_file.iter().for_each(|line| screen.paragraph(line));
+    }
+}
+
+/// The proposals as an option file, with reasons as comments.
+pub(super) fn option_file(t: &MariadbTuning) -> String {
+    let mut text = format!("# flashwise {}: {} on {}\n", t.flashwise_version, t.program, comment(&t.drive));
+    let [section, lines @ ..] = t.option_file.as_slice() else {
+        return text + "# Nothing is to be changed.\n";
+    };
+    text += &format!("{section}\n");
+    for line in lines {
+        let name = line.split(' ').next().unwrap_or_default();
+        if let Some(proposal) = t.proposals.iter().find(|proposal| proposal.name == name) {
+            text += &format!("\n# It was {}: {}\n", comment(&proposal.old_value), comment(&proposal.reason));
+        }
+        text += &format!("{line}\n");
+    }
+    text
+}

@@ -1,0 +1,119 @@
+//! What is to be changed of a database server, on a terminal: the parts that all servers have.
+
+use flashwise_tune::Rate;
+use flashwise_tune::postgres::{LeftAlone, MeasuredSettings, SettingProposal};
+
+use super::layout::{Align, Ink, Screen, Text};
+use crate::text::numbers::{change_interval, more_or, significant};
+
+/// The parts of a document that all servers have.
+pub(super) struct ServerTuning<'a> {
+    pub(super) program: &'a str,
+    pub(super) server: Option<&'a str>,
+    pub(super) drive: &'a str,
+    pub(super) proposals: &'a [SettingProposal],
+    pub(super) left_alone: &'a [LeftAlone],
+    pub(super) measured: Option<&'a MeasuredSettings>,
+}
+
+/// All but statements and notes, which are each server's own.
+pub(super) fn render(screen: &mut Screen, t: &ServerTuning<'_>) {
+    let server = t.server.map(|place| format!(" at {place}")).unwrap_or_default();
+    screen.heading(&format!("{}{server} on {}", t.program, t.drive));
+    screen.strong_paragraph(&headline(t));
+    proposals(screen, t.proposals);
+    t.measured.iter().for_each(|measured| before_and_after(screen, measured));
+    left_alone(screen, t.left_alone);
+}
+
+/// Notes at the end.
+pub(super) fn notes(screen: &mut Screen, notes: &[String]) {
+    screen.heading("Notes");
+    notes.iter().for_each(|note| screen.bullet(note));
+}
+
+fn headline(t: &ServerTuning<'_>) -> String {
+    let count = match t.proposals.len() {
+        0 => return "Keep it as it is: no setting follows from the figures of this drive.".to_owned(),
+        1 => "One setting follows".to_owned(),
+        n => format!("{n} settings follow"),
+    };
+    let count = format!("{count} from the figures of this drive");
+    match t.measured {
+        None => format!("{count}. What they bring is not measured; --measure does."),
+        Some(measured) => format!("{count}. {}", verdict(measured)),
+    }
+}
+
+fn verdict(measured: &MeasuredSettings) -> String {
+    let gain = &measured.gain;
+    let interval = format!("95 % interval {}", change_interval(gain.low, gain.high));
+    let many = if gain.ratio < 2.995 { "" } else { " many" };
+    match measured.verdict.as_str() {
+        "no-gain-seen" => format!("No gain was seen ({interval})."),
+        _ => format!("Measured: {}{many} transactions a second ({interval}).", more_or(gain.ratio, "fewer")),
+    }
+}
+
+fn proposals(screen: &mut Screen, proposals: &[SettingProposal]) {
+    if proposals.is_empty() {
+        return;
+    }
+    screen.heading("What follows from the drive");
+    for (number, proposal) in (1..).zip(proposals) {
+        screen.gap_between_items();
+        screen
+            .item(&number.to_string(), &format!("{}: {} → {}", proposal.name, proposal.old_value, proposal.new_value));
+        screen.details(vec![
+            ("because", Text::plain(&proposal.reason)),
+            ("brings", Text::plain(&proposal.expected_gain)),
+            ("acts", Text::plain(acts(proposal))),
+            ("do", Text::plain(&proposal.apply)),
+            ("undo", Text::plain(&proposal.undo)),
+        ]);
+    }
+}
+
+fn acts(proposal: &SettingProposal) -> &'static str {
+    match proposal.takes_effect.as_str() {
+        "restart" => "once the server was started again",
+        "at-once" => "at once, until the server ends",
+        "new-instance" => "in an instance that is initialised anew",
+        "new-pages" => "on new pages; on all of them after VACUUM FULL",
+        _ => "once the server has read its configuration again",
+    }
+}
+
+fn before_and_after(screen: &mut Screen, measured: &MeasuredSettings) {
+    screen.heading("Before and after");
+    screen.paragraph(&format!(
+        "{} in {}: {}. {} rounds of each, in turns.",
+        measured.program, measured.directory, measured.workload, measured.rounds
+    ));
+    screen.gap();
+    let row = |name: &str, rate: &Rate, ink| {
+        let interval = format!("{}…{}", significant(rate.low), significant(rate.high));
+        vec![Text::plain(name), Text::new(significant(rate.per_s), ink), Text::plain(interval)]
+    };
+    let ink = match measured.verdict.as_str() {
+        "pays" => Ink::Good,
+        "costs" => Ink::Bad,
+        _ => Ink::Plain,
+    };
+    let rows = vec![row("old", &measured.before, Ink::Plain), row("new", &measured.after, ink)];
+    screen.table(&["settings", "transactions/s", "95 % interval"], &[Align::Left, Align::Right, Align::Right], rows);
+}
+
+fn left_alone(screen: &mut Screen, left_alone: &[LeftAlone]) {
+    if left_alone.is_empty() {
+        return;
+    }
+    screen.heading("What is left as it is");
+    for left in left_alone {
+        let verdict = match left.verdict.as_str() {
+            "cannot-tell" => "cannot tell: ",
+            _ => "",
+        };
+        screen.bullet(&format!("{} = {}: {verdict}{}", left.name, left.value, left.reason));
+    }
+}

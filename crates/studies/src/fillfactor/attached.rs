@@ -1,0 +1,148 @@
+//! A simulated drive with a file system on it, for as long as a value lives.
+//!
+//! ```text
+//!   study ── pipe ──▶ flashwise attach DRIVE --mount DIR -- sh: tells that it is there, waits for the end of the pipe
+//!         ── control socket ──▶ what the drive has done until now
+//! ```
+//!
+//! The drive is a process of its own, so that what the study waits for is not served by the study, and its time on a processor
+//! is not counted as the database's. It ends with its command, and that with the pipe: the kernel closes it whatever ends the
+//! study.
+
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flashwise_attach::DeviceStat;
+use flashwise_attach::control::{Order, Told, order};
+use flashwise_ssd::DeviceConfig;
+use flashwise_tune::Guard;
+
+use super::cores::Cores;
+use crate::StudyError;
+
+/// What the drive's command says once it is mounted.
+const MOUNTED: &str = "mounted";
+/// How long a drive may take to write back and end.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A drive that is mounted.
+#[derive(Debug)]
+pub(super) struct Attached {
+    process: Child,
+    /// Closed, it ends the drive.
+    life: Option<ChildStdin>,
+    // Last, so that nothing is taken away below a mount.
+    place: Guard,
+}
+
+impl Attached {
+    /// Attaches a drive whose second takes `scale` of the machine's, on the cores that are the drive's.
+    ///
+    /// # Errors
+    /// Where there is no program to do it, or not what it takes: root, `/dev/fuse`, loop devices.
+    pub(super) fn start(
+        program: Option<&Path>,
+        config: &DeviceConfig,
+        scale: f64,
+        cores: &Cores,
+    ) -> Result<Self, StudyError> {
+        let Some(program) = program else {
+            return Err(StudyError::Missing("this study attaches drives: run it as 'flashwise study'".to_owned()));
+        };
+        if !rustix::process::geteuid().is_root() {
+            return Err(StudyError::Missing(
+                "this study mounts simulated drives, which takes root, /dev/fuse and loop devices: run it as root"
+                    .to_owned(),
+            ));
+        }
+        let place = Guard::new(&std::env::temp_dir(), "flashwise-study")?;
+        // The server's user has to come through, and sees nothing else here.
+        std::fs::set_permissions(place.path(), Permissions::from_mode(0o711))?;
+        let text = toml::to_string(config).map_err(|error| StudyError::Attach(error.to_string()))?;
+        std::fs::write(place.path().join("drive.toml"), text)?;
+        std::fs::create_dir(place.path().join("on"))?;
+        let mut command = Command::new(program);
+        command.current_dir("/").process_group(0).env_remove("FLASHWISE_OUTPUT");
+        command.arg("attach").arg(place.path().join("drive.toml")).arg("--mount").arg(place.path().join("on"));
+        command.arg("--control").arg(control(&place)).args(["--time-scale", &scale.to_string()]);
+        command.args(["--", "/bin/sh", "-c", "echo mounted; while read -r _; do :; done"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = cores.for_drive(|| command.spawn())?;
+        let (life, told, complaints) = (process.stdin.take(), process.stdout.take(), process.stderr.take());
+        let attached = Self { process, life, place };
+        let complaints = complaints.map(|mut from| {
+            thread::spawn(move || {
+                let mut text = String::new();
+                let _ = from.read_to_string(&mut text);
+                text
+            })
+        });
+        let mut told = told.map(BufReader::new);
+        let mut line = String::new();
+        if let Some(told) = &mut told {
+            told.read_line(&mut line)?;
+        }
+        if line.trim_end() != MOUNTED {
+            drop(attached);
+            let text = complaints.and_then(|reader| reader.join().ok()).unwrap_or_default();
+            let why = text.lines().next_back().unwrap_or("it ended and did not say why");
+            return Err(StudyError::Attach(why.trim_start_matches("flashwise: ").to_owned()));
+        }
+        // What it says at its end is to find somebody who listens.
+        thread::spawn(move || told.map(|mut told| std::io::copy(&mut told, &mut std::io::sink())));
+        Ok(attached)
+    }
+
+    /// Where it is mounted.
+    pub(super) fn directory(&self) -> PathBuf {
+        self.place.path().join("on")
+    }
+
+    /// What it has done since it was attached.
+    ///
+    /// # Errors
+    /// Where it is gone.
+    pub(super) fn stat(&self) -> Result<DeviceStat, StudyError> {
+        match order(&control(&self.place), &Order::Stat) {
+            Ok(Told::Stat(stat)) => Ok(*stat),
+            Ok(_) => Err(StudyError::Attach("the drive does not tell what it has done".to_owned())),
+            Err(error) => Err(StudyError::Attach(error.to_string())),
+        }
+    }
+
+    /// Bytes of the file system that are in use, everything written back.
+    ///
+    /// # Errors
+    /// Where it cannot be asked.
+    pub(super) fn used_bytes(&self) -> Result<u64, StudyError> {
+        let directory = std::fs::File::open(self.directory())?;
+        rustix::fs::syncfs(&directory).map_err(std::io::Error::from)?;
+        let told = rustix::fs::statvfs(self.directory()).map_err(std::io::Error::from)?;
+        Ok((told.f_blocks - told.f_bfree) * told.f_frsize)
+    }
+}
+
+fn control(place: &Guard) -> PathBuf {
+    place.path().join("control")
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        drop(self.life.take());
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            match self.process.try_wait() {
+                Ok(None) => thread::sleep(Duration::from_millis(10)),
+                Ok(Some(_)) | Err(_) => return,
+            }
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,255 @@
+//! The measurements as tables and pictures.
+
+use flashwise_report::study::{Measured, StudyCell, StudyChart, StudyPoint, StudySection, StudySeries, StudyTable};
+
+use super::bench::{Filled, Outcome, Round};
+use super::drives::Drive;
+use super::{FULL, ROOM, Results};
+use crate::StudyError;
+
+/// All sections; `load` is the machine's before the study.
+pub(super) fn all(results: &Results, load: &str) -> Result<Vec<StudySection>, StudyError> {
+    Ok(vec![
+        transactions(results)?,
+        costs(results),
+        age(results)?,
+        space(results),
+        varied(results)?,
+        time(results, load),
+    ])
+}
+
+fn columns<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
+}
+
+fn number(value: f64, digits: usize) -> StudyCell {
+    StudyCell::text(format!("{value:.digits$}"))
+}
+
+/// A ratio as per cent beyond 1.
+fn beyond(ratio: Measured) -> Measured {
+    let percent = |value: f64| 100.0 * (value - 1.0);
+    Measured { value: percent(ratio.value), low: percent(ratio.low), high: percent(ratio.high) }
+}
+
+fn outcomes(results: &Results) -> impl Iterator<Item = (&'static str, &Outcome)> {
+    Drive::BOTH.iter().map(|drive| drive.name()).zip(&results.drives)
+}
+
+fn transactions(results: &Results) -> Result<StudySection, StudyError> {
+    let (mut rows, mut series) = (Vec::new(), Vec::new());
+    for (name, outcome) in outcomes(results) {
+        let mut points = Vec::new();
+        for filled in &outcome.fills {
+            let gain = beyond(outcome.gain(filled.fill, FULL)?);
+            rows.push(vec![
+                StudyCell::text(name),
+                StudyCell::text(filled.fill.to_string()),
+                filled.mean(|round| round.rate).into(),
+                gain.into(),
+                number(100.0 * filled.hot_share(), 1),
+            ]);
+            points.push(StudyPoint { x: f64::from(filled.fill), y: outcome.gain(filled.fill, FULL)? });
+        }
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        series.push(StudySeries { name: name.to_owned(), points });
+    }
+    let conditions = &results.conditions;
+    Ok(StudySection {
+        title: "How many transactions are done with which fill factor?".to_owned(),
+        text: vec![format!(
+            "{} rounds of {} transactions of {} sessions, each round on a cold cache and with a checkpoint at its end; the fill \
+             factors in turns. Gains are of rounds of the same age.",
+            conditions.rounds, conditions.transactions, conditions.sessions
+        )],
+        tables: vec![StudyTable {
+            caption: "Transactions a second of the drive's clock, beyond those of full pages, updates on their page:"
+                .to_owned(),
+            columns: columns(["drive", "fill factor", "a second", "gain, %", "on page, %"]),
+            rows,
+        }],
+        charts: vec![StudyChart {
+            title: "Transactions a second against full pages".to_owned(),
+            x_label: "fill factor, %".to_owned(),
+            x_is_bytes: false,
+            y_label: "transactions a second ÷ those at 100".to_owned(),
+            series,
+        }],
+    })
+}
+
+fn costs(results: &Results) -> StudySection {
+    type Cost = fn(&Round) -> f64;
+    let costs: [Cost; 6] = [
+        |round| 1e3 * round.processor_s,
+        |round| round.log_bytes / 1024.0,
+        |round| round.reads,
+        |round| round.written_bytes / 1024.0,
+        |round| round.flash_bytes / 1024.0,
+        |round| 100.0 * round.again,
+    ];
+    let row = |name: &str, filled: &Filled| {
+        let cells = costs.iter().map(|&cost| StudyCell::from(filled.mean(cost)));
+        [StudyCell::text(name), StudyCell::text(filled.fill.to_string())].into_iter().chain(cells).collect()
+    };
+    let rows = outcomes(results).flat_map(|(name, outcome)| outcome.fills.iter().map(move |filled| row(name, filled)));
+    StudySection {
+        title: "What does a transaction take?".to_owned(),
+        text: vec![
+            "The server's processes, the log, requests for reading that reached the drive, bytes that reached it and bytes that \
+             it programmed; checkpoints are in it."
+                .to_owned(),
+        ],
+        tables: vec![StudyTable {
+            caption: "For each transaction: ms on a processor, KiB of log, reads, KiB written and programmed; begun again, %:"
+                .to_owned(),
+            columns: columns(["drive", "fill factor", "ms", "log", "reads", "written", "flash", "again"]),
+            rows: rows.collect(),
+        }],
+        charts: Vec::new(),
+    }
+}
+
+fn age(results: &Results) -> Result<StudySection, StudyError> {
+    let stock_rows = f64::from(results.conditions.tables.warehouses * results.conditions.tables.items);
+    let mut rows = Vec::new();
+    for (name, outcome) in outcomes(results) {
+        let (full, room) = (outcome.of(FULL)?, outcome.of(ROOM)?);
+        let mut updates = 0.0;
+        for (n, (of_full, of_room)) in full.rounds.iter().zip(&room.rounds).enumerate() {
+            let share = |round: &Round| number(100.0 * round.hot_updates / round.updates.max(1.0), 1);
+            updates += of_full.updates;
+            rows.push(vec![
+                StudyCell::text(name),
+                StudyCell::text((n + 1).to_string()),
+                number(updates / stock_rows, 2),
+                share(of_full),
+                share(of_room),
+                number(of_room.log_bytes / of_full.log_bytes, 2),
+                number(of_room.written_bytes / of_full.written_bytes, 2),
+                number(100.0 * (of_room.rate / of_full.rate - 1.0), 1),
+            ]);
+        }
+    }
+    Ok(StudySection {
+        title: "Does the gain stay?".to_owned(),
+        text: vec![
+            "Round by round since the tables were loaded, with all updates until then for each row of STOCK. An update that \
+             leaves a full page makes room on it for the next."
+                .to_owned(),
+        ],
+        tables: vec![StudyTable {
+            caption: "Updates on their page with fill factors of 100 and 75, %; log and bytes written, 75 ÷ 100; gain, %:"
+                .to_owned(),
+            columns: columns(["drive", "round", "updates a row", "at 100", "at 75", "log", "written", "gain, %"]),
+            rows,
+        }],
+        charts: Vec::new(),
+    })
+}
+
+fn space(results: &Results) -> StudySection {
+    let rows = outcomes(results).flat_map(|(name, outcome)| {
+        let full = outcome.fills.iter().find(|filled| filled.fill == FULL);
+        outcome.fills.iter().map(move |filled| {
+            let growth = |of: fn(&Filled) -> f64| number(100.0 * (of(filled) / full.map_or(f64::NAN, of) - 1.0), 1);
+            vec![
+                StudyCell::text(name),
+                StudyCell::text(filled.fill.to_string()),
+                number(filled.logical_bytes / 1e6, 1),
+                growth(|filled| filled.logical_bytes),
+                number(filled.physical_bytes / 1e6, 1),
+                growth(|filled| filled.physical_bytes),
+                number(filled.logical_bytes / filled.physical_bytes, 2),
+            ]
+        })
+    });
+    StudySection {
+        title: "What does room cost?".to_owned(),
+        text: vec![
+            "What loading added: to the file system (logical), and to what the drive stores (physical). Tables, indexes and what \
+             little is logged of a load."
+                .to_owned(),
+        ],
+        tables: vec![StudyTable {
+            caption: "Logical and physical MB, each with what it is beyond full pages, %, and their ratio:".to_owned(),
+            columns: columns(["drive", "fill factor", "logical", "%", "physical", "%", "ratio"]),
+            rows: rows.collect(),
+        }],
+        charts: Vec::new(),
+    }
+}
+
+fn varied(results: &Results) -> Result<StudySection, StudyError> {
+    let as_above = std::iter::once(("as above", &results.drives[0]));
+    let all = as_above.chain(results.varied.iter().map(|(name, outcome)| (*name, outcome)));
+    let row = |(name, outcome): (&str, &Outcome)| {
+        let (full, room) = (outcome.of(FULL)?, outcome.of(ROOM)?);
+        let ratio = |of: fn(&Round) -> f64| number(room.mean(of).value / full.mean(of).value, 2);
+        Ok(vec![
+            StudyCell::text(name),
+            full.mean(|round| round.rate).into(),
+            beyond(outcome.gain(ROOM, FULL)?).into(),
+            ratio(|round| round.processor_s),
+            ratio(|round| round.log_bytes),
+            ratio(|round| round.reads),
+            ratio(|round| round.written_bytes),
+        ])
+    };
+    Ok(StudySection {
+        title: "What makes the gain?".to_owned(),
+        text: vec![
+            "The plain drive with one condition changed. A slower processor is one of fewer cores than the text's 32; with all \
+             of it cached the drive is asked for writes alone after the first touch."
+                .to_owned(),
+        ],
+        tables: vec![StudyTable {
+            caption: "Transactions a second at 100, what 75 gains, %; and 75 ÷ 100 of what a transaction takes:".to_owned(),
+            columns: columns(["", "at 100", "gain, %", "processor", "log", "reads", "written"]),
+            rows: all.map(row).collect::<Result<_, StudyError>>()?,
+        }],
+        charts: Vec::new(),
+    })
+}
+
+fn time(results: &Results, load: &str) -> StudySection {
+    let varied = results.varied.iter().map(|(name, outcome)| (*name, outcome));
+    let rows = outcomes(results).chain(varied).map(|(name, outcome)| {
+        let stat = &outcome.stat;
+        let scale = stat.time_scale.unwrap_or(1.0);
+        // Of the drive's clock, as the latencies beside it are.
+        let late = |of: fn(&flashwise_block::Percentiles) -> u64| {
+            number(stat.pacing.as_ref().map_or(0.0, |pacing| of(&pacing.error) as f64) / scale / 1e3, 1)
+        };
+        vec![
+            StudyCell::text(name),
+            number(scale, 0),
+            late(|error| error.p50_ns),
+            late(|error| error.p99_ns),
+            number(stat.latency.reads.p50_ns as f64 / 1e3, 1),
+            number(stat.latency.writes.p50_ns as f64 / 1e3, 1),
+            StudyCell::text(match stat.pacing.as_ref().is_some_and(|pacing| pacing.spoils_the_result) {
+                true => "yes",
+                false => "no",
+            }),
+        ]
+    });
+    StudySection {
+        title: "Was it the drive that was measured?".to_owned(),
+        text: vec![format!(
+            "The drive's world is slowed down by the time scale, so that the database's processors are to it what 32 are in \
+             real time. How late answers were is told on the drive's clock, beside what requests took there. It spoils the \
+             result where the median is later than a twentieth of a request, or one answer in a hundred than half of one. The \
+             machine's load before the study was {load}."
+        )],
+        tables: vec![StudyTable {
+            caption:
+                "Time scale; answers late by, µs, median and 99 %; median read and write, µs; does it spoil the result:"
+                    .to_owned(),
+            columns: columns(["drive", "scale", "late", "late, 99 %", "read", "write", "spoils"]),
+            rows: rows.collect(),
+        }],
+        charts: Vec::new(),
+    }
+}

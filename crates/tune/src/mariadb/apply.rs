@@ -1,0 +1,62 @@
+//! Doing what was proposed to a server: all of it that acts at once, or nothing.
+//!
+//! `SET GLOBAL` acts until the server ends; the option file makes it stay. Afterwards the values are read back. A statement
+//! that fails, or a value that is not what it was set to, takes back what was done before.
+
+use super::document::AppliedVariables;
+use super::server::Server;
+use super::settings::Effect;
+use crate::TuneError;
+use crate::servers::SettingProposal;
+
+/// Proposals whose change acts so.
+pub(super) fn acting(proposals: &[SettingProposal], effect: Effect) -> impl Iterator<Item = &SettingProposal> {
+    proposals.iter().filter(move |proposal| proposal.takes_effect == effect.name())
+}
+
+/// Applies every proposal that acts at once.
+///
+/// # Errors
+/// When a statement fails or a value is another one afterwards, with nothing applied.
+pub(super) fn apply(server: &mut Server, proposals: &[SettingProposal]) -> Result<AppliedVariables, TuneError> {
+    let mut done: Vec<&SettingProposal> = Vec::new();
+    for proposal in acting(proposals, Effect::AtOnce) {
+        // One that fails may have changed something: the server mends values that it does not like.
+        done.push(proposal);
+        if let Err(error) = server.execute(&proposal.apply) {
+            take_back(server, &done)?;
+            return Err(error);
+        }
+    }
+    for proposal in acting(proposals, Effect::AtOnce) {
+        let value = server.value(&proposal.name)?;
+        if value != proposal.new_value {
+            take_back(server, &done)?;
+            let message = format!("{} is {value}, not {}; nothing was changed", proposal.name, proposal.new_value);
+            return Err(TuneError::Server { context: server.facts.place.clone(), message });
+        }
+    }
+    let names = |effect| acting(proposals, effect).map(|proposal| proposal.name.clone()).collect();
+    Ok(AppliedVariables {
+        statements: statements(proposals),
+        undo: undo_statements(proposals),
+        needs_restart: names(Effect::Restart),
+        needs_instance: names(Effect::NewInstance),
+    })
+}
+
+fn take_back(server: &mut Server, done: &[&SettingProposal]) -> Result<(), TuneError> {
+    done.iter().rev().try_for_each(|proposal| server.execute(&proposal.undo))
+}
+
+/// The statements that do all proposals which act at once.
+pub(super) fn statements(proposals: &[SettingProposal]) -> Vec<String> {
+    acting(proposals, Effect::AtOnce).map(|proposal| proposal.apply.clone()).collect()
+}
+
+/// The statements that take them back: the last one first, as a maximum may not be less than what it bounds.
+pub(super) fn undo_statements(proposals: &[SettingProposal]) -> Vec<String> {
+    let mut statements: Vec<String> = acting(proposals, Effect::AtOnce).map(|proposal| proposal.undo.clone()).collect();
+    statements.reverse();
+    statements
+}

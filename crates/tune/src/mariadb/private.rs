@@ -1,0 +1,273 @@
+//! A MariaDB server of one's own: instances in a new directory, reached over a socket in another, both gone at the end.
+//!
+//! It listens at no port and reads no option file. As root it is run as the user `mysql`, or as `nobody` where there is none.
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use flashwise_block::Progress;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::server::{MariadbPlace, Server, at_socket};
+use crate::TuneError;
+use crate::servers::{Guard, User, forget_below, give, run, spawn_words};
+
+/// How often it is looked whether a server has started or ended.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long that may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How the names of its directories begin.
+const GUARDED: &str = "flashwise-mariadb";
+/// The user who installs an instance has all rights in it.
+const USER: &str = "root";
+/// What makes an instance, and the server.
+const NEEDED: [&str; 2] = ["mariadb-install-db", "mariadbd"];
+
+/// Where the programs are.
+#[derive(Clone, Debug)]
+struct Programs {
+    install: PathBuf,
+    server: PathBuf,
+}
+
+impl Programs {
+    /// Those in a folder, or in the path and where administrators' programs are.
+    ///
+    /// # Errors
+    /// When there are none; names the package.
+    fn find(folder: Option<&Path>) -> Result<Self, TuneError> {
+        let path = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
+        let folders: Vec<PathBuf> = match folder {
+            Some(folder) => vec![folder.to_owned()],
+            None => [path, vec![PathBuf::from("/usr/sbin"), PathBuf::from("/usr/bin")]].concat(),
+        };
+        let find = |name: &str| folders.iter().map(|folder| folder.join(name)).find(|program| program.is_file());
+        match NEEDED.map(find) {
+            [Some(install), Some(server)] => Ok(Self { install, server }),
+            _ => {
+                let place = folder.map(|folder| format!("{}: ", folder.display())).unwrap_or_default();
+                Err(TuneError::Missing(format!(
+                    "{place}no MariaDB server ({}) is there; install the package mariadb-server-core (Debian, Ubuntu) or \
+                     mariadb-server (Fedora, RHEL), or name its folder with --programs",
+                    NEEDED.join(", ")
+                )))
+            }
+        }
+    }
+}
+
+/// One or more instances, of which at most one runs.
+#[derive(Debug)]
+pub struct PrivateMariadb {
+    programs: Programs,
+    user: Option<User>,
+    running: Option<Child>,
+    stage: (String, f64),
+    // The guards end what still runs.
+    place: Guard,
+    sockets: Guard,
+}
+
+impl PrivateMariadb {
+    /// A place for instances in a directory; in the one for temporary files where none is given.
+    ///
+    /// # Errors
+    /// When no server is installed, or no directory can be made.
+    pub fn new(programs: Option<&Path>, directory: Option<&Path>) -> Result<Self, TuneError> {
+        let programs = Programs::find(programs)?;
+        let temporary = std::env::temp_dir();
+        let place = Guard::new(directory.unwrap_or(&temporary), GUARDED)?;
+        let sockets = Guard::new(&temporary, GUARDED)?;
+        let user = User::instead_of_root("mysql");
+        [place.path(), sockets.path()].into_iter().try_for_each(|path| give(path, user))?;
+        let stage = ("making a private server".to_owned(), 0.0);
+        Ok(Self { programs, user, running: None, stage, place, sockets })
+    }
+
+    /// What the work is at, and how far.
+    pub(super) fn at(&mut self, stage: String, fraction: f64) {
+        self.stage = (stage, fraction);
+    }
+
+    /// The directory of the instances.
+    pub fn directory(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// How it is reached while it runs.
+    pub fn place(&self) -> MariadbPlace {
+        at_socket(&self.socket(), USER)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.sockets.path().join("s")
+    }
+
+    /// Makes an instance.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(&self, name: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
+        let mut command = self.program(&self.programs.install);
+        command.args(["--no-defaults", "--skip-test-db", "--auth-root-authentication-method=normal"]);
+        command.arg(format!("--datadir={}", self.data(name).display()));
+        self.run(&mut command, progress).map(drop)
+    }
+
+    /// Copies an instance that does not run.
+    ///
+    /// # Errors
+    /// When there is no room, or the like.
+    pub fn copy(&self, from: &str, to: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
+        let mut command = self.program(Path::new("cp"));
+        self.run(command.args(["-a", "--"]).arg(self.data(from)).arg(self.data(to)), progress).map(drop)
+    }
+
+    /// Starts an instance with settings; another one is stopped before.
+    ///
+    /// # Errors
+    /// When it does not start; with the last complaint of its log.
+    pub fn start(
+        &mut self,
+        name: &str,
+        settings: &[(String, String)],
+        progress: &mut dyn Progress,
+    ) -> Result<(), TuneError> {
+        self.stop(progress)?;
+        let log = self.place.path().join("log");
+        // What an earlier start complained of is no complaint of this one.
+        let _ = std::fs::remove_file(&log);
+        let mut command = self.program(&self.programs.server);
+        command.args(["--no-defaults", "--skip-networking", "--skip-log-bin"]);
+        for (option, path) in [
+            ("datadir", self.data(name)),
+            ("socket", self.socket()),
+            ("pid-file", self.sockets.path().join("pid")),
+            ("log-error", log.clone()),
+        ] {
+            command.arg(format!("--{option}={}", path.display()));
+        }
+        command.args(settings.iter().map(|(name, value)| format!("--{name}={value}")));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let failed = |message: String| TuneError::Server { context: "mariadbd".to_owned(), message };
+        let explain = |error: &std::io::Error| spawn_words(error, self.user, self.place.path());
+        self.running = Some(command.spawn().map_err(|e| failed(explain(&e)))?);
+        let started = Instant::now();
+        loop {
+            let told = Server::connect(&self.place());
+            let ended = match &mut self.running {
+                Some(child) => child.try_wait().map_err(|e| failed(e.to_string()))?,
+                None => None,
+            };
+            match (told, ended) {
+                (Ok(_), None) => return Ok(()),
+                (_, Some(status)) => {
+                    self.running = None;
+                    return Err(failed(complaint(&log).unwrap_or_else(|| status.to_string())));
+                }
+                // A server that is not known never becomes one.
+                (Err(error @ TuneError::Options(_)), None) => return Err(error),
+                (Err(error), None) if started.elapsed() > PATIENCE => return Err(error),
+                (Err(_), None) => self.wait(progress)?,
+            }
+        }
+    }
+
+    /// Stops the instance that runs, everything written back.
+    ///
+    /// # Errors
+    /// When it does not stop, or not in order.
+    pub fn stop(&mut self, progress: &mut dyn Progress) -> Result<(), TuneError> {
+        let Some(mut child) = self.running.take() else { return Ok(()) };
+        let failed = |message: String| TuneError::Server { context: "mariadbd".to_owned(), message };
+        kill_process(Pid::from_child(&child), Signal::TERM).map_err(|e| failed(e.to_string()))?;
+        let began = Instant::now();
+        loop {
+            match child.try_wait().map_err(|e| failed(e.to_string()))? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(failed(format!("it did not stop in order: {status}"))),
+                None if began.elapsed() > PATIENCE => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    return Err(failed(format!("it did not stop within {} s", PATIENCE.as_secs())));
+                }
+                None => self.wait(progress)?,
+            }
+        }
+    }
+
+    /// Lets the system forget what it has cached of an instance, so that the drive is asked.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn forget_cached(&self, name: &str) -> Result<(), TuneError> {
+        forget_below(&self.data(name))
+    }
+
+    fn wait(&self, progress: &mut dyn Progress) -> Result<(), TuneError> {
+        progress.advance(&self.stage.0, self.stage.1)?;
+        sleep(LOOK);
+        Ok(())
+    }
+
+    fn run(&self, command: &mut Command, progress: &mut dyn Progress) -> Result<String, TuneError> {
+        let explain = |error: &std::io::Error| spawn_words(error, self.user, self.place.path());
+        run(command, (&self.stage.0, self.stage.1), progress, &explain)
+    }
+
+    fn data(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    fn program(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        // Its guard knows a process by its working directory.
+        command.current_dir(self.place.path()).process_group(0);
+        command.env("LC_ALL", "C").env_remove("MYSQL_HOME").env_remove("MYSQL_UNIX_PORT");
+        // A server that starts clears temporary tables out of this directory, whosever they are.
+        command.env("TMPDIR", self.sockets.path());
+        if let Some(user) = self.user {
+            command.uid(user.id).gid(user.group);
+        }
+        command
+    }
+}
+
+impl Drop for PrivateMariadb {
+    fn drop(&mut self) {
+        // The guard would end it too; a child that nobody waits for stays as a name.
+        if let Some(mut child) = self.running.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The first error of a log.
+fn complaint(log: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(log).ok()?;
+    let line = text.lines().find(|line| line.contains("[ERROR]"))?;
+    Some(line.split("[ERROR]").nth(1)?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_a_server_is_told_with_the_package() {
+        let told = PrivateMariadb::new(Some(Path::new("/no/such/folder")), None).unwrap_err().to_string();
+        assert!(told.starts_with("/no/such/folder: ") && told.contains("install the package mariadb-server-core"));
+        assert!(!told.contains('\n'));
+    }
+
+    #[test]
+    fn the_first_error_of_a_log_is_the_complaint() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "1 [Note] fine\n2 [ERROR] unknown variable 'x'\n3 [ERROR] Aborting\n").unwrap();
+        assert_eq!(complaint(file.path()).unwrap(), "unknown variable 'x'");
+    }
+}

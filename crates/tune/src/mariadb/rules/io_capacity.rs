@@ -1,0 +1,111 @@
+//! `innodb_io_capacity` and `innodb_io_capacity_max`: pages that InnoDB writes back a second in the background.
+//!
+//! ```text
+//!   innodb_io_capacity_max   what the drive takes of random writes in the steady state
+//!   innodb_io_capacity       half of it
+//! ```
+//!
+//! The steady state is that in which garbage is collected all the time: saturated writes ÷ the cost of collection. A page
+//! counts as one write. The half leaves the other one to those who wait; the maximum is for when they have to wait otherwise.
+//! Where the profile has only smaller writes than a page, they are taken for as many bytes, not as many requests. Both are
+//! told with two digits, which is what such a number is good for.
+//!
+//! Source: MariaDB documentation, "InnoDB Page Flushing": "the I/O capacity of the storage"; 100 at least.
+
+use super::super::settings::Variable;
+use super::{Facts, Ruling, random_writes};
+use crate::servers::figures::{Measure, why_not};
+use crate::servers::{Change, UNKNOWN};
+
+const LEAST: f64 = 100.0;
+
+pub(super) fn most(facts: &Facts<'_>, now: &Variable) -> Result<Ruling, String> {
+    share(facts, now, 1.0, "all")
+}
+
+pub(super) fn usual(facts: &Facts<'_>, now: &Variable) -> Result<Ruling, String> {
+    share(facts, now, 0.5, "half")
+}
+
+fn share(facts: &Facts<'_>, now: &Variable, share: f64, words: &str) -> Result<Ruling, String> {
+    let page = facts.variables.number("innodb_page_size")?;
+    let (bytes, fresh) = random_writes(facts)?;
+    let figure = &facts.profile.parameters.collection_cost;
+    let cost = figure.known().ok_or_else(|| {
+        format!("{}; learning a drive that may be filled tells it", why_not(figure, "cost of garbage collection"))
+    })?;
+    let cost = Measure { value: cost, low: figure.low.unwrap_or(cost), high: figure.high.unwrap_or(cost) };
+    let steady = fresh.times(bytes as f64 / page).over(cost);
+    let wanted = steady.times(share);
+    let reason = format!(
+        "{words} of the {:.0} pages a second ({:.0} to {:.0}) that the drive takes at random places while it collects garbage",
+        steady.value, steady.low, steady.high
+    );
+    let present: f64 = now.value.parse().map_err(|_| format!("{} is no number", now.value))?;
+    let value = two_digits(wanted.value.max(LEAST));
+    if wanted.contains(present) || present == value {
+        return Ok(Ruling::Fits(reason));
+    }
+    Ok(Ruling::Change(Change {
+        value: format!("{value:.0}"),
+        reason,
+        evidence: vec![
+            fresh.evidence(format!("saturated writes of {bytes} bytes"), "1/s"),
+            cost.evidence("collection_cost", "times"),
+        ],
+        expected: None,
+        expected_gain: UNKNOWN.to_owned(),
+    }))
+}
+
+fn two_digits(value: f64) -> f64 {
+    let unit = 10_f64.powi(value.log10().floor() as i32 - 1);
+    (value / unit).floor() * unit
+}
+
+#[cfg(test)]
+mod tests {
+    use flashwise_profile::Figure;
+
+    use super::super::tests::{Bench, changed, fits, untold};
+    use super::*;
+
+    #[test]
+    fn half_and_all_of_the_steady_state_are_proposed_with_two_digits() {
+        let bench = Bench::new();
+        // 50,000 writes of 16 KiB, two and a half times slower while garbage is collected.
+        assert_eq!(changed(bench.judge(most, "innodb_io_capacity_max")).value, "20000");
+        let half = changed(bench.judge(usual, "innodb_io_capacity"));
+        assert_eq!((half.value.as_str(), half.evidence.len()), ("10000", 2));
+        assert!(half.reason.contains("half of the 20000 pages"), "{}", half.reason);
+    }
+
+    #[test]
+    fn smaller_writes_count_by_their_bytes() {
+        let mut bench = Bench::new();
+        bench.profile.curves.throughput.iter_mut().for_each(|curve| curve.request_bytes = 8192);
+        assert_eq!(changed(bench.judge(most, "innodb_io_capacity_max")).value, "10000");
+    }
+
+    #[test]
+    fn what_is_within_the_interval_is_kept() {
+        let mut bench = Bench::new();
+        bench.set("innodb_io_capacity_max", "19900");
+        fits(bench.judge(most, "innodb_io_capacity_max"));
+    }
+
+    #[test]
+    fn without_the_cost_of_collection_nothing_is_told() {
+        let mut bench = Bench::new();
+        bench.profile.parameters.collection_cost = Figure::unknown();
+        assert!(untold(bench.judge(usual, "innodb_io_capacity")).contains("no cost of garbage collection"));
+    }
+
+    #[test]
+    fn slow_drives_get_what_the_server_takes_at_least() {
+        let mut bench = Bench::new();
+        bench.writes(100.0);
+        assert_eq!(changed(bench.judge(usual, "innodb_io_capacity")).value, "100");
+        assert_eq!([two_digits(20_480.0), two_digits(199.0), two_digits(100.0)], [20_000.0, 190.0, 100.0]);
+    }
+}

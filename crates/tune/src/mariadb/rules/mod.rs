@@ -1,0 +1,54 @@
+//! One file a rule: what a figure of the drive makes of a variable of InnoDB.
+//!
+//! A rule that lacks a certain figure says so and changes nothing.
+
+mod doublewrite;
+mod flush_neighbors;
+mod io_capacity;
+mod io_threads;
+mod log_write_ahead;
+mod page_size;
+
+use flashwise_block::Operation;
+use flashwise_profile::DeviceProfile;
+
+use super::settings::{Variable, Variables};
+use crate::servers::Ruling;
+use crate::servers::figures::{Measure, saturated_iops};
+
+/// What the rules judge by.
+pub(super) struct Facts<'a> {
+    pub(super) profile: &'a DeviceProfile,
+    pub(super) variables: &'a Variables,
+}
+
+/// A variable with what judges it; the error says why it cannot be told.
+pub(super) struct Rule {
+    pub(super) name: &'static str,
+    pub(super) judge: fn(&Facts<'_>, &Variable) -> Result<Ruling, String>,
+}
+
+/// Every rule, in the order in which proposals are told and applied.
+pub(super) const RULES: [Rule; 8] = [
+    Rule { name: "innodb_page_size", judge: page_size::judge },
+    Rule { name: "innodb_flush_neighbors", judge: flush_neighbors::judge },
+    Rule { name: "innodb_io_capacity_max", judge: io_capacity::most },
+    Rule { name: "innodb_io_capacity", judge: io_capacity::usual },
+    Rule { name: "innodb_log_write_ahead_size", judge: log_write_ahead::judge },
+    Rule { name: "innodb_read_io_threads", judge: io_threads::of_reads },
+    Rule { name: "innodb_write_io_threads", judge: io_threads::of_writes },
+    Rule { name: "innodb_doublewrite", judge: doublewrite::judge },
+];
+
+/// Writes of a length at random places, as many as the drive takes; with the length. InnoDB's own page where the profile has
+/// that size, or else the largest that is smaller.
+fn random_writes(facts: &Facts<'_>) -> Result<(u64, Measure), String> {
+    let page = facts.variables.number("innodb_page_size")? as u64;
+    let writes = facts.profile.curves.throughput.iter().filter(|curve| curve.operation == Operation::Write);
+    let bytes = writes.map(|curve| curve.request_bytes).filter(|&bytes| bytes <= page).max();
+    let found = bytes.and_then(|bytes| Some((bytes, saturated_iops(facts.profile, Operation::Write, bytes)?)));
+    found.ok_or_else(|| format!("the profile has no throughput of writes of {page} bytes or less"))
+}
+
+#[cfg(test)]
+pub(super) mod tests;

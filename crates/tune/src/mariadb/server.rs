@@ -1,0 +1,152 @@
+//! What a server tells of itself: its version and its variables. Only these are read.
+//!
+//! The connection is one of the crate `mysql`, over a Unix socket or TCP, without TLS.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, Opts, OptsBuilder};
+
+use super::settings::{Effect, KNOWN, Variable, Variables, check_version};
+use crate::TuneError;
+
+/// How long a server may take to answer a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MariadbPlace {
+    /// Its Unix socket, and the user; a password is taken from `MYSQL_PWD`.
+    Socket {
+        /// The socket.
+        path: PathBuf,
+        /// The user.
+        user: String,
+    },
+    /// `mysql://USER@HOST:PORT`; a password that it lacks is taken from `MYSQL_PWD`.
+    Url(String),
+}
+
+/// A connection to a server, with what it told.
+pub(super) struct Server {
+    connection: Conn,
+    pub(super) facts: ServerFacts,
+}
+
+/// What a server told.
+#[derive(Clone, Debug)]
+pub(super) struct ServerFacts {
+    /// Such as `MariaDB 10.11.19`.
+    pub(super) program: String,
+    /// Where it is, without the password.
+    pub(super) place: String,
+    pub(super) variables: Variables,
+}
+
+impl Server {
+    /// Connects and reads.
+    ///
+    /// # Errors
+    /// When the place makes no sense, nobody answers, or the version is none that is known.
+    pub(super) fn connect(place: &MariadbPlace) -> Result<Self, TuneError> {
+        let (options, place) = options(place)?;
+        let mut connection = Conn::new(options).map_err(|e| failed(&place, &e))?;
+        let version: Option<String> = connection.query_first("SELECT VERSION()").map_err(|e| failed(&place, &e))?;
+        let program = check_version(&version.unwrap_or_default())?;
+        let variables = read(&mut connection).map_err(|e| failed(&place, &e))?;
+        Ok(Self { connection, facts: ServerFacts { program, place, variables } })
+    }
+
+    /// Runs one statement.
+    ///
+    /// # Errors
+    /// With the statement and the server's words.
+    pub(super) fn execute(&mut self, statement: &str) -> Result<(), TuneError> {
+        self.connection.query_drop(statement).map_err(|e| failed(statement, &e))
+    }
+
+    /// A variable's value now.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(super) fn value(&mut self, name: &str) -> Result<String, TuneError> {
+        let told: Option<String> =
+            self.connection.query_first(format!("SELECT @@GLOBAL.{name}")).map_err(|e| failed(name, &e))?;
+        Ok(told.unwrap_or_default())
+    }
+}
+
+/// The connection's options and what the place is called without its password.
+pub(super) fn options(place: &MariadbPlace) -> Result<(Opts, String), TuneError> {
+    let password = std::env::var("MYSQL_PWD").ok();
+    let (builder, name) = match place {
+        MariadbPlace::Socket { path, user } => {
+            let builder = OptsBuilder::new().socket(Some(path.display().to_string())).user(Some(user)).pass(password);
+            (builder, path.display().to_string())
+        }
+        MariadbPlace::Url(url) => {
+            let opts = Opts::from_url(url)
+                .map_err(|e| TuneError::Options(format!("--dsn: {e}; such as mysql://me@db:3306")))?;
+            let name = format!("{}:{}", opts.get_ip_or_hostname(), opts.get_tcp_port());
+            let given = opts.get_pass().map(str::to_owned);
+            (OptsBuilder::from_opts(opts).pass(given.or(password)), name)
+        }
+    };
+    // No other way to the server than the one that was asked for.
+    let is_socket = matches!(place, MariadbPlace::Socket { .. });
+    let builder = builder.prefer_socket(is_socket).tcp_connect_timeout(Some(CONNECT));
+    Ok((builder.into(), name))
+}
+
+/// A socket as a place.
+pub(super) fn at_socket(path: &Path, user: &str) -> MariadbPlace {
+    MariadbPlace::Socket { path: path.to_owned(), user: user.to_owned() }
+}
+
+const VARIABLES: &str = "SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE, GLOBAL_VALUE_ORIGIN, READ_ONLY
+    FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_NAME LIKE 'innodb%' AND GLOBAL_VALUE IS NOT NULL";
+
+fn read(connection: &mut Conn) -> Result<Variables, mysql::Error> {
+    let rows: Vec<(String, String, String, String)> = connection.query(VARIABLES)?;
+    let known = |name: &str| KNOWN.iter().find(|known| known.0 == name);
+    let variable = |(name, value, origin, read_only): (String, String, String, String)| {
+        let &(_, _, documented) = known(&name)?;
+        let effect = match (documented, read_only.as_str()) {
+            (Effect::NewInstance, _) => Effect::NewInstance,
+            (_, "NO") => Effect::AtOnce,
+            _ => Effect::Restart,
+        };
+        Some((name, Variable { value, effect, is_of_command_line: origin == "COMMAND-LINE" }))
+    };
+    Ok(Variables(rows.into_iter().filter_map(variable).collect()))
+}
+
+/// What went wrong, with the server's own words.
+pub(super) fn failed(context: &str, error: &mysql::Error) -> TuneError {
+    let words = match error {
+        mysql::Error::MySqlError(told) => told.message.clone(),
+        other => other.to_string(),
+    };
+    let message = words.split(" (os error").next().unwrap_or_default().to_owned();
+    TuneError::Server { context: context.to_owned(), message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_has_no_password_in_it() {
+        let name = |url: &str| options(&MariadbPlace::Url(url.to_owned())).unwrap().1;
+        assert_eq!(name("mysql://me:secret@localhost:3307"), "localhost:3307");
+        let told = options(&MariadbPlace::Url("http://x".to_owned())).unwrap_err().to_string();
+        assert!(told.starts_with("--dsn: ") && told.contains("mysql://me@db:3306"), "{told}");
+    }
+
+    #[test]
+    fn nobody_at_a_socket_is_told_in_the_systems_words() {
+        let told = Server::connect(&at_socket(Path::new("/no/such/socket"), "root")).err().unwrap().to_string();
+        assert!(told.starts_with("/no/such/socket: ") && !told.contains("os error"), "{told}");
+    }
+}

@@ -1,0 +1,197 @@
+//! Proposals in order, and a real server held against them, where one is installed.
+
+use flashwise_block::Silent;
+use flashwise_profile::Figure;
+
+use super::rules::tests::Bench;
+use super::*;
+
+fn options(bench: &Bench) -> MariadbOptions {
+    MariadbOptions { profile: bench.profile.clone(), server: None, skip: Vec::new(), apply: false, measure: None }
+}
+
+/// A running server; `None` where none is installed.
+fn server() -> Option<PrivateMariadb> {
+    let mut server = match PrivateMariadb::new(None, None) {
+        Ok(server) => server,
+        Err(TuneError::Missing(why)) => {
+            eprintln!("{why}: not tested");
+            return None;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    server.create("one", &mut Silent).unwrap();
+    server.start("one", &[], &mut Silent).unwrap();
+    Some(server)
+}
+
+fn names(tuning: &MariadbTuning) -> Vec<&str> {
+    tuning.proposals.iter().map(|proposal| proposal.name.as_str()).collect()
+}
+
+#[test]
+fn settings_follow_from_the_profile_alone_and_say_when_they_act() {
+    let mut bench = Bench::new();
+    bench.profile.parameters.page_bytes = Figure::certain(8192, 8192, 8192);
+    let tuning = tune_mariadb(&options(&bench), &mut Silent).unwrap();
+    let capacities = [CAPACITY_MAX, CAPACITY];
+    assert_eq!(
+        names(&tuning),
+        [&["innodb_flush_neighbors"][..], &capacities, &["innodb_log_write_ahead_size"]].concat()
+    );
+    assert_eq!(
+        tuning.sql,
+        [
+            "SET GLOBAL innodb_flush_neighbors = 0;",
+            "SET GLOBAL innodb_io_capacity_max = 20000;",
+            "SET GLOBAL innodb_io_capacity = 10000;"
+        ]
+    );
+    assert_eq!(tuning.undo_sql[0], "SET GLOBAL innodb_io_capacity = 200;", "the last one first");
+    assert_eq!(tuning.option_file[0], "[mariadbd]");
+    assert_eq!(tuning.option_file[4], "innodb_log_write_ahead_size = 8192");
+    assert_eq!(tuning.left_alone.len() + tuning.proposals.len(), RULES.len());
+}
+
+#[test]
+fn a_page_size_is_for_a_new_instance_and_nowhere_else() {
+    let mut bench = Bench::new();
+    bench.profile.parameters.page_bytes = Figure::certain(32_768, 32_768, 32_768);
+    let tuning = tune_mariadb(&options(&bench), &mut Silent).unwrap();
+    let page = tuning.proposals.iter().find(|proposal| proposal.name == "innodb_page_size").unwrap();
+    assert_eq!((page.new_value.as_str(), page.takes_effect.as_str()), ("32768", "new-instance"));
+    assert!(page.apply.contains("mariadb-install-db --innodb_page_size=32768"), "{}", page.apply);
+    assert!(!tuning.sql.iter().chain(&tuning.option_file).any(|line| line.contains("page_size")));
+    assert!(tuning.notes.iter().any(|note| note.starts_with("The page size of an instance")));
+}
+
+#[test]
+fn a_capacity_and_its_maximum_never_pass_each_other() {
+    let mut bench = Bench::new();
+    bench.set(CAPACITY, "50000");
+    bench.set(CAPACITY_MAX, "60000");
+    let order = |bench: &Bench, skip: &[&str]| {
+        let mut options = options(bench);
+        options.skip = skip.iter().map(|name| (*name).to_owned()).collect();
+        let mut judged = Judged::of(&options, &bench.variables);
+        judged.order_capacities(&bench.variables);
+        judged.proposals.into_iter().map(|p| p.name).filter(|n| n.contains("capacity")).collect::<Vec<_>>()
+    };
+    assert_eq!(order(&bench, &[]), [CAPACITY, CAPACITY_MAX], "what is lowered below the other one goes second");
+    assert!(order(&bench, &[CAPACITY]).is_empty(), "a maximum below a capacity that stays");
+    let bench = Bench::new();
+    assert_eq!(order(&bench, &[]), [CAPACITY_MAX, CAPACITY]);
+    assert!(order(&bench, &[CAPACITY_MAX]).is_empty(), "a capacity above a maximum that stays");
+}
+
+#[test]
+fn what_is_not_known_is_refused() {
+    let bench = Bench::new();
+    let told = |options: &MariadbOptions| tune_mariadb(options, &mut Silent).unwrap_err().to_string();
+    let skip = vec!["io_capacity".to_owned()];
+    assert!(told(&MariadbOptions { skip, ..options(&bench) }).contains("innodb_io_capacity_max"));
+    assert!(told(&MariadbOptions { apply: true, ..options(&bench) }).contains("--socket"));
+}
+
+#[test]
+fn the_table_of_defaults_is_that_of_a_real_server() {
+    let Some(server) = server() else { return };
+    let facts = Server::connect(&server.place()).unwrap().facts;
+    for (name, value, effect) in settings::KNOWN {
+        let told = facts.variables.get(name).unwrap_or_else(|| panic!("{} has no {name}", facts.program));
+        assert_eq!(told.effect, effect, "{name}");
+        // This one the server takes from its drive.
+        assert!(told.value == value || name == "innodb_log_write_ahead_size", "{name} is {}", told.value);
+    }
+}
+
+/// A server that starts removes temporary tables from its directory for them: those of another one were lost, which broke the
+/// making of an instance beside it.
+#[test]
+fn a_private_server_leaves_the_temporary_tables_of_others_alone() {
+    let others = std::env::temp_dir().join(format!("#sql-temptable-flashwise-{}.MAI", std::process::id()));
+    std::fs::write(&others, "").unwrap();
+    let server = server();
+    let is_there = others.exists();
+    std::fs::remove_file(&others).unwrap();
+    assert!(is_there || server.is_none());
+}
+
+#[test]
+fn what_acts_at_once_is_applied_read_back_and_taken_back() {
+    let Some(server) = server() else { return };
+    let bench = Bench::new();
+    let options = MariadbOptions { server: Some(server.place()), apply: true, ..options(&bench) };
+    let tuning = tune_mariadb(&options, &mut Silent).unwrap();
+    let applied = tuning.applied.as_ref().unwrap();
+    assert_eq!(applied.statements.len(), 3);
+    let mut connection = Server::connect(&server.place()).unwrap();
+    assert_eq!(connection.value(CAPACITY_MAX).unwrap(), "20000");
+    assert_eq!(connection.value("innodb_flush_neighbors").unwrap(), "0");
+    let again = tune_mariadb(&options, &mut Silent).unwrap();
+    assert!(again.sql.is_empty() && again.proposals.len() < tuning.proposals.len(), "{:?}", again.sql);
+    applied.undo.iter().for_each(|statement| connection.execute(statement).unwrap());
+    for name in [CAPACITY, CAPACITY_MAX, "innodb_flush_neighbors"] {
+        assert_eq!(connection.value(name).unwrap(), Variables::documented().get(name).unwrap().value, "{name}");
+    }
+}
+
+#[test]
+fn where_one_proposal_is_refused_none_is_applied() {
+    let Some(server) = server() else { return };
+    let bench = Bench::new();
+    let mut judged = Judged::of(&options(&bench), &bench.variables);
+    judged.order_capacities(&bench.variables);
+    let mut connection = Server::connect(&server.place()).unwrap();
+    // The server refuses a statement; and it mends a value, with a warning, which is read back.
+    for (wrong, words) in [("SET GLOBAL innodb_io_capacity = 'much';", "Incorrect argument"), ("", "is 100, not 10000")]
+    {
+        let mut proposals = judged.proposals.clone();
+        let last = proposals.iter_mut().find(|proposal| proposal.name == CAPACITY).unwrap();
+        last.apply = if wrong.is_empty() { "SET GLOBAL innodb_io_capacity = 1;".to_owned() } else { wrong.to_owned() };
+        let told = apply(&mut connection, &proposals).unwrap_err().to_string();
+        assert!(told.contains(words), "{told}");
+        for name in [CAPACITY, CAPACITY_MAX, "innodb_flush_neighbors"] {
+            assert_eq!(connection.value(name).unwrap(), Variables::documented().get(name).unwrap().value, "{name}");
+        }
+    }
+}
+
+#[test]
+fn an_instance_cannot_be_given_another_page_size() {
+    let Some(mut server) = server() else { return };
+    let other = [("innodb_page_size".to_owned(), "8192".to_owned())];
+    let told = server.start("one", &other, &mut Silent).unwrap_err().to_string();
+    assert!(told.starts_with("mariadbd: "), "{told}");
+    server.start("one", &[], &mut Silent).unwrap();
+}
+
+#[test]
+fn old_and_new_settings_are_measured_in_turns_and_nothing_is_left() {
+    let directory = tempfile::tempdir().unwrap();
+    // The server's user has to come through.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open).unwrap();
+    let bench = Bench::new();
+    let measure = MariadbMeasureOptions {
+        programs: None,
+        directory: Some(directory.path().to_owned()),
+        rows: 2_000,
+        clients: 2,
+        rounds: 5,
+        round_time: std::time::Duration::from_millis(200),
+        seed: 1,
+    };
+    let options = MariadbOptions { measure: Some(measure), ..options(&bench) };
+    let tuning = match tune_mariadb(&options, &mut Silent) {
+        Ok(tuning) => tuning,
+        Err(TuneError::Missing(why)) => return eprintln!("{why}: not tested"),
+        Err(TuneError::Refused(why)) => return eprintln!("{why}: not tested"),
+        Err(error) => panic!("{error}"),
+    };
+    let measured = tuning.measured.unwrap();
+    assert!(measured.before.per_s > 1.0 && measured.after.per_s > 1.0, "{measured:?}");
+    assert!(measured.gain.low <= measured.gain.ratio && measured.gain.ratio <= measured.gain.high);
+    assert!(measured.settings.contains(&"innodb_flush_neighbors = 0".to_owned()), "{:?}", measured.settings);
+    assert_eq!(directory.path().read_dir().unwrap().count(), 0);
+}

@@ -1,0 +1,41 @@
+//! The mix: a deck of 23 cards, shuffled, again and again (clause 5.2.4.2).
+
+use serde::Serialize;
+
+use super::Source;
+
+/// Cards of the deck.
+pub(crate) const DECK: u64 = 23;
+
+/// One of the five.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TpccTransaction {
+    /// An order of 5 to 15 items.
+    NewOrder,
+    /// Money from a customer.
+    Payment,
+    /// A customer's last order.
+    OrderStatus,
+    /// The oldest orders of ten districts.
+    Delivery,
+    /// Items that run short.
+    StockLevel,
+}
+
+/// What is left of the cards.
+#[derive(Debug, Default)]
+pub(crate) struct Deck(Vec<TpccTransaction>);
+
+impl Deck {
+    /// The next card; a deck that is used up is made anew.
+    pub(crate) fn draw(&mut self, source: &mut Source) -> TpccTransaction {
+        use TpccTransaction::{Delivery, NewOrder, OrderStatus, Payment, StockLevel};
+        if let Some(card) = self.0.pop() {
+            return card;
+        }
+        self.0 = [vec![NewOrder; 10], vec![Payment; 10], vec![OrderStatus, Delivery, StockLevel]].concat();
+        source.shuffle(&mut self.0);
+        self.0.pop().unwrap_or(NewOrder)
+    }
+}
