@@ -188,7 +188,7 @@ impl SimulatedSsd {
     /// and as a full one it gets no page that would let it look again. Where the host's commands make units collect, those
     /// that wait ask them again. Gives whether there is anything to wait for, or more than `completed` requests have ended.
     #[cold]
-    pub(crate) fn collect_at_rest(&mut self, completed: usize) -> bool {
+    pub(crate) fn collect_at_rest(&mut self, completed: u32) -> bool {
         if self.is_idle() || self.config.ftl.mapping != Mapping::Page {
             return false;
         }

@@ -80,10 +80,16 @@ impl Linked for Active {
 
 impl Active {
     /// Takes a request into a slot that another one has left.
+    ///
+    /// Its parts go to their places one by one: moved as a whole, bytes that are just written would be read as words, for
+    /// which a processor waits until they are in its cache.
     #[inline(always)]
     pub(crate) fn start(&mut self, request: Request, submitted_at: Nanos) {
-        (self.queue, self.stream) = (request.queue, request.stream);
-        self.request = Some(request);
+        let Request { tag, operation, offset, length, fua, queue, stream, buffer } = request;
+        let place = self.request.get_or_insert_with(Request::flush);
+        (place.tag, place.operation, place.offset, place.length) = (tag, operation, offset, length);
+        (place.fua, place.queue, place.stream, place.buffer) = (fua, queue, stream, buffer);
+        (self.queue, self.stream) = (queue, stream);
         self.submitted_at = submitted_at;
         (self.pending, self.finish_ns, self.taken, self.next) = (0, 0, 0, NONE);
         self.failed = false;

@@ -53,13 +53,14 @@ impl SimulatedSsd {
     /// that needs no flash.
     #[inline(always)]
     fn only_on_flash(&mut self, span: PageSpan) -> Option<FlashAddress> {
-        match self.ftl.locate(span.logical_page) {
-            Location::Flash(slot) => Some(self.ftl.geometry.address_of(slot)),
+        let slot = match self.ftl.locate(span.logical_page) {
+            Location::Flash(slot) => Some(slot),
             Location::Nowhere if self.config.controller.unwritten_reads != UnwrittenReads::Zeros => {
-                self.address_of_unwritten(span)
+                self.slot_of_unwritten(span)
             }
             _ => None,
-        }
+        };
+        slot.map(|slot| self.ftl.geometry.address_of(slot))
     }
 
     /// Starts a read of one page, or of a part of it, as [`Self::start_any_read`] would: most reads are such.
@@ -125,23 +126,22 @@ impl SimulatedSsd {
             Location::Flash(slot) if self.ftl.has_extents() => return self.read_extent(request, slot, span),
             Location::Flash(slot) => self.address_of(slot),
             Location::Buffer(_) => return at_once.add_dram(span),
-            Location::Nowhere => match self.address_of_unwritten(span) {
-                Some(at) => at,
+            Location::Nowhere => match self.slot_of_unwritten(span) {
+                Some(slot) => self.ftl.geometry.address_of(slot),
                 None => return at_once.bytes += span.len() as u64,
             },
         };
         self.read_at(request, at, span);
     }
 
-    /// Where a page is read that nobody has written; `None` where it is zeros.
-    fn address_of_unwritten(&mut self, span: PageSpan) -> Option<FlashAddress> {
+    /// The slot that is read for a page that nobody has written; `None` where it is zeros.
+    fn slot_of_unwritten(&mut self, span: PageSpan) -> Option<u32> {
         self.flash_counters.unwritten_pages_read += 1;
         match self.config.controller.unwritten_reads {
             UnwrittenReads::Zeros => None,
-            UnwrittenReads::Flash => Some(self.nominal_address(span.logical_page)),
+            UnwrittenReads::Flash => Some(self.nominal_slot(span.logical_page)),
             UnwrittenReads::Allocate => {
-                let slot = self.allocate_unwritten(span);
-                Some(slot.map_or_else(|| self.nominal_address(span.logical_page), |slot| self.address_of(slot)))
+                Some(self.allocate_unwritten(span).unwrap_or_else(|| self.nominal_slot(span.logical_page)))
             }
         }
     }

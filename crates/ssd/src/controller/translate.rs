@@ -13,7 +13,7 @@ use flashwise_block::Operation;
 
 use crate::config::UnwrittenReads;
 use crate::device::SimulatedSsd;
-use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
+use crate::flash::{FlashOp, FlashOpKind, Owner};
 use crate::ftl::Location;
 use crate::ftl::mapping_cache::{Counters, Lookup, MappingCache};
 use crate::list::{Fifo, Linked, NONE, Slab};
@@ -239,7 +239,7 @@ impl SimulatedSsd {
             Location::Flash(slot) => self.address_of(slot),
             // In the write buffer: nothing to sense.
             Location::Buffer(_) => return self.translation_page_read(owner),
-            Location::Nowhere => self.nominal_address(logical_page),
+            Location::Nowhere => self.ftl.geometry.address_of(self.nominal_slot(logical_page)),
         };
         self.flash_counters.bytes_read.0 += u64::from(bytes);
         let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
@@ -255,10 +255,9 @@ impl SimulatedSsd {
         }
     }
 
-    /// Where a page that nobody has written would be, had the drive been filled in order.
-    pub(crate) fn nominal_address(&self, logical_page: u32) -> FlashAddress {
-        let slot = self.ftl.geometry.nominal_slot(logical_page, self.ftl.bound_unit(logical_page));
-        self.ftl.geometry.address_of(slot)
+    /// The slot that a page which nobody has written would have, had the drive been filled in order.
+    pub(crate) fn nominal_slot(&self, logical_page: u32) -> u32 {
+        self.ftl.geometry.nominal_slot(logical_page, self.ftl.bound_unit(logical_page))
     }
 }
 

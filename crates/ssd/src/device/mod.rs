@@ -66,8 +66,8 @@ pub struct SimulatedSsd {
     is_told: bool,
     /// Requests that are answered and not given back, in the order of their answers, and how many there are.
     completed: Fifo,
-    pub(crate) answered: usize,
-    outstanding: usize,
+    pub(crate) answered: u32,
+    outstanding: u64,
 
     pub(crate) dram: Dram,
     pub(crate) write_cache: Option<Box<WriteCache>>,
@@ -434,7 +434,7 @@ impl SimulatedSsd {
         self.write_cache.as_ref().map_or(Ok(()), |cache| cache.check())?;
         self.read_cache.as_ref().map_or(Ok(()), |cache| cache.check())?;
         self.check_copies()?;
-        let known = self.in_drive as usize + self.queues.waiting() + self.answered;
+        let known = u64::from(self.in_drive) + self.queues.waiting() as u64 + u64::from(self.answered);
         if known != self.outstanding {
             return Err(format!("{} requests are outstanding, {known} are known", self.outstanding));
         }

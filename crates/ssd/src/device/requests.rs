@@ -456,7 +456,7 @@ impl SimulatedSsd {
     /// Lets events happen until more than so many requests wait to be given back; `false` when none is left to happen
     /// before or at `deadline_ns`, nor anything to begin.
     #[inline(never)]
-    fn run(&mut self, deadline_ns: u64, completed: usize) -> bool {
+    fn run(&mut self, deadline_ns: u64, completed: u32) -> bool {
         loop {
             while let Some((time_ns, event)) = self.events.pop_until(deadline_ns) {
                 debug_assert!(time_ns >= self.now_ns, "time never runs back");
@@ -515,12 +515,12 @@ impl BlockDevice for SimulatedSsd {
     }
 
     fn outstanding(&self) -> usize {
-        self.outstanding
+        self.outstanding as usize
     }
 
     fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
         let end_ns = self.now_ns.saturating_add(duration.0);
-        self.run(end_ns, usize::MAX);
+        self.run(end_ns, u32::MAX);
         self.now_ns = end_ns;
         Ok(())
     }

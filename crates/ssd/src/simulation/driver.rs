@@ -11,7 +11,7 @@
 
 use std::path::Path;
 
-use flashwise_block::{BlockError, ByteSize, Nanos, Progress, Request};
+use flashwise_block::{BlockError, ByteSize, Nanos, Operation, Progress, Request};
 use flashwise_trace::workload::{Flow, FlowRequest, FlowSource, SourcePacing, Workload};
 
 use super::agenda::Agenda;
@@ -29,6 +29,9 @@ const FLOW_BITS: u32 = 16;
 /// How many requests of a flow the drive is told of before they come; one for each step from a logical page to its
 /// block, and one more.
 const AHEAD: usize = 4;
+/// What stands in a place that is filled part by part.
+const BLANK: FlowRequest =
+    FlowRequest { operation: Operation::Flush, offset: ByteSize(0), length: ByteSize(0), fua: false, at: Nanos(0) };
 
 /// One flow on its way.
 struct RunningFlow {
@@ -252,9 +255,13 @@ impl RunningFlow {
         let place = &mut self.upcoming[self.turn % AHEAD];
         self.turn += 1;
         let next = place.take();
-        *place = self.source.next();
-        if let Some(FlowRequest { operation, offset, .. }) = *place {
+        if let Some(FlowRequest { operation, offset, length, fua, at }) = self.source.next() {
             drive.expect(operation, offset);
+            // Part by part: copied as a whole, bytes that are just written would be read as words, for which a
+            // processor waits until they are in its cache.
+            let place = place.get_or_insert(BLANK);
+            (place.operation, place.offset, place.length) = (operation, offset, length);
+            (place.fua, place.at) = (fua, at);
         }
         next
     }
