@@ -3,7 +3,7 @@
 //! Events come in the order of time; simultaneous ones in a fixed order too, so that a run is the same to the bit every
 //! time. Two structures hold them. Most events come a fixed time after the one that causes them, the same for all of
 //! their sort: commands that a firmware takes one after the other, pages that are sensed, transfers of one length.
-//! Events of one sort are then scheduled in the order of their time, and wait in a *lane* ([`Lane`]), a ring that is
+//! Events of one sort are then scheduled in the order of their time, and wait in a *lane*, a ring that is
 //! filled at one end and emptied at the other. An event that would come before the last of its lane goes to a heap
 //! whose nodes have four children: half as deep as a binary heap, and the four children of a node share a cache line.
 //! What happens next is the least of the lanes' first times and the heap's, which stand side by side.
@@ -34,21 +34,19 @@ macro_rules! events {
         }
 
         impl Event {
-            #[inline]
-            fn pack(self) -> u32 {
-                let (code, index): (u32, u32) = match self {
+            /// Its sort, which for the first [`LANES`] is their lane, and its index.
+            #[inline(always)]
+            fn parts(self) -> (u32, u32) {
+                match self {
                     $(Self::$name { $index } => ($code, $index),)*
-                };
-                debug_assert!(index < 1 << INDEX_BITS);
-                code << INDEX_BITS | index
+                }
             }
 
-            #[inline]
-            fn unpack(packed: u32) -> Self {
-                let index = packed & ((1 << INDEX_BITS) - 1);
-                match packed >> INDEX_BITS {
+            #[inline(always)]
+            fn of_parts(code: u32, index: u32) -> Self {
+                match code {
                     $($code => Self::$name { $index: index },)*
-                    // All that comes here was packed above; to stop for it would cost every event a branch.
+                    // All that comes here was taken apart above; to stop for it would cost every event a branch.
                     code => {
                         debug_assert!(false, "no event has the code {code}");
                         Self::Command { request: index }
@@ -59,56 +57,56 @@ macro_rules! events {
     };
 }
 
+// The first seven, whose time mostly grows with each one that is scheduled, have lanes; simultaneous ones come in this
+// order.
 events! {
+    /// A die's array has programmed or erased.
+    Programmed { die } = 0,
+    /// A die's array has sensed.
+    Sensed { die } = 1,
+    /// Data has crossed a channel.
+    DataSent { channel } = 2,
+    /// Command cycles have crossed a channel.
+    CommandSent { channel } = 3,
     /// The firmware has taken a command (and a write's data has crossed the link).
-    Command { request } = 0,
-    /// The last byte of a read has crossed the link.
-    Completed { request } = 1,
-    /// The firmware issues the next flash commands of a read.
-    Dispatch { request } = 2,
-    /// A die's array has sensed, programmed or erased.
-    ArrayDone { die } = 3,
-    /// A channel's transfer has ended.
-    TransferDone { channel } = 4,
-    /// The data of a flash read is corrected.
-    Decoded { op } = 5,
-    /// A page that leaves the write cache has been read from DRAM.
-    WriteBack { entry } = 6,
-    /// A request's data has crossed the link of a drive of elements.
-    LinkFree { request } = 7,
-    /// The elements have done a request.
-    ElementsDone { request } = 8,
+    Command { request } = 4,
+    /// The last byte of a read, or a completion, has crossed the link.
+    Completed { request } = 5,
     /// A request's part in DRAM has ended, behind the rest of it.
-    InMemory { request } = 9,
+    InMemory { request } = 6,
+    /// A die's array is done with what it was interrupted in, or with a further one of the commands that end together.
+    ArrayDone { die } = 7,
+    /// The firmware issues the next flash commands of a read.
+    Dispatch { request } = 8,
+    /// The data of a flash read is corrected.
+    Decoded { op } = 9,
+    /// A page that leaves the write cache has been read from DRAM.
+    WriteBack { entry } = 10,
+    /// A request's data has crossed the link of a drive of elements.
+    LinkFree { request } = 11,
+    /// The elements have done a request.
+    ElementsDone { request } = 12,
     /// The drive may have had nothing to do for a while; the number tells since when.
-    Quiet { rest } = 10,
+    Quiet { rest } = 13,
     /// The drive, which is the only one, may have had nothing to do for so long that its SLC cache is emptied.
-    Idle { drive } = 11,
+    Idle { drive } = 14,
 }
 
-/// A sort of events whose time mostly grows with each one that is scheduled; simultaneous ones come in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lane {
-    /// Ends of programs in the array.
-    Programmed,
-    /// Ends of reads in the array.
-    Sensed,
-    /// Data that has crossed a channel.
-    DataSent,
-    /// Command cycles that have crossed a channel.
-    CommandSent,
-    /// Commands that the firmware takes.
-    Command,
-    /// Completions that cross the link.
-    Completed,
-    /// Ends of requests in DRAM.
-    InMemory,
-    /// All else, for which the heap is the better place.
-    Other,
+impl Event {
+    /// In the heap an event is one number.
+    fn pack(self) -> u32 {
+        let (code, index) = self.parts();
+        debug_assert!(index < 1 << INDEX_BITS);
+        code << INDEX_BITS | index
+    }
+
+    fn unpack(packed: u32) -> Self {
+        Self::of_parts(packed >> INDEX_BITS, packed & ((1 << INDEX_BITS) - 1))
+    }
 }
 
-/// Lanes; the heap stands behind them.
-const LANES: usize = Lane::Other as usize;
+/// Sorts of events that have a lane; the heap stands behind them.
+const LANES: usize = 7;
 const HEAP: usize = LANES;
 
 /// Places for first entries: the lanes, the heap, and empty ones up to a power of two.
@@ -144,15 +142,16 @@ impl Default for EventQueue {
 impl EventQueue {
     /// Lets `event` happen at `time_ns`, which is below 2⁶¹: 73 years.
     #[inline(always)]
-    pub(crate) fn schedule(&mut self, lane: Lane, time_ns: u64, event: Event) {
+    pub(crate) fn schedule(&mut self, time_ns: u64, event: Event) {
         debug_assert!(time_ns < ABSENT >> LANE_BITS);
+        let (lane, index) = event.parts();
         match self.lanes.get_mut(lane as usize) {
             Some(ring) if ring.last_ns <= time_ns => {
-                let key = time_ns << LANE_BITS | lane as u64;
+                let key = time_ns << LANE_BITS | u64::from(lane);
                 ring.last_ns = time_ns;
                 let first = &mut self.firsts[lane as usize];
                 *first = key.min(*first);
-                ring.push(key, event.pack());
+                ring.push(key, index);
             }
             _ => self.push(time_ns, event.pack()),
         }
@@ -167,15 +166,16 @@ impl EventQueue {
             return None;
         }
         let lane = first as usize % FIRSTS;
-        let packed = match self.lanes.get_mut(lane) {
+        // What sort of event it is follows from the lane, so that a processor can go there before it knows which one.
+        let event = match self.lanes.get_mut(lane) {
             Some(ring) => {
-                let (packed, next) = ring.pop();
+                let (index, next) = ring.pop();
                 self.firsts[lane] = next;
-                packed
+                Event::of_parts(lane as u32, index)
             }
-            None => self.remove_first(),
+            None => Event::unpack(self.remove_first()),
         };
-        Some((first >> LANE_BITS, Event::unpack(packed)))
+        Some((first >> LANE_BITS, event))
     }
 
     /// Whether nothing will happen.
@@ -274,10 +274,10 @@ impl Default for Ring {
 
 impl Ring {
     #[inline(always)]
-    fn push(&mut self, key: u64, packed: u32) {
+    fn push(&mut self, key: u64, index: u32) {
         let entries = &mut self.entries[..];
         let in_ring = entries.len() - 1;
-        entries[self.tail & in_ring] = (key, packed);
+        entries[self.tail & in_ring] = (key, index);
         self.tail += 1;
         if entries[self.tail & in_ring].0 != ABSENT {
             self.grow();
@@ -289,11 +289,11 @@ impl Ring {
     fn pop(&mut self) -> (u32, u64) {
         let entries = &mut self.entries[..];
         let in_ring = entries.len() - 1;
-        let (key, packed) = &mut entries[self.head & in_ring];
+        let (key, index) = &mut entries[self.head & in_ring];
         *key = ABSENT;
-        let packed = *packed;
+        let index = *index;
         self.head += 1;
-        (packed, entries[self.head & in_ring].0)
+        (index, entries[self.head & in_ring].0)
     }
 
     /// Makes room in a ring whose every place is taken.
@@ -390,10 +390,10 @@ mod tests {
     fn events_come_in_the_order_of_time_and_simultaneous_ones_in_the_order_of_scheduling() {
         let mut queue = EventQueue::default();
         for (time, die) in [(30, 0), (10, 1), (30, 2), (10, 3)] {
-            queue.schedule(Lane::Sensed, time, Event::ArrayDone { die });
+            queue.schedule(time, Event::Sensed { die });
         }
         let order: Vec<_> = std::iter::from_fn(|| queue.pop_until(u64::MAX)).collect();
-        let at = |time, die| (time, Event::ArrayDone { die });
+        let at = |time, die| (time, Event::Sensed { die });
         assert_eq!(order, [at(10, 1), at(10, 3), at(30, 0), at(30, 2)]);
     }
 
@@ -404,17 +404,6 @@ mod tests {
             assert_eq!(Event::unpack(event.pack()), event);
         }
     }
-
-    const LANES_OF_TEST: [Lane; 8] = [
-        Lane::Programmed,
-        Lane::Sensed,
-        Lane::DataSent,
-        Lane::CommandSent,
-        Lane::Command,
-        Lane::Completed,
-        Lane::InMemory,
-        Lane::Other,
-    ];
 
     /// Where an event of a lane waits, as a number: its lane if it comes behind the last one there, else the heap.
     fn place(last_ns: &mut [u64; LANES], lane: usize, time_ns: u64) -> usize {
@@ -434,23 +423,23 @@ mod tests {
             before_the_end in 0_u32..300,
         ) {
             let mut queue = EventQueue { sequence: u32::MAX - before_the_end, ..EventQueue::default() };
-            let mut list: Vec<(u64, usize, u32)> = Vec::new();
+            let mut list: Vec<(u64, usize, u32, u32)> = Vec::new();
             let (mut now, mut last_ns) = (0, [0; LANES]);
-            let popped = |queue: &mut EventQueue| queue.pop_until(u64::MAX).map(|(time, event)| (time, event.pack()));
+            let popped = |queue: &mut EventQueue| queue.pop_until(u64::MAX).map(|(time, event)| (time, event.parts()));
             for (n, (delay, pop, lane)) in steps.into_iter().enumerate() {
                 let index = n as u32;
-                queue.schedule(LANES_OF_TEST[lane], now + delay, Event::Command { request: index });
-                list.push((now + delay, place(&mut last_ns, lane, now + delay), index));
+                queue.schedule(now + delay, Event::of_parts(lane as u32, index));
+                list.push((now + delay, place(&mut last_ns, lane, now + delay), index, lane as u32));
                 list.sort_unstable();
                 if pop {
-                    let (time, _, index) = list.remove(0);
+                    let (time, _, index, lane) = list.remove(0);
                     prop_assert_eq!(queue.next_time(), Some(time));
-                    prop_assert_eq!(popped(&mut queue), Some((time, index)));
+                    prop_assert_eq!(popped(&mut queue), Some((time, (lane, index))));
                     now = time;
                 }
             }
             let left: Vec<_> = std::iter::from_fn(|| popped(&mut queue)).collect();
-            prop_assert_eq!(left, list.into_iter().map(|(time, _, index)| (time, index)).collect::<Vec<_>>());
+            prop_assert_eq!(left, list.into_iter().map(|(time, _, index, lane)| (time, (lane, index))).collect::<Vec<_>>());
         }
     }
 }

@@ -15,7 +15,7 @@ use flashwise_block::Operation;
 
 use crate::controller::PageSpan;
 use crate::device::SimulatedSsd;
-use crate::event::{Event, Lane};
+use crate::event::Event;
 use crate::ftl::element::Effects;
 use crate::list::Fifo;
 use crate::state::AtRest;
@@ -76,7 +76,7 @@ impl SimulatedSsd {
         self.link.is_busy = true;
         let with_data = self.active[request].request.as_ref().filter(|r| r.operation != Operation::WriteZeroes);
         let bytes = with_data.map_or(0, |r| r.length.bytes());
-        self.events.schedule(Lane::Other, self.now_ns + self.host.link_ns(bytes), Event::LinkFree { request });
+        self.events.schedule(self.now_ns + self.host.link_ns(bytes), Event::LinkFree { request });
         if !self.is_read(request) {
             self.expect_element_write(request);
         }
@@ -104,7 +104,7 @@ impl SimulatedSsd {
         if is_read {
             self.fill_buffer(request, range);
         }
-        self.events.schedule(Lane::Other, end_ns, Event::ElementsDone { request });
+        self.events.schedule(end_ns, Event::ElementsDone { request });
     }
 
     fn read_element(&mut self, span: PageSpan) -> u64 {

@@ -8,7 +8,7 @@ use crate::config::{DataTransfer, UnwrittenReads};
 use crate::controller::read_cache::Found;
 use crate::controller::{Active, ByteRange, PageSpan};
 use crate::device::SimulatedSsd;
-use crate::event::{Event, Lane};
+use crate::event::Event;
 use crate::flash::{Finished, FlashAddress, FlashOp, FlashOpKind, Owner};
 use crate::ftl::Location;
 
@@ -255,7 +255,7 @@ impl SimulatedSsd {
             let channel = self.flash.channel_of(op);
             if *run_channel.get_or_insert(channel) != channel {
                 let next_ns = self.now_ns + self.config.controller.dispatch_ns;
-                self.events.schedule(Lane::Other, next_ns, Event::Dispatch { request });
+                self.events.schedule(next_ns, Event::Dispatch { request });
                 return;
             }
             self.active[request].to_dispatch.pop(self.flash.prepared());
@@ -322,6 +322,6 @@ impl SimulatedSsd {
             _ => ready_ns,
         };
         let posted_ns = self.host.post_completion(sent_ns);
-        self.events.schedule(Lane::Completed, posted_ns, Event::Completed { request });
+        self.events.schedule(posted_ns, Event::Completed { request });
     }
 }

@@ -15,7 +15,7 @@
 use crate::config::DataTransfer;
 use crate::controller::PageSpan;
 use crate::device::SimulatedSsd;
-use crate::event::{Event, Lane};
+use crate::event::Event;
 use crate::flash::{FlashOp, FlashOpKind, Owner};
 use crate::ftl::{Location, Placement};
 use crate::reduction::{ContentModel, Lookup, Prepared, ReductionCounters, SpaceUse};
@@ -332,7 +332,7 @@ impl SimulatedSsd {
         let Some(sharing) = &mut reduction.sharing else { return };
         if sharing.config.out_of_line && sharing.has_unlooked() && is_resting {
             let (at_ns, rest) = (self.now_ns + sharing.config.idle_ns, sharing.begin_rest());
-            self.events.schedule(Lane::Other, at_ns, Event::Quiet { rest });
+            self.events.schedule(at_ns, Event::Quiet { rest });
         }
     }
 

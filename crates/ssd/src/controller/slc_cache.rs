@@ -14,7 +14,7 @@
 
 use crate::config::SlcCacheFull;
 use crate::device::SimulatedSsd;
-use crate::event::{Event, Lane};
+use crate::event::Event;
 use crate::ftl::Cause;
 
 /// What the drive knows of its rests.
@@ -84,7 +84,7 @@ impl SimulatedSsd {
         let Some(cache) = self.config.ftl.slc_cache else { return };
         (self.folding.rest_began_ns, self.folding.is_quiet) = (self.now_ns, false);
         if !std::mem::replace(&mut self.folding.is_watched, true) {
-            self.events.schedule(Lane::Other, self.now_ns + cache.idle_ns, Event::Idle { drive: 0 });
+            self.events.schedule(self.now_ns + cache.idle_ns, Event::Idle { drive: 0 });
         }
     }
 
@@ -98,7 +98,7 @@ impl SimulatedSsd {
         let due_ns = self.folding.rest_began_ns + cache.idle_ns;
         if due_ns > self.now_ns {
             self.folding.is_watched = true;
-            return self.events.schedule(Lane::Other, due_ns, Event::Idle { drive: 0 });
+            return self.events.schedule(due_ns, Event::Idle { drive: 0 });
         }
         self.folding.is_quiet = true;
         (0..self.ftl.geometry.units).for_each(|unit| self.collect_if_needed(unit));

@@ -30,7 +30,7 @@ use crate::config::{CacheFlush, CachePolicy, DeviceConfig};
 use crate::controller::PageSpan;
 use crate::controller::cached_pages::CachedPages;
 use crate::device::SimulatedSsd;
-use crate::event::{Event, Lane};
+use crate::event::Event;
 use crate::flash::{FlashOp, FlashOpKind, Owner};
 use crate::ftl::{Location, Placement};
 use crate::list::{Fifo, Linked, Slab};
@@ -455,7 +455,7 @@ impl SimulatedSsd {
         self.buffer.used_bytes += charge;
         let read_ns = if arriving { self.now_ns } else { self.dram.access(self.now_ns, charge) };
         if read_ns > self.now_ns {
-            self.events.schedule(Lane::Other, read_ns, Event::WriteBack { entry });
+            self.events.schedule(read_ns, Event::WriteBack { entry });
         } else {
             self.fill_cached(entry);
         }

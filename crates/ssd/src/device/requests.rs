@@ -11,8 +11,8 @@ use flashwise_block::{
 use super::{Answer, Expected, SimulatedSsd};
 use crate::config::Mapping;
 use crate::controller::Active;
-use crate::event::{Event, Lane};
-use crate::flash::{Finished, Owner};
+use crate::event::Event;
+use crate::flash::Owner;
 
 impl SimulatedSsd {
     /// Says that a request for a place is about to come. Each step from its logical page to its block needs what the
@@ -133,7 +133,7 @@ impl SimulatedSsd {
         if !self.is_told {
             self.expect_taken(request);
         }
-        self.events.schedule(Lane::Command, ready_ns, Event::Command { request });
+        self.events.schedule(ready_ns, Event::Command { request });
     }
 
     /// The tables' entries for a request that the drive has just taken, and of the one before the last, will be needed.
@@ -198,7 +198,7 @@ impl SimulatedSsd {
         }
         let posted_ns = self.host.post_completion(self.now_ns);
         if posted_ns > self.now_ns {
-            self.events.schedule(Lane::Completed, posted_ns, Event::Completed { request });
+            self.events.schedule(posted_ns, Event::Completed { request });
         } else {
             self.complete(request);
         }
@@ -218,7 +218,7 @@ impl SimulatedSsd {
 
     #[inline(never)]
     fn wait_for_dram(&mut self, request: u32, ready_ns: u64) {
-        self.events.schedule(Lane::InMemory, ready_ns, Event::InMemory { request });
+        self.events.schedule(ready_ns, Event::InMemory { request });
     }
 
     /// A request's part in DRAM has ended.
@@ -281,12 +281,16 @@ impl SimulatedSsd {
             Event::InMemory { request } => return self.in_memory(request),
             Event::Quiet { rest } => return self.drive_is_quiet(rest),
             Event::Idle { .. } => return self.look_at_rest(),
-            Event::ArrayDone { die } => self.flash.array_done(die, self.now_ns, &mut self.events),
-            Event::TransferDone { channel } => self.flash.transfer_done(channel, self.now_ns, &mut self.events),
-            Event::Decoded { op } => Some(self.flash.decoded(op, self.now_ns)),
+            Event::Programmed { die } | Event::ArrayDone { die } => {
+                self.flash.array_done(die, self.now_ns, &mut self.events)
+            }
+            Event::Sensed { die } => self.flash.sensed(die, self.now_ns, &mut self.events),
+            Event::DataSent { channel } => self.flash.data_sent(channel, self.now_ns, &mut self.events),
+            Event::CommandSent { channel } => self.flash.command_sent(channel, self.now_ns, &mut self.events),
+            Event::Decoded { op } => Some(op),
         };
-        if let Some(finished) = finished {
-            self.flash_op_finished(&finished);
+        if let Some(op) = finished {
+            self.flash_op_finished(op);
         }
     }
 
@@ -301,13 +305,15 @@ impl SimulatedSsd {
         }
     }
 
-    fn flash_op_finished(&mut self, finished: &Finished) {
+    #[inline(always)]
+    fn flash_op_finished(&mut self, op: u32) {
+        let finished = self.flash.take_ended(op, self.now_ns);
         if let (true, Owner::Read { request } | Owner::Fill { request }) = (finished.failed, finished.owner) {
             self.active[request].failed = true;
         }
         match finished.owner {
             Owner::None => {}
-            Owner::Read { request } => self.read_op_finished(request, finished),
+            Owner::Read { request } => self.read_op_finished(request, &finished),
             Owner::Fill { request } => {
                 self.active[request].pending -= 1;
                 if self.active[request].pending == 0 {

@@ -5,7 +5,7 @@ use super::command::FlashOpKind;
 use super::die::Phase;
 use super::scheduler::Ranked;
 use super::statistics::ChannelStatistics;
-use crate::event::{Event, EventQueue, Lane};
+use crate::event::{Event, EventQueue};
 use crate::list::{Fifo, NONE};
 
 /// One channel.
@@ -105,29 +105,20 @@ impl FlashArray {
         self.occupy(channel, op, self.timing.transfer_ns(bytes), u64::from(bytes), now_ns, events);
     }
 
-    /// A read's data has left the die; gives the read unless its data has still to be corrected.
-    #[inline]
-    pub(super) fn data_is_out(
-        &mut self,
-        die: u32,
-        op: u32,
-        now_ns: u64,
-        events: &mut EventQueue,
-    ) -> Option<super::Finished> {
+    /// A read's data has left the die; gives whether the read has ended, or its data has still to be corrected.
+    #[inline(always)]
+    pub(super) fn data_is_out(&mut self, die: u32, op: u32, now_ns: u64, events: &mut EventQueue) -> bool {
         let state = &mut self.dies[die as usize];
         state.reads_left -= 1;
         let is_last = state.reads_left == 0;
         let decode_ns = self.reliability.as_ref().map_or(0, |reliability| reliability.decode_ns());
-        let finished = if decode_ns > 0 {
-            events.schedule(Lane::Other, now_ns + decode_ns, Event::Decoded { op });
-            None
-        } else {
-            Some(self.ended(op, now_ns))
-        };
+        if decode_ns > 0 {
+            events.schedule(now_ns + decode_ns, Event::Decoded { op });
+        }
         if is_last {
             self.die_is_free(die, now_ns, events);
         }
-        finished
+        decode_ns == 0
     }
 
     /// The channel takes what waits for it; where chips take commands, when the event is over.
@@ -189,8 +180,8 @@ impl FlashArray {
         state.current = op;
         state.statistics.busy_ns += busy_ns;
         state.statistics.bytes += bytes;
-        let lane = if bytes == 0 { Lane::CommandSent } else { Lane::DataSent };
-        events.schedule(lane, now_ns + busy_ns, Event::TransferDone { channel });
+        let sent = if bytes == 0 { Event::CommandSent { channel } } else { Event::DataSent { channel } };
+        events.schedule(now_ns + busy_ns, sent);
     }
 }
 

@@ -4,7 +4,7 @@ use super::FlashArray;
 use super::command::{FlashOp, FlashOpKind};
 use super::statistics::DieStatistics;
 use super::suspension::Suspended;
-use crate::event::{Event, EventQueue, Lane};
+use crate::event::{Event, EventQueue};
 use crate::list::NONE;
 use crate::state::AtRest;
 
@@ -123,7 +123,7 @@ impl FlashArray {
     #[inline(always)]
     pub(super) fn start_array(&mut self, die: u32, first: u32, now_ns: u64, events: &mut EventQueue) {
         debug_assert_eq!(self.dies[die as usize].current, first);
-        let lane = if self.ops[first].kind == FlashOpKind::Read { Lane::Sensed } else { Lane::Programmed };
+        let is_read = self.ops[first].kind == FlashOpKind::Read;
         let mut array_ns = self.array_ns(first);
         if self.reliability.is_some() {
             array_ns += self.draw_outcomes(first, now_ns);
@@ -136,7 +136,8 @@ impl FlashArray {
         if self.rules.planes_per_die > 1 {
             self.planes_work(first, array_ns as i64);
         }
-        events.schedule(lane, now_ns + array_ns, Event::ArrayDone { die });
+        let done = if is_read { Event::Sensed { die } } else { Event::Programmed { die } };
+        events.schedule(now_ns + array_ns, done);
     }
 
     /// The planes that commands done together name work so much longer.

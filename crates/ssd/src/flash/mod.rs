@@ -49,7 +49,7 @@ pub(crate) use statistics::KnownOp;
 pub use statistics::{ChannelStatistics, ClassStatistics, DieStatistics, Statistics};
 
 use crate::config::{CommandScope, DeviceConfig, SuspensionConfig};
-use crate::event::{Event, EventQueue, Lane};
+use crate::event::{Event, EventQueue};
 use crate::list::{NONE, Slab};
 use channel::Channel;
 use chip::Chip;
@@ -223,12 +223,24 @@ impl FlashArray {
         self.queues[queue as usize].commands.stop_yielding(&mut self.ops, &self.ranks);
     }
 
+    /// A die's array has programmed or erased, or is done in another way; gives a command that has ended with it.
+    #[inline(never)]
+    pub(crate) fn array_done(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) -> Option<u32> {
+        self.array_ends(die, now_ns, events)
+    }
+
+    /// The same where the array has sensed. It is there twice so that a processor learns what reads do and what others do.
+    #[inline(never)]
+    pub(crate) fn sensed(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) -> Option<u32> {
+        self.array_ends(die, now_ns, events)
+    }
+
     /// The array part of a die's command is over; gives a command that has ended with it.
     ///
     /// The end of an operation that was suspended may still be in the event queue. An event counts only if it comes at
     /// the time at which the die's array operation ends.
-    #[inline]
-    pub(crate) fn array_done(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) -> Option<Finished> {
+    #[inline(always)]
+    fn array_ends(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) -> Option<u32> {
         let state = &self.dies[die as usize];
         if state.phase != Phase::Array || state.array_end_ns != now_ns {
             return None;
@@ -242,17 +254,28 @@ impl FlashArray {
         if beside != NONE {
             // What was done together ends together; each command's owner is told by an event of its own.
             self.dies[die as usize].current = beside;
-            events.schedule(Lane::Other, now_ns, Event::ArrayDone { die });
-            return Some(self.ended(op, now_ns));
+            events.schedule(now_ns, Event::ArrayDone { die });
+            return Some(op);
         }
-        let finished = self.ended(op, now_ns);
         self.die_is_free(die, now_ns, events);
-        Some(finished)
+        Some(op)
+    }
+
+    /// Data has crossed a channel; gives a command that has ended with it.
+    #[inline(never)]
+    pub(crate) fn data_sent(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) -> Option<u32> {
+        self.transfer_ends(channel, now_ns, events)
+    }
+
+    /// The same where command cycles have crossed it, nearly always to a die.
+    #[inline(never)]
+    pub(crate) fn command_sent(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) -> Option<u32> {
+        self.transfer_ends(channel, now_ns, events)
     }
 
     /// A channel's transfer is over; gives a command that has ended with it.
-    #[inline]
-    pub(crate) fn transfer_done(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) -> Option<Finished> {
+    #[inline(always)]
+    fn transfer_ends(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) -> Option<u32> {
         let state = &mut self.channels[channel as usize];
         // What the die will want of the channel it takes by itself.
         let is_wanted = state.is_wanted();
@@ -262,17 +285,12 @@ impl FlashArray {
             self.start_array(die, op, now_ns, events);
             None
         } else {
-            self.data_is_out(die, op, now_ns, events)
+            self.data_is_out(die, op, now_ns, events).then_some(op)
         };
         if is_wanted {
             self.channel_is_free(channel, now_ns, events);
         }
         finished
-    }
-
-    /// A read's data is corrected.
-    pub(crate) fn decoded(&mut self, op: u32, now_ns: u64) -> Finished {
-        self.ended(op, now_ns)
     }
 
     /// Lets dies and chips take their next commands, now that all commands of the present event are issued.
@@ -299,9 +317,9 @@ impl FlashArray {
         self.unsettled.clear();
     }
 
-    /// Takes a command out of the array.
+    /// Takes a command that has ended out of the array.
     #[inline(always)]
-    fn ended(&mut self, op: u32, now_ns: u64) -> Finished {
+    pub(crate) fn take_ended(&mut self, op: u32, now_ns: u64) -> Finished {
         let done = &self.ops[op];
         let FlashOp { owner, at, transfer_bytes, failed, .. } = *done;
         self.statistics.ended(done, now_ns);

@@ -15,7 +15,7 @@
 use super::die::Phase;
 use super::{FlashArray, FlashOpKind};
 use crate::config::Suspend;
-use crate::event::{Event, EventQueue, Lane};
+use crate::event::{Event, EventQueue};
 use crate::list::NONE;
 use crate::state::AtRest;
 
@@ -93,7 +93,7 @@ impl FlashArray {
         if self.rules.planes_per_die > 1 {
             self.planes_work(resumed, left_ns as i64);
         }
-        events.schedule(Lane::Other, now_ns + left_ns, Event::ArrayDone { die });
+        events.schedule(now_ns + left_ns, Event::ArrayDone { die });
     }
 }
 

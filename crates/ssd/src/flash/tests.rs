@@ -100,12 +100,15 @@ fn run(config: &DeviceConfig, commands: &[Command]) -> Run {
         assert!(at_ns >= now, "time never runs back");
         now = at_ns;
         let finished = match event {
-            Event::ArrayDone { die } => flash.array_done(die, now, &mut events),
-            Event::TransferDone { channel } => flash.transfer_done(channel, now, &mut events),
-            Event::Decoded { op } => Some(flash.decoded(op, now)),
+            Event::Programmed { die } | Event::ArrayDone { die } => flash.array_done(die, now, &mut events),
+            Event::Sensed { die } => flash.sensed(die, now, &mut events),
+            Event::DataSent { channel } => flash.data_sent(channel, now, &mut events),
+            Event::CommandSent { channel } => flash.command_sent(channel, now, &mut events),
+            Event::Decoded { op } => Some(op),
             other => panic!("{other:?}"),
         };
-        if let Some(Finished { owner, failed, .. }) = finished {
+        if let Some(op) = finished {
+            let Finished { owner, failed, .. } = flash.take_ended(op, now);
             let Owner::Read { request: number } = owner else { panic!("{owner:?}") };
             let started_ns = flash.prepared()[ops[number as usize]].started_ns;
             ended.push(Ended { number, at_ns: now, started_ns, failed });
