@@ -61,7 +61,7 @@ pub struct SimulatedSsd {
     /// Requests that wait for a place in the drive.
     queues: SubmissionQueues,
     /// The last two requests that the drive has been told of.
-    expected: [Expected; 2],
+    expected: Expectations,
     /// The drive is told of requests before they come, by [`Self::expect`].
     is_told: bool,
     /// Requests that are answered and not given back, in the order of their answers, and how many there are.
@@ -121,6 +121,27 @@ pub struct SimulatedSsd {
 struct Expected {
     page: u32,
     is_write: bool,
+}
+
+/// The last requests that were about to come.
+#[derive(Default)]
+struct Expectations {
+    told: [Expected; 8],
+    turn: usize,
+}
+
+impl Expectations {
+    #[inline(always)]
+    fn push(&mut self, request: Expected) {
+        self.turn = self.turn.wrapping_add(1);
+        self.told[self.turn % self.told.len()] = request;
+    }
+
+    /// The request that came so many before the last one.
+    #[inline(always)]
+    fn before(&self, back: usize) -> Expected {
+        self.told[self.turn.wrapping_sub(back) % self.told.len()]
+    }
 }
 
 /// The answer to a request without a buffer: what a [`Completion`] tells, in as few bytes as it takes.
@@ -251,7 +272,7 @@ impl SimulatedSsd {
             active: Slab::default(),
             in_drive: 0,
             queues: SubmissionQueues::new(&config.host),
-            expected: [Expected::default(); 2],
+            expected: Expectations::default(),
             is_told: false,
             completed: Fifo::default(),
             answered: 0,

@@ -21,11 +21,11 @@ impl SimulatedSsd {
     pub(crate) fn expect(&mut self, operation: Operation, offset: ByteSize) {
         self.is_told = true;
         let told = Expected { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
-        let [before, last] = self.expected;
-        self.expected = [last, told];
+        self.expected.push(told);
         self.expect_places(told.page);
-        self.expect_entries(last.page);
-        self.ftl.expect_slot(before.page, before.is_write);
+        self.expect_entries(self.expected.before(2).page);
+        let earlier = self.expected.before(5);
+        self.ftl.expect_slot(earlier.page, earlier.is_write);
     }
 
     /// The places where the tables hold what they know of a page will be asked for.
@@ -140,10 +140,10 @@ impl SimulatedSsd {
     fn expect_taken(&mut self, request: u32) {
         let Some(Request { operation, offset, .. }) = self.active[request].request else { return };
         let taken = Expected { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
-        let [before, last] = self.expected;
-        self.expected = [last, taken];
+        self.expected.push(taken);
         self.expect_entries(taken.page);
-        self.ftl.expect_slot(before.page, before.is_write);
+        let earlier = self.expected.before(2);
+        self.ftl.expect_slot(earlier.page, earlier.is_write);
     }
 
     /// A command has its first effect.

@@ -26,9 +26,9 @@ use crate::life::History;
 const PROGRESS_EVERY: u64 = 1 << 14;
 /// Bits of a tag that hold the flow; a workload has at most 1,024.
 const FLOW_BITS: u32 = 16;
-/// How many requests of a flow the drive is told of before they come; one for each step from a logical page to its
-/// block, and one more.
-const AHEAD: usize = 4;
+/// How many requests of a flow the drive is told of before they come: two or three for each step from a logical page to
+/// its block, which is how many pass while memory answers.
+const AHEAD: usize = 8;
 /// What stands in a place that is filled part by part.
 const BLANK: FlowRequest =
     FlowRequest { operation: Operation::Flush, offset: ByteSize(0), length: ByteSize(0), fua: false, at: Nanos(0) };
