@@ -129,13 +129,16 @@ pub(crate) struct EventQueue {
     lanes: [Ring; LANES],
     /// Time and number of the first entry of each lane and of the heap.
     firsts: [u64; FIRSTS],
+    /// The index of each lane's first event, where it has one: what is done next begins with it, and should not wait until
+    /// it is found in the ring.
+    first_indices: [u32; FIRSTS],
     /// Of the last entry of the heap.
     sequence: u32,
 }
 
 impl Default for EventQueue {
     fn default() -> Self {
-        Self { heap: Vec::new(), lanes: Default::default(), firsts: [ABSENT; FIRSTS], sequence: 0 }
+        Self { heap: Vec::new(), lanes: Default::default(), firsts: [ABSENT; FIRSTS], first_indices: [0; FIRSTS], sequence: 0 }
     }
 }
 
@@ -149,7 +152,8 @@ impl EventQueue {
             Some(ring) if ring.last_ns <= time_ns => {
                 let key = time_ns << LANE_BITS | u64::from(lane);
                 ring.last_ns = time_ns;
-                let first = &mut self.firsts[lane as usize];
+                let (first, first_index) = (&mut self.firsts[lane as usize], &mut self.first_indices[lane as usize]);
+                *first_index = if *first == ABSENT { index } else { *first_index };
                 *first = key.min(*first);
                 ring.push(key, index);
             }
@@ -169,8 +173,8 @@ impl EventQueue {
         // What sort of event it is follows from the lane, so that a processor can go there before it knows which one.
         let event = match self.lanes.get_mut(lane) {
             Some(ring) => {
-                let (index, next) = ring.pop();
-                self.firsts[lane] = next;
+                let index = self.first_indices[lane];
+                (self.firsts[lane], self.first_indices[lane]) = ring.pop();
                 Event::of_parts(lane as u32, index)
             }
             None => Event::unpack(self.remove_first()),
@@ -284,16 +288,14 @@ impl Ring {
         }
     }
 
-    /// Takes the first event out; there is one. Gives the time of the next with it.
+    /// Takes the first event out; there is one. Gives the time of the next, and its index.
     #[inline(always)]
-    fn pop(&mut self) -> (u32, u64) {
+    fn pop(&mut self) -> (u64, u32) {
         let entries = &mut self.entries[..];
         let in_ring = entries.len() - 1;
-        let (key, index) = &mut entries[self.head & in_ring];
-        *key = ABSENT;
-        let index = *index;
+        entries[self.head & in_ring].0 = ABSENT;
         self.head += 1;
-        (index, entries[self.head & in_ring].0)
+        entries[self.head & in_ring]
     }
 
     /// Makes room in a ring whose every place is taken.

@@ -43,6 +43,8 @@ mod suspension;
 mod tests;
 mod timing;
 
+use std::hint::cold_path;
+
 pub use command::OpClass;
 pub(crate) use command::{Finished, FlashAddress, FlashOp, FlashOpKind, Owner};
 pub(crate) use statistics::KnownOp;
@@ -226,13 +228,13 @@ impl FlashArray {
     /// A die's array has programmed or erased, or is done in another way; gives a command that has ended with it.
     #[inline(never)]
     pub(crate) fn array_done(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) -> Option<u32> {
-        self.array_ends(die, now_ns, events)
+        self.array_ends::<false>(die, now_ns, events)
     }
 
     /// The same where the array has sensed. It is there twice so that a processor learns what reads do and what others do.
     #[inline(never)]
     pub(crate) fn sensed(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) -> Option<u32> {
-        self.array_ends(die, now_ns, events)
+        self.array_ends::<true>(die, now_ns, events)
     }
 
     /// The array part of a die's command is over; gives a command that has ended with it.
@@ -240,13 +242,17 @@ impl FlashArray {
     /// The end of an operation that was suspended may still be in the event queue. An event counts only if it comes at
     /// the time at which the die's array operation ends.
     #[inline(always)]
-    fn array_ends(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) -> Option<u32> {
+    fn array_ends<const IS_READ: bool>(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) -> Option<u32> {
         let state = &self.dies[die as usize];
         if state.phase != Phase::Array || state.array_end_ns != now_ns {
             return None;
         }
         let (op, channel) = (state.current, state.channel);
-        if self.ops[op].kind == FlashOpKind::Read {
+        let is_read = self.ops[op].kind == FlashOpKind::Read;
+        if is_read != IS_READ {
+            cold_path();
+        }
+        if is_read {
             self.data_is_ready(die, channel, op, now_ns, events);
             return None;
         }
@@ -264,24 +270,28 @@ impl FlashArray {
     /// Data has crossed a channel; gives a command that has ended with it.
     #[inline(never)]
     pub(crate) fn data_sent(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) -> Option<u32> {
-        self.transfer_ends(channel, now_ns, events)
+        self.transfer_ends::<false>(channel, now_ns, events)
     }
 
     /// The same where command cycles have crossed it, nearly always to a die.
     #[inline(never)]
     pub(crate) fn command_sent(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) -> Option<u32> {
-        self.transfer_ends(channel, now_ns, events)
+        self.transfer_ends::<true>(channel, now_ns, events)
     }
 
     /// A channel's transfer is over; gives a command that has ended with it.
     #[inline(always)]
-    fn transfer_ends(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) -> Option<u32> {
+    fn transfer_ends<const IS_COMMAND: bool>(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) -> Option<u32> {
         let state = &mut self.channels[channel as usize];
         // What the die will want of the channel it takes by itself.
         let is_wanted = state.is_wanted();
         let op = std::mem::replace(&mut state.current, NONE);
         let die = self.ops[op].at.die;
-        let finished = if self.dies[die as usize].phase == Phase::ToDie {
+        let is_to_die = self.dies[die as usize].phase == Phase::ToDie;
+        if IS_COMMAND && !is_to_die {
+            cold_path();
+        }
+        let finished = if is_to_die {
             self.start_array(die, op, now_ns, events);
             None
         } else {
