@@ -138,7 +138,13 @@ pub(crate) struct EventQueue {
 
 impl Default for EventQueue {
     fn default() -> Self {
-        Self { heap: Vec::new(), lanes: Default::default(), firsts: [ABSENT; FIRSTS], first_indices: [0; FIRSTS], sequence: 0 }
+        Self {
+            heap: Vec::new(),
+            lanes: Default::default(),
+            firsts: [ABSENT; FIRSTS],
+            first_indices: [0; FIRSTS],
+            sequence: 0,
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::flash::{FlashOp, FlashOpKind, Owner};
 use crate::ftl::Location;
 use crate::ftl::mapping_cache::{Counters, Lookup, MappingCache};
 use crate::list::{Fifo, Linked, NONE, Slab};
+use crate::memory::prefetch;
 
 /// Who waits for a translation page.
 #[derive(Clone, Copy)]
@@ -82,6 +83,7 @@ impl Translator {
     #[inline]
     pub(crate) fn expect_page(&self, logical_page: u32) {
         self.cache.expect_page(logical_page);
+        prefetch(&self.waiting_for, self.cache.translation_page(logical_page) as usize);
     }
 
     /// How often an entry was found in memory, and how often not.

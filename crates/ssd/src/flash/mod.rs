@@ -281,7 +281,12 @@ impl FlashArray {
 
     /// A channel's transfer is over; gives a command that has ended with it.
     #[inline(always)]
-    fn transfer_ends<const IS_COMMAND: bool>(&mut self, channel: u32, now_ns: u64, events: &mut EventQueue) -> Option<u32> {
+    fn transfer_ends<const IS_COMMAND: bool>(
+        &mut self,
+        channel: u32,
+        now_ns: u64,
+        events: &mut EventQueue,
+    ) -> Option<u32> {
         let state = &mut self.channels[channel as usize];
         // What the die will want of the channel it takes by itself.
         let is_wanted = state.is_wanted();

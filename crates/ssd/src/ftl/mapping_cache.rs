@@ -20,6 +20,7 @@
 
 use crate::ftl::reciprocal::Divisor;
 use crate::list::NONE;
+use crate::memory::prefetch;
 use crate::sparse::SparseTable;
 
 /// A cached entry of the map.
@@ -164,6 +165,7 @@ impl MappingCache {
     #[inline]
     pub(crate) fn expect_page(&self, logical_page: u32) {
         self.entry_of.prefetch(logical_page);
+        prefetch(&self.pages, self.translation_page(logical_page) as usize);
     }
 
     fn partition(&mut self, entry: u32) -> &mut Partition {
@@ -251,18 +253,23 @@ impl MappingCache {
             }
             return None;
         }
-        self.update(self.translation_page(logical_page))
+        self.update(self.translation_page(logical_page), NONE)
     }
 
-    /// Starts to bring a translation page up to date: all its dirty entries become clean. `None` when that is under way
-    /// already and takes this change with it.
-    fn update(&mut self, page: u32) -> Option<u32> {
+    /// Starts to bring a translation page up to date: all its dirty entries become clean, `leaving` among them, which is no
+    /// longer in the cache. `None` when that is under way already and takes this change with it.
+    fn update(&mut self, page: u32, leaving: u32) -> Option<u32> {
         let mut entry = std::mem::replace(&mut self.pages[page as usize].first_dirty, NONE);
         while entry != NONE {
             let state = &mut self.entries[entry as usize];
             state.dirty = false;
             let (logical_page, next) = (state.logical_page, state.next_dirty);
-            if self.rules.write_back_renews && self.entry(logical_page).is_some() {
+            debug_assert_eq!(
+                self.entry(logical_page),
+                (entry != leaving).then_some(entry),
+                "only what is cached is dirty"
+            );
+            if self.rules.write_back_renews && entry != leaving {
                 self.use_again(entry);
             }
             entry = next;
@@ -297,7 +304,7 @@ impl MappingCache {
         self.unlink(entry);
         let Entry { logical_page, dirty, .. } = self.entries[entry as usize];
         self.entry_of.set(logical_page, 0);
-        if dirty { self.update(self.translation_page(logical_page)) } else { None }
+        if dirty { self.update(self.translation_page(logical_page), entry) } else { None }
     }
 
     fn make_dirty(&mut self, entry: u32) {
