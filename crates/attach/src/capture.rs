@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 use std::io::Write;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use flashwise_block::Nanos;
@@ -20,6 +20,8 @@ use crate::AttachError;
 
 /// Records that are handed over together.
 const BATCH: usize = 1024;
+/// Records for which a batch has room: some more become complete before it is handed over.
+const ROOM: usize = 4 * BATCH;
 /// Batches that may wait for the file; then the drive waits too.
 const WAITING: usize = 64;
 
@@ -35,6 +37,8 @@ pub struct Capture {
     began: Option<Nanos>,
     /// `None` once the writer has ended.
     sender: Option<SyncSender<Vec<TraceRecord>>>,
+    /// Batches that are written, to be filled again.
+    empty: Receiver<Vec<TraceRecord>>,
     writer: Option<JoinHandle<Result<(u64, Losses), TraceError>>>,
 }
 
@@ -56,11 +60,17 @@ impl Capture {
     /// Where no thread can be started.
     pub fn start(format: TraceFormat, out: impl Write + Send + 'static, name: &str) -> Result<Self, AttachError> {
         let (sender, receiver) = sync_channel::<Vec<TraceRecord>>(WAITING);
+        // One is being filled and one is being written.
+        let (emptied, empty) = sync_channel::<Vec<TraceRecord>>(WAITING + 2);
+        (0..WAITING + 1).for_each(|_| drop(emptied.try_send(Vec::with_capacity(ROOM))));
         let of_writer = name.to_owned();
         let write = move || {
             let mut writer = TraceWriter::new(format, out, &of_writer)?;
-            for batch in receiver {
+            for mut batch in receiver {
                 batch.iter().try_for_each(|record| writer.write(record))?;
+                batch.clear();
+                // Where there is no room for it, or nobody any more who would fill it, it is dropped.
+                let _ = emptied.try_send(batch);
             }
             writer.finish()
         };
@@ -70,9 +80,10 @@ impl Capture {
             name: name.to_owned(),
             first: 0,
             waiting: VecDeque::with_capacity(BATCH),
-            batch: Vec::with_capacity(BATCH),
+            batch: Vec::with_capacity(ROOM),
             began: None,
             sender: Some(sender),
+            empty,
             writer: Some(writer),
         })
     }
@@ -101,7 +112,8 @@ impl Capture {
     }
 
     fn hand_over(&mut self) -> Result<(), AttachError> {
-        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+        let empty = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(ROOM));
+        let batch = std::mem::replace(&mut self.batch, empty);
         match self.sender.as_ref().map(|sender| sender.send(batch)) {
             Some(Ok(())) => Ok(()),
             _ => self.end().map(drop),

@@ -21,9 +21,13 @@
 //! A front end knows nothing of time, the engine nothing of front ends.
 //!
 //! **Time.** A request is submitted to the drive at the moment at which it arrived, and answered when the drive has done
-//! it, both on the machine's clock ([`Pace::Scaled`]). What the way through the socket takes is taken off. Where the
-//! machine cannot keep up, the answers are late, and [`Pacing`] says by how much. [`Pace::Free`] answers at once and
+//! it, both on the machine's clock ([`Pace::Scaled`]). What the way to the client and back takes is taken off. Where the
+//! machine cannot keep up, or the drive is faster than any way to it, the answers are late, and [`Pacing`] says by how much. [`Pace::Free`] answers at once and
 //! accounts in simulated time alone.
+//!
+//! **Memory.** A request that waits for memory may wait for the very drive that serves it. So no request takes any from the
+//! system: its bytes are in buffers that are used again (`buffers.rs`), the drive's content in pages that are
+//! (`flashwise-ssd`), and lists have their room from the start. `tests/allocations.rs` counts.
 //!
 //! **Limits.** The drive's content is in memory and gone at the end, or in a file of a file system with sparse files.
 //! Requests of up to 32 MiB.
@@ -31,6 +35,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![forbid(unsafe_code)]
 
+mod buffers;
 mod capture;
 pub mod control;
 mod data;

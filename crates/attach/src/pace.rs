@@ -66,29 +66,90 @@ impl Clocks {
     }
 }
 
-/// How much later than they should have answers were given, on the machine's clock.
+/// Seconds of error for a second of a request's time from which on a result is spoilt.
+const TOLERATED: f64 = 0.05;
+/// A client that takes no longer than so many round trips, for each request that it has under way, from an answer to its next
+/// request, at the median, does nothing in between but ask again.
+const AT_ONCE: f64 = 8.0;
+/// The shortest round trip that this is said of, ns: a short one says little about a machine that others use too.
+const SHORT_NS: u64 = 20_000;
+
+/// How far what clients measure is from the drive, on the machine's clock.
+///
+/// ```text
+///   client     asks ┐                     ┌ is told   asks again ┐
+///   server          └▶ arrived ─ answered ┘                      └▶ arrived
+///                      ├── a request's time in the server ──┤
+///                      ├── what a client that asks again at once cannot exceed ──▶┤
+/// ```
+///
+/// The error of an answer is what its client waits longer than the drive takes, where the way there and back takes the
+/// round trip that was measured: the answer is late, or the drive is faster than the way, and no answer can come before its
+/// request. What the way really took the server does not see. It sees when the next request comes: for a client that asks
+/// again as soon as it is told, as a benchmark does, that bounds what it measured ([`Self::at_once`]). For one that thinks
+/// in between it says nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pacing {
     /// The error of each answer.
     pub error: Percentiles,
-    /// What was taken off each answer for the way to the client and back, ns.
+    /// What was taken off each answer for the way to the client and back, ns; the shorter one where there are two ways.
     pub round_trip_ns: u64,
+    /// From the arrival of a request to that of the one that follows its answer: what a client that asks again at once
+    /// measures at most.
+    pub at_once: Percentiles,
     /// The median error is more than 5 % of the median time of a request, or one error in a hundred is more than half of
     /// it: what was measured from outside is the machine's rather than the drive's.
     pub spoils_the_result: bool,
+    /// The time scale with which that would not be so, for this load on this machine; `null` where this one is enough.
+    pub enough_time_scale: Option<f64>,
+}
+
+/// What is known of the answers of a drive, on the machine's clock.
+pub(crate) struct Answers<'a> {
+    /// Of each, how much longer its client waits than the drive takes.
+    pub(crate) errors: &'a LatencySummary,
+    /// Of each, how long the client waits, the round trip with it.
+    pub(crate) latencies: &'a LatencySummary,
+    /// Of those that are followed by another request, how long until that arrives.
+    pub(crate) at_once: &'a LatencySummary,
+    /// How many requests a client has under way, on average.
+    pub(crate) depth: f64,
 }
 
 impl Pacing {
-    /// `latencies` are those of the same requests, on the machine's clock.
-    pub(crate) fn new(errors: &LatencySummary, latencies: &LatencySummary, round_trip: Duration) -> Self {
-        let (error, latency) = (errors.percentiles(), latencies.percentiles());
-        let spoils_the_result = error.p50_ns * 20 > latency.p50_ns || error.p99_ns * 2 > latency.p50_ns;
+    pub(crate) fn new(answers: &Answers<'_>, round_trip: Duration, scale: f64) -> Self {
+        let error = answers.errors.percentiles();
+        let (latency_ns, at_once) = (answers.latencies.percentile(50.0).0, answers.at_once.percentiles());
+        let round_trip_ns = u64::try_from(round_trip.as_nanos()).unwrap_or(u64::MAX);
+        // What of a request's time is the drive's.
+        let drive_ns = latency_ns.saturating_sub(error.p50_ns).max(1) as f64;
+        let share = |error_ns: u64| error_ns as f64 / drive_ns;
+        let of_server = (share(error.p50_ns) / TOLERATED).max(share(error.p99_ns) * 2.0);
+        // Clients that think between two requests cannot be told from a slow way by it.
+        let pause_ns = at_once.p50_ns.saturating_sub(latency_ns.saturating_sub(round_trip_ns));
+        let asks_at_once = at_once.count > 0
+            && pause_ns as f64 <= AT_ONCE * answers.depth.max(1.0) * round_trip_ns.max(SHORT_NS) as f64;
+        let beyond_ns = if asks_at_once { at_once.p50_ns.saturating_sub(drive_ns as u64) } else { 0 };
+        let of_clients = share(beyond_ns) / TOLERATED;
+        let spoils_the_result =
+            error.p50_ns * 20 > latency_ns || error.p99_ns * 2 > latency_ns || (asks_at_once && of_clients > 1.0);
+        let spoils_the_result = error.count > 0 && spoils_the_result;
+        let enough = rounded_up(scale * of_server.max(of_clients));
         Self {
             error,
-            round_trip_ns: u64::try_from(round_trip.as_nanos()).unwrap_or(u64::MAX),
-            spoils_the_result: error.count > 0 && spoils_the_result,
+            round_trip_ns,
+            at_once,
+            spoils_the_result,
+            enough_time_scale: (spoils_the_result && enough > scale).then_some(enough),
         }
     }
+}
+
+/// The next of 1, 2, 5, 10, 20, 50, ….
+fn rounded_up(scale: f64) -> f64 {
+    let decade = 10_f64.powf(scale.max(1e-3).log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * decade);
+    steps.into_iter().find(|&step| step >= scale * (1.0 - 1e-9)).unwrap_or(scale)
 }
 
 #[cfg(test)]
@@ -114,16 +175,50 @@ mod tests {
         assert_eq!(Pace::scaled(10.0).unwrap(), Pace::Scaled(10.0));
     }
 
+    fn of(ns: u64) -> LatencySummary {
+        let mut summary = LatencySummary::new();
+        (0..1000).for_each(|_| summary.record(Nanos(ns)));
+        summary
+    }
+
+    /// Answers that are so late, of requests that take so long for their clients, and how long until the next one comes.
+    fn pacing(error_us: u64, latency_us: u64, at_once_us: u64, scale: f64) -> Pacing {
+        pacing_at(1.0, error_us, latency_us, at_once_us, scale)
+    }
+
+    fn pacing_at(depth: f64, error_us: u64, latency_us: u64, at_once_us: u64, scale: f64) -> Pacing {
+        let [errors, latencies, at_once] = [error_us, latency_us, at_once_us].map(|us| of(us * 1000));
+        let answers = Answers { errors: &errors, latencies: &latencies, at_once: &at_once, depth };
+        Pacing::new(&answers, Duration::from_micros(15), scale)
+    }
+
     #[test]
     fn an_error_of_a_tenth_of_the_latency_spoils_the_result() {
-        let of = |ns: u64| {
-            let mut summary = LatencySummary::new();
-            (0..1000).for_each(|_| summary.record(Nanos(ns)));
-            summary
-        };
-        let trip = Duration::from_micros(15);
-        assert!(Pacing::new(&of(10_000), &of(100_000), trip).spoils_the_result);
-        assert!(!Pacing::new(&of(1_000), &of(100_000), trip).spoils_the_result);
-        assert!(!Pacing::new(&LatencySummary::new(), &LatencySummary::new(), trip).spoils_the_result);
+        assert!(pacing(10, 100, 100, 1.0).spoils_the_result);
+        assert!(!pacing(1, 100, 100, 1.0).spoils_the_result);
+        let none = LatencySummary::new();
+        let answers = Answers { errors: &none, latencies: &none, at_once: &none, depth: 0.0 };
+        assert!(!Pacing::new(&answers, Duration::from_micros(15), 1.0).spoils_the_result);
+    }
+
+    #[test]
+    fn a_way_that_is_longer_than_the_drive_takes_is_told_with_the_scale_that_is_enough() {
+        // A drive of 13 µs behind a way of 45 µs, of which 15 µs were known: answers come as early as they can.
+        let told = pacing(4, 17, 45, 1.0);
+        assert!(told.spoils_the_result && told.enough_time_scale == Some(50.0), "{told:?}");
+        // With it, 650 µs of the drive's and the same way.
+        let told = pacing(4, 654, 680, 50.0);
+        assert!(!told.spoils_the_result && told.enough_time_scale.is_none(), "{told:?}");
+        // A client that thinks for 10 ms says nothing about the way.
+        assert!(!pacing(1, 100, 10_000, 1.0).spoils_the_result);
+        // But 32 requests that it takes in turn say that it is the machine which takes 10 µs for each.
+        let told = [1.0, 32.0].map(|depth| pacing_at(depth, 1, 51, 300, 1.0).enough_time_scale);
+        assert_eq!(told, [None, Some(100.0)]);
+    }
+
+    #[test]
+    fn scales_are_round_numbers() {
+        let rounded = [0.002, 0.7, 1.0, 1.1, 3.0, 5.1, 10.0, 46.0, 99.0, 4e5].map(rounded_up);
+        assert_eq!(rounded, [0.002, 1.0, 1.0, 2.0, 5.0, 10.0, 10.0, 50.0, 100.0, 5e5]);
     }
 }

@@ -3,7 +3,6 @@
 //! The last stretch before a deadline is waited for awake, because sleeping is as coarse as the machine's timers; longer
 //! than that would take the processor from the clients.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
@@ -19,9 +18,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::control;
 use crate::desk::Desk;
+use crate::engine::KERNEL;
 use crate::event::Bell;
 use crate::fuse::{Mounted, Reply};
-use crate::guard::memory::{self, Reserve};
+use crate::guard::memory;
 use crate::guard::watchdog::{BEAT, Watchdog};
 use crate::metrics;
 use crate::nbd::Connection;
@@ -30,16 +30,23 @@ use crate::socket::Socket;
 use crate::volume::{FileSystem, Home, Plan, Tell, Volume};
 use crate::{Answer, AttachError, Command, Engine, Wake};
 
+/// Requests and answers of a turn for which there is room from the start.
+const AT_ONCE: usize = 1024;
 /// Clients at most.
 const CLIENTS: usize = 16;
-/// The mark of the kernel's commands; connections are numbered from 1 on.
-const KERNEL: u32 = 0;
+/// What else is waited for: the end, new clients, the kernel's requests, orders.
+const OTHERS: usize = 4;
 /// The stretch before a deadline that is waited for awake.
-const AWAKE: Duration = Duration::from_micros(20);
+pub(crate) const AWAKE: Duration = Duration::from_micros(20);
 /// How long clients are given to take what is owed to them at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Bytes of what is written to a mounted drive for which memory is taken before.
 const RESERVED: u64 = 256 << 20;
+/// Bytes of requests of each usual size for which memory is taken at the start, of any drive.
+const BUFFERS: usize = 2 << 20;
+/// Requests of a mounted drive that are under way at most, and bytes of the largest, for which memory is taken before.
+const UNDER_WAY: usize = 128;
+const LONGEST: ByteSize = ByteSize(1 << 20);
 /// What follows where something is not as it should be.
 const HANGS: &str =
     "a drive that is stopped or out of memory while it is mounted may let every sync of this machine hang";
@@ -66,6 +73,35 @@ struct Guard {
 impl std::fmt::Debug for Guard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Guard({:?})", self.patience)
+    }
+}
+
+/// Replies to the kernel that are not given, each at a number that is used again.
+#[derive(Debug, Default)]
+struct Replies {
+    kept: Vec<Option<Reply>>,
+    free: Vec<u64>,
+}
+
+impl Replies {
+    /// Keeps a reply; its number.
+    fn keep(&mut self, reply: Reply) -> u64 {
+        match self.free.pop() {
+            Some(number) => {
+                self.kept[number as usize] = Some(reply);
+                number
+            }
+            None => {
+                self.kept.push(Some(reply));
+                self.kept.len() as u64 - 1
+            }
+        }
+    }
+
+    fn take(&mut self, number: u64) -> Option<Reply> {
+        let reply = self.kept.get_mut(number as usize)?.take()?;
+        self.free.push(number);
+        Some(reply)
     }
 }
 
@@ -106,15 +142,14 @@ pub struct Server {
     tell: Tell,
     /// Another thread does something that waits for the drive.
     is_looking: bool,
+    /// What the way through the kernel takes is measured.
+    measures_ways: bool,
     /// Where the answers to the kernel's commands go, by cookie.
-    replies: HashMap<u64, Reply>,
-    letters: u64,
+    replies: Replies,
     stop: Stop,
     /// Dropped before the receptions, whose threads may wait for it.
     desk: Desk,
     receptions: Vec<Reception>,
-    /// Memory for what is written first.
-    reserve: Reserve,
     connections: Vec<Connection>,
     clients: u32,
     commands: Vec<Command>,
@@ -134,6 +169,7 @@ impl Server {
     /// Where the system has no more file descriptors.
     pub fn new(engine: Engine) -> Result<Self, AttachError> {
         let desk = Desk::new(&engine)?;
+        engine.buffers().reserve_all(BUFFERS, 2 * UNDER_WAY);
         Ok(Self {
             engine,
             socket: None,
@@ -144,16 +180,15 @@ impl Server {
             guard: None,
             tell: Tell(Arc::new(|_| ())),
             is_looking: false,
-            replies: HashMap::new(),
-            letters: 0,
+            measures_ways: false,
+            replies: Replies::default(),
             stop: Stop(Arc::new(Bell::new()?)),
             desk,
             receptions: Vec::new(),
-            reserve: Reserve::default(),
             connections: Vec::new(),
             clients: KERNEL,
-            commands: Vec::new(),
-            answers: Vec::new(),
+            commands: Vec::with_capacity(AT_ONCE),
+            answers: Vec::with_capacity(AT_ONCE),
         })
     }
 
@@ -173,8 +208,21 @@ impl Server {
     /// # Errors
     /// [`AttachError::Place`] where the directory is not empty, or cannot be mounted.
     pub fn mount(&mut self, directory: &Path) -> Result<(), AttachError> {
-        self.mounted = Some(Mounted::mount(directory, self.engine.info(), KERNEL)?);
+        let mounted = Mounted::mount(directory, self.engine.info(), KERNEL, self.engine.buffers())?;
+        let way = if self.measures_ways { mounted.round_trip(&mounted.file()) } else { None };
+        self.mounted = Some(mounted);
+        self.way_through_kernel(way);
         Ok(())
+    }
+
+    /// Measures what the way through the kernel takes as soon as there is one, to take it off the answers.
+    pub fn measures_ways(&mut self) {
+        self.measures_ways = true;
+    }
+
+    fn way_through_kernel(&mut self, takes: Option<Duration>) {
+        let has_sockets = self.socket.is_some();
+        takes.into_iter().for_each(|takes| self.engine.way_through_kernel(takes, has_sockets));
     }
 
     /// Where the user is told what happens while the server runs, a line at a time. Nobody is told else.
@@ -208,9 +256,12 @@ impl Server {
         let mut volume = self.serve_during(move || plan.attach(&file, sector, scale))?.map_err(refused)?;
         volume.abort = abort.as_ref().ok().and_then(|abort| abort.try_clone().ok());
         let volume = self.volume.insert(volume);
+        self.home.iter().try_for_each(|home| volume.note_in(home)).map_err(refused)?;
         let (device, mounting) = (volume.device(), volume.mounting(is_blank));
         if let Some(mounted) = &self.mounted {
             mounted.check_depth_through(&device).map_err(refused)?;
+            let way = if self.measures_ways { mounted.round_trip(&device) } else { None };
+            self.way_through_kernel(way);
         }
         let locked_bytes = self.protect(abort);
         let kind = self.serve_during(mounting)?.map_err(refused)?;
@@ -220,7 +271,11 @@ impl Server {
     /// Sees to it that the machine does not hang because of the drive; says what of it is not allowed. Gives the bytes of memory
     /// that are locked.
     fn protect(&mut self, abort: io::Result<File>) -> Option<u64> {
-        self.reserve = Reserve::new(self.engine.room().unwrap_or(u64::MAX).min(RESERVED));
+        self.engine.reserve(ByteSize(RESERVED));
+        let buffers = self.engine.buffers();
+        let large = memory::available().map_or(0, |free| free / 16).min(UNDER_WAY as u64 * LONGEST.0);
+        buffers.reserve(LONGEST, (large / LONGEST.0) as usize);
+        buffers.reserve_all(large as usize / 8, UNDER_WAY);
         let locked = memory::lock();
         match &locked {
             Ok(locked) if locked.is_whole => {}
@@ -326,7 +381,7 @@ impl Server {
         if ready.listener {
             self.accept();
         }
-        for n in ready.inputs {
+        for n in (0..CLIENTS).filter(|n| ready.inputs >> n & 1 == 1) {
             let connection = &mut self.connections[n];
             if connection.receive(self.engine.info(), &mut self.commands).is_err() {
                 connection.abandon();
@@ -337,9 +392,7 @@ impl Server {
         }
         if let Some(mounted) = self.mounted.as_ref().filter(|_| ready.letters) {
             for mut letter in mounted.letters() {
-                self.letters += 1;
-                letter.command.cookie = self.letters;
-                self.replies.insert(self.letters, letter.reply);
+                letter.command.cookie = self.replies.keep(letter.reply);
                 self.engine.submit(letter.command, letter.arrived)?;
             }
         }
@@ -370,12 +423,13 @@ impl Server {
 
     /// Hands out answers and sends what can be sent.
     fn deliver(&mut self) {
-        let capacity = self.engine.info().capacity;
+        let (capacity, buffers) = (self.engine.info().capacity, self.engine.buffers());
         for answer in self.answers.drain(..) {
             if answer.client == KERNEL {
-                if let Some(reply) = self.replies.remove(&answer.cookie) {
+                if let Some(reply) = self.replies.take(answer.cookie) {
                     reply.send(&answer);
                 }
+                answer.payload.into_iter().for_each(|payload| buffers.give(payload));
             } else if let Some(connection) = self.connections.iter_mut().find(|client| client.id == answer.client) {
                 connection.answer(answer, capacity);
             }
@@ -385,30 +439,37 @@ impl Server {
                 connection.abandon();
             }
         }
-        self.connections.retain(|connection| !connection.is_over());
+        let engine = &mut self.engine;
+        self.connections.retain(|connection| {
+            let is_over = connection.is_over();
+            if is_over {
+                engine.client_is_gone(connection.id);
+            }
+            !is_over
+        });
     }
 
     /// Waits for whatever comes first.
     fn wait(&self, is_open: bool) -> Result<Ready, AttachError> {
         let readable = |wanted: bool| if wanted { PollFlags::IN } else { PollFlags::empty() };
-        let mut fds = Vec::with_capacity(4 + self.connections.len());
-        fds.push(PollFd::new(&*self.stop.0, PollFlags::IN));
-        for connection in &self.connections {
+        let mut fds: [_; CLIENTS + OTHERS] = std::array::from_fn(|_| PollFd::new(&*self.stop.0, PollFlags::IN));
+        let mut count = 1;
+        for connection in self.connections.iter().take(CLIENTS) {
             let mut events = readable(is_open && connection.wants_input());
             events.set(PollFlags::OUT, connection.has_output());
-            fds.push(PollFd::from_borrowed_fd(connection.fd(), events));
+            put(&mut fds, &mut count, PollFd::from_borrowed_fd(connection.fd(), events));
         }
-        let clients = self.connections.len();
+        let clients = self.connections.len().min(CLIENTS);
+        let mut wait_for = |fd| put(&mut fds, &mut count, PollFd::from_borrowed_fd(fd, PollFlags::IN));
         let socket = self.socket.as_ref().filter(|_| is_open && clients < CLIENTS);
-        let listener_at = socket.map(|socket| push(&mut fds, PollFd::from_borrowed_fd(socket.fd(), PollFlags::IN)));
-        let mounted = self.mounted.as_ref();
-        let letters_at = mounted.map(|mounted| push(&mut fds, PollFd::from_borrowed_fd(mounted.fd(), PollFlags::IN)));
-        let orders_at = push(&mut fds, PollFd::from_borrowed_fd(self.desk.fd(), PollFlags::IN));
+        let listener_at = socket.map(|socket| wait_for(socket.fd()));
+        let letters_at = self.mounted.as_ref().map(|mounted| wait_for(mounted.fd()));
+        let orders_at = wait_for(self.desk.fd());
         let timeout = self.timeout(is_open).map(|timeout| Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         });
-        match poll(&mut fds, timeout.as_ref()) {
+        match poll(&mut fds[..count], timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(AttachError::System { context: "waiting for clients", error: error.into() }),
         }
@@ -419,7 +480,7 @@ impl Server {
         };
         Ok(Ready {
             stop: came(&fds[0]),
-            inputs: (0..clients).filter(has_requests).collect(),
+            inputs: (0..clients).filter(has_requests).fold(0, |inputs, n| inputs | 1 << n),
             listener: listener_at.is_some_and(|at| came(&fds[at])),
             letters: letters_at.is_some_and(|at| came(&fds[at])),
             orders: came(&fds[orders_at]),
@@ -461,7 +522,7 @@ impl Server {
     /// Takes a connection on; one that is broken already is dropped.
     pub(crate) fn adopt(&mut self, stream: UnixStream) {
         self.clients += 1;
-        if let Ok(connection) = Connection::new(self.clients, stream) {
+        if let Ok(connection) = Connection::new(self.clients, stream, self.engine.buffers()) {
             self.connections.push(connection);
         }
     }
@@ -499,11 +560,13 @@ struct Ready {
     listener: bool,
     letters: bool,
     orders: bool,
-    inputs: Vec<usize>,
+    /// A bit for each client that has requests.
+    inputs: u32,
 }
 
-/// Puts something behind a list; where it is.
-fn push<T>(list: &mut Vec<T>, item: T) -> usize {
-    list.push(item);
-    list.len() - 1
+/// Puts something behind the first `count` of a list; where it is.
+fn put<T>(list: &mut [T], count: &mut usize, item: T) -> usize {
+    list[*count] = item;
+    *count += 1;
+    *count - 1
 }

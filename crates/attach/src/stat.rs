@@ -83,7 +83,7 @@ impl DeviceStat {
             (false, true) => Some(ReadOnlyCause::Fault),
             (false, false) => None,
         };
-        let pacing = look.pace.map(|(_, round_trip)| Pacing::new(&times.late, &times.machine, round_trip));
+        let pacing = look.pace.map(|(scale, round_trip)| times.pacing(round_trip, scale));
         Self {
             schema: DEVICE_STAT_SCHEMA.to_owned(),
             schema_version: DEVICE_STAT_SCHEMA_VERSION,

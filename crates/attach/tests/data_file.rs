@@ -240,6 +240,34 @@ fn a_drive_that_was_killed_has_its_bytes_and_says_that_its_ftl_is_older() {
 }
 
 #[test]
+fn a_machine_that_went_down_is_told_from_a_drive_that_was_killed() {
+    let files = Files::new();
+    files.attach(Pace::Free).0.detach().unwrap();
+    for synced in [false, true] {
+        let (drive, mut data, _) = files.open(&config()).unwrap();
+        drop(drive);
+        if synced {
+            drop(data);
+            data = DataFile::open(&files.image(), ByteSize(config().capacity_bytes)).unwrap();
+            data.sync_at_flush();
+            data.drive(&config(), || Err::<SimulatedSsd, AttachError>(AttachError::NoPowerCuts)).unwrap();
+        }
+        let mark = std::fs::read_to_string(files.beside(".ftl.attached")).unwrap();
+        drop(data);
+        // The boot that it names is over.
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        assert!(mark.contains(boot.trim()), "{mark}");
+        std::fs::write(files.beside(".ftl.attached"), mark.replace(boot.trim(), "another")).unwrap();
+        let continuation = files.open(&config()).unwrap().2;
+        assert_eq!(continuation, Continuation::AfterCrash { synced, unknown_bytes: 0 });
+        let words =
+            if synced { "what was flushed is there" } else { "the image has what the machine had written back" };
+        assert!(continuation.to_string().contains(words), "{continuation}");
+        files.attach(Pace::Free).0.detach().unwrap();
+    }
+}
+
+#[test]
 fn an_image_that_was_changed_meanwhile_is_recognised() {
     let files = Files::new();
     files.attach(Pace::Free).0.detach().unwrap();

@@ -40,15 +40,31 @@ impl IoBuffer {
         buffer
     }
 
+    /// Bytes of memory behind a buffer of a length: a power of two, so that buffers can be used again for lengths alike.
+    pub fn room(length: usize) -> usize {
+        length.max(ALIGNMENT).checked_next_power_of_two().unwrap_or(usize::MAX)
+    }
+
+    /// Gives it another length for which there must be the same [room](Self::room); its bytes are whatever they were. `false`,
+    /// and the length is as before, where there is not.
+    pub fn set_length(&mut self, length: usize) -> bool {
+        let fits = Self::room(length) == Self::room(self.length);
+        if fits {
+            self.length = length;
+        }
+        fits
+    }
+
     #[allow(clippy::expect_used, reason = "only lengths beyond isize::MAX fail, and no such slice can exist")]
     fn layout(length: usize) -> Layout {
-        Layout::from_size_align(length.max(ALIGNMENT), ALIGNMENT).expect("a buffer length beyond the address space")
+        Layout::from_size_align(Self::room(length), ALIGNMENT).expect("a buffer length beyond the address space")
     }
 }
 
 impl Drop for IoBuffer {
     fn drop(&mut self) {
-        // SAFETY: `start` came from `alloc_zeroed` with this very layout, and nobody else owns it.
+        // SAFETY: `start` came from `alloc_zeroed` with this very layout, which a change of length keeps, and nobody else
+        // owns it.
         unsafe { dealloc(self.start.as_ptr(), Self::layout(self.length)) }
     }
 }
@@ -60,7 +76,7 @@ impl Deref for IoBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` points to at least `length` initialised bytes that live as long as `self`.
+        // SAFETY: `start` points to `room(length)` initialised bytes, at least `length`, that live as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }
@@ -89,5 +105,15 @@ mod tests {
             assert_eq!(buffer.as_ptr() as usize % ALIGNMENT, 0);
             assert_eq!(&*buffer, vec![0; length]);
         }
+    }
+
+    #[test]
+    fn a_buffer_is_as_long_as_one_of_its_room_can_be_and_keeps_its_bytes() {
+        let mut buffer = IoBuffer::zeroed(9000);
+        buffer.fill(7);
+        assert!(buffer.set_length(16_384) && buffer.len() == 16_384);
+        assert!(buffer[..9000].iter().all(|&byte| byte == 7) && buffer[9000..].iter().all(|&byte| byte == 0));
+        assert!(!buffer.set_length(8192) && !buffer.set_length(16_385) && buffer.len() == 16_384);
+        assert!(buffer.set_length(8193) && buffer.len() == 8193);
     }
 }

@@ -48,6 +48,19 @@ impl LatencySummary {
         Self { histogram: Histogram::new(3).expect("three significant digits are allowed") }
     }
 
+    /// An empty summary with room for every latency up to `longest`: noting one of these takes no memory. Longer ones are noted
+    /// too.
+    pub fn up_to(longest: Nanos) -> Self {
+        let histogram = Histogram::new_with_bounds(1, longest.0.max(2), 3);
+        histogram.map_or_else(
+            |_| Self::new(),
+            |mut histogram| {
+                histogram.auto(true);
+                Self { histogram }
+            },
+        )
+    }
+
     /// Adds one latency.
     pub fn record(&mut self, latency: Nanos) {
         // `record` grows the histogram as needed; `saturating_record` alone would cut everything at its first 2 µs.
@@ -86,6 +99,19 @@ impl LatencySummary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn room_that_was_made_before_changes_no_figure() {
+        let (mut plain, mut roomy) = (LatencySummary::new(), LatencySummary::up_to(Nanos::millis(1)));
+        for ns in [0, 1, 999, 20_481, 1_000_000, 7_777_777_777] {
+            plain.record(Nanos(ns));
+            roomy.record(Nanos(ns));
+        }
+        assert_eq!(plain.percentiles(), roomy.percentiles());
+        plain.merge(&roomy);
+        roomy.merge(&LatencySummary::new());
+        assert_eq!((plain.count(), roomy.percentile(90.0)), (12, plain.percentile(90.0)));
+    }
 
     #[test]
     fn two_summaries_together_are_one_of_all_latencies() {

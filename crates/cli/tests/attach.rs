@@ -116,6 +116,43 @@ fn what_reached_the_drive_is_captured_and_audited() {
     assert_eq!(short["processes"].as_array().unwrap().len(), 1, "{short}");
 }
 
+/// Whatever the machine does meanwhile: what fio measures lies between what the drive took, less the way that is taken off, and
+/// what it is told to have measured at most. Where the run says that this is the drive's, it is.
+#[test]
+fn fio_measures_what_the_drive_takes_but_for_the_error_that_is_told() {
+    if !has_fio_with_nbd() {
+        return;
+    }
+    let place = Place::new();
+    let scale = 100.0;
+    for depth in [1, 32] {
+        let job = format!(
+            "fio --name=j --ioengine=nbd --uri=\"$FLASHWISE_NBD\" --rw=randread --bs=4k --size=64m --number_ios={} \
+             --iodepth={depth} --lat_percentiles=1 --percentile_list=50 --output-format=json --output=fio.out > words",
+            if depth == 1 { 400 } else { 3000 }
+        );
+        let ended = attach(&place, &["--time-scale", "100", "-o", "json"], &job).expect(0);
+        let told = place.read("fio.out");
+        let fio: Value = serde_json::from_str(&told[told.find('{').unwrap()..]).unwrap();
+        let fio = fio["jobs"][0]["read"]["lat_ns"]["percentile"]["50.000000"].as_f64().unwrap();
+        let document = ended.document();
+        let pacing = &document["pacing"];
+        let ns = |value: &Value| value.as_f64().unwrap();
+        let drive = ns(&document["latency"]["reads"]["p50_ns"]) * scale;
+        let words = format!("depth {depth}: fio {fio} ns, the drive {drive} ns: {pacing}");
+        // fio's own percentiles are exact to 1/64.
+        let slack = fio / 64.0 + drive / 100.0 + 10_000.0;
+        assert!(fio >= drive - ns(&pacing["round_trip_ns"]) - slack, "{words}");
+        assert!(fio <= ns(&pacing["at_once"]["p50_ns"]) + slack, "{words}");
+        if pacing["spoils_the_result"] == true {
+            eprintln!("the machine is too slow today: {words}");
+            assert!(ns(&pacing["enough_time_scale"]) > scale, "{words}");
+        } else {
+            assert!((fio - drive).abs() <= drive * 0.05 + slack, "{words}");
+        }
+    }
+}
+
 #[test]
 fn what_the_drive_did_is_told_in_words() {
     if !has_fio_with_nbd() {

@@ -7,8 +7,12 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use mounted::{Drive, assert_nothing_left, place, turn};
+use flashwise_attach::{AttachError, Command as Asked, DataFile, Engine, Pace, Wake};
+use flashwise_block::{ByteSize, IoBuffer, Operation};
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use mounted::{Drive, assert_nothing_left, place, power_fails, small_drive, turn};
 use rustix::process::Signal;
 use support::Place;
 
@@ -91,6 +95,8 @@ fn what_would_not_be_the_same_drive_is_refused_in_words() {
     );
     let words = place.fails(2, &with("samsung-960-evo", &["--memory", "1g"]));
     assert!(words.contains("--memory bounds what --data memory holds"), "{words}");
+    let words = place.fails(2, &["attach", "samsung-960-evo", "--nbd", "unix:ssd.sock", "--data-sync"]);
+    assert!(words.contains("give one with --data FILE"), "{words}");
     let words = place.fails(5, &with("intel-p4510", &[]));
     assert!(words.contains("drive.img: it has ") && words.contains("give the drive that it belongs to"), "{words}");
     let toml = flashwise_ssd::Preset::find("samsung-960-evo").unwrap().toml;
@@ -213,4 +219,65 @@ fn a_drive_that_holds_no_file_system_is_not_formatted() {
     assert_eq!(ended.code, 5, "{}", ended.stderr);
     assert!(ended.stderr.contains("what is on the drive is not formatted; give another data file"), "{}", ended.stderr);
     script(&place, "nbdcopy \"$FLASHWISE_NBD\" - | head -c 12582912 | cmp - in.img").expect(0);
+}
+
+/// A drive whose bytes are in a file.
+fn in_file(config: &DeviceConfig, image: &Path, syncs: bool) -> Engine {
+    let mut data = DataFile::open(image, ByteSize(config.capacity_bytes)).unwrap();
+    if syncs {
+        data.sync_at_flush();
+    }
+    let new = || Ok::<_, AttachError>(SimulatedSsd::new(config.clone(), 1).unwrap());
+    let (drive, _) = data.drive(config, new).unwrap();
+    let mut engine = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
+    engine.keep_in(data, false);
+    engine
+}
+
+/// Does one thing on it; the bytes of a read.
+fn done(engine: &mut Engine, operation: Operation, offset: u64, length: u64, fua: bool) -> Option<IoBuffer> {
+    let bytes: Vec<u8> = (0..length).map(|n| (offset / 4096 + n / 512 + 1) as u8).collect();
+    let payload = (operation == Operation::Write).then(|| IoBuffer::copy_of(&bytes));
+    let (offset, length) = (ByteSize(offset), ByteSize(length));
+    let asked = Asked { client: 1, cookie: 1, process: None, operation, offset, length, fua, payload };
+    engine.submit(asked, Instant::now()).unwrap();
+    let mut answers = Vec::new();
+    while engine.next_wake() != Wake::Never {
+        engine.poll(Instant::now(), &mut answers).unwrap();
+    }
+    let answer = answers.pop().unwrap();
+    answer.result.unwrap();
+    if operation == Operation::Read {
+        assert!(answer.payload.as_deref() == Some(&bytes), "{operation:?} at {offset}");
+    }
+    answer.payload
+}
+
+/// The machine is a file system on another attached drive: its power is cut.
+#[test]
+fn what_a_client_flushed_survives_the_machine_where_a_flush_syncs_the_file() {
+    let Some(_turn) = turn(&["mkfs.ext4"]) else { return };
+    let place = place();
+    small_drive(&place);
+    let config = DeviceConfig::from_toml(&place.read("drive.toml"), "drive.toml").unwrap();
+    let attach = ["attach", "drive.toml", "--mount", "on", "--power-cuts", "--time", "none"];
+    let machine = Drive::of(&place, &attach);
+    let (process, device, image) = (machine.number(), machine.device(), place.path("on/db.img"));
+    let mut engine = in_file(&config, &image, true);
+    for n in 0..100 {
+        done(&mut engine, Operation::Write, n * 7 * 4096, 4096, false);
+    }
+    done(&mut engine, Operation::Flush, 0, 0, false);
+    done(&mut engine, Operation::Write, 4096, 4096, true);
+    power_fails(&place, &device, || drop(engine));
+    let mut engine = in_file(&config, &image, true);
+    for n in 0..100 {
+        done(&mut engine, Operation::Read, n * 7 * 4096, 4096, false);
+    }
+    done(&mut engine, Operation::Read, 4096, 4096, false);
+    engine.detach().unwrap();
+    drop(engine);
+    machine.signal(Signal::INT);
+    machine.ended().expect(0);
+    assert_nothing_left(&place, process);
 }

@@ -16,7 +16,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use mounted::{ATTACH, Drive, MOMENT, assert_nothing_left, left, mounts, narrow_a_loop_device, place, turn};
+use mounted::{ATTACH, Drive, Lifeline, MOMENT, assert_nothing_left, left, mounts, narrow_a_loop_device, place, turn};
 use rustix::process::{Pid, Signal, kill_process};
 use support::{Ended, Place};
 
@@ -201,32 +201,6 @@ fn requests_of_a_database_reach_the_drive_side_by_side() {
     let (count, median) = (reads["count"].as_f64().unwrap(), reads["p50_ns"].as_f64().unwrap());
     let together = count * median / document["simulated_ns"].as_f64().unwrap();
     assert!(together > 2.0, "{together} on the drive at once: {document}");
-}
-
-/// Ends the kernel's connection to a drive's file whatever happens to a test: a `sync` that hangs would hang the machine.
-struct Lifeline {
-    abort: File,
-    fusectl: PathBuf,
-}
-
-impl Lifeline {
-    fn of(place: &Place, drive: &Drive) -> Self {
-        let fusectl = place.path("fusectl");
-        std::fs::create_dir(&fusectl).unwrap();
-        let mounted = Command::new("mount").args(["-t", "fusectl", "none"]).arg(&fusectl).status().unwrap();
-        assert!(mounted.success());
-        let file = mounts(&format!("/run/flashwise/{}.", drive.number())).remove(0);
-        let number = file.split(' ').nth(2).unwrap().split_once(':').unwrap().1.to_owned();
-        let abort = std::fs::OpenOptions::new().write(true).open(fusectl.join(number).join("abort")).unwrap();
-        Self { abort, fusectl }
-    }
-}
-
-impl Drop for Lifeline {
-    fn drop(&mut self) {
-        let _ = self.abort.write_all(b"1");
-        let _ = Command::new("umount").arg("--lazy").arg(&self.fusectl).status();
-    }
 }
 
 /// Writes and syncs on the drive without an end, until it is told an error; how long it took from the start on.

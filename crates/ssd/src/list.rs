@@ -2,6 +2,9 @@
 
 use crate::state::{AtRest, Carried, Carrier, Layout, State, StateError};
 
+/// Slots for which there is room as soon as there is one.
+const FIRST: usize = 64;
+
 /// "No slot".
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -44,6 +47,13 @@ impl<T: Default> Slab<T> {
     #[cold]
     #[inline(never)]
     fn add(&mut self) -> u32 {
+        if self.slots.len() == self.slots.capacity() {
+            self.slots.reserve(self.slots.len().max(FIRST));
+            // All of them may be free at once: to give one back takes no memory.
+            self.free.reserve(self.slots.capacity() - self.free.len());
+            #[cfg(debug_assertions)]
+            self.is_free.reserve(self.slots.capacity() - self.is_free.len());
+        }
         self.slots.push(T::default());
         self.slots.len() as u32 - 1
     }

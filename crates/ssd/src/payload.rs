@@ -14,12 +14,14 @@ pub(crate) struct Payload {
     page_bytes: usize,
     /// Looked up by key only, never iterated: a hash map's order cannot reach a result.
     pages: FxHashMap<u32, Box<[u8]>>,
+    /// Memory of pages that are needed no longer, for the next ones: a page that is written anew takes none.
+    spare: Vec<Box<[u8]>>,
 }
 
 impl Payload {
     /// Nothing but zeros, in slots of `page_bytes`.
     pub(crate) fn new(page_bytes: u64) -> Self {
-        Self { page_bytes: page_bytes as usize, pages: FxHashMap::default() }
+        Self { page_bytes: page_bytes as usize, pages: FxHashMap::default(), spare: Vec::new() }
     }
 
     /// Whether there are zeros everywhere.
@@ -38,7 +40,16 @@ impl Payload {
 
     /// Stores `bytes` at `from` in a slot.
     pub(crate) fn write(&mut self, slot: u32, from: usize, bytes: &[u8]) {
-        let page = self.pages.entry(slot).or_insert_with(|| vec![0; self.page_bytes].into());
+        let (spare, page_bytes) = (&mut self.spare, self.page_bytes);
+        let page = self.pages.entry(slot).or_insert_with(|| match spare.pop() {
+            Some(mut page) => {
+                if bytes.len() < page_bytes {
+                    page.fill(0);
+                }
+                page
+            }
+            None => vec![0; page_bytes].into(),
+        });
         page[from..from + bytes.len()].copy_from_slice(bytes);
     }
 
@@ -81,7 +92,8 @@ impl Payload {
     pub(crate) fn put(&mut self, slot: u32, content: Option<Box<[u8]>>) {
         match content {
             Some(content) => {
-                self.pages.insert(slot, content);
+                let replaced = self.pages.insert(slot, content);
+                self.spare.extend(replaced);
             }
             None => self.discard(slot),
         }
@@ -104,10 +116,11 @@ impl Payload {
 
     #[inline(never)]
     fn relocate_bytes(&mut self, old: u32, new: u32) {
-        match self.pages.remove(&old) {
+        let replaced = match self.pages.remove(&old) {
             Some(page) => self.pages.insert(new, page),
             None => self.pages.remove(&new),
         };
+        self.spare.extend(replaced);
     }
 
     /// A slot's content is no longer needed.
@@ -120,7 +133,18 @@ impl Payload {
 
     #[inline(never)]
     fn remove(&mut self, slot: u32) {
-        self.pages.remove(&slot);
+        let removed = self.pages.remove(&slot);
+        self.spare.extend(removed);
+    }
+
+    /// Has memory for so many pages, touched, and for finding them, beside those that there are.
+    pub(crate) fn reserve(&mut self, pages: usize) {
+        let missing = pages.saturating_sub(self.spare.len());
+        self.spare.extend((0..missing).map(|_| std::hint::black_box(vec![1; self.page_bytes]).into()));
+        // All pages may be spare again, at once; and a table that is half empty is cleaned up where it is.
+        let all = self.pages.len() + self.spare.len();
+        self.spare.reserve(all - self.spare.len());
+        self.pages.reserve(2 * all - self.pages.len());
     }
 }
 
@@ -128,5 +152,29 @@ impl Payload {
 impl AtRest for Payload {
     fn is_at_rest(&self) -> bool {
         self.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_held_another_page_shows_nothing_of_it() {
+        let mut payload = Payload::new(512);
+        payload.reserve(2);
+        for slot in 0..4 {
+            payload.write(slot, 0, &[7; 512]);
+        }
+        payload.relocate(0, 1);
+        payload.discard(2);
+        payload.put(3, Some(vec![8; 512].into()));
+        assert_eq!(payload.spare.len(), 3);
+        payload.write(9, 100, &[5; 12]);
+        let mut page = [1; 512];
+        payload.read(9, 0, &mut page);
+        assert!(page[..100] == [0; 100] && page[100..112] == [5; 12] && page[112..] == [0; 400]);
+        payload.read(1, 0, &mut page);
+        assert_eq!((page, payload.spare.len()), ([7; 512], 2));
     }
 }

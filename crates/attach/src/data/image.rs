@@ -77,6 +77,11 @@ impl Image {
         self.file.sync_all()
     }
 
+    /// Brings the bytes that were written to the medium, and where they are.
+    pub(crate) fn sync_bytes(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
     /// When it was changed last: s and ns.
     pub(crate) fn changed(&self) -> io::Result<(i64, i64)> {
         self.file.metadata().map(|found| changed(&found))

@@ -15,6 +15,10 @@
 //! was when it was saved, and what the image holds in pages that are not mapped is written to it once, without its bytes:
 //! the FTL knows every page that holds something, and no more than that of what happened in between. It is said.
 //!
+//! Where the machine itself went down meanwhile, which the mark tells from a mere end of the process by the boot that it names,
+//! the image has what its kernel had written back: what was flushed at least, where each flush syncs it
+//! ([`DataFile::sync_at_flush`]), and anything else where none does. That is said too.
+//!
 //! Order of a detach: the image is synced; the state goes to a new file, which is synced and renamed; the mark is removed.
 //! Whatever comes in between, there is a whole state, and the mark as long as it is the older one.
 
@@ -48,8 +52,10 @@ pub struct DataFile {
     /// It was made for this drive.
     is_new: bool,
     mark: PathBuf,
-    /// The mark was there already.
-    was_left: bool,
+    /// What the mark said that was there already.
+    left: Option<Left>,
+    /// A flush of a client's brings what was written to the medium.
+    pub(crate) syncs: bool,
     /// A client has asked for something, or the drive was detached: the files stay as they are then.
     is_used: bool,
 }
@@ -62,6 +68,18 @@ struct Binding {
     /// When the image was changed last: s and ns.
     image_changed: (i64, i64),
 }
+
+/// What the mark of a drive says that was not detached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Left {
+    /// The machine has been started anew since.
+    before_boot: bool,
+    /// Each flush had synced the image.
+    synced: bool,
+}
+
+/// What the mark says of an image that each flush syncs.
+const SYNCED: &str = "Each flush syncs the image.";
 
 /// How a drive comes out of its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +95,13 @@ pub enum Continuation {
     Approximate {
         /// Why.
         reason: &'static str,
+        /// Bytes of the image that the FTL did not know of.
+        unknown_bytes: u64,
+    },
+    /// The machine went down while the drive was attached.
+    AfterCrash {
+        /// Each flush had synced the image.
+        synced: bool,
         /// Bytes of the image that the FTL did not know of.
         unknown_bytes: u64,
     },
@@ -96,6 +121,19 @@ impl std::fmt::Display for Continuation {
             Self::Approximate { reason, unknown_bytes } => {
                 let unknown = ByteSize(*unknown_bytes);
                 write!(f, "{reason}: all bytes are there, its FTL is as saved last, with {unknown} written on top")
+            }
+            Self::AfterCrash { synced, unknown_bytes } => {
+                let unknown = ByteSize(*unknown_bytes);
+                let bytes = if *synced {
+                    "what was flushed is there, and what was not may be"
+                } else {
+                    "the image has what the machine had written back, flushed or not (--data-sync would have kept it)"
+                };
+                write!(
+                    f,
+                    "the machine went down while the drive was attached: {bytes}; check what is on it as after any crash; \
+                     its FTL is as saved last, with {unknown} written on top"
+                )
             }
         }
     }
@@ -172,8 +210,26 @@ impl DataFile {
             generation: 0,
             is_new,
             mark,
-            was_left: false,
+            left: None,
+            syncs: false,
             is_used: false,
+        })
+    }
+
+    /// Has each flush of a client's bring what was written to the medium that the file is on: asked for before
+    /// [`Self::drive`].
+    pub fn sync_at_flush(&mut self) {
+        self.syncs = true;
+    }
+
+    /// What is known of a drive that was not detached.
+    fn what_is_left(&self) -> Option<Left> {
+        let mark = std::fs::read(&self.mark).ok()?;
+        let mark = String::from_utf8_lossy(&mark);
+        let booted = mark.lines().find_map(|line| line.strip_prefix(BOOT));
+        Some(Left {
+            before_boot: booted.is_some_and(|booted| booted != boot()),
+            synced: mark.lines().any(|line| line == SYNCED),
         })
     }
 
@@ -213,7 +269,7 @@ impl DataFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(refused(&state, words(&error)).into()),
         };
-        self.was_left = self.mark.exists();
+        self.left = self.what_is_left();
         let Some(saved) = saved else {
             let mut drive = new()?;
             drive.can_be_saved().map_err(|error| refused(&self.path, error.to_string()))?;
@@ -231,15 +287,18 @@ impl DataFile {
         self.generation = binding.generation;
         let changed = self.image.changed().map_err(|error| refused(&self.path, words(&error)))?;
         let reason = match () {
-            () if self.was_left => Some("the drive was not detached"),
+            () if self.left.is_some() => Some("the drive was not detached"),
             () if changed != binding.image_changed => Some("the image was changed while it was detached"),
             () => None,
         };
         let at_ns = saved.at_ns();
         let mut drive = saved.restore(config.clone()).map_err(|error| self.no_state(&error))?;
-        let continuation = match reason {
-            None => Continuation::Exact { at_ns },
-            Some(reason) => Continuation::Approximate { reason, unknown_bytes: self.catch_up(&mut drive)? },
+        let continuation = match (reason, self.left) {
+            (None, _) => Continuation::Exact { at_ns },
+            (_, Some(Left { before_boot: true, synced })) => {
+                Continuation::AfterCrash { synced, unknown_bytes: self.catch_up(&mut drive)? }
+            }
+            (Some(reason), _) => Continuation::Approximate { reason, unknown_bytes: self.catch_up(&mut drive)? },
         };
         self.set_mark(true).map_err(|error| refused(&self.mark, words(&error)))?;
         Ok((drive, continuation))
@@ -322,6 +381,10 @@ impl DataFile {
         if is_attached {
             let mut mark = File::create(&self.mark)?;
             writeln!(mark, "A flashwise drive is attached to this image, or was and was not detached.")?;
+            writeln!(mark, "{BOOT}{}", boot())?;
+            if self.syncs {
+                writeln!(mark, "{SYNCED}")?;
+            }
             mark.sync_all()?;
         } else if let Err(error) = std::fs::remove_file(&self.mark)
             && error.kind() != io::ErrorKind::NotFound
@@ -332,6 +395,14 @@ impl DataFile {
     }
 }
 
+/// What the line of a mark begins with that names the boot of the machine.
+const BOOT: &str = "boot ";
+
+/// Tells the time that the machine is up from all others.
+fn boot() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
 /// A drive that could not be attached leaves its files as it found them.
 impl Drop for DataFile {
     fn drop(&mut self) {
@@ -340,7 +411,7 @@ impl Drop for DataFile {
         }
         let state = self.state();
         let made: &[&Path] = if self.is_new { &[&self.path, &state, &self.mark] } else { &[&self.mark] };
-        for path in made.iter().filter(|path| **path != self.mark || !self.was_left) {
+        for path in made.iter().filter(|path| **path != self.mark || self.left.is_none()) {
             // Where it cannot be removed, the next attach says that the drive was not detached.
             let _ = std::fs::remove_file(path);
         }

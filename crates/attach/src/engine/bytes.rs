@@ -10,8 +10,9 @@ use std::io;
 use flashwise_block::{BlockError, ByteSize, Operation};
 use flashwise_ssd::SimulatedSsd;
 
-use super::{Active, Command, Engine, buffer};
+use super::{Active, Command, Engine};
 use crate::AttachError;
+use crate::buffers::Buffers;
 use crate::data::{DataFile, Versions};
 
 /// Pages whose older versions are kept before it is looked which of them are durable.
@@ -28,6 +29,8 @@ pub(super) struct Bytes {
     versions: Option<Versions>,
     /// With so many pages, it is looked which are durable.
     look_at: usize,
+    /// The error number of the first sync that failed: nobody knows what is on the medium from then on.
+    lost_sync: Option<i32>,
     /// Errors that were told, and one that was not.
     told: BTreeSet<i32>,
     untold: Option<String>,
@@ -40,7 +43,7 @@ impl Engine {
         let versions = (has_power_cuts && drive.has_volatile_memory()).then(Versions::default);
         let page_bytes = drive.config().ftl.logical_page_bytes;
         let (told, untold) = (BTreeSet::new(), None);
-        self.bytes = Some(Bytes { file, page_bytes, versions, look_at: PAGES, told, untold });
+        self.bytes = Some(Bytes { file, page_bytes, versions, look_at: PAGES, lost_sync: None, told, untold });
     }
 
     /// Whether nobody has ever put anything on the drive, as far as is known.
@@ -68,7 +71,7 @@ impl Engine {
     /// Moves the bytes of a command that the drive has done.
     pub(super) fn move_bytes(&mut self, active: &mut Active) -> Result<(), BlockError> {
         let Some(bytes) = &mut self.bytes else { return Ok(()) };
-        let moved = bytes.move_for(active, &self.drive.0);
+        let moved = bytes.move_for(active, &self.drive.0, &self.buffers);
         moved.map_err(|error| bytes.failed(&error))
     }
 
@@ -106,13 +109,12 @@ impl Engine {
 }
 
 impl Bytes {
-    fn move_for(&mut self, active: &mut Active, drive: &SimulatedSsd) -> io::Result<()> {
+    fn move_for(&mut self, active: &mut Active, drive: &SimulatedSsd, buffers: &Buffers) -> io::Result<()> {
         let Command { operation, offset, length, fua, ref payload, .. } = active.command;
         match (operation, payload) {
             (Operation::Read, _) => {
-                let mut read = buffer(length);
-                self.file.image.read(offset.0, &mut read)?;
-                active.read = Some(read);
+                let read = active.read.insert(buffers.take(length));
+                self.file.image.read(offset.0, read)?;
             }
             (Operation::Write, Some(payload)) => {
                 self.keep_versions(offset.0, length.0, |_| true)?;
@@ -136,11 +138,22 @@ impl Bytes {
             }
             (Operation::Write, None) => {}
         }
+        if self.file.syncs && (fua || operation == Operation::Flush) {
+            self.sync()?;
+        }
         if let Some(versions) = self.versions.as_mut().filter(|versions| versions.pages() > self.look_at) {
             versions.forget_durable(|page| drive.is_durable(ByteSize(page * self.page_bytes)));
             self.look_at = PAGES + 2 * versions.pages();
         }
         Ok(())
+    }
+
+    /// Brings what was written to the medium. What a sync could not write the system forgets: no later one makes it good.
+    fn sync(&mut self) -> io::Result<()> {
+        if let Some(errno) = self.lost_sync {
+            return Err(io::Error::from_raw_os_error(errno));
+        }
+        self.file.image.sync_bytes().inspect_err(|error| self.lost_sync = Some(error.raw_os_error().unwrap_or(5)))
     }
 
     /// Keeps what is about to be replaced, of the pages that are meant.

@@ -55,7 +55,7 @@ impl Engine {
             device: info.name.clone(),
             capacity_bytes: info.capacity.0,
             simulated_ns: simulated.0,
-            pace: self.clocks.map(|clocks| (clocks.scale(), self.round_trip)),
+            pace: self.clocks.map(|clocks| (clocks.scale(), self.ways.head_start)),
             in_flight: self.outstanding() as u64,
             counters: drive.counters().since(&self.began.counters),
             space: drive.space_use(),

@@ -21,6 +21,7 @@ mod contents;
 mod look;
 mod power;
 mod times;
+mod turnaround;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,9 +34,10 @@ use flashwise_ssd::SimulatedSsd;
 use flashwise_ssd::flash::Statistics;
 use flashwise_trace::TraceRecord;
 
+use crate::buffers::Buffers;
 use crate::capture::Capture;
 use crate::fault::{FaultOrder, FaultState, Faults};
-use crate::pace::{Clocks, Pace, Pacing};
+use crate::pace::{Clocks, Pace};
 use crate::{AttachError, AttachReport};
 use bytes::Bytes;
 use contents::Contents;
@@ -43,6 +45,13 @@ pub(crate) use look::Look;
 pub use power::PowerCut;
 pub(crate) use times::Times;
 pub use times::{KindLatencies, KindLatency};
+use turnaround::Turnarounds;
+
+/// The client that stands for the kernel; connections are numbered from 1 on.
+pub(crate) const KERNEL: u32 = 0;
+
+/// Commands under way for which there is room from the start.
+const COMMANDS: usize = 1024;
 
 /// What a client asks for.
 #[derive(Debug)]
@@ -120,7 +129,10 @@ pub struct Engine {
     drive: Drive,
     /// `None` where answers come at once.
     clocks: Option<Clocks>,
-    round_trip: Duration,
+    ways: Ways,
+    turnarounds: Turnarounds,
+    /// Memory for the bytes of commands.
+    buffers: Buffers,
     active: Vec<Option<Active>>,
     free: Vec<u32>,
     /// Answered by the drive while its clock was brought forward, with when.
@@ -142,6 +154,23 @@ pub struct Engine {
     bytes: Option<Bytes>,
     /// The drive at the start.
     began: Began,
+}
+
+/// What the ways to clients and back take.
+#[derive(Clone, Copy, Debug)]
+struct Ways {
+    /// Through a socket.
+    socket: Duration,
+    /// Through the kernel, where that is another one.
+    kernel: Option<Duration>,
+    /// How much earlier than the drive answers are given: no more than the shorter of the ways that are open.
+    head_start: Duration,
+}
+
+impl Ways {
+    fn of(&self, client: u32) -> Duration {
+        self.kernel.filter(|_| client == KERNEL).unwrap_or(self.socket)
+    }
 }
 
 /// What a drive had done when it was attached.
@@ -185,11 +214,13 @@ impl Engine {
             began,
             drive: Drive(drive),
             clocks,
-            round_trip,
-            active: Vec::new(),
-            free: Vec::new(),
-            ready: VecDeque::new(),
-            refused: Vec::new(),
+            ways: Ways { socket: round_trip, kernel: None, head_start: round_trip },
+            turnarounds: Turnarounds::default(),
+            buffers: Buffers::default(),
+            active: Vec::with_capacity(COMMANDS),
+            free: Vec::with_capacity(COMMANDS),
+            ready: VecDeque::with_capacity(COMMANDS),
+            refused: Vec::with_capacity(COMMANDS),
             delayed: BTreeSet::new(),
             capture,
             times: Box::default(),
@@ -213,6 +244,17 @@ impl Engine {
         self.contents = Some(Contents::new(self.info().capacity, page_bytes, copies.max(1), limit));
     }
 
+    /// Memory for the bytes of commands: who asks takes it from here, and gives back what an answer has brought.
+    pub(crate) fn buffers(&self) -> Buffers {
+        self.buffers.clone()
+    }
+
+    /// Takes memory for so many bytes of content beforehand, as far as memory may hold as much.
+    pub fn reserve(&mut self, content: ByteSize) {
+        let room = self.room().unwrap_or(u64::MAX);
+        self.drive.0.reserve_content(ByteSize(content.0.min(room)));
+    }
+
     /// How much more memory may hold, bytes; `None` where there is no limit.
     pub(crate) fn room(&self) -> Option<u64> {
         self.contents.as_ref().map(Contents::room).or(self.bytes.as_ref().map(|_| 0))
@@ -228,6 +270,23 @@ impl Engine {
         self.clocks.map_or(1.0, |clocks| clocks.scale())
     }
 
+    /// The way through the kernel and back is known; whether there are sockets too.
+    pub(crate) fn way_through_kernel(&mut self, takes: Duration, has_sockets: bool) {
+        self.ways.kernel = Some(takes);
+        self.ways.head_start = if has_sockets { takes.min(self.ways.socket) } else { takes };
+    }
+
+    /// How long requests were in the server, from their arrival to their answer: the median.
+    pub(crate) fn median_in_server(&self) -> Duration {
+        let way = self.ways.socket;
+        Duration::from_nanos(self.times.machine.percentile(50.0).0).saturating_sub(way)
+    }
+
+    /// A client is gone.
+    pub(crate) fn client_is_gone(&mut self, client: u32) {
+        self.turnarounds.forget(client);
+    }
+
     /// Commands that are not answered.
     pub fn outstanding(&self) -> usize {
         self.active.len() - self.free.len() + self.refused.len()
@@ -239,7 +298,8 @@ impl Engine {
     /// When the drive is lost as a whole. A command that makes no sense is answered with why.
     pub fn submit(&mut self, command: Command, arrived: Instant) -> Result<(), AttachError> {
         if let Err(error) = self.check(&command).and_then(|()| self.make_room(&command)) {
-            let Command { client, cookie, operation, length, .. } = command;
+            let Command { client, cookie, operation, length, payload, .. } = command;
+            payload.into_iter().for_each(|payload| self.buffers.give(payload));
             self.refused.push(Answer { client, cookie, operation, length, result: Err(error), payload: None });
             return Ok(());
         }
@@ -295,12 +355,13 @@ impl Engine {
 
     fn take(&mut self, command: Command, arrived: Instant) -> u32 {
         let submitted = self.drive.0.now();
+        self.turnarounds.asked(command.client, arrived, &mut self.times.at_once);
         let flush = self.bytes_wanted(&command);
         let Command { operation, offset, length, fua, process, .. } = command;
         let record = TraceRecord { fua, process, ..TraceRecord::new(submitted, operation, offset, length) };
         let captured = self.capture.as_mut().map_or(0, |capture| capture.submitted(record));
         let in_pieces = self.bytes.is_none() && length > self.info().max_transfer;
-        let read = (operation == Operation::Read && in_pieces).then(|| buffer(length));
+        let read = (operation == Operation::Read && in_pieces).then(|| self.buffers.take(length));
         let delay = self.faults.delay(submitted);
         let (pending, completed, result) = (0, submitted, Ok(()));
         let active = Active { command, arrived, submitted, captured, pending, completed, delay, result, read, flush };
@@ -340,11 +401,11 @@ impl Engine {
                     request.length = ByteSize(size);
                     request
                 }
-                Operation::Read => Request::read(offset, length).with_buffer(buffer(ByteSize(size))),
+                Operation::Read => Request::read(offset, length).with_buffer(self.buffers.take(ByteSize(size))),
                 Operation::Write if whole => Request { buffer: payload.take(), ..Request::write(offset, length) },
                 Operation::Write => {
                     let bytes = payload.as_deref().and_then(|bytes| bytes.get(from as usize..(from + size) as usize));
-                    Request::write(offset, length).with_buffer(IoBuffer::copy_of(bytes.unwrap_or_default()))
+                    Request::write(offset, length).with_buffer(self.buffers.copy_of(bytes.unwrap_or_default()))
                 }
                 Operation::Trim => Request::trim(offset, length),
                 Operation::WriteZeroes => Request::write_zeroes(offset, ByteSize(size)),
@@ -356,6 +417,7 @@ impl Engine {
             self.drive.0.submit(request.tagged(piece << 32 | u64::from(index)))?;
             active.pending += 1;
         }
+        payload.into_iter().for_each(|payload| self.buffers.give(payload));
         Ok(())
     }
 
@@ -369,6 +431,7 @@ impl Engine {
             if let Some(capture) = &mut self.capture {
                 capture.answered(active.captured, Nanos(0));
             }
+            self.turnarounds.lost(client);
             self.refused.push(Answer { client, cookie, operation, length, result: active.result, payload: None });
         }
     }
@@ -401,7 +464,7 @@ impl Engine {
             _ if self.outstanding() == 0 => Wake::Never,
             (Some(clocks), Some(event)) => {
                 let at = clocks.machine(event);
-                Wake::At(at.checked_sub(self.round_trip).unwrap_or(at))
+                Wake::At(at.checked_sub(self.ways.head_start).unwrap_or(at))
             }
             _ => Wake::Now,
         }
@@ -425,7 +488,7 @@ impl Engine {
                 }
             }
             Some(clocks) => {
-                let head_start = clocks.simulated_span(self.round_trip);
+                let head_start = clocks.simulated_span(self.ways.head_start);
                 let until = Nanos(clocks.simulated(now).0.saturating_add(head_start.0));
                 while let Some(completion) = self.drive.0.wait_within(until) {
                     self.completed(completion, now, answers);
@@ -466,14 +529,15 @@ impl Engine {
         if let (Err(error), true) = (completion.result, active.result.is_ok()) {
             active.result = Err(error);
         }
-        if active.command.operation == Operation::Read {
-            match (&mut active.read, completion.buffer) {
-                (Some(read), Some(bytes)) => {
-                    let from = (piece * longest) as usize;
-                    read[from..from + bytes.len()].copy_from_slice(&bytes);
-                }
-                (read, bytes) => *read = bytes,
+        match (active.command.operation, &mut active.read, completion.buffer) {
+            (Operation::Read, Some(read), Some(bytes)) => {
+                let from = (piece * longest) as usize;
+                read[from..from + bytes.len()].copy_from_slice(&bytes);
+                self.buffers.give(bytes);
             }
+            (Operation::Read, read @ None, bytes) => *read = bytes,
+            (_, _, Some(bytes)) => self.buffers.give(bytes),
+            (_, _, None) => {}
         }
         if active.pending > 0 {
             return;
@@ -497,8 +561,15 @@ impl Engine {
             active.result = self.move_bytes(&mut active);
         }
         self.account(&active, now);
-        let Active { result, read, .. } = active;
-        let payload = read.filter(|_| result.is_ok());
+        let Active { result, read, command, .. } = active;
+        command.payload.into_iter().for_each(|written| self.buffers.give(written));
+        let payload = match result {
+            Ok(()) => read,
+            Err(_) => {
+                read.into_iter().for_each(|unread| self.buffers.give(unread));
+                None
+            }
+        };
         answers.push(Answer { client, cookie, operation, length, result, payload });
     }
 
@@ -508,16 +579,21 @@ impl Engine {
         if let Some(capture) = &mut self.capture {
             capture.answered(active.captured, latency);
         }
+        let client = active.command.client;
+        let resided = now.saturating_duration_since(active.arrived);
+        self.turnarounds.answered(client, now, resided);
         if active.result.is_err() {
             self.times.failed += 1;
             return;
         }
         self.times.record(active.command.operation, latency);
+        let way = self.ways.of(client);
+        self.times.machine.record(nanos(resided + way));
         if let Some(clocks) = self.clocks {
+            // The client has it when the way back is gone too. Where the drive is faster than the way, that is late however
+            // early the answer goes.
             let due = clocks.machine(active.completed);
-            let due = due.checked_sub(self.round_trip).unwrap_or(due).max(active.arrived);
-            self.times.late.record(nanos(now.saturating_duration_since(due)));
-            self.times.machine.record(nanos(now.saturating_duration_since(active.arrived) + self.round_trip));
+            self.times.late.record(nanos((now + way).saturating_duration_since(due)));
         }
     }
 
@@ -529,7 +605,7 @@ impl Engine {
         let captured = self.capture.map(Capture::finish).transpose()?;
         let mut times = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
         times.merge(&self.times);
-        let pacing = self.clocks.map(|_| Pacing::new(&times.late, &times.machine, self.round_trip));
+        let pacing = self.clocks.map(|clocks| times.pacing(self.ways.head_start, clocks.scale()));
         Ok(AttachReport::new(
             &self.drive.0,
             &(self.began.at, self.began.counters),
@@ -541,11 +617,7 @@ impl Engine {
     }
 }
 
-fn buffer(length: ByteSize) -> IoBuffer {
-    IoBuffer::zeroed(length.0 as usize)
-}
-
-fn nanos(duration: Duration) -> Nanos {
+pub(crate) fn nanos(duration: Duration) -> Nanos {
     Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 

@@ -64,6 +64,7 @@ impl Engine {
             capture.answered(captured, cut_at.since(submitted));
         }
         self.times.failed += 1;
+        self.turnarounds.lost(client);
         let message = "the request was under way".to_owned();
         let error = BlockError::Os { context: "the power was cut".to_owned(), message, errno: INPUT_OUTPUT };
         self.refused.push(Answer { client, cookie, operation, length, result: Err(error), payload: None });

@@ -1,12 +1,16 @@
 //! How long commands took, and how late they were answered.
 
+use std::time::Duration;
+
 use flashwise_block::{LatencySummary, Nanos, Operation};
 use serde::{Deserialize, Serialize};
 
+use crate::Pacing;
+use crate::pace::Answers;
 use crate::report::RequestTimes;
 
 /// How long the commands of one kind took on the drive's clock.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct KindTimes {
     latencies: LatencySummary,
     /// Of all of them, ns.
@@ -14,7 +18,7 @@ pub(crate) struct KindTimes {
 }
 
 /// Latencies of commands on the drive's clock, and of the answers on the machine's.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Times {
     reads: KindTimes,
     writes: KindTimes,
@@ -22,8 +26,26 @@ pub(crate) struct Times {
     trims: KindTimes,
     /// On the machine's clock, of all.
     pub(crate) machine: LatencySummary,
+    /// How much longer clients wait than the drive takes.
     pub(crate) late: LatencySummary,
+    pub(crate) at_once: AtOnce,
     pub(crate) failed: u64,
+}
+
+/// How soon clients ask again.
+#[derive(Clone, Debug)]
+pub(crate) struct AtOnce {
+    /// From the arrival of a request to that of the one that follows its answer.
+    pub(crate) times: LatencySummary,
+    /// How many its client had under way then, summed up.
+    pub(crate) under_way: u64,
+}
+
+impl AtOnce {
+    /// How many clients have under way, on average.
+    pub(crate) fn depth(&self) -> f64 {
+        self.under_way as f64 / self.times.count().max(1) as f64
+    }
 }
 
 /// How long the requests of one kind took on the drive's clock.
@@ -56,6 +78,38 @@ pub struct KindLatencies {
     pub flushes: KindLatency,
     /// Trims.
     pub trims: KindLatency,
+}
+
+/// What is longer lets the summary grow: an allocation, once.
+const LONGEST: Nanos = Nanos::secs(60);
+
+impl Default for KindTimes {
+    fn default() -> Self {
+        Self { latencies: LatencySummary::up_to(LONGEST), sum_ns: 0 }
+    }
+}
+
+impl Default for AtOnce {
+    fn default() -> Self {
+        Self { times: LatencySummary::up_to(LONGEST), under_way: 0 }
+    }
+}
+
+/// With room for every time that is likely, so that to note one takes no memory.
+impl Default for Times {
+    fn default() -> Self {
+        let room = || LatencySummary::up_to(LONGEST);
+        Self {
+            reads: KindTimes::default(),
+            writes: KindTimes::default(),
+            flushes: KindTimes::default(),
+            trims: KindTimes::default(),
+            machine: room(),
+            late: room(),
+            at_once: AtOnce::default(),
+            failed: 0,
+        }
+    }
 }
 
 impl KindTimes {
@@ -94,6 +148,8 @@ impl Times {
         }
         self.machine.merge(&other.machine);
         self.late.merge(&other.late);
+        self.at_once.times.merge(&other.at_once.times);
+        self.at_once.under_way += other.at_once.under_way;
         self.failed += other.failed;
     }
 
@@ -103,6 +159,13 @@ impl Times {
 
     fn kinds_mut(&mut self) -> [&mut KindTimes; 4] {
         [&mut self.reads, &mut self.writes, &mut self.flushes, &mut self.trims]
+    }
+
+    /// How well answers kept to the drive's times.
+    pub(crate) fn pacing(&self, round_trip: Duration, scale: f64) -> Pacing {
+        let (at_once, depth) = (&self.at_once.times, self.at_once.depth());
+        let answers = Answers { errors: &self.late, latencies: &self.machine, at_once, depth };
+        Pacing::new(&answers, round_trip, scale)
     }
 
     /// For the report at the end.

@@ -29,15 +29,16 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::buffers::Buffers;
 use crate::event::Bell;
 use crate::guard::watchdog::Busy;
 use crate::mounts::{Mount, mounts};
 use crate::{Answer, AttachError, Command};
-use flashwise_block::{BlockError, ByteSize, DeviceInfo, IoBuffer, Operation};
+use flashwise_block::{BlockError, ByteSize, DeviceInfo, Operation};
 use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
@@ -59,6 +60,8 @@ const SOURCE: &str = "flashwise";
 const KERNEL_QUEUE: u16 = 256;
 /// Longest request, bytes.
 const LONGEST: u32 = 1 << 20;
+/// Requests that are taken from the kernel and wait for the server's thread, at most; then the next ones wait in the kernel.
+const LETTERS: usize = 1024;
 /// Threads that take requests from the kernel.
 const THREADS: usize = 2;
 
@@ -118,13 +121,23 @@ impl std::fmt::Debug for Letter {
 }
 
 impl Mounted {
-    /// Mounts a directory with the file in it. `client` is the mark of its commands.
-    pub(crate) fn mount(directory: &Path, info: &DeviceInfo, client: u32) -> Result<Self, AttachError> {
-        Self::with_queue(directory, info, client, KERNEL_QUEUE)
+    /// Mounts a directory with the file in it. `client` is the mark of its commands, whose bytes are in `buffers`.
+    pub(crate) fn mount(
+        directory: &Path,
+        info: &DeviceInfo,
+        client: u32,
+        buffers: Buffers,
+    ) -> Result<Self, AttachError> {
+        Self::with_queue(directory, info, (client, buffers), KERNEL_QUEUE)
     }
 
     /// The same, where so many requests may wait in the kernel.
-    fn with_queue(directory: &Path, info: &DeviceInfo, client: u32, waiting: u16) -> Result<Self, AttachError> {
+    fn with_queue(
+        directory: &Path,
+        info: &DeviceInfo,
+        client: (u32, Buffers),
+        waiting: u16,
+    ) -> Result<Self, AttachError> {
         let refused = |reason: String| AttachError::Place { path: directory.to_owned(), reason };
         dead::clear(directory).map_err(refused)?;
         let mounted = Self::start(check(directory).map_err(refused)?, info, client, waiting)?;
@@ -132,14 +145,20 @@ impl Mounted {
         Ok(mounted)
     }
 
-    fn start(directory: PathBuf, info: &DeviceInfo, client: u32, waiting: u16) -> Result<Self, AttachError> {
+    fn start(
+        directory: PathBuf,
+        info: &DeviceInfo,
+        (client, buffers): (u32, Buffers),
+        waiting: u16,
+    ) -> Result<Self, AttachError> {
         let refused = |reason: String| AttachError::Place { path: directory.clone(), reason };
-        let (sender, letters) = channel();
+        let (sender, letters) = sync_channel(LETTERS);
         let bell = Arc::new(Bell::new()?);
         let busy = Arc::new(Busy::new());
         let disk = Disk {
             busy: Arc::clone(&busy),
             letters: sender,
+            buffers,
             bell: Arc::clone(&bell),
             client,
             waiting,
@@ -183,6 +202,12 @@ impl Mounted {
     /// Fails, in words, where too few requests for a block device over the file come together.
     pub(crate) fn check_depth_through(&self, device: &Path) -> Result<(), String> {
         self_test::check_depth_through(self, device)
+    }
+
+    /// What the way of a read takes, there and back: of the file, or of a block device over it. `None` where that cannot be
+    /// measured.
+    pub(crate) fn round_trip(&self, path: &Path) -> Option<Duration> {
+        self_test::round_trip(self, path)
     }
 
     /// Opens what ends the kernel's connection to the file.
@@ -243,7 +268,8 @@ fn serve_writes() {
 /// The file system: a directory and the file.
 struct Disk {
     busy: Arc<Busy>,
-    letters: Sender<Letter>,
+    letters: SyncSender<Letter>,
+    buffers: Buffers,
     bell: Arc<Bell>,
     client: u32,
     /// Requests that wait in the kernel at most.
@@ -409,7 +435,7 @@ impl Filesystem for Disk {
             return if data.is_empty() { reply.written(0) } else { reply.error(Errno::ENOSPC) };
         }
         serve_writes();
-        let payload = Some(self.busy.with(|| IoBuffer::copy_of(&data[..length as usize])));
+        let payload = Some(self.busy.with(|| self.buffers.copy_of(&data[..length as usize])));
         let command = Command { payload, ..self.command(request, Operation::Write, offset, length) };
         self.post(command, Reply::Written(reply, length as u32));
     }

@@ -6,16 +6,18 @@
 //!
 //! Nothing is answered before all have come, or no more come: so it is counted, not timed. A kernel or a library that lets
 //! few requests through at a time would turn every drive into one of that queue depth, and nobody would see why. The drive
-//! itself sees nothing of these reads.
+//! itself sees nothing of these reads. How long the way through the kernel takes is measured in the same manner.
 
 use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use flashwise_block::{BlockDevice, BlockError, ByteSize, FileDevice, IoBuffer, OwnFile, Request};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, FileDevice, IoBuffer, LatencySummary, OwnFile, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Letter, Mounted, Reply};
+use crate::engine::nanos;
+use crate::server::AWAKE;
 
 /// Reads that are asked for at once.
 const READS: u64 = 32;
@@ -25,6 +27,11 @@ const TOGETHER: usize = 17;
 const LENGTH: ByteSize = ByteSize(4096);
 /// When no more has come for so long, no more is coming.
 const SILENCE: Duration = Duration::from_secs(2);
+/// Reads whose way is timed, and those before them that are not.
+const TIMED: u64 = 300;
+const BEFORE: u64 = 50;
+/// How long each of them is kept: a drive keeps it too, and who waits is asleep when the answer comes.
+const KEPT: Duration = Duration::from_micros(50);
 /// How often it is looked whether all is over.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -67,6 +74,56 @@ fn check(
         "of {READS} requests for {what} only {together} arrive together: this kernel's {culprit} would make every \
          drive a slow one; serve the drive with --nbd instead"
     ))
+}
+
+/// How much longer than a read is kept here its program waits for it, at the median: asked for one after the other, of the
+/// file or of a block device over it. `None` where it cannot be measured.
+pub(super) fn round_trip(mounted: &Mounted, path: &Path) -> Option<Duration> {
+    let path = path.to_owned();
+    let asking = std::thread::Builder::new().name("round trip".to_owned()).spawn(move || ask_in_turn(&path)).ok()?;
+    // As in the server: a timer that may come 50 µs late would be measured instead. Not for long, as programs that this
+    // thread starts would have it too.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    let mut kept = LatencySummary::new();
+    while !asking.is_finished() {
+        wait(mounted, LOOK);
+        for letter in mounted.letters() {
+            let arrived = letter.arrived;
+            let rest = KEPT.saturating_sub(arrived.elapsed());
+            wait_for_nothing(rest.saturating_sub(AWAKE));
+            while arrived.elapsed() < KEPT {
+                std::hint::spin_loop();
+            }
+            kept.record(nanos(arrived.elapsed()));
+            answer(letter);
+        }
+    }
+    let _ = rustix::thread::set_current_timer_slack(None);
+    let waited = asking.join().ok()?.ok()?;
+    Some(Duration::from_nanos(waited.percentile(50.0).0.saturating_sub(kept.percentile(50.0).0)))
+}
+
+/// Reads one page after the other.
+fn ask_in_turn(path: &Path) -> std::io::Result<LatencySummary> {
+    use std::os::unix::fs::{FileExt, OpenOptionsExt};
+    let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(direct).open(path)?;
+    let mut page = IoBuffer::zeroed(LENGTH.0 as usize);
+    let mut times = LatencySummary::new();
+    for n in 0..BEFORE + TIMED {
+        let began = Instant::now();
+        file.read_exact_at(&mut page, 0)?;
+        if n >= BEFORE {
+            times.record(nanos(began.elapsed()));
+        }
+    }
+    Ok(times)
+}
+
+/// Sleeps, to the microsecond.
+fn wait_for_nothing(time: Duration) {
+    let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
+    let _ = poll(&mut [], Some(&time));
 }
 
 /// Holds what comes until all has, or no more does.
@@ -140,7 +197,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap();
         let engine = Engine::new(drive, Pace::Free, std::time::Duration::ZERO, None, Instant::now()).unwrap();
-        Mounted::with_queue(directory.path(), engine.info(), 0, waiting).map(drop)
+        Mounted::with_queue(directory.path(), engine.info(), (0, engine.buffers()), waiting).map(drop)
     }
 
     #[test]
@@ -205,7 +262,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap();
         let engine = Engine::new(drive, Pace::Free, std::time::Duration::ZERO, None, Instant::now()).unwrap();
-        let mounted = match Mounted::mount(directory.path(), engine.info(), 0) {
+        let mounted = match Mounted::mount(directory.path(), engine.info(), 0, engine.buffers()) {
             Ok(mounted) => mounted,
             Err(error) => return eprintln!("{error}: not tested"),
         };

@@ -25,25 +25,6 @@ pub(crate) fn lock() -> io::Result<Locked> {
     Ok(Locked { bytes: status("VmLck:").unwrap_or_default(), is_whole: is_modest })
 }
 
-/// Memory for what this thread will ask for: it has been touched, and is the allocator's again but for its last piece. Above that
-/// piece the allocator has nothing to give back to the system; so glibc's, which gives back only the end of what it has, keeps
-/// all below. Other allocators may not: then nothing is gained.
-#[derive(Debug, Default)]
-pub(crate) struct Reserve {
-    /// Kept.
-    _last: Option<Vec<u8>>,
-}
-
-impl Reserve {
-    /// So many bytes.
-    pub(crate) fn new(bytes: u64) -> Self {
-        // Larger pieces come from the system one by one, and go back to it.
-        const PIECE: usize = 64 << 10;
-        let mut pieces: Vec<_> = (0..bytes / PIECE as u64).map(|_| std::hint::black_box(vec![1_u8; PIECE])).collect();
-        Self { _last: pieces.pop() }
-    }
-}
-
 /// What is locked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Locked {

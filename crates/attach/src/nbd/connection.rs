@@ -12,6 +12,7 @@ use flashwise_block::{ByteSize, DeviceInfo, IoBuffer, Operation};
 
 use super::handshake::{Handshake, Step, greeting};
 use super::protocol::*;
+use crate::buffers::Buffers;
 use crate::{Answer, Command};
 
 /// Bytes that are read together.
@@ -67,6 +68,7 @@ pub(crate) struct Connection {
     pub(crate) id: u32,
     stream: UnixStream,
     process: Option<u32>,
+    buffers: Buffers,
     phase: Phase,
     /// What has come and is not used up is in `start..end`.
     input: Box<[u8]>,
@@ -82,7 +84,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Greets a client.
-    pub(crate) fn new(id: u32, stream: UnixStream) -> io::Result<Self> {
+    pub(crate) fn new(id: u32, stream: UnixStream, buffers: Buffers) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let process = rustix::net::sockopt::socket_peercred(&stream).ok();
         let process = process.and_then(|who| u32::try_from(who.pid.as_raw_nonzero().get()).ok());
@@ -90,11 +92,12 @@ impl Connection {
             id,
             stream,
             process,
+            buffers,
             phase: Phase::Negotiating(Handshake::Flags),
             input: vec![0; INPUT].into(),
             start: 0,
             end: 0,
-            output: VecDeque::new(),
+            output: VecDeque::with_capacity(2 * REQUESTS),
             sent: 0,
             in_flight: 0,
             held_bytes: 0,
@@ -241,7 +244,7 @@ impl Connection {
             // Its bytes would have to be taken first, and no sensible client sends them.
             Kind::Do(Operation::Write) if asked.payload_bytes() > LONGEST => self.leave(),
             Kind::Do(Operation::Write) => {
-                let payload = IoBuffer::zeroed(asked.length as usize);
+                let payload = self.buffers.take(ByteSize(asked.length.into()));
                 self.phase = Phase::Receiving { asked, payload, filled: 0 };
             }
             Kind::Do(Operation::Read) if asked.length > LONGEST => self.refuse(asked.cookie, EOVERFLOW),
@@ -276,8 +279,10 @@ impl Connection {
         self.held_bytes = self.held_bytes.saturating_sub(held_by(answer.operation, answer.length));
         let error = answer.result.as_ref().map_or_else(|error| error_number(error, capacity), |()| 0);
         self.queue(Piece::Head(reply(answer.cookie, error)));
-        if let Some(data) = answer.payload.filter(|_| error == 0) {
-            self.queue(Piece::Data(data));
+        match answer.payload {
+            Some(data) if error == 0 => self.queue(Piece::Data(data)),
+            Some(data) => self.buffers.give(data),
+            None => {}
         }
     }
 
@@ -310,7 +315,9 @@ impl Connection {
             && self.sent >= first.bytes().len()
         {
             self.sent -= first.bytes().len();
-            self.output.pop_front();
+            if let Some(Piece::Data(data)) = self.output.pop_front() {
+                self.buffers.give(data);
+            }
         }
     }
 }

@@ -1,43 +1,58 @@
-//! What the way to a client and back takes on this machine.
+//! What the way to a client and back takes on this machine: through the kernel's sockets, two threads that have to be woken
+//! up, and what client and server do outside the times that the server sees.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use flashwise_block::{ByteSize, LatencySummary, Nanos};
+use flashwise_block::{ByteSize, LatencySummary, Nanos, Request, execute};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
 use super::protocol::{EXPORT, OPT_EXPORT_NAME, REPLY_BYTES, REQUEST_MAGIC};
 use crate::{AttachError, Engine, Pace, Server};
 
 /// Reads that are timed, and those before them that are not.
-const TIMED: u64 = 500;
-const BEFORE: u64 = 100;
+const TIMED: u64 = 300;
+const BEFORE: u64 = 50;
 /// Bytes of a read.
 const LENGTH: u32 = 4096;
+/// Who waits longer than that for an answer is not woken up any slower.
+const LONG: Duration = Duration::from_millis(1);
 
-/// The median time of a read of 4 KiB from a drive that answers at once, through the same server and a socket.
+/// How much longer than the server has a read of 4 KiB its client waits for it, at the median: measured with a client that
+/// asks for one after the other, through the same server and a socket, from a drive of the same kind and at the same pace, so
+/// that both sleep as long as they will.
 ///
 /// # Errors
 /// Where the machine gives no sockets or threads.
-pub fn measure_round_trip(config: &DeviceConfig) -> Result<Duration, AttachError> {
+pub fn measure_round_trip(config: &DeviceConfig, pace: Pace) -> Result<Duration, AttachError> {
     let system = |context| move |error| AttachError::System { context, error };
-    let drive = SimulatedSsd::new(config.clone(), 1).map_err(|error| AttachError::System {
+    let no_drive = |error| AttachError::System {
         context: "a drive to measure the round trip with",
         error: std::io::Error::other(error),
-    })?;
-    let engine = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now())?;
+    };
+    let drive = SimulatedSsd::new(config.clone(), 1).map_err(no_drive)?;
+    let engine = Engine::new(drive, at_most(pace, config).map_err(no_drive)?, Duration::ZERO, None, Instant::now())?;
     let (client, served) = UnixStream::pair().map_err(system("a pair of sockets"))?;
     let mut server = Server::new(engine)?;
     server.adopt(served);
     let stop = server.stop();
-    let serve = move || server.run().map(drop);
-    let serving = std::thread::Builder::new().name("round trip".to_owned()).spawn(serve);
+    let serving = std::thread::Builder::new().name("round trip".to_owned()).spawn(move || server.run());
     let serving = serving.map_err(system("a thread"))?;
     let measured = measure(client).map_err(system("measuring the round trip"));
     stop.request();
-    let _ = serving.join();
-    measured
+    let engine =
+        serving.join().map_err(|_| system("the round trip's server")(std::io::Error::other("it panicked")))??;
+    Ok(measured?.saturating_sub(engine.median_in_server()))
+}
+
+/// A pace at which a read takes no longer than it must to be one that is waited for.
+fn at_most(pace: Pace, config: &DeviceConfig) -> Result<Pace, flashwise_ssd::SsdError> {
+    let Pace::Scaled(scale) = pace else { return Ok(pace) };
+    let mut drive = SimulatedSsd::new(config.clone(), 1)?;
+    let read = execute(&mut drive, Request::read(ByteSize(0), ByteSize(LENGTH.into())));
+    let read_ns = read.map_or(1, |read| read.latency().0.max(1)) as f64;
+    Ok(Pace::Scaled(scale.min((LONG.as_nanos() as f64 / read_ns).max(1.0))))
 }
 
 fn measure(mut client: UnixStream) -> std::io::Result<Duration> {

@@ -4,6 +4,7 @@
 //!   /run/flashwise/lock            held while a directory is made, or a dead one is taken away
 //!   /run/flashwise/4711.0/lock     held as long as the drive lives: the kernel lets it go with the process
 //!                        /sockets  the drive's Unix sockets, a path a line
+//!                        /loop     its loop device: name, and the number by which the kernel tells it from others
 //!                        /fuse     where its file is mounted, `fuse/disk`
 //! ```
 //!
@@ -60,6 +61,14 @@ impl Home {
         self.directory.join("fuse")
     }
 
+    /// Notes the loop device, which is detached where the drive is killed.
+    ///
+    /// # Errors
+    /// Where it cannot be noted.
+    pub(super) fn note_device(&self, device: &LoopDevice) -> io::Result<()> {
+        std::fs::write(self.directory.join("loop"), device.note())
+    }
+
     /// Notes a socket, which is taken away where the drive is killed.
     pub(crate) fn note(&self, socket: &Path) {
         let path = std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned());
@@ -101,8 +110,10 @@ fn is_dead(directory: &Path) -> bool {
 
 fn clear(directory: &Path, losetup: &Path) {
     let fuse = directory.join("fuse");
-    for device in LoopDevice::over(losetup, &fuse.join(crate::DISK)) {
-        if let Some(numbers) = device.numbers() {
+    let note = std::fs::read_to_string(directory.join("loop")).unwrap_or_default();
+    for device in LoopDevice::of_dead(losetup, &fuse.join(crate::DISK), &note) {
+        let held = device.held();
+        if let Some(numbers) = device.numbers().filter(|_| held.is_some()) {
             unmount_all(|mount| mount.device == numbers);
         }
         device.detach();
@@ -120,6 +131,7 @@ fn clear(directory: &Path, losetup: &Path) {
 fn remove(directory: &Path) {
     let _ = std::fs::remove_dir(directory.join("fuse"));
     let _ = std::fs::remove_file(directory.join("sockets"));
+    let _ = std::fs::remove_file(directory.join("loop"));
     let _ = std::fs::remove_file(directory.join("lock"));
     let _ = std::fs::remove_dir(directory);
 }

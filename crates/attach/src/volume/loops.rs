@@ -8,10 +8,19 @@
 //! | writing back is throttled at 2 ms | a drive with few writes under way where its time is stretched | 2 ms of the drive's time |
 //! | what was set while another file was below it | one of 16 requests, say | 128 requests and no scheduler, as the kernel begins |
 //!
+//! **Whose device it is.** A device's name is no mark of ours: as soon as somebody else has detached our file, another program
+//! may get the same name for its own. What is never used twice is the number that the kernel gives each file below a
+//! device, its `diskseq`. It is noted when the device is made, also in the drive's directory, and everything that is done
+//! to a device by its name, detaching it above all, is done while the device is held open and found to have that number
+//! still ([`LoopDevice::held`]): nobody can put another file below a device that somebody has open, whoever detaches it. The
+//! path of the file below a device is no such mark: once the drive's process is gone it is anything from the path
+//! that it had to `/disk`.
+//!
 //! Source: `drivers/block/loop.c` and `Documentation/ABI/stable/sysfs-block` of Linux 6.18. The devices are made by
 //! `losetup` of util-linux, which looks for a free one and tries again where another program was faster.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::tools;
@@ -31,6 +40,14 @@ pub(super) struct LoopDevice {
     losetup: PathBuf,
     /// `loop3`.
     name: String,
+    /// Tells the file below it from all others that ever are; kernels before 5.15 have no such number.
+    sequence: Option<u64>,
+}
+
+/// A loop device that is open: what is below it stays what it is.
+#[derive(Debug)]
+pub(super) struct Held {
+    _open: File,
 }
 
 /// Finds `losetup`.
@@ -39,11 +56,11 @@ pub(super) fn losetup() -> Result<PathBuf, String> {
 }
 
 impl LoopDevice {
-    /// A new device over a file whose sectors have so many bytes. It reads and writes; the file must be served meanwhile.
+    /// A new device over a file whose sectors have so many bytes, held. It reads and writes; the file must be served meanwhile.
     ///
     /// # Errors
     /// In words: there is no loop device, or the kernel does not do direct I/O on it.
-    pub(super) fn attach(losetup: &Path, file: &Path, sector: u64) -> Result<Self, String> {
+    pub(super) fn attach(losetup: &Path, file: &Path, sector: u64) -> Result<(Self, Held), String> {
         let sector = sector.clamp(512, 4096).to_string();
         let options = ["--show", "--find", "--direct-io=on", "--sector-size", &sector];
         let arguments: Vec<_> = options.iter().map(OsStr::new).chain([file.as_os_str()]).collect();
@@ -51,13 +68,36 @@ impl LoopDevice {
             format!("no loop device can be had: {error}; the kernel's module loop and a free /dev/loop* are needed")
         })?;
         let name = made.strip_prefix("/dev/").ok_or_else(|| format!("losetup says {made}"))?.to_owned();
-        let device = Self { losetup: losetup.to_owned(), name };
+        let device = Self { losetup: losetup.to_owned(), name, sequence: None };
+        let open = File::open(device.path()).map_err(|error| format!("{made}: {error}"))?;
+        // Looked at when nobody can change it any more.
+        if device.backing().is_none_or(|over| over != file) {
+            return Err(format!("somebody else has taken {made} for another file meanwhile; try again"));
+        }
+        let (device, held) = (Self { sequence: device.sequence_now(), ..device }, Held { _open: open });
         device.be_as_long_as_its_file()?;
         if device.told("loop/dio").as_deref() == Some("1") {
-            return Ok(device);
+            return Ok((device, held));
         }
         device.detach();
         Err("this kernel's loop device takes no direct I/O from the file, one request at a time; use --nbd".to_owned())
+    }
+
+    /// Holds it, if it is still the one that it was.
+    pub(super) fn held(&self) -> Option<Held> {
+        let open = File::open(self.path()).ok()?;
+        let is_the_same = self.backing().is_some() && self.sequence_now() == self.sequence;
+        is_the_same.then_some(Held { _open: open })
+    }
+
+    /// What tells what is below it now from everything else.
+    fn sequence_now(&self) -> Option<u64> {
+        self.told("diskseq")?.parse().ok()
+    }
+
+    /// What the next drive finds it by, where this one is killed: a line.
+    pub(super) fn note(&self) -> String {
+        self.sequence.map_or_else(String::new, |sequence| format!("{} {sequence}\n", self.name))
     }
 
     /// A kernel that could not learn the length of the file, of which it says nothing (`lo_calculate_size`), makes an empty
@@ -93,13 +133,19 @@ impl LoopDevice {
         }
     }
 
-    /// All devices over a file.
-    pub(super) fn over(losetup: &Path, file: &Path) -> Vec<Self> {
+    /// All devices over the file of a drive that was killed: the one that was noted, and those over its path.
+    pub(super) fn of_dead(losetup: &Path, file: &Path, note: &str) -> Vec<Self> {
+        let noted = note.lines().filter_map(|line| line.split_once(' '));
+        let noted: Vec<(&str, u64)> = noted.filter_map(|(name, number)| Some((name, number.parse().ok()?))).collect();
         let entries = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let devices =
-            names.filter(|name| name.starts_with("loop")).map(|name| Self { losetup: losetup.to_owned(), name });
-        devices.filter(|device| device.backing().is_some_and(|over| over == file)).collect()
+        let devices = names.filter(|name| name.starts_with("loop")).map(|name| {
+            let device = Self { losetup: losetup.to_owned(), name, sequence: None };
+            Self { sequence: device.sequence_now(), ..device }
+        });
+        let is_noted =
+            |device: &Self| noted.iter().any(|&(name, number)| name == device.name && Some(number) == device.sequence);
+        devices.filter(|device| device.backing().is_some_and(|over| over == file || is_noted(device))).collect()
     }
 
     /// The file below it; none once it is detached.
@@ -117,8 +163,10 @@ impl LoopDevice {
         self.told("dev").and_then(|numbers| mounts::device(&numbers))
     }
 
-    /// Gives it back; where somebody has it, as soon as nobody has.
+    /// Gives it back, if it is still ours; where somebody has it, as soon as nobody has.
     pub(super) fn detach(&self) {
+        // Held until the kernel has been told: what the name means cannot change in between.
+        let Some(_held) = self.held() else { return };
         // Where it is gone already there is nothing to do.
         let _ = tools::run(&self.losetup, &[OsStr::new("--detach"), self.path().as_os_str()]);
     }
@@ -131,5 +179,79 @@ impl LoopDevice {
     /// What the kernel does not take it leaves as it is; the self-test tells whether the device is wide enough.
     fn tell(&self, name: &str, value: &str) {
         let _ = std::fs::write(Path::new("/sys/block").join(&self.name).join(name), value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two files with a loop device over each, one after the other at the same name.
+    struct Reused {
+        losetup: PathBuf,
+        directory: tempfile::TempDir,
+    }
+
+    impl Reused {
+        fn new() -> Option<Self> {
+            let losetup = losetup().ok().filter(|_| rustix::process::geteuid().is_root())?;
+            let directory = tempfile::tempdir().unwrap();
+            for name in ["ours", "theirs"] {
+                File::create(directory.path().join(name)).unwrap().set_len(8 << 20).unwrap();
+            }
+            Some(Self { losetup, directory })
+        }
+
+        fn file(&self, name: &str) -> PathBuf {
+            self.directory.path().canonicalize().unwrap().join(name)
+        }
+
+        /// What stands for somebody else: by name, without asking whose it is.
+        fn run(&self, arguments: &[&str], file: &Path) -> bool {
+            let arguments = arguments.iter().map(OsStr::new).chain([file.as_os_str()]);
+            tools::run(&self.losetup, &arguments.collect::<Vec<_>>()).is_ok()
+        }
+    }
+
+    #[test]
+    fn a_name_that_somebody_else_has_got_meanwhile_is_left_alone() {
+        let Some(place) = Reused::new() else { return eprintln!("it takes root and losetup: not tested") };
+        let Ok((device, held)) = LoopDevice::attach(&place.losetup, &place.file("ours"), 512) else {
+            return eprintln!("no loop devices: not tested");
+        };
+        // Somebody detaches it. As long as it is held, nobody gets the name for another file.
+        assert!(place.run(&["--detach"], &device.path()));
+        let name = device.path().display().to_string();
+        assert!(!place.run(&[&name], &place.file("theirs")), "the kernel gives it to nobody");
+        assert_eq!(device.backing(), Some(place.file("ours")));
+        drop(held);
+        assert!(place.run(&[&name], &place.file("theirs")), "now it is theirs");
+        let theirs = LoopDevice { sequence: device.sequence_now(), ..device.clone() };
+        let dead = |note: &str| LoopDevice::of_dead(&place.losetup, &place.file("ours"), note);
+        device.detach();
+        let is_there = device.backing() == Some(place.file("theirs"));
+        let (found, held) = (dead(&device.note()), device.held().is_some());
+        theirs.detach();
+        assert!(is_there, "what is theirs is not detached");
+        assert!(found.is_empty() && !held, "nor is it found as ours: {found:?}");
+        assert_eq!(theirs.backing(), None, "but by who has made it");
+    }
+
+    #[test]
+    fn what_was_noted_is_found_whatever_its_file_is_called_by_now() {
+        let Some(place) = Reused::new() else { return eprintln!("it takes root and losetup: not tested") };
+        let Ok((device, held)) = LoopDevice::attach(&place.losetup, &place.file("ours"), 512) else {
+            return eprintln!("no loop devices: not tested");
+        };
+        drop(held);
+        std::fs::remove_file(place.file("ours")).unwrap();
+        let over = device.backing().unwrap();
+        let find = |note: &str| LoopDevice::of_dead(&place.losetup, &place.file("ours"), note);
+        let (by_note, by_path, by_other) = (find(&device.note()), find(""), find(&format!("{} 1\n", device.name)));
+        by_note.iter().for_each(LoopDevice::detach);
+        let is_gone = device.backing().is_none();
+        device.detach();
+        assert_ne!(over, place.file("ours"), "the kernel calls it otherwise");
+        assert_eq!((by_note.len(), by_path.len(), by_other.len(), is_gone), (1, 0, 0, true));
     }
 }

@@ -32,7 +32,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::mounts::{Mount, mounts};
 pub(crate) use home::Home;
-use loops::LoopDevice;
+use loops::{Held, LoopDevice};
 
 /// How often it is looked whether a mount is still held.
 const LOOK: Duration = Duration::from_millis(20);
@@ -136,9 +136,9 @@ impl Plan {
     /// Makes a loop device over the drive's file, which is served meanwhile; `scale` seconds of the machine's are one of the
     /// drive's.
     pub(crate) fn attach(self, file: &Path, sector: u64, scale: f64) -> Result<Volume, String> {
-        let device = LoopDevice::attach(&self.losetup, file, sector)?;
+        let (device, held) = LoopDevice::attach(&self.losetup, file, sector)?;
         device.widen(scale);
-        Ok(Volume { plan: self, device, abort: None })
+        Ok(Volume { plan: self, device, held: Some(held), abort: None })
     }
 }
 
@@ -160,6 +160,8 @@ fn check(directory: &Path) -> Result<PathBuf, String> {
 pub(crate) struct Volume {
     plan: Plan,
     device: LoopDevice,
+    /// Until it is mounted, and so held by that.
+    held: Option<Held>,
     /// Ends the kernel's connection to the drive's file where anything is written to it.
     pub(crate) abort: Option<File>,
 }
@@ -175,11 +177,21 @@ impl Volume {
         self.device.path()
     }
 
+    /// Notes what is to be taken away where the drive is killed.
+    ///
+    /// # Errors
+    /// In words: nothing can be noted.
+    pub(crate) fn note_in(&self, home: &Home) -> Result<(), String> {
+        home.note_device(&self.device).map_err(|error| format!("its loop device cannot be noted: {error}"))
+    }
+
     /// What makes the file system, on a drive that is blank, and mounts it or the one that is there, for another thread. A
     /// drive that holds anything is never formatted.
-    pub(crate) fn mounting(&self, is_blank: bool) -> impl FnOnce() -> Result<FileSystem, String> + Send + 'static {
-        let (plan, device) = (self.plan.clone(), self.device());
+    pub(crate) fn mounting(&mut self, is_blank: bool) -> impl FnOnce() -> Result<FileSystem, String> + Send + 'static {
+        let (plan, device, held) = (self.plan.clone(), self.device(), self.held.take());
         move || {
+            // Nobody else's device may be at its name while it is formatted.
+            let _held = held;
             if is_blank {
                 let options = plan.kind.make_options().iter().map(OsStr::new);
                 let arguments: Vec<_> = options.chain([device.as_os_str()]).collect();
@@ -198,6 +210,8 @@ impl Volume {
     pub(crate) fn unmounting(&self, hurry: Arc<AtomicBool>, tell: Tell) -> impl FnOnce() + Send + 'static {
         let device = self.device.clone();
         move || {
+            // Somebody else may have unmounted and detached it, and its name be that of a device which is not ours.
+            let Some(held) = device.held() else { return };
             let Some(numbers) = device.numbers() else { return };
             let (began, mut is_told) = (Instant::now(), false);
             while let Some(busy) = unmount_next(numbers, hurry.load(Ordering::Relaxed)) {
@@ -208,6 +222,7 @@ impl Volume {
                 std::thread::sleep(LOOK);
             }
             device.detach();
+            drop(held);
         }
     }
 }
@@ -265,6 +280,7 @@ impl Drop for Volume {
         if let Some(abort) = &mut self.abort {
             let _ = abort.write_all(b"1");
         }
+        let Some(_held) = self.device.held() else { return };
         if let Some(numbers) = self.device.numbers() {
             unmount_all(|mount| mount.device == numbers);
         }

@@ -97,7 +97,7 @@ pub fn engine_of(config: DeviceConfig, pace: Pace, capture: Option<Capture>) -> 
 pub struct Client {
     pub stream: UnixStream,
     pub capacity: u64,
-    cookie: u64,
+    pub cookie: u64,
 }
 
 impl Client {

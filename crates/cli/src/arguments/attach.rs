@@ -134,6 +134,9 @@ pub struct ServeArguments {
     /// Keep what is on the drive in memory, or in this sparse file with the drive's state beside it, to go on from another time
     #[arg(long, value_name = "memory|FILE", default_value = "memory", value_parser = data)]
     pub data: Data,
+    /// With --data FILE: a flush of a client also syncs the file, so that what it flushed survives this machine's crash
+    #[arg(long)]
+    pub data_sync: bool,
     /// How much memory may hold of what is written; further writes fail [default for --mount: half of what is free]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<ByteSize>,

@@ -73,6 +73,9 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
     let mut server = Server::new(engine)?;
     // Where nobody listens nothing is lost.
     server.tells(|words| drop(writeln!(io::stderr(), "flashwise: {words}")));
+    if options.round_trip.is_none() && pace != Pace::Free {
+        server.measures_ways();
+    }
     server.watched_by(attach_watchdog::command, Duration::from_nanos(options.watchdog.0));
     let places = Places::open(options, &mut server)?;
     let stop = server.stop();
@@ -116,7 +119,12 @@ fn drive(
         precondition(&mut drive, precondition_of(options.precondition), options.seed, &mut bar)?;
         Ok::<_, Failure>(drive)
     };
-    let Data::File(path) = &options.data else { return Ok((new()?, None)) };
+    let Data::File(path) = &options.data else {
+        if options.data_sync {
+            return Err(Failure::usage("--data-sync syncs a file at each flush; give one with --data FILE"));
+        }
+        return Ok((new()?, None));
+    };
     if options.memory.is_some() {
         return Err(Failure::usage(
             "--memory bounds what --data memory holds; with --data FILE memory holds nothing of it",
@@ -130,6 +138,9 @@ fn drive(
     if !data.is_new() && options.precondition != PreconditionName::Empty {
         let words = "the drive is there already and goes on as it is; --precondition is for a new one";
         return Err(Failure::usage(format!("{}: {words}", path.display())));
+    }
+    if options.data_sync {
+        data.sync_at_flush();
     }
     let (drive, continuation) = data.drive(config, new)?;
     if continuation != Continuation::New {
@@ -253,7 +264,7 @@ fn round_trip(options: &ServeArguments, config: &DeviceConfig, pace: Pace) -> Re
     match (options.round_trip, pace) {
         (Some(given), _) => Ok(Duration::from_nanos(given.0)),
         (None, Pace::Free) => Ok(Duration::ZERO),
-        (None, Pace::Scaled(_)) => Ok(measure_round_trip(config)?),
+        (None, Pace::Scaled(_)) => Ok(measure_round_trip(config, pace)?),
     }
 }
 

@@ -2,7 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its share")]
 
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
@@ -61,7 +62,12 @@ impl Drive {
 
     /// A drive with all of its arguments; it is mounted `on`.
     pub fn of(place: &Place, arguments: &[&str]) -> Self {
-        let mut child = place.command(arguments).spawn().unwrap();
+        Self::started(place, place.command(arguments))
+    }
+
+    /// The same, of a command that starts it.
+    pub fn started(place: &Place, mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (line, lines) = mpsc::channel();
         std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|text| line.send(text)));
@@ -116,6 +122,39 @@ impl Drop for Drive {
             let _ = child.wait();
             let _ = Command::new("umount").arg("--lazy").arg(&self.on).status();
         }
+    }
+}
+
+/// Ends the kernel's connection to a drive's file whatever happens to a test: a `sync` that hangs would hang the machine.
+pub struct Lifeline {
+    abort: Option<File>,
+    fusectl: PathBuf,
+}
+
+impl Lifeline {
+    pub fn of(place: &Place, drive: &Drive) -> Self {
+        let fusectl = place.path("fusectl");
+        std::fs::create_dir(&fusectl).unwrap();
+        let mounted = Command::new("mount").args(["-t", "fusectl", "none"]).arg(&fusectl).status().unwrap();
+        assert!(mounted.success());
+        let file = mounts(&format!("/run/flashwise/{}.", drive.number())).remove(0);
+        let number = file.split(' ').nth(2).unwrap().split_once(':').unwrap().1.to_owned();
+        let abort = std::fs::OpenOptions::new().write(true).open(fusectl.join(number).join("abort")).unwrap();
+        Self { abort: Some(abort), fusectl }
+    }
+}
+
+impl Lifeline {
+    /// It is not needed: the drive goes on.
+    pub fn spare(mut self) {
+        self.abort = None;
+    }
+}
+
+impl Drop for Lifeline {
+    fn drop(&mut self) {
+        let _ = self.abort.as_mut().map(|abort| abort.write_all(b"1"));
+        let _ = Command::new("umount").arg("--lazy").arg(&self.fusectl).status();
     }
 }
 

@@ -1,6 +1,7 @@
 //! An attached drive in words.
 
 use flashwise_attach::{AttachReport, Captured, Pacing};
+use flashwise_block::Percentiles;
 
 use super::numbers::{bytes, grouped, significant, time};
 
@@ -23,10 +24,31 @@ pub(crate) fn rows(report: &AttachReport) -> Vec<(&'static str, String)> {
     if report.failed > 0 {
         rows.push(("failed requests", grouped(report.failed)));
     }
-    if let Some(Pacing { error, .. }) = &report.pacing {
-        rows.push(("answers late by", format!("{} median, {} p99", time(error.p50_ns), time(error.p99_ns))));
-    }
+    rows.extend(report.pacing.iter().flat_map(pacing_rows));
     rows
+}
+
+/// How far what clients measure is from the drive.
+pub(crate) fn pacing_rows(pacing: &Pacing) -> impl Iterator<Item = (&'static str, String)> {
+    let of = |times: &Percentiles| format!("{} median, {} p99", time(times.p50_ns), time(times.p99_ns));
+    let late = ("answers late by", of(&pacing.error));
+    let again = (pacing.at_once.count > 0).then(|| ("asked again after", of(&pacing.at_once)));
+    std::iter::once(late).chain(again)
+}
+
+/// That this far is too far, and what is near enough.
+pub(crate) fn pacing_remark(pacing: &Pacing, could_not: &str, measured: &str) -> Option<String> {
+    let help = pacing.enough_time_scale.map_or_else(
+        || "slow it down (--time-scale)".to_owned(),
+        |scale| format!("slow it down (--time-scale {scale})"),
+    );
+    let way = time(pacing.round_trip_ns);
+    pacing.spoils_the_result.then(|| {
+        format!(
+            "The machine {could_not} keep up, and what clients {measured} is not the drive: {help}, or ask for less at a \
+             time. No answer comes sooner than the way there and back takes, {way}."
+        )
+    })
 }
 
 /// How long requests took: kind, how many, median, p99, longest; kinds that never came are left out.
@@ -42,12 +64,7 @@ pub(crate) fn remarks(report: &AttachReport) -> Vec<String> {
     let mut remarks = Vec::new();
     match &report.pacing {
         None => remarks.push("Answers came at once: what clients measured is the machine, not the drive.".to_owned()),
-        Some(pacing) if pacing.spoils_the_result => remarks.push(
-            "The machine could not keep up, and what clients measured is not the drive: slow it down (--time-scale 10), \
-             or ask for less at a time."
-                .to_owned(),
-        ),
-        Some(_) => {}
+        Some(pacing) => remarks.extend(pacing_remark(pacing, "could not", "measured")),
     }
     remarks.extend(report.capture.as_ref().map(captured_sentence));
     remarks

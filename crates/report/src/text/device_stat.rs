@@ -1,8 +1,9 @@
 //! What an attached drive is doing, in words.
 
-use flashwise_attach::{DeviceStat, FaultState, LatencySpike, Pacing, PowerCut, ReadOnlyCause};
+use flashwise_attach::{DeviceStat, FaultState, LatencySpike, PowerCut, ReadOnlyCause};
 use flashwise_block::DeviceCounters;
 
+use super::attach::{pacing_remark, pacing_rows};
 use super::numbers::{bytes, grouped, significant, time};
 use super::simulation::busy;
 
@@ -43,9 +44,7 @@ pub(crate) fn rows(stat: &DeviceStat, before: Option<&DeviceStat>) -> Vec<(&'sta
     if stat.failed > 0 {
         rows.push(("failed requests", grouped(stat.failed)));
     }
-    if let Some(Pacing { error, .. }) = &stat.pacing {
-        rows.push(("answers late by", format!("{} median, {} p99", time(error.p50_ns), time(error.p99_ns))));
-    }
+    rows.extend(stat.pacing.iter().flat_map(pacing_rows));
     rows
 }
 
@@ -118,12 +117,7 @@ pub(crate) fn remarks(stat: &DeviceStat) -> Vec<String> {
     let mut remarks = fault_sentences(&stat.faults);
     match &stat.pacing {
         None => remarks.push("Answers come at once: what clients measure is the machine, not the drive.".to_owned()),
-        Some(pacing) if pacing.spoils_the_result => remarks.push(
-            "The machine cannot keep up, and what clients measure is not the drive: slow it down (--time-scale 10), or \
-             ask for less at a time."
-                .to_owned(),
-        ),
-        Some(_) => {}
+        Some(pacing) => remarks.extend(pacing_remark(pacing, "cannot", "measure")),
     }
     remarks
 }

@@ -320,6 +320,11 @@ impl SimulatedSsd {
         })
     }
 
+    /// Takes memory for so many bytes of content that requests will bring, so that writing them takes none.
+    pub fn reserve_content(&mut self, content: ByteSize) {
+        self.payload.reserve((content.0 / self.page.bytes()) as usize);
+    }
+
     /// What the drive is built of.
     pub fn config(&self) -> &DeviceConfig {
         &self.config

@@ -1,0 +1,144 @@
+//! Memory for the bytes of requests, used again and again.
+//!
+//! ```text
+//!   a write's bytes come  ── take ─▶ buffer ─▶ drive ─▶ answered ── give ─┐
+//!   a read is wanted      ── take ─▶ buffer ─▶ drive ─▶ client has it ── give ─┤
+//!                              ▲                                               │
+//!                              └── shelves, one for each power of two ◀────────┘
+//! ```
+//!
+//! A request that takes memory from the system may wait for the system to free some by writing to this very drive. So what a
+//! request has used stays here for the next one: after the first requests none takes memory any more. There are never more
+//! buffers than were in use at once, and no more than [`MOST`] bytes lie idle.
+//!
+//! A buffer that is taken holds what its last user left in it. Whoever takes one fills it, or gives it to nobody.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use flashwise_block::{ByteSize, IoBuffer};
+
+/// Idle bytes at most.
+const MOST: usize = 256 << 20;
+/// Idle buffers of a size at most.
+const EACH: usize = 1024;
+/// Sizes: powers of two from the least room of a buffer on.
+const SIZES: usize = 16;
+
+/// Idle buffers.
+#[derive(Debug)]
+struct Shelves {
+    of_size: [Vec<IoBuffer>; SIZES],
+    idle_bytes: usize,
+}
+
+/// The buffers of a drive; copies are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Buffers(Arc<Mutex<Shelves>>);
+
+impl Default for Buffers {
+    fn default() -> Self {
+        let of_size = std::array::from_fn(|_| Vec::with_capacity(EACH));
+        Self(Arc::new(Mutex::new(Shelves { of_size, idle_bytes: 0 })))
+    }
+}
+
+/// The shelf for a length, if there is one.
+fn shelf(length: usize) -> Option<usize> {
+    let size = (IoBuffer::room(length) / IoBuffer::room(0)).trailing_zeros() as usize;
+    (size < SIZES).then_some(size)
+}
+
+impl Buffers {
+    fn shelves(&self) -> MutexGuard<'_, Shelves> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A buffer of a length, whose bytes are anything.
+    pub(crate) fn take(&self, length: ByteSize) -> IoBuffer {
+        let length = length.0 as usize;
+        let idle = shelf(length).and_then(|shelf| {
+            let mut shelves = self.shelves();
+            let idle = shelves.of_size[shelf].pop()?;
+            shelves.idle_bytes -= IoBuffer::room(length);
+            Some(idle)
+        });
+        let idle = idle.and_then(|mut buffer| buffer.set_length(length).then_some(buffer));
+        idle.unwrap_or_else(|| IoBuffer::zeroed(length))
+    }
+
+    /// A buffer with these bytes.
+    pub(crate) fn copy_of(&self, bytes: &[u8]) -> IoBuffer {
+        let mut buffer = self.take(ByteSize(bytes.len() as u64));
+        buffer.copy_from_slice(bytes);
+        buffer
+    }
+
+    /// Takes a buffer back that nobody needs any more.
+    pub(crate) fn give(&self, buffer: IoBuffer) {
+        let room = IoBuffer::room(buffer.len());
+        let Some(shelf) = shelf(buffer.len()) else { return };
+        let mut shelves = self.shelves();
+        if shelves.of_size[shelf].len() < EACH && shelves.idle_bytes + room <= MOST {
+            shelves.of_size[shelf].push(buffer);
+            shelves.idle_bytes += room;
+        }
+    }
+
+    /// Has so many buffers of a length lie idle at least, each touched.
+    pub(crate) fn reserve(&self, length: ByteSize, count: usize) {
+        let Some(shelf) = shelf(length.0 as usize) else { return };
+        let missing = count.saturating_sub(self.shelves().of_size[shelf].len());
+        for _ in 0..missing {
+            self.give(IoBuffer::zeroed(length.0 as usize));
+        }
+    }
+
+    /// Has buffers of all sizes that requests usually have lie idle: for each, as many as `bytes` have room for, and no more than
+    /// `count`.
+    pub(crate) fn reserve_all(&self, bytes: usize, count: usize) {
+        let least = IoBuffer::room(0);
+        for size in (0..SIZES).map(|shelf| least << shelf).take_while(|&size| size <= bytes) {
+            self.reserve(ByteSize(size as u64), (bytes / size).min(count));
+        }
+    }
+
+    #[cfg(test)]
+    fn idle(&self) -> usize {
+        self.shelves().of_size.iter().map(Vec::len).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_used_again_for_every_length_that_it_has_room_for() {
+        let buffers = Buffers::default();
+        let first = buffers.take(ByteSize(5000));
+        let place = first.as_ptr();
+        buffers.give(first);
+        let again = buffers.take(ByteSize(8192));
+        assert_eq!((again.as_ptr(), again.len()), (place, 8192));
+        let other = buffers.take(ByteSize(8192));
+        assert_ne!(other.as_ptr(), place, "it is in use");
+        buffers.give(again);
+        assert_eq!((buffers.take(ByteSize(4096)).len(), buffers.idle()), (4096, 1), "another size");
+        assert!(*buffers.copy_of(&[7; 6000]) == [7; 6000], "whatever was in it");
+    }
+
+    #[test]
+    fn no_more_lies_idle_than_may() {
+        let buffers = Buffers::default();
+        (0..20).for_each(|_| buffers.give(IoBuffer::zeroed(32 << 20)));
+        assert_eq!(buffers.idle(), MOST / (32 << 20));
+        buffers.reserve(ByteSize(512), 10);
+        assert_eq!(buffers.idle(), MOST / (32 << 20), "it is full");
+        let all = Buffers::default();
+        all.reserve_all(1 << 20, 64);
+        assert_eq!(all.idle(), 64 + 64 + 64 + 32 + 16 + 8 + 4 + 2 + 1, "from 4 KiB to 1 MiB");
+        let small = Buffers::default();
+        small.reserve(ByteSize(512), EACH + 10);
+        assert_eq!(small.idle(), EACH);
+    }
+}
