@@ -15,6 +15,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 
 mod ace;
+mod attached;
 mod bonnie;
 mod death_time;
 mod dedup_raid;
@@ -22,6 +23,7 @@ mod error;
 mod fillfactor;
 mod gc_organisation;
 mod hidden_parameters;
+mod mariadb;
 mod parallel;
 mod sqlite;
 mod statistics;

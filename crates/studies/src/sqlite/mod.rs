@@ -31,6 +31,7 @@ use flashwise_sqlite::LogLayout;
 use flashwise_ssd::DeviceConfig;
 
 use crate::{Findings, Progress, StudyError, StudyOptions};
+pub(crate) use drives::{one_page_a_program, survives};
 use scale::Scale;
 
 /// All that was measured.
