@@ -8,6 +8,7 @@
 //!
 //! - [`placement`]: page size, where the file system begins, how pages are written; looked up in the extents;
 //! - [`bench`]: a database on a drive; [`key_value`], [`ycsb`]: what is asked of it; [`waits`]: what it waited for;
+//! - [`reads`]: all of that in turns; [`logs`], [`binlog`]: the binary log;
 //! - [`drives`]: the text's drives, smaller;
 //! - [`claims`], [`sections`]: what comes out.
 //!
@@ -19,8 +20,118 @@
 
 mod bench;
 mod binlog;
+mod claims;
 mod drives;
 mod key_value;
+mod logs;
 mod placement;
+mod reads;
+mod sections;
 mod waits;
 mod ycsb;
+
+use flashwise_tune::TuneError;
+use flashwise_tune::mariadb::PrivateMariadb;
+
+use crate::attached::{Cores, load_average};
+use crate::{Findings, Progress, StudyError, StudyOptions};
+use drives::Hidden;
+use key_value::KeyValue;
+use logs::Logs;
+use reads::Reads;
+
+/// How much is run.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    work: KeyValue,
+    /// Rows of YCSB's table.
+    ycsb_rows: u64,
+    /// Operations of a piece of a mix.
+    operations: u32,
+    /// How often each mix is run.
+    repetitions: u32,
+    /// Transactions of each binary log.
+    commits: u32,
+    /// Seconds of the machine for one of the drive's.
+    time_scale: f64,
+}
+
+impl Scale {
+    fn of(options: &StudyOptions) -> Self {
+        let work = KeyValue { rows: 600_000, rounds: 3, inserts: 800, per_transaction: 50, selects: 1_000 };
+        let small = Self {
+            work,
+            ycsb_rows: 50_000,
+            operations: 200,
+            repetitions: 3,
+            commits: 1_000,
+            time_scale: 10.0,
+        };
+        match options.quick {
+            true => small,
+            false => Self {
+                work: KeyValue { rows: 2_000_000, rounds: 10, inserts: 5_000, selects: 5_000, ..work },
+                ycsb_rows: 160_000,
+                operations: 1_000,
+                repetitions: 8,
+                commits: 5_000,
+                ..small
+            },
+        }
+    }
+}
+
+/// All that was measured.
+struct Results {
+    scale: Scale,
+    hidden: Hidden,
+    reads: Reads,
+    logs: Logs,
+}
+
+/// Runs the study.
+pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Findings, StudyError> {
+    look_for_server()?;
+    let load = load_average();
+    let scale = Scale::of(options);
+    let cores = Cores::share()?;
+    progress("learning the drive", 0.0);
+    let hidden = drives::learn(options.seed)?;
+    let logs = logs::measure(&scale, options, &cores, progress)?;
+    let reads = reads::measure(&scale, hidden, options, &cores, progress)?;
+    let results = Results { scale, hidden, reads, logs };
+    Ok(Findings {
+        claims: claims::all(&results)?,
+        sections: sections::all(&results, &load)?,
+        limits: limits(&results),
+    })
+}
+
+/// What is missing is told before a drive is made.
+fn look_for_server() -> Result<(), StudyError> {
+    match PrivateMariadb::new(None, None) {
+        Ok(_) => Ok(()),
+        Err(TuneError::Missing(_)) => Err(StudyError::Missing(
+            "no MariaDB server is installed; install the package mariadb-server-core (Debian, Ubuntu) or mariadb-server (Fedora, \
+             RHEL)"
+                .to_owned(),
+        )),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn limits(results: &Results) -> Vec<String> {
+    let work = &results.scale.work;
+    vec![
+        format!(
+            "{}. The text's server is patched; its buffer pool, its log and its transactions are not known to us. Its 10 \
+             million rows are {} here, its 100 rounds {}.",
+            results.reads.version, work.rows, work.rounds
+        ),
+        "One client, as in the text's rounds: with many, reads overlap, and a page on two channels takes both from the others."
+            .to_owned(),
+        "One load with one seed; intervals are over rounds and repetitions. The drives are new, and no garbage is collected."
+            .to_owned(),
+        "How the text measured wear is not known to us. Here it is the bytes that the simulated flash programs.".to_owned(),
+    ]
+}
