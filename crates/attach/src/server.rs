@@ -194,12 +194,7 @@ impl Server {
     ///
     /// # Errors
     /// [`AttachError::Place`] where that cannot be done: nothing is left then.
-    pub fn mount_as(
-        &mut self,
-        directory: &Path,
-        kind: FileSystem,
-        offset: ByteSize,
-    ) -> Result<MountedAt, AttachError> {
+    pub fn mount_as(&mut self, directory: &Path, kind: FileSystem, offset: ByteSize) -> Result<MountedAt, AttachError> {
         let refused = |reason: String| AttachError::Place { path: directory.to_owned(), reason };
         let info = self.engine.info();
         if !offset.is_multiple_of(info.logical_block) || offset >= info.capacity {

@@ -48,8 +48,7 @@ impl LoopDevice {
     /// In words: there is no loop device, or the kernel does not do direct I/O on it.
     pub(super) fn attach(losetup: &Path, file: &Path, sector: u64, offset: ByteSize) -> Result<Self, String> {
         let (sector, offset) = (sector.clamp(512, 4096).to_string(), offset.0.to_string());
-        let options =
-            ["--show", "--find", "--direct-io=on", "--sector-size", &sector, "--offset", &offset];
+        let options = ["--show", "--find", "--direct-io=on", "--sector-size", &sector, "--offset", &offset];
         let arguments: Vec<_> = options.iter().map(OsStr::new).chain([file.as_os_str()]).collect();
         let made = tools::run(losetup, &arguments).map_err(|error| {
             format!("no loop device can be had: {error}; the kernel's module loop and a free /dev/loop* are needed")

@@ -164,8 +164,7 @@ impl Places {
         if let Some(directory) = &options.fuse {
             server.mount(directory)?;
         }
-        let mount =
-            options.mount.as_deref().map(|directory| Mount::at(directory, options, server)).transpose()?;
+        let mount = options.mount.as_deref().map(|directory| Mount::at(directory, options, server)).transpose()?;
         let control = open_control(options, server)?;
         let uri = options.nbd.as_deref().map(|path| format!("nbd+unix:///disk?socket={}", escaped(path)));
         let disk = options.fuse.as_deref().map(|directory| absolute(directory).join("disk"));

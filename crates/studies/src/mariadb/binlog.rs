@@ -130,25 +130,27 @@ impl Written<'_> {
     }
 
     /// All that was written, the log at a place of its own behind `base`: as it was, or with its transactions contained in pages.
+    ///
+    /// Each transaction is synced by itself, so that one write to the log is one transaction, in their order; what there is more of
+    /// writes comes first, and is the file's head.
     fn steps(&self, base: u64, page: u64, is_padded: bool, is_alone: bool) -> Vec<Step> {
         let padded = padded(self.transactions, page);
-        let (mut steps, mut next, mut of_log) = (Vec::new(), 0, false);
+        let of_head = self.trace.iter().filter(|request| self.in_log(request).is_some()).count();
+        let mut of_head = of_head.saturating_sub(padded.len());
+        let contained = |one: &Range<u64>| {
+            let from = one.start / page * page;
+            Step::Write { at: base + from, length: one.end.next_multiple_of(page) - from }
+        };
+        let mut left = padded.iter().map(contained);
+        let (mut steps, mut of_log) = (Vec::new(), false);
         for request in self.trace {
             match (request.operation, self.in_log(request)) {
                 (_, Some(at)) => {
                     of_log = true;
-                    let end = at + request.length.0;
-                    let first = next;
-                    while self.transactions.get(next).is_some_and(|one| one.end <= end) {
-                        next += 1;
-                    }
-                    match is_padded && next > first {
-                        true => steps.extend(padded[first..next].iter().map(|one| {
-                            let from = one.start / page * page;
-                            Step::Write { at: base + from, length: one.end.next_multiple_of(page) - from }
-                        })),
-                        false => steps.push(Step::Write { at: base + at, length: request.length.0 }),
-                    }
+                    let as_it_was = Step::Write { at: base + at, length: request.length.0 };
+                    let is_head = of_head > 0;
+                    of_head = of_head.saturating_sub(1);
+                    steps.push(if is_padded && !is_head { left.next().unwrap_or(as_it_was) } else { as_it_was });
                 }
                 (Operation::Write, None) if !is_alone => {
                     steps.push(Step::Write { at: request.offset.0, length: request.length.0 });
@@ -160,6 +162,8 @@ impl Written<'_> {
                 _ => {}
             }
         }
+        // Transactions that were written together with others are not lost.
+        steps.extend(left.filter(|_| is_padded));
         steps
     }
 
@@ -261,8 +265,10 @@ mod tests {
 
     #[test]
     fn transactions_begin_with_their_number_and_end_where_something_else_begins() {
-        let events = [(15, 252), (163, 43), (161, 40), (162, 42), (19, 50), (23, 140), (16, 31), (162, 42), (2, 90), (4, 40)];
-        let log: Vec<u8> = MAGIC.into_iter().chain(events.iter().flat_map(|&(kind, length)| event(kind, length))).collect();
+        let events =
+            [(15, 252), (163, 43), (161, 40), (162, 42), (19, 50), (23, 140), (16, 31), (162, 42), (2, 90), (4, 40)];
+        let log: Vec<u8> =
+            MAGIC.into_iter().chain(events.iter().flat_map(|&(kind, length)| event(kind, length))).collect();
         let start = 4 + 252 + 43 + 40;
         assert_eq!(transactions(&log).unwrap(), [start..start + 263, start + 263..start + 395]);
         // A server that was killed leaves no end.

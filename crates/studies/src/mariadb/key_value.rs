@@ -62,7 +62,8 @@ impl KeyValue {
         let mut keys = self.keys(seed);
         let (all, random) = (&keys.all[..keys.present], &mut keys.random);
         for some in all.chunks(LOADED_AT_ONCE) {
-            let rows: Vec<String> = some.iter().map(|key| format!("({key},'{}')", letters(random, VALUE_BYTES))).collect();
+            let rows: Vec<String> =
+                some.iter().map(|key| format!("({key},'{}')", letters(random, VALUE_BYTES))).collect();
             connection.query_drop(format!("INSERT INTO {DATABASE}.kv VALUES {}", rows.join(",")))?;
         }
         Ok(())

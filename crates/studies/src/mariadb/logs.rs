@@ -209,7 +209,8 @@ impl LogShown {
 
     /// Pages with padding beyond those without, %; the interval is over batches of transactions.
     pub(super) fn saved(&self, page: u64) -> Measured {
-        let each = |of: &[Range<u64>]| of.iter().map(|one| pages(one.start, one.end - one.start, page) as f64).collect();
+        let each =
+            |of: &[Range<u64>]| of.iter().map(|one| pages(one.start, one.end - one.start, page) as f64).collect();
         let (plain, padded): (Vec<f64>, Vec<f64>) = (each(&self.transactions), each(&padded(&self.transactions, page)));
         let batch = plain.len().div_ceil(BATCHES).max(1);
         let sum = |of: &[f64]| of.iter().sum::<f64>();

@@ -89,13 +89,8 @@ pub(super) fn measure(
     progress: Progress<'_>,
 ) -> Result<Reads, StudyError> {
     let config = drives::samsung()?;
-    let stage = Stage {
-        program: options.program.as_deref(),
-        config: &config,
-        hidden,
-        time_scale: scale.time_scale,
-        cores,
-    };
+    let stage =
+        Stage { program: options.program.as_deref(), config: &config, hidden, time_scale: scale.time_scale, cores };
     let mut running = start(scale, stage, options.seed, progress)?;
     rounds(scale, &mut running, progress)?;
     mixes(scale, &mut running, options.seed, progress)?;
@@ -110,12 +105,7 @@ pub(super) fn measure(
     Ok(Reads { variants, version, time_scale: scale.time_scale })
 }
 
-fn start(
-    scale: &Scale,
-    stage: Stage<'_>,
-    seed: u64,
-    progress: Progress<'_>,
-) -> Result<Vec<Running>, StudyError> {
+fn start(scale: &Scale, stage: Stage<'_>, seed: u64, progress: Progress<'_>) -> Result<Vec<Running>, StudyError> {
     let mut running = Vec::new();
     for page in page_sizes(&VARIANTS) {
         let bytes = page.bytes(ByteSize(stage.hidden.chunk_bytes));
@@ -162,8 +152,8 @@ fn mixes(scale: &Scale, running: &mut [Running], seed: u64, progress: Progress<'
     let chosen: Vec<usize> = (0..running.len()).filter(|&at| of_ycsb(&running[at])).collect();
     for repetition in 0..scale.repetitions as usize {
         for (number, mix) in MIXES.iter().enumerate() {
-            let done = 0.75 + 0.25 * (repetition * MIXES.len() + number) as f64
-                / (scale.repetitions as usize * MIXES.len()) as f64;
+            let done = 0.75
+                + 0.25 * (repetition * MIXES.len() + number) as f64 / (scale.repetitions as usize * MIXES.len()) as f64;
             progress(&format!("YCSB {}, repetition {} of {}", mix.name, repetition + 1, scale.repetitions), done);
             // The same operations for all of a turn.
             let seed = seed.wrapping_add((repetition * MIXES.len() + number) as u64 + 1);
@@ -189,9 +179,20 @@ impl Reads {
         self.ratio(name, against, |shown, piece| shown.ended.waited_s(piece))
     }
 
-    /// The same where the server's time on a processor, as it was on this machine, comes to the drive's.
+    /// The same where the server's time on a processor, as it was on this machine, comes to the drive's. It is that of its own page
+    /// size's mean: where a page lies is nothing to a processor, and what else the machine did is in each piece.
     pub(super) fn gain_with_processor(&self, name: &str, against: &str) -> Result<Measured, StudyError> {
-        self.ratio(name, against, |shown, piece| shown.ended.waited_s(piece) + piece.processor_s)
+        self.ratio(name, against, |shown, piece| shown.ended.waited_s(piece) + self.processor_s_of(shown.variant.page))
+    }
+
+    /// The server's time on a processor for the SELECTs of a round, pages as long as a chunk.
+    pub(super) fn processor_s(&self) -> Result<f64, StudyError> {
+        Ok(self.processor_s_of(self.of(PLAIN)?.variant.page))
+    }
+
+    fn processor_s_of(&self, page: Page) -> f64 {
+        let alike = self.variants.iter().filter(|shown| shown.variant.page == page);
+        mean(&alike.flat_map(|shown| &shown.selects).map(|piece| piece.processor_s).collect::<Vec<_>>()).value
     }
 
     /// And as the client saw it on the drive's clock, to which processors are as many times as fast as it is slowed down.
@@ -278,8 +279,7 @@ mod tests {
             let (a, b) = (of(one), of(other));
             [a.page != b.page, a.is_placed != b.is_placed, a.writes != b.writes].iter().filter(|&&d| d).count()
         };
-        for (one, other) in
-            [(DEFAULT, PLAIN), (PLAIN, PLACED), (PLACED, BULK), (PLACED, HALVED), (PLAIN, ONLY_HALVED)]
+        for (one, other) in [(DEFAULT, PLAIN), (PLAIN, PLACED), (PLACED, BULK), (PLACED, HALVED), (PLAIN, ONLY_HALVED)]
         {
             assert_eq!(differ(one, other), 1, "{one}, {other}");
         }

@@ -92,10 +92,8 @@ fn selects(results: &Results) -> Result<StudySection, StudyError> {
     }
     let line = |name: &str| {
         let shown = reads.of(name)?;
-        let point = |(round, piece): (usize, &Piece)| StudyPoint {
-            x: round as f64 + 1.0,
-            y: mean(&[shown.page_us(piece)]),
-        };
+        let point =
+            |(round, piece): (usize, &Piece)| StudyPoint { x: round as f64 + 1.0, y: mean(&[shown.page_us(piece)]) };
         Ok(StudySeries { name: name.to_owned(), points: shown.selects.iter().enumerate().map(point).collect() })
     };
     let inserts = |shown: &Shown| {
@@ -125,7 +123,7 @@ fn selects(results: &Results) -> Result<StudySection, StudyError> {
         tables: vec![
             table(
                 "Pages read for a SELECT, µs for a page, SELECTs a second of drive time, beyond 64 KiB pages (%); µs of the server \
-                 on a processor for a SELECT, gain with them (%), gain as the client saw it (%):",
+                 on a processor for a SELECT, gain with their mean (%), gain as the client saw it (%):",
                 ["variant", "pages", "µs", "a second", "gain", "processor", "gain", "seen"],
                 rows,
             ),
@@ -154,7 +152,8 @@ fn mixes(results: &Results) -> Result<StudySection, StudyError> {
             let rates: Vec<f64> = pieces.iter().map(|piece| f64::from(scale.operations) / piece.seconds).collect();
             Ok::<_, StudyError>(StudyCell::from(mean(&rates)))
         };
-        let gain = |name: &str, is_real: bool| Ok::<_, StudyError>(beyond(reads.mix_gain(number, name, PLAIN, is_real)?));
+        let gain =
+            |name: &str, is_real: bool| Ok::<_, StudyError>(beyond(reads.mix_gain(number, name, PLAIN, is_real)?));
         rows.push(vec![
             StudyCell::text(format!("{}: {}", mix.name, mix.words)),
             rate(DEFAULT)?,

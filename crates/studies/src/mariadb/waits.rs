@@ -43,9 +43,8 @@ mod tests {
             let mut requests: Vec<TraceRecord> =
                 (0..20).map(|_| request(random.random_range(0..200), random.random_range(0..30))).collect();
             requests.sort_by_key(|request| request.at.0);
-            let is_busy = |moment: u64| {
-                requests.iter().any(|r| (r.at.0..r.at.0 + r.latency.unwrap().0).contains(&moment))
-            };
+            let is_busy =
+                |moment: u64| requests.iter().any(|r| (r.at.0..r.at.0 + r.latency.unwrap().0).contains(&moment));
             let moments = (0..300).filter(|&moment| is_busy(moment)).count() as u64;
             assert_eq!(waited(requests.iter()), Nanos(moments));
         }

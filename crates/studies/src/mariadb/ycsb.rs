@@ -47,7 +47,12 @@ pub(super) static MIXES: [Mix; 6] = {
         Mix { name: "A", words: "50 % reads, 50 % updates", shares: [(Read, 50), (Update, 50)], is_latest: false },
         Mix { name: "B", words: "95 % reads, 5 % updates", shares: [(Read, 95), (Update, 5)], is_latest: false },
         Mix { name: "C", words: "reads", shares: [(Read, 100), (Update, 0)], is_latest: false },
-        Mix { name: "D", words: "95 % reads of the latest, 5 % inserts", shares: [(Read, 95), (Insert, 5)], is_latest: true },
+        Mix {
+            name: "D",
+            words: "95 % reads of the latest, 5 % inserts",
+            shares: [(Read, 95), (Insert, 5)],
+            is_latest: true,
+        },
         Mix { name: "E", words: "95 % scans, 5 % inserts", shares: [(Scan, 95), (Insert, 5)], is_latest: false },
         Mix {
             name: "F",

@@ -144,13 +144,7 @@ impl PrivateMariadb {
     ///
     /// # Errors
     /// When there is no room, or the like.
-    pub fn copy_of(
-        &self,
-        other: &Self,
-        from: &str,
-        to: &str,
-        progress: &mut dyn Progress,
-    ) -> Result<(), TuneError> {
+    pub fn copy_of(&self, other: &Self, from: &str, to: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
         let mut command = self.program(Path::new("cp"));
         self.run(command.args(["-a", "--"]).arg(other.data(from)).arg(self.data(to)), progress).map(drop)
     }
