@@ -237,14 +237,19 @@ impl Server {
     }
 
     /// Makes a file system on a drive that is blank, and mounts it, or the one that is there, at an empty directory. Serves
-    /// meanwhile. What drives that were killed have left is taken away before. The memory of the whole process is locked,
-    /// where that is allowed.
+    /// meanwhile. It begins `offset` bytes behind the drive's start, as in a partition there. What drives that were killed have
+    /// left is taken away before. The memory of the whole process is locked, where that is allowed.
     ///
     /// # Errors
     /// [`AttachError::Place`] where that cannot be done: nothing is left then.
-    pub fn mount_as(&mut self, directory: &Path, kind: FileSystem) -> Result<MountedAt, AttachError> {
+    pub fn mount_as(&mut self, directory: &Path, kind: FileSystem, offset: ByteSize) -> Result<MountedAt, AttachError> {
         let refused = |reason: String| AttachError::Place { path: directory.to_owned(), reason };
-        let (plan, home) = Plan::prepare(directory, kind).map_err(refused)?;
+        let info = self.engine.info();
+        if !offset.is_multiple_of(info.logical_block) || offset >= info.capacity {
+            let block = info.logical_block;
+            return Err(refused(format!("an offset of {offset} is no multiple of {block} within the drive")));
+        }
+        let (plan, home) = Plan::prepare(directory, kind, offset).map_err(refused)?;
         let place = home.fuse();
         self.socket.iter().for_each(|socket| home.note(socket.path()));
         self.home = Some(home);

@@ -209,7 +209,7 @@ pub struct StudyArguments {
     /// Names and titles of the studies
     #[arg(long)]
     pub list: bool,
-    /// Fewer points and repetitions: less than a minute, but for fillfactor, which takes some
+    /// Fewer points and repetitions: less than a minute, but for fillfactor and mariadb, which take some
     #[arg(long)]
     pub quick: bool,
     /// Seed of every random choice

@@ -1,6 +1,6 @@
 //! Why a study could not be run.
 
-use flashwise_block::BlockError;
+use flashwise_block::{BlockError, Unplaced};
 use flashwise_bufferpool::PoolError;
 use flashwise_learn::LearnError;
 use flashwise_sqlite::SqliteError;
@@ -46,6 +46,12 @@ pub enum StudyError {
     /// PostgreSQL refused or failed.
     #[error("PostgreSQL: {0}")]
     Postgres(#[from] postgres::Error),
+    /// MariaDB refused or failed.
+    #[error("MariaDB: {0}")]
+    Mariadb(#[from] mysql::Error),
+    /// It is not known where a file lies on a drive.
+    #[error(transparent)]
+    Unplaced(#[from] Unplaced),
     /// A database is damaged, or rows of it are missing.
     #[error("a database is damaged: integrity_check says: {0}")]
     Damaged(String),

@@ -15,6 +15,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 
 mod ace;
+mod attached;
 mod bonnie;
 mod death_time;
 mod dedup_raid;
@@ -22,6 +23,7 @@ mod error;
 mod fillfactor;
 mod gc_organisation;
 mod hidden_parameters;
+mod mariadb;
 mod parallel;
 mod sqlite;
 mod statistics;
@@ -70,7 +72,7 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they are listed.
-pub static STUDIES: [Study; 8] = [
+pub static STUDIES: [Study; 9] = [
     Study {
         name: "ace",
         title: "Buffer pools that write as many pages at once as the drive does: ACE",
@@ -113,6 +115,13 @@ pub static STUDIES: [Study; 8] = [
                  of Solid State Drives. PVLDB 13(4), 2019. T. I. Papon, M. Athanassoulis: A Parametric I/O Model for \
                  Modern Storage Devices. DaMoN, 2021.",
         run: hidden_parameters::run,
+    },
+    Study {
+        name: "mariadb",
+        title: "MariaDB without a patch: pages at hot locations, a binary log within flash pages",
+        source: "A. Kakaraparthy, J. M. Patel, K. Park, B. P. Kroth: Optimizing Databases by Learning Hidden Parameters \
+                 of Solid State Drives. PVLDB 13(4), 2019.",
+        run: mariadb::run,
     },
     Study {
         name: "sqlite",
@@ -179,7 +188,7 @@ mod tests {
         assert_eq!(
             error,
             "no study is called 'gc'; there are ace, death-time, dedup-raid, fillfactor, gc-organisation, hidden-parameters, \
-             sqlite, transparent-compression"
+             mariadb, sqlite, transparent-compression"
         );
     }
 }

@@ -23,6 +23,8 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use flashwise_block::ByteSize;
+
 use super::tools;
 use crate::mounts;
 
@@ -56,13 +58,14 @@ pub(super) fn losetup() -> Result<PathBuf, String> {
 }
 
 impl LoopDevice {
-    /// A new device over a file whose sectors have so many bytes, held. It reads and writes; the file must be served meanwhile.
+    /// A new device over a file whose sectors have so many bytes, from `offset` on, held. It reads and writes; the file must be
+    /// served meanwhile.
     ///
     /// # Errors
     /// In words: there is no loop device, or the kernel does not do direct I/O on it.
-    pub(super) fn attach(losetup: &Path, file: &Path, sector: u64) -> Result<(Self, Held), String> {
-        let sector = sector.clamp(512, 4096).to_string();
-        let options = ["--show", "--find", "--direct-io=on", "--sector-size", &sector];
+    pub(super) fn attach(losetup: &Path, file: &Path, sector: u64, offset: ByteSize) -> Result<(Self, Held), String> {
+        let (sector, offset) = (sector.clamp(512, 4096).to_string(), offset.0.to_string());
+        let options = ["--show", "--find", "--direct-io=on", "--sector-size", &sector, "--offset", &offset];
         let arguments: Vec<_> = options.iter().map(OsStr::new).chain([file.as_os_str()]).collect();
         let made = tools::run(losetup, &arguments).map_err(|error| {
             format!("no loop device can be had: {error}; the kernel's module loop and a free /dev/loop* are needed")

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use flashwise_block::ByteSize;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
@@ -109,6 +110,8 @@ impl std::fmt::Debug for Tell {
 pub(crate) struct Plan {
     directory: PathBuf,
     kind: FileSystem,
+    /// Where on the drive the file system begins.
+    offset: ByteSize,
     losetup: PathBuf,
     maker: PathBuf,
 }
@@ -118,7 +121,7 @@ impl Plan {
     ///
     /// # Errors
     /// In words that say what is missing.
-    pub(crate) fn prepare(directory: &Path, kind: FileSystem) -> Result<(Self, Home), String> {
+    pub(crate) fn prepare(directory: &Path, kind: FileSystem, offset: ByteSize) -> Result<(Self, Home), String> {
         if !rustix::process::geteuid().is_root() {
             return Err(
                 "only root mounts a file system; run this as root, or serve the drive with --nbd or --fuse".to_owned()
@@ -130,13 +133,13 @@ impl Plan {
         let made = Home::create(Path::new(home::BASE), &losetup);
         let home = made.map_err(|error| format!("its file needs a directory in {}: {error}", home::BASE))?;
         let directory = check(directory)?;
-        Ok((Self { directory, kind, losetup, maker }, home))
+        Ok((Self { directory, kind, offset, losetup, maker }, home))
     }
 
     /// Makes a loop device over the drive's file, which is served meanwhile; `scale` seconds of the machine's are one of the
     /// drive's.
     pub(crate) fn attach(self, file: &Path, sector: u64, scale: f64) -> Result<Volume, String> {
-        let (device, held) = LoopDevice::attach(&self.losetup, file, sector)?;
+        let (device, held) = LoopDevice::attach(&self.losetup, file, sector, self.offset)?;
         device.widen(scale);
         Ok(Volume { plan: self, device, held: Some(held), abort: None })
     }

@@ -131,6 +131,9 @@ pub struct ServeArguments {
     /// The file system for --mount
     #[arg(long, value_enum, default_value_t = MountedAs::Ext4, requires = "mount")]
     pub fs: MountedAs,
+    /// Let the file system begin so far behind the drive's start, as in a partition that begins there
+    #[arg(long, value_name = "SIZE", default_value = "0", requires = "mount")]
+    pub offset: ByteSize,
     /// Keep what is on the drive in memory, or in this sparse file with the drive's state beside it, to go on from another time
     #[arg(long, value_name = "memory|FILE", default_value = "memory", value_parser = data)]
     pub data: Data,

@@ -175,8 +175,7 @@ impl Places {
         if let Some(directory) = &options.fuse {
             server.mount(directory)?;
         }
-        let mount =
-            options.mount.as_deref().map(|directory| Mount::at(directory, options.fs.into(), server)).transpose()?;
+        let mount = options.mount.as_deref().map(|directory| Mount::at(directory, options, server)).transpose()?;
         let control = open_control(options, server)?;
         let uri = options.nbd.as_deref().map(|path| format!("nbd+unix:///disk?socket={}", escaped(path)));
         let disk = options.fuse.as_deref().map(|directory| absolute(directory).join("disk"));
@@ -197,8 +196,8 @@ impl Places {
 }
 
 impl Mount {
-    fn at(directory: &Path, kind: FileSystem, server: &mut Server) -> Result<Self, Failure> {
-        let at = server.mount_as(directory, kind)?;
+    fn at(directory: &Path, options: &ServeArguments, server: &mut Server) -> Result<Self, Failure> {
+        let at = server.mount_as(directory, options.fs.into(), options.offset)?;
         Ok(Self { directory: absolute(directory), kind: at.kind, at })
     }
 }

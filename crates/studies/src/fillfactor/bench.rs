@@ -15,10 +15,8 @@ use flashwise_block::Silent;
 use flashwise_tune::postgres::{PostgresTpcc, PrivateServer, TpccSessions};
 use postgres::{Client, NoTls};
 
-use super::attached::Attached;
-use super::cores::{Cores, fields};
 use super::drives::Drive;
-use super::memory::MemoryBound;
+use crate::attached::{Attached, Attachment, Cores, MemoryBound, processor_seconds};
 use crate::{Progress, StudyError};
 
 /// What is run, and under which conditions.
@@ -114,7 +112,8 @@ pub(super) fn run(
     (done, share): (f64, f64),
 ) -> Result<Outcome, StudyError> {
     let cores = Cores::share()?;
-    let drive = Attached::start(program, &conditions.drive.config()?, conditions.time_scale, &cores)?;
+    let how = Attachment { time_scale: conditions.time_scale, ..Attachment::default() };
+    let drive = Attached::start(program, &conditions.drive.config()?, &how, &cores)?;
     // Ended before the drive, which waits for who is on it.
     let server = PrivateServer::new(None, Some(&drive.directory()))?;
     let mut bench = Bench { conditions, drive: &drive, server, unbounded: None };
@@ -155,7 +154,7 @@ struct Bench<'a> {
 /// Counters before a round.
 struct Before {
     stat: DeviceStat,
-    ticks: u64,
+    processor_s: f64,
     log: i64,
     updates: (i64, i64),
 }
@@ -236,7 +235,7 @@ impl Bench<'_> {
             reads: counted(|stat| stat.counters.host_reads),
             written_bytes: counted(|stat| stat.counters.host_bytes_written.0),
             flash_bytes: flash(&after.stat).saturating_sub(flash(&before.stat)) as f64 / transactions,
-            processor_s: after.ticks.saturating_sub(before.ticks) as f64 / ticks_a_second() / transactions,
+            processor_s: (after.processor_s - before.processor_s).max(0.0) / transactions,
             updates: (after.updates.0 - before.updates.0) as f64,
             hot_updates: (after.updates.1 - before.updates.1) as f64,
             again: played.retries as f64 / transactions,
@@ -258,8 +257,7 @@ impl Bench<'_> {
     fn counters(&self, client: &mut Client, server: u32) -> Result<Before, StudyError> {
         let log = client.query_one("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint", &[])?.get(0);
         let updates = settled_updates(client)?;
-        let ticks = fields(server).map_or(0, |fields| fields.ticks);
-        Ok(Before { stat: self.drive.stat()?, ticks, log, updates })
+        Ok(Before { stat: self.drive.stat()?, processor_s: processor_seconds(server), log, updates })
     }
 }
 
@@ -278,8 +276,4 @@ fn settled_updates(client: &mut Client) -> Result<(i64, i64), StudyError> {
         "SELECT coalesce(sum(n_tup_upd), 0)::bigint, coalesce(sum(n_tup_hot_upd), 0)::bigint FROM pg_stat_user_tables";
     let row = client.query_one(sql, &[])?;
     Ok((row.get(0), row.get(1)))
-}
-
-fn ticks_a_second() -> f64 {
-    rustix::param::clock_ticks_per_second() as f64
 }

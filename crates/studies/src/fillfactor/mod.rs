@@ -6,7 +6,7 @@
 //! ```
 //!
 //! - [`bench`]: one drive with a database a fill factor; [`drives`]: the two of them;
-//! - [`attached`]: a drive as a disk for as long as it is needed; [`memory`], [`cores`]: what the server may use;
+//! - [`crate::attached`]: a drive as a disk for as long as it is needed, and what the server may use;
 //! - [`claims`], [`sections`]: what comes out.
 //!
 //! **Time.** A drive answers when it would, its world slowed down so far that the database's processors are to it what 32 are
@@ -16,24 +16,19 @@
 //!
 //! Source: ScaleFlux's text on its CSD 2000.
 
-mod attached;
 mod bench;
 mod claims;
-mod cores;
 mod drives;
-mod memory;
 mod sections;
-
-use std::path::Path;
 
 use flashwise_report::study::Measured;
 use flashwise_tune::TuneError;
 use flashwise_tune::postgres::{PostgresTpcc, PrivateServer};
 
+use crate::attached::{Cores, load_average};
 use crate::statistics::mean;
 use crate::{Findings, Progress, StudyError, StudyOptions};
 use bench::{Conditions, Filled, Outcome, Round};
-use cores::Cores;
 use drives::Drive;
 
 /// The fill factors of the text: PostgreSQL's own, and one that leaves room.
@@ -168,12 +163,6 @@ fn look_for_server() -> Result<(), StudyError> {
         )),
         Err(error) => Err(error.into()),
     }
-}
-
-/// How busy the machine was with other work.
-fn load_average() -> String {
-    let text = std::fs::read_to_string(Path::new("/proc/loadavg")).unwrap_or_default();
-    text.split_whitespace().next().unwrap_or("unknown").to_owned()
 }
 
 fn limits(results: &Results) -> Vec<String> {

@@ -57,12 +57,12 @@ pub(super) fn variants() -> Result<Vec<Variant>, StudyError> {
 }
 
 /// What is buffered outlives a power cut: a flush costs nothing, and no program is cut short.
-pub(super) fn survives(drive: &mut DeviceConfig) {
+pub(crate) fn survives(drive: &mut DeviceConfig) {
     drive.controller.power_loss_protection = true;
 }
 
 /// A flush leaves less than a flash page unfilled.
-pub(super) fn one_page_a_program(drive: &mut DeviceConfig) {
+pub(crate) fn one_page_a_program(drive: &mut DeviceConfig) {
     (drive.ftl.superpage_channels, drive.ftl.superpage_ways) = (1, 1);
     drive.ftl.stripe_bytes = drive.flash.page_bytes;
 }

@@ -31,6 +31,7 @@ use flashwise_sqlite::LogLayout;
 use flashwise_ssd::DeviceConfig;
 
 use crate::{Findings, Progress, StudyError, StudyOptions};
+pub(crate) use drives::{one_page_a_program, survives};
 use scale::Scale;
 
 /// All that was measured.
@@ -84,7 +85,7 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
          they are synced with each commit, and a log survives a power cut."
             .to_owned(),
         "Time is the drive's: SQLite's own, the system's calls and the file system's writes are not in it.".to_owned(),
-        "The binary log of MariaDB was not run. No drive here compresses: the study transparent-compression has the sparse \
+        "The binary log of MariaDB is in the study mariadb. No drive here compresses: the study transparent-compression has the sparse \
          log on one that does."
             .to_owned(),
     ];

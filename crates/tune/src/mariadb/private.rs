@@ -9,9 +9,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use flashwise_block::Progress;
+use mysql::Conn;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::server::{MariadbPlace, Server, at_socket};
+use super::server::{MariadbPlace, Server, at_socket, failed, options};
 use crate::TuneError;
 use crate::servers::{Guard, User, forget_below, give, run, spawn_words};
 
@@ -111,9 +112,23 @@ impl PrivateMariadb {
     /// # Errors
     /// When it cannot be made.
     pub fn create(&self, name: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
+        self.create_with(name, &[], progress)
+    }
+
+    /// Makes an instance with settings, such as a page size, which the server has to be started with ever after.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create_with(
+        &self,
+        name: &str,
+        settings: &[(String, String)],
+        progress: &mut dyn Progress,
+    ) -> Result<(), TuneError> {
         let mut command = self.program(&self.programs.install);
         command.args(["--no-defaults", "--skip-test-db", "--auth-root-authentication-method=normal"]);
         command.arg(format!("--datadir={}", self.data(name).display()));
+        command.args(settings.iter().map(|(name, value)| format!("--{name}={value}")));
         self.run(&mut command, progress).map(drop)
     }
 
@@ -122,8 +137,16 @@ impl PrivateMariadb {
     /// # Errors
     /// When there is no room, or the like.
     pub fn copy(&self, from: &str, to: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
+        self.copy_of(self, from, to, progress)
+    }
+
+    /// Copies an instance of another place that does not run there.
+    ///
+    /// # Errors
+    /// When there is no room, or the like.
+    pub fn copy_of(&self, other: &Self, from: &str, to: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
         let mut command = self.program(Path::new("cp"));
-        self.run(command.args(["-a", "--"]).arg(self.data(from)).arg(self.data(to)), progress).map(drop)
+        self.run(command.args(["-a", "--"]).arg(other.data(from)).arg(self.data(to)), progress).map(drop)
     }
 
     /// Starts an instance with settings; another one is stopped before.
@@ -218,8 +241,23 @@ impl PrivateMariadb {
         run(command, (&self.stage.0, self.stage.1), progress, &explain)
     }
 
-    fn data(&self, name: &str) -> PathBuf {
+    /// Where an instance has its files.
+    pub fn data(&self, name: &str) -> PathBuf {
         self.place.path().join(name)
+    }
+
+    /// A connection to the instance that runs.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn connect(&self) -> Result<Conn, TuneError> {
+        let (options, name) = options(&self.place())?;
+        Conn::new(options).map_err(|error| failed(&name, &error))
+    }
+
+    /// The number of the server's process, where one runs.
+    pub fn process(&self) -> Option<u32> {
+        self.running.as_ref().map(Child::id)
     }
 
     fn program(&self, program: &Path) -> Command {

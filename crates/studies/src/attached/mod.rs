@@ -1,13 +1,19 @@
-//! A simulated drive with a file system on it, for as long as a value lives.
+//! A simulated drive with a file system on it, for as long as a value lives; whose processors and memory are whose.
 //!
 //! ```text
 //!   study ── pipe ──▶ flashwise attach DRIVE --mount DIR -- sh: tells that it is there, waits for the end of the pipe
 //!         ── control socket ──▶ what the drive has done until now
+//!         ◀── the trace of all requests, once it has ended
 //! ```
+//!
+//! [`cores`]: one half of the processors for the drive; [`memory`]: a bound on the memory of a server.
 //!
 //! The drive is a process of its own, so that what the study waits for is not served by the study, and its time on a processor
 //! is not counted as the database's. It ends with its command, and that with the pipe: the kernel closes it whatever ends the
 //! study.
+
+mod cores;
+mod memory;
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
@@ -20,20 +26,41 @@ use std::time::{Duration, Instant};
 
 use flashwise_attach::DeviceStat;
 use flashwise_attach::control::{Order, Told, order};
+use flashwise_block::ByteSize;
 use flashwise_ssd::DeviceConfig;
+use flashwise_trace::{ReadOptions, TraceError, TraceFormat, TraceReader, TraceRecord};
 use flashwise_tune::Guard;
+use rustix::fs::{major, minor};
 
-use super::cores::Cores;
 use crate::StudyError;
+pub(crate) use cores::{Cores, processor_seconds};
+pub(crate) use memory::MemoryBound;
 
 /// What the drive's command says once it is mounted.
 const MOUNTED: &str = "mounted";
 /// How long a drive may take to write back and end.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// How a drive is attached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attachment {
+    /// Seconds of the machine for one of the drive's.
+    pub(crate) time_scale: f64,
+    /// How far behind the drive's start the file system begins.
+    pub(crate) offset: ByteSize,
+    /// Whether every request is kept, for [`Attached::trace`].
+    pub(crate) is_captured: bool,
+}
+
+impl Default for Attachment {
+    fn default() -> Self {
+        Self { time_scale: 1.0, offset: ByteSize(0), is_captured: false }
+    }
+}
+
 /// A drive that is mounted.
 #[derive(Debug)]
-pub(super) struct Attached {
+pub(crate) struct Attached {
     process: Child,
     /// Closed, it ends the drive.
     life: Option<ChildStdin>,
@@ -42,14 +69,14 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// Attaches a drive whose second takes `scale` of the machine's, on the cores that are the drive's.
+    /// Attaches a drive, on the cores that are the drive's.
     ///
     /// # Errors
     /// Where there is no program to do it, or not what it takes: root, `/dev/fuse`, loop devices.
-    pub(super) fn start(
+    pub(crate) fn start(
         program: Option<&Path>,
         config: &DeviceConfig,
-        scale: f64,
+        how: &Attachment,
         cores: &Cores,
     ) -> Result<Self, StudyError> {
         let Some(program) = program else {
@@ -70,7 +97,11 @@ impl Attached {
         let mut command = Command::new(program);
         command.current_dir("/").process_group(0).env_remove("FLASHWISE_OUTPUT");
         command.arg("attach").arg(place.path().join("drive.toml")).arg("--mount").arg(place.path().join("on"));
-        command.arg("--control").arg(control(&place)).args(["--time-scale", &scale.to_string()]);
+        command.arg("--control").arg(control(&place)).args(["--time-scale", &how.time_scale.to_string()]);
+        command.args(["--offset", &how.offset.0.to_string()]);
+        if how.is_captured {
+            command.arg("--capture").arg(trace(&place)).args(["--capture-format", "csv"]);
+        }
         command.args(["--", "/bin/sh", "-c", "echo mounted; while read -r _; do :; done"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = cores.for_drive(|| command.spawn())?;
@@ -100,7 +131,7 @@ impl Attached {
     }
 
     /// Where it is mounted.
-    pub(super) fn directory(&self) -> PathBuf {
+    pub(crate) fn directory(&self) -> PathBuf {
         self.place.path().join("on")
     }
 
@@ -108,7 +139,7 @@ impl Attached {
     ///
     /// # Errors
     /// Where it is gone.
-    pub(super) fn stat(&self) -> Result<DeviceStat, StudyError> {
+    pub(crate) fn stat(&self) -> Result<DeviceStat, StudyError> {
         match order(&control(&self.place), &Order::Stat) {
             Ok(Told::Stat(stat)) => Ok(*stat),
             Ok(_) => Err(StudyError::Attach("the drive does not tell what it has done".to_owned())),
@@ -120,20 +151,36 @@ impl Attached {
     ///
     /// # Errors
     /// Where it cannot be asked.
-    pub(super) fn used_bytes(&self) -> Result<u64, StudyError> {
+    pub(crate) fn used_bytes(&self) -> Result<u64, StudyError> {
         let directory = std::fs::File::open(self.directory())?;
         rustix::fs::syncfs(&directory).map_err(std::io::Error::from)?;
         let told = rustix::fs::statvfs(self.directory()).map_err(std::io::Error::from)?;
         Ok((told.f_blocks - told.f_bfree) * told.f_frsize)
     }
-}
 
-fn control(place: &Guard) -> PathBuf {
-    place.path().join("control")
-}
+    /// Lets no request to it be longer than this: the kernel cuts longer ones, from their start on.
+    ///
+    /// # Errors
+    /// Where the kernel does not do it.
+    pub(crate) fn cut_requests(&self, longest: ByteSize) -> Result<(), StudyError> {
+        let device = rustix::fs::stat(self.directory()).map_err(std::io::Error::from)?.st_dev;
+        let queue = format!("/sys/dev/block/{}:{}/queue/max_sectors_kb", major(device), minor(device));
+        std::fs::write(&queue, (longest.0 >> 10).to_string())
+            .map_err(|error| StudyError::Attach(format!("{queue}: {error}")))
+    }
 
-impl Drop for Attached {
-    fn drop(&mut self) {
+    /// Ends it, everything written back; gives all requests that reached it, in the order of their submission.
+    ///
+    /// # Errors
+    /// Where they were not captured.
+    pub(crate) fn trace(mut self) -> Result<Vec<TraceRecord>, StudyError> {
+        self.end();
+        let failed = |error: TraceError| StudyError::Attach(error.to_string());
+        let mut reader = TraceReader::open(&trace(&self.place), &ReadOptions::of(TraceFormat::Csv)).map_err(failed)?;
+        std::iter::from_fn(|| reader.next_record().map_err(failed).transpose()).collect()
+    }
+
+    fn end(&mut self) {
         drop(self.life.take());
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
@@ -145,4 +192,24 @@ impl Drop for Attached {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+fn control(place: &Guard) -> PathBuf {
+    place.path().join("control")
+}
+
+fn trace(place: &Guard) -> PathBuf {
+    place.path().join("trace.csv")
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// How busy the machine was with other work.
+pub(crate) fn load_average() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().unwrap_or("unknown").to_owned()
 }

@@ -17,13 +17,13 @@ const NAME: &str = "flashwise-study.";
 
 /// A cgroup, removed at the end.
 #[derive(Debug)]
-pub(super) struct MemoryBound {
+pub(crate) struct MemoryBound {
     path: PathBuf,
 }
 
 impl MemoryBound {
     /// A new one with so many bytes; why there is none.
-    pub(super) fn new(bytes: u64) -> Result<Self, String> {
+    pub(crate) fn new(bytes: u64) -> Result<Self, String> {
         Self::below(Path::new(ROOT), bytes)
     }
 
@@ -48,7 +48,7 @@ impl MemoryBound {
     }
 
     /// Puts a server in, with what it has started; what it starts later is in it too.
-    pub(super) fn hold(&self, server: u32) -> Result<(), StudyError> {
+    pub(crate) fn hold(&self, server: u32) -> Result<(), StudyError> {
         for process in family(server)? {
             // One that has ended meanwhile needs no bound.
             let told = self.write("cgroup.procs", process.into());

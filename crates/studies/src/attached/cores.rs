@@ -13,12 +13,12 @@ use crate::StudyError;
 ///
 /// The thread that shares them is on the database's, and so is all that it starts, but for [`Self::for_drive`].
 #[derive(Debug)]
-pub(super) struct Cores {
+pub(crate) struct Cores {
     all: CpuSet,
     database: CpuSet,
     drive: CpuSet,
     /// Of the database.
-    pub(super) count: u32,
+    pub(crate) count: u32,
 }
 
 impl Cores {
@@ -26,7 +26,7 @@ impl Cores {
     ///
     /// # Errors
     /// Where the system does not tell.
-    pub(super) fn share() -> Result<Self, StudyError> {
+    pub(crate) fn share() -> Result<Self, StudyError> {
         let all = sched_getaffinity(None).map_err(std::io::Error::from)?;
         let numbers: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&number| all.is_set(number)).collect();
         let (first, rest) = numbers.split_at(numbers.len() / 2);
@@ -44,7 +44,7 @@ impl Cores {
     }
 
     /// Starts something on the drive's.
-    pub(super) fn for_drive<T>(&self, start: impl FnOnce() -> T) -> T {
+    pub(crate) fn for_drive<T>(&self, start: impl FnOnce() -> T) -> T {
         put(&self.drive);
         let started = start();
         put(&self.database);
@@ -76,15 +76,20 @@ pub(super) fn family(parent: u32) -> Result<Vec<u32>, StudyError> {
     Ok(all)
 }
 
+/// A process's time on a processor, and that of its children that have ended, s; 0 where it is gone.
+pub(crate) fn processor_seconds(process: u32) -> f64 {
+    fields(process).map_or(0.0, |fields| fields.ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
 /// What `/proc/N/stat` tells.
-pub(super) struct ProcessFields {
+struct ProcessFields {
     parent: u32,
     /// Ticks of its own time on a processor, and of its children's that have ended.
-    pub(super) ticks: u64,
+    ticks: u64,
 }
 
 /// `None` where the process is gone.
-pub(super) fn fields(process: u32) -> Option<ProcessFields> {
+fn fields(process: u32) -> Option<ProcessFields> {
     let text = std::fs::read_to_string(Path::new("/proc").join(process.to_string()).join("stat")).ok()?;
     parse(&text)
 }
