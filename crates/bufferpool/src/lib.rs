@@ -34,6 +34,8 @@ pub mod policy;
 pub mod pool;
 pub mod prefetch;
 pub mod simulate;
+mod sync;
+mod timeline;
 mod trace;
 
 pub use ace::{Ace, Reach};

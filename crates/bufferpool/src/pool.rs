@@ -43,18 +43,6 @@ impl Access {
         Page(self.0 & !WRITE)
     }
 
-    /// As a number.
-    #[inline]
-    pub(crate) const fn bits(self) -> u64 {
-        self.0 as u64
-    }
-
-    /// From [`bits`](Self::bits).
-    #[inline]
-    pub(crate) const fn of_bits(bits: u64) -> Self {
-        Self(bits as u32)
-    }
-
     /// Whether it changes the page.
     #[inline]
     pub const fn is_write(self) -> bool {
@@ -189,12 +177,40 @@ impl<P: Policy> Pool<P> {
 
     fn miss(&mut self, access: Access, storage: &mut impl Storage) -> Result<(), PoolError> {
         let page = access.page();
-        if !self.pages.has_number(page) {
-            return Err(PoolError::NoSuchPage { page: page.0, last: self.last_page() });
-        }
+        self.check_number(page)?;
         if self.pages.is_full() && self.pages.is_all_pinned() {
-            return Err(PoolError::AllPinned { frames: self.pages.frames() });
+            return Err(self.all_pinned());
         }
+        let ghost = self.announce(page);
+        let served = self.make_room(page, storage).and_then(|()| self.read(page, storage));
+        if let Err(error) = served {
+            self.give_up(page);
+            return Err(error);
+        }
+        // Making room may have let the page's own ghost go.
+        let known = if ghost.is_some() { self.pages.find(page) } else { Found::Unknown };
+        self.place(access, known)?;
+        for place in 1..self.reading.len() {
+            self.place_prefetched(self.reading[place])?;
+        }
+        Ok(())
+    }
+
+    fn check_number(&self, page: Page) -> Result<(), PoolError> {
+        match self.pages.has_number(page) {
+            true => Ok(()),
+            false => Err(PoolError::NoSuchPage { page: page.0, last: self.last_page() }),
+        }
+    }
+
+    #[cold]
+    fn all_pinned(&self) -> PoolError {
+        PoolError::AllPinned { frames: self.pages.frames() }
+    }
+
+    /// Tells prefetcher and policy that a page is missing; its ghost, which the policy has taken out of its list.
+    #[inline]
+    fn announce(&mut self, page: Page) -> Option<Entry> {
         if let Some(prefetcher) = &mut self.prefetcher {
             prefetcher.saw(page);
             prefetcher.missed(page);
@@ -204,19 +220,29 @@ impl<P: Policy> Pool<P> {
             _ => None,
         };
         self.policy.miss(ghost, &mut self.pages);
-        let served = self.make_room(page, storage).and_then(|()| self.read(page, storage));
-        if let Err(error) = served {
-            self.give_up(page);
-            return Err(error);
-        }
-        self.counts.misses += 1;
-        // Making room may have let the page's own ghost go.
-        let known = if ghost.is_some() { self.pages.find(page) } else { Found::Unknown };
-        let frames = self.pages.frames();
-        let entry = self.pages.admit(page, known).ok_or(PoolError::AllPinned { frames })?;
+        ghost
+    }
+
+    /// Gives the page that missed a frame.
+    #[inline]
+    fn place(&mut self, access: Access, known: Found) -> Result<(), PoolError> {
+        let entry = self.pages.admit(access.page(), known).ok_or_else(|| self.all_pinned())?;
         self.policy.load(entry, access.is_write(), &mut self.pages);
         self.pages.mark_dirty_if(entry, access.is_write());
-        if self.reading.len() > 1 { self.load_prefetched() } else { Ok(()) }
+        self.counts.misses += 1;
+        Ok(())
+    }
+
+    /// Gives a page a frame that was read beside the one that missed.
+    fn place_prefetched(&mut self, page: Page) -> Result<(), PoolError> {
+        if let Found::Ghost(ghost) = self.pages.find(page) {
+            self.policy.drop_ghost(ghost, &mut self.pages);
+        }
+        let entry = self.pages.admit(page, Found::Unknown).ok_or_else(|| self.all_pinned())?;
+        self.policy.prefetch(entry, &mut self.pages);
+        self.pages.mark_prefetched(entry);
+        self.counts.prefetched += 1;
+        Ok(())
     }
 
     fn last_page(&self) -> usize {
@@ -236,8 +262,7 @@ impl<P: Policy> Pool<P> {
         if !self.pages.is_full() {
             return Ok(());
         }
-        let frames = self.pages.frames();
-        let victim = self.policy.victim(&self.pages).ok_or(PoolError::AllPinned { frames })?;
+        let victim = self.policy.victim(&self.pages).ok_or_else(|| self.all_pinned())?;
         if !self.ace.is_batching() && self.prefetcher.is_none() {
             return self.replace(victim, storage);
         }
@@ -355,21 +380,6 @@ impl<P: Policy> Pool<P> {
         let pages = if self.reading.len() > 1 { &self.reading[..] } else { &alone };
         storage.read(pages).map_err(|reason| PoolError::ReadFailed { page: page.0, reason })?;
         self.counts.reads[pages.len()] += 1;
-        Ok(())
-    }
-
-    /// Puts what was read beside the page that missed into frames.
-    fn load_prefetched(&mut self) -> Result<(), PoolError> {
-        let frames = self.pages.frames();
-        for &page in &self.reading[1..] {
-            if let Found::Ghost(ghost) = self.pages.find(page) {
-                self.policy.drop_ghost(ghost, &mut self.pages);
-            }
-            let entry = self.pages.admit(page, Found::Unknown).ok_or(PoolError::AllPinned { frames })?;
-            self.policy.prefetch(entry, &mut self.pages);
-            self.pages.mark_prefetched(entry);
-            self.counts.prefetched += 1;
-        }
         Ok(())
     }
 }

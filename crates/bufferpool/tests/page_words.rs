@@ -1,19 +1,14 @@
 //! The words of pages under every order in which threads can meet, by the model checker loom.
 //!
-//! The file under test is compiled here once more, with loom's atomics, mutexes and condition variables in place of the
+//! The files under test are compiled here once more, with loom's atomics, mutexes and condition variables in place of the
 //! standard library's. A frame's bytes are a cell that tells when two threads touch it at once.
-#![allow(dead_code, clippy::unwrap_used, reason = "only a part of the file is used; tests panic")]
+#![allow(dead_code, unused_imports, clippy::unwrap_used, reason = "only a part of the files is used; tests panic")]
 
-mod sync {
-    pub use loom::sync::atomic::{AtomicU64, Ordering};
-    pub use loom::sync::{Condvar, Mutex};
+#[path = "support/loom_sync.rs"]
+mod sync;
 
-    /// One attempt: the checker would follow every further one.
-    pub const SPINS: usize = 1;
-    /// One place, so that threads that wait for different pages meet there.
-    pub const SHARDS: usize = 1;
-}
-
+#[path = "../src/concurrent/readers.rs"]
+mod readers;
 #[path = "../src/concurrent/word.rs"]
 mod word;
 
@@ -65,7 +60,7 @@ impl Page {
                     self.frame.set(content);
                     return self.word.loaded(7, Some(hold), &self.waiters);
                 }
-                Fix::Absent | Fix::Blocked(_) => {}
+                Fix::Absent | Fix::Blocked(_) | Fix::Announced => {}
             }
         }
     }
@@ -77,6 +72,14 @@ impl Page {
         content
     }
 
+    /// Reads as a hit does: announced by that thread where it may, else counted.
+    fn read_as(&self, thread: usize) -> u64 {
+        let Some((_, place)) = self.word.announce(thread, &self.waiters) else { return self.read() };
+        let content = self.frame.get();
+        place.leave();
+        content
+    }
+
     fn add_one(&self) {
         self.hold(Hold::Exclusive);
         self.frame.set(self.frame.get() + 1);
@@ -85,7 +88,7 @@ impl Page {
 
     /// Lets the page fall, if it may; a dirty one is written, or cannot be.
     fn fall(&self, write_fails: bool) {
-        if self.word.evict(&self.waiters).is_some() || self.word.take_out().is_none() {
+        if self.word.evict(&self.waiters).is_some() || self.word.take_out(&self.waiters).is_none() {
             return;
         }
         let content = self.frame.get();
@@ -221,5 +224,81 @@ fn a_page_that_is_pinned_never_falls() {
                 },
             ],
         );
+    });
+}
+
+/// A page in its frame whose readers announce themselves.
+fn announced(content: u64) -> Arc<Page> {
+    let page = Page::new(content);
+    page.read();
+    page.word.let_announce();
+    page
+}
+
+#[test]
+fn who_has_announced_that_he_reads_never_sees_half_a_change() {
+    in_every_order(|| {
+        let page = announced(4);
+        meet(&page, &[Page::add_one, |page| assert!([4, 5].contains(&page.read_as(0)))]);
+        assert_eq!(page.checkpointed(), 5);
+    });
+}
+
+#[test]
+fn a_writer_and_a_fall_beside_a_reader_who_announces_himself_lose_nothing() {
+    in_every_order(|| {
+        let page = announced(4);
+        meet(&page, &[Page::add_one, |page| page.fall(false), |page| assert!([4, 5].contains(&page.read_as(0)))]);
+        assert_eq!(page.checkpointed(), 5);
+    });
+}
+
+#[test]
+fn a_frame_is_nobody_elses_while_its_page_is_taken_out() {
+    in_every_order(|| {
+        let page = Page::new(3);
+        page.add_one();
+        page.word.let_announce();
+        meet(
+            &page,
+            &[
+                |page| {
+                    if page.word.take_out(&page.waiters).is_some() {
+                        page.frame.set(99);
+                        page.frame.set(4);
+                        page.word.out_failed(&page.waiters);
+                    }
+                },
+                |page| assert_eq!(page.read_as(0), 4),
+                |page| assert_eq!(page.read_as(1), 4),
+            ],
+        );
+    });
+}
+
+#[test]
+fn a_dirty_page_falls_between_readers_who_announce_themselves_and_comes_back() {
+    in_every_order(|| {
+        let page = announced(4);
+        page.add_one();
+        page.word.let_announce();
+        meet(&page, &[|page| page.fall(false), |page| assert_eq!(page.read_as(0), 5)]);
+        assert_eq!((page.read(), page.checkpointed()), (5, 5));
+    });
+}
+
+#[test]
+fn readers_may_be_allowed_to_announce_themselves_while_somebody_writes() {
+    in_every_order(|| {
+        let page = Page::new(4);
+        page.read();
+        meet(
+            &page,
+            &[Page::add_one, |page| {
+                page.word.let_announce();
+                assert!([4, 5].contains(&page.read_as(0)));
+            }],
+        );
+        assert_eq!(page.checkpointed(), 5);
     });
 }

@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use super::frames::Frames;
+use super::readers::Place;
 use super::word::{Fix, Hold, PageWord, Waiters};
 use crate::directory::Page;
 
@@ -15,11 +16,17 @@ pub(super) struct Held<'a> {
     pub(super) frames: &'a Frames,
     pub(super) frame: u32,
     pub(super) hold: Hold,
+    /// Where a reader has announced itself, that the word does not know.
+    pub(super) place: Option<&'a Place>,
 }
 
 impl Drop for Held<'_> {
+    #[inline]
     fn drop(&mut self) {
-        self.word.release(self.hold, self.waiters);
+        match self.place {
+            Some(place) => place.leave(),
+            None => self.word.release(self.hold, self.waiters),
+        }
     }
 }
 
@@ -30,7 +37,7 @@ impl<'a> Held<'a> {
         // A page that is pinned has a frame.
         let fixed = word.hold(hold, waiters);
         debug_assert_eq!(fixed, Fix::Held(frame), "page {} is held", page.0);
-        Held { page, word, waiters, frames, frame, hold }
+        Held { page, word, waiters, frames, frame, hold, place: None }
     }
 }
 

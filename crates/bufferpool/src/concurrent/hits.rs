@@ -6,19 +6,15 @@
 //! Source: X. Ding, S. Jiang, X. Zhang, *BP-Wrapper: A System Framework Making Any Replacement Algorithms (Almost) Lock
 //! Contention Free*, ICDE 2009, section 3.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
+use crate::directory::Page;
 use crate::pool::Access;
-
-/// Notes in a ring.
-const NOTES: u64 = 64;
+use crate::sync::{AtomicU64, NOTES, Ordering, THREADS as OWN_RINGS, numbers};
 
 /// A policy is told when so many are new.
-const BATCH: u64 = 32;
+const BATCH: u64 = NOTES as u64 / 2;
 
-/// Rings of one thread each: more than threads that run at once on most machines.
-const OWN_RINGS: usize = 64;
+/// Once in so many hits a thread allows readers of a page to announce themselves.
+const ALLOWING: u64 = 16;
 
 /// One more is for all threads that come later.
 const RINGS: usize = OWN_RINGS + 1;
@@ -29,7 +25,15 @@ struct Ring {
     /// Notes so far.
     noted: AtomicU64,
     /// The last of them.
-    notes: [AtomicU64; NOTES as usize],
+    notes: [AtomicU64; NOTES],
+}
+
+const fn bits(access: Access) -> u64 {
+    (access.page().0 as u64) << 1 | access.is_write() as u64
+}
+
+const fn access(bits: u64) -> Access {
+    Access::new(Page((bits >> 1) as u32), bits & 1 != 0)
 }
 
 /// The notes of all threads.
@@ -45,22 +49,13 @@ impl Heard {
     pub const NOTHING: Self = Self([0; RINGS]);
 }
 
-thread_local! {
-    static RING: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-/// Threads that have a ring.
-static THREADS: AtomicUsize = AtomicUsize::new(0);
-
-/// The calling thread's ring.
-#[inline]
-fn own_ring() -> usize {
-    RING.with(|ring| {
-        if ring.get() == usize::MAX {
-            ring.set(THREADS.fetch_add(1, Ordering::Relaxed).min(OWN_RINGS));
-        }
-        ring.get()
-    })
+/// What came of noting a hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Noted {
+    /// The policy is to be told of the ring.
+    pub is_due: bool,
+    /// Readers of this page may announce themselves.
+    pub may_announce: bool,
 }
 
 impl Hits {
@@ -70,35 +65,33 @@ impl Hits {
         Self { rings: (0..RINGS).map(|_| ring()).collect() }
     }
 
-    /// Notes a hit; says of which ring it is time to tell the policy.
+    /// Notes a hit of the thread with that number, whose ring has it too.
     #[inline]
-    pub fn note(&self, access: Access) -> Option<usize> {
-        let own = own_ring();
+    pub fn note(&self, own: usize, access: Access) -> Noted {
         let ring = &self.rings[own];
-        if own == OWN_RINGS {
-            let at = ring.noted.fetch_add(1, Ordering::Relaxed);
-            ring.notes[(at % NOTES) as usize].store(access.bits(), Ordering::Relaxed);
-            return (at % BATCH == BATCH - 1).then_some(own);
+        let at = match own {
+            OWN_RINGS => ring.noted.fetch_add(1, Ordering::Relaxed),
+            _ => ring.noted.load(Ordering::Relaxed),
+        };
+        ring.notes[at as usize % NOTES].store(bits(access), Ordering::Relaxed);
+        if own != OWN_RINGS {
+            ring.noted.store(at + 1, Ordering::Release);
         }
-        let at = ring.noted.load(Ordering::Relaxed);
-        ring.notes[(at % NOTES) as usize].store(access.bits(), Ordering::Relaxed);
-        ring.noted.store(at + 1, Ordering::Release);
-        (at % BATCH == BATCH - 1).then_some(own)
+        Noted { is_due: at % BATCH == BATCH - 1, may_announce: at % ALLOWING == 0 }
     }
 
     /// Hands out what is new in all rings, each in its order.
     pub fn hear_all(&self, heard: &mut Heard, mut tell: impl FnMut(Access)) {
-        let used = THREADS.load(Ordering::Relaxed).min(RINGS);
-        (0..used).for_each(|ring| self.hear(ring, heard, &mut tell));
+        (0..numbers().min(RINGS)).for_each(|ring| self.hear(ring, heard, &mut tell));
     }
 
     /// Hands out what is new in one ring.
     pub fn hear(&self, ring: usize, Heard(heard): &mut Heard, mut tell: impl FnMut(Access)) {
         let (ring, heard) = (&self.rings[ring], &mut heard[ring]);
         let noted = ring.noted.load(Ordering::Acquire);
-        for at in (*heard).max(noted.saturating_sub(NOTES))..noted {
+        for at in (*heard).max(noted.saturating_sub(NOTES as u64))..noted {
             // Where threads share a ring, one may have taken the place and not have noted yet: an old hit is told once more.
-            tell(Access::of_bits(ring.notes[(at % NOTES) as usize].load(Ordering::Relaxed)));
+            tell(access(ring.notes[at as usize % NOTES].load(Ordering::Relaxed)));
         }
         *heard = noted;
     }
@@ -112,24 +105,29 @@ impl Hits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::directory::Page;
+    use crate::sync::{alone, own_number};
 
     #[test]
     fn the_policy_hears_of_every_hit_in_order_and_of_none_twice() {
-        let (hits, mut heard, mut told) = (Hits::new(), Heard::NOTHING, Vec::new());
-        let accesses: Vec<Access> = (0..40).map(|n| Access::new(Page(n), n % 3 == 0)).collect();
-        let due: Vec<usize> = (0..40).filter(|&n| hits.note(accesses[n]).is_some()).collect();
-        hits.hear_all(&mut heard, |access| told.push(access));
-        assert_eq!((due, told.as_slice()), (vec![31], accesses.as_slice()));
-        hits.hear_all(&mut heard, |access| told.push(access));
-        assert_eq!((told.len(), hits.count()), (40, 40));
+        alone(|| {
+            let (hits, mut heard, mut told) = (Hits::new(), Heard::NOTHING, Vec::new());
+            let count = NOTES * 5 / 8;
+            let accesses: Vec<Access> = (0..count).map(|n| Access::new(Page(n as u32), n % 3 == 0)).collect();
+            let due: Vec<usize> = (0..count).filter(|&n| hits.note(own_number(), accesses[n]).is_due).collect();
+            hits.hear_all(&mut heard, |access| told.push(access));
+            assert_eq!((due, told.as_slice()), (vec![NOTES / 2 - 1], accesses.as_slice()));
+            hits.hear_all(&mut heard, |access| told.push(access));
+            assert_eq!((told.len(), hits.count()), (count, count as u64));
+        });
     }
 
     #[test]
     fn a_full_ring_loses_its_oldest_notes_and_counts_them_all_the_same() {
-        let (hits, mut heard, mut told) = (Hits::new(), Heard::NOTHING, Vec::new());
-        (0..100).for_each(|n| _ = hits.note(Access::new(Page(n), false)));
-        hits.hear_all(&mut heard, |access| told.push(access.page().0));
-        assert_eq!((told, hits.count()), ((36..100).collect(), 100));
+        alone(|| {
+            let (hits, mut heard, mut told) = (Hits::new(), Heard::NOTHING, Vec::new());
+            (0..100).for_each(|n| _ = hits.note(own_number(), Access::new(Page(n), false)));
+            hits.hear_all(&mut heard, |access| told.push(access.page().0));
+            assert_eq!((told, hits.count()), ((100 - NOTES as u32..100).collect(), 100));
+        });
     }
 }

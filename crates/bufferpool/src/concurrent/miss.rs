@@ -225,19 +225,26 @@ impl<S: PageStore> BufferPool<S> {
         while let Some((page, is_dirty)) = core.policy.victim()? {
             let word = &self.words[page.0 as usize];
             let view = word.view();
-            if view.is_held || !view.is_resident {
-                core.policy.pin(page);
-                core.passed_over.push(page);
-            } else if view.is_dirty != is_dirty {
-                // The policy had not heard of it.
-                core.policy.set_dirty(page, view.is_dirty);
-            } else if is_dirty {
-                if let Some(frame) = word.take_out() {
-                    return Ok(Victim::Dirty((page, frame)));
+            if !view.is_held && view.is_resident {
+                if view.is_dirty != is_dirty {
+                    // The policy had not heard of it.
+                    core.policy.set_dirty(page, view.is_dirty);
+                    continue;
                 }
-            } else if let Some(frame) = word.evict(&self.waiters) {
-                return Ok(Victim::Clean((page, frame)));
+                let taken = match is_dirty {
+                    true => word.take_out(&self.waiters).map(|frame| Victim::Dirty((page, frame))),
+                    false => word.evict(&self.waiters).map(|frame| Victim::Clean((page, frame))),
+                };
+                match taken {
+                    Some(victim) => return Ok(victim),
+                    // Somebody was faster.
+                    None if word.view() != view => continue,
+                    None => {}
+                }
             }
+            // Somebody holds it, or has announced that he reads it, which only shows when it is taken.
+            core.policy.pin(page);
+            core.passed_over.push(page);
         }
         Ok(Victim::NotNeeded)
     }
@@ -254,7 +261,7 @@ impl<S: PageStore> BufferPool<S> {
         let taken = |page: &Page, write: &mut Write| {
             let word = &self.words[page.0 as usize];
             if plan.falling.contains(page) {
-                let frame = word.take_out();
+                let frame = word.take_out(&self.waiters);
                 write.out.extend(frame.map(|frame| (*page, frame)));
                 frame.is_some()
             } else {

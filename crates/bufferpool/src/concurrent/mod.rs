@@ -10,6 +10,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `word.rs` | the state of each page in one word, and where threads wait for it |
+//! | `readers.rs` | readers of pages that nobody writes, who leave no trace in the words |
 //! | `hits.rs` | how the policy hears of hits |
 //! | `miss.rs` | a page without a frame: what falls, what is written, what is read |
 //! | `write_back.rs` | ends of writes, and checkpoints |
@@ -39,12 +40,10 @@ mod frames;
 mod guard;
 mod hits;
 mod miss;
+mod readers;
 pub mod store;
-mod sync;
 mod word;
 mod write_back;
-
-use std::sync::{Condvar, Mutex, MutexGuard};
 
 use serde::Serialize;
 
@@ -54,11 +53,13 @@ use crate::error::PoolError;
 use crate::policy::{PolicySpec, Shape};
 use crate::pool::{Access, AnyPool, Counts, Plan, PoolOptions};
 use crate::prefetch::Prefetch;
+use crate::sync::{Condvar, Mutex, MutexGuard, own_number};
 use frames::Frames;
 use guard::Held;
 pub use guard::{PinnedPage, ReadPage, WritePage};
 use hits::{Heard, Hits};
 use miss::Asked;
+use readers::Place;
 pub use store::{DeviceStore, FileStore, PageImage, PageStore};
 use word::{FRAMES_MAX, Fix, Hold, PageWord, Waiters};
 
@@ -305,29 +306,67 @@ impl<S: PageStore> BufferPool<S> {
     #[inline]
     fn hold(&self, page: Page, hold: Hold, asked: Asked) -> Result<Held<'_>, PoolError> {
         let word = self.word(page)?;
+        let own = own_number();
+        if hold == Hold::Shared
+            && let Some((frame, place)) = word.announce(own, &self.waiters)
+        {
+            self.note(own, Access::new(page, false));
+            return Ok(self.held(page, word, frame, hold, Some(place)));
+        }
+        self.hold_counted(page, word, hold, asked, own)
+    }
+
+    /// Holds a page in a way that its word tells.
+    fn hold_counted<'a>(
+        &'a self,
+        page: Page,
+        word: &'a PageWord,
+        hold: Hold,
+        asked: Asked,
+        own: usize,
+    ) -> Result<Held<'a>, PoolError> {
         loop {
-            let fixed = match word.try_hold(hold) {
-                Fix::Blocked(_) => word.hold(hold, &self.waiters),
+            let fixed = match word.try_hold(hold, &self.waiters) {
+                Fix::Blocked(_) | Fix::Announced => word.hold(hold, &self.waiters),
                 fixed => fixed,
             };
             match fixed {
                 Fix::Held(frame) => {
-                    if let Some(ring) = self.hits.note(Access::new(page, hold == Hold::Exclusive)) {
-                        self.tell_policy(ring);
+                    let may_announce = self.note(own, Access::new(page, hold == Hold::Exclusive));
+                    if may_announce && hold == Hold::Shared {
+                        word.let_announce();
                     }
-                    return Ok(self.held(page, word, frame, hold));
+                    return Ok(self.held(page, word, frame, hold, None));
                 }
                 Fix::Absent if word.begin_load() => {
                     let frame = self.load(page, hold, asked)?;
-                    return Ok(self.held(page, word, frame, hold));
+                    return Ok(self.held(page, word, frame, hold, None));
                 }
-                Fix::Absent | Fix::Blocked(_) => {}
+                Fix::Absent | Fix::Blocked(_) | Fix::Announced => {}
             }
         }
     }
 
-    fn held<'a>(&'a self, page: Page, word: &'a PageWord, frame: u32, hold: Hold) -> Held<'a> {
-        Held { page, word, waiters: &self.waiters, frames: &self.frames, frame, hold }
+    /// Notes a hit, and tells the policy when it is time; whether readers of the page may announce themselves.
+    #[inline]
+    fn note(&self, own: usize, access: Access) -> bool {
+        let noted = self.hits.note(own, access);
+        if noted.is_due {
+            self.tell_policy(own);
+        }
+        noted.may_announce
+    }
+
+    #[inline]
+    fn held<'a>(
+        &'a self,
+        page: Page,
+        word: &'a PageWord,
+        frame: u32,
+        hold: Hold,
+        place: Option<&'a Place>,
+    ) -> Held<'a> {
+        Held { page, word, waiters: &self.waiters, frames: &self.frames, frame, hold, place }
     }
 
     fn lock(&self) -> MutexGuard<'_, Core> {

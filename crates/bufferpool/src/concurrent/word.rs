@@ -15,9 +15,14 @@
 //! While a page's image is being written it is *writing*, and not dirty until somebody changes it again, so that a write
 //! that fails can make it dirty again and a write of the same page never overtakes another one.
 //!
-//! This file knows nothing but `super::sync`, so that a model checker can run it: `tests/page_words.rs`.
+//! Readers of a page that nobody has written for a while do not even do that: they announce themselves ([`super::readers`]).
+//! Who wants to write the page or take it out of its frame first forbids that, then looks whether somebody did.
+//!
+//! This file knows nothing but `crate::sync` and `super::readers`, so that a model checker can run it:
+//! `tests/page_words.rs`.
 
-use super::sync::{AtomicU64, Condvar, Mutex, Ordering, SHARDS, SPINS};
+use super::readers::{Place, Readers};
+use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, SHARDS, SPINS, THREADS, pause};
 
 const FRAME_BITS: u32 = 28;
 const FRAME: u64 = (1 << FRAME_BITS) - 1;
@@ -26,7 +31,9 @@ const READER: u64 = 1 << FRAME_BITS;
 const READERS: u64 = 0x3fff << FRAME_BITS;
 /// One holder, with a latch or without.
 const PIN: u64 = 1 << 42;
-const PINS: u64 = 0x7fff << 42;
+const PINS: u64 = 0x3fff << 42;
+/// Readers may announce themselves instead of being counted here; nobody writes the page, and it is in a frame.
+const ANNOUNCED: u64 = 1 << 56;
 const EXCLUSIVE: u64 = 1 << 57;
 const DIRTY: u64 = 1 << 58;
 const WRITING: u64 = 1 << 59;
@@ -77,6 +84,8 @@ pub enum Fix {
     Absent,
     /// Somebody else is in the way, as the word says.
     Blocked(u64),
+    /// Readers are in the way, who tell nobody when they are done.
+    Announced,
 }
 
 /// What is seen of a page that nobody need hold.
@@ -128,34 +137,86 @@ impl PageWord {
         Some(old)
     }
 
+    /// What readers announce: where the word is, which is nobody else's.
+    fn key(&self) -> u64 {
+        std::ptr::from_ref(self).addr() as u64
+    }
+
+    /// Reads the page without a trace in the word, where that is allowed: its frame, and where the reader has announced
+    /// itself, to be left afterwards.
+    #[inline]
+    pub fn announce<'a>(&self, thread: usize, waiters: &'a Waiters) -> Option<(u32, &'a Place)> {
+        if self.0.load(Ordering::Relaxed) & ANNOUNCED == 0 {
+            return None;
+        }
+        let place = waiters.readers.announce(thread, self.key())?;
+        let word = self.0.load(Ordering::SeqCst);
+        if word & ANNOUNCED == 0 {
+            place.leave();
+            return None;
+        }
+        Some(((word & FRAME) as u32, place))
+    }
+
+    /// Lets readers announce themselves from now on, where nobody writes the page.
+    pub fn let_announce(&self) {
+        let may = |word: u64| word & (RESIDENT | EXCLUSIVE | BUSY) == RESIDENT;
+        let _ = self.update(|word| may(word).then_some(word | ANNOUNCED));
+    }
+
     /// Holds the page where it is in a frame and nobody is in the way.
     #[inline]
-    pub fn try_hold(&self, hold: Hold) -> Fix {
-        let dirty = if hold == Hold::Exclusive { DIRTY } else { 0 };
+    pub fn try_hold(&self, hold: Hold, waiters: &Waiters) -> Fix {
         let is_full = |word: u64| word & PINS == PINS || word & READERS == READERS;
         let held = self.update(|word| {
             let may = word & RESIDENT != 0 && word & hold.excluded_by() == 0 && !is_full(word);
-            may.then(|| (word + hold.units()) | dirty)
+            // Whether the page is dirty then is only known when nobody is found to read it.
+            let (dirty, forbidden) = match hold {
+                Hold::Exclusive if word & ANNOUNCED == 0 => (DIRTY, 0),
+                Hold::Exclusive => (0, ANNOUNCED),
+                _ => (0, 0),
+            };
+            may.then(|| (word + hold.units()) & !forbidden | dirty)
         });
         match held {
+            Ok(word) if hold == Hold::Exclusive && word & ANNOUNCED != 0 => self.after_readers(word, waiters),
             Ok(word) => Fix::Held((word & FRAME) as u32),
             Err(word) if word & (RESIDENT | BUSY) == 0 => Fix::Absent,
             Err(word) => Fix::Blocked(word),
         }
     }
 
+    /// Holds a page exclusively that readers could announce until now, if none of them is still there.
+    #[cold]
+    fn after_readers(&self, word: u64, waiters: &Waiters) -> Fix {
+        if waiters.readers.has(self.key()) {
+            self.update_and_wake(waiters, |word| Some((word - Hold::Exclusive.units()) | ANNOUNCED));
+            return Fix::Announced;
+        }
+        self.0.fetch_or(DIRTY, Ordering::AcqRel);
+        Fix::Held((word & FRAME) as u32)
+    }
+
     /// Holds the page as soon as nobody is in the way; [`Fix::Absent`] where it has no frame.
     pub fn hold(&self, hold: Hold, waiters: &Waiters) -> Fix {
         for _ in 0..SPINS {
-            match self.try_hold(hold) {
-                Fix::Blocked(_) => std::hint::spin_loop(),
+            match self.try_hold(hold, waiters) {
+                Fix::Blocked(_) | Fix::Announced => std::hint::spin_loop(),
                 fixed => return fixed,
             }
         }
-        waiters.until(self, || match self.try_hold(hold) {
-            Fix::Blocked(word) => Err(word),
-            fixed => Ok(fixed),
-        })
+        let mut nth = 0;
+        loop {
+            let fixed = waiters.until(self, || match self.try_hold(hold, waiters) {
+                Fix::Blocked(word) => Err(word),
+                fixed => Ok(fixed),
+            });
+            if fixed != Fix::Announced {
+                return fixed;
+            }
+            pause(nth);
+            nth = nth.saturating_add(1);
+        }
     }
 
     /// Lets go.
@@ -186,16 +247,27 @@ impl PageWord {
 
     /// Takes a clean page that nobody holds out of its frame, which it gives.
     pub fn evict(&self, waiters: &Waiters) -> Option<u32> {
-        let free = |word: u64| word & (RESIDENT | PINS | DIRTY | WRITING) == RESIDENT;
-        let old = self.update_and_wake(waiters, |word| free(word).then_some(0))?;
-        Some((old & FRAME) as u32)
+        let frame = self.take(RESIDENT, waiters)?;
+        self.update_and_wake(waiters, |_| Some(0));
+        Some(frame)
     }
 
     /// Takes a dirty page that nobody holds out of everybody's reach for writing it; it keeps its frame, which it gives.
-    pub fn take_out(&self) -> Option<u32> {
-        let free = |word: u64| word & (RESIDENT | PINS | DIRTY | WRITING) == RESIDENT | DIRTY;
+    pub fn take_out(&self, waiters: &Waiters) -> Option<u32> {
+        self.take(RESIDENT | DIRTY, waiters)
+    }
+
+    /// Takes a page that nobody holds or reads out of everybody's reach.
+    fn take(&self, state: u64, waiters: &Waiters) -> Option<u32> {
+        let free = |word: u64| word & (RESIDENT | PINS | DIRTY | WRITING) == state;
         let out = |word: u64| (word & (FRAME | WAITERS)) | BUSY;
-        self.update(|word| free(word).then(|| out(word))).ok().map(|word| (word & FRAME) as u32)
+        let old = self.update(|word| free(word).then(|| out(word))).ok()?;
+        if old & ANNOUNCED != 0 && waiters.readers.has(self.key()) {
+            // Nobody changes a busy word, but who begins to wait for it.
+            self.update_and_wake(waiters, |_| Some(old));
+            return None;
+        }
+        Some((old & FRAME) as u32)
     }
 
     /// The page that was taken out is written: it has no frame any more.
@@ -252,12 +324,15 @@ impl PageWord {
 #[derive(Debug)]
 pub struct Waiters {
     shards: Vec<(Mutex<()>, Condvar)>,
+    /// Those who read without a trace in the words.
+    readers: Readers,
 }
 
 impl Waiters {
     /// Nobody waits.
     pub fn new() -> Self {
-        Self { shards: (0..SHARDS).map(|_| (Mutex::new(()), Condvar::new())).collect() }
+        let shards = (0..SHARDS).map(|_| (Mutex::new(()), Condvar::new())).collect();
+        Self { shards, readers: Readers::new(THREADS) }
     }
 
     fn shard(&self, word: &PageWord) -> &(Mutex<()>, Condvar) {

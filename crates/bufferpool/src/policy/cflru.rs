@@ -19,7 +19,7 @@ pub(crate) struct Cflru {
 struct ByAge;
 
 impl Rank for ByAge {
-    fn rank(&self, _: Entry, _: &Directory) -> u64 {
+    fn rank(&self, _: Entry) -> u64 {
         0
     }
 
@@ -37,12 +37,9 @@ impl Policy for Cflru {
         Ok(Self { lists: CleanFirst::new(shape, parameters, 0)? })
     }
 
-    fn hit(&mut self, entry: Entry, is_write: bool, pages: &Directory) {
-        if self.lists.move_outside(entry) {
-            return;
-        }
-        self.lists.remove(entry, &ByAge, pages);
-        self.lists.push_front(entry, is_write || pages.is_dirty(entry), &ByAge, pages);
+    #[inline]
+    fn hit(&mut self, entry: Entry, is_write: bool, _: &Directory) {
+        self.lists.hit(entry, is_write, &ByAge);
     }
 
     #[inline]
@@ -51,24 +48,24 @@ impl Policy for Cflru {
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
-        self.lists.victim(pages)
+        self.lists.victim(&ByAge, pages)
     }
 
     fn evict(&mut self, entry: Entry, pages: &mut Directory) {
-        self.lists.remove(entry, &ByAge, pages);
+        self.lists.remove(entry, &ByAge);
         pages.forget(entry);
     }
 
-    fn load(&mut self, entry: Entry, is_write: bool, pages: &mut Directory) {
-        self.lists.push_front(entry, is_write, &ByAge, pages);
+    fn load(&mut self, entry: Entry, is_write: bool, _: &mut Directory) {
+        self.lists.push_front(entry, is_write, &ByAge);
     }
 
-    fn prefetch(&mut self, entry: Entry, pages: &mut Directory) {
-        self.lists.push_back(entry, &ByAge, pages);
+    fn prefetch(&mut self, entry: Entry, _: &mut Directory) {
+        self.lists.push_back(entry, &ByAge);
     }
 
     fn written(&mut self, entry: Entry, _: &Directory) {
-        self.lists.written(entry, &ByAge);
+        self.lists.written(entry);
     }
 
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {

@@ -14,6 +14,7 @@
 use super::clean_first::{CleanFirst, Rank};
 use super::{Parameters, Policy, PolicyError, Shape, Taker};
 use crate::directory::{Directory, Entry, Page};
+use crate::memory::prefetch;
 
 /// See the module.
 pub(crate) struct CflruC {
@@ -28,7 +29,7 @@ struct Counts(Vec<u64>);
 const SHARED_COUNTS: usize = 4096;
 
 impl Rank for Counts {
-    fn rank(&self, entry: Entry, _: &Directory) -> u64 {
+    fn rank(&self, entry: Entry) -> u64 {
         self.0[entry.at()]
     }
 
@@ -48,42 +49,39 @@ impl Policy for CflruC {
         Ok(Self { lists, counts: Counts(vec![0; shape.frames + 1]) })
     }
 
-    fn hit(&mut self, entry: Entry, is_write: bool, pages: &Directory) {
-        if self.lists.move_outside(entry) {
-            self.counts.0[entry.at()] += 1;
-            return;
-        }
-        self.lists.remove(entry, &self.counts, pages);
+    #[inline]
+    fn hit(&mut self, entry: Entry, is_write: bool, _: &Directory) {
         self.counts.0[entry.at()] += 1;
-        self.lists.push_front(entry, is_write || pages.is_dirty(entry), &self.counts, pages);
+        self.lists.hit(entry, is_write, &self.counts);
     }
 
     #[inline]
     fn expect(&self, _: Page, entry: Entry) {
         self.lists.expect(entry);
+        prefetch(&self.counts.0, entry.at());
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
-        self.lists.victim(pages)
+        self.lists.victim(&self.counts, pages)
     }
 
     fn evict(&mut self, entry: Entry, pages: &mut Directory) {
-        self.lists.remove(entry, &self.counts, pages);
+        self.lists.remove(entry, &self.counts);
         pages.forget(entry);
     }
 
-    fn load(&mut self, entry: Entry, is_write: bool, pages: &mut Directory) {
+    fn load(&mut self, entry: Entry, is_write: bool, _: &mut Directory) {
         self.counts.0[entry.at()] = 1;
-        self.lists.push_front(entry, is_write, &self.counts, pages);
+        self.lists.push_front(entry, is_write, &self.counts);
     }
 
-    fn prefetch(&mut self, entry: Entry, pages: &mut Directory) {
+    fn prefetch(&mut self, entry: Entry, _: &mut Directory) {
         self.counts.0[entry.at()] = 0;
-        self.lists.push_back(entry, &self.counts, pages);
+        self.lists.push_back(entry, &self.counts);
     }
 
     fn written(&mut self, entry: Entry, _: &Directory) {
-        self.lists.written(entry, &self.counts);
+        self.lists.written(entry);
     }
 
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {

@@ -22,7 +22,7 @@ pub(crate) struct CflruE {
 }
 
 impl Rank for Wear {
-    fn rank(&self, entry: Entry, _: &Directory) -> u64 {
+    fn rank(&self, entry: Entry) -> u64 {
         self.of(entry)
     }
 
@@ -41,12 +41,9 @@ impl Policy for CflruE {
         Ok(Self { lists: CleanFirst::new(shape, parameters, wear.blocks())?, wear })
     }
 
-    fn hit(&mut self, entry: Entry, is_write: bool, pages: &Directory) {
-        if self.lists.move_outside(entry) {
-            return;
-        }
-        self.lists.remove(entry, &self.wear, pages);
-        self.lists.push_front(entry, is_write || pages.is_dirty(entry), &self.wear, pages);
+    #[inline]
+    fn hit(&mut self, entry: Entry, is_write: bool, _: &Directory) {
+        self.lists.hit(entry, is_write, &self.wear);
     }
 
     #[inline]
@@ -55,28 +52,27 @@ impl Policy for CflruE {
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
-        self.lists.victim(pages)
+        self.lists.victim(&self.wear, pages)
     }
 
     fn evict(&mut self, entry: Entry, pages: &mut Directory) {
-        self.lists.remove(entry, &self.wear, pages);
+        self.lists.remove(entry, &self.wear);
         pages.forget(entry);
     }
 
     fn load(&mut self, entry: Entry, is_write: bool, pages: &mut Directory) {
         self.wear.add(entry, pages);
-        self.lists.push_front(entry, is_write, &self.wear, pages);
+        self.lists.push_front(entry, is_write, &self.wear);
     }
 
     fn prefetch(&mut self, entry: Entry, pages: &mut Directory) {
         self.wear.add(entry, pages);
-        self.lists.push_back(entry, &self.wear, pages);
+        self.lists.push_back(entry, &self.wear);
     }
 
     fn written(&mut self, entry: Entry, _: &Directory) {
-        self.lists.written(entry, &self.wear);
-        let wear = self.wear.written(entry);
-        self.lists.rerank(self.wear.block(entry), wear);
+        self.lists.written(entry);
+        self.wear.written(entry);
     }
 
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {

@@ -1,19 +1,18 @@
 //! What CFLRU and its relatives share: an LRU list whose last w pages are the window, and in it the clean pages first.
 //!
-//! The clean pages of the window are in a list of their own in the same order; the dirty ones are ranked
-//! ([`super::ranked`]) if something else than their age decides. So nothing is searched for on a miss.
+//! The clean pages of the window are marked in it; the dirty ones are ranked ([`super::ranked`]) if something else than their
+//! age decides. So nothing is searched for on a miss.
 
 use super::ranked::{Ranked, Scratch};
 use super::window::Window;
 use super::{Parameters, PolicyError, Shape, Taker, hand_out};
 use crate::directory::{Directory, Entry};
 use crate::heap::Key;
-use crate::lists::Lists;
 
 /// What decides between the dirty pages of the window.
 pub(super) trait Rank {
     /// The page with the smallest rank falls.
-    fn rank(&self, entry: Entry, pages: &Directory) -> u64;
+    fn rank(&self, entry: Entry) -> u64;
 
     /// A number for all pages that have this one's rank as long as they have theirs, below that which [`CleanFirst::new`] was told.
     fn group(&self, entry: Entry) -> usize;
@@ -24,9 +23,8 @@ pub(super) trait Rank {
 
 /// The lists.
 pub(super) struct CleanFirst {
-    pub(super) window: Window,
-    /// Clean pages of the window.
-    clean: Lists,
+    /// Its clean pages are marked.
+    window: Window,
     /// Dirty pages of the window, where they are ranked.
     dirty: Option<Ranked>,
     entering: Vec<(Key, Entry)>,
@@ -42,113 +40,102 @@ impl CleanFirst {
         let is_ranked = groups > 0;
         let by_rank = is_ranked && parameters.choice("order", &["age", "rank"])? == 1;
         let (entries, size) = (shape.frames + 1, super::parameters::share_of(shape.frames, share));
-        Ok(Self {
-            window: Window::new(entries, size),
-            clean: Lists::new(entries, 1),
-            dirty: is_ranked.then(|| Ranked::new(entries, groups)),
-            entering: Vec::new(),
-            scratch: Scratch::default(),
-            by_rank,
-        })
+        let window = Window::new(entries, size);
+        let dirty = is_ranked.then(|| Ranked::new(window.numbers(), groups));
+        Ok(Self { window, dirty, entering: Vec::new(), scratch: Scratch::default(), by_rank })
     }
 
     /// Says that a page is going to be asked for.
     #[inline]
     pub(super) fn expect(&self, entry: Entry) {
         self.window.expect(entry);
-        self.clean.expect(entry);
     }
 
-    /// Moves a page to the front if that is all there is to do; false where it is in the window.
+    /// Makes room for one page more. Where the pages have other numbers then, they are ranked anew.
     #[inline]
-    pub(super) fn move_outside(&mut self, entry: Entry) -> bool {
-        let is_outside = !self.window.contains(entry);
-        if is_outside {
-            self.window.move_to_front(entry);
-        }
-        is_outside
-    }
-
-    fn enter(&mut self, entry: Option<Entry>, is_dirty: bool, rank: &impl Rank, pages: &Directory) {
-        let Some(entry) = entry else { return };
-        if !is_dirty {
-            self.clean.push_front(0, entry);
-        } else if let Some(ranked) = &mut self.dirty {
-            ranked.add(rank.group(entry), entry, (rank.rank(entry, pages), self.window.age_key(entry)));
+    fn make_room(&mut self, rank: &impl Rank) {
+        if self.window.make_room() && self.dirty.is_some() {
+            self.rank_anew(rank);
         }
     }
 
-    fn leave(&mut self, entry: Entry, is_dirty: bool, rank: &impl Rank) {
-        match &mut self.dirty {
-            _ if !is_dirty => self.clean.remove(0, entry),
-            Some(ranked) => ranked.remove(rank.group(entry), entry, &self.window),
-            None => {}
+    #[cold]
+    fn rank_anew(&mut self, rank: &impl Rank) {
+        let Self { window, dirty: Some(ranked), .. } = self else { return };
+        ranked.clear();
+        for entry in window.inside() {
+            if window.is_dirty_inside(window.number(entry)) {
+                ranked.add(rank.group(entry), window.number(entry), rank.rank(entry));
+            }
         }
     }
 
-    /// Takes a page out; it is dirty or not as the directory says.
-    pub(super) fn remove(&mut self, entry: Entry, rank: &impl Rank, pages: &Directory) {
-        if self.window.contains(entry) {
-            self.leave(entry, pages.is_dirty(entry), rank);
+    #[inline]
+    fn enter(&mut self, entry: Option<Entry>, rank: &impl Rank) {
+        if let (Some(ranked), Some(entry)) = (&mut self.dirty, entry) {
+            let number = self.window.number(entry);
+            if self.window.is_dirty_inside(number) {
+                ranked.add(rank.group(entry), number, rank.rank(entry));
+            }
         }
+    }
+
+    /// A page is asked for.
+    #[inline]
+    pub(super) fn hit(&mut self, entry: Entry, is_write: bool, rank: &impl Rank) {
+        self.make_room(rank);
+        let entering = self.window.move_to_front(entry, is_write);
+        self.enter(entering, rank);
+    }
+
+    /// Takes a page out.
+    #[inline]
+    pub(super) fn remove(&mut self, entry: Entry, rank: &impl Rank) {
         let entering = self.window.remove(entry);
-        self.enter(entering, entering.is_some_and(|entry| pages.is_dirty(entry)), rank, pages);
+        self.enter(entering, rank);
     }
 
-    /// Puts a page at the front; it is going to be dirty or not as is said here.
-    pub(super) fn push_front(&mut self, entry: Entry, will_be_dirty: bool, rank: &impl Rank, pages: &Directory) {
-        let entering = self.window.push_front(entry);
-        let is_dirty = entering.is_some_and(|new| if new == entry { will_be_dirty } else { pages.is_dirty(new) });
-        self.enter(entering, is_dirty, rank, pages);
+    /// Puts a page at the front.
+    #[inline]
+    pub(super) fn push_front(&mut self, entry: Entry, is_dirty: bool, rank: &impl Rank) {
+        self.make_room(rank);
+        let entering = self.window.push_front(entry, is_dirty);
+        self.enter(entering, rank);
     }
 
     /// Puts a clean page where it falls next.
-    pub(super) fn push_back(&mut self, entry: Entry, rank: &impl Rank, pages: &Directory) {
-        let (is_inside, leaving) = self.window.push_back(entry);
-        if is_inside {
-            self.clean.push_back(0, entry);
-        }
-        if let Some(leaving) = leaving {
-            self.leave(leaving, pages.is_dirty(leaving), rank);
-        }
+    pub(super) fn push_back(&mut self, entry: Entry, rank: &impl Rank) {
+        self.make_room(rank);
+        self.window.push_back(entry);
     }
 
     /// A dirty page has become clean.
-    pub(super) fn written(&mut self, entry: Entry, rank: &impl Rank) {
-        if !self.window.contains(entry) {
-            return;
-        }
-        self.leave(entry, true, rank);
-        let age = self.window.age_key(entry);
-        let mut newest_first = std::iter::successors(self.clean.front(0), |&other| self.clean.older(other));
-        let older = newest_first.find(|&other| self.window.age_key(other) < age);
-        self.clean.push_after(0, entry, older);
+    #[inline]
+    pub(super) fn written(&mut self, entry: Entry) {
+        self.window.written(entry);
     }
 
-    /// The rank of a group has changed.
-    pub(super) fn rerank(&mut self, group: usize, rank: u64) {
-        if let Some(ranked) = &mut self.dirty {
-            ranked.rerank(group, rank);
-        }
-    }
-
-    pub(super) fn victim(&mut self, pages: &Directory) -> Option<Entry> {
-        let Self { window, clean, dirty, scratch, .. } = self;
-        clean
-            .oldest(0, pages)
-            .or_else(|| dirty.as_ref().and_then(|ranked| ranked.victim(pages, window, scratch)))
-            .or_else(|| window.iter().find(|&entry| pages.is_free(entry)))
+    #[inline]
+    pub(super) fn victim(&mut self, rank: &impl Rank, pages: &Directory) -> Option<Entry> {
+        let Self { window, dirty, scratch, .. } = self;
+        window
+            .oldest_clean(pages)
+            .or_else(|| dirty.as_mut()?.victim(pages, window, |entry| rank.rank(entry), scratch))
+            .or_else(|| window.oldest(pages))
     }
 
     /// Each page that falls lets one more into the window: a clean one falls next, a dirty one waits for its turn.
     pub(super) fn order(&mut self, rank: &impl Rank, pages: &Directory, take: Taker<'_>) {
+        // Where the list begins is only known once somebody has looked.
+        let _ = self.window.oldest(pages);
         let Self { window, dirty, entering, scratch, by_rank, .. } = self;
         let free = |&entry: &Entry| pages.is_free(entry);
         let Some(ranked) = dirty.as_ref().filter(|_| *by_rank) else {
             // Dirty pages fall by their age; where clean ones come between them matters to nobody but the evictor.
             return order_by_age(window, pages, take);
         };
-        let mut inside = ranked.sorted(window, scratch).filter(|(_, entry)| free(entry)).peekable();
+        let mut inside =
+            ranked.sorted(window, |entry| rank.rank(entry), scratch).filter(|(_, entry)| free(entry)).peekable();
         let mut beyond = window.beyond();
         entering.clear();
         let mut has_new = false;
@@ -177,7 +164,7 @@ impl CleanFirst {
                     break;
                 }
                 if pages.is_dirty(entry) {
-                    entering.push(((rank.rank(entry, pages), window.age_key(entry)), entry));
+                    entering.push(((rank.rank(entry), u64::from(window.number(entry))), entry));
                     break;
                 }
                 if take(entry).is_break() {

@@ -18,11 +18,11 @@ use super::window::Window;
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
 use crate::directory::{Directory, Entry, Page};
 use crate::heap::Key;
-use crate::lists::Lists;
+use crate::timeline::Timeline;
 
 /// See the module.
 pub(crate) struct DlCflruE {
-    clean: Lists,
+    clean: Timeline,
     /// The dirty list with its window.
     dirty: Window,
     /// Dirty pages of the window.
@@ -36,32 +36,41 @@ pub(crate) struct DlCflruE {
 }
 
 impl DlCflruE {
+    /// Makes room for one dirty page more. Where these have other numbers then, they are ranked anew.
+    #[inline]
+    fn make_room(&mut self) {
+        if self.dirty.make_room() {
+            self.ranked.clear();
+            for entry in self.dirty.inside() {
+                self.ranked.add(self.wear.block(entry), self.dirty.number(entry), self.wear.of(entry));
+            }
+        }
+    }
+
+    #[inline]
     fn enter(&mut self, entry: Option<Entry>) {
         if let Some(entry) = entry {
-            let key = (self.wear.of(entry), self.dirty.age_key(entry));
-            self.ranked.add(self.wear.block(entry), entry, key);
+            self.ranked.add(self.wear.block(entry), self.dirty.number(entry), self.wear.of(entry));
         }
     }
 
     fn remove(&mut self, entry: Entry) {
         if self.is_dirty[entry.at()] {
-            if self.dirty.contains(entry) {
-                self.ranked.remove(self.wear.block(entry), entry, &self.dirty);
-            }
             let entering = self.dirty.remove(entry);
             self.enter(entering);
         } else {
-            self.clean.remove(0, entry);
+            self.clean.remove(entry);
         }
     }
 
     fn push_front(&mut self, entry: Entry, is_dirty: bool) {
         self.is_dirty[entry.at()] = is_dirty;
         if is_dirty {
-            let entering = self.dirty.push_front(entry);
+            self.make_room();
+            let entering = self.dirty.push_front(entry, true);
             self.enter(entering);
         } else {
-            self.clean.push_front(0, entry);
+            self.clean.push_newest(entry, false);
         }
     }
 }
@@ -71,10 +80,11 @@ impl Policy for DlCflruE {
         let size = share_of(shape.frames, parameters.share("window", 0.5, 1.0)?);
         let by_rank = parameters.choice("order", &["age", "rank"])? == 1;
         let (entries, wear) = (shape.frames + 1, Wear::new(shape));
+        let dirty = Window::new(entries, size);
         Ok(Self {
-            clean: Lists::new(entries, 1),
-            dirty: Window::new(entries, size),
-            ranked: Ranked::new(entries, wear.blocks()),
+            clean: Timeline::new(entries),
+            ranked: Ranked::new(dirty.numbers(), wear.blocks()),
+            dirty,
             is_dirty: vec![false; entries],
             wear,
             scratch: Scratch::default(),
@@ -83,13 +93,18 @@ impl Policy for DlCflruE {
         })
     }
 
+    #[inline]
     fn hit(&mut self, entry: Entry, is_write: bool, _: &Directory) {
-        let was_dirty = self.is_dirty[entry.at()];
-        if was_dirty && !self.dirty.contains(entry) {
-            return self.dirty.move_to_front(entry);
+        if self.is_dirty[entry.at()] {
+            self.make_room();
+            let entering = self.dirty.move_to_front(entry, true);
+            self.enter(entering);
+        } else if is_write {
+            self.clean.remove(entry);
+            self.push_front(entry, true);
+        } else {
+            self.clean.move_to_newest(entry, false);
         }
-        self.remove(entry);
-        self.push_front(entry, was_dirty || is_write);
     }
 
     #[inline]
@@ -99,11 +114,11 @@ impl Policy for DlCflruE {
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
-        let Self { clean, dirty, ranked, scratch, .. } = self;
+        let Self { clean, dirty, ranked, wear, scratch, .. } = self;
         clean
-            .oldest(0, pages)
-            .or_else(|| ranked.victim(pages, dirty, scratch))
-            .or_else(|| dirty.iter().find(|&entry| pages.is_free(entry)))
+            .oldest(pages)
+            .or_else(|| ranked.victim(pages, dirty, |entry| wear.of(entry), scratch))
+            .or_else(|| dirty.oldest(pages))
     }
 
     fn evict(&mut self, entry: Entry, pages: &mut Directory) {
@@ -119,26 +134,28 @@ impl Policy for DlCflruE {
     fn prefetch(&mut self, entry: Entry, pages: &mut Directory) {
         self.wear.add(entry, pages);
         self.is_dirty[entry.at()] = false;
-        self.clean.push_back(0, entry);
+        self.clean.push_oldest(entry, false);
     }
 
     fn written(&mut self, entry: Entry, _: &Directory) {
         self.remove(entry);
         self.push_front(entry, false);
-        let wear = self.wear.written(entry);
-        self.ranked.rerank(self.wear.block(entry), wear);
+        self.wear.written(entry);
     }
 
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {
+        // Where a list begins is only known once somebody has looked.
+        let _ = self.dirty.oldest(pages);
         let Self { clean, dirty, ranked, wear, scratch, entering, by_rank, .. } = self;
-        if hand_out(clean.iter(0), pages, take).is_break() {
+        if hand_out(clean.iter(), pages, take).is_break() {
             return;
         }
         if !*by_rank {
             let _ = hand_out(dirty.iter(), pages, take);
             return;
         }
-        let mut inside = ranked.sorted(dirty, scratch).filter(|&(_, entry)| pages.is_free(entry)).peekable();
+        let mut inside =
+            ranked.sorted(dirty, |entry| wear.of(entry), scratch).filter(|&(_, entry)| pages.is_free(entry)).peekable();
         let mut beyond = dirty.beyond();
         entering.clear();
         let mut has_new = false;
@@ -160,7 +177,7 @@ impl Policy for DlCflruE {
             match beyond.next() {
                 None => has_new = true,
                 Some(entry) if pages.is_free(entry) => {
-                    entering.push(((wear.of(entry), dirty.age_key(entry)), entry));
+                    entering.push(((wear.of(entry), u64::from(dirty.number(entry))), entry));
                 }
                 Some(_) => {}
             }

@@ -9,15 +9,15 @@
 //! (the paper keeps them for a time instead); `correlated`, accesses within which another reference to a page counts as
 //! the same one, default 0.
 //!
-//! K-th last references only become younger. So the heap holds them as they were when they were last looked at, and only
-//! what stands first in it is brought up to date: a hit costs no step in it.
+//! Every reference has a number of its own, in the order of time, and a bit that says whether it is the K-th last one of a
+//! page in a frame: the first bit that is set is the victim, and a hit clears one and sets another. When the numbers are used
+//! up, those that count are given anew, in the same order.
 //!
 //! **Order.** Pages with fewer than K references by their last one; a new page falls before any other, so nothing follows.
 
 use super::parameters::share_of;
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
 use crate::directory::{Directory, Entry, Page};
-use crate::heap::Heap;
 use crate::lists::Lists;
 use crate::memory::prefetch;
 
@@ -31,59 +31,142 @@ const K_MAX: usize = 8;
 /// See the module.
 pub(crate) struct LruK {
     lists: Lists,
-    /// Pages in frames with K references, by the K-th last as it was.
-    many: Heap,
-    /// K of each entry: times of its last references, the last first; 0 for none.
-    times: Vec<u64>,
+    references: References,
+    /// K of each entry: numbers of its last references, the last first; 0 for none.
+    numbers: Vec<u32>,
     k: usize,
     ghosts: usize,
     correlated: u64,
+    /// References so far.
     now: u64,
-    held: Vec<Entry>,
+    /// By entry: which reference was the last, where it matters how long ago that is.
+    last: Vec<u64>,
     /// The ghost that is asked for and in no list.
     expected: Option<Entry>,
 }
 
-impl LruK {
-    fn kth(&self, entry: Entry) -> u64 {
-        self.times[entry.at() * self.k + self.k - 1]
+/// References by their numbers.
+struct References {
+    /// Whose it was.
+    entries: Vec<Entry>,
+    /// Whether it is the K-th last one of a page in a frame.
+    kth: Vec<u64>,
+    /// Words of these that may have a bit that is set, a bit each.
+    words: Vec<u64>,
+    /// The number that comes next.
+    end: u32,
+}
+
+impl References {
+    fn new(numbers: usize) -> Self {
+        let numbers = numbers.next_multiple_of(64);
+        let (kth, words) = (vec![0; numbers / 64], vec![0; (numbers / 64).div_ceil(64)]);
+        // 0 is no number.
+        Self { entries: vec![Entry(0); numbers], kth, words, end: 1 }
     }
 
-    fn refer(&mut self, entry: Entry) {
-        self.now += 1;
-        let times = &mut self.times[entry.at() * self.k..][..self.k];
-        if times[0] == 0 || self.now - times[0] > self.correlated {
-            // The K-th last is lost. A loop, because K is small and mostly 2.
-            (1..times.len()).rev().for_each(|older| times[older] = times[older - 1]);
-        }
-        times[0] = self.now;
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.end as usize >= self.entries.len()
     }
 
-    /// The page with the oldest K-th last reference that nobody holds.
-    fn oldest_of_many(&mut self, pages: &Directory) -> Option<Entry> {
-        let mut found = None;
-        while let Some(first) = self.many.first() {
-            let kth = self.kth(first);
-            if self.many.key(first).0 != kth {
-                self.many.set(first, (kth, 0));
-            } else if pages.is_free(first) {
-                found = Some(first);
-                break;
-            } else {
-                self.many.remove(first);
-                self.held.push(first);
+    #[inline]
+    fn add(&mut self, entry: Entry) -> u32 {
+        let number = self.end;
+        self.entries[number as usize] = entry;
+        self.end += 1;
+        number
+    }
+
+    #[inline]
+    fn set(&mut self, number: u32) {
+        let word = number as usize / 64;
+        self.kth[word] |= 1 << (number % 64);
+        self.words[word / 64] |= 1 << (word % 64);
+    }
+
+    #[inline]
+    fn clear(&mut self, number: u32) {
+        self.kth[number as usize / 64] &= !(1 << (number % 64));
+    }
+
+    /// Pages by their K-th last reference, the oldest first. A word that was found empty is not looked at again.
+    fn oldest(&mut self, mut wanted: impl FnMut(Entry) -> bool) -> Option<Entry> {
+        for (group, words) in self.words.iter_mut().enumerate() {
+            let mut left = *words;
+            while left != 0 {
+                let word = group * 64 + left.trailing_zeros() as usize;
+                let mut bits = self.kth[word];
+                if bits == 0 {
+                    *words &= !(left & left.wrapping_neg());
+                }
+                while bits != 0 {
+                    let entry = self.entries[word * 64 + bits.trailing_zeros() as usize];
+                    if wanted(entry) {
+                        return Some(entry);
+                    }
+                    bits &= bits - 1;
+                }
+                left &= left - 1;
             }
         }
-        while let Some(held) = self.held.pop() {
-            self.many.set(held, (self.kth(held), 0));
+        None
+    }
+}
+
+impl LruK {
+    #[inline]
+    fn kth(&self, entry: Entry) -> u32 {
+        self.numbers[entry.at() * self.k + self.k - 1]
+    }
+
+    #[inline]
+    fn refer(&mut self, entry: Entry) {
+        if self.references.is_full() {
+            self.number_anew();
         }
-        found
+        self.now += 1;
+        let is_another = self.correlated == 0 || self.note(entry);
+        let numbers = &mut self.numbers[entry.at() * self.k..][..self.k];
+        if is_another {
+            // The K-th last is lost. A loop, because K is small and mostly 2.
+            (1..numbers.len()).rev().for_each(|older| numbers[older] = numbers[older - 1]);
+        }
+        numbers[0] = self.references.add(entry);
+    }
+
+    /// Whether the reference is one of its own, and not the same one still.
+    fn note(&mut self, entry: Entry) -> bool {
+        let before = std::mem::replace(&mut self.last[entry.at()], self.now);
+        self.numbers[entry.at() * self.k] == 0 || self.now - before > self.correlated
+    }
+
+    /// Gives the references that some page still has new numbers, in their order.
+    #[cold]
+    fn number_anew(&mut self) {
+        let Self { references, numbers, k, .. } = self;
+        let mut end = 1;
+        for number in 1..references.end {
+            let entry = references.entries[number as usize];
+            let is_kth = references.kth[number as usize / 64] >> (number % 64) & 1 != 0;
+            references.clear(number);
+            let own = &mut numbers[entry.at() * *k..][..*k];
+            if let Some(own) = own.iter_mut().find(|own| **own == number) {
+                *own = end;
+                references.entries[end as usize] = entry;
+                if is_kth {
+                    references.set(end);
+                }
+                end += 1;
+            }
+        }
+        references.end = end;
     }
 
     fn enter(&mut self, entry: Entry) {
         match self.kth(entry) {
             0 => self.lists.push_front(FEW, entry),
-            kth => self.many.set(entry, (kth, 0)),
+            kth => self.references.set(kth),
         }
     }
 }
@@ -96,13 +179,14 @@ impl Policy for LruK {
         let entries = shape.frames + ghosts + 2;
         Ok(Self {
             lists: Lists::new(entries, 2),
-            many: Heap::new(entries),
-            times: vec![0; k * entries],
+            // Half of them count at most.
+            references: References::new(2 * k * entries + 64),
+            numbers: vec![0; k * entries],
             k,
             ghosts,
             correlated,
             now: 0,
-            held: Vec::new(),
+            last: vec![0; if correlated > 0 { entries } else { 0 }],
             expected: None,
         })
     }
@@ -113,11 +197,15 @@ impl Policy for LruK {
 
     #[inline]
     fn hit(&mut self, entry: Entry, _: bool, _: &Directory) {
-        let had_few = self.kth(entry) == 0;
-        self.refer(entry);
-        if had_few {
+        let before = self.kth(entry);
+        if before == 0 {
+            self.refer(entry);
             self.lists.remove(FEW, entry);
             self.enter(entry);
+        } else {
+            self.references.clear(before);
+            self.refer(entry);
+            self.references.set(self.kth(entry));
         }
     }
 
@@ -130,18 +218,18 @@ impl Policy for LruK {
 
     #[inline]
     fn expect(&self, _: Page, entry: Entry) {
-        prefetch(&self.times, entry.at().wrapping_mul(self.k));
+        prefetch(&self.numbers, entry.at().wrapping_mul(self.k));
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
         let few = self.lists.oldest(FEW, pages);
-        few.or_else(|| self.oldest_of_many(pages))
+        few.or_else(|| self.references.oldest(|entry| pages.is_free(entry)))
     }
 
     fn evict(&mut self, entry: Entry, pages: &mut Directory) {
         match self.kth(entry) {
             0 => self.lists.remove(FEW, entry),
-            _ => self.many.remove(entry),
+            kth => self.references.clear(kth),
         }
         self.lists.push_front(GHOST, entry);
         pages.remember(entry);
@@ -171,7 +259,7 @@ impl Policy for LruK {
             self.lists.remove(GHOST, entry);
         }
         self.expected = None;
-        self.times[entry.at() * self.k..][..self.k].fill(0);
+        self.numbers[entry.at() * self.k..][..self.k].fill(0);
         pages.forget(entry);
     }
 }

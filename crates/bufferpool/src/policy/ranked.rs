@@ -1,8 +1,11 @@
-//! Pages of which the one with the smallest rank falls, of equal ones the oldest.
+//! The dirty pages of a window, of which the one with the smallest rank falls, of equal ones the oldest.
 //!
-//! Pages that always have the same rank, those of one flash block or those of one count, are a group: a list by age. Only
-//! the groups are in a heap, by their rank and the age of their oldest page. So a rank that changes for a whole group is one
-//! step in the heap, and a page that is not the oldest of its group comes and goes without any.
+//! Pages that always have the same rank, those of one flash block or those of one count, are a group: a queue by age, linked
+//! by the numbers that the window gives. Only the groups are in a heap, by their rank and the age of their oldest page.
+//!
+//! Nobody tells of pages that leave or of ranks that grow. A group's place in the heap is what it was when it was last looked
+//! at: as keys only grow, the first group whose key is still right is the first of all. What a queue begins with is dropped
+//! when it is found to be gone.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,65 +14,113 @@ use std::iter::Peekable;
 use super::window::Window;
 use crate::directory::{Directory, Entry};
 use crate::heap::{self, Heap, Key};
-use crate::lists::Lists;
+
+/// The number is in no queue.
+const UNLINKED: u32 = u32::MAX;
+/// The number is the last of its queue.
+const LAST: u32 = u32::MAX - 1;
+
+/// The first and the last number; of an empty one nothing.
+#[derive(Clone, Copy)]
+struct Queue {
+    first: u32,
+    last: u32,
+}
+
+const EMPTY: Queue = Queue { first: UNLINKED, last: UNLINKED };
 
 /// Pages in groups.
 pub(super) struct Ranked {
-    /// A list a group.
-    members: Lists,
-    /// Groups that have members, as if they were entries.
+    /// By number: the next one of its group.
+    next: Vec<u32>,
+    /// By group.
+    queues: Vec<Queue>,
+    /// Groups whose queue is not empty, as if they were entries.
     groups: Heap,
 }
 
 impl Ranked {
-    pub(super) fn new(entries: usize, groups: usize) -> Self {
-        Self { members: Lists::new(entries, groups), groups: Heap::new(groups) }
+    /// Of a window whose pages have such numbers.
+    pub(super) fn new(numbers: usize, groups: usize) -> Self {
+        Self { next: vec![UNLINKED; numbers], queues: vec![EMPTY; groups], groups: Heap::new(groups) }
     }
 
-    /// Puts in a page that is newer than any other of its group.
-    pub(super) fn add(&mut self, group: usize, entry: Entry, key: Key) {
-        self.members.push_front(group, entry);
-        if self.members.len(group) == 1 {
-            self.groups.set(Entry(group as u32), key);
-        }
-    }
-
-    /// Takes a page out of its group; `window` knows the ages.
-    pub(super) fn remove(&mut self, group: usize, entry: Entry, window: &Window) {
-        let was_oldest = self.members.back(group) == Some(entry);
-        self.members.remove(group, entry);
-        if !was_oldest {
+    /// A dirty page has entered the window, above all others.
+    pub(super) fn add(&mut self, group: usize, number: u32, rank: u64) {
+        if self.next[number as usize] != UNLINKED {
+            // It was in the window before, and nobody has found it gone.
             return;
         }
-        let number = Entry(group as u32);
-        match self.members.back(group) {
-            Some(oldest) => self.groups.set(number, (self.groups.key(number).0, window.age_key(oldest))),
-            None => self.groups.remove(number),
+        self.next[number as usize] = LAST;
+        let queue = &mut self.queues[group];
+        if queue.first == UNLINKED {
+            queue.first = number;
+            self.groups.set(Entry(group as u32), (rank, u64::from(number)));
+        } else {
+            self.next[queue.last as usize] = number;
+        }
+        queue.last = number;
+    }
+
+    /// Nothing is in any group.
+    pub(super) fn clear(&mut self) {
+        self.next.fill(UNLINKED);
+        while let Some(group) = self.groups.first() {
+            self.queues[group.at()] = EMPTY;
+            self.groups.remove(group);
         }
     }
 
-    /// The rank of a group has changed.
-    pub(super) fn rerank(&mut self, group: usize, rank: u64) {
-        let number = Entry(group as u32);
-        if self.groups.contains(number) {
-            self.groups.set(number, (rank, self.groups.key(number).1));
+    /// Drops what a queue begins with and is gone; the number of its oldest page then.
+    fn first_of(&mut self, group: Entry, window: &Window) -> Option<u32> {
+        let queue = &mut self.queues[group.at()];
+        while !window.is_dirty_inside(queue.first) {
+            let next = std::mem::replace(&mut self.next[queue.first as usize], UNLINKED);
+            if next == LAST {
+                *queue = EMPTY;
+                return None;
+            }
+            queue.first = next;
         }
+        Some(queue.first)
     }
 
     /// The page that falls next.
-    pub(super) fn victim(&self, pages: &Directory, window: &Window, scratch: &mut Scratch) -> Option<Entry> {
-        let first = self.groups.first().and_then(|group| self.members.back(group.at()))?;
-        if pages.is_free(first) {
-            return Some(first);
+    pub(super) fn victim(
+        &mut self,
+        pages: &Directory,
+        window: &Window,
+        rank: impl Fn(Entry) -> u64,
+        scratch: &mut Scratch,
+    ) -> Option<Entry> {
+        while let Some(group) = self.groups.first() {
+            let Some(first) = self.first_of(group, window) else {
+                self.groups.remove(group);
+                continue;
+            };
+            let entry = window.entry(first);
+            let key = (rank(entry), u64::from(first));
+            if self.groups.key(group) != key {
+                self.groups.set(group, key);
+            } else if pages.is_free(entry) {
+                return Some(entry);
+            } else {
+                break;
+            }
         }
-        self.sorted(window, scratch).map(|(_, entry)| entry).find(|&entry| pages.is_free(entry))
+        self.sorted(window, rank, scratch).map(|(_, entry)| entry).find(|&entry| pages.is_free(entry))
     }
 
     /// All pages in the order of their ranks and ages.
-    pub(super) fn sorted<'a>(&'a self, window: &'a Window, scratch: &'a mut Scratch) -> Sorted<'a> {
+    pub(super) fn sorted<'a, R: Fn(Entry) -> u64>(
+        &'a self,
+        window: &'a Window,
+        rank: R,
+        scratch: &'a mut Scratch,
+    ) -> Sorted<'a, R> {
         scratch.open.clear();
         let groups = self.groups.sorted(&mut scratch.groups).peekable();
-        Sorted { ranked: self, window, groups, open: &mut scratch.open }
+        Sorted { ranked: self, window, rank, groups, open: &mut scratch.open }
     }
 }
 
@@ -77,41 +128,46 @@ impl Ranked {
 #[derive(Default)]
 pub(super) struct Scratch {
     groups: heap::Scratch,
-    open: BinaryHeap<Reverse<(Key, Entry)>>,
+    open: BinaryHeap<Reverse<Key>>,
 }
 
 /// See [`Ranked::sorted`].
-pub(super) struct Sorted<'a> {
+pub(super) struct Sorted<'a, R> {
     ranked: &'a Ranked,
     window: &'a Window,
-    /// Groups of which nothing was given out.
+    rank: R,
+    /// Groups of which nothing was given out, by keys that may be too small.
     groups: Peekable<heap::Sorted<'a>>,
     /// The next page of each other group.
-    open: &'a mut BinaryHeap<Reverse<(Key, Entry)>>,
+    open: &'a mut BinaryHeap<Reverse<Key>>,
 }
 
-impl Sorted<'_> {
-    fn first_of_groups(&mut self) -> Option<(Key, Entry)> {
-        let &group = self.groups.peek()?;
-        Some((self.ranked.groups.key(group), self.ranked.members.back(group.at())?))
+impl<R: Fn(Entry) -> u64> Sorted<'_, R> {
+    /// Looks for the next page of a group, from a number of its queue on.
+    fn open(&mut self, mut number: u32) {
+        while number != LAST && !self.window.is_dirty_inside(number) {
+            number = self.ranked.next[number as usize];
+        }
+        if number != LAST {
+            self.open.push(Reverse(((self.rank)(self.window.entry(number)), u64::from(number))));
+        }
     }
 }
 
-impl Iterator for Sorted<'_> {
+impl<R: Fn(Entry) -> u64> Iterator for Sorted<'_, R> {
     type Item = (Key, Entry);
 
     fn next(&mut self) -> Option<(Key, Entry)> {
-        let (opened, closed) = (self.open.peek().map(|&Reverse(next)| next), self.first_of_groups());
-        let next = opened.into_iter().chain(closed).min()?;
-        if Some(next) == opened {
-            self.open.pop();
-        } else {
+        while let Some(&group) = self.groups.peek() {
+            if self.open.peek().is_some_and(|&Reverse(key)| key < self.ranked.groups.key(group)) {
+                break;
+            }
             self.groups.next();
+            self.open(self.ranked.queues[group.at()].first);
         }
-        let (key, entry) = next;
-        if let Some(newer) = self.ranked.members.newer(entry) {
-            self.open.push(Reverse(((key.0, self.window.age_key(newer)), newer)));
-        }
-        Some(next)
+        let Reverse(key) = self.open.pop()?;
+        let number = key.1 as u32;
+        self.open(self.ranked.next[number as usize]);
+        Some((key, self.window.entry(number)))
     }
 }

@@ -111,6 +111,12 @@ impl Policy for WTinyLfu {
         {
             self.move_to(PROBATION, oldest);
         }
+        // Who stand against each other next: their counters are far apart.
+        for list in [WINDOW, PROBATION] {
+            if let Some(oldest) = self.lists.back(list) {
+                self.sketch.expect(pages.page(oldest));
+            }
+        }
     }
 
     fn prefetch(&mut self, entry: Entry, _: &mut Directory) {
@@ -121,7 +127,7 @@ impl Policy for WTinyLfu {
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {
         let of = |list| self.lists.iter(list).filter(|&entry| pages.is_free(entry));
         let estimate = |entry| self.sketch.estimate(pages.page(entry));
-        let mut main = of(PROBATION).chain(of(PROTECTED)).peekable();
+        let mut main = of(PROBATION).chain(of(PROTECTED));
         let mut window = of(WINDOW);
         if !self.is_window_full()
             && let Some(first) = main.next()
@@ -129,10 +135,14 @@ impl Policy for WTinyLfu {
         {
             return;
         }
+        let mut weakest = main.next().map(|first| (first, estimate(first)));
         for candidate in window.by_ref() {
-            let pushed_out = main.next_if(|&first| estimate(candidate) > estimate(first));
-            if take(pushed_out.unwrap_or(candidate)).is_break() {
+            let pushed_out = weakest.filter(|&(_, least)| estimate(candidate) > least);
+            if take(pushed_out.map_or(candidate, |(first, _)| first)).is_break() {
                 return;
+            }
+            if pushed_out.is_some() {
+                weakest = main.next().map(|first| (first, estimate(first)));
             }
         }
     }

@@ -51,10 +51,9 @@ impl Wear {
         self.block[entry.at()] = self.blocks[pages.page(entry).0 as usize];
     }
 
-    /// A page was written: what the wear of its block is now.
-    pub(super) fn written(&mut self, entry: Entry) -> u64 {
+    /// A page was written.
+    pub(super) fn written(&mut self, entry: Entry) {
         let block = self.block(entry);
         self.writes[block] += 1;
-        self.writes[block]
     }
 }

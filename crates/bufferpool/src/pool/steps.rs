@@ -80,18 +80,8 @@ impl<P: Policy> Steps for Pool<P> {
     }
 
     fn miss(&mut self, page: Page) -> Result<(), PoolError> {
-        if !self.pages.has_number(page) {
-            return Err(PoolError::NoSuchPage { page: page.0, last: self.last_page() });
-        }
-        if let Some(prefetcher) = &mut self.prefetcher {
-            prefetcher.saw(page);
-            prefetcher.missed(page);
-        }
-        let ghost = match self.pages.find(page) {
-            Found::Ghost(entry) => Some(entry),
-            _ => None,
-        };
-        self.policy.miss(ghost, &mut self.pages);
+        self.check_number(page)?;
+        self.announce(page);
         Ok(())
     }
 
@@ -99,11 +89,10 @@ impl<P: Policy> Steps for Pool<P> {
         if !self.pages.is_full() {
             return Ok(None);
         }
-        let frames = self.pages.frames();
         if self.pages.is_all_pinned() {
-            return Err(PoolError::AllPinned { frames });
+            return Err(self.all_pinned());
         }
-        let victim = self.policy.victim(&self.pages).ok_or(PoolError::AllPinned { frames })?;
+        let victim = self.policy.victim(&self.pages).ok_or_else(|| self.all_pinned())?;
         Ok(Some((self.pages.page(victim), self.pages.is_dirty(victim))))
     }
 
@@ -162,12 +151,8 @@ impl<P: Policy> Steps for Pool<P> {
     }
 
     fn load(&mut self, page: Page, is_write: bool, together: usize) -> Result<(), PoolError> {
-        let frames = self.pages.frames();
         let known = self.pages.find(page);
-        let entry = self.pages.admit(page, known).ok_or(PoolError::AllPinned { frames })?;
-        self.policy.load(entry, is_write, &mut self.pages);
-        self.pages.mark_dirty_if(entry, is_write);
-        self.counts.misses += 1;
+        self.place(super::Access::new(page, is_write), known)?;
         if let Some(reads) = self.counts.reads.get_mut(together) {
             *reads += 1;
         }
@@ -175,15 +160,7 @@ impl<P: Policy> Steps for Pool<P> {
     }
 
     fn load_prefetched(&mut self, page: Page) -> Result<(), PoolError> {
-        if let Found::Ghost(ghost) = self.pages.find(page) {
-            self.policy.drop_ghost(ghost, &mut self.pages);
-        }
-        let frames = self.pages.frames();
-        let entry = self.pages.admit(page, Found::Unknown).ok_or(PoolError::AllPinned { frames })?;
-        self.policy.prefetch(entry, &mut self.pages);
-        self.pages.mark_prefetched(entry);
-        self.counts.prefetched += 1;
-        Ok(())
+        self.place_prefetched(page)
     }
 
     fn unload(&mut self, page: Page) {
