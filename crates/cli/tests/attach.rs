@@ -143,7 +143,9 @@ fn fio_measures_what_the_drive_takes_but_for_the_error_that_is_told() {
         // fio's own percentiles are exact to 1/64.
         let slack = fio / 64.0 + drive / 100.0 + 10_000.0;
         assert!(fio >= drive - ns(&pacing["round_trip_ns"]) - slack, "{words}");
-        assert!(fio <= ns(&pacing["at_once"]["p50_ns"]) + slack, "{words}");
+        // The same times are put together in another way: their sum is the same, and the median where they are alike.
+        let spread = ns(&pacing["error"]["p50_ns"]);
+        assert!(fio <= ns(&pacing["at_once"]["p50_ns"]) + spread + slack, "{words}");
         if pacing["spoils_the_result"] == true {
             eprintln!("the machine is too slow today: {words}");
             assert!(ns(&pacing["enough_time_scale"]) > scale, "{words}");
