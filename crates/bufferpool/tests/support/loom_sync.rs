@@ -12,7 +12,7 @@ pub const PLACES: usize = 1;
 /// Threads that have places and a ring.
 pub const THREADS: usize = 2;
 /// Notes in a ring.
-pub const NOTES: usize = 2;
+pub const NOTES: usize = 4;
 
 pub fn publish(place: &AtomicU64, value: u64) {
     // The checker takes sequentially consistent accesses for weaker ones than they are, and fences for what they are.
