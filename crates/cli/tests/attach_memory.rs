@@ -152,7 +152,7 @@ fn writers_that_have_no_memory_left_end_and_find_what_they_have_written() {
     drive.signal(Signal::INT);
     let document = drive.ended().expect(0).document();
     let written = document["counters"]["host_bytes_written"].as_u64().unwrap();
-    assert!(written >= 2 * 4 * EACH_MIB << 20, "all of it reached the drive: {written}");
+    assert!(written >= (2 * 4 * EACH_MIB) << 20, "all of it reached the drive: {written}");
     assert_eq!(document["failed"], 0);
     assert_nothing_left(&place, process);
 }
