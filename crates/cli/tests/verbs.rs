@@ -257,7 +257,7 @@ fn studies_are_listed() {
     let place = Place::new();
     insta::assert_snapshot!("study_list", place.run(&["study", "--list"]).expect(0).stdout);
     let document = place.run(&["study", "--list", "-o", "json"]).expect(0).document();
-    assert_eq!(document["studies"].as_array().unwrap().len(), 8);
+    assert_eq!(document["studies"].as_array().unwrap().len(), 9);
 }
 
 #[test]

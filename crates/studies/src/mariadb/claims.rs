@@ -162,7 +162,7 @@ fn binary_log(results: &Results) -> Result<StudyClaim, StudyError> {
         because: "No setting pads: what padding would save is worked out on the trace. A transaction of n bytes lies across \
                   the end of a page of 4 KiB once in 4,096 ÷ n times, and then costs two pages: −6.7 % is what transactions of 294 \
                   bytes save. Settings change n alone. On a drive whose flush programs a whole stripe, one page more or \
-                  less is padding of the drive's own."
+                  less is padding of the drive's own, but where it lies across a stripe's end."
             .to_owned(),
     })
 }
