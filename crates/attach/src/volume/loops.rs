@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_name_that_somebody_else_has_got_meanwhile_is_left_alone() {
         let Some(place) = Reused::new() else { return eprintln!("it takes root and losetup: not tested") };
-        let Ok((device, held)) = LoopDevice::attach(&place.losetup, &place.file("ours"), 512) else {
+        let Ok((device, held)) = LoopDevice::attach(&place.losetup, &place.file("ours"), 512, ByteSize(0)) else {
             return eprintln!("no loop devices: not tested");
         };
         // Somebody detaches it. As long as it is held, nobody gets the name for another file.
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn what_was_noted_is_found_whatever_its_file_is_called_by_now() {
         let Some(place) = Reused::new() else { return eprintln!("it takes root and losetup: not tested") };
-        let Ok((device, held)) = LoopDevice::attach(&place.losetup, &place.file("ours"), 512) else {
+        let Ok((device, held)) = LoopDevice::attach(&place.losetup, &place.file("ours"), 512, ByteSize(0)) else {
             return eprintln!("no loop devices: not tested");
         };
         drop(held);
