@@ -152,9 +152,64 @@ fn rounded_up(scale: f64) -> f64 {
     steps.into_iter().find(|&step| step >= scale * (1.0 - 1e-9)).unwrap_or(scale)
 }
 
+/// A time from a moment on: what a client waited for a request, or what the server had it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) from: Instant,
+    pub(crate) takes: Duration,
+}
+
+impl Span {
+    /// From then until now.
+    pub(crate) fn since(from: Instant) -> Self {
+        Self { from, takes: from.elapsed() }
+    }
+
+    fn holds(&self, other: &Self) -> bool {
+        other.from >= self.from && other.from + other.takes <= self.from + self.takes
+    }
+}
+
+/// What the way from a client to the server and back takes, by how long the client has waited for each of its requests, one
+/// after the other, and how long the server has had it: the lower quartile of the differences. Each request is held against
+/// itself, as what else a machine does makes both times longer; and whatever it does makes no way shorter. A way that is told
+/// too long would let answers come before the drive's time, one that is told too short is told as an error. Requests of others
+/// are left out; `None` where there are no more.
+pub(crate) fn way(waited: &[Span], had: &[Span]) -> Option<Duration> {
+    let mut had = had.iter().peekable();
+    let mut ways: Vec<Duration> = waited
+        .iter()
+        .filter_map(|waited| {
+            while had.next_if(|had| had.from < waited.from).is_some() {}
+            let had = had.next_if(|had| waited.holds(had))?;
+            Some(waited.takes - had.takes)
+        })
+        .collect();
+    ways.sort_unstable();
+    ways.get(ways.len() / 4).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_way_is_the_lower_quartile_of_what_each_request_took_beyond_the_server_and_others_are_left_out() {
+        let began = Instant::now();
+        let span = |from_us, takes_us| Span {
+            from: began + Duration::from_micros(from_us),
+            takes: Duration::from_micros(takes_us),
+        };
+        // The machine was busy at the second and the fourth: in the server at one, outside of it at the other.
+        let waited = [span(0, 130), span(1_000, 5_030), span(7_000, 128), span(8_000, 9_000), span(20_000, 140)];
+        let had = [span(10, 100), span(1_010, 5_000), span(7_010, 100), span(8_010, 100), span(20_010, 100)];
+        assert_eq!(way(&waited, &had), Some(Duration::from_micros(30)));
+        let others = [span(600, 50), span(7_050, 500), span(30_000, 1)];
+        let mut all = [&had[..], &others].concat();
+        all.sort_unstable_by_key(|span| span.from);
+        assert_eq!(way(&waited, &all), Some(Duration::from_micros(30)));
+        assert_eq!(way(&waited, &others), None);
+    }
 
     #[test]
     fn ten_seconds_of_the_machine_are_one_of_the_drive_where_the_scale_is_ten() {

@@ -37,7 +37,7 @@ use flashwise_trace::TraceRecord;
 use crate::buffers::Buffers;
 use crate::capture::Capture;
 use crate::fault::{FaultOrder, FaultState, Faults};
-use crate::pace::{Clocks, Pace};
+use crate::pace::{Clocks, Pace, Span};
 use crate::{AttachError, AttachReport};
 use bytes::Bytes;
 use contents::Contents;
@@ -131,6 +131,8 @@ pub struct Engine {
     clocks: Option<Clocks>,
     ways: Ways,
     turnarounds: Turnarounds,
+    /// How long each command was in the server, where somebody wants to know.
+    residences: Option<Vec<Span>>,
     /// Memory for the bytes of commands.
     buffers: Buffers,
     active: Vec<Option<Active>>,
@@ -216,6 +218,7 @@ impl Engine {
             clocks,
             ways: Ways { socket: round_trip, kernel: None, head_start: round_trip },
             turnarounds: Turnarounds::default(),
+            residences: None,
             buffers: Buffers::default(),
             active: Vec::with_capacity(COMMANDS),
             free: Vec::with_capacity(COMMANDS),
@@ -276,10 +279,14 @@ impl Engine {
         self.ways.head_start = if has_sockets { takes.min(self.ways.socket) } else { takes };
     }
 
-    /// How long requests were in the server, from their arrival to their answer: the median.
-    pub(crate) fn median_in_server(&self) -> Duration {
-        let way = self.ways.socket;
-        Duration::from_nanos(self.times.machine.percentile(50.0).0).saturating_sub(way)
+    /// Keeps from now on how long each command is in the server, which takes memory.
+    pub(crate) fn keep_residences(&mut self) {
+        self.residences = Some(Vec::new());
+    }
+
+    /// How long each command was in the server, from its arrival to its answer, in the order of the answers.
+    pub(crate) fn residences(&self) -> &[Span] {
+        self.residences.as_deref().unwrap_or_default()
     }
 
     /// A client is gone.
@@ -582,6 +589,9 @@ impl Engine {
         let client = active.command.client;
         let resided = now.saturating_duration_since(active.arrived);
         self.turnarounds.answered(client, now, resided);
+        if let Some(residences) = &mut self.residences {
+            residences.push(Span { from: active.arrived, takes: resided });
+        }
         if active.result.is_err() {
             self.times.failed += 1;
             return;

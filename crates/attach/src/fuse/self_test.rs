@@ -12,11 +12,11 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use flashwise_block::{BlockDevice, BlockError, ByteSize, FileDevice, IoBuffer, LatencySummary, OwnFile, Request};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, FileDevice, IoBuffer, OwnFile, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Letter, Mounted, Reply};
-use crate::engine::nanos;
+use crate::pace::{Span, way};
 use crate::server::AWAKE;
 
 /// Reads that are asked for at once.
@@ -27,9 +27,8 @@ const TOGETHER: usize = 17;
 const LENGTH: ByteSize = ByteSize(4096);
 /// When no more has come for so long, no more is coming.
 const SILENCE: Duration = Duration::from_secs(2);
-/// Reads whose way is timed, and those before them that are not.
-const TIMED: u64 = 300;
-const BEFORE: u64 = 50;
+/// Reads whose way is timed.
+const TIMED: usize = 400;
 /// How long each of them is kept: a drive keeps it too, and who waits is asleep when the answer comes.
 const KEPT: Duration = Duration::from_micros(50);
 /// How often it is looked whether all is over.
@@ -76,15 +75,15 @@ fn check(
     ))
 }
 
-/// How much longer than a read is kept here its program waits for it, at the median: asked for one after the other, of the
-/// file or of a block device over it. `None` where it cannot be measured.
+/// How much longer than a read is kept here its program waits for it, where nothing disturbs it (the lower quartile): asked
+/// for one after the other, of the file or of a block device over it. `None` where it cannot be measured.
 pub(super) fn round_trip(mounted: &Mounted, path: &Path) -> Option<Duration> {
     let path = path.to_owned();
     let asking = std::thread::Builder::new().name("round trip".to_owned()).spawn(move || ask_in_turn(&path)).ok()?;
     // As in the server: a timer that may come 50 µs late would be measured instead. Not for long, as programs that this
     // thread starts would have it too.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-    let mut kept = LatencySummary::new();
+    let mut kept = Vec::with_capacity(TIMED);
     while !asking.is_finished() {
         wait(mounted, LOOK);
         for letter in mounted.letters() {
@@ -94,28 +93,25 @@ pub(super) fn round_trip(mounted: &Mounted, path: &Path) -> Option<Duration> {
             while arrived.elapsed() < KEPT {
                 std::hint::spin_loop();
             }
-            kept.record(nanos(arrived.elapsed()));
+            kept.push(Span::since(arrived));
             answer(letter);
         }
     }
     let _ = rustix::thread::set_current_timer_slack(None);
-    let waited = asking.join().ok()?.ok()?;
-    Some(Duration::from_nanos(waited.percentile(50.0).0.saturating_sub(kept.percentile(50.0).0)))
+    way(&asking.join().ok()?.ok()?, &kept)
 }
 
 /// Reads one page after the other.
-fn ask_in_turn(path: &Path) -> std::io::Result<LatencySummary> {
+fn ask_in_turn(path: &Path) -> std::io::Result<Vec<Span>> {
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
     let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
     let file = std::fs::OpenOptions::new().read(true).custom_flags(direct).open(path)?;
     let mut page = IoBuffer::zeroed(LENGTH.0 as usize);
-    let mut times = LatencySummary::new();
-    for n in 0..BEFORE + TIMED {
+    let mut times = Vec::with_capacity(TIMED);
+    for _ in 0..TIMED {
         let began = Instant::now();
         file.read_exact_at(&mut page, 0)?;
-        if n >= BEFORE {
-            times.record(nanos(began.elapsed()));
-        }
+        times.push(Span::since(began));
     }
     Ok(times)
 }

@@ -5,23 +5,23 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use flashwise_block::{ByteSize, LatencySummary, Nanos, Request, execute};
+use flashwise_block::{ByteSize, Request, execute};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
 use super::protocol::{EXPORT, OPT_EXPORT_NAME, REPLY_BYTES, REQUEST_MAGIC};
+use crate::pace::{Span, way};
 use crate::{AttachError, Engine, Pace, Server};
 
-/// Reads that are timed, and those before them that are not.
-const TIMED: u64 = 300;
-const BEFORE: u64 = 50;
+/// Reads that are timed.
+const READS: u64 = 400;
 /// Bytes of a read.
 const LENGTH: u32 = 4096;
 /// Who waits longer than that for an answer is not woken up any slower.
 const LONG: Duration = Duration::from_millis(1);
 
-/// How much longer than the server has a read of 4 KiB its client waits for it, at the median: measured with a client that
-/// asks for one after the other, through the same server and a socket, from a drive of the same kind and at the same pace, so
-/// that both sleep as long as they will.
+/// How much longer than the server has a read of 4 KiB its client waits for it, where nothing disturbs it (the lower
+/// quartile): measured with a client that asks for one after the other, through the same server and a socket, from a drive of
+/// the same kind and at the same pace, so that both sleep as long as they will.
 ///
 /// # Errors
 /// Where the machine gives no sockets or threads.
@@ -32,7 +32,9 @@ pub fn measure_round_trip(config: &DeviceConfig, pace: Pace) -> Result<Duration,
         error: std::io::Error::other(error),
     };
     let drive = SimulatedSsd::new(config.clone(), 1).map_err(no_drive)?;
-    let engine = Engine::new(drive, at_most(pace, config).map_err(no_drive)?, Duration::ZERO, None, Instant::now())?;
+    let pace = at_most(pace, config).map_err(no_drive)?;
+    let mut engine = Engine::new(drive, pace, Duration::ZERO, None, Instant::now())?;
+    engine.keep_residences();
     let (client, served) = UnixStream::pair().map_err(system("a pair of sockets"))?;
     let mut server = Server::new(engine)?;
     server.adopt(served);
@@ -43,7 +45,8 @@ pub fn measure_round_trip(config: &DeviceConfig, pace: Pace) -> Result<Duration,
     stop.request();
     let engine =
         serving.join().map_err(|_| system("the round trip's server")(std::io::Error::other("it panicked")))??;
-    Ok(measured?.saturating_sub(engine.median_in_server()))
+    let lost = || system("the round trip's requests")(std::io::Error::other("the server has not seen all of them"));
+    way(&measured?, engine.residences()).ok_or_else(lost)
 }
 
 /// A pace at which a read takes no longer than it must to be one that is waited for.
@@ -55,11 +58,12 @@ fn at_most(pace: Pace, config: &DeviceConfig) -> Result<Pace, flashwise_ssd::Ssd
     Ok(Pace::Scaled(scale.min((LONG.as_nanos() as f64 / read_ns).max(1.0))))
 }
 
-fn measure(mut client: UnixStream) -> std::io::Result<Duration> {
+/// How long each of the reads takes, one after the other.
+fn measure(mut client: UnixStream) -> std::io::Result<Vec<Span>> {
     negotiate(&mut client)?;
-    let mut trips = LatencySummary::new();
+    let mut trips = Vec::with_capacity(READS as usize);
     let mut reply = vec![0; REPLY_BYTES + LENGTH as usize];
-    for cookie in 0..BEFORE + TIMED {
+    for cookie in 0..READS {
         let mut request = REQUEST_MAGIC.to_be_bytes().to_vec();
         request.extend([0; 4]);
         request.extend(cookie.to_be_bytes());
@@ -68,11 +72,9 @@ fn measure(mut client: UnixStream) -> std::io::Result<Duration> {
         let began = Instant::now();
         client.write_all(&request)?;
         client.read_exact(&mut reply)?;
-        if cookie >= BEFORE {
-            trips.record(Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX)));
-        }
+        trips.push(Span::since(began));
     }
-    Ok(Duration::from_nanos(trips.percentile(50.0).0))
+    Ok(trips)
 }
 
 fn negotiate(client: &mut UnixStream) -> std::io::Result<()> {

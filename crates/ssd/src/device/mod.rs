@@ -60,7 +60,7 @@ pub struct SimulatedSsd {
     in_drive: u32,
     /// Requests that wait for a place in the drive.
     queues: SubmissionQueues,
-    /// The last two requests that the drive has been told of.
+    /// The last requests that the drive has been told of.
     expected: Expectations,
     /// The drive is told of requests before they come, by [`Self::expect`].
     is_told: bool,
