@@ -55,7 +55,7 @@ impl IoBuffer {
         fits
     }
 
-    #[allow(clippy::expect_used, reason = "only lengths beyond isize::MAX fail, and no such slice can exist")]
+    #[allow(clippy::expect_used, reason = "only lengths beyond 2⁶² fail, and no machine has such memory")]
     fn layout(length: usize) -> Layout {
         Layout::from_size_align(Self::room(length), ALIGNMENT).expect("a buffer length beyond the address space")
     }
