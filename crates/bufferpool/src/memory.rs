@@ -7,14 +7,18 @@
 /// the processor would have to guess as well.
 #[inline]
 pub(crate) fn prefetch<T>(table: &[T], index: usize) {
+    prefetch_at(table.as_ptr().wrapping_add(index.min(table.len().wrapping_sub(1))));
+}
+
+/// The same of a place, whatever is there.
+#[inline]
+pub(crate) fn prefetch_at<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let entry = table.as_ptr().wrapping_add(index.min(table.len().wrapping_sub(1)));
-        // SAFETY: a prefetch reads nothing and never faults, whatever the address; this one is in the table, or, where that
-        // is empty, comes out of arithmetic that wraps and is never dereferenced.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(entry.cast()) }
+        // SAFETY: a prefetch reads nothing and never faults, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (table, index);
+    let _ = place;
 }

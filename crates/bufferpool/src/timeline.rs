@@ -97,6 +97,12 @@ impl Timeline {
         self.entries[number as usize]
     }
 
+    /// Who had a number last; of one that does not exist, the first entry.
+    #[inline]
+    pub(crate) fn last_entry(&self, number: u32) -> Entry {
+        self.entries.get(number as usize).copied().unwrap_or(Entry(0))
+    }
+
     /// Says that an entry is going to be moved.
     #[inline]
     pub(crate) fn expect(&self, entry: Entry) {

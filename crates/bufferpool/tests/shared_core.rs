@@ -18,6 +18,9 @@ mod directory {
 mod error {
     pub use flashwise_bufferpool::PoolError;
 }
+mod memory {
+    pub fn prefetch_at<T>(_: *const T) {}
+}
 mod policy {
     pub use flashwise_bufferpool::{PolicySpec, Shape};
 }

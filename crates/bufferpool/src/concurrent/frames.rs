@@ -6,6 +6,8 @@ use std::ptr::NonNull;
 
 use memmap2::{Advice, MmapMut};
 
+use crate::memory::prefetch_at;
+
 /// All frames.
 #[derive(Debug)]
 pub struct Frames {
@@ -38,6 +40,12 @@ impl Frames {
         assert!(offset + self.page_bytes <= self.memory.len(), "there is no frame {frame}");
         // SAFETY: the frame lies within the memory, as was just checked.
         unsafe { self.start.as_ptr().add(offset) }
+    }
+
+    /// Says that a frame is going to be read from its beginning; there need be no such frame.
+    #[inline]
+    pub fn expect(&self, frame: u32) {
+        prefetch_at(self.start.as_ptr().wrapping_add(frame as usize * self.page_bytes));
     }
 
     /// A frame's bytes.

@@ -306,6 +306,9 @@ impl<S: PageStore> BufferPool<S> {
     #[inline]
     fn hold(&self, page: Page, hold: Hold, asked: Asked) -> Result<Held<'_>, PoolError> {
         let word = self.word(page)?;
+        // What holds a page waits for the reads before it, and the reads behind it wait for that: unless its bytes are on
+        // their way by then, each hit takes as long as memory does.
+        self.frames.expect(word.probable_frame());
         let own = own_number();
         if hold == Hold::Shared
             && let Some((frame, place)) = word.announce(own, &self.waiters)

@@ -137,6 +137,12 @@ impl PageWord {
         Some(old)
     }
 
+    /// Its frame, if it has one; some frame else.
+    #[inline]
+    pub fn probable_frame(&self) -> u32 {
+        (self.0.load(Ordering::Relaxed) & FRAME) as u32
+    }
+
     /// What readers announce: where the word is, which is nobody else's.
     fn key(&self) -> u64 {
         std::ptr::from_ref(self).addr() as u64

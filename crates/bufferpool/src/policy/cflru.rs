@@ -19,7 +19,7 @@ pub(crate) struct Cflru {
 struct ByAge;
 
 impl Rank for ByAge {
-    fn rank(&self, _: Entry) -> u64 {
+    fn rank_in(&self, _: usize, _: Entry) -> u64 {
         0
     }
 
@@ -30,6 +30,8 @@ impl Rank for ByAge {
     fn new_rank(&self) -> u64 {
         0
     }
+
+    fn expect(&self, _: Entry) {}
 }
 
 impl Policy for Cflru {

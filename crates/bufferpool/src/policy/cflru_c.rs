@@ -29,10 +29,12 @@ struct Counts(Vec<u64>);
 const SHARED_COUNTS: usize = 4096;
 
 impl Rank for Counts {
-    fn rank(&self, entry: Entry) -> u64 {
+    #[inline]
+    fn rank_in(&self, _: usize, entry: Entry) -> u64 {
         self.0[entry.at()]
     }
 
+    #[inline]
     fn group(&self, entry: Entry) -> usize {
         let count = self.0[entry.at()];
         if count < SHARED_COUNTS as u64 { count as usize } else { SHARED_COUNTS + entry.at() }
@@ -40,6 +42,11 @@ impl Rank for Counts {
 
     fn new_rank(&self) -> u64 {
         1
+    }
+
+    #[inline]
+    fn expect(&self, entry: Entry) {
+        prefetch(&self.0, entry.at());
     }
 }
 

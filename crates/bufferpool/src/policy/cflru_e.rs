@@ -21,20 +21,6 @@ pub(crate) struct CflruE {
     wear: Wear,
 }
 
-impl Rank for Wear {
-    fn rank(&self, entry: Entry) -> u64 {
-        self.of(entry)
-    }
-
-    fn group(&self, entry: Entry) -> usize {
-        self.block(entry)
-    }
-
-    fn new_rank(&self) -> u64 {
-        0
-    }
-}
-
 impl Policy for CflruE {
     fn new(shape: &Shape, parameters: &mut Parameters) -> Result<Self, PolicyError> {
         let wear = Wear::new(shape);
@@ -47,8 +33,9 @@ impl Policy for CflruE {
     }
 
     #[inline]
-    fn expect(&self, _: Page, entry: Entry) {
+    fn expect(&self, page: Page, entry: Entry) {
         self.lists.expect(entry);
+        self.wear.expect_page(page);
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
@@ -76,6 +63,11 @@ impl Policy for CflruE {
     }
 
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {
-        self.lists.order(&self.wear, pages, take);
+        let Self { lists, wear } = self;
+        lists.order(wear, pages, &mut |entry| {
+            // It is written soon.
+            wear.expect_group(wear.group(entry));
+            take(entry)
+        });
     }
 }

@@ -3,23 +3,12 @@
 //! The clean pages of the window are marked in it; the dirty ones are ranked ([`super::ranked`]) if something else than their
 //! age decides. So nothing is searched for on a miss.
 
+pub(super) use super::ranked::Rank;
 use super::ranked::{Ranked, Scratch};
 use super::window::Window;
 use super::{Parameters, PolicyError, Shape, Taker, hand_out};
 use crate::directory::{Directory, Entry};
 use crate::heap::Key;
-
-/// What decides between the dirty pages of the window.
-pub(super) trait Rank {
-    /// The page with the smallest rank falls.
-    fn rank(&self, entry: Entry) -> u64;
-
-    /// A number for all pages that have this one's rank as long as they have theirs, below that which [`CleanFirst::new`] was told.
-    fn group(&self, entry: Entry) -> usize;
-
-    /// The rank that a page has when it is new.
-    fn new_rank(&self) -> u64;
-}
 
 /// The lists.
 pub(super) struct CleanFirst {
@@ -54,29 +43,20 @@ impl CleanFirst {
     /// Makes room for one page more. Where the pages have other numbers then, they are ranked anew.
     #[inline]
     fn make_room(&mut self, rank: &impl Rank) {
-        if self.window.make_room() && self.dirty.is_some() {
-            self.rank_anew(rank);
-        }
-    }
-
-    #[cold]
-    fn rank_anew(&mut self, rank: &impl Rank) {
-        let Self { window, dirty: Some(ranked), .. } = self else { return };
-        ranked.clear();
-        for entry in window.inside() {
-            if window.is_dirty_inside(window.number(entry)) {
-                ranked.add(rank.group(entry), window.number(entry), rank.rank(entry));
-            }
+        let Self { window, dirty, .. } = self;
+        if window.make_room()
+            && let Some(ranked) = dirty
+        {
+            ranked.rank_anew(window, rank);
         }
     }
 
     #[inline]
     fn enter(&mut self, entry: Option<Entry>, rank: &impl Rank) {
-        if let (Some(ranked), Some(entry)) = (&mut self.dirty, entry) {
-            let number = self.window.number(entry);
-            if self.window.is_dirty_inside(number) {
-                ranked.add(rank.group(entry), number, rank.rank(entry));
-            }
+        if let (Some(ranked), Some(entry)) = (&mut self.dirty, entry)
+            && self.window.is_dirty_inside(self.window.number(entry))
+        {
+            ranked.enter(entry, &self.window, rank);
         }
     }
 
@@ -120,7 +100,7 @@ impl CleanFirst {
         let Self { window, dirty, scratch, .. } = self;
         window
             .oldest_clean(pages)
-            .or_else(|| dirty.as_mut()?.victim(pages, window, |entry| rank.rank(entry), scratch))
+            .or_else(|| dirty.as_mut()?.victim(pages, window, rank, scratch))
             .or_else(|| window.oldest(pages))
     }
 
@@ -134,8 +114,7 @@ impl CleanFirst {
             // Dirty pages fall by their age; where clean ones come between them matters to nobody but the evictor.
             return order_by_age(window, pages, take);
         };
-        let mut inside =
-            ranked.sorted(window, |entry| rank.rank(entry), scratch).filter(|(_, entry)| free(entry)).peekable();
+        let mut inside = ranked.sorted(window, rank, scratch).filter(|(_, entry)| free(entry)).peekable();
         let mut beyond = window.beyond();
         entering.clear();
         let mut has_new = false;

@@ -12,7 +12,7 @@
 //! dirty ones are taken as they would fall: by wear, each that falls lets the next one into the window.
 
 use super::parameters::share_of;
-use super::ranked::{Ranked, Scratch};
+use super::ranked::{Rank, Ranked, Scratch};
 use super::wear::Wear;
 use super::window::Window;
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
@@ -40,17 +40,14 @@ impl DlCflruE {
     #[inline]
     fn make_room(&mut self) {
         if self.dirty.make_room() {
-            self.ranked.clear();
-            for entry in self.dirty.inside() {
-                self.ranked.add(self.wear.block(entry), self.dirty.number(entry), self.wear.of(entry));
-            }
+            self.ranked.rank_anew(&self.dirty, &self.wear);
         }
     }
 
     #[inline]
     fn enter(&mut self, entry: Option<Entry>) {
         if let Some(entry) = entry {
-            self.ranked.add(self.wear.block(entry), self.dirty.number(entry), self.wear.of(entry));
+            self.ranked.enter(entry, &self.dirty, &self.wear);
         }
     }
 
@@ -108,17 +105,15 @@ impl Policy for DlCflruE {
     }
 
     #[inline]
-    fn expect(&self, _: Page, entry: Entry) {
+    fn expect(&self, page: Page, entry: Entry) {
         self.dirty.expect(entry);
         self.clean.expect(entry);
+        self.wear.expect_page(page);
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
         let Self { clean, dirty, ranked, wear, scratch, .. } = self;
-        clean
-            .oldest(pages)
-            .or_else(|| ranked.victim(pages, dirty, |entry| wear.of(entry), scratch))
-            .or_else(|| dirty.oldest(pages))
+        clean.oldest(pages).or_else(|| ranked.victim(pages, dirty, wear, scratch)).or_else(|| dirty.oldest(pages))
     }
 
     fn evict(&mut self, entry: Entry, pages: &mut Directory) {
@@ -154,8 +149,7 @@ impl Policy for DlCflruE {
             let _ = hand_out(dirty.iter(), pages, take);
             return;
         }
-        let mut inside =
-            ranked.sorted(dirty, |entry| wear.of(entry), scratch).filter(|&(_, entry)| pages.is_free(entry)).peekable();
+        let mut inside = ranked.sorted(dirty, wear, scratch).filter(|&(_, entry)| pages.is_free(entry)).peekable();
         let mut beyond = dirty.beyond();
         entering.clear();
         let mut has_new = false;
@@ -177,7 +171,7 @@ impl Policy for DlCflruE {
             match beyond.next() {
                 None => has_new = true,
                 Some(entry) if pages.is_free(entry) => {
-                    entering.push(((wear.of(entry), u64::from(dirty.number(entry))), entry));
+                    entering.push(((wear.rank(entry), u64::from(dirty.number(entry))), entry));
                 }
                 Some(_) => {}
             }

@@ -15,7 +15,6 @@
 //!
 //! **Order.** Pages with fewer than K references by their last one; a new page falls before any other, so nothing follows.
 
-use super::parameters::share_of;
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
 use crate::directory::{Directory, Entry, Page};
 use crate::lists::Lists;
@@ -27,6 +26,8 @@ const FEW: usize = 0;
 const GHOST: usize = 1;
 /// Most references that are remembered.
 const K_MAX: usize = 8;
+/// Most references that have a number of 32 bits, whole words of 64 of them.
+const REFERENCES_MAX: u64 = (1 << 32) - 64;
 
 /// See the module.
 pub(crate) struct LruK {
@@ -174,13 +175,15 @@ impl LruK {
 impl Policy for LruK {
     fn new(shape: &Shape, parameters: &mut Parameters) -> Result<Self, PolicyError> {
         let k = parameters.count("k", 2, 1..=K_MAX as u64)? as usize;
-        let ghosts = share_of(shape.frames, parameters.share("history", 1.0, 8.0)?);
+        let ghosts = parameters.ghosts(shape.frames, "history", 1.0)?;
         let correlated = parameters.count("correlated", 0, 0..=u64::from(u32::MAX))?;
         let entries = shape.frames + ghosts + 2;
+        // Half of them count at most.
+        let references = 2 * k * entries + 64;
+        parameters.check_numbers(shape.frames, "references", references as u64, REFERENCES_MAX)?;
         Ok(Self {
             lists: Lists::new(entries, 2),
-            // Half of them count at most.
-            references: References::new(2 * k * entries + 64),
+            references: References::new(references),
             numbers: vec![0; k * entries],
             k,
             ghosts,
@@ -261,5 +264,28 @@ impl Policy for LruK {
         self.expected = None;
         self.numbers[entry.at() * self.k..][..self.k].fill(0);
         pages.forget(entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(text: &str, frames: usize) -> Result<(), String> {
+        let shape = Shape { frames, pages: 1, blocks: [].into() };
+        let made = Parameters::parse("lru-k", text).and_then(|mut parameters| LruK::new(&shape, &mut parameters));
+        made.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    /// Nothing is allocated for a pool that is refused: this one would take 20 GB.
+    #[test]
+    fn more_references_than_can_be_numbered_are_refused() {
+        let refused = "lru-k: 134217728 frames are too many: 4294967392 references would be numbered, and at most \
+                       4294967232 can be";
+        assert_eq!(made("k=8", 1 << 27), Err(refused.to_owned()));
+        let refused = "lru-k: 268435456 frames are too many: 2415919104 pages would be numbered, and at most \
+                       2147483632 can be";
+        assert_eq!(made("k=1,history=8", 1 << 28), Err(refused.to_owned()));
+        assert_eq!(made("k=8", 1 << 10), Ok(()));
     }
 }

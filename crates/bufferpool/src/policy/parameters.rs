@@ -38,6 +38,20 @@ pub enum PolicyError {
         /// Those that there are.
         known: String,
     },
+    /// The pool is larger than what a policy can number.
+    #[error("{policy}: {frames} frames are too many: {needed} {what} would be numbered, and at most {most} can be")]
+    TooLarge {
+        /// The policy.
+        policy: String,
+        /// Frames of the pool.
+        frames: usize,
+        /// What is numbered.
+        what: &'static str,
+        /// How many there would be.
+        needed: u64,
+        /// How many there can be.
+        most: u64,
+    },
     /// A parameter is not written as KEY=VALUE.
     #[error("'{text}' is no parameter: write NAME:KEY=VALUE,KEY=VALUE")]
     Syntax {
@@ -45,6 +59,9 @@ pub enum PolicyError {
         text: String,
     },
 }
+
+/// Most pages that a pool knows, in frames or as ghosts: a bit of an entry says which, and a few more come and go.
+const ENTRIES_MAX: u64 = (1 << 31) - 16;
 
 /// What was written behind a policy's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,6 +118,27 @@ impl Parameters {
     pub fn share(&mut self, key: &'static str, default: f64, most: f64) -> Result<f64, PolicyError> {
         let expected = || format!("a number from 0 to {most}");
         self.value(key, default, expected, |text| text.parse().ok().filter(|value| (0.0..=most).contains(value)))
+    }
+
+    /// How many pages are remembered without a frame: a share of the frames.
+    ///
+    /// # Errors
+    /// As [`share`](Self::share), and when there would be too many.
+    pub fn ghosts(&mut self, frames: usize, key: &'static str, default: f64) -> Result<usize, PolicyError> {
+        let ghosts = share_of(frames, self.share(key, default, 8.0)?);
+        self.check_numbers(frames, "pages", frames as u64 + ghosts as u64, ENTRIES_MAX)?;
+        Ok(ghosts)
+    }
+
+    /// Whether what a pool of so many frames numbers can be numbered.
+    ///
+    /// # Errors
+    /// When it is too much.
+    pub fn check_numbers(&self, frames: usize, what: &'static str, needed: u64, most: u64) -> Result<(), PolicyError> {
+        match needed <= most {
+            true => Ok(()),
+            false => Err(PolicyError::TooLarge { policy: self.policy.clone(), frames, what, needed, most }),
+        }
     }
 
     /// One of several words, as its index; the first is the default.

@@ -13,7 +13,8 @@ use std::iter::Peekable;
 
 use super::window::Window;
 use crate::directory::{Directory, Entry};
-use crate::heap::{self, Heap, Key};
+use crate::heap::{self, Heap, Key, Node};
+use crate::memory::prefetch;
 
 /// The number is in no queue.
 const UNLINKED: u32 = u32::MAX;
@@ -29,14 +30,66 @@ struct Queue {
 
 const EMPTY: Queue = Queue { first: UNLINKED, last: UNLINKED };
 
+/// What decides between dirty pages.
+pub(super) trait Rank {
+    /// The page with the smallest rank falls.
+    fn rank(&self, entry: Entry) -> u64 {
+        self.rank_in(self.group(entry), entry)
+    }
+
+    /// The same of a page whose group is known.
+    fn rank_in(&self, group: usize, entry: Entry) -> u64;
+
+    /// A number for all pages that have this one's rank as long as they have theirs, below that which [`Ranked::new`] was told.
+    fn group(&self, entry: Entry) -> usize;
+
+    /// The rank that a page has when it is new.
+    fn new_rank(&self) -> u64;
+
+    /// Says that the group of a page is going to be asked for.
+    fn expect(&self, entry: Entry);
+
+    /// Says that the rank of a group is going to be asked for.
+    fn expect_group(&self, _group: usize) {}
+}
+
+/// How many numbers ahead the group of a page is named to the processor, and what belongs to it.
+const PAGE_AHEAD: u32 = 32;
+const GROUP_AHEAD: u32 = 16;
+
 /// Pages in groups.
 pub(super) struct Ranked {
     /// By number: the next one of its group.
     next: Vec<u32>,
     /// By group.
     queues: Vec<Queue>,
-    /// Groups whose queue is not empty, as if they were entries.
+    /// Groups whose queue is not empty.
     groups: Heap,
+}
+
+/// Puts a number at the end of a queue; whether it is the first.
+#[inline]
+fn link(next: &mut [u32], queue: &mut Queue, number: u32) -> bool {
+    next[number as usize] = LAST;
+    let is_first = queue.first == UNLINKED;
+    if is_first {
+        queue.first = number;
+    } else {
+        next[queue.last as usize] = number;
+    }
+    queue.last = number;
+    is_first
+}
+
+/// Names what the pages above a number will need when they enter the window: it is anywhere in tables that fit no fast cache.
+#[inline]
+fn expect_next(queues: &[Queue], number: u32, window: &Window, rank: &impl Rank) {
+    for near in 0..2 {
+        rank.expect(window.last_entry(number + PAGE_AHEAD + near));
+        let group = rank.group(window.last_entry(number + GROUP_AHEAD + near));
+        prefetch(queues, group);
+        rank.expect_group(group);
+    }
 }
 
 impl Ranked {
@@ -46,34 +99,38 @@ impl Ranked {
     }
 
     /// A dirty page has entered the window, above all others.
-    pub(super) fn add(&mut self, group: usize, number: u32, rank: u64) {
+    #[inline]
+    pub(super) fn enter(&mut self, entry: Entry, window: &Window, rank: &impl Rank) {
+        let number = window.number(entry);
+        expect_next(&self.queues, number, window, rank);
         if self.next[number as usize] != UNLINKED {
             // It was in the window before, and nobody has found it gone.
             return;
         }
-        self.next[number as usize] = LAST;
-        let queue = &mut self.queues[group];
-        if queue.first == UNLINKED {
-            queue.first = number;
-            self.groups.set(Entry(group as u32), (rank, u64::from(number)));
-        } else {
-            self.next[queue.last as usize] = number;
+        let group = rank.group(entry);
+        if link(&mut self.next, &mut self.queues[group], number) {
+            self.groups.push(Node::new(rank.rank_in(group, entry), number, group as u32));
         }
-        queue.last = number;
     }
 
-    /// Nothing is in any group.
-    pub(super) fn clear(&mut self) {
-        self.next.fill(UNLINKED);
-        while let Some(group) = self.groups.first() {
-            self.queues[group.at()] = EMPTY;
-            self.groups.remove(group);
-        }
+    /// All pages have other numbers now.
+    pub(super) fn rank_anew(&mut self, window: &Window, rank: &impl Rank) {
+        let Self { next, queues, groups } = self;
+        next.fill(UNLINKED);
+        groups.iter().for_each(|node| queues[node.group()] = EMPTY);
+        groups.fill(window.inside().filter_map(|entry| {
+            let number = window.number(entry);
+            expect_next(queues, number, window, rank);
+            let group = window.is_dirty_inside(number).then(|| rank.group(entry))?;
+            let is_first = link(next, &mut queues[group], number);
+            is_first.then(|| Node::new(rank.rank_in(group, entry), number, group as u32))
+        }));
     }
 
     /// Drops what a queue begins with and is gone; the number of its oldest page then.
-    fn first_of(&mut self, group: Entry, window: &Window) -> Option<u32> {
-        let queue = &mut self.queues[group.at()];
+    #[inline]
+    fn first_of(&mut self, group: usize, window: &Window) -> Option<u32> {
+        let queue = &mut self.queues[group];
         while !window.is_dirty_inside(queue.first) {
             let next = std::mem::replace(&mut self.next[queue.first as usize], UNLINKED);
             if next == LAST {
@@ -90,19 +147,21 @@ impl Ranked {
         &mut self,
         pages: &Directory,
         window: &Window,
-        rank: impl Fn(Entry) -> u64,
+        rank: &impl Rank,
         scratch: &mut Scratch,
     ) -> Option<Entry> {
-        while let Some(group) = self.groups.first() {
+        while let Some(node) = self.groups.first() {
+            let group = node.group();
             let Some(first) = self.first_of(group, window) else {
-                self.groups.remove(group);
+                self.groups.remove_first();
                 continue;
             };
             let entry = window.entry(first);
-            let key = (rank(entry), u64::from(first));
-            if self.groups.key(group) != key {
-                self.groups.set(group, key);
+            let now = Node::new(rank.rank_in(group, entry), first, group as u32);
+            if now != node {
+                self.groups.replace_first(now);
             } else if pages.is_free(entry) {
+                self.expect_second(pages, window, rank);
                 return Some(entry);
             } else {
                 break;
@@ -111,11 +170,23 @@ impl Ranked {
         self.sorted(window, rank, scratch).map(|(_, entry)| entry).find(|&entry| pages.is_free(entry))
     }
 
+    /// Names what the groups need of which one is the first when this page has fallen.
+    #[inline]
+    fn expect_second(&self, pages: &Directory, window: &Window, rank: &impl Rank) {
+        for node in self.groups.second() {
+            prefetch(&self.queues, node.group());
+            rank.expect_group(node.group());
+            let entry = window.last_entry(node.age());
+            window.expect(entry);
+            pages.expect_entry(entry);
+        }
+    }
+
     /// All pages in the order of their ranks and ages.
-    pub(super) fn sorted<'a, R: Fn(Entry) -> u64>(
+    pub(super) fn sorted<'a, R: Rank>(
         &'a self,
         window: &'a Window,
-        rank: R,
+        rank: &'a R,
         scratch: &'a mut Scratch,
     ) -> Sorted<'a, R> {
         scratch.open.clear();
@@ -128,46 +199,46 @@ impl Ranked {
 #[derive(Default)]
 pub(super) struct Scratch {
     groups: heap::Scratch,
-    open: BinaryHeap<Reverse<Key>>,
+    open: BinaryHeap<Reverse<Node>>,
 }
 
 /// See [`Ranked::sorted`].
 pub(super) struct Sorted<'a, R> {
     ranked: &'a Ranked,
     window: &'a Window,
-    rank: R,
+    rank: &'a R,
     /// Groups of which nothing was given out, by keys that may be too small.
     groups: Peekable<heap::Sorted<'a>>,
     /// The next page of each other group.
-    open: &'a mut BinaryHeap<Reverse<Key>>,
+    open: &'a mut BinaryHeap<Reverse<Node>>,
 }
 
-impl<R: Fn(Entry) -> u64> Sorted<'_, R> {
+impl<R: Rank> Sorted<'_, R> {
     /// Looks for the next page of a group, from a number of its queue on.
-    fn open(&mut self, mut number: u32) {
+    fn open(&mut self, group: usize, mut number: u32) {
         while number != LAST && !self.window.is_dirty_inside(number) {
             number = self.ranked.next[number as usize];
         }
         if number != LAST {
-            self.open.push(Reverse(((self.rank)(self.window.entry(number)), u64::from(number))));
+            let rank = self.rank.rank_in(group, self.window.entry(number));
+            self.open.push(Reverse(Node::new(rank, number, group as u32)));
         }
     }
 }
 
-impl<R: Fn(Entry) -> u64> Iterator for Sorted<'_, R> {
+impl<R: Rank> Iterator for Sorted<'_, R> {
     type Item = (Key, Entry);
 
     fn next(&mut self) -> Option<(Key, Entry)> {
-        while let Some(&group) = self.groups.peek() {
-            if self.open.peek().is_some_and(|&Reverse(key)| key < self.ranked.groups.key(group)) {
+        while let Some(&node) = self.groups.peek() {
+            if self.open.peek().is_some_and(|&Reverse(open)| open.key() < node.key()) {
                 break;
             }
             self.groups.next();
-            self.open(self.ranked.queues[group.at()].first);
+            self.open(node.group(), self.ranked.queues[node.group()].first);
         }
-        let Reverse(key) = self.open.pop()?;
-        let number = key.1 as u32;
-        self.open(self.ranked.next[number as usize]);
-        Some((key, self.window.entry(number)))
+        let Reverse(node) = self.open.pop()?;
+        self.open(node.group(), self.ranked.next[node.age() as usize]);
+        Some((node.key(), self.window.entry(node.age())))
     }
 }

@@ -3,6 +3,9 @@
 use super::{Parameters, Policy, PolicyError, Shape};
 use crate::pool::{AnyPool, Pool, PoolOptions};
 
+/// Most frames of a pool: lists take up to four numbers of 32 bits for each.
+const FRAMES_MAX: u64 = 1 << 28;
+
 type Build = fn(&Shape, &PoolOptions, &mut Parameters) -> Result<Box<dyn AnyPool>, PolicyError>;
 
 /// A policy that can be chosen.
@@ -20,6 +23,7 @@ fn build<P: Policy + 'static>(
     options: &PoolOptions,
     parameters: &mut Parameters,
 ) -> Result<Box<dyn AnyPool>, PolicyError> {
+    parameters.check_numbers(shape.frames, "frames", shape.frames as u64, FRAMES_MAX)?;
     let policy = P::new(shape, parameters)?;
     parameters.finish()?;
     Ok(Box::new(Pool::new(policy, shape, options)))
@@ -106,7 +110,7 @@ impl PolicySpec {
     /// A pool with this policy.
     ///
     /// # Errors
-    /// When a parameter is unknown or out of its range.
+    /// When a parameter is unknown or out of its range, or the pool is larger than what the policy can number.
     pub fn pool(&self, shape: &Shape, options: &PoolOptions) -> Result<Box<dyn AnyPool>, PolicyError> {
         (POLICIES[self.index].build)(shape, options, &mut self.parameters.clone())
     }
@@ -139,5 +143,17 @@ mod tests {
         assert_eq!(pool("clock:bit=1"), Ok(()));
         assert_eq!(pool("lru:bit=1").unwrap_err().to_string(), "lru has no parameter 'bit'; it has none");
         assert!(pool("clock:bit=2").is_err());
+    }
+
+    #[test]
+    fn a_pool_that_cannot_be_numbered_is_refused_in_words_by_every_policy() {
+        let shape = Shape { frames: (1 << 28) + 1, pages: 9, blocks: [].into() };
+        for policy in policies() {
+            let spec = PolicySpec::parse(policy.name).unwrap();
+            let refused = spec.pool(&shape, &PoolOptions::default()).map(|_| ()).unwrap_err().to_string();
+            let expected =
+                "268435457 frames are too many: 268435457 frames would be numbered, and at most 268435456 can be";
+            assert_eq!(refused, format!("{}: {expected}", policy.name));
+        }
     }
 }

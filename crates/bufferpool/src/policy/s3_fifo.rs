@@ -11,7 +11,9 @@
 //! Source: J. Yang, Y. Zhang, Z. Qiu, Y. Yue, K. V. Rashmi, *FIFO Queues are All You Need for Cache Eviction*, SOSP 2023.
 //!
 //! Parameters: `small`, its share of the frames, default 0.1 and at least one frame; `ghost`, ghosts as a share of the
-//! frames, default 0.9; `threshold`, hits on the way to main, default 2 (libCacheSim's).
+//! frames, default 0.9; `threshold`, hits on the way to main, default 2 (libCacheSim's); `fill`, where new pages go while
+//! frames are empty and small has its share: `small` (default, libCacheSim's until aa0fc40 and its
+//! `S3FIFOv0` now), which then is longer than its share until the first pages have fallen, or `main` (its `S3FIFO` now).
 
 use std::ops::ControlFlow;
 
@@ -41,6 +43,8 @@ pub(crate) struct S3Fifo {
     small_frames: usize,
     ghosts: usize,
     threshold: u8,
+    /// New pages go to main while small has its share and nothing has fallen.
+    fills_main: bool,
     was_ghost: bool,
     /// Pages that the imagined future has put into main.
     reinserted: Vec<(Entry, u8)>,
@@ -92,8 +96,9 @@ impl S3Fifo {
 impl Policy for S3Fifo {
     fn new(shape: &Shape, parameters: &mut Parameters) -> Result<Self, PolicyError> {
         let small_frames = share_of(shape.frames, parameters.share("small", 0.1, 1.0)?).max(1);
-        let ghosts = share_of(shape.frames, parameters.share("ghost", 0.9, 8.0)?);
+        let ghosts = parameters.ghosts(shape.frames, "ghost", 0.9)?;
         let threshold = parameters.count("threshold", 2, 1..=u64::from(MOST))? as u8;
+        let fills_main = parameters.choice("fill", &["small", "main"])? == 1;
         let entries = shape.frames + ghosts + 2;
         Ok(Self {
             lists: Lists::new(entries, 3),
@@ -103,6 +108,7 @@ impl Policy for S3Fifo {
             small_frames,
             ghosts,
             threshold,
+            fills_main,
             was_ghost: false,
             reinserted: Vec::new(),
         })
@@ -158,6 +164,7 @@ impl Policy for S3Fifo {
     }
 
     fn evict(&mut self, entry: Entry, pages: &mut Directory) {
+        self.fills_main = false;
         let list = usize::from(self.list[entry.at()]);
         self.deciding[list].mark(entry, false);
         self.lists.remove(list, entry);
@@ -177,7 +184,8 @@ impl Policy for S3Fifo {
 
     fn load(&mut self, entry: Entry, is_write: bool, _: &mut Directory) {
         self.count[entry.at()] = 0;
-        self.put(if self.was_ghost { MAIN } else { SMALL }, entry, self.was_ghost || is_write);
+        let to_main = self.was_ghost || (self.fills_main && self.lists.len(SMALL) >= self.small_frames);
+        self.put(if to_main { MAIN } else { SMALL }, entry, to_main || is_write);
     }
 
     fn prefetch(&mut self, entry: Entry, _: &mut Directory) {

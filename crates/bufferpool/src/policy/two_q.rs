@@ -58,7 +58,7 @@ impl TwoQ {
 impl Policy for TwoQ {
     fn new(shape: &Shape, parameters: &mut Parameters) -> Result<Self, PolicyError> {
         let k_in = share_of(shape.frames, parameters.share("in", 0.25, 1.0)?);
-        let k_out = share_of(shape.frames, parameters.share("out", 0.5, 8.0)?);
+        let k_out = parameters.ghosts(shape.frames, "out", 0.5)?;
         let looks_late = parameters.choice("ghost", &["early", "late"])? == 1;
         let by_lists = parameters.choice("order", &["miss", "lists"])? == 1;
         let entries = shape.frames + k_out + 2;

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use super::Shape;
-use crate::directory::{Directory, Entry};
+use super::ranked::Rank;
+use crate::directory::{Directory, Entry, Page};
+use crate::memory::prefetch;
 
 /// Pages of a block.
 pub(crate) const BLOCK_PAGES: u64 = 64;
@@ -17,8 +19,8 @@ pub(super) struct Wear {
     blocks: Arc<[u32]>,
     /// By entry: the block of its page.
     block: Vec<u32>,
-    /// By block.
-    writes: Vec<u64>,
+    /// By block; where they end, no block is more worn than another.
+    writes: Vec<u32>,
 }
 
 impl Wear {
@@ -38,12 +40,15 @@ impl Wear {
     }
 
     /// The block of an entry that was added.
-    pub(super) fn block(&self, entry: Entry) -> usize {
+    #[inline]
+    fn block(&self, entry: Entry) -> usize {
         self.block[entry.at()] as usize
     }
 
-    pub(super) fn of(&self, entry: Entry) -> u64 {
-        self.writes[self.block(entry)]
+    /// Says that an entry may get that page soon.
+    #[inline]
+    pub(super) fn expect_page(&self, page: Page) {
+        prefetch(&self.blocks, page.0 as usize);
     }
 
     /// An entry has got its page.
@@ -54,6 +59,33 @@ impl Wear {
     /// A page was written.
     pub(super) fn written(&mut self, entry: Entry) {
         let block = self.block(entry);
-        self.writes[block] += 1;
+        self.writes[block] = self.writes[block].saturating_add(1);
+    }
+}
+
+/// The page of the least worn block falls first.
+impl Rank for Wear {
+    #[inline]
+    fn rank_in(&self, block: usize, _: Entry) -> u64 {
+        u64::from(self.writes[block])
+    }
+
+    #[inline]
+    fn group(&self, entry: Entry) -> usize {
+        self.block(entry)
+    }
+
+    fn new_rank(&self) -> u64 {
+        0
+    }
+
+    #[inline]
+    fn expect(&self, entry: Entry) {
+        prefetch(&self.block, entry.at());
+    }
+
+    #[inline]
+    fn expect_group(&self, block: usize) {
+        prefetch(&self.writes, block);
     }
 }

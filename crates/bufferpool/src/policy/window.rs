@@ -66,6 +66,12 @@ impl Window {
         self.list.entry(number)
     }
 
+    /// Who has a number or had it last.
+    #[inline]
+    pub(super) fn last_entry(&self, number: u32) -> Entry {
+        self.list.last_entry(number)
+    }
+
     /// Whether a dirty page of the window has that number.
     #[inline]
     pub(super) fn is_dirty_inside(&self, number: u32) -> bool {

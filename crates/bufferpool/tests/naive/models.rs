@@ -527,11 +527,13 @@ pub struct S3Fifo {
     small_frames: usize,
     ghosts: usize,
     was_ghost: bool,
+    /// Until the first page falls.
+    fills_main: bool,
 }
 
 impl S3Fifo {
-    pub fn new(frames: usize) -> Self {
-        Self { small_frames: (frames / 10).max(1), ghosts: frames * 9 / 10, ..Self::default() }
+    pub fn new(frames: usize, fills_main: bool) -> Self {
+        Self { small_frames: (frames / 10).max(1), ghosts: frames * 9 / 10, fills_main, ..Self::default() }
     }
 }
 
@@ -567,6 +569,7 @@ impl Model for S3Fifo {
         }
     }
     fn evict(&mut self, page: Page, _: &State) {
+        self.fills_main = false;
         if take(&mut self.small, page) {
             self.ghost.push(page);
             if self.ghost.len() > self.ghosts {
@@ -577,7 +580,8 @@ impl Model for S3Fifo {
     }
     fn load(&mut self, page: Page, _: bool, _: &State) {
         self.uses.insert(page, 0);
-        if self.was_ghost { self.main.push(page) } else { self.small.push(page) }
+        let to_main = self.was_ghost || (self.fills_main && self.small.len() >= self.small_frames);
+        if to_main { self.main.push(page) } else { self.small.push(page) }
     }
 }
 
