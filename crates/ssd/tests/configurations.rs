@@ -9,7 +9,7 @@ use every_shape::{
     small_config_in_domains, small_config_that_reduces, small_config_with_caches, small_config_with_slc_cache,
 };
 use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Nanos, Operation, Request};
-use flashwise_ssd::config::{GcMode, GcTrigger, Placement};
+use flashwise_ssd::config::{GcMode, GcTrigger, Placement, StaticWearLevelling};
 use flashwise_ssd::{ContentModel, DeviceConfig, Preset, SimulatedSsd};
 use proptest::prelude::*;
 
@@ -165,6 +165,9 @@ proptest! {
         }
         let bad = &config.ftl.bad_blocks;
         let wears_out = config.flash.endurance.is_some() || bad.erasures_max.is_some() || retire_every > 0;
+        // Cold data that moves changes the map, whose pages go through the cache, which is emptied, and wears the drive again.
+        let never_rests = config.ftl.mapping_cache.is_some()
+            && config.ftl.wear_levelling.static_ == StaticWearLevelling::Threshold;
         let mut drive = SimulatedSsd::new(config, 1).unwrap();
         drive.set_content_model(content);
         for _ in 0..2 {
@@ -172,7 +175,8 @@ proptest! {
             prop_assert!(wears_out || !drive.is_read_only(), "nothing was worn out");
             drive.pause(Nanos::secs(10)).unwrap();
             prop_assert_eq!(drive.check_invariants(), Ok(()));
-            prop_assert!(drive.is_read_only() || drive.slc_cache_use().unwrap().valid_bytes == 0);
+            let is_empty = drive.slc_cache_use().unwrap().valid_bytes == 0;
+            prop_assert!(drive.is_read_only() || is_empty || never_rests);
             let (flash, cached) = (drive.counters().flash.unwrap(), drive.slc_cache_counters().unwrap());
             prop_assert_eq!(flash.slc_bytes_programmed.bytes(), cached.dedicated_bytes + cached.dynamic_bytes);
             prop_assert!(flash.folding_bytes_moved <= flash.slc_bytes_programmed);

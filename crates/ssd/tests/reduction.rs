@@ -427,6 +427,33 @@ fn a_thin_drive_that_is_full_says_so_reads_on_and_recovers_when_something_is_tri
     assert_eq!(drive.reduction_counters().unwrap().refused_pages, 2);
 }
 
+#[test]
+fn a_write_that_is_compared_and_waits_for_room_when_the_drive_turns_read_only_is_answered() {
+    let sharing = DeduplicationConfig { compare_on_hit: true, ..DeduplicationConfig::default() };
+    let config = reducing("samsung-960-evo", None, Some(sharing));
+    let unlike = |n: u64| Request::write(ByteSize((16 + 32 * n) * PAGE), ByteSize(32 * PAGE)).with_buffer(noise(32, n));
+    for microseconds in 0..60 {
+        let mut drive = SimulatedSsd::new(config.clone(), 1).unwrap();
+        execute(&mut drive, unlike(0)).unwrap();
+        (1..20).for_each(|n| _ = execute(&mut drive, unlike(n)).unwrap());
+        drive.pause(Nanos::millis(50)).unwrap();
+        // More than the buffer takes, each beginning with a page that is on flash.
+        for n in 20..44 {
+            let mut content = noise(32, n);
+            content[..PAGE as usize].copy_from_slice(&noise(32, 0)[..PAGE as usize]);
+            let at = ByteSize(n % 40 * 32 * PAGE);
+            drive.submit(Request::write(at, ByteSize(32 * PAGE)).with_buffer(content)).unwrap();
+        }
+        drive.pause(Nanos::micros(20 * microseconds)).unwrap();
+        (0..1000).for_each(|superblock| drive.retire_block(superblock));
+        assert!(drive.is_read_only());
+        while let Some(completion) = drive.wait().unwrap() {
+            assert!(matches!(completion.result, Ok(()) | Err(BlockError::ReadOnly)), "{:?}", completion.result);
+        }
+        drive.check_invariants().unwrap();
+    }
+}
+
 /// Overwrites a full drive at random, 32 pages in flight; gives flash bytes programmed a byte written, and the time.
 fn overwrite(config: &DeviceConfig, content: ContentModel) -> (f64, f64, SimulatedSsd) {
     let mut drive = SimulatedSsd::new(config.clone(), 1).unwrap();

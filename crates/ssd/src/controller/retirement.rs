@@ -198,6 +198,10 @@ impl SimulatedSsd {
     /// Answers the writes that wait for room, now that there will be none.
     fn refuse_waiting_writes(&mut self) {
         while let Some(request) = self.buffer.waiting.pop(&mut self.active) {
+            // What the rest of it waits for, as a comparison with a stored page, ends with nothing left to take.
+            if let Some(range) = self.range_of(request) {
+                self.active[request].taken = range.pages();
+            }
             self.refuse(request);
         }
         for unit in 0..self.parked.len() {

@@ -671,10 +671,7 @@ impl SimulatedSsd {
         let Some(r) = &self.active[request].request else { return };
         match (r.operation, self.range_of(request)) {
             (Operation::Flush, _) => self.flush_buffer(request),
-            // Of a write that is refused, the pages that were not let in yet will not be.
-            (_, Some(range)) if self.active[request].taken == range.pages() || self.active[request].is_refused => {
-                self.write_placed(request);
-            }
+            (_, Some(range)) if self.active[request].taken == range.pages() => self.write_placed(request),
             _ => {}
         }
     }
