@@ -213,7 +213,18 @@ impl LearnError {
     fn is_spent_budget(&self) -> bool {
         matches!(self, Self::WriteLimit { .. } | Self::TimeBudget)
     }
+
+    /// Whether a drive took less than it offers: a thin one, or one that counts on data that can be compressed.
+    fn is_out_of_room(&self) -> bool {
+        matches!(self, Self::Device(BlockError::NoSpace | BlockError::Os { errno: ENOSPC, .. }))
+    }
 }
+
+/// What Linux answers where there is no room.
+const ENOSPC: i32 = 28;
+
+/// What is said of the figures that need all of a drive to be written.
+const THIN: &str = "the drive offers more than it has room for, and cannot be filled";
 
 /// What came of learning.
 #[derive(Debug)]
@@ -405,6 +416,11 @@ impl Session {
             if !why.is_spent_budget() {
                 // What a drive showed while it was failing, or half of a probe, is no knowledge.
                 self.findings = before;
+            }
+            if step.whole_drive && why.is_out_of_room() {
+                collection::trim_all(prober)?;
+                self.leave_out(step, THIN, true);
+                return Ok(());
             }
             return Err(why);
         }

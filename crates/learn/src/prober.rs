@@ -16,6 +16,12 @@ use crate::{Effort, LearnError, LearnOptions};
 /// What Linux answers of a drive or file system that does not know a request.
 const EOPNOTSUPP: i32 = 95;
 
+/// Time without requests after which a cache of fast cells is taken to be empty, and what was written to be where it stays;
+/// in virtual time, which costs nothing, and on a real drive. How long drives wait before they empty theirs, and how long
+/// that takes them, is in no data sheet: this is an assumption. Of a drive that takes longer, the cache is taken to be
+/// smaller, or not there, and reads are of what still lies in it.
+const AT_REST: (Nanos, Nanos) = (Nanos::secs(30), Nanos::secs(5));
+
 /// Where the data of the region came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Region {
@@ -277,7 +283,19 @@ impl<'a> Prober<'a> {
         Ok(self.device.pause(duration)?)
     }
 
-    /// Writes the region in order, in large writes, and flushes, unless that is how it was written last.
+    /// The same, for as long as a drive may take that moves what was written to where it stays. Ends at once where that would
+    /// be after the end of the time.
+    pub(crate) fn come_to_rest(&mut self) -> Result<(), LearnError> {
+        let duration = if self.clock() == Clock::Virtual { AT_REST.0 } else { AT_REST.1 };
+        self.flush()?;
+        match self.deadline {
+            Some(deadline) if self.now().0.saturating_add(duration.0) > deadline.0 => Err(LearnError::TimeBudget),
+            _ => self.rest(duration),
+        }
+    }
+
+    /// Writes the region in order, in large writes, flushes, and lets the data come to rest, unless that is how it was written
+    /// last.
     pub(crate) fn fill_region(&mut self, progress: &mut dyn Progress) -> Result<(), LearnError> {
         if self.state == Region::InOrder || !self.may_write {
             return Ok(());
@@ -294,7 +312,7 @@ impl<'a> Prober<'a> {
                 execute(self.device, Request::write(at + part, part_length))?;
             }
         }
-        execute(self.device, Request::flush())?;
+        self.come_to_rest()?;
         self.state = Region::InOrder;
         Ok(())
     }
@@ -316,7 +334,7 @@ impl<'a> Prober<'a> {
         self.flush()
     }
 
-    /// Overwrites the region in blocks in random order, and flushes.
+    /// Overwrites the region in blocks in random order, flushes, and lets the data come to rest.
     pub(crate) fn scatter_region(&mut self, progress: &mut dyn Progress) -> Result<(), LearnError> {
         if !self.may_write {
             return Ok(());
@@ -330,7 +348,7 @@ impl<'a> Prober<'a> {
             }
             self.write(block * i, block)?;
         }
-        self.flush()
+        self.come_to_rest()
     }
 
     /// Submits a request without waiting.

@@ -6,8 +6,8 @@ mod support;
 
 use flashwise_block::{ByteSize, Silent};
 use flashwise_learn::{Effort, LearnOptions, learn};
-use flashwise_profile::{Quantity, Verdict};
-use flashwise_ssd::config::{CellType, SlcCacheConfig, SlcModeConfig};
+use flashwise_profile::{DeviceProfile, Quantity, Verdict};
+use flashwise_ssd::config::{CellType, SlcCacheConfig, SlcCacheFull, SlcModeConfig};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use support::{complete, entry, reason, small_config};
 
@@ -26,24 +26,48 @@ fn cached(cache: Option<SlcCacheConfig>, factor: u32) -> DeviceConfig {
     config
 }
 
+/// What is learned of a drive's cache, and what it holds.
+fn assert_found(cache: SlcCacheConfig, factor: u32) {
+    let config = cached(Some(cache), factor);
+    // With the last superblock of each unit, a cache that must be emptied first begins to be.
+    let last = if cache.when_full == SlcCacheFull::Fold { config.slc_cache_bytes() / superblocks(cache) } else { 0 };
+    let size = config.slc_cache_bytes() - last;
+    let profile = learned(config);
+    let (figure, why) = (entry(&profile, "slc_cache_bytes").figure, reason(&profile, "slc_cache_bytes"));
+    let (Some(Quantity::Bytes(low)), Some(Quantity::Bytes(high))) = (figure.low, figure.high) else {
+        panic!("{cache:?}: {figure:?}, {why:?}")
+    };
+    assert!((low..=high).contains(&size), "{cache:?}: {size} is not between {low} and {high}: {why:?}");
+    assert_ne!(entry(&profile, "superblock_bytes").figure.verdict, Verdict::Certain, "those of the cache hold less");
+}
+
+fn superblocks(cache: SlcCacheConfig) -> u64 {
+    u64::from(cache.dedicated_superblocks + cache.dynamic_superblocks)
+}
+
+fn learned(config: DeviceConfig) -> DeviceProfile {
+    let mut drive = SimulatedSsd::new(config, 1).unwrap();
+    let options = LearnOptions { effort: Effort::Thorough, ..complete() };
+    learn(&mut drive, &options, &mut Silent).unwrap()
+}
+
 #[test]
-fn the_size_of_an_slc_cache_is_found_and_its_absence_told() {
-    // Of more than a hundred windows, a first one that is fast because of the write buffer alone is told from a cache.
-    for (superblocks, factor) in [(0, 16), (12, 8), (30, 8)] {
-        let cache = SlcCacheConfig { dedicated_superblocks: superblocks, ..SlcCacheConfig::default() };
-        let config = cached((superblocks > 0).then_some(cache), factor);
-        let size = config.slc_cache_bytes();
-        let mut drive = SimulatedSsd::new(config, 1).unwrap();
-        let options = LearnOptions { effort: Effort::Thorough, ..complete() };
-        let profile = learn(&mut drive, &options, &mut Silent).unwrap();
-        let (figure, why) = (entry(&profile, "slc_cache_bytes").figure, reason(&profile, "slc_cache_bytes"));
-        if superblocks == 0 {
-            assert_eq!(figure.verdict, Verdict::Absent, "{why:?}");
-            continue;
-        }
-        let (Some(Quantity::Bytes(low)), Some(Quantity::Bytes(high))) = (figure.low, figure.high) else {
-            panic!("{figure:?}, {why:?}")
-        };
-        assert!((low..=high).contains(&size), "{size} is not between {low} and {high}: {why:?}");
+fn the_size_of_an_slc_cache_is_found() {
+    for dedicated_superblocks in [12, 30] {
+        assert_found(SlcCacheConfig { dedicated_superblocks, ..SlcCacheConfig::default() }, 8);
     }
+}
+
+#[test]
+fn the_size_of_a_cache_is_found_that_must_be_emptied_before_the_host_goes_on() {
+    let cache = SlcCacheConfig { dedicated_superblocks: 30, ..SlcCacheConfig::default() };
+    assert_found(SlcCacheConfig { when_full: SlcCacheFull::Fold, ..cache }, 8);
+}
+
+#[test]
+fn a_drive_without_an_slc_cache_is_told_to_have_none() {
+    // Of more than a hundred windows, a first one that is fast because of the write buffer alone is told from a cache.
+    let profile = learned(cached(None, 16));
+    let why = reason(&profile, "slc_cache_bytes");
+    assert_eq!(entry(&profile, "slc_cache_bytes").figure.verdict, Verdict::Absent, "{why:?}");
 }

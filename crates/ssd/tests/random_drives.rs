@@ -46,6 +46,8 @@ fn run(seed: u64, workload: &Workload) {
     let can_be_steady = seed % 10 == 1 && new().enter_steady_state(seed).is_ok();
     let precondition = match config.ftl.mapping {
         Mapping::InPlace => Precondition::Empty,
+        // It is not laid out at once.
+        _ if config.reduction.is_some() => Precondition::Empty,
         _ if can_be_steady => Precondition::Analytic,
         _ => Precondition::Fill,
     };
@@ -80,12 +82,40 @@ fn flash(config: &DeviceConfig) -> bool {
     config.ftl.mapping == Mapping::Page
 }
 
+/// What is not bound to what a drive needs that reduces what it stores.
+fn stores_as_it_comes(config: &DeviceConfig) -> bool {
+    config.reduction.is_none()
+}
+
+fn flash_as_it_comes(config: &DeviceConfig) -> bool {
+    flash(config) && stores_as_it_comes(config)
+}
+
+fn can_reduce(config: &DeviceConfig) -> bool {
+    let a_page_may_span_two = config.superpage_bytes() >= 2 * config.ftl.logical_page_bytes;
+    flash(config) && config.ftl.mapping_cache.is_none() && a_page_may_span_two
+}
+
+fn compresses(config: &DeviceConfig) -> bool {
+    config.reduction.as_ref().is_some_and(|reduction| reduction.compression.is_some())
+}
+
+fn can_cache_in_slc_mode(config: &DeviceConfig) -> bool {
+    let gc = &config.ftl.gc;
+    let collects = gc.mode == GcMode::Background && gc.separate_open_block;
+    flash_as_it_comes(config) && collects && config.ftl.mapping_cache.is_none()
+}
+
+fn tlc_or_qlc(config: &DeviceConfig) -> bool {
+    matches!(config.flash.cell, Some(CellType::Tlc | CellType::Qlc))
+}
+
 fn sata(config: &DeviceConfig) -> bool {
     config.host.interface == Interface::Sata
 }
 
 fn nvme_flash(config: &DeviceConfig) -> bool {
-    flash(config) && !sata(config)
+    flash_as_it_comes(config) && !sata(config)
 }
 
 fn protected(config: &DeviceConfig) -> bool {
@@ -100,7 +130,7 @@ fn several_bits(config: &DeviceConfig) -> bool {
     config.flash.cell.is_some_and(|cell| cell != CellType::Slc)
 }
 
-const FEATURES: [Feature; 28] = [
+const FEATURES: [Feature; 32] = [
     Feature { name: "in place", share: 0.08, has: |c| !flash(c), among: any },
     Feature { name: "SLC", share: 0.12, has: |c| c.flash.cell == Some(CellType::Slc), among: flash },
     Feature { name: "MLC", share: 0.30, has: |c| c.flash.cell == Some(CellType::Mlc), among: flash },
@@ -108,22 +138,27 @@ const FEATURES: [Feature; 28] = [
     Feature { name: "QLC", share: 0.15, has: |c| c.flash.cell == Some(CellType::Qlc), among: flash },
     Feature { name: "SATA", share: 0.25, has: sata, among: flash },
     Feature { name: "SATA at 6 Gb/s", share: 0.65, has: |c| c.host.sata_gigabits_per_s == Some(6.0), among: sata },
-    Feature { name: "large blocks", share: 0.25, has: |c| c.host.logical_block_bytes == 4096, among: any },
+    Feature {
+        name: "large blocks",
+        share: 0.25,
+        has: |c| c.host.logical_block_bytes == 4096,
+        among: stores_as_it_comes,
+    },
     Feature { name: "pages of 4 KiB", share: 0.85, has: |c| c.ftl.logical_page_bytes == 4096, among: flash },
     Feature { name: "no jitter", share: 0.15, has: |c| c.flash.array_time_jitter == 0.0, among: any },
     Feature { name: "page types", share: 0.3, has: |c| !c.flash.read_ns_by_page_type.is_empty(), among: several_bits },
     Feature { name: "stripes", share: 0.6, has: |c| c.ftl.placement == Placement::Stripe, among: flash },
     Feature { name: "by address", share: 0.2, has: |c| c.ftl.placement == Placement::Static, among: flash },
     Feature { name: "NVMe protected", share: 0.35, has: protected, among: nvme_flash },
-    Feature { name: "SATA protected", share: 0.15, has: protected, among: sata },
-    Feature { name: "write cache", share: 0.25, has: |c| c.controller.write_cache.is_some(), among: flash },
+    Feature { name: "SATA protected", share: 0.15, has: protected, among: |c| sata(c) && stores_as_it_comes(c) },
+    Feature { name: "write cache", share: 0.25, has: |c| c.controller.write_cache.is_some(), among: flash_as_it_comes },
     Feature {
         name: "write-through",
         share: 0.08,
         has: |c| c.controller.write_policy == WritePolicy::Through,
-        among: |c| flash(c) && c.controller.write_cache.is_none(),
+        among: |c| flash_as_it_comes(c) && c.controller.write_cache.is_none(),
     },
-    Feature { name: "read cache", share: 0.35, has: |c| c.controller.read_cache.is_some(), among: any },
+    Feature { name: "read cache", share: 0.35, has: |c| c.controller.read_cache.is_some(), among: stores_as_it_comes },
     Feature {
         name: "read-ahead",
         share: 0.6,
@@ -148,7 +183,26 @@ const FEATURES: [Feature; 28] = [
         among: can_suspend,
     },
     Feature { name: "errors", share: 0.08, has: |c| c.flash.reliability.is_some(), among: flash },
-    Feature { name: "sectors", share: 0.2, has: |c| c.ftl.partial_pages == PartialPages::Sectors, among: flash },
+    Feature {
+        name: "sectors",
+        share: 0.2,
+        has: |c| c.ftl.partial_pages == PartialPages::Sectors,
+        among: flash_as_it_comes,
+    },
+    Feature { name: "reduces", share: 0.1, has: |c| c.reduction.is_some(), among: can_reduce },
+    Feature { name: "compresses", share: 0.65, has: compresses, among: |c| can_reduce(c) && !stores_as_it_comes(c) },
+    Feature {
+        name: "SLC cache",
+        share: 0.35,
+        has: |c| c.ftl.slc_cache.is_some(),
+        among: |c| can_cache_in_slc_mode(c) && tlc_or_qlc(c),
+    },
+    Feature {
+        name: "SLC cache of two bits",
+        share: 0.1,
+        has: |c| c.ftl.slc_cache.is_some(),
+        among: |c| can_cache_in_slc_mode(c) && c.flash.cell == Some(CellType::Mlc),
+    },
 ];
 
 #[test]

@@ -5,7 +5,8 @@
 use flashwise_block::{BlockDevice, ByteSize, Request};
 use flashwise_profile::{Figure, HotLocation, Parameters, Verdict, published_drives};
 use flashwise_ssd::config::{
-    CacheFlush, CachePolicy, CommandScope, Mapping, Placement, ReadAheadConfig, ReadCacheConfig, StaticOrder,
+    CacheFlush, CachePolicy, CellType, CommandScope, CompressionConfig, DeduplicationConfig, Mapping, Placement,
+    ReadAheadConfig, ReadCacheConfig, ReductionConfig, SlcCacheConfig, SlcCacheFull, SlcModeConfig, StaticOrder,
     WriteCacheConfig, WritePolicy,
 };
 use flashwise_ssd::random::random_device;
@@ -153,8 +154,11 @@ fn what_a_drive_acknowledges_ahead_of_its_flash_is_its_write_buffer() {
         let Some(expected) = expected else { continue };
         let mut drive = SimulatedSsd::new(config.clone(), 1).unwrap();
         let (mut most, length) = (0, 64 << 10);
-        for n in 0..2 * expected / length + 64 {
-            drive.submit(Request::write(ByteSize(n * length), ByteSize(length))).unwrap();
+        // An engine slows the host: flash may take two thirds of what comes, and the buffer is full after three lengths.
+        let lengths = if config.reduction.is_some() { 4 } else { 2 };
+        for n in 0..lengths * expected / length + 64 {
+            let at = n * length % (config.capacity_bytes / length * length);
+            drive.submit(Request::write(ByteSize(at), ByteSize(length))).unwrap();
             most = most.max(drive.buffered_bytes());
             while drive.outstanding() > 24 {
                 drive.wait().unwrap();
@@ -162,7 +166,9 @@ fn what_a_drive_acknowledges_ahead_of_its_flash_is_its_write_buffer() {
             }
         }
         let share = most as f64 / expected as f64;
-        assert!((0.9..=1.05).contains(&share) || most < expected / 2, "seed {seed}: {most} of {expected}");
+        // Flash in SLC mode may take nearly all that comes meanwhile.
+        let keeps_up = most < expected / 2 || config.ftl.slc_cache.is_some();
+        assert!(share <= 1.05 && (share >= 0.9 || keeps_up), "seed {seed}: {most} of {expected}");
     }
 }
 
@@ -216,7 +222,9 @@ fn what_is_measured_agrees_with_closed_forms() {
     let p = truth(&config).unwrap().parameters;
     let (dies, pages) = (8.0, 8.0);
     let reads = dies / 100e-6;
-    let writes = dies * pages / 1e-3;
+    // In the long run each page of a superblock pays its share of the erase.
+    let erase = config.flash.erase_ns as f64 / 1e9 / f64::from(config.flash.pages_per_block);
+    let writes = dies * pages / (1e-3 + erase);
     near(p.asymmetry_4k.known().unwrap(), reads / writes, 0.05, "α at 4 KiB");
     near(p.durable_write_ns.known().unwrap() as f64, 1e6, 0.02, "a durable write");
     near(p.flush_ns.known().unwrap() as f64, 1e6, 0.02, "a flush");
@@ -237,4 +245,73 @@ fn what_is_measured_agrees_with_closed_forms() {
 fn the_same_drive_has_the_same_truth() {
     let config = small(|c| c.flash.array_time_jitter = 0.05);
     assert_eq!(truth(&config).unwrap(), truth(&config).unwrap());
+}
+
+/// The small drive with cells of three bits, written with one first.
+fn caching(when_full: SlcCacheFull, program_ns: u64) -> DeviceConfig {
+    small(|c| {
+        c.flash.cell = Some(CellType::Tlc);
+        (c.flash.pages_per_block, c.flash.blocks_per_plane) = (63, 75);
+        let slc_mode =
+            SlcModeConfig { read_ns: 25_000, program_ns, erase_ns: None, pe_cycles: None, rber_factor: None };
+        c.flash.slc_mode = Some(slc_mode);
+        c.ftl.slc_cache = Some(SlcCacheConfig { dedicated_superblocks: 9, when_full, ..SlcCacheConfig::default() });
+    })
+}
+
+#[test]
+fn a_cache_of_fast_cells_holds_its_superblocks_where_a_host_can_tell() {
+    let cache = |config: &DeviceConfig| truth(config).unwrap().parameters.slc_cache_bytes;
+    // 8 dies, 9 superblocks of each, of 21 rows of 32 KiB.
+    let superblock = 8 * 21 * (32 << 10);
+    let fast = caching(SlcCacheFull::Bypass, 100_000);
+    assert_eq!(cache(&fast).known(), Some(9 * superblock));
+    let waits = caching(SlcCacheFull::Fold, 100_000);
+    assert_eq!(cache(&waits).known(), Some(8 * superblock), "with the last one it begins to empty the cache");
+    let as_slow = caching(SlcCacheFull::Bypass, fast.flash.program_ns);
+    assert_eq!(cache(&as_slow).verdict, Verdict::Absent, "its cells are no faster");
+    let told = truth(&fast).unwrap();
+    for key in ["asymmetry_4k", "superblock_bytes", "flush_ns"] {
+        assert!(told.reasons[key].contains("cache of fast cells"), "{key}: {:?}", told.reasons.get(key));
+    }
+}
+
+/// The small drive, protected, with what it does to store less.
+fn reducing(compression: bool, deduplication: Option<DeduplicationConfig>) -> DeviceConfig {
+    small(|c| {
+        c.capacity_bytes = 600 << 20;
+        (c.controller.power_loss_protection, c.host.logical_block_bytes) = (true, 4096);
+        c.reduction = Some(ReductionConfig {
+            physical_bytes: None,
+            compression: compression.then(CompressionConfig::default),
+            deduplication,
+        });
+    })
+}
+
+#[test]
+fn content_gains_what_the_flash_need_not_program() {
+    let gains = |config: &DeviceConfig| {
+        let p = truth(config).unwrap().parameters;
+        (p.compression_gain, p.deduplication_gain)
+    };
+    let (compression, deduplication) = gains(&reducing(true, None));
+    assert!(compression.known().is_some_and(|gain| gain > 1.5), "{compression:?}");
+    assert_eq!(deduplication.verdict, Verdict::Absent);
+    let (compression, deduplication) = gains(&reducing(false, Some(DeduplicationConfig::default())));
+    assert_eq!(compression.verdict, Verdict::Absent);
+    assert!(deduplication.known().is_some_and(|gain| gain > 1.5), "{deduplication:?}");
+    let later = DeduplicationConfig { in_line: false, out_of_line: true, ..DeduplicationConfig::default() };
+    assert_eq!(gains(&reducing(false, Some(later))).1.verdict, Verdict::Absent, "all of it is written first");
+}
+
+#[test]
+fn a_drive_that_offers_more_than_it_has_room_for_has_no_truth() {
+    let mut thin = reducing(true, None);
+    thin.ftl.placement = Placement::RoundRobin;
+    thin.reduction.as_mut().unwrap().physical_bytes = Some(300 << 20);
+    thin.check("thin").unwrap();
+    let told = truth(&thin).unwrap();
+    assert_eq!(told.parameters, Parameters::default());
+    assert!(told.reasons["chunk_bytes"].contains("more than it has room for"));
 }

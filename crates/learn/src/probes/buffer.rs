@@ -17,7 +17,7 @@
 //! Each burst begins with an empty buffer. Where nothing can be lost a flush leaves what it holds: so there is a rest as long
 //! as the burst, and what was written is trimmed, where the target is a drive that counts.
 //!
-//! A size that is within the interval of a power of two is told as that: memory comes in such sizes.
+//! A size next to a power of two is told as that: memory comes in such sizes.
 
 use flashwise_block::{ByteSize, Nanos, Operation, Progress, Request};
 use flashwise_profile::{Figure, ProbeCurve, ProbePoint};
@@ -58,6 +58,8 @@ const KEPT_SHARE: f64 = 0.15;
 const MOVES_MIN: usize = 16;
 /// Bursts that differ by no more than this share tell the size.
 const SPREAD_SHARE: f64 = 0.14;
+/// How near a power of two is: other sizes than powers lie a sixteenth apart at least.
+const POWER_SHARE: f64 = 0.03;
 const NAME: &str = "write burst";
 
 /// One burst: acknowledged bytes over time.
@@ -141,7 +143,7 @@ fn agree(shorter: &[Reading], longer: &[Reading]) -> bool {
 
 fn verdict(readings: &[Reading], seen: bool, longest: ByteSize, interface: f64) -> (Figure<u64>, String) {
     let sizes: Vec<f64> = readings.iter().map(|reading| reading.bytes).collect();
-    let value = median(sizes.clone());
+    let median_size = median(sizes.clone());
     let start = median(readings.iter().map(|reading| reading.start).collect());
     if !seen && start <= (1.0 - SLOWER_SHARE) * interface {
         let reason = "writes run at one speed from the start, and reads are faster: the flash sets the pace at once";
@@ -155,7 +157,7 @@ fn verdict(readings: &[Reading], seen: bool, longest: ByteSize, interface: f64) 
             format!("up to {longest} the speed does not fall: no buffer, one as fast as the flash, or a larger one");
         return (Figure::unknown(), reason);
     }
-    if value < 2.0 * (DEPTH as u64 * WRITE.bytes()) as f64
+    if median_size < 2.0 * (DEPTH as u64 * WRITE.bytes()) as f64
         && sizes.iter().all(|&size| size < (DEPTH as u64 * WRITE.bytes()) as f64)
     {
         return (Figure::absent(), "the flash sets the pace from the start".to_owned());
@@ -167,10 +169,12 @@ fn verdict(readings: &[Reading], seen: bool, longest: ByteSize, interface: f64) 
     let sizes = &sizes[odd..sizes.len() - odd];
     let spread = |f: fn(f64, f64) -> f64, start: f64| sizes.iter().copied().fold(start, f);
     let (low, high) = (spread(f64::min, f64::MAX), spread(f64::max, 0.0));
-    let narrow = high - low <= SPREAD_SHARE * value;
+    let narrow = high - low <= SPREAD_SHARE * median_size;
     let kept = if readings.iter().any(|reading| reading.keeps_some) { KEPT_SHARE } else { 0.0 };
     let (low, high) = (low * (1.0 - SYSTEMATIC_SHARE), high * (1.0 + SYSTEMATIC_SHARE + kept));
-    let value = power_of_two_within(low, high).unwrap_or(value.round() as u64);
+    let near = |share: f64| median_size * (1.0 + share);
+    let value = power_of_two_within(near(-POWER_SHARE).max(low), near(POWER_SHARE).min(high));
+    let value = value.unwrap_or(median_size.round() as u64);
     let (low, high) = (low.floor() as u64, high.ceil() as u64);
     let reason = "the long-run line, drawn back to the start of the burst, ends there".to_owned();
     (if narrow { Figure::certain(value, low, high) } else { Figure::inconclusive(value, low, high) }, reason)

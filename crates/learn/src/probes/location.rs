@@ -69,6 +69,9 @@ pub(crate) fn probe_locations(
     {
         (sweeps, effects, shortest) = (turned, of_turned, Some(i));
     }
+    if let Some(longer) = shortest.and_then(|i| chunk_that_stands_out(&sweeps, &effects, i)) {
+        shortest = Some(longer);
+    }
     let mut telling = shortest.map(|i| clearest(&sweeps, &effects, i));
     let mut would_show = true;
     let of_more_than_chunks = shortest.is_some_and(|i| is_of_more_than_chunks(&sweeps, i));
@@ -184,19 +187,16 @@ fn block_by_block(prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Resul
 }
 
 /// Whether a period is of stripes or rows of chunks: the place of reads that are half as long as it makes no difference,
-/// though some of them cross the border of a chunk that long, and others do not. Half of a chunk that is shared
-/// saves half as much as a whole one.
+/// though some of them cross the border of a chunk that long, and others do not. Half as much that is shared saves half as
+/// much.
 fn is_of_more_than_chunks(sweeps: &[Swept], telling: usize) -> bool {
     let Sweep { step, read, .. } = sweeps[telling].sweep;
     let levels = sweeps[telling].levels();
     let period = best_period(&levels).0;
     let (low, high) = ends(&fold(&levels, period));
-    if read * 2 <= step * period as u64 {
-        return false;
-    }
     let shorter = sweeps.iter().filter(|swept| {
         let sweep = swept.sweep;
-        sweep.step == step && sweep.read > step && sweep.read * 2 <= step * period as u64
+        sweep.step == step && sweep.read > step && sweep.read < read && sweep.read * 2 <= step * period as u64
     });
     // The longest of them shows most.
     shorter.max_by_key(|swept| swept.sweep.read).is_some_and(|swept| {
@@ -280,6 +280,34 @@ fn telling_chunk(sweeps: &[Swept], effects: &[Option<Effect>]) -> Option<usize> 
     let found = (0..sweeps.len()).filter(shows).find(shares);
     found.or_else(|| (0..sweeps.len()).filter(shows).find(at_once))
 }
+
+/// The sweep of reads as long as a chunk of which what was found is but a part: pages and dies on one channel show in short
+/// reads. Reads as long as a chunk save nearly half where two channels share them, and longer ones nothing, so that they stand
+/// out.
+fn chunk_that_stands_out(sweeps: &[Swept], effects: &[Option<Effect>], found: usize) -> Option<usize> {
+    let share = |i: usize| effects[i].map_or(0.0, |effect| effect.share);
+    let period = |i: usize| sweeps[i].sweep.step * best_period(&sweeps[i].levels()).0 as u64;
+    let part = period(found);
+    let is_chunk_long = |i: &usize| sweeps[*i].sweep.read == period(*i) && period(*i) > part;
+    let parts = (0..sweeps.len()).filter(|&i| period(i) == part).map(share).fold(0.0, f64::max);
+    let longer = (0..sweeps.len()).filter(is_chunk_long).filter(|&i| falls_to_its_lowest(&sweeps[i]));
+    let longer = longer.max_by(|&a, &b| share(a).total_cmp(&share(b)))?;
+    (share(longer) >= STANDS_OUT.0 && share(longer) >= STANDS_OUT.1 * parts).then_some(longer)
+}
+
+/// Whether reads that begin next to the fastest place are faster than most too, as they are where two channels share them
+/// less evenly: what is fast at one place alone is one die less.
+fn falls_to_its_lowest(swept: &Swept) -> bool {
+    let levels = swept.levels();
+    let folded = fold(&levels, best_period(&levels).0);
+    let ((low, high), n) = (ends(&folded), folded.len());
+    let lowest = lowest_phase(&folded, 0.0);
+    [lowest + 1, lowest + n - 1].iter().all(|at| folded[at % n] <= (low + high) / 2.0)
+}
+
+/// The share of its latency by which the place of a read must matter to stand out, and how many times what it matters for
+/// reads that show a part.
+const STANDS_OUT: (f64, f64) = (0.25, 2.0);
 
 /// Of the sweeps that repeat as a given one does, the one of which the period explains most.
 fn clearest(sweeps: &[Swept], effects: &[Option<Effect>], telling: usize) -> usize {

@@ -12,7 +12,7 @@
 //! Source: Kakaraparthy et al., PVLDB 13(4), 2019, request-size profile: write in pieces of s, read back in requests of
 //! 512 KiB at queue depth 1. Added here: the staircase, which tells write unit and stripe apart.
 
-use flashwise_block::{ByteSize, Nanos, Operation, Progress};
+use flashwise_block::{ByteSize, Clock, Nanos, Operation, Progress};
 use flashwise_profile::{DurableWritePoint, Figure, ReadBackPoint};
 
 use crate::findings::{Because, Findings};
@@ -192,16 +192,23 @@ fn behind_a_buffer(
         let mut place = anywhere(prober.region(), length);
         prober.keep_in_flight(Operation::Write, length, BEHIND_DEPTH, count, &mut place)?;
         let written = length * (count + prober.in_flight()) as u64;
-        prober.rest(BEHIND_REST)?;
+        if prober.clock() == Clock::Virtual {
+            prober.come_to_rest()?
+        } else {
+            prober.rest(BEHIND_REST)?
+        }
         let programmed = prober.programmed().zip(before).map_or(0, |(now, before)| now - before);
         wasted.push(programmed as f64 / written.bytes() as f64);
     }
-    // The first round filled the caches.
-    Ok(unit_of(&lengths, &wasted[1..]))
+    // The first round filled the caches. What all lengths program alike is moved again, and not waste.
+    let wasted = &wasted[1..];
+    let least = wasted.iter().copied().fold(f64::MAX, f64::min).max(1.0);
+    let beyond: Vec<f64> = wasted.iter().map(|programmed| programmed / least).collect();
+    Ok(unit_of(&lengths, &beyond))
 }
 
 /// Bytes that short writes of each length take in a buffer, at least and at most; how many are in flight; and how long
-/// the drive may take to program them.
+/// a real drive may take to program them.
 const BEHIND_BYTES: (ByteSize, ByteSize) = (ByteSize::mib(4), ByteSize::mib(128));
 const BEHIND_DEPTH: usize = 16;
 const BEHIND_REST: Nanos = Nanos(200_000_000);
@@ -358,8 +365,8 @@ pub(crate) fn probe_read_back(
     Ok(())
 }
 
-/// Writes, in order behind an offset, twice what the write buffer holds: where nothing can be lost it would keep what was
-/// written last, and answer reads of it.
+/// Writes, in order behind an offset, twice what the write buffer holds, and lets the drive come to rest: where nothing can be
+/// lost it would keep what was written last, and answer reads of it.
 fn push_out(prober: &mut Prober<'_>, findings: &Findings, behind: ByteSize) -> Result<(), LearnError> {
     let held = findings.parameters.write_buffer_bytes.value.unwrap_or(0);
     let (length, room) = (READ_BACK_MAX.min(prober.longest()), prober.region() - behind);
@@ -367,7 +374,7 @@ fn push_out(prober: &mut Prober<'_>, findings: &Findings, behind: ByteSize) -> R
     for n in 0..(2 * held).div_ceil(length.bytes()) {
         prober.write(behind + length * (n % places), length)?;
     }
-    prober.flush()
+    prober.come_to_rest()
 }
 
 /// What stands for reads of one length: above what a cache answers, as long as that is less than two in three.

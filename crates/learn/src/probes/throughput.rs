@@ -162,16 +162,28 @@ impl Throughput {
         self.batches.iter().map(draw).collect()
     }
 
-    /// Saturated requests a second, of the levels of all depths. Of reads the largest; of writes, whose levels vary with the
-    /// erases that fall to them, the largest mean over the depths from one on, of three at least.
-    fn saturated(&self, levels: &[f64]) -> f64 {
-        let from = |first: usize| joined_rate(&levels[first..]);
+    /// Saturated requests a second, of the levels of all depths: of reads the largest. The levels of writes vary with the
+    /// erases that fall to them, so that the largest is the luckiest: those from the `first` depth on are joined.
+    fn saturated(&self, levels: &[f64], first: usize) -> f64 {
         match self.operation {
-            Operation::Write if levels.len() > DEPTHS_MIN => {
-                (0..=levels.len() - DEPTHS_MIN).map(from).fold(0.0, f64::max)
-            }
+            Operation::Write => joined_rate(&levels[first..]),
             _ => levels.iter().copied().fold(0.0, f64::max),
         }
+    }
+
+    /// The first of the depths at the end that are as fast as those behind them, as far as their batches tell.
+    fn plateau_starts(&self) -> usize {
+        let last = self.batches.len() - 1;
+        let mut behind = self.batches[last].clone();
+        for first in (0..last).rev() {
+            let here = &self.batches[first];
+            let noise = standard_error(here).hypot(standard_error(&behind));
+            if joined_rate(here) < joined_rate(&behind) - SLOWER_ERRORS * noise {
+                return first + 1;
+            }
+            behind.extend(here);
+        }
+        0
     }
 
     /// k: where the segments meet; a lower bound where throughput still grows at the largest depth.
@@ -190,24 +202,32 @@ impl Throughput {
 
     /// Saturated requests a second.
     pub(crate) fn plateau(&self) -> f64 {
-        self.saturated(&self.levels())
+        self.saturated(&self.levels(), self.plateau_starts())
     }
 
     fn plateau_figure(&self, random: &mut Pcg64Mcg) -> Figure<f64> {
-        let again = (0..RESAMPLES).map(|_| self.saturated(&self.resampled(random))).collect();
+        let first = self.plateau_starts();
+        let again = (0..RESAMPLES).map(|_| self.saturated(&self.resampled(random), first)).collect();
         measured(self.plateau(), again, TOLERANCE / 2.0)
     }
 }
 
-/// Depths that a saturated throughput of writes is taken from, at least.
-const DEPTHS_MIN: usize = 3;
+/// Standard errors by which a depth is slower than those behind it, if it is no part of their plateau.
+const SLOWER_ERRORS: f64 = 3.0;
+
+/// Standard error of the mean of some rates.
+fn standard_error(rates: &[f64]) -> f64 {
+    let n = rates.len() as f64;
+    let mean = rates.iter().sum::<f64>() / n;
+    (rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0) / n).sqrt()
+}
 
 /// Saturated reads ÷ saturated writes.
 pub(crate) fn asymmetry(reads: &Throughput, writes: &Throughput, random: &mut Pcg64Mcg) -> Figure<f64> {
     let value = reads.plateau() / writes.plateau();
-    let again = (0..RESAMPLES)
-        .map(|_| reads.saturated(&reads.resampled(random)) / writes.saturated(&writes.resampled(random)))
-        .collect();
+    let first = (reads.plateau_starts(), writes.plateau_starts());
+    let mut saturated = |of: &Throughput, first| of.saturated(&of.resampled(random), first);
+    let again = (0..RESAMPLES).map(|_| saturated(reads, first.0) / saturated(writes, first.1)).collect();
     measured(value, again, TOLERANCE)
 }
 
@@ -373,3 +393,27 @@ fn keep_curve(findings: &mut Findings, curve: ThroughputCurve) {
 
 const WRITES: &str = "random writes of one length over the region, one job, 1 to 256 in flight in random order, after \
                       the write buffer was filled, and where the whole drive may be worn, all of its flash was used";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writes(levels: &[f64], spread: f64) -> Throughput {
+        let batches =
+            levels.iter().map(|level| [-1.0, -0.5, 0.0, 0.5, 1.0].map(|n| level + n * spread).to_vec()).collect();
+        let depths = (0..levels.len() as u32).map(|n| 1 << n).collect();
+        Throughput { operation: Operation::Write, length: ByteSize::kib(4), depths, batches }
+    }
+
+    #[test]
+    fn writes_that_still_get_faster_are_taken_at_the_largest_depth() {
+        assert_eq!(writes(&[1000.0, 1900.0, 3000.0, 3300.0], 30.0).plateau_starts(), 3);
+    }
+
+    #[test]
+    fn the_luckiest_depth_of_a_plateau_is_not_taken_for_all_of_it() {
+        let lucky = writes(&[1000.0, 3000.0, 3100.0, 3700.0, 2900.0], 600.0);
+        assert_eq!(lucky.plateau_starts(), 1);
+        assert!((2900.0..3200.0).contains(&lucky.plateau()), "{}", lucky.plateau());
+    }
+}

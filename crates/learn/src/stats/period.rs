@@ -12,8 +12,8 @@ const CHANCE: f64 = 0.01;
 const PERMUTATIONS: usize = 1000;
 /// How well a curve repeats with a period: adjusted share of its variance that the phase explains.
 pub(crate) fn explained(curve: &[f64], period: usize) -> f64 {
-    let n = curve.len() / period * period;
-    let curve = &curve[..n];
+    // Points behind the last whole cycle count: what is odd there must not be left out by the choice of a period.
+    let n = curve.len();
     let mean = curve.iter().sum::<f64>() / n as f64;
     let total: f64 = curve.iter().map(|y| (y - mean).powi(2)).sum();
     let folded = fold(curve, period);
@@ -109,6 +109,13 @@ mod tests {
         let curve: Vec<f64> =
             (0..256).map(|i| 100.0 + [0.0, 60.0][i % 2] - if i % 16 == 15 { 30.0 } else { 0.0 }).collect();
         assert_eq!(best_period(&curve).0, 16);
+    }
+
+    #[test]
+    fn what_is_odd_at_the_end_of_a_curve_is_not_left_out_by_the_choice_of_a_period() {
+        let odd = |i: usize| if i >= 122 { -7_000.0 } else { 0.0 };
+        let curve: Vec<f64> = (0..128).map(|i| 128_920.0 + [0.0, 2_560.0][i % 2] + odd(i)).collect();
+        assert_eq!(period_test(&curve, &mut Pcg64Mcg::seed_from_u64(1)), None);
     }
 
     #[test]

@@ -184,11 +184,16 @@ fn wear_levelling(draws: &Draws) -> WearLevellingConfig {
     }
 }
 
-/// A cached page map with room for a tenth to half of the entries, where the drive has one.
-pub(super) fn mapping_cache(draws: &Draws, capacity_bytes: u64, logical_page_bytes: u64) -> Option<MappingCacheConfig> {
+/// Whether the page map is cached.
+pub(super) fn has_mapping_cache(draws: &Draws) -> bool {
+    draws.chance("ftl.mapping_cache", MAPPING_CACHE)
+}
+
+/// A cached page map with room for a tenth to half of the entries.
+pub(super) fn mapping_cache(draws: &Draws, capacity_bytes: u64, logical_page_bytes: u64) -> MappingCacheConfig {
     let entries = capacity_bytes / logical_page_bytes;
     let share = draws.share("ftl.mapping_cache.capacity_bytes", 0.1, 0.5);
-    draws.chance("ftl.mapping_cache", MAPPING_CACHE).then(|| MappingCacheConfig {
+    MappingCacheConfig {
         capacity_bytes: ((entries as f64 * share) as u64 * 8).next_multiple_of(4096),
         cached_entry_bytes: 8,
         stored_entry_bytes: 4,
@@ -197,7 +202,7 @@ pub(super) fn mapping_cache(draws: &Draws, capacity_bytes: u64, logical_page_byt
         deferred_write_back: false,
         write_back_renews: false,
         partitions: 1,
-    })
+    }
 }
 
 /// No map at all.

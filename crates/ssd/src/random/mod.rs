@@ -22,6 +22,8 @@
 //! | map | 10 % cached (DFTL); 10 % tell streams apart; 12 % move cold data |
 //! | commands | 6 % taken by chips; 30 % of those that can suspend programs or erases do |
 //! | errors | modelled on 8 %, without noticeable retries |
+//! | SLC cache | 35 % of TLC and QLC, 10 % of MLC drives that can have one; 3 to 35 % of the blocks |
+//! | content | 10 % of flash compress, deduplicate, or both |
 //!
 //! **How plausible.** Ranges and kinds are those of the presets (`devices/*.toml`), of the configurations that MQSim
 //! (Tavakkol et al., FAST 2018) and DiskSim's SSD model (Agrawal et al., USENIX ATC 2008) ship with, and of the drives in
@@ -42,6 +44,8 @@ mod draw;
 mod flash;
 mod ftl;
 mod host;
+mod reduction;
+mod slc_cache;
 
 use crate::{DeviceConfig, SsdError};
 use draw::Draws;
@@ -87,8 +91,16 @@ pub fn random_device(seed: u64) -> Result<DeviceConfig, SsdError> {
     if in_place {
         size_in_place(&mut config);
     } else {
+        let has_cached_map = ftl::has_mapping_cache(&draws);
+        if !has_cached_map {
+            reduction::give(&draws, &mut config);
+        }
+        if !has_cached_map && config.reduction.is_none() {
+            slc_cache::give(&draws, &mut config, wanted_superblocks(&draws));
+        }
         size_flash(&draws, &mut config);
-        config.ftl.mapping_cache = ftl::mapping_cache(&draws, config.capacity_bytes, page);
+        slc_cache::size_dynamic(&draws, &mut config);
+        config.ftl.mapping_cache = has_cached_map.then(|| ftl::mapping_cache(&draws, config.capacity_bytes, page));
         config.controller.write_buffer_bytes = controller::write_buffer_bytes(&draws, &config);
     }
     config.check(&config.name)?;
@@ -123,21 +135,30 @@ fn size_flash(draws: &Draws, config: &mut DeviceConfig) {
     config.flash.blocks_per_plane = 1;
     let beside_data = kept_beside_data(config);
     let least = ((beside_data + 2) as f64 * (1.0 + share) / share).ceil() as u64 + 1;
-    let wanted = draws.between("flash.blocks_per_plane", 48, 256).max(least);
+    let wanted = wanted_superblocks(draws).max(least);
     let pages = (raw / row / wanted).max(1) as u32;
     let pages = PAGES_PER_BLOCK.iter().rev().copied().find(|&n| n <= pages).unwrap_or(PAGES_PER_BLOCK[0]);
     config.flash.pages_per_block = pages;
     let superblocks = row * u64::from(pages);
-    let data = (raw / superblocks).max(least).max(CAPACITY.0 * 11 / 10 / superblocks);
-    config.flash.blocks_per_plane = with_bad_blocks(data + u64::from(config.gc_threshold()), config);
-    let capacity = (data * superblocks) as f64 / (1.0 + share);
+    // Of each superblock, pages that are compressed may leave a little empty.
+    let useful = superblocks - config.units() * config.superblock_waste_bytes();
+    let data = (raw / useful).max(least).max(CAPACITY.0 * 11 / 10 / useful);
+    let beside = u64::from(config.gc_threshold()) + u64::from(config.dedicated_superblocks());
+    config.flash.blocks_per_plane = with_bad_blocks(data + beside, config);
+    let capacity = (data * useful) as f64 / (1.0 + share);
     let page = config.ftl.logical_page_bytes;
     config.capacity_bytes = (capacity as u64).clamp(CAPACITY.0, CAPACITY.1) / page * page;
 }
 
+/// Superblocks that a unit should have, where over-provisioning allows so few.
+fn wanted_superblocks(draws: &Draws) -> u64 {
+    draws.between("flash.blocks_per_plane", 48, 256)
+}
+
 /// Superblocks of a unit that are neither for data nor free when collection starts, nor bad.
 fn kept_beside_data(config: &DeviceConfig) -> u64 {
-    config.superblocks_kept() - u64::from(config.gc_threshold()) - u64::from(config.factory_bad_superblocks())
+    let counted_apart = config.gc_threshold() + config.factory_bad_superblocks() + config.dedicated_superblocks();
+    config.superblocks_kept() - u64::from(counted_apart)
 }
 
 /// So many blocks that `good` of them are not bad.
@@ -178,8 +199,10 @@ mod tests {
                 continue;
             }
             let flash = &config.flash;
-            let data = flash.blocks_per_plane - config.gc_threshold() - config.factory_bad_superblocks();
-            let bytes = u64::from(data) * flash::row_bytes(flash) * u64::from(flash.pages_per_block);
+            let beside = config.gc_threshold() + config.factory_bad_superblocks() + config.dedicated_superblocks();
+            let data = flash.blocks_per_plane - beside;
+            let waste = config.units() * config.superblock_waste_bytes();
+            let bytes = u64::from(data) * (flash::row_bytes(flash) * u64::from(flash.pages_per_block) - waste);
             let share = bytes as f64 / config.capacity_bytes as f64 - 1.0;
             assert!((0.049..0.41).contains(&share), "seed {seed}: {share}");
             assert!((CAPACITY.0..=CAPACITY.1).contains(&config.capacity_bytes), "seed {seed}");

@@ -11,8 +11,8 @@ use crate::config::{Mapping, Placement};
 use crate::simulation::SimulationError;
 use crate::{DeviceConfig, SimulatedSsd};
 
-/// Idle time after which everything that goes on by itself has ended.
-const QUIET: Nanos = Nanos::millis(1_000);
+/// Idle time after which everything that goes on by itself has ended, the emptying of a cache of fast cells too.
+const QUIET: Nanos = Nanos::secs(30);
 
 /// A range of the drive that requests of one length go to, anywhere, aligned to their length.
 #[derive(Clone, Copy)]
@@ -104,10 +104,25 @@ impl Bench {
     /// A drive that was written once, in order.
     pub(crate) fn filled(config: &DeviceConfig, seed: u64) -> Result<Self, SimulationError> {
         let mut bench = Self::empty(config, seed)?;
-        if config.ftl.mapping != Mapping::InPlace {
-            bench.drive.fill_at_once()?;
+        match config.ftl.mapping {
+            Mapping::InPlace => {}
+            _ if config.reduction.is_none() => bench.drive.fill_at_once()?,
+            _ => bench.fill()?,
         }
         Ok(bench)
+    }
+
+    /// Writes the whole drive in order, one write after the other, and lets it come to rest.
+    fn fill(&mut self) -> Result<(), SimulationError> {
+        let (all, length) = (self.everywhere(), self.drive.info().max_transfer.0.min(1 << 20));
+        let pieces = all.bytes / length * length;
+        self.write_in_order(all, length, 1, pieces)?;
+        self.settle()?;
+        if pieces < all.bytes {
+            self.alone(Request::write(ByteSize(pieces), ByteSize(all.bytes - pieces)))?;
+        }
+        self.alone(Request::flush())?;
+        self.settle()
     }
 
     /// A drive of which only a region holds data, written in order, after so many writes to it that all flash is in use:

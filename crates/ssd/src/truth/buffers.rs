@@ -78,12 +78,24 @@ pub(super) fn measure(
         parameters.durable_write_ns = reasons.unknown("durable_write_ns", TWO_MEDIANS);
         return Ok(());
     }
-    let mut bench = Bench::filled(config, 1)?;
+    let filled = || {
+        let mut bench = Bench::filled(config, 1)?;
+        // Of a map that is cached, what belongs to the region is at hand.
+        if config.ftl.mapping_cache.is_some() {
+            let (region, length) = (bench.first(REGION), config.host.max_transfer_bytes.min(1 << 20));
+            for n in 0..region.bytes / length {
+                bench.alone(Request::read(ByteSize(n * length), ByteSize(length)))?;
+            }
+            bench.settle()?;
+        }
+        Ok::<Bench, SimulationError>(bench)
+    };
+    let mut bench = filled()?;
     let mut samples: [Vec<u64>; 4] = Default::default();
     for _ in 0..SAMPLES {
         // Padding fills the drive: a new one before its collection starts.
         if bench.programmed() > super::reclaiming::room_bytes(config) / 2 {
-            bench = Bench::filled(config, 1)?;
+            bench = filled()?;
         }
         one_of_each(&mut bench, &mut samples)?;
     }
@@ -112,7 +124,6 @@ fn fills(config: &DeviceConfig) -> Result<bool, SimulationError> {
 /// A write, its flush, a flush of nothing, and a durable write, each on an idle drive.
 fn one_of_each(bench: &mut Bench, samples: &mut [Vec<u64>; 4]) -> Result<(), SimulationError> {
     let length = 4096;
-    // Of a map that is cached, so much is at hand.
     let span = bench.first(REGION);
     let request = |bench: &mut Bench| Request::write(bench.place(span, length), ByteSize(length));
     let [write, flush, nothing, durable] = samples;

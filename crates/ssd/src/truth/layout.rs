@@ -33,6 +33,8 @@ const BLOCK_SHOWS: f64 = 0.01;
 /// Pages whose borders are read across, and by which share that must take longer.
 const PAGES: u64 = 101;
 const PAGE_EFFECT: f64 = 0.005;
+/// Share of the borders that is nearly all of them.
+const MOST: f64 = 0.8;
 /// Bytes that are overwritten to see whether hot locations survive it.
 const OVERWRITTEN: u64 = 32 << 20;
 
@@ -43,7 +45,7 @@ pub(super) fn fill_in(
 ) -> Result<(), SimulationError> {
     let quiet = quiet(config);
     parameters.write_unit_bytes = write_unit(config, reasons);
-    parameters.page_bytes = page(&quiet)?;
+    parameters.page_bytes = page(&quiet, reasons)?;
     parameters.chunk_bytes = chunk(&quiet, reasons)?;
     parameters.stripe_bytes = stripe(&quiet, reasons)?;
     let (hot, survives) = hot_location(&quiet, parameters.chunk_bytes, reasons)?;
@@ -86,14 +88,29 @@ fn scatters(config: &DeviceConfig) -> bool {
         && matches!(config.ftl.placement, Placement::RoundRobin | Placement::LeastLoaded)
 }
 
-/// What a read moves whole: a transfer unit, or where that is no more than what can be asked for, a page, if reads across
-/// its border take longer than others.
-fn page(quiet: &DeviceConfig) -> Result<Figure<u64>, SimulationError> {
+/// What a read moves whole: a transfer unit, or where that is no more than what can be asked for, a logical page that is
+/// compressed as a whole or a page of flash, the first across whose border reads take longer than others.
+fn page(quiet: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
     let (unit, block) = (quiet.flash.transfer_unit_bytes, quiet.host.logical_block_bytes);
     if unit > block {
         return Ok(exactly(unit));
     }
-    let page = quiet.flash.page_bytes;
+    let compressed = quiet.compression().map(|_| quiet.ftl.logical_page_bytes).filter(|&page| page > block);
+    for page in compressed.into_iter().chain([quiet.flash.page_bytes]) {
+        match crossing_takes_longer(quiet, page, block)? {
+            Some(true) => return Ok(exactly(page)),
+            Some(false) => {}
+            None => {
+                return Ok(reasons.unknown("page_bytes", "reads across some borders of pages take longer, others not"));
+            }
+        }
+    }
+    Ok(Figure::absent())
+}
+
+/// Whether reads of two blocks take longer across the border of two pages than within one; `None` where some do and some do
+/// not.
+fn crossing_takes_longer(quiet: &DeviceConfig, page: u64, block: u64) -> Result<Option<bool>, SimulationError> {
     let mut bench = Bench::filled(quiet, 1)?;
     let mut read = |start: u64| bench.alone(Request::read(ByteSize(start), ByteSize(2 * block)));
     let (mut inside, mut across) = (Vec::new(), Vec::new());
@@ -102,8 +119,13 @@ fn page(quiet: &DeviceConfig) -> Result<Figure<u64>, SimulationError> {
         inside.push(read(start)?);
         across.push(read(start + page - block)?);
     }
-    let slower = median(across) >= median(inside) * (1.0 + PAGE_EFFECT);
-    Ok(if slower { exactly(page) } else { Figure::absent() })
+    let longer_from = median(inside) * (1.0 + PAGE_EFFECT);
+    let longer = across.iter().filter(|&&time| time as f64 >= longer_from).count();
+    Ok(match longer as f64 / across.len() as f64 {
+        share if share >= MOST => Some(true),
+        share if share <= 1.0 - MOST => Some(false),
+        _ => None,
+    })
 }
 
 /// The run of logical pages on one channel, where all runs are equally long and a host can tell.
@@ -124,25 +146,52 @@ fn chunk(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, Si
     if place_matters(config, bytes, between_pages)? {
         return Ok(exactly(bytes));
     }
-    if place_matters(config, block.max(4096), block)? {
+    if place_makes_a_difference(config, bytes, between_pages)? {
+        return Ok(
+            reasons.unknown("chunk_bytes", "what the place makes of a difference repeats with less than a chunk")
+        );
+    }
+    if place_makes_a_difference(config, block.max(4096), block)? {
         let why = "the place in a page matters, and hides whether that in a chunk does";
         return Ok(reasons.unknown("chunk_bytes", why));
     }
     Ok(Figure::absent())
 }
 
-/// Whether any start, moved in steps, of reads of any length up to 128 KiB makes a difference: where the host interface is
-/// slower than one channel, chunks are there, and no host can tell.
+/// Whether the start, moved in steps, of reads of any length up to 128 KiB makes a difference that repeats with the chunk and
+/// with no part of it: where the host interface is slower than one channel, or where dies on one channel make all of the
+/// difference, chunks are there, and no host can tell.
 fn place_matters(quiet: &DeviceConfig, chunk: u64, step: u64) -> Result<bool, SimulationError> {
     let mut bench = Bench::filled(quiet, 1)?;
+    let shows = if step < 4096 { BLOCK_SHOWS } else { SHOWS };
+    for length in (12..=17).map(|n| 1_u64 << n).filter(|&length| length <= quiet.host.max_transfer_bytes) {
+        let curve = start_curve(&mut bench, length, step, 4 * chunk)?;
+        let (fastest, slowest) = ends(&curve);
+        if slowest >= fastest * (1.0 + shows) && !repeats_with_a_part(&curve, (chunk / step) as usize, shows * fastest)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the start makes any difference.
+fn place_makes_a_difference(quiet: &DeviceConfig, chunk: u64, step: u64) -> Result<bool, SimulationError> {
+    let mut bench = Bench::filled(quiet, 1)?;
+    let shows = if step < 4096 { BLOCK_SHOWS } else { SHOWS };
     for length in (12..=17).map(|n| 1_u64 << n).filter(|&length| length <= quiet.host.max_transfer_bytes) {
         let (fastest, slowest) = ends(&start_curve(&mut bench, length, step, 4 * chunk)?);
-        let shows = if step < 4096 { BLOCK_SHOWS } else { SHOWS };
         if slowest >= fastest * (1.0 + shows) {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Whether a curve that repeats after so many starts repeats after a part of them already, but for differences up to one.
+fn repeats_with_a_part(curve: &[f64], starts: usize, up_to: f64) -> bool {
+    let repeats = |part: usize| curve.iter().zip(&curve[part..]).all(|(a, b)| (a - b).abs() < up_to);
+    (1..starts).filter(|part| starts.is_multiple_of(*part)).any(repeats)
 }
 
 /// Lengths of the runs of logical pages on one channel that begin behind the first page of a filled drive, some of them.

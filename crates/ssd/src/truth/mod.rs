@@ -17,22 +17,27 @@
 //! | [`buffers`] | write buffer, caches, power-loss protection, what flushes and durable writes take |
 //! | [`throughput`] | α and concurrency at 4 and 8 KiB, fresh and collecting, by throughput and by latency |
 //! | [`reclaiming`] | over-provisioning, onset and cost of collection, write amplification, sustained writes, trim |
+//! | [`slc_cache`] | SLC cache |
+//! | [`content`] | what compression and deduplication gain |
 //!
 //! What is measured is measured with the configuration in hand: states are laid out at once or written until the
-//! counters say that they have settled, and loops are as long as their own error needs to be below 2 %. A simulated drive
-//! has no SLC cache and does not look at content, so those figures are absent.
+//! counters say that they have settled, and loops are as long as their own error needs to be below 2 %. Requests carry no
+//! bytes, which a drive that reduces what it stores takes for bytes that cannot be reduced; those of [`content`] do.
 //!
 //! **Cost.** Some seconds for a drive of 1 to 2 GiB, in proportion to the capacity; drives of more than 10 GiB, and those of
 //! more than 1 GiB with a cached map, are simulated with fewer blocks ([`scale`]).
 //!
-//! **Limits.** Page mapping and media in place. Of FTLs that map blocks and of elements everything is unknown.
+//! **Limits.** Page mapping and media in place. Of FTLs that map blocks, of elements, and of drives that offer more than they
+//! have room for, everything is unknown.
 
 pub(crate) mod bench;
 mod buffers;
+mod content;
 mod layout;
 mod parallelism;
 mod reclaiming;
 mod scale;
+mod slc_cache;
 mod throughput;
 
 use std::collections::BTreeMap;
@@ -74,8 +79,8 @@ fn exactly<T: Copy>(value: T) -> Figure<T> {
 /// When the configuration is impossible or the simulation fails.
 pub fn truth(config: &DeviceConfig) -> Result<Truth, SimulationError> {
     config.check(&config.name)?;
-    if !is_covered(config) {
-        return Ok(not_covered());
+    if let Some(why) = not_covered(config) {
+        return Ok(nothing(why));
     }
     let (small, factor) = scale::scaled(config);
     let (mut parameters, mut reasons) = structure_of(config, &small)?;
@@ -83,6 +88,11 @@ pub fn truth(config: &DeviceConfig) -> Result<Truth, SimulationError> {
     let fresh = throughput::fresh(&small, &mut parameters, &mut reasons)?;
     let steady = reclaiming::fill_in(&small, factor, fresh, &mut parameters, &mut reasons)?;
     throughput::collecting(&small, steady, &mut parameters, &mut reasons)?;
+    slc_cache::measure(config, &mut parameters, &mut reasons)?;
+    content::measure(&small, &mut parameters, &mut reasons)?;
+    if config.ftl.slc_cache.is_some() {
+        forget_what_the_cache_decides(&mut parameters, &mut reasons);
+    }
     if factor != 1.0 && config.ftl.mapping_cache.is_some() {
         forget_what_the_map_decides(&mut parameters, &mut reasons);
     }
@@ -103,6 +113,28 @@ fn forget_what_the_map_decides(p: &mut Parameters, reasons: &mut Reasons) {
     p.latency_asymmetry_8k_collecting = reasons.unknown("latency_asymmetry_8k_collecting", WHY);
 }
 
+/// How fast small writes are on a drive with a cache of fast cells, and what they leave behind, depends on how much of it
+/// they find empty, and so on all that was done before; and its superblocks hold less than others.
+fn forget_what_the_cache_decides(p: &mut Parameters, reasons: &mut Reasons) {
+    const WHY: &str = "it depends on what is in the cache of fast cells";
+    p.stripe_bytes = reasons.unknown("stripe_bytes", WHY);
+    p.hot_location_survives_writes = reasons.unknown("hot_location_survives_writes", WHY);
+    p.asymmetry_4k = reasons.unknown("asymmetry_4k", WHY);
+    p.write_concurrency_4k = reasons.unknown("write_concurrency_4k", WHY);
+    p.asymmetry_8k = reasons.unknown("asymmetry_8k", WHY);
+    p.write_concurrency_8k = reasons.unknown("write_concurrency_8k", WHY);
+    p.latency_asymmetry_4k = reasons.unknown("latency_asymmetry_4k", WHY);
+    p.latency_asymmetry_8k = reasons.unknown("latency_asymmetry_8k", WHY);
+    p.asymmetry_4k_collecting = reasons.unknown("asymmetry_4k_collecting", WHY);
+    p.asymmetry_8k_collecting = reasons.unknown("asymmetry_8k_collecting", WHY);
+    p.latency_asymmetry_4k_collecting = reasons.unknown("latency_asymmetry_4k_collecting", WHY);
+    p.latency_asymmetry_8k_collecting = reasons.unknown("latency_asymmetry_8k_collecting", WHY);
+    p.flush_ns = reasons.unknown("flush_ns", WHY);
+    p.durable_write_ns = reasons.unknown("durable_write_ns", WHY);
+    p.superblock_bytes = reasons.unknown("superblock_bytes", WHY);
+    p.collection_cost = reasons.unknown("collection_cost", WHY);
+}
+
 /// The part of the truth that follows from how the drive is built; takes some tens of milliseconds. The other figures
 /// are unknown, without a reason.
 ///
@@ -110,8 +142,8 @@ fn forget_what_the_map_decides(p: &mut Parameters, reasons: &mut Reasons) {
 /// As [`truth`].
 pub fn structure(config: &DeviceConfig) -> Result<Truth, SimulationError> {
     config.check(&config.name)?;
-    if !is_covered(config) {
-        return Ok(not_covered());
+    if let Some(why) = not_covered(config) {
+        return Ok(nothing(why));
     }
     let (parameters, reasons) = structure_of(config, &scale::scaled(config).0)?;
     Ok(Truth { parameters, reasons: reasons.0 })
@@ -123,22 +155,23 @@ fn structure_of(config: &DeviceConfig, small: &DeviceConfig) -> Result<(Paramete
     parallelism::fill_in(config, &mut parameters);
     buffers::fill_in(config, &mut parameters);
     reclaiming::read_off(config, &mut parameters);
-    parameters.slc_cache_bytes = Figure::absent();
-    parameters.compression_gain = Figure::absent();
-    parameters.deduplication_gain = Figure::absent();
+    slc_cache::read_off(config, &mut parameters);
+    content::read_off(config, &mut parameters);
     Ok((parameters, reasons))
 }
 
-fn is_covered(config: &DeviceConfig) -> bool {
-    let as_it_comes = config.reduction.is_none() && config.ftl.slc_cache.is_none();
-    matches!(config.ftl.mapping, Mapping::Page | Mapping::InPlace) && as_it_comes
+/// Why nothing is known of a drive; `None` where something is.
+fn not_covered(config: &DeviceConfig) -> Option<&'static str> {
+    if !matches!(config.ftl.mapping, Mapping::Page | Mapping::InPlace) {
+        return Some("only page mapping and media in place have a truth here");
+    }
+    (config.physical_bytes() < config.capacity_bytes)
+        .then_some("the drive offers more than it has room for, and no figure says what it does when that is used up")
 }
 
-fn not_covered() -> Truth {
+fn nothing(why: &str) -> Truth {
     let parameters = Parameters::default();
-    let why =
-        || "only page mapping and media in place, storing all as it comes where it stays, have a truth here".to_owned();
-    let reasons = parameters.entries().iter().map(|entry| (entry.key, why())).collect();
+    let reasons = parameters.entries().iter().map(|entry| (entry.key, why.to_owned())).collect();
     Truth { parameters, reasons }
 }
 

@@ -48,7 +48,8 @@ pub(super) fn over_provisioning(config: &DeviceConfig) -> f64 {
 
 /// Flash that the host's data can lie on when collection starts.
 fn data_bytes(config: &DeviceConfig) -> u64 {
-    let superblocks = config.flash.blocks_per_plane - config.gc_threshold() - config.factory_bad_superblocks();
+    let beside = config.gc_threshold() + config.factory_bad_superblocks() + config.dedicated_superblocks();
+    let superblocks = config.flash.blocks_per_plane - beside;
     let superblock = config.superpage_bytes() * u64::from(config.flash.pages_per_block);
     config.units() * u64::from(superblocks) * superblock
         - u64::from(config.translation_pages()) * config.ftl.logical_page_bytes
@@ -169,10 +170,12 @@ fn onset(config: &DeviceConfig) -> Result<u64, SimulationError> {
     for seed in 1..=ONSETS {
         let mut bench = Bench::filled(config, seed)?;
         let (all, depth) = (bench.everywhere(), 32.min(config.host.queue_depth as usize));
-        while bench.collections() == 0 {
+        // A fill that could not be laid out at once has counted.
+        let (before, collections) = (bench.drive.counters().host_bytes_written.0, bench.collections());
+        while bench.collections() == collections {
             bench.write(all, LENGTH, depth, LOOK_EVERY)?;
         }
-        onsets.push(bench.drive.counters().host_bytes_written.0);
+        onsets.push(bench.drive.counters().host_bytes_written.0 - before);
     }
     onsets.sort_unstable();
     Ok(onsets[onsets.len() / 2])

@@ -7,7 +7,9 @@
 //!
 //! Concurrency is the knee of the throughput over the depth: of all pairs of a slope *a* and a plateau *P* the one that
 //! minimises Σ (ln y − min(ln a + ln d, ln P))², and then *k* = *P* ÷ *a*. So a curve that bends gently has its knee
-//! where the two straight lines that describe it best meet. Saturated throughput is the largest of the curve.
+//! where the two straight lines that describe it best meet. Saturated throughput is the largest of the curve of reads. That
+//! of writes varies with the erases that fall to a point: there it is the mean over the depths at the end of the curve,
+//! down to the first that is slower than those behind it by more than that.
 //!
 //! Source of the quantities: Papon and Athanassoulis, DaMoN 2021.
 
@@ -34,6 +36,8 @@ const LATENCIES: usize = 3_000;
 struct Curve {
     depths: Vec<usize>,
     iops: Vec<f64>,
+    /// Standard errors of these.
+    errors: Vec<f64>,
 }
 
 /// Where a throughput curve stops growing.
@@ -44,8 +48,22 @@ struct Knee {
 }
 
 impl Curve {
-    fn saturated(&self) -> f64 {
+    fn largest(&self) -> f64 {
         self.iops.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// The mean over the plateau at the end, in requests over time.
+    fn plateau(&self) -> f64 {
+        let points = || std::iter::zip(&self.iops, &self.errors).rev();
+        let (mut n, mut seconds, mut squares) = (0.0, 0.0, 0.0);
+        for (iops, error) in points() {
+            let noise = f64::hypot(*error, f64::sqrt(squares) / f64::max(n, 1.0));
+            if n > 0.0 && *iops < n / seconds - SLOWER_ERRORS * noise {
+                break;
+            }
+            (n, seconds, squares) = (n + 1.0, seconds + 1.0 / iops, squares + error.powi(2));
+        }
+        n / seconds
     }
 
     /// `None` where the curve has no plateau.
@@ -109,9 +127,9 @@ fn fresh_at(
 ) -> Result<(Speeds, f64), SimulationError> {
     let (reads, writes) = (read_curve(config, length)?, write_curve(config, length, Past::None)?);
     let k_r = concurrency(&reads, read_concurrency, reasons);
-    let per_s = writes.saturated();
-    let mut speeds = (exactly(reads.saturated() / per_s), k_r, concurrency(&writes, write_concurrency, reasons));
-    if Past::may_matter(config) && !is_near(write_curve(config, length, Past::Lively)?.saturated(), per_s) {
+    let per_s = writes.plateau();
+    let mut speeds = (exactly(reads.largest() / per_s), k_r, concurrency(&writes, write_concurrency, reasons));
+    if Past::may_matter(config) && !is_near(write_curve(config, length, Past::Lively)?.plateau(), per_s) {
         speeds.0 = reasons.unknown(asymmetry, DEPENDS_ON_PAST);
         speeds.2 = reasons.unknown(write_concurrency, DEPENDS_ON_PAST);
     }
@@ -145,7 +163,8 @@ fn read_curve(config: &DeviceConfig, length: u64) -> Result<Curve, SimulationErr
         iops.push(bench.read(region(config), length, depth, REQUESTS)?.per_s);
         bench.settle()?;
     }
-    Ok(Curve { depths, iops })
+    let errors = vec![0.0; iops.len()];
+    Ok(Curve { depths, iops, errors })
 }
 
 /// Writes until the buffers are full, and then to be measured.
@@ -162,10 +181,14 @@ fn write_counts(config: &DeviceConfig, length: u64, depth: usize) -> (u64, u64) 
 /// Superblocks that each unit fills while writes are measured, and writes that are made for it at most.
 const TURNS: u64 = 6;
 const TURNS_MAX: u64 = 50_000;
+/// Parts of a point of writes, which tell how far it may be from what it would be in the long run.
+const PARTS: usize = 5;
+/// Standard errors by which a depth is slower than those behind it, if it is no part of their plateau.
+const SLOWER_ERRORS: f64 = 3.0;
 
 fn write_curve(config: &DeviceConfig, length: u64, past: Past) -> Result<Curve, SimulationError> {
     let depths = depths(config);
-    let mut iops = Vec::with_capacity(depths.len());
+    let (mut iops, mut errors) = (Vec::with_capacity(depths.len()), Vec::with_capacity(depths.len()));
     let mut bench = Bench::fresh(config, region(config).bytes, past)?;
     // Until what collection kept ready is used up, and writes pay for their erases.
     bench.write(region(config), length, 32.min(config.host.queue_depth as usize), region(config).bytes / length)?;
@@ -175,9 +198,16 @@ fn write_curve(config: &DeviceConfig, length: u64, past: Past) -> Result<Curve, 
         let settle = if depth < 8 { 6 * settle } else { settle };
         // No pause in between: a buffer that has emptied takes long to fill where the flash is nearly as fast as it.
         bench.write(region(config), length, depth, settle)?;
-        iops.push(bench.write(region(config), length, depth, count)?.per_s);
+        let mut parts = [0.0; PARTS];
+        for part in &mut parts {
+            *part = bench.write(region(config), length, depth, count / PARTS as u64)?.per_s;
+        }
+        let joined = PARTS as f64 / parts.iter().map(|rate| 1.0 / rate).sum::<f64>();
+        let squares: f64 = parts.iter().map(|rate| (rate - joined).powi(2)).sum();
+        iops.push(joined);
+        errors.push((squares / (PARTS * (PARTS - 1)) as f64).sqrt());
     }
-    Ok(Curve { depths, iops })
+    Ok(Curve { depths, iops, errors })
 }
 
 /// Median latency of a write ÷ that of a read on a fresh drive, one at a time without a pause.
@@ -300,7 +330,8 @@ mod tests {
     use super::*;
 
     fn curve(throughput: impl Fn(f64) -> f64) -> Curve {
-        Curve { depths: DEPTHS.to_vec(), iops: DEPTHS.map(|depth| throughput(depth as f64)).to_vec() }
+        let iops = DEPTHS.map(|depth| throughput(depth as f64)).to_vec();
+        Curve { depths: DEPTHS.to_vec(), errors: vec![0.0; iops.len()], iops }
     }
 
     #[test]
@@ -310,6 +341,19 @@ mod tests {
             assert!((knee.depth / k - 1.0).abs() < 0.01, "{k}: {knee:?}");
         }
         assert_eq!(curve(|d| 500.0 * d).knee(), None);
+    }
+
+    #[test]
+    fn a_plateau_reaches_down_to_the_first_depth_that_is_slower_by_more_than_chance() {
+        let with = |iops: &[f64], error: f64| {
+            let (depths, errors) = (DEPTHS[..iops.len()].to_vec(), vec![error; iops.len()]);
+            Curve { depths, iops: iops.to_vec(), errors }.plateau()
+        };
+        assert_eq!(with(&[100.0, 200.0, 390.0, 400.0], 0.0), 400.0, "it still grows");
+        let near = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.005, "{found} {expected}");
+        near(with(&[100.0, 200.0, 390.0, 400.0], 8.0), 395.0);
+        near(with(&[100.0, 405.0, 395.0, 450.0, 350.0], 30.0), 397.0);
+        near(with(&[100.0, 420.0, 400.0, 400.0], 1.0), 406.5);
     }
 
     #[test]

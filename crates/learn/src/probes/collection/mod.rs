@@ -9,7 +9,7 @@
 //! The whole drive is written several times over, so this is for drives that are small, simulated, or bought for it;
 //! what a write budget does not allow is not begun.
 //!
-//! - **Onset and room**: `onset.rs` and `superblock.rs`.
+//! - **Cache of fast cells**: `slc_cache.rs`. **Onset and room**: `onset.rs` and `superblock.rs`.
 //! - **Steady state.** Rounds of an eighth of what is written to, until their later half has no trend and a known mean
 //!   ([`steady`](crate::stats::steady)).
 //!
@@ -17,6 +17,7 @@
 //! steady state SNIA's; PELT Killick et al. 2012.
 
 mod onset;
+mod slc_cache;
 mod superblock;
 
 use flashwise_block::{ByteSize, FlashCounters, Nanos, Operation, Progress, Request};
@@ -27,8 +28,8 @@ use rand_pcg::Pcg64Mcg;
 use crate::LearnError;
 use crate::findings::{Because, Findings, measured, median_interval, whole, widened};
 use crate::prober::{Prober, SECTION, anywhere};
+use crate::stats::joined_rate;
 use crate::stats::steady::{Settled, level, settled, wandering};
-use crate::stats::{joined_rate, median, pelt};
 
 use super::latency;
 use super::throughput::{TOLERANCE, settling};
@@ -56,8 +57,6 @@ const OVERWRITES_MAX: u64 = 12;
 const OVERWRITES_MIN: u64 = 4;
 /// What they may come to on drives in between.
 const OVERWRITTEN_MAX: ByteSize = ByteSize::gib(16);
-/// A change of level counts from this share on.
-const CHANGE_SHARE: f64 = 0.15;
 /// Overwrites that all of this takes at most, for asking whether the budget allows it.
 const PASSES: u64 = 10;
 /// What is written at most without being asked to, on drives of this kind.
@@ -123,6 +122,7 @@ pub(crate) fn probe(
     tell_amplification(findings, "write_amplification_skewed", &skewed, SKEWED);
     trim(prober, findings, &windows, progress)?;
     superblock::probe(prober, findings, progress)?;
+    slc_cache::doubt_what_it_hides(findings);
     latency::probe_durability_everywhere(prober, findings, progress)
 }
 
@@ -164,16 +164,11 @@ impl Mark {
 
 // ---- the fill -------------------------------------------------------------------------------------------------------
 
-/// Time without requests after which a cache of fast cells, all of whose data was trimmed, is taken to be empty. How long
-/// drives wait before they empty theirs is in no data sheet: this is an assumption, and a drive that waits longer is taken to
-/// have a smaller cache, or none.
-const REST: Nanos = Nanos::secs(5);
-
 /// One pass in order over the trimmed drive, which had time to empty its cache of fast cells.
 fn fill(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Progress) -> Result<(), LearnError> {
     const NAME: &str = "fill in order";
     trim_all(prober)?;
-    prober.rest(REST)?;
+    prober.come_to_rest()?;
     let windows = pass_in_order(prober, FILL_WINDOWS, "filling the drive", progress, &mut |_| {})?;
     let mib = |window: &Window| window.rate * prober.longest().bytes() as f64 / f64::from(1 << 20);
     let mut at = 0;
@@ -189,100 +184,8 @@ fn fill(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Pro
         points: points.collect(),
         fit: Vec::new(),
     });
-    slc_cache(prober, findings, &windows, NAME);
+    slc_cache::tell(findings, &windows, prober.longest(), NAME);
     Ok(())
-}
-
-/// The first lasting fall of the fill's speed, and what it falls to. What the write buffer takes is left aside.
-fn slc_cache(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window], curve: &str) {
-    let buffer = 2 * findings.parameters.write_buffer_bytes.value.unwrap_or(0);
-    let mut at = 0;
-    let behind_buffer = windows.iter().take_while(|window| {
-        at += window.bytes;
-        at <= buffer
-    });
-    let (before, windows) = windows.split_at(behind_buffer.count().min(windows.len() / 2));
-    let before: u64 = before.iter().map(|window| window.bytes).sum();
-    let rates: Vec<f64> = windows.iter().map(|window| window.rate * prober.longest().bytes() as f64).collect();
-    let falls: Vec<usize> = pelt::confirmed(&rates, CHANGE_SHARE)
-        .into_iter()
-        .filter(|&cut| median(rates[cut..].to_vec()) < median(rates[..cut].to_vec()))
-        .filter(|&cut| !collects(&windows[cut..]))
-        .collect();
-    // A write buffer that was emptied by the rest makes the first windows faster, too.
-    let is_known = findings.parameters.write_buffer_bytes.verdict != Verdict::Inconclusive;
-    let step = windows.first().map_or(0, |window| window.bytes);
-    let few = begins_above_all(windows, &rates)
-        .filter(|&fast| is_known && before + step * fast as u64 >= buffer + FAST_MIN * step);
-    let recipe = "the trimmed drive rests, then is filled in order with large writes, 32 in flight";
-    let p = &mut findings.parameters;
-    let reason = match falls.first().copied().or(few) {
-        Some(cut) => {
-            let size = before + where_speed_falls(windows, cut);
-            let step = windows[0].bytes;
-            p.slc_cache_bytes = Figure::certain(size, size.saturating_sub(2 * step), size + 2 * step);
-            format!("speed falls after {}", ByteSize(size))
-        }
-        None if begins_faster(windows) => {
-            "speed falls, but the drive is too small, or the fall too early, to tell where".to_owned()
-        }
-        None => {
-            p.slc_cache_bytes = Figure::absent();
-            "speed stays to the end".to_owned()
-        }
-    };
-    findings.because("slc_cache_bytes", Because { recipe, reason, curve: Some(curve) });
-}
-
-/// Where the speed falls when the fast windows are too few for a change of level: so many at the start, each faster than all
-/// that follow. With *n* windows, at least [`WINDOWS_MIN`], *k* of them come first by chance with a probability of
-/// 1 ÷ (n over k); above [`BY_CHANCE`] nothing is told.
-fn begins_above_all(windows: &[Window], rates: &[f64]) -> Option<usize> {
-    let level = median(rates.get(rates.len() / 8..)?.to_vec());
-    let fast = rates.iter().take_while(|&&rate| rate > (1.0 + CHANGE_SHARE) * level).count();
-    let slowest = rates[..fast].iter().copied().fold(f64::INFINITY, f64::min);
-    let is_first = rates[fast..].iter().all(|&rate| rate < slowest);
-    let by_chance: f64 = (0..fast).map(|n| (n + 1) as f64 / (rates.len() - n) as f64).product();
-    let are_enough = fast > 0 && rates.len() >= WINDOWS_MIN;
-    (are_enough && is_first && by_chance <= BY_CHANCE && !collects(&windows[fast..])).then_some(fast)
-}
-
-/// See [`begins_above_all`].
-const BY_CHANCE: f64 = 0.01;
-
-/// Fast windows behind what the write buffer may take without which no cache of fast cells is told from it.
-const FAST_MIN: u64 = 2;
-
-/// Windows of a fill without which a fall of speed need not show.
-const WINDOWS_MIN: usize = 40;
-
-/// Whether the first eighth of a pass was written faster than the rest.
-fn begins_faster(windows: &[Window]) -> bool {
-    let (first, rest) = windows.split_at((windows.len() / 8).max(1).min(windows.len()));
-    join(first).rate > (1.0 + CHANGE_SHARE) * join(rest).rate
-}
-
-/// Whether the drive tells that it moves data meanwhile, which makes writes slower as well.
-fn collects(windows: &[Window]) -> bool {
-    join(windows).amplification.is_some_and(|amplification| amplification > COLLECTS)
-}
-
-/// Flash bytes for each host byte from which on data is moved, in writes that are as long as they can be.
-const COLLECTS: f64 = 1.05;
-
-/// Bytes until the speed falls, from a cut between windows: so many at the speed before and the rest at that after take
-/// as long as the windows next to the cut did.
-fn where_speed_falls(windows: &[Window], cut: usize) -> u64 {
-    let (from, to) = (cut.saturating_sub(2).max(1), (cut + 2).min(windows.len() - 1));
-    let sum = |windows: &[Window]| windows.iter().map(|window| window.bytes).sum::<u64>() as f64;
-    let seconds = |windows: &[Window]| windows.iter().map(|window| window.bytes as f64 / window.rate).sum::<f64>();
-    let pace = |windows: &[Window]| seconds(windows) / sum(windows).max(1.0);
-    let (before, around, after) = (&windows[..from], &windows[from..to], &windows[to..]);
-    let (fast, slow) = (pace(before), pace(after));
-    // What was in flight when the speed fell makes one window slower than all that follow.
-    let around_s: f64 = around.iter().map(|window| (1.0 / window.rate).min(slow) * window.bytes as f64).sum();
-    let at_fast = (slow * sum(around) - around_s) / (slow - fast);
-    (sum(before) + at_fast.clamp(0.0, sum(around))) as u64
 }
 
 /// Writes the whole drive once in order; `watch` is called after every completion.
@@ -319,7 +222,7 @@ fn pass_in_order(
 }
 
 /// Trims the whole drive, where it can.
-fn trim_all(prober: &mut Prober<'_>) -> Result<(), LearnError> {
+pub(crate) fn trim_all(prober: &mut Prober<'_>) -> Result<(), LearnError> {
     prober.flush()?;
     let (capacity, part) = (prober.capacity(), ByteSize::mib(64));
     for n in 0..capacity.bytes().div_ceil(part.bytes()) {

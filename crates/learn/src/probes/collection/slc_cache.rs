@@ -1,0 +1,282 @@
+//! The cache of cells that are written with one bit, read off the first fill of a drive that was trimmed and had time to
+//! empty it.
+//!
+//! ```text
+//!   speed ▔▔▔▔▔▔▔▔▔╲▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁   writes that go past the full cache: a lasting fall (PELT)
+//!         ▔▔▔▔▔▔▔▔▔╲╱▔▔▔▔▔▔▔▔╲╱▔▔▔▔▔▔   writes that wait until it is emptied: the first of the stalls
+//! ```
+//!
+//! A drive that collects garbage gets slower as well, and moves data for it. Where a drive tells what it programs, a fall is
+//! that of a cache if nothing is moved before it: collection that takes what is valid does so ever more as the drive fills,
+//! and a cache is full at once. One that has to be emptied before the host goes on programs what it takes twice from then on.
+//! Nor is it a cache of such cells whose end shows where the flash was no faster before it: a drive that has programmed less
+//! than it took until then has filled its write buffer.
+//!
+//! What the write buffer takes is left aside.
+
+use flashwise_block::ByteSize;
+use flashwise_profile::{Figure, Verdict};
+
+use super::{Window, join};
+use crate::findings::{Because, Findings};
+use crate::stats::{median, pelt};
+
+/// A change of level counts from this share on.
+const CHANGE_SHARE: f64 = 0.15;
+
+/// Tells the first lasting fall of the fill's speed, which was made in writes of a length.
+pub(super) fn tell(findings: &mut Findings, windows: &[Window], length: ByteSize, curve: &str) {
+    let buffer = 2 * findings.parameters.write_buffer_bytes.value.unwrap_or(0);
+    let mut at = 0;
+    let behind_buffer = windows.iter().take_while(|window| {
+        at += window.bytes;
+        at <= buffer
+    });
+    let (before, windows) = windows.split_at(behind_buffer.count().min(windows.len() / 2));
+    let before: u64 = before.iter().map(|window| window.bytes).sum();
+    let rates: Vec<f64> = windows.iter().map(|window| window.rate * length.bytes() as f64).collect();
+    // A write buffer that was emptied by the rest makes the first windows faster, too.
+    let is_known = findings.parameters.write_buffer_bytes.verdict != Verdict::Inconclusive;
+    let step = windows.first().map_or(0, |window| window.bytes);
+    let few = || {
+        begins_above_all(windows, &rates)
+            .filter(|&fast| is_known && before + step * fast as u64 >= buffer + FAST_MIN * step)
+    };
+    let half = step / 2;
+    let size = lasting_fall(windows, &rates)
+        .map(|cut| where_speed_falls(windows, cut))
+        .or_else(|| first_stall(windows).map(|cut| step * cut as u64 + half))
+        .or_else(|| few().map(|cut| where_speed_falls(windows, cut)));
+    let recipe = "the trimmed drive rests, then is filled in order with large writes, 32 in flight";
+    // When the cache is full, what the drive has taken is in it but for what lies in the buffer.
+    let buffered = findings.parameters.write_buffer_bytes.value.unwrap_or(0);
+    let p = &mut findings.parameters;
+    let reason = match size {
+        Some(size) => {
+            let size = (before + size).saturating_sub(buffered);
+            p.slc_cache_bytes = Figure::certain(size, size.saturating_sub(2 * step), size + 2 * step);
+            format!("speed falls after {} beyond what the write buffer takes", ByteSize(size))
+        }
+        None if begins_faster(windows) => {
+            "speed falls, but the drive is too small, or the fall too early, to tell where".to_owned()
+        }
+        None => {
+            p.slc_cache_bytes = Figure::absent();
+            "speed stays to the end".to_owned()
+        }
+    };
+    findings.because("slc_cache_bytes", Because { recipe, reason, curve: Some(curve) });
+}
+
+/// What a cache makes doubtful, when all has been told: a superblock of the cache holds less than others, so that its erasures
+/// say less of the room, and what was written in pieces is moved together when the cache is emptied.
+pub(super) fn doubt_what_it_hides(findings: &mut Findings) {
+    if findings.parameters.slc_cache_bytes.value.is_none() {
+        return;
+    }
+    for key in ["superblock_bytes", "stripe_bytes", "over_provisioning", "collection_onset_bytes"] {
+        findings.parameters.doubt(key);
+        findings.add_to_reason(key, "a cache of fast cells moves what is written");
+    }
+}
+
+/// The first change of level to a lower one that is not that of collection.
+fn lasting_fall(windows: &[Window], rates: &[f64]) -> Option<usize> {
+    let cuts = pelt::confirmed(rates, CHANGE_SHARE);
+    let falls = |cut: usize| median(rates[cut..].to_vec()) < median(rates[..cut].to_vec());
+    let is_of_cache = |cut: usize, next: usize| !collects(&windows[cut..]) || is_sudden(windows, cut, next);
+    let ends = cuts.iter().copied().skip(1).chain([windows.len()]);
+    let mut levels = std::iter::zip(cuts.iter().copied(), ends);
+    let found = levels.find(|&(cut, next)| falls(cut) && is_of_cache(cut, next) && programs_slower(windows, cut));
+    found.map(|(cut, _)| cut)
+}
+
+/// Whether the flash programs more slowly behind a cut, as the drive tells.
+fn programs_slower(windows: &[Window], cut: usize) -> bool {
+    let pace = |windows: &[Window]| {
+        let all = join(windows);
+        all.amplification.map(|programmed| programmed * all.rate)
+    };
+    let paces = pace(&windows[..cut]).zip(pace(&windows[cut..]));
+    paces.is_none_or(|(before, after)| before > (1.0 + CHANGE_SHARE) * after)
+}
+
+/// Whether a drive that moves data behind a cut moved none before it, and got slower there and then: either with nothing to
+/// move on its new level, which ends at `next`, or with as much to move as ever after.
+fn is_sudden(windows: &[Window], cut: usize, next: usize) -> bool {
+    let near = (windows.len() / 40).max(3);
+    let (from, to) = (cut.saturating_sub(near), (cut + near).min(windows.len()));
+    let falls_by = |before: &[Window], after: &[Window]| join(before).rate - join(after).rate;
+    let around = falls_by(&windows[from..cut], &windows[cut..to]);
+    let is_at_once = around >= falls_by(&windows[..cut], &windows[cut..]) / 2.0;
+    let is_even = !moves(&windows[cut..next]) || !goes_on_falling(&windows[cut..]);
+    !moves(&windows[..cut]) && is_at_once && is_even
+}
+
+/// Whether the last third of some windows is slower than the first.
+fn goes_on_falling(windows: &[Window]) -> bool {
+    let level = |windows: &[Window]| median(windows.iter().map(|window| window.rate).collect());
+    let third = windows.len() / 3;
+    third > 0 && level(&windows[windows.len() - third..]) < (1.0 - CHANGE_SHARE) * level(&windows[..third])
+}
+
+/// The first window in which a drive stalls that programs everything twice from then on, as it tells, and nothing before:
+/// slower than the windows until then, and with it all that follows is slower in the mean.
+fn first_stall(windows: &[Window]) -> Option<usize> {
+    let is_twice = |windows: &[Window]| join(windows).amplification.is_some_and(|programmed| programmed >= TWICE);
+    let is_slow = |cut: &usize| {
+        let usual = median(windows[..*cut].iter().map(|window| window.rate).collect());
+        windows[*cut].rate <= (1.0 - STALL_SHARE) * usual
+    };
+    let cut = (FAST_MIN as usize..windows.len()).find(is_slow)?;
+    let (before, after) = windows.split_at(cut);
+    let soon = &after[..after.len().min(2 * cut)];
+    let is_slower = join(after).rate <= (1.0 - STALL_SHARE) * join(before).rate;
+    let moved_none = !moves(before) && !moves(&before[before.len().saturating_sub(NEAR)..]);
+    (is_slower && moved_none && is_twice(soon) && is_twice(after)).then_some(cut)
+}
+
+/// Windows that are near a stall: collection that gets ever worse has moved data in some of them.
+const NEAR: usize = 6;
+/// A stall makes a window slower by this share than those before; less may be an erase.
+const STALL_SHARE: f64 = 0.4;
+/// Flash bytes for each host byte of a drive that programs most of it twice: what is written over in the cache is not.
+const TWICE: f64 = 1.3;
+
+/// Where the speed falls when the fast windows are too few for a change of level: so many at the start, each faster than all
+/// that follow. With *n* windows, at least [`WINDOWS_MIN`], *k* of them come first by chance with a probability of
+/// 1 ÷ (n over k); above [`BY_CHANCE`] nothing is told.
+fn begins_above_all(windows: &[Window], rates: &[f64]) -> Option<usize> {
+    let level = median(rates.get(rates.len() / 8..)?.to_vec());
+    let fast = rates.iter().take_while(|&&rate| rate > (1.0 + CHANGE_SHARE) * level).count();
+    let slowest = rates[..fast].iter().copied().fold(f64::INFINITY, f64::min);
+    let is_first = rates[fast..].iter().all(|&rate| rate < slowest);
+    let by_chance: f64 = (0..fast).map(|n| (n + 1) as f64 / (rates.len() - n) as f64).product();
+    let are_enough = fast > 0 && rates.len() >= WINDOWS_MIN;
+    let is_of_cache = !collects(&windows[fast..]) && programs_slower(windows, fast);
+    (are_enough && is_first && by_chance <= BY_CHANCE && is_of_cache).then_some(fast)
+}
+
+/// See [`begins_above_all`].
+const BY_CHANCE: f64 = 0.01;
+
+/// Fast windows behind what the write buffer may take without which no cache of fast cells is told from it.
+const FAST_MIN: u64 = 2;
+
+/// Windows of a fill without which a fall of speed need not show.
+const WINDOWS_MIN: usize = 40;
+
+/// Whether the first eighth of a pass was written faster than the rest.
+fn begins_faster(windows: &[Window]) -> bool {
+    let (first, rest) = windows.split_at((windows.len() / 8).max(1).min(windows.len()));
+    join(first).rate > (1.0 + CHANGE_SHARE) * join(rest).rate
+}
+
+/// Whether the drive tells that it moves data meanwhile, which makes writes slower as well.
+fn collects(windows: &[Window]) -> bool {
+    join(windows).amplification.is_some_and(|amplification| amplification > COLLECTS)
+}
+
+/// Flash bytes for each host byte from which on data is moved, in writes that are as long as they can be.
+const COLLECTS: f64 = 1.05;
+
+/// Whether the drive tells that it moves any data.
+fn moves(windows: &[Window]) -> bool {
+    join(windows).amplification.is_some_and(|amplification| amplification > MOVES)
+}
+
+/// Flash bytes for each host byte of a drive that moves nothing, at most: what windows do not share evenly, and a map.
+const MOVES: f64 = 1.02;
+
+/// Bytes until the speed falls, from a cut between windows: so many at the speed before and the rest at that after take
+/// as long as the windows next to the cut did.
+fn where_speed_falls(windows: &[Window], cut: usize) -> u64 {
+    let (from, to) = (cut.saturating_sub(2).max(1), (cut + 2).min(windows.len() - 1));
+    let sum = |windows: &[Window]| windows.iter().map(|window| window.bytes).sum::<u64>() as f64;
+    let seconds = |windows: &[Window]| windows.iter().map(|window| window.bytes as f64 / window.rate).sum::<f64>();
+    let pace = |windows: &[Window]| seconds(windows) / sum(windows).max(1.0);
+    let (before, around, after) = (&windows[..from], &windows[from..to], &windows[to..]);
+    let (fast, slow) = (pace(before), pace(after));
+    // What was in flight when the speed fell makes one window slower than all that follow.
+    let around_s: f64 = around.iter().map(|window| (1.0 / window.rate).min(slow) * window.bytes as f64).sum();
+    let at_fast = (slow * sum(around) - around_s) / (slow - fast);
+    (sum(before) + at_fast.clamp(0.0, sum(around))) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A fill by the speed, in MiB a second, and the flash bytes for each host byte of its windows of 8 MiB.
+    fn filled(windows: impl IntoIterator<Item = (f64, f64)>) -> Vec<Window> {
+        let window = |(rate, amplification)| Window { bytes: 8 << 20, rate, amplification: Some(amplification) };
+        windows.into_iter().map(window).collect()
+    }
+
+    fn told(windows: &[Window]) -> Figure<u64> {
+        let mut findings = Findings::default();
+        findings.parameters.write_buffer_bytes = Figure::certain(1 << 20, 1 << 20, 1 << 20);
+        tell(&mut findings, windows, ByteSize::mib(1), "fill");
+        findings.parameters.slc_cache_bytes
+    }
+
+    fn assert_told(windows: &[Window], mib: u64) {
+        let figure = told(windows);
+        let (low, high) = (figure.low.unwrap() >> 20, figure.high.unwrap() >> 20);
+        assert!(figure.verdict == Verdict::Certain && (low..=high).contains(&mib), "{figure:?}");
+    }
+
+    #[test]
+    fn a_cache_that_is_emptied_as_a_whole_ends_at_the_first_stall() {
+        let windows = filled((0..190).map(|n| match n {
+            _ if n < 17 => (680.0, 1.0),
+            _ if n % 17 == 0 => (12.0, 3.0),
+            _ => (680.0, 1.8),
+        }));
+        assert_told(&windows, 17 * 8);
+    }
+
+    #[test]
+    fn a_cache_behind_which_the_drive_makes_room_is_found_and_collection_that_grows_is_none() {
+        let behind = |n: u32| if n < 28 { (240.0, 1.0) } else { (54.0 - f64::from(n % 3), 1.4) };
+        assert_told(&filled((0..200).map(behind)), 28 * 8);
+        let grows = |n: u32| {
+            let amplification = 1.0 + f64::from(n) / 100.0;
+            (240.0 / amplification, amplification)
+        };
+        let figure = told(&filled((0..200).map(grows)));
+        assert_ne!(figure.verdict, Verdict::Certain, "{figure:?}");
+    }
+
+    #[test]
+    fn what_fills_a_buffer_while_the_flash_is_as_slow_as_later_is_no_cache() {
+        let behind = |programmed: f64| filled((0..200).map(|n| if n < 9 { (286.0, programmed) } else { (223.0, 1.0) }));
+        assert_ne!(told(&behind(0.78)).verdict, Verdict::Certain);
+        assert_told(&behind(1.0), 9 * 8);
+    }
+
+    #[test]
+    fn collection_that_begins_later_does_not_hide_where_a_cache_ended() {
+        let late = |n: u32| match n {
+            0..50 => (295.0, 1.0),
+            50..165 => (121.0 + f64::from(n % 2), 1.0),
+            _ => (if n.is_multiple_of(3) { 40.0 } else { 75.0 }, 1.6),
+        };
+        assert_told(&filled((0..200).map(late)), 50 * 8);
+    }
+
+    #[test]
+    fn a_drive_that_gets_slower_and_slower_once_it_collects_has_no_cache_for_that() {
+        let late = |n: u32| {
+            let slower = 1.0 + 0.02 * f64::from(n.saturating_sub(160));
+            (if n < 160 { 1700.0 } else { 1300.0 / slower }, if n < 160 { 1.0 } else { 1.3 })
+        };
+        assert_ne!(told(&filled((0..200).map(late))).verdict, Verdict::Certain);
+    }
+
+    #[test]
+    fn one_late_window_is_no_stall() {
+        let late = |n: u32| (if n == 60 { 100.0 } else { 500.0 + f64::from(n % 3) }, 1.0);
+        assert_eq!(told(&filled((0..200).map(late))).verdict, Verdict::Absent);
+    }
+}
