@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use flashwise_bufferpool::{
     Access, Ace, AnyPool, Directory, Found, Page, PolicySpec, PoolError, PoolOptions, Shape, Storage,
 };
-use naive::{Arc, Ccflru, Cflru, CflruKind, DlCflru, Fifo, Lfu, Lru, LruK, LruWsr, Model, NaivePool, Nru};
+use naive::{Arc, ArcOrder, Ccflru, Cflru, CflruKind, DlCflru, Fifo, Lfu, Lru, LruK, LruWsr, Model, NaivePool, Nru};
 use naive::{S3Fifo, SecondChance, Sieve, TinyLfu, TwoQ};
 use proptest::prelude::*;
 use rand_pcg::Pcg64;
@@ -214,7 +214,10 @@ models! {
     lfu_by_counts_is_its_model "lfu:order=counts" frames => { let _ = frames; Lfu::new(true) };
     two_q_is_its_model "2q" frames => TwoQ::new(frames, false, false);
     two_q_of_the_paper_is_its_model "2q:ghost=late" frames => TwoQ::new(frames, true, false);
-    arc_is_its_model "arc" frames => { let _ = frames; Arc::new(false) };
+    two_q_by_its_lists_is_its_model "2q:order=lists" frames => TwoQ::new(frames, false, true);
+    arc_is_its_model "arc" frames => { let _ = frames; Arc::new(ArcOrder::Miss) };
+    arc_by_the_next_list_is_its_model "arc:order=next-list" frames => { let _ = frames; Arc::new(ArcOrder::NextList) };
+    arc_by_its_lists_is_its_model "arc:order=lists" frames => { let _ = frames; Arc::new(ArcOrder::Lists) };
     cflru_is_its_model "cflru" frames => Cflru::new(frames / 2, CflruKind::Plain, true);
     cflru_c_is_its_model "cflru-c" frames => Cflru::new(frames / 2, CflruKind::Count, false);
     cflru_c_by_rank_is_its_model "cflru-c:order=rank" frames => Cflru::new(frames / 2, CflruKind::Count, true);

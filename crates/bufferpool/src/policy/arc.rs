@@ -11,7 +11,11 @@
 //! are not rounded.
 //!
 //! **Order.** New pages go to T1. While it is no longer than `target`, pages of T2 fall; from then on those of T1, and
-//! then new ones for ever; what T2 has left comes last. With `order=lists`: what T1 has too many, T2, the rest of T1.
+//! then new ones for ever; what T2 has left comes last. With
+//!
+//! - `order=next-list` the list from which the next victim comes once this one is gone, to its end, and then the other one:
+//!   T1 if it has `target` pages or more. That T1 grows while pages of T2 fall is left out;
+//! - `order=lists` what T1 has too many, T2, the rest of T1.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, fall_of_two, hand_out};
 use crate::directory::{Directory, Entry, Page};
@@ -33,6 +37,21 @@ enum Incoming {
     InB2,
 }
 
+/// In which order pages are written together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Miss,
+    NextList,
+    Lists,
+}
+
+impl Order {
+    fn of(parameters: &mut Parameters) -> Result<Self, PolicyError> {
+        let orders = [Self::Miss, Self::NextList, Self::Lists];
+        Ok(orders[parameters.choice("order", &["miss", "next-list", "lists"])?])
+    }
+}
+
 /// See the module.
 pub(crate) struct Arc {
     lists: Lists,
@@ -41,7 +60,7 @@ pub(crate) struct Arc {
     target: f64,
     incoming: Incoming,
     frames: usize,
-    by_lists: bool,
+    order: Order,
 }
 
 impl Arc {
@@ -57,6 +76,12 @@ impl Arc {
             || (incoming == Incoming::InB2 && length == self.target)
     }
 
+    /// Whether T1 gives a victim when new pages have made it so long; the first one falls for the page that missed.
+    fn is_t1_large(&self, length: usize, is_start: bool) -> bool {
+        let without_ghost = if length == self.frames { Incoming::WithoutGhost } else { Incoming::Unknown };
+        self.falls_from_t1(length, if is_start { self.incoming } else { without_ghost })
+    }
+
     fn adapt(&mut self, ghost: Entry) -> Incoming {
         let (b1, b2) = (self.lists.len(B1) as f64, self.lists.len(B2) as f64);
         if self.list[ghost.at()] == B1 as u8 {
@@ -66,6 +91,12 @@ impl Arc {
             self.target = (self.target - (b1 / b2).max(1.0)).max(0.0);
             Incoming::InB2
         }
+    }
+
+    fn first_to_fall(&self, pages: &Directory) -> Option<Entry> {
+        let from_t1 = self.falls_from_t1(self.lists.len(T1), self.incoming);
+        let (first, second) = if from_t1 { (T1, T2) } else { (T2, T1) };
+        self.oldest(first, pages).or_else(|| self.oldest(second, pages))
     }
 
     fn drop_oldest(&mut self, list: usize, pages: &mut Directory) {
@@ -93,10 +124,10 @@ impl Arc {
 
 impl Policy for Arc {
     fn new(shape: &Shape, parameters: &mut Parameters) -> Result<Self, PolicyError> {
-        let by_lists = parameters.choice("order", &["miss", "lists"])? == 1;
+        let order = Order::of(parameters)?;
         let (frames, entries) = (shape.frames, 2 * shape.frames + 2);
         let (lists, list) = (Lists::new(entries, 4), vec![NOWHERE; entries]);
-        Ok(Self { lists, list, target: 0.0, incoming: Incoming::Unknown, frames, by_lists })
+        Ok(Self { lists, list, target: 0.0, incoming: Incoming::Unknown, frames, order })
     }
 
     fn ghosts(&self) -> usize {
@@ -139,9 +170,7 @@ impl Policy for Arc {
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
-        let from_t1 = self.falls_from_t1(self.lists.len(T1), self.incoming);
-        let (first, second) = if from_t1 { (T1, T2) } else { (T2, T1) };
-        self.oldest(first, pages).or_else(|| self.oldest(second, pages))
+        self.first_to_fall(pages)
     }
 
     fn evict(&mut self, entry: Entry, pages: &mut Directory) {
@@ -172,16 +201,22 @@ impl Policy for Arc {
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {
         let of = |list| self.lists.iter(list).filter(|&entry| pages.is_free(entry));
         let length = self.lists.len(T1);
-        if self.by_lists {
-            let over = (length as f64 - self.target).max(0.0).floor() as usize;
-            let _ = hand_out(of(T1).take(over).chain(of(T2)).chain(of(T1).skip(over)), pages, take);
-            return;
-        }
-        let is_large = |length, is_start| {
-            let without_ghost = if length == self.frames { Incoming::WithoutGhost } else { Incoming::Unknown };
-            self.falls_from_t1(length, if is_start { self.incoming } else { without_ghost })
+        let _ = match self.order {
+            Order::Miss => {
+                fall_of_two(of(T1), of(T2), length, |length, is_start| self.is_t1_large(length, is_start), take)
+            }
+            Order::NextList => {
+                let victim_is_in_t1 =
+                    self.first_to_fall(pages).is_some_and(|victim| self.list[victim.at()] == T1 as u8);
+                let left = length - usize::from(victim_is_in_t1);
+                let (first, second) = if left as f64 >= self.target { (T1, T2) } else { (T2, T1) };
+                hand_out(of(first).chain(of(second)), pages, take)
+            }
+            Order::Lists => {
+                let over = (length as f64 - self.target).max(0.0).floor() as usize;
+                hand_out(of(T1).take(over).chain(of(T2)).chain(of(T1).skip(over)), pages, take)
+            }
         };
-        let _ = fall_of_two(of(T1), of(T2), length, is_large, take);
     }
 
     fn drop_ghost(&mut self, entry: Entry, pages: &mut Directory) {

@@ -5,7 +5,8 @@
 //! scheme*, 2010. Counts are forgotten with the page (libCacheSim's LFU).
 //!
 //! **Order.** A new page has the count 1 and falls before every page that has more. So only pages of the lowest count
-//! would fall. With `order=counts` all of them are taken by their counts, which writes pages that stay.
+//! would fall: the lowest that is left once the victim is gone, which need not be the victim's. With `order=counts` all
+//! of them are taken by their counts, which writes pages that stay.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
 use crate::directory::{Directory, Entry, Page};
@@ -117,8 +118,14 @@ impl Policy for Lfu {
     }
 
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {
-        let counts = self.chain().filter(|&bucket| self.lists.iter(bucket).any(|entry| pages.is_free(entry)));
-        let counts = counts.take(if self.by_counts { usize::MAX } else { 1 });
-        let _ = hand_out(counts.flat_map(|bucket| self.lists.iter(bucket)), pages, take);
+        let free = |bucket| self.lists.iter(bucket).filter(|&entry| pages.is_free(entry));
+        let mut counts = self.chain().filter(|&bucket| free(bucket).next().is_some()).peekable();
+        let victim_is_alone = counts.peek().is_some_and(|&bucket| free(bucket).nth(1).is_none());
+        let most = match (self.by_counts, victim_is_alone) {
+            (true, _) => usize::MAX,
+            (false, true) => 2,
+            (false, false) => 1,
+        };
+        let _ = hand_out(counts.take(most).flat_map(|bucket| self.lists.iter(bucket)), pages, take);
     }
 }

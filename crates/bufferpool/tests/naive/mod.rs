@@ -7,8 +7,8 @@ mod models;
 mod pool;
 
 pub use models::{
-    Arc, Ccflru, Cflru, CflruKind, DlCflru, Fifo, Lfu, Lru, LruK, LruWsr, Nru, S3Fifo, SecondChance, Sieve, TinyLfu,
-    TwoQ,
+    Arc, ArcOrder, Ccflru, Cflru, CflruKind, DlCflru, Fifo, Lfu, Lru, LruK, LruWsr, Nru, S3Fifo, SecondChance, Sieve,
+    TinyLfu, TwoQ,
 };
 pub use pool::{NaivePool, State};
 

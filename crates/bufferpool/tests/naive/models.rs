@@ -13,6 +13,13 @@ fn first_free(list: &[Page], state: &State) -> Option<Page> {
     list.iter().copied().find(|&page| state.is_free(page))
 }
 
+/// As many pages of the first list as it has too many, the second, the rest of the first.
+fn what_is_over_first(first: &[Page], second: &[Page], over: usize, state: &State) -> Vec<Page> {
+    let free: Vec<Page> = first.iter().copied().filter(|&page| state.is_free(page)).collect();
+    let (over, rest) = free.split_at(over.min(free.len()));
+    [over, second, rest].concat()
+}
+
 #[derive(Clone, Default)]
 pub struct Lru {
     list: Vec<Page>,
@@ -129,8 +136,9 @@ impl Model for Lfu {
         let mut order: Vec<_> = self.list.iter().copied().filter(|&page| state.is_free(page)).collect();
         order.sort_by_key(|page| self.counts[page]);
         if !self.by_count {
-            let lowest = self.counts[&order[0]];
-            order.retain(|page| self.counts[page] == lowest);
+            // The victim has left when the next page falls.
+            let lowest = order.get(1).map(|page| self.counts[page]);
+            order.retain(|page| Some(self.counts[page]) == lowest);
         }
         Some(order)
     }
@@ -180,14 +188,21 @@ impl Model for TwoQ {
         let is_found = take(&mut self.a1out, page) || self.was_ghost;
         if is_found { self.am.push(page) } else { self.a1in.push(page) }
     }
-    fn order(&mut self, _: &State) -> Option<Vec<Page>> {
+    fn order(&mut self, state: &State) -> Option<Vec<Page>> {
         let over = self.a1in.len().saturating_sub(self.k_in);
-        let naive = self.a1in[..over].iter().chain(&self.am).chain(&self.a1in[over..]).copied();
-        self.lists.then(|| naive.collect())
+        self.lists.then(|| what_is_over_first(&self.a1in, &self.am, over, state))
     }
     fn rest(&self) -> Vec<Page> {
         [&self.a1in[..], &self.am].concat()
     }
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+pub enum ArcOrder {
+    #[default]
+    Miss,
+    NextList,
+    Lists,
 }
 
 #[derive(Clone, Default)]
@@ -199,13 +214,13 @@ pub struct Arc {
     target: f64,
     /// Where the page that missed was a ghost: 1, 2, or nowhere.
     ghost: u32,
-    lists: bool,
+    order: ArcOrder,
     drop_t1: bool,
 }
 
 impl Arc {
-    pub fn new(lists: bool) -> Self {
-        Self { lists, ..Self::default() }
+    pub fn new(order: ArcOrder) -> Self {
+        Self { order, ..Self::default() }
     }
 }
 
@@ -259,10 +274,22 @@ impl Model for Arc {
     fn load(&mut self, page: Page, _: bool, _: &State) {
         if self.ghost == 0 { self.t1.push(page) } else { self.t2.push(page) }
     }
-    fn order(&mut self, _: &State) -> Option<Vec<Page>> {
-        let over = (self.t1.len() as f64 - self.target).max(0.0).floor() as usize;
-        let naive = self.t1[..over].iter().chain(&self.t2).chain(&self.t1[over..]).copied();
-        self.lists.then(|| naive.collect())
+    fn order(&mut self, state: &State) -> Option<Vec<Page>> {
+        match self.order {
+            ArcOrder::Miss => None,
+            ArcOrder::NextList => {
+                let mut left = self.clone();
+                let victim = left.victim(state)?;
+                take(&mut left.t1, victim);
+                take(&mut left.t2, victim);
+                let t1_first = left.t1.len() as f64 >= left.target;
+                Some(if t1_first { [left.t1, left.t2].concat() } else { [left.t2, left.t1].concat() })
+            }
+            ArcOrder::Lists => {
+                let over = (self.t1.len() as f64 - self.target).max(0.0).floor() as usize;
+                Some(what_is_over_first(&self.t1, &self.t2, over, state))
+            }
+        }
     }
     fn rest(&self) -> Vec<Page> {
         [&self.t1[..], &self.t2].concat()
