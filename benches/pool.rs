@@ -21,12 +21,12 @@ use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
 use flashwise_bufferpool::{Access, Ace, PageTrace, PolicySpec, PoolOptions, Shape, policies};
 use lru::LruCache;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
+use rustix::time::{ClockId, clock_gettime};
 
 const OBJECTS: usize = 1_000_000;
 
@@ -123,19 +123,17 @@ fn zipf(accesses: u64) -> Vec<(u64, bool)> {
     (0..accesses).map(&mut access).collect()
 }
 
-/// Seconds that this thread was on a processor; where the system does not tell, since some moment.
-fn seconds(start: Instant) -> f64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let running = told.and_then(|told| told.split_whitespace().next()?.parse::<u64>().ok());
-    running.map_or_else(|| start.elapsed().as_secs_f64(), |ns| ns as f64 / 1e9)
+/// Seconds that this thread was on a processor.
+fn seconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// What some work gives, and its seconds.
 fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
-    let start = Instant::now();
-    let before = seconds(start);
+    let before = seconds();
     let done = work();
-    (seconds(start) - before, done)
+    (seconds() - before, done)
 }
 
 /// Serves everything by a fresh pool; how long that took, and the misses.

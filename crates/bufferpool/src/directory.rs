@@ -119,9 +119,9 @@ impl Directory {
         self.records[entry.at()].state
     }
 
-    /// Whether there is such a page at all.
-    pub(crate) fn has_number(&self, page: Page) -> bool {
-        (page.0 as usize) < self.table.len()
+    /// Pages that there are, numbered from 0.
+    pub(crate) fn pages(&self) -> usize {
+        self.table.len()
     }
 
     /// The page of an entry.

@@ -197,9 +197,10 @@ impl<P: Policy> Pool<P> {
     }
 
     fn check_number(&self, page: Page) -> Result<(), PoolError> {
-        match self.pages.has_number(page) {
+        let pages = self.pages.pages();
+        match (page.0 as usize) < pages {
             true => Ok(()),
-            false => Err(PoolError::NoSuchPage { page: page.0, last: self.last_page() }),
+            false => Err(PoolError::NoSuchPage { page: page.0, last: pages.saturating_sub(1) }),
         }
     }
 
@@ -243,10 +244,6 @@ impl<P: Policy> Pool<P> {
         self.pages.mark_prefetched(entry);
         self.counts.prefetched += 1;
         Ok(())
-    }
-
-    fn last_page(&self) -> usize {
-        (0..=Access::PAGES_MAX).take_while(|&page| self.pages.has_number(Page(page))).count().saturating_sub(1)
     }
 
     /// The page that missed is not going to be loaded: its ghost, which the policy has taken out of its list, is gone.
