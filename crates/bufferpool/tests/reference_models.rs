@@ -215,8 +215,8 @@ models! {
     two_q_is_its_model "2q" frames => TwoQ::new(frames, false, false);
     two_q_of_the_paper_is_its_model "2q:ghost=late" frames => TwoQ::new(frames, true, false);
     two_q_by_its_lists_is_its_model "2q:order=lists" frames => TwoQ::new(frames, false, true);
-    arc_is_its_model "arc" frames => { let _ = frames; Arc::new(ArcOrder::Miss) };
-    arc_by_the_next_list_is_its_model "arc:order=next-list" frames => { let _ = frames; Arc::new(ArcOrder::NextList) };
+    arc_is_its_model "arc" frames => { let _ = frames; Arc::new(ArcOrder::NextList) };
+    arc_by_the_fall_is_its_model "arc:order=miss" frames => { let _ = frames; Arc::new(ArcOrder::Miss) };
     arc_by_its_lists_is_its_model "arc:order=lists" frames => { let _ = frames; Arc::new(ArcOrder::Lists) };
     cflru_is_its_model "cflru" frames => Cflru::new(frames / 2, CflruKind::Plain, true);
     cflru_c_is_its_model "cflru-c" frames => Cflru::new(frames / 2, CflruKind::Count, false);

@@ -10,11 +10,12 @@
 //! Source: N. Megiddo, D. S. Modha, *ARC: A Self-Tuning, Low Overhead Replacement Cache*, FAST 2003, figure 4. The steps
 //! are not rounded.
 //!
-//! **Order.** New pages go to T1. While it is no longer than `target`, pages of T2 fall; from then on those of T1, and
-//! then new ones for ever; what T2 has left comes last. With
+//! **Order.** The list from which the next victim comes once this one is gone, to its end, and then the other one: T1 if it has
+//! `target` pages or more. That is the order of the published model of reads and writes. It leaves out that new pages go to T1,
+//! which grows while pages of T2 fall. With
 //!
-//! - `order=next-list` the list from which the next victim comes once this one is gone, to its end, and then the other one:
-//!   T1 if it has `target` pages or more. That T1 grows while pages of T2 fall is left out;
+//! - `order=miss` that counts: while T1 is no longer than `target`, pages of T2 fall; from then on those of T1, and then new ones
+//!   for ever; what T2 has left comes last. Where T2 is long this writes fewer pages that would stay;
 //! - `order=lists` what T1 has too many, T2, the rest of T1.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, fall_of_two, hand_out};
@@ -40,15 +41,15 @@ enum Incoming {
 /// In which order pages are written together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
-    Miss,
     NextList,
+    Miss,
     Lists,
 }
 
 impl Order {
     fn of(parameters: &mut Parameters) -> Result<Self, PolicyError> {
-        let orders = [Self::Miss, Self::NextList, Self::Lists];
-        Ok(orders[parameters.choice("order", &["miss", "next-list", "lists"])?])
+        let orders = [Self::NextList, Self::Miss, Self::Lists];
+        Ok(orders[parameters.choice("order", &["next-list", "miss", "lists"])?])
     }
 }
 

@@ -200,8 +200,8 @@ impl Model for TwoQ {
 #[derive(Clone, Copy, Default, PartialEq)]
 pub enum ArcOrder {
     #[default]
-    Miss,
     NextList,
+    Miss,
     Lists,
 }
 
