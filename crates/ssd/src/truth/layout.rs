@@ -88,14 +88,14 @@ fn scatters(config: &DeviceConfig) -> bool {
         && matches!(config.ftl.placement, Placement::RoundRobin | Placement::LeastLoaded)
 }
 
-/// What a read moves whole: a transfer unit, or where that is no more than what can be asked for, a logical page that is
-/// compressed as a whole or a page of flash, the first across whose border reads take longer than others.
+/// What a read moves whole: a logical page that is compressed as a whole, a transfer unit, or where that is no more than what
+/// can be asked for, a page of flash: of the first and the last, the first across whose border reads take longer than others.
 fn page(quiet: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
     let (unit, block) = (quiet.flash.transfer_unit_bytes, quiet.host.logical_block_bytes);
-    if unit > block {
+    let compressed = quiet.compression().map(|_| quiet.ftl.logical_page_bytes).filter(|&page| page > block);
+    if unit > block && compressed.is_none() {
         return Ok(exactly(unit));
     }
-    let compressed = quiet.compression().map(|_| quiet.ftl.logical_page_bytes).filter(|&page| page > block);
     for page in compressed.into_iter().chain([quiet.flash.page_bytes]) {
         match crossing_takes_longer(quiet, page, block)? {
             Some(true) => return Ok(exactly(page)),
@@ -301,13 +301,13 @@ fn hot_location(
         return Ok((reasons.unknown("hot_location", why), reasons.unknown("hot_location_survives_writes", why)));
     };
     let phases = (period / step) as usize;
-    let folded = &curve[..phases];
-    let (fastest, slowest) = ends(folded);
+    let folded = from_start_of_drive(&curve[..phases], step);
+    let (fastest, slowest) = ends(&folded);
     if slowest < fastest * (1.0 + EFFECT) {
         return Ok((Figure::absent(), Figure::absent()));
     }
-    let hot = hot_phases(folded).map(|phase| HotLocation { period_bytes: period, offset_bytes: phase as u64 * step });
-    let survives = survives(config, &mut bench, (chunk, step, phases), folded)?;
+    let hot = hot_phases(&folded).map(|phase| HotLocation { period_bytes: period, offset_bytes: phase as u64 * step });
+    let survives = survives(config, &mut bench, (chunk, step, phases), &folded)?;
     Ok((Figure::certain(hot[0], hot[1], hot[2]), exactly(survives)))
 }
 
@@ -326,9 +326,20 @@ fn ends(curve: &[f64]) -> (f64, f64) {
     curve.iter().fold((f64::MAX, 0.0), |(low, high), &time| (time.min(low), time.max(high)))
 }
 
+/// Where the window of a [`start_curve`] begins.
+const WINDOW_START: u64 = 1 << 20;
+
+/// One period of a [`start_curve`], by where its places lie from the start of the drive on: an odd chunk does not begin where
+/// the window does.
+fn from_start_of_drive(period: &[f64], step: u64) -> Vec<f64> {
+    let mut folded = period.to_vec();
+    folded.rotate_right((WINDOW_START / step) as usize % period.len());
+    folded
+}
+
 /// Latency of chunk-long reads by where they start, ns, over a window behind the first mebibyte.
 fn start_curve(bench: &mut Bench, chunk: u64, step: u64, window: u64) -> Result<Vec<f64>, SimulationError> {
-    let read = |start: u64| Request::read(ByteSize((1 << 20) + start), ByteSize(chunk));
+    let read = |start: u64| Request::read(ByteSize(WINDOW_START + start), ByteSize(chunk));
     (0..window / step).map(|n| Ok(bench.alone(read(n * step))? as f64)).collect()
 }
 
@@ -380,4 +391,16 @@ fn overwrite_in_random_order(bench: &mut Bench, bytes: u64) -> Result<(), Simula
         Request::write(ByteSize(next.next().unwrap_or(0) * 4096), ByteSize(4096))
     })?;
     bench.settle()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_phases_of_an_odd_chunk_are_those_of_the_drive() {
+        // Of 24 KiB in steps of 4, a mebibyte behind the start is phase 4.
+        assert_eq!(from_start_of_drive(&[4.0, 5.0, 0.0, 1.0, 2.0, 3.0], 4096), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(from_start_of_drive(&[0.0, 1.0], 4096), [0.0, 1.0]);
+    }
 }

@@ -1,7 +1,8 @@
 //! A drive of some gigabytes in place of one of terabytes: the same geometry, times, over-provisioning and rules, fewer
 //! blocks.
 //!
-//! Drives whose map is cached are cut further, with the cache in proportion, because each of their requests costs a few.
+//! Drives whose map is cached are cut further, with the cache in proportion, because each of their requests costs a few. For
+//! what is asked of a region alone they are not, and have all of their cache: it is the region that fits in it or does not.
 //!
 //! The onset of collection grows with the capacity. What collection costs depends on the number of blocks as well, since
 //! some are open and some kept free: with fifty of them in a unit in place of two hundred, write amplification came out a
@@ -21,10 +22,26 @@ const SUPERBLOCKS_MIN: u64 = 96;
 
 /// The drive that is simulated, and by how much the real one is larger.
 pub(super) fn scaled(config: &DeviceConfig) -> (DeviceConfig, f64) {
-    let (largest, target) = match config.ftl.mapping_cache {
+    let largest_and_target = match config.ftl.mapping_cache {
         Some(_) => (TARGET_CACHED * 5 / 4, TARGET_CACHED),
         None => (LARGEST, TARGET),
     };
+    cut(config, largest_and_target)
+}
+
+/// The drive that is simulated for what is asked of a region of it.
+pub(super) fn around_region(config: &DeviceConfig) -> DeviceConfig {
+    let (mut small, _) = cut(config, (LARGEST, TARGET));
+    if let (Some(cache), Some(whole)) = (&mut small.ftl.mapping_cache, &config.ftl.mapping_cache) {
+        cache.capacity_bytes = whole.capacity_bytes;
+    }
+    match small.check(&small.name) {
+        Ok(()) => small,
+        Err(_) => config.clone(),
+    }
+}
+
+fn cut(config: &DeviceConfig, (largest, target): (u64, u64)) -> (DeviceConfig, f64) {
     if config.capacity_bytes <= largest {
         return (config.clone(), 1.0);
     }
