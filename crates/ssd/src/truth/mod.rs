@@ -84,13 +84,13 @@ pub fn truth(config: &DeviceConfig) -> Result<Truth, SimulationError> {
     }
     let (small, factor) = scale::scaled(config);
     let (mut parameters, mut reasons) = structure_of(config, &small)?;
-    let around_region = scale::around_region(config);
-    buffers::measure(&around_region, &mut parameters, &mut reasons)?;
-    let fresh = throughput::fresh(&around_region, &mut parameters, &mut reasons)?;
+    let of_region = scale::with_cache_of(config, &small);
+    buffers::measure(&of_region, &mut parameters, &mut reasons)?;
+    let fresh = throughput::fresh(&of_region, &mut parameters, &mut reasons)?;
     let steady = reclaiming::fill_in(&small, factor, fresh, &mut parameters, &mut reasons)?;
     throughput::collecting(&small, steady, &mut parameters, &mut reasons)?;
     slc_cache::measure(config, &mut parameters, &mut reasons)?;
-    content::measure(&around_region, &mut parameters, &mut reasons)?;
+    content::measure(&of_region, &mut parameters, &mut reasons)?;
     if config.ftl.slc_cache.is_some() {
         forget_what_the_cache_decides(&mut parameters, &mut reasons);
     }
