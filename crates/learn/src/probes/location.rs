@@ -642,8 +642,8 @@ mod tests {
     fn a_superpage_of_three_channels_that_shows_by_turns_in_long_reads_alone_is_no_chunk() {
         use rand::SeedableRng;
         let noise = |n: u64| n * 7 % 5 * 100;
-        let in_pairs = |n: u64| if n % 2 == 0 { 84_500 } else { 78_000 };
-        let by_superpages = |n: u64| if n % 24 == 0 { 78_000 } else { 85_500 };
+        let in_pairs = |n: u64| if n.is_multiple_of(2) { 84_500 } else { 78_000 };
+        let by_superpages = |n: u64| if n.is_multiple_of(24) { 78_000 } else { 85_500 };
         let found = |short: &dyn Fn(u64) -> u64| {
             let sweeps = [
                 swept(4, |n| 76_900 + noise(n), None),

@@ -46,7 +46,7 @@ pub(super) fn fill_in(
     let quiet = quiet(config);
     parameters.write_unit_bytes = write_unit(config, reasons);
     parameters.page_bytes = page(&quiet, reasons)?;
-    parameters.chunk_bytes = chunk(&quiet, reasons)?;
+    parameters.chunk_bytes = chunk(&quiet, config.flash.array_time_jitter, reasons)?;
     parameters.stripe_bytes = stripe(&quiet, reasons)?;
     let (hot, survives) = hot_location(&quiet, parameters.chunk_bytes, reasons)?;
     (parameters.hot_location, parameters.hot_location_survives_writes) = (hot, survives);
@@ -128,8 +128,9 @@ fn crossing_takes_longer(quiet: &DeviceConfig, page: u64, block: u64) -> Result<
     })
 }
 
-/// The run of logical pages on one channel, where all runs are equally long and a host can tell.
-fn chunk(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
+/// The run of logical pages on one channel, where all runs are equally long and a host can tell, of a quiet drive whose times to
+/// sense vary in fact by a share.
+fn chunk(config: &DeviceConfig, jitter: f64, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
     if config.flash.channels == 1 {
         return Ok(Figure::absent());
     }
@@ -143,13 +144,19 @@ fn chunk(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, Si
     }
     let block = config.host.logical_block_bytes;
     let between_pages = if bytes >= 8192 { block.max(4096) } else { block };
-    if place_matters(config, bytes, between_pages)? {
-        return Ok(exactly(bytes));
+    if place_matters(config, bytes, between_pages, 0.0)? {
+        let later_ns = LATER_OF_TWO * jitter * config.flash.read_ns as f64;
+        return Ok(match place_matters(config, bytes, between_pages, later_ns)? {
+            true => exactly(bytes),
+            false => reasons
+                .unknown("chunk_bytes", "two channels save as much as is lost by waiting for the later of two dies"),
+        });
     }
     if place_makes_a_difference(config, bytes, between_pages, 1.0)? {
-        return Ok(
-            reasons.unknown("chunk_bytes", "what the place makes of a difference repeats with less than a chunk")
-        );
+        return Ok(reasons.unknown(
+            "chunk_bytes",
+            "what the place makes of a difference repeats with less than a chunk, or with more",
+        ));
     }
     if place_makes_a_difference(config, block.max(4096), block, 1.0)? {
         let why = "the place in a page matters, and hides whether that in a chunk does";
@@ -165,17 +172,21 @@ fn chunk(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, Si
 /// to what a quiet drive shows.
 const FAINT: f64 = 0.5;
 
+/// How much later than the mean the later of two dies is ready, in standard deviations: 1 ÷ √π.
+const LATER_OF_TWO: f64 = 0.564;
+
 /// Whether the start, moved in steps, of reads of any length up to 128 KiB makes a difference that repeats with the chunk and
-/// with no part of it: where the host interface is slower than one channel, or where dies on one channel make all of the
+/// with no part of it, and of which enough is left when a read that two dies serve takes so much longer: where the host interface is slower than one channel, or where dies on one channel make all of the
 /// difference, chunks are there, and no host can tell.
-fn place_matters(quiet: &DeviceConfig, chunk: u64, step: u64) -> Result<bool, SimulationError> {
+fn place_matters(quiet: &DeviceConfig, chunk: u64, step: u64, later_ns: f64) -> Result<bool, SimulationError> {
     let mut bench = Bench::filled(quiet, 1)?;
     let shows = if step < 4096 { BLOCK_SHOWS } else { SHOWS };
     for length in (12..=17).map(|n| 1_u64 << n).filter(|&length| length <= quiet.host.max_transfer_bytes) {
         let curve = start_curve(&mut bench, length, step, 4 * chunk)?;
         let (fastest, slowest) = ends(&curve);
-        if slowest >= fastest * (1.0 + shows) && !repeats_with_a_part(&curve, (chunk / step) as usize, shows * fastest)
-        {
+        let (starts, same) = ((chunk / step) as usize, shows * fastest);
+        let shows_it = slowest >= fastest * (1.0 + shows) + later_ns;
+        if shows_it && repeats_after(&curve, starts, same) && !repeats_with_a_part(&curve, starts, same) {
             return Ok(true);
         }
     }
@@ -197,8 +208,12 @@ fn place_makes_a_difference(quiet: &DeviceConfig, chunk: u64, step: u64, share: 
 
 /// Whether a curve that repeats after so many starts repeats after a part of them already, but for differences up to one.
 fn repeats_with_a_part(curve: &[f64], starts: usize, up_to: f64) -> bool {
-    let repeats = |part: usize| curve.iter().zip(&curve[part..]).all(|(a, b)| (a - b).abs() < up_to);
-    (1..starts).filter(|part| starts.is_multiple_of(*part)).any(repeats)
+    (1..starts).filter(|part| starts.is_multiple_of(*part)).any(|part| repeats_after(curve, part, up_to))
+}
+
+/// Whether a curve repeats after so many starts, but for differences up to one. Those of longer reads may repeat with a superpage.
+fn repeats_after(curve: &[f64], starts: usize, up_to: f64) -> bool {
+    curve.iter().zip(&curve[starts..]).all(|(a, b)| (a - b).abs() < up_to)
 }
 
 /// Lengths of the runs of logical pages on one channel that begin behind the first page of a filled drive, some of them.
