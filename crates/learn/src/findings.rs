@@ -33,6 +33,8 @@ pub(crate) struct Findings {
     pub(crate) padding: Option<f64>,
     /// Whether data was moved for writes that should have shown the fresh drive.
     pub(crate) fresh_writes_moved: bool,
+    /// Whether the first fill of the drive got slower where it began to erase.
+    pub(crate) slc_cache_ends_with_first_erases: bool,
     /// What pairs of reads have shown.
     pub(crate) conflicts: Option<Conflicts>,
     /// Figures that say that something is there, with the probability that it is chance.
@@ -129,11 +131,16 @@ const OTHER_WAYS: f64 = 0.04;
 
 /// A figure from the same estimate on resampled data: certain where these lie within `tolerance` of the value.
 pub(crate) fn measured(value: f64, again: Vec<f64>, tolerance: f64) -> Figure<f64> {
+    measured_by_ways(value, again, tolerance, OTHER_WAYS)
+}
+
+/// The same of a figure that other ways to measure it move by up to a share of it.
+pub(crate) fn measured_by_ways(value: f64, again: Vec<f64>, tolerance: f64, other_ways: f64) -> Figure<f64> {
     let (low, high) = interval95(again);
     let (low, high) = (low.min(value), high.max(value));
     let figure = narrow_enough(value, low, high, tolerance);
-    let (low, high) = widened(value, low, high);
-    Figure { low: Some(low), high: Some(high), ..figure }
+    let more = other_ways * value.abs();
+    Figure { low: Some(low - more), high: Some(high + more), ..figure }
 }
 
 /// An interval with that on either side.

@@ -19,7 +19,7 @@
 //! | hot locations after writes | whether small writes destroy them | the location profile again |
 //! | caches | read cache, read-ahead | reads of what was read, or comes next |
 //! | parallel units | units | pairs of reads that wait for each other |
-//! | internal volumes | volumes and their address bits | random writes with one address bit held |
+//! | internal volumes | volumes and their address bits | random writes with one address bit held; pairs of reads here and far away |
 //! | content | compression, deduplication | writes by dose of zeros and of repeats |
 //! | collection | onset, cost, WA, superblock, SLC cache, trim | the whole drive, overwritten until steady |
 //!

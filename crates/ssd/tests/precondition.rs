@@ -58,6 +58,18 @@ fn a_drive_filled_at_once_is_laid_out_as_one_that_was_written_in_order() {
 }
 
 #[test]
+fn the_steady_state_is_laid_out_over_all_units_where_a_superpage_is_one_page() {
+    let mut config = drive(Placement::Stripe);
+    (config.flash.planes_per_die, config.flash.page_bytes, config.ftl.stripe_bytes) = (1, 4096, 4096);
+    config.capacity_bytes = (config.raw_bytes() as f64 * 0.82) as u64 / 4096 * 4096;
+    let mut analytic = SimulatedSsd::new(config, 1).unwrap();
+    let promised = analytic.enter_steady_state(7).unwrap();
+    analytic.check_invariants().unwrap();
+    let at_once = overwrite(&mut analytic, 0.5, 1);
+    assert!((promised / at_once - 1.0).abs() < 0.05, "promised {promised}, then {at_once}");
+}
+
+#[test]
 fn the_analytic_steady_state_amplifies_writes_as_the_simulated_one_does() {
     let cases = [
         (Placement::Stripe, GcPolicy::Greedy, true),

@@ -145,6 +145,14 @@ fn verdict(readings: &[Reading], seen: bool, longest: ByteSize, interface: f64) 
     let sizes: Vec<f64> = readings.iter().map(|reading| reading.bytes).collect();
     let median_size = median(sizes.clone());
     let start = median(readings.iter().map(|reading| reading.start).collect());
+    let held =
+        |readings: &[Reading]| readings.iter().all(|reading| reading.is_held && reading.bytes > WRITE.bytes() as f64);
+    let is_small = !seen && !readings.is_empty() && median_size <= (DEPTH as u64 * WRITE.bytes()) as f64;
+    if is_small && start <= (1.0 - SLOWER_SHARE) * interface && held(readings) {
+        // Less than what is in flight is full from the first moment on, and the writes run at the pace of the flash.
+        let reason = "from the start the flash sets the pace, and so much is acknowledged that is not programmed yet";
+        return (told(&sizes, readings), reason.to_owned());
+    }
     if !seen && start <= (1.0 - SLOWER_SHARE) * interface {
         let reason = "writes run at one speed from the start, and reads are faster: the flash sets the pace at once";
         return (Figure::absent(), reason.to_owned());
@@ -162,8 +170,14 @@ fn verdict(readings: &[Reading], seen: bool, longest: ByteSize, interface: f64) 
     {
         return (Figure::absent(), "the flash sets the pace from the start".to_owned());
     }
+    let reason = "the long-run line, drawn back to the start of the burst, ends there".to_owned();
+    (told(&sizes, readings), reason)
+}
+
+/// The size that bursts show.
+fn told(sizes: &[f64], readings: &[Reading]) -> Figure<u64> {
+    let (mut sizes, median_size) = (sizes.to_vec(), median(sizes.to_vec()));
     // One late answer makes one burst odd.
-    let mut sizes = sizes;
     sizes.sort_unstable_by(f64::total_cmp);
     let odd = usize::from(sizes.len() >= BURSTS);
     let sizes = &sizes[odd..sizes.len() - odd];
@@ -176,8 +190,7 @@ fn verdict(readings: &[Reading], seen: bool, longest: ByteSize, interface: f64) 
     let value = power_of_two_within(near(-POWER_SHARE).max(low), near(POWER_SHARE).min(high));
     let value = value.unwrap_or(median_size.round() as u64);
     let (low, high) = (low.floor() as u64, high.ceil() as u64);
-    let reason = "the long-run line, drawn back to the start of the burst, ends there".to_owned();
-    (if narrow { Figure::certain(value, low, high) } else { Figure::inconclusive(value, low, high) }, reason)
+    if narrow { Figure::certain(value, low, high) } else { Figure::inconclusive(value, low, high) }
 }
 
 /// The one power of two in an interval.
@@ -326,6 +339,17 @@ mod tests {
             let error = (reading.bytes - size).abs();
             prop_assert!(error < (0.03 * size).max(3.0 * WRITE.bytes() as f64), "{} for {size}", reading.bytes);
         }
+    }
+
+    #[test]
+    fn a_buffer_that_is_less_than_what_is_in_flight_is_told_by_what_a_drive_has_not_programmed_yet() {
+        let told = |held: f64| {
+            let reading = || Reading { start: 0.08, run: 0.08, bytes: held, is_held: true, keeps_some: false };
+            let readings: Vec<Reading> = (0..BURSTS).map(|_| reading()).collect();
+            verdict(&readings, false, ByteSize::mib(64), 2.0).0
+        };
+        assert_eq!(told(65_536.0).known(), Some(65_536));
+        assert_eq!(told(16_384.0), Figure::absent(), "one write that is under way is no buffer");
     }
 
     #[test]

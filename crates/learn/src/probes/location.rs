@@ -12,6 +12,7 @@
 
 use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::{Figure, HotLocation, LocationCurve, MedianNs, ProbeCurve, ProbePoint, Verdict};
+use rand_pcg::Pcg64Mcg;
 
 use super::sweep::{Effect, Level, MORE_READS, Sweep, Swept, ends, lead, measure, scatter, usual_deviation};
 use super::turns;
@@ -63,10 +64,7 @@ pub(crate) fn probe_locations(
     }
     let coarse_would_show = sweeps.iter().all(Swept::would_show);
     let mut shortest = telling_chunk(&sweeps, &effects);
-    // A chunk of 24 KiB shows in the window too, as a weaker one of 8.
-    if let Some((turned, of_turned)) = turns::show_more(&sweeps, &mut prober.random)
-        && let Some(i) = telling_chunk(&turned, &of_turned)
-    {
+    if let Some((turned, of_turned, i)) = chunk_by_turns(&sweeps, shortest, &mut prober.random) {
         (sweeps, effects, shortest) = (turned, of_turned, Some(i));
     }
     if let Some(longer) = shortest.and_then(|i| chunk_that_stands_out(&sweeps, &effects, i)) {
@@ -134,7 +132,8 @@ pub(crate) fn probe_locations(
     // Pages of several speeds repeat as well, with rows of them.
     let is_long = findings.parameters.chunk_bytes.value.is_some_and(|chunk| ByteSize(chunk) >= LONGEST_READ);
     let by_turns = sweeps.first().is_some_and(|single| single.sweep.turn != single.sweep.window);
-    if (is_long || by_turns) && sweeps.first().is_some_and(Swept::has_several_speeds) {
+    let spares_little = telling.is_some_and(|i| spares_little(&sweeps, i));
+    if spares_little || (is_long || by_turns) && sweeps.first().is_some_and(Swept::has_several_speeds) {
         findings.parameters.doubt("chunk_bytes");
         if findings.parameters.hot_location.verdict == Verdict::Absent {
             // Reads as long as what may be no chunk were alike.
@@ -155,6 +154,19 @@ pub(crate) fn probe_locations(
     }
     findings.because("hot_location", Because { recipe, reason, curve: None });
     Ok(())
+}
+
+/// The sweeps by turns, their effects, and which of them tells the chunk, where they tell one that the window does not. A chunk
+/// of 24 KiB shows in the window too, as a weaker one of 8; what shows by turns in longer reads alone than those that show
+/// something in the window is a row or a superpage of chunks.
+fn chunk_by_turns(
+    sweeps: &[Swept],
+    in_window: Option<usize>,
+    random: &mut Pcg64Mcg,
+) -> Option<(Vec<Swept>, Vec<Option<Effect>>, usize)> {
+    let (turned, of_turned) = turns::show_more(sweeps, random)?;
+    let i = telling_chunk(&turned, &of_turned)?;
+    in_window.is_none_or(|in_window| i <= in_window).then_some((turned, of_turned, i))
 }
 
 /// Takes the sweeps anew, with more reads, that show nothing and are too noisy to say that nothing is there.
@@ -294,6 +306,23 @@ fn chunk_that_stands_out(sweeps: &[Swept], effects: &[Option<Effect>], found: us
     let longer = longer.max_by(|&a, &b| share(a).total_cmp(&share(b)))?;
     (share(longer) >= STANDS_OUT.0 && share(longer) >= STANDS_OUT.1 * parts).then_some(longer)
 }
+
+/// Whether the best place spares a read so little of what its length takes that no second channel moves a part of it, and not
+/// many times as much as pages differ by among themselves.
+fn spares_little(sweeps: &[Swept], i: usize) -> bool {
+    let Some(single) = single_of(sweeps, i) else { return false };
+    let levels = sweeps[i].levels();
+    let (low, high) = ends(&fold(&levels, best_period(&levels).0));
+    let spread = |samples: &Samples| samples.quantile(0.9) - samples.quantile(0.1);
+    let pages_differ = median(single.points.iter().map(spread).collect());
+    let moved = median(levels) - median(single.levels());
+    high - low < (SPARED_MIN * moved).min(OF_PAGES_MAX * pages_differ)
+}
+
+/// A read that two channels share evenly is moved in half of the time, unless the host interface is the slower one.
+const SPARED_MIN: f64 = 0.125;
+/// A read in order meets a slow page at its begin, and at its end, and each may hold others up.
+const OF_PAGES_MAX: f64 = 4.0;
 
 /// Whether reads that begin next to the fastest place are faster than most too, as they are where two channels share them
 /// less evenly: what is fast at one place alone is one die less.
@@ -607,6 +636,40 @@ mod tests {
         assert!(leads_as_one_die(&aligned_saves(500), hot(4096)));
         assert!(!leads_as_one_die(&aligned_saves(5_000), hot(4096)));
         assert!(!leads_as_one_die(&aligned_saves(500), hot(8192)), "of longer chunks reads are longer");
+    }
+
+    #[test]
+    fn a_superpage_of_three_channels_that_shows_by_turns_in_long_reads_alone_is_no_chunk() {
+        use rand::SeedableRng;
+        let noise = |n: u64| n * 7 % 5 * 100;
+        let in_pairs = |n: u64| if n.is_multiple_of(2) { 84_500 } else { 78_000 };
+        let by_superpages = |n: u64| if n.is_multiple_of(24) { 78_000 } else { 85_500 };
+        let found = |short: &dyn Fn(u64) -> u64| {
+            let sweeps = [
+                swept(4, |n| 76_900 + noise(n), None),
+                swept(8, |n| short(n) + noise(n), None),
+                swept(16, |n| by_superpages(n) + noise(n), None),
+            ];
+            let mut random = Pcg64Mcg::seed_from_u64(1);
+            let effects: Vec<Option<Effect>> = sweeps.iter().map(|swept| swept.effect(&mut random)).collect();
+            let in_window = telling_chunk(&sweeps, &effects);
+            chunk_by_turns(&sweeps, in_window, &mut random).map(|(turned, _, i)| best_period(&turned[i].levels()).0)
+        };
+        assert_eq!(found(&in_pairs), None);
+        assert_eq!(found(&|n| if n % 24 == 23 { 70_000 } else { 79_000 }), Some(24), "short reads show it as well");
+    }
+
+    #[test]
+    fn a_place_that_spares_little_of_a_long_read_may_be_one_of_fast_pages() {
+        let sweep = coarse(ByteSize::kib(4));
+        let singles = |differ: u64| {
+            let of_start = |_| (0..8).map(|page| 228_000 + page % 2 * differ).collect();
+            Swept::of_starts(sweep, (0..256).map(of_start).collect(), None)
+        };
+        let of = |spared: u64| swept(64, move |n| 1_800_000 - if n % 16 == 4 { spared } else { 0 }, None);
+        assert!(spares_little(&[singles(22_000), of(45_000)], 1));
+        assert!(!spares_little(&[singles(22_000), of(600_000)], 1), "half of what it takes to be moved");
+        assert!(!spares_little(&[singles(1_000), of(45_000)], 1), "pages are alike");
     }
 
     #[test]

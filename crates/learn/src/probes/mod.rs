@@ -6,6 +6,7 @@ pub(crate) mod buffer;
 pub(crate) mod cache;
 pub(crate) mod collection;
 pub(crate) mod content;
+mod far;
 pub(crate) mod latency;
 pub(crate) mod location;
 pub(crate) mod page;

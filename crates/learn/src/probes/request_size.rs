@@ -349,6 +349,11 @@ pub(crate) fn probe_read_back(
         last_improvement(&lengths, points).map(|length| length.bytes())
     });
     findings.parameters.stripe_bytes = stripe;
+    let unit = findings.parameters.write_unit_bytes.value;
+    let is_within_unit = stripe.value.zip(unit).is_some_and(|(stripe, unit)| stripe < unit);
+    if is_within_unit {
+        findings.parameters.doubt("stripe_bytes");
+    }
     findings.curves.read_back = std::iter::zip(&lengths, &points)
         .map(|(length, point)| ReadBackPoint {
             write_bytes: length.bytes(),
@@ -358,6 +363,11 @@ pub(crate) fn probe_read_back(
         .collect();
     let recipe = "areas written in durable pieces of 1 to 512 KiB each, read back in large reads, one at a time";
     let reason = match stripe.value {
+        Some(_) if is_within_unit => {
+            "longer pieces read back no faster, the next shorter ones, which are parts of what is \
+                                      programmed at once, slower"
+                .to_owned()
+        }
         Some(_) => "longer pieces read back no faster, the next shorter ones slower".to_owned(),
         None => "how long the pieces were makes no lasting difference".to_owned(),
     };

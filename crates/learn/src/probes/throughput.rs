@@ -17,7 +17,7 @@ use flashwise_profile::{AtSize, Figure, ThroughputCurve, ThroughputPoint, Verdic
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use crate::findings::{Because, Findings, measured, whole};
+use crate::findings::{Because, Findings, measured, measured_by_ways, whole};
 use crate::prober::{Prober, anywhere};
 use crate::stats::knee::{self, Knee};
 use crate::stats::{interval95, joined_rate, median};
@@ -60,7 +60,8 @@ const fn settle_max(effort: Effort) -> ByteSize {
 const RESAMPLES: usize = 200;
 /// A figure is certain if its interval is within this share of it.
 pub(crate) const TOLERANCE: f64 = 0.1;
-/// The same of a knee: another way to fit it finds it a little elsewhere.
+/// The same of a knee, and what its interval is widened by: another way to fit it, or depths in between, find it a little
+/// elsewhere.
 const KNEE_TOLERANCE: f64 = 0.08;
 
 /// Throughput of one operation at one length.
@@ -193,7 +194,7 @@ impl Throughput {
             return Figure::inconclusive(last, last, last);
         };
         let again = (0..RESAMPLES).filter_map(|_| self.fit(&self.resampled(random))).map(|knee| knee.depth());
-        let figure = measured(knee.depth(), again.collect(), KNEE_TOLERANCE);
+        let figure = measured_by_ways(knee.depth(), again.collect(), KNEE_TOLERANCE, KNEE_TOLERANCE);
         let (low, high) = (figure.low.unwrap_or(0.0).floor().max(1.0), figure.high.unwrap_or(0.0).ceil());
         // A knee of two or three is a whole number within less than a tenth of itself.
         let verdict = if high - low <= 1.0 { Verdict::Certain } else { figure.verdict };

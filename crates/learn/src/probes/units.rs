@@ -19,7 +19,7 @@ use flashwise_block::{ByteSize, Nanos, Progress};
 use flashwise_profile::{Figure, ProbeCurve, Verdict};
 
 use crate::findings::{Because, Findings, point};
-use crate::prober::Prober;
+use crate::prober::{Prober, anywhere};
 use crate::stats::median;
 use crate::{Effort, LearnError};
 
@@ -82,6 +82,11 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
+    /// Whether what is read again may come from a cache.
+    pub(crate) fn may_be_cached(self) -> bool {
+        self.cached_ns.is_some()
+    }
+
     /// A block, read alone where that is possible.
     fn block(self, prober: &mut Prober<'_>, at: ByteSize) -> Result<Block, LearnError> {
         let alone_ns = match self.cached_ns {
@@ -114,6 +119,33 @@ pub(crate) struct Conflicts {
     pub(crate) border: f64,
     /// Share of random pairs that wait.
     pub(crate) share: f64,
+    /// What takes less comes from a buffer.
+    on_flash_ns: f64,
+}
+
+impl Conflicts {
+    /// Whether two blocks wait for each other; `None` where a buffer answers for one of them.
+    pub(crate) fn waits(&self, prober: &mut Prober<'_>, [a, b]: [ByteSize; 2]) -> Result<Option<bool>, LearnError> {
+        let (a, b) = (self.pairs.block(prober, a)?, self.pairs.block(prober, b)?);
+        if a.alone_ns.min(b.alone_ns) < self.on_flash_ns {
+            return Ok(None);
+        }
+        Ok(Some(self.pairs.added(prober, a, b)? > self.border))
+    }
+}
+
+/// Some bytes in a row of which blocks are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Places {
+    pub(crate) from: ByteSize,
+    pub(crate) bytes: ByteSize,
+}
+
+impl Places {
+    /// A block of them.
+    pub(crate) fn random(self, prober: &mut Prober<'_>) -> ByteSize {
+        self.from + anywhere(self.bytes, BLOCK)(&mut prober.random)
+    }
 }
 
 /// Measures the number of parallel units.
@@ -185,12 +217,14 @@ fn count(
     }
     findings.keep(curve(&added));
     let found = border(&added);
-    findings.conflicts = found.map(|(border, share)| Conflicts { pairs: reading, border: border.0, share });
+    findings.conflicts =
+        found.map(|(border, share)| Conflicts { pairs: reading, border: border.0, share, on_flash_ns });
     match found {
         Some((border, _)) if let Some(alone) = &alone => share(prober, alone, (reading, on_flash_ns), border, progress),
         Some((border, share)) => {
             let about = (1.0 / share).round().max(1.0);
-            classes(prober, reading, border, (about as usize, on_flash_ns), progress)
+            let region = Places { from: ByteSize(0), bytes: prober.region() };
+            classes(prober, region, (reading, border), (about as usize, on_flash_ns), progress)
         }
         None => Ok((Figure::unknown(), "the times of pairs do not fall into two heaps".to_owned())),
     }
@@ -311,11 +345,36 @@ const UNEVEN_SHARE: f64 = 0.02;
 /// Blocks that a buffer answered for, after which no more are looked for.
 const BUFFERED_MAX: usize = 100_000;
 
+/// Counts the units of some bytes that lie where no random pair was asked about; the classes alone tell.
+pub(crate) fn count_at(
+    prober: &mut Prober<'_>,
+    conflicts: Conflicts,
+    places: Places,
+    progress: &mut dyn Progress,
+) -> Result<Figure<u64>, LearnError> {
+    let (mut waiting, mut pairs) = (0, 0);
+    for _ in 0..(WAITING / conflicts.share).ceil() as usize {
+        let pair = [places.random(prober), places.random(prober)];
+        if let Some(waits) = conflicts.waits(prober, pair)? {
+            (waiting, pairs) = (waiting + usize::from(waits), pairs + 1);
+        }
+    }
+    if waiting == 0 {
+        return Ok(Figure::unknown());
+    }
+    let about = (f64::from(pairs) / waiting as f64).round() as usize;
+    let how = (conflicts.pairs, Border(conflicts.border));
+    Ok(classes(prober, places, how, (about, conflicts.on_flash_ns), progress)?.0)
+}
+
+/// Pairs that wait, if there are as many units as elsewhere; their share is known to a tenth of itself.
+const WAITING: f64 = 200.0;
+
 /// Sorts blocks into classes.
 fn classes(
     prober: &mut Prober<'_>,
-    reading: Pairs,
-    border: Border,
+    places: Places,
+    (reading, border): (Pairs, Border),
     (about, on_flash_ns): (usize, f64),
     progress: &mut dyn Progress,
 ) -> Result<(Figure<u64>, String), LearnError> {
@@ -327,7 +386,7 @@ fn classes(
             prober.advance(progress, "parallel units", in_a_row as f64 / patience(classes.len()) as f64)?;
         }
         asked += 1;
-        let at = prober.random_offset(BLOCK);
+        let at = places.random(prober);
         let block = reading.block(prober, at)?;
         // What is still in a buffer waits for nothing.
         if block.alone_ns < on_flash_ns {

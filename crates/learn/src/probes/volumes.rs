@@ -22,6 +22,7 @@ use crate::findings::{Because, Findings, point};
 use crate::prober::{Origin, Prober};
 use crate::stats::{median, rank};
 
+use super::far;
 use super::throughput::settling;
 use super::units::{AFTERMATH, Conflicts};
 
@@ -36,13 +37,16 @@ const RUNS: usize = 5;
 const HALVED_SHARE: f64 = 0.75;
 const NAME: &str = "writes with one bit held";
 
-/// Measures the bits of the region's addresses.
+/// Measures the bits of the region's addresses, and those beyond it that part the drive.
 pub(crate) fn probe(
     prober: &mut Prober<'_>,
     findings: &mut Findings,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
     count(prober, findings, progress)?;
+    if let Some(conflicts) = findings.conflicts.filter(|conflicts| conflicts.share >= SHARE_MIN) {
+        far::probe(prober, findings, conflicts, progress)?;
+    }
     let told = findings.parameters.internal_volume_bits.value.is_some();
     if told && *prober.origin() != Origin::Drive {
         // The bits of places in a file are not those of the drive below.
@@ -105,7 +109,17 @@ fn by_throughput(
     let falls =
         || format!("with any of bits {selects:?} held, throughput falls to at most {:.0} %", 100.0 * HALVED_SHARE);
     let reason = if selects.is_empty() { "no bit changes throughput".to_owned() } else { falls() };
+    let is_hidden = selects.is_empty() && something_else_sets_the_pace(findings, median(free));
     tell(findings, &selects, (recipe, reason, NAME));
+    if is_hidden {
+        let p = &mut findings.parameters;
+        (p.internal_volumes, p.internal_volume_bits) = (Figure::unknown(), Figure::unknown());
+        for key in ["internal_volumes", "internal_volume_bits"] {
+            let reason =
+                "no bit changes throughput, but half of the flash may be as fast as the host interface".to_owned();
+            findings.because(key, Because { recipe, reason, curve: Some(NAME) });
+        }
+    }
     if !stand_apart(bits, &rates, &selects) {
         let p = &mut findings.parameters;
         p.internal_volumes.doubt();
@@ -131,7 +145,7 @@ fn by_pairs(
     prober: &mut Prober<'_>,
     findings: &mut Findings,
     bits: &[u32],
-    Conflicts { pairs: reading, border, share }: Conflicts,
+    Conflicts { pairs: reading, border, share, .. }: Conflicts,
     progress: &mut dyn Progress,
 ) -> Result<Vec<u32>, LearnError> {
     prober.scatter_region(progress)?;
@@ -189,6 +203,13 @@ fn run(prober: &mut Prober<'_>, held: Option<(u32, u64)>, settle: usize) -> Resu
     while prober.wait()?.is_some() {}
     prober.keep_in_flight(Operation::Write, BLOCK, DEPTH, settle, &mut place)?;
     prober.rate(Operation::Write, BLOCK, DEPTH, WRITES, &mut place)
+}
+
+/// Whether writes are about as fast as reads: then commands or the link may set the pace of both, and half of the flash be
+/// fast enough for it.
+fn something_else_sets_the_pace(findings: &Findings, writes_per_s: f64) -> bool {
+    let reads = findings.reads.iter().find(|reads| reads.length == BLOCK);
+    reads.is_some_and(|reads| writes_per_s >= HALVED_SHARE * reads.throughput.plateau())
 }
 
 fn halves(held: &[f64], free: &[f64]) -> bool {

@@ -56,15 +56,11 @@ impl Ftl {
         }
     }
 
+    /// The unit that a write would choose; where each holds its share already, any that has room.
     fn unit_with_room(&self, logical_page: u32, stream: Stream, loads: &[u32]) -> Option<u32> {
-        let mut attempt = 0;
-        loop {
-            let unit = self.placement.unit(logical_page, attempt, loads)?;
-            if self.has_room(unit, stream) {
-                return Some(unit);
-            }
-            attempt += 1;
-        }
+        let choices = || (0..).map_while(|attempt| self.placement.unit(logical_page, attempt, loads));
+        let mut with_room = choices().filter(|&unit| self.has_room(unit, stream));
+        with_room.clone().find(|&unit| !self.is_overfull(unit, stream)).or_else(|| with_room.next())
     }
 
     /// The next row of the superblock that a stream of the host's fills in a unit.

@@ -154,7 +154,7 @@ impl Bench {
     /// A drive in the steady state of uniform writes where theory knows it, else one that was written once, in order;
     /// gives which. What depends on the past is written, as tests of drives begin.
     pub(crate) fn steady(config: &DeviceConfig, past: Past, seed: u64) -> Result<(Self, bool), SimulationError> {
-        if Past::may_matter(config) {
+        if Past::may_matter(config) || past != Past::None {
             let mut bench = Self::with_past(config, past, seed)?;
             let (all, length) = (bench.everywhere(), config.host.max_transfer_bytes.min(1 << 20));
             bench.write_in_order(all, length, 32.min(config.host.queue_depth as usize), all.bytes)?;
@@ -228,6 +228,16 @@ impl Bench {
         self.run(depth, completions, |bench| Request::read(bench.place(span, length), ByteSize(length)))
     }
 
+    /// Reads a span in order, one read after the other: of a map that is cached, what belongs to it is at hand then, or as much as
+    /// there is room for.
+    pub(crate) fn read_in_order(&mut self, span: Span) -> Result<(), SimulationError> {
+        let length = self.drive.info().max_transfer.0.min(1 << 20);
+        for n in 0..span.bytes / length {
+            self.alone(Request::read(ByteSize(span.start + n * length), ByteSize(length)))?;
+        }
+        self.settle()
+    }
+
     /// Random writes.
     pub(crate) fn write(
         &mut self,
@@ -252,6 +262,22 @@ impl Bench {
             at += 1;
             Request::write(ByteSize(span.start + (at - 1) % pieces * length), ByteSize(length))
         })
+    }
+
+    /// Writes all of a span once, in order, in requests of a length, and no more: what is submitted ahead is no part of another
+    /// pass. Gives bytes a second.
+    pub(crate) fn pass_in_order(&mut self, span: Span, length: u64, depth: usize) -> Result<f64, SimulationError> {
+        let (from, pieces) = (self.drive.now(), span.bytes / length);
+        let mut submitted = 0;
+        for _ in 0..pieces {
+            while self.drive.outstanding() < depth && submitted < pieces {
+                self.drive.submit(Request::write(ByteSize(span.start + submitted * length), ByteSize(length)))?;
+                submitted += 1;
+            }
+            self.wait()?;
+        }
+        let seconds = self.drive.now().since(from).as_secs_f64();
+        Ok((pieces * length) as f64 / seconds.max(1e-9))
     }
 
     /// One request, alone; its latency, ns.

@@ -80,13 +80,9 @@ pub(super) fn measure(
     }
     let filled = || {
         let mut bench = Bench::filled(config, 1)?;
-        // Of a map that is cached, what belongs to the region is at hand.
         if config.ftl.mapping_cache.is_some() {
-            let (region, length) = (bench.first(REGION), config.host.max_transfer_bytes.min(1 << 20));
-            for n in 0..region.bytes / length {
-                bench.alone(Request::read(ByteSize(n * length), ByteSize(length)))?;
-            }
-            bench.settle()?;
+            let region = bench.first(REGION);
+            bench.read_in_order(region)?;
         }
         Ok::<Bench, SimulationError>(bench)
     };

@@ -5,6 +5,9 @@
 //! that no other block has, or they would be repeats; repeats are random bytes each, or they could be compressed.
 //!
 //! A drive that looks for repeats only when it has nothing to do writes all of them first, and gains nothing here.
+//!
+//! What is repeated has left the buffer before. A drive that reads it to compare is as fast as the dies are on which it lies:
+//! where that matters, the gain has no truth.
 
 use flashwise_block::{ByteSize, IoBuffer, Request};
 use flashwise_profile::{Figure, Parameters};
@@ -13,7 +16,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::bench::{Bench, Past, Span};
 use super::throughput::REGION;
-use super::{Reasons, buffers, exactly};
+use super::{Reasons, buffers, exactly, is_near};
 use crate::DeviceConfig;
 use crate::simulation::SimulationError;
 
@@ -36,8 +39,14 @@ const NO_GAIN: f64 = 0.03;
 enum Content {
     Random,
     Zeros,
-    Repeats,
+    /// What they repeat was first written among others, of which so many were repeats: one after the other, or apart.
+    Repeats {
+        before_percent: u64,
+    },
 }
+
+/// Percent of repeats among which what is repeated comes to lie apart, and so few that they fill no buffer.
+const APART: u64 = 10;
 
 /// Of a drive that stores what it is given.
 pub(super) fn read_off(config: &DeviceConfig, parameters: &mut Parameters) {
@@ -63,9 +72,14 @@ pub(super) fn measure(
         let gain = writes_per_s(config, Content::Zeros)? / random;
         parameters.compression_gain = told(gain, "compression_gain", reasons);
     }
-    if config.deduplication().is_some() {
-        let gain = writes_per_s(config, Content::Repeats)? / random;
-        parameters.deduplication_gain = told(gain, "deduplication_gain", reasons);
+    if let Some(deduplication) = config.deduplication() {
+        const KEY: &str = "deduplication_gain";
+        let together = writes_per_s(config, Content::Repeats { before_percent: 100 })?;
+        let apart = || writes_per_s(config, Content::Repeats { before_percent: APART });
+        parameters.deduplication_gain = match deduplication.compare_on_hit && !is_near(apart()?, together) {
+            true => reasons.unknown(KEY, "repeats are compared with what they repeat, and it matters where that lies"),
+            false => told(together / random, KEY, reasons),
+        };
     }
     Ok(())
 }
@@ -84,14 +98,19 @@ fn writes_per_s(config: &DeviceConfig, content: Content) -> Result<f64, Simulati
     let mut blocks = Blocks::new(content);
     let area = Span { start: 0, bytes: AREA.min(config.capacity_bytes) };
     let depth = DEPTH.min(config.host.queue_depth as usize);
-    let mut write = |bench: &mut Bench, count: u64| {
+    let mut write = |bench: &mut Bench, count: u64, repeats_percent: u64| {
         bench.run(depth, count, |bench| {
-            Request::write(bench.place(area, LENGTH), ByteSize(0)).with_buffer(blocks.next())
+            Request::write(bench.place(area, LENGTH), ByteSize(0)).with_buffer(blocks.next(repeats_percent))
         })
     };
     let buffered = buffers::acknowledged_bytes(config) / LENGTH;
-    write(&mut bench, 2 * buffered + area.bytes / LENGTH)?;
-    Ok(write(&mut bench, WRITES.max(4 * buffered))?.per_s)
+    let settle = 2 * buffered + area.bytes / LENGTH;
+    if let Content::Repeats { before_percent } = content {
+        write(&mut bench, settle, before_percent)?;
+        write(&mut bench, settle, APART)?;
+    }
+    write(&mut bench, settle, 100)?;
+    Ok(write(&mut bench, WRITES.max(4 * buffered), 100)?.per_s)
 }
 
 /// Blocks of one kind of content.
@@ -114,7 +133,8 @@ impl Blocks {
         block
     }
 
-    fn next(&mut self) -> IoBuffer {
+    /// The next block; of repeats so many percent are some.
+    fn next(&mut self, repeats_percent: u64) -> IoBuffer {
         match self.content {
             Content::Random => self.noise(),
             Content::Zeros => {
@@ -123,7 +143,8 @@ impl Blocks {
                 self.random.fill_bytes(&mut block[from..]);
                 block
             }
-            Content::Repeats => {
+            Content::Repeats { .. } if self.random.next_u64() % 100 >= repeats_percent => self.noise(),
+            Content::Repeats { .. } => {
                 let which = self.random.next_u64() as usize % self.originals.len();
                 IoBuffer::copy_of(&self.originals[which])
             }

@@ -84,12 +84,13 @@ pub fn truth(config: &DeviceConfig) -> Result<Truth, SimulationError> {
     }
     let (small, factor) = scale::scaled(config);
     let (mut parameters, mut reasons) = structure_of(config, &small)?;
-    buffers::measure(&small, &mut parameters, &mut reasons)?;
-    let fresh = throughput::fresh(&small, &mut parameters, &mut reasons)?;
+    let of_region = scale::with_cache_of(config, &small);
+    buffers::measure(&of_region, &mut parameters, &mut reasons)?;
+    let fresh = throughput::fresh(&of_region, &mut parameters, &mut reasons)?;
     let steady = reclaiming::fill_in(&small, factor, fresh, &mut parameters, &mut reasons)?;
     throughput::collecting(&small, steady, &mut parameters, &mut reasons)?;
     slc_cache::measure(config, &mut parameters, &mut reasons)?;
-    content::measure(&small, &mut parameters, &mut reasons)?;
+    content::measure(&of_region, &mut parameters, &mut reasons)?;
     if config.ftl.slc_cache.is_some() {
         forget_what_the_cache_decides(&mut parameters, &mut reasons);
     }
@@ -190,5 +191,12 @@ fn is_near(a: f64, b: f64) -> bool {
 }
 
 const NEAR: f64 = 0.05;
+
+/// What a drive does that came to it from two pasts: in between, where they are near each other.
+fn of_both(a: f64, b: f64) -> Option<f64> {
+    is_near(a, b).then(|| 2.0 / (1.0 / a + 1.0 / b))
+}
+
 /// Why there is no truth where they are not.
-const DEPENDS_ON_PAST: &str = "any unit may take any page, and the speed depends on what was written before";
+const DEPENDS_ON_PAST: &str =
+    "what was written before decides which units collect at the same time, and so how fast it is";

@@ -8,7 +8,7 @@ use flashwise_block::{BlockDevice, ByteSize, Request};
 use flashwise_profile::{Figure, Parameters};
 
 use super::bench::{Bench, Past, Rate, Span};
-use super::{DEPENDS_ON_PAST, Reasons, exactly, is_near};
+use super::{DEPENDS_ON_PAST, Reasons, exactly, of_both};
 use crate::DeviceConfig;
 use crate::config::Mapping;
 use crate::simulation::SimulationError;
@@ -27,18 +27,17 @@ const LOOK_EVERY: u64 = 32;
 const ONSETS: u64 = 3;
 /// Trim changes write amplification by this share at least, or not at all.
 const TRIM_CHANGES: f64 = 0.02;
+/// Why there is no truth where two pasts lead to two speeds of passes in order.
+const IN_STEP: &str = "which units erase at the same time in passes in order depends on what was written before";
 /// Length and depth of sustained writes.
 const SEQUENTIAL: (u64, usize) = (1 << 20, 32);
 
-/// A drive in its steady state.
+/// A drive in its steady state, which it came to from two pasts.
 pub(super) struct Steady {
-    pub(super) bench: Bench,
-    /// Saturated 4 KiB writes a second.
-    pub(super) iops: f64,
+    /// The drive, and its saturated 4 KiB writes a second.
+    pub(super) pasts: [(Bench, f64); 2],
     /// Requests in flight that saturate it.
     pub(super) depth: usize,
-    /// With another past it is faster or slower.
-    pub(super) depends_on_past: bool,
 }
 
 /// Flash for data ÷ addressable bytes − 1.
@@ -75,16 +74,19 @@ pub(super) fn read_off(config: &DeviceConfig, parameters: &mut Parameters) {
 }
 
 /// Simulates the rest; gives the drive in its steady state, where it has one. `factor` is by how much the drive is larger
-/// than the one simulated, `fresh` its saturated writes a second before collection.
+/// than the one simulated, `fresh` its saturated writes a second before collection, if its past does not matter for them.
 pub(super) fn fill_in(
     config: &DeviceConfig,
     factor: f64,
-    fresh: f64,
+    fresh: Option<f64>,
     parameters: &mut Parameters,
     reasons: &mut Reasons,
 ) -> Result<Option<Steady>, SimulationError> {
     let p = parameters;
-    p.sustained_write_bytes_per_s = exactly(sustained(config)?.round() as u64);
+    p.sustained_write_bytes_per_s = match sustained(config)? {
+        Some(bytes_per_s) => exactly(bytes_per_s.round() as u64),
+        None => reasons.unknown("sustained_write_bytes_per_s", IN_STEP),
+    };
     if config.ftl.mapping != Mapping::Page {
         return Ok(None);
     }
@@ -93,18 +95,21 @@ pub(super) fn fill_in(
     // What each unit keeps free depends on where its collection stands, so the room is what can be written before it.
     p.over_provisioning = exactly(onset / config.capacity_bytes as f64);
     let depth = 256.min(config.host.queue_depth as usize);
-    let (bench, uniform) = steady(config, Past::None, depth)?;
-    let depends_on_past =
-        Past::may_matter(config) && !is_near(steady(config, Past::Lively, depth)?.1.per_s, uniform.per_s);
+    let [first, second] = [Past::None, Past::Lively].map(|past| steady(config, past, depth));
+    let ((first, uniform), (second, lively)) = (first?, second?);
     p.write_amplification_uniform = exactly(uniform.amplification);
-    p.collection_cost = match depends_on_past {
-        true => reasons.unknown("collection_cost", DEPENDS_ON_PAST),
-        false => exactly(fresh / uniform.per_s),
+    p.collection_cost = match fresh.zip(of_both(uniform.per_s, lively.per_s)) {
+        Some((fresh, per_s)) => exactly(fresh / per_s),
+        None => reasons.unknown("collection_cost", DEPENDS_ON_PAST),
     };
-    p.write_amplification_skewed = exactly(skewed(config, depth)?);
+    let [skewed, lively_skewed] = [Past::None, Past::Lively].map(|past| skewed(config, past, depth));
+    p.write_amplification_skewed = match of_both(skewed?, lively_skewed?) {
+        Some(amplification) => exactly(amplification),
+        None => reasons.unknown("write_amplification_skewed", DEPENDS_ON_PAST),
+    };
     let gain = uniform.amplification / half_trimmed(config, depth)?;
     p.trim_gain = if (gain - 1.0).abs() < TRIM_CHANGES { Figure::absent() } else { exactly(gain) };
-    Ok(Some(Steady { bench, iops: uniform.per_s, depth, depends_on_past }))
+    Ok(Some(Steady { pasts: [(first, uniform.per_s), (second, lively.per_s)], depth }))
 }
 
 /// A drive with a past in the steady state of uniform writes, and what it does there.
@@ -140,8 +145,8 @@ fn settle(
 }
 
 /// 80 % of the writes go to the first 20 % of the addresses.
-fn skewed(config: &DeviceConfig, depth: usize) -> Result<f64, SimulationError> {
-    let (mut bench, _) = Bench::steady(config, Past::None, 2)?;
+fn skewed(config: &DeviceConfig, past: Past, depth: usize) -> Result<f64, SimulationError> {
+    let (mut bench, _) = Bench::steady(config, past, 2)?;
     let edge = config.capacity_bytes / 5 / LENGTH * LENGTH;
     let hot = Span { start: 0, bytes: edge };
     let cold = Span { start: edge, bytes: config.capacity_bytes - edge };
@@ -181,21 +186,45 @@ fn onset(config: &DeviceConfig) -> Result<u64, SimulationError> {
     Ok(onsets[onsets.len() / 2])
 }
 
-/// Bytes a second of sequential writes, round and round a drive that was filled, when every cache is full and
-/// collection goes on.
-fn sustained(config: &DeviceConfig) -> Result<f64, SimulationError> {
-    let mut bench = Bench::filled(config, 1)?;
-    let all = bench.everywhere();
-    let length = SEQUENTIAL.0.min(config.host.max_transfer_bytes);
-    let bytes = if config.ftl.mapping == Mapping::Page { config.capacity_bytes } else { 512 << 20 };
-    let depth = SEQUENTIAL.1.min(config.host.queue_depth as usize);
-    // Whole rounds: what begins again in the middle of one is out of order for a while.
-    let whole = all.bytes / length * length;
-    let rounds = (bytes + room_of(config)).div_ceil(whole);
-    bench.write_in_order(all, length, depth, rounds * whole)?;
-    Ok(bench.write_in_order(all, length, depth, bytes)?.per_s * length as f64)
+/// Bytes a second of sequential writes, round and round a drive, when every cache is full and collection goes on; `None` where
+/// that depends on what was written before: units whose erases fall together then do so round after round.
+fn sustained(config: &DeviceConfig) -> Result<Option<f64>, SimulationError> {
+    let mut in_order = Bench::filled(config, 1)?;
+    if config.ftl.mapping != Mapping::Page {
+        return Ok(Some(round_in_order(&mut in_order, IN_PLACE)?));
+    }
+    let mut scattered = Bench::filled(config, 1)?;
+    let all = scattered.everywhere();
+    scattered.write(all, LENGTH, SEQUENTIAL.1, config.capacity_bytes / LENGTH)?;
+    let rates = (rounds_in_order(&mut in_order)?, rounds_in_order(&mut scattered)?);
+    Ok(of_both(rates.0, rates.1))
 }
 
-fn room_of(config: &DeviceConfig) -> u64 {
-    if config.ftl.mapping == Mapping::Page { room_bytes(config) } else { 0 }
+/// Bytes that tell the speed of what is written in place.
+const IN_PLACE: u64 = 512 << 20;
+/// Rounds in order, at least and at most; of two that agree the later one counts.
+const ROUNDS: (usize, usize) = (3, 8);
+/// Two rounds agree within this share.
+const ROUNDS_AGREE: f64 = 0.02;
+
+fn rounds_in_order(bench: &mut Bench) -> Result<f64, SimulationError> {
+    let capacity = bench.drive.config().capacity_bytes;
+    let mut last = round_in_order(bench, capacity)?;
+    for n in 2..=ROUNDS.1 {
+        let next = round_in_order(bench, capacity)?;
+        let agree = (next / last - 1.0).abs() < ROUNDS_AGREE;
+        last = next;
+        if n >= ROUNDS.0 && agree {
+            break;
+        }
+    }
+    Ok(last)
+}
+
+/// Bytes a second of as many bytes from the start on, in whole writes.
+fn round_in_order(bench: &mut Bench, bytes: u64) -> Result<f64, SimulationError> {
+    let host = &bench.drive.config().host;
+    let (length, depth) = (SEQUENTIAL.0.min(host.max_transfer_bytes), SEQUENTIAL.1.min(host.queue_depth as usize));
+    let span = bench.first(bytes);
+    bench.pass_in_order(span, length, depth)
 }

@@ -1,7 +1,8 @@
 //! A drive of some gigabytes in place of one of terabytes: the same geometry, times, over-provisioning and rules, fewer
 //! blocks.
 //!
-//! Drives whose map is cached are cut further, with the cache in proportion, because each of their requests costs a few.
+//! Drives whose map is cached are cut further, with the cache in proportion, because each of their requests costs a few. For
+//! what is asked of a region alone they have all of their cache: it is the region that fits in it or does not.
 //!
 //! The onset of collection grows with the capacity. What collection costs depends on the number of blocks as well, since
 //! some are open and some kept free: with fifty of them in a unit in place of two hundred, write amplification came out a
@@ -42,6 +43,14 @@ pub(super) fn scaled(config: &DeviceConfig) -> (DeviceConfig, f64) {
     }
 }
 
+/// The small drive with as much of the map cached as on the real one: for what is done to a region of a fixed size, of which as
+/// much of the map has to be at hand.
+pub(super) fn with_cache_of(config: &DeviceConfig, small: &DeviceConfig) -> DeviceConfig {
+    let mut small = small.clone();
+    small.ftl.mapping_cache.clone_from(&config.ftl.mapping_cache);
+    small
+}
+
 /// Fewer pages in a block first, where few superblocks are left otherwise.
 fn shrink(config: &DeviceConfig, small: &mut DeviceConfig, target: u64) {
     let share = super::reclaiming::over_provisioning(config);
@@ -61,5 +70,23 @@ fn shrink(config: &DeviceConfig, small: &mut DeviceConfig, target: u64) {
     let part = small.capacity_bytes as f64 / config.capacity_bytes as f64;
     if let Some(cache) = &mut small.ftl.mapping_cache {
         cache.capacity_bytes = (cache.capacity_bytes as f64 * part) as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::MappingCacheConfig;
+
+    #[test]
+    fn a_region_finds_as_much_of_the_map_cached_as_on_the_large_drive() {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        let cache: MappingCacheConfig = toml::from_str("capacity_bytes = 1048576").unwrap();
+        config.ftl.mapping_cache = Some(cache.clone());
+        let (small, factor) = scaled(&config);
+        assert!(factor > 2.0 && small.ftl.mapping_cache.as_ref().unwrap().capacity_bytes < cache.capacity_bytes / 2);
+        let of_region = with_cache_of(&config, &small);
+        assert_eq!(of_region.ftl.mapping_cache, Some(cache));
+        assert_eq!(of_region.capacity_bytes, small.capacity_bytes);
     }
 }

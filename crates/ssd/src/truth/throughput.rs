@@ -18,7 +18,7 @@ use flashwise_profile::{Figure, Parameters};
 
 use super::bench::{Bench, Past, Span, median, one_at_a_time};
 use super::reclaiming::Steady;
-use super::{DEPENDS_ON_PAST, Reasons, TWO_MEDIANS, buffers, exactly, has_two_medians, is_near};
+use super::{DEPENDS_ON_PAST, Reasons, TWO_MEDIANS, buffers, exactly, has_two_medians, of_both};
 use crate::DeviceConfig;
 use crate::config::WritePolicy;
 use crate::simulation::SimulationError;
@@ -95,12 +95,12 @@ fn region(config: &DeviceConfig) -> Span {
     Span { start: 0, bytes: REGION.min(config.capacity_bytes) }
 }
 
-/// Fills in the figures of a fresh drive; gives its saturated 4 KiB writes a second.
+/// Fills in the figures of a fresh drive; gives its saturated 4 KiB writes a second, where they do not depend on its past.
 pub(super) fn fresh(
     config: &DeviceConfig,
     parameters: &mut Parameters,
     reasons: &mut Reasons,
-) -> Result<f64, SimulationError> {
+) -> Result<Option<f64>, SimulationError> {
     let p = parameters;
     let four = fresh_at(config, 4096, FOUR, reasons)?;
     let eight = fresh_at(config, 8192, EIGHT, reasons)?;
@@ -118,21 +118,24 @@ const EIGHT: Keys = ["asymmetry_8k", "read_concurrency_8k", "write_concurrency_8
 /// α and both concurrencies.
 type Speeds = (Figure<f64>, Figure<u64>, Figure<u64>);
 
-/// The figures at one length, and the saturated writes a second.
+/// The figures at one length, and the saturated writes a second, where they do not depend on the past.
 fn fresh_at(
     config: &DeviceConfig,
     length: u64,
     [asymmetry, read_concurrency, write_concurrency]: Keys,
     reasons: &mut Reasons,
-) -> Result<(Speeds, f64), SimulationError> {
+) -> Result<(Speeds, Option<f64>), SimulationError> {
     let (reads, writes) = (read_curve(config, length)?, write_curve(config, length, Past::None)?);
     let k_r = concurrency(&reads, read_concurrency, reasons);
-    let per_s = writes.plateau();
-    let mut speeds = (exactly(reads.largest() / per_s), k_r, concurrency(&writes, write_concurrency, reasons));
-    if Past::may_matter(config) && !is_near(write_curve(config, length, Past::Lively)?.plateau(), per_s) {
-        speeds.0 = reasons.unknown(asymmetry, DEPENDS_ON_PAST);
-        speeds.2 = reasons.unknown(write_concurrency, DEPENDS_ON_PAST);
-    }
+    let k_w = concurrency(&writes, write_concurrency, reasons);
+    let per_s = match Past::may_matter(config) {
+        true => of_both(writes.plateau(), write_curve(config, length, Past::Lively)?.plateau()),
+        false => Some(writes.plateau()),
+    };
+    let speeds = match per_s {
+        Some(per_s) => (exactly(reads.largest() / per_s), k_r, k_w),
+        None => (reasons.unknown(asymmetry, DEPENDS_ON_PAST), k_r, reasons.unknown(write_concurrency, DEPENDS_ON_PAST)),
+    };
     Ok((speeds, per_s))
 }
 
@@ -147,8 +150,12 @@ fn concurrency(curve: &Curve, key: &'static str, reasons: &mut Reasons) -> Figur
 fn ready_to_read(config: &DeviceConfig, length: u64) -> Result<Bench, SimulationError> {
     let mut bench = Bench::written(config, region(config).bytes)?;
     let cache = config.controller.read_cache.as_ref().map_or(0, |cache| cache.bytes);
-    let map = config.ftl.mapping_cache.as_ref().map_or(0, |_| REGION / 8);
     let depth = 32.min(config.host.queue_depth as usize);
+    let mut map = 0;
+    if config.ftl.mapping_cache.is_some() {
+        bench.read_in_order(region(config))?;
+        map = REGION / 8;
+    }
     bench.read(region(config), length, depth, 100 + (2 * cache).max(map) / length)?;
     bench.settle()?;
     Ok(bench)
@@ -270,29 +277,37 @@ pub(super) fn collecting(
     reasons: &mut Reasons,
 ) -> Result<(), SimulationError> {
     let p = parameters;
-    let Some(Steady { mut bench, iops, depth, depends_on_past }) = steady else {
+    let Some(Steady { pasts, depth }) = steady else {
         (p.asymmetry_4k_collecting, p.asymmetry_8k_collecting) = (Figure::absent(), Figure::absent());
         (p.latency_asymmetry_4k_collecting, p.latency_asymmetry_8k_collecting) = (Figure::absent(), Figure::absent());
         return Ok(());
     };
+    let of_past = |(mut bench, iops): (Bench, f64)| {
+        let four = collecting_at(config, &mut bench, (4096, depth), Some(iops))?;
+        Ok::<_, SimulationError>((four, collecting_at(config, &mut bench, (8192, depth), None)?))
+    };
+    let [first, second] = pasts.map(of_past);
+    let (first, second) = (first?, second?);
     let unclear = has_unclear_medians(config);
-    let four = collecting_at(config, &mut bench, (4096, depth), Some(iops))?;
-    let eight = collecting_at(config, &mut bench, (8192, depth), None)?;
-    let by_throughput = |ratio: f64, key, reasons: &mut Reasons| match depends_on_past {
-        true => reasons.unknown(key, DEPENDS_ON_PAST),
-        false => exactly(ratio),
+    let by_throughput = |first: &Ratios, second: &Ratios, key, reasons: &mut Reasons| {
+        of_both(first.0, second.0).map_or_else(|| reasons.unknown(key, DEPENDS_ON_PAST), exactly)
     };
-    p.asymmetry_4k_collecting = by_throughput(four.0, "asymmetry_4k_collecting", reasons);
-    p.asymmetry_8k_collecting = by_throughput(eight.0, "asymmetry_8k_collecting", reasons);
-    let by_latency = |ratio: Option<f64>, key, reasons: &mut Reasons| match ratio {
+    p.asymmetry_4k_collecting = by_throughput(&first.0, &second.0, "asymmetry_4k_collecting", reasons);
+    p.asymmetry_8k_collecting = by_throughput(&first.1, &second.1, "asymmetry_8k_collecting", reasons);
+    let by_latency = |first: &Ratios, second: &Ratios, key, reasons: &mut Reasons| match (first.1, second.1) {
         _ if unclear => reasons.unknown(key, TWO_MEDIANS),
-        Some(ratio) => exactly(ratio),
-        None => reasons.unknown(key, TWO_HEAPS),
+        (Some(first), Some(second)) => {
+            of_both(first, second).map_or_else(|| reasons.unknown(key, DEPENDS_ON_PAST), exactly)
+        }
+        _ => reasons.unknown(key, TWO_HEAPS),
     };
-    p.latency_asymmetry_4k_collecting = by_latency(four.1, "latency_asymmetry_4k_collecting", reasons);
-    p.latency_asymmetry_8k_collecting = by_latency(eight.1, "latency_asymmetry_8k_collecting", reasons);
+    p.latency_asymmetry_4k_collecting = by_latency(&first.0, &second.0, "latency_asymmetry_4k_collecting", reasons);
+    p.latency_asymmetry_8k_collecting = by_latency(&first.1, &second.1, "latency_asymmetry_8k_collecting", reasons);
     Ok(())
 }
+
+/// α by throughput and by latency.
+type Ratios = (f64, Option<f64>);
 
 /// α by throughput and by latency in the steady state; saturated writes a second where they are known already.
 fn collecting_at(
@@ -300,7 +315,7 @@ fn collecting_at(
     bench: &mut Bench,
     (length, depth): (u64, usize),
     known: Option<f64>,
-) -> Result<(f64, Option<f64>), SimulationError> {
+) -> Result<Ratios, SimulationError> {
     let all = bench.everywhere();
     let half = config.capacity_bytes / length.max(config.ftl.logical_page_bytes) / 2;
     let writes = match known {

@@ -99,6 +99,8 @@ struct Window {
     rate: f64,
     /// Flash bytes ÷ host bytes, where the drive tells.
     amplification: Option<f64>,
+    /// Erases, where it counts them.
+    erases: Option<u64>,
 }
 
 /// Measures everything that needs the whole drive.
@@ -156,9 +158,9 @@ impl Mark {
         let now = Self::now(prober);
         let bytes = (length * requests).bytes();
         let seconds = (now.at_ns - self.at_ns).max(1) as f64 / 1e9;
-        let programmed = now.flash.zip(self.flash).map(|(now, then)| now.since(&then).bytes_programmed.bytes());
-        let amplification = programmed.map(|programmed| programmed as f64 / bytes as f64);
-        Window { bytes, rate: requests as f64 / seconds, amplification }
+        let flash = now.flash.zip(self.flash).map(|(now, then)| now.since(&then));
+        let amplification = flash.map(|flash| flash.bytes_programmed.bytes() as f64 / bytes as f64);
+        Window { bytes, rate: requests as f64 / seconds, amplification, erases: flash.map(|flash| flash.erases) }
     }
 }
 
@@ -316,7 +318,9 @@ fn join(windows: &[Window]) -> Window {
     let seconds: f64 = windows.iter().map(|window| window.bytes as f64 / window.rate).sum();
     let programmed: Option<f64> =
         windows.iter().map(|window| window.amplification.map(|wa| wa * window.bytes as f64)).sum();
-    Window { bytes, rate: bytes as f64 / seconds.max(1e-9), amplification: programmed.map(|p| p / bytes.max(1) as f64) }
+    let amplification = programmed.map(|p| p / bytes.max(1) as f64);
+    let erases = windows.iter().map(|window| window.erases).sum();
+    Window { bytes, rate: bytes as f64 / seconds.max(1e-9), amplification, erases }
 }
 
 /// Random writes over `bytes` until they are steady, in windows of `bytes ÷ windows`.
@@ -359,9 +363,11 @@ fn tell_amplification(findings: &mut Findings, key: &'static str, windows: &Over
     let (low, high) = widened(mean, low, high);
     let (figure, reason) = match (told, windows.is_steady) {
         (false, _) => (Figure::unknown(), "the drive does not tell what it programs".to_owned()),
-        (true, true) => (Figure::certain(mean, low, high), "steady: no trend in the later half".to_owned()),
+        (true, true) => {
+            (of_one_past(Figure::certain(mean, low, high)), "steady: no trend in the later half".to_owned())
+        }
         (true, false) => (
-            Figure::inconclusive(mean, low, high),
+            of_one_past(Figure::inconclusive(mean, low, high)),
             format!("not steady after {} overwrites", windows.rounds.len() as u64 / STEADY_WINDOWS),
         ),
     };
@@ -566,8 +572,8 @@ fn trim(
     Ok(())
 }
 
-/// A speed while garbage is collected, with an interval that holds for other pasts of the drive too: what was written
-/// before decides which of its units collect at the same time.
+/// A speed while garbage is collected, or what is moved, with an interval that holds for other pasts of the drive too: what was
+/// written before decides which of its units collect at the same time, and where what is seldom written lies.
 fn of_one_past(figure: Figure<f64>) -> Figure<f64> {
     let Figure { value: Some(value), low: Some(low), high: Some(high), .. } = figure else { return figure };
     Figure { low: Some(low - OTHER_PASTS * value), high: Some(high + OTHER_PASTS * value), ..figure }
@@ -615,12 +621,16 @@ impl States {
     }
 }
 
-/// Speed of the latest pass in order.
-fn sustained(prober: &Prober<'_>, findings: &mut Findings, windows: &[Window]) {
-    let rates: Vec<f64> = windows.iter().map(|window| window.rate * prober.longest().bytes() as f64).collect();
+/// Speed of the latest pass in order; its interval holds that of the pass before, of which what was written at random before
+/// may have been in the way.
+fn sustained(prober: &Prober<'_>, findings: &mut Findings, passes: &[Vec<Window>]) {
+    let Some((last, before)) = passes.split_last() else { return };
+    let per_byte = prober.longest().bytes() as f64;
+    let rates: Vec<f64> = last.iter().map(|window| window.rate * per_byte).collect();
     let (low, high) = median_interval(&rates);
-    let whole_pass = join(windows).rate * prober.longest().bytes() as f64;
-    let figure = of_one_past(measured(whole_pass, vec![low, high], 2.0 * TOLERANCE));
+    let pass = |windows: &[Window]| join(windows).rate * per_byte;
+    let ends = before.last().map(|windows| pass(windows)).into_iter().chain([low, high]).collect();
+    let figure = of_one_past(measured(pass(last), ends, 2.0 * TOLERANCE));
     findings.parameters.sustained_write_bytes_per_s = whole(figure);
     let recipe = "the drive is written in order, large writes, 32 in flight, again and again; the last pass";
     let reason = "speed of the whole pass".to_owned();
@@ -648,9 +658,10 @@ mod tests {
 
     #[test]
     fn windows_join_by_bytes() {
-        let window = |bytes, rate, wa| Window { bytes, rate, amplification: Some(wa) };
+        let window = |bytes, rate, wa| Window { bytes, rate, amplification: Some(wa), erases: Some(1) };
         let joined = join(&[window(100, 10.0, 1.0), window(300, 30.0, 2.0)]);
         assert_eq!((joined.bytes, joined.rate), (400, 20.0));
         assert!((joined.amplification.unwrap() - 1.75).abs() < 1e-12);
+        assert_eq!(joined.erases, Some(2));
     }
 }

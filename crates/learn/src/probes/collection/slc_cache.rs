@@ -53,9 +53,16 @@ pub(super) fn tell(findings: &mut Findings, windows: &[Window], length: ByteSize
     let p = &mut findings.parameters;
     let reason = match size {
         Some(size) => {
+            let fast = (size / step.max(1)) as usize;
             let size = (before + size).saturating_sub(buffered);
             p.slc_cache_bytes = Figure::certain(size, size.saturating_sub(2 * step), size + 2 * step);
-            format!("speed falls after {} beyond what the write buffer takes", ByteSize(size))
+            let mut reason = format!("speed falls after {} beyond what the write buffer takes", ByteSize(size));
+            if is_uneven(&rates[..fast.min(rates.len())]) {
+                p.slc_cache_bytes.doubt();
+                reason.push_str(", and is uneven before");
+            }
+            findings.slc_cache_ends_with_first_erases = begins_to_erase(windows, fast);
+            reason
         }
         None if begins_faster(windows) => {
             "speed falls, but the drive is too small, or the fall too early, to tell where".to_owned()
@@ -69,12 +76,18 @@ pub(super) fn tell(findings: &mut Findings, windows: &[Window], length: ByteSize
 }
 
 /// What a cache makes doubtful, when all has been told: a superblock of the cache holds less than others, so that its erasures
-/// say less of the room, and what was written in pieces is moved together when the cache is emptied.
+/// say less of the room, and what was written in pieces is moved together when the cache is emptied, and programmed again.
 pub(super) fn doubt_what_it_hides(findings: &mut Findings) {
-    if findings.parameters.slc_cache_bytes.value.is_none() {
-        return;
+    let p = &mut findings.parameters;
+    let Some(cache) = p.slc_cache_bytes.value else { return };
+    // Flash that is kept erased is no more than what the drive has beside what it offers.
+    let room = p.collection_onset_bytes.high.unwrap_or(u64::MAX);
+    if findings.slc_cache_ends_with_first_erases && cache <= room {
+        p.doubt("slc_cache_bytes");
+        findings
+            .add_to_reason("slc_cache_bytes", "so may the first erases, of a drive that had some flash erased before");
     }
-    for key in ["superblock_bytes", "stripe_bytes", "over_provisioning", "collection_onset_bytes"] {
+    for key in ["superblock_bytes", "stripe_bytes", "write_unit_bytes", "over_provisioning", "collection_onset_bytes"] {
         findings.parameters.doubt(key);
         findings.add_to_reason(key, "a cache of fast cells moves what is written");
     }
@@ -83,12 +96,18 @@ pub(super) fn doubt_what_it_hides(findings: &mut Findings) {
 /// The first change of level to a lower one that is not that of collection.
 fn lasting_fall(windows: &[Window], rates: &[f64]) -> Option<usize> {
     let cuts = pelt::confirmed(rates, CHANGE_SHARE);
-    let falls = |cut: usize| median(rates[cut..].to_vec()) < median(rates[..cut].to_vec());
+    let level = |from: usize, to: usize| median(rates[from..to].to_vec());
+    // Lower than the level before it, and than all until then: a rise in between is none, however slow most is that follows.
+    let falls = |before: usize, cut: usize, next: usize| {
+        level(cut, next) < level(before, cut) && level(cut, rates.len()) < level(0, cut)
+    };
     let is_of_cache = |cut: usize, next: usize| !collects(&windows[cut..]) || is_sudden(windows, cut, next);
+    let starts = [0].into_iter().chain(cuts.iter().copied());
     let ends = cuts.iter().copied().skip(1).chain([windows.len()]);
-    let mut levels = std::iter::zip(cuts.iter().copied(), ends);
-    let found = levels.find(|&(cut, next)| falls(cut) && is_of_cache(cut, next) && programs_slower(windows, cut));
-    found.map(|(cut, _)| cut)
+    let mut levels = starts.zip(cuts.iter().copied()).zip(ends);
+    let is_end =
+        |before, cut, next| falls(before, cut, next) && is_of_cache(cut, next) && programs_slower(windows, cut);
+    levels.find(|&((before, cut), next)| is_end(before, cut, next)).map(|((_, cut), _)| cut)
 }
 
 /// Whether the flash programs more slowly behind a cut, as the drive tells.
@@ -101,6 +120,33 @@ fn programs_slower(windows: &[Window], cut: usize) -> bool {
     paces.is_none_or(|(before, after)| before > (1.0 + CHANGE_SHARE) * after)
 }
 
+/// Whether a drive that counts erases begins with them at a cut: one that has used up what it had erased before gets slower
+/// there as well.
+fn begins_to_erase(windows: &[Window], cut: usize) -> bool {
+    let a_byte = |windows: &[Window]| {
+        let all = join(windows);
+        all.erases.map(|erases| erases as f64 / all.bytes.max(1) as f64)
+    };
+    let cut = cut.min(windows.len());
+    let rates = a_byte(&windows[..cut]).zip(a_byte(&windows[cut..]));
+    rates.is_some_and(|(before, after)| before < FIRST_ERASES * after)
+}
+
+/// Erases for each byte before a cut, as a share of those behind it, up to which they begin there.
+const FIRST_ERASES: f64 = 0.5;
+
+/// Whether speed was not one before it fell: then something else than a cache that fills set the pace in between, and what went
+/// past the cache meanwhile is not known.
+fn is_uneven(rates: &[f64]) -> bool {
+    let usual = median(rates.to_vec());
+    let is_odd = |rate: &f64| *rate > (1.0 + UNEVEN_SHARE) * usual || *rate < (1.0 - STALL_SHARE) * usual;
+    // The first window may have begun in the write buffer.
+    rates.get(1..).unwrap_or_default().iter().any(is_odd)
+}
+
+/// A cache takes what comes at one speed, but for erases: a window that is so much faster than most is of another.
+const UNEVEN_SHARE: f64 = 0.5;
+
 /// Whether a drive that moves data behind a cut moved none before it, and got slower there and then: either with nothing to
 /// move on its new level, which ends at `next`, or with as much to move as ever after.
 fn is_sudden(windows: &[Window], cut: usize, next: usize) -> bool {
@@ -110,7 +156,12 @@ fn is_sudden(windows: &[Window], cut: usize, next: usize) -> bool {
     let around = falls_by(&windows[from..cut], &windows[cut..to]);
     let is_at_once = around >= falls_by(&windows[..cut], &windows[cut..]) / 2.0;
     let is_even = !moves(&windows[cut..next]) || !goes_on_falling(&windows[cut..]);
-    !moves(&windows[..cut]) && is_at_once && is_even
+    moved_none(&windows[..cut]) && is_at_once && is_even
+}
+
+/// Whether the drive moved nothing, as it tells: neither in the mean nor for a while.
+fn moved_none(windows: &[Window]) -> bool {
+    !moves(windows) && !windows.windows(A_WHILE).any(moves)
 }
 
 /// Whether the last third of some windows is slower than the first.
@@ -132,12 +183,11 @@ fn first_stall(windows: &[Window]) -> Option<usize> {
     let (before, after) = windows.split_at(cut);
     let soon = &after[..after.len().min(2 * cut)];
     let is_slower = join(after).rate <= (1.0 - STALL_SHARE) * join(before).rate;
-    let moved_none = !moves(before) && !moves(&before[before.len().saturating_sub(NEAR)..]);
-    (is_slower && moved_none && is_twice(soon) && is_twice(after)).then_some(cut)
+    (is_slower && moved_none(before) && is_twice(soon) && is_twice(after)).then_some(cut)
 }
 
-/// Windows that are near a stall: collection that gets ever worse has moved data in some of them.
-const NEAR: usize = 6;
+/// Windows over which what is moved shows: collection that begins in bursts has moved data in some of them.
+const A_WHILE: usize = 6;
 /// A stall makes a window slower by this share than those before; less may be an erase.
 const STALL_SHARE: f64 = 0.4;
 /// Flash bytes for each host byte of a drive that programs most of it twice: what is written over in the cache is not.
@@ -209,7 +259,12 @@ mod tests {
 
     /// A fill by the speed, in MiB a second, and the flash bytes for each host byte of its windows of 8 MiB.
     fn filled(windows: impl IntoIterator<Item = (f64, f64)>) -> Vec<Window> {
-        let window = |(rate, amplification)| Window { bytes: 8 << 20, rate, amplification: Some(amplification) };
+        let window = |(rate, amplification)| Window {
+            bytes: 8 << 20,
+            rate,
+            amplification: Some(amplification),
+            erases: Some(1),
+        };
         windows.into_iter().map(window).collect()
     }
 
@@ -272,6 +327,46 @@ mod tests {
             (if n < 160 { 1700.0 } else { 1300.0 / slower }, if n < 160 { 1.0 } else { 1.3 })
         };
         assert_ne!(told(&filled((0..200).map(late))).verdict, Verdict::Certain);
+    }
+
+    #[test]
+    fn a_rise_of_speed_is_no_end_of_a_cache_though_most_that_follows_is_slow() {
+        let speed = |n: u32| match n {
+            0..6 => 420.0,
+            6..26 => 850.0 + f64::from(n % 2),
+            _ => 311.0 + f64::from(n % 3),
+        };
+        let figure = told(&filled((0..200).map(|n| (speed(n), 1.0))));
+        assert!((figure.low.unwrap()..=figure.high.unwrap()).contains(&((26 * 8) << 20)), "{figure:?}");
+        assert_eq!(figure.verdict, Verdict::Inconclusive, "what went past the cache at first is not known");
+    }
+
+    #[test]
+    fn data_that_was_moved_before_a_fall_makes_it_one_of_collection() {
+        let late = |n: u32| match n {
+            0..158 => (1580.0, 1.0),
+            158..165 => (1540.0, 1.04),
+            165..172 => (1590.0, 1.0),
+            _ => (1100.0 + 40.0 * f64::from(n % 9), 1.2),
+        };
+        assert_ne!(told(&filled((0..190).map(late))).verdict, Verdict::Certain);
+    }
+
+    #[test]
+    fn where_a_drive_begins_to_erase_what_it_had_not_erased_before_no_cache_is_certain() {
+        let ends = |erases: (u64, u64), room: u64| {
+            let mut windows = filled((0..200).map(|n| (if n < 12 { 900.0 } else { 500.0 }, 1.0)));
+            windows.iter_mut().enumerate().for_each(|(n, w)| w.erases = Some(if n < 12 { erases.0 } else { erases.1 }));
+            let mut findings = Findings::default();
+            findings.parameters.write_buffer_bytes = Figure::certain(1 << 20, 1 << 20, 1 << 20);
+            findings.parameters.collection_onset_bytes = Figure::certain(room, room, room);
+            tell(&mut findings, &windows, ByteSize::mib(1), "fill");
+            doubt_what_it_hides(&mut findings);
+            findings.parameters.slc_cache_bytes.verdict
+        };
+        assert_eq!(ends((0, 4), 200 << 20), Verdict::Inconclusive);
+        assert_eq!(ends((4, 4), 200 << 20), Verdict::Certain, "it erased before as well");
+        assert_eq!(ends((0, 4), 50 << 20), Verdict::Certain, "no drive keeps more erased than it has room for");
     }
 
     #[test]

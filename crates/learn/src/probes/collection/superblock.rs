@@ -40,6 +40,9 @@ impl Worn {
     }
 }
 
+/// Passes in order.
+const PASSES: usize = 3;
+
 /// Passes in order, and the slope of bytes programmed over erases in the last of them.
 pub(super) fn probe(
     prober: &mut Prober<'_>,
@@ -49,20 +52,20 @@ pub(super) fn probe(
     let recipe = "the drive is written in order several times; bytes programmed at each erase that the drive counts";
     let counts = prober.counters().flash.is_some();
     let mut seen: Vec<Worn> = Vec::new();
-    let mut steps = 0_u64;
-    for pass in 0..3 {
+    let (mut steps, mut passes) = (0_u64, Vec::new());
+    for pass in 0..PASSES {
         seen.clear();
         let mut last = None;
-        let windows = pass_in_order(prober, 16, "passes in order", progress, &mut |prober| {
+        passes.push(pass_in_order(prober, 16, "passes in order", progress, &mut |prober| {
             let Some(now) = Worn::now(prober) else { return };
             if let Some(Worn { programmed, erases }) = last.replace(now) {
                 steps = gcd(steps, now.programmed - programmed);
-                if pass == 2 && now.erases > erases {
+                if pass + 1 == PASSES && now.erases > erases {
                     seen.push(now);
                 }
             }
-        })?;
-        sustained(prober, findings, &windows);
+        })?);
+        sustained(prober, findings, &passes);
     }
     if !counts {
         let reason = "the drive does not count what it programs and erases".to_owned();

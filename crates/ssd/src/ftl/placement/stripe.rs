@@ -46,7 +46,11 @@ impl PlacementPolicy for Stripe {
         Some((self.group + attempt) % self.groups * self.units_per_group + in_group)
     }
 
+    /// Of a superpage's pages each may go to another group. Where that leaves some groups out, the group changes when the
+    /// address has gone round the units of one: if it changed with each page, a unit would meet the same groups for ever.
     fn attempt(&self, turn: u32) -> u32 {
+        let meets_all = self.superpage_pages.is_multiple_of(self.groups);
+        let turn = if meets_all { turn } else { turn / self.superpage_pages / self.units_per_group };
         turn % self.groups
     }
 
@@ -75,5 +79,24 @@ crate::state::state! {
 impl Stripe {
     fn check_restored(&self) -> Result<(), String> {
         if self.group < self.groups { Ok(()) } else { Err(format!("there is no group {}", self.group)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn successive_turns_meet_all_units_equally_often_whatever_factors_the_counts_share() {
+        for (groups, units_per_group, superpage_pages) in [(2, 2, 4), (4, 2, 1), (8, 2, 4), (3, 3, 2), (6, 4, 4)] {
+            let policy = Stripe { group: 0, groups, units_per_group, superpage_pages, stripe_pages: superpage_pages };
+            let units = groups * units_per_group;
+            let mut pages_of_unit = vec![0; units as usize];
+            for page in 0..units * superpage_pages * 10 {
+                let unit = policy.unit(page, policy.attempt(page), &[]).unwrap();
+                pages_of_unit[unit as usize] += 1;
+            }
+            assert!(pages_of_unit.iter().all(|&n| n == superpage_pages * 10), "{groups}: {pages_of_unit:?}");
+        }
     }
 }
