@@ -34,7 +34,8 @@ pub(crate) struct Rate {
 ///
 /// Where the unit of a page does not follow from its address, units that have all gone the same way collect at the same
 /// time, and go on to do so for as long as anybody looks; those that have not collect in turn, and the requests in flight
-/// wait now for this one and now for that. Speeds differ by up to a factor of two, at equal write amplification.
+/// wait now for this one and now for that. Speeds differ by up to a factor of two, at equal write amplification. Where a page's
+/// unit follows from its address, a past still decides which superblocks are open and how full they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Past {
     /// Nothing: it is new.
@@ -44,7 +45,7 @@ pub(crate) enum Past {
 }
 
 impl Past {
-    /// Whether the state that a drive ends up in may depend on its past.
+    /// Whether the state that a drive ends up in may depend on its past, even where nothing is collected.
     pub(crate) fn may_matter(config: &DeviceConfig) -> bool {
         config.ftl.mapping == Mapping::Page
             && matches!(config.ftl.placement, Placement::LeastLoaded | Placement::RoundRobin)

@@ -89,12 +89,16 @@ fn scatters(config: &DeviceConfig) -> bool {
 }
 
 /// What a read moves whole: a logical page that is compressed as a whole, a transfer unit, or where that is no more than what
-/// can be asked for, a page of flash: of the first and the last, the first across whose border reads take longer than others.
+/// can be asked for, a page of flash: the first across whose border reads take longer than others. A transfer unit across whose
+/// border they do not is there, and no host can tell.
 fn page(quiet: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
     let (unit, block) = (quiet.flash.transfer_unit_bytes, quiet.host.logical_block_bytes);
     let compressed = quiet.compression().map(|_| quiet.ftl.logical_page_bytes).filter(|&page| page > block);
     if unit > block && compressed.is_none() {
-        return Ok(exactly(unit));
+        return Ok(match crossing_takes_longer(quiet, unit, block)? {
+            Some(true) => exactly(unit),
+            _ => reasons.unknown("page_bytes", "two units that lie on two channels are moved in the time of one"),
+        });
     }
     for page in compressed.into_iter().chain([quiet.flash.page_bytes]) {
         match crossing_takes_longer(quiet, page, block)? {

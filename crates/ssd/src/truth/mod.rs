@@ -23,6 +23,7 @@
 //! What is measured is measured with the configuration in hand: states are laid out at once or written until the
 //! counters say that they have settled, and loops are as long as their own error needs to be below 2 %. Requests carry no
 //! bytes, which a drive that reduces what it stores takes for bytes that cannot be reduced; those of [`content`] do.
+//! What a drive does while it collects is measured from two pasts, and true where both agree within a twentieth.
 //!
 //! **Cost.** Some seconds for a drive of 1 to 2 GiB, in proportion to the capacity; drives of more than 10 GiB, and those of
 //! more than 1 GiB with a cached map, are simulated with fewer blocks ([`scale`]).

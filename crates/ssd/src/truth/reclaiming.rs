@@ -97,7 +97,11 @@ pub(super) fn fill_in(
     let depth = 256.min(config.host.queue_depth as usize);
     let [first, second] = [Past::None, Past::Lively].map(|past| steady(config, past, depth));
     let ((first, uniform), (second, lively)) = (first?, second?);
-    p.write_amplification_uniform = exactly(uniform.amplification);
+    let amplification = of_both(uniform.amplification, lively.amplification);
+    p.write_amplification_uniform = match amplification {
+        Some(amplification) => exactly(amplification),
+        None => reasons.unknown("write_amplification_uniform", DEPENDS_ON_PAST),
+    };
     p.collection_cost = match fresh.zip(of_both(uniform.per_s, lively.per_s)) {
         Some((fresh, per_s)) => exactly(fresh / per_s),
         None => reasons.unknown("collection_cost", DEPENDS_ON_PAST),
@@ -107,8 +111,12 @@ pub(super) fn fill_in(
         Some(amplification) => exactly(amplification),
         None => reasons.unknown("write_amplification_skewed", DEPENDS_ON_PAST),
     };
-    let gain = uniform.amplification / half_trimmed(config, depth)?;
-    p.trim_gain = if (gain - 1.0).abs() < TRIM_CHANGES { Figure::absent() } else { exactly(gain) };
+    let trimmed = half_trimmed(config, depth)?;
+    p.trim_gain = match amplification.map(|amplification| amplification / trimmed) {
+        Some(gain) if (gain - 1.0).abs() < TRIM_CHANGES => Figure::absent(),
+        Some(gain) => exactly(gain),
+        None => reasons.unknown("trim_gain", DEPENDS_ON_PAST),
+    };
     Ok(Some(Steady { pasts: [(first, uniform.per_s), (second, lively.per_s)], depth }))
 }
 

@@ -564,7 +564,7 @@ fn trim(
         let narrowed = |end: f64| gain + (end - gain) / std::f64::consts::SQRT_2;
         let (low, high) = widened(gain, narrowed(before.low / now.high), narrowed(before.high / now.low));
         let verdict = if uniform.is_steady { after.verdict() } else { Verdict::Inconclusive };
-        Figure { value: Some(gain), low: Some(low), high: Some(high), verdict }
+        of_one_past(Figure { value: Some(gain), low: Some(low), high: Some(high), verdict })
     };
     findings.parameters.trim_gain = figure;
     let reason = format!("{:.2} before, {:.2} after", before.mean, now.mean);
