@@ -59,6 +59,8 @@ pub(crate) struct Prober<'a> {
     pub(crate) may_wear: bool,
     pub(crate) random: Pcg64Mcg,
     pub(crate) effort: Effort,
+    /// What the drive had programmed at first, where it tells.
+    programmed_before: Option<u64>,
 }
 
 impl<'a> Prober<'a> {
@@ -67,7 +69,9 @@ impl<'a> Prober<'a> {
         let may_write = options.may_write && device.writable() >= region;
         let deadline = options.time_budget.map(|budget| Nanos(device.now().0.saturating_add(budget.0)));
         let sections = Sections::of(device.extents(), region);
+        let programmed_before = device.counters().flash.map(|flash| flash.bytes_programmed.bytes());
         Self {
+            programmed_before,
             device,
             region,
             sections,
@@ -138,6 +142,12 @@ impl<'a> Prober<'a> {
     /// Bytes programmed so far, where the drive tells.
     pub(crate) fn programmed(&self) -> Option<u64> {
         self.device.counters().flash.map(|flash| flash.bytes_programmed.bytes())
+    }
+
+    /// Bytes written from the first request on that are not programmed yet: negative where more was programmed than that.
+    pub(crate) fn unprogrammed(&self) -> Option<i64> {
+        let programmed = self.programmed()?.saturating_sub(self.programmed_before?);
+        Some(self.written.bytes().cast_signed() - programmed.cast_signed())
     }
 
     /// Keeps one measurement for `--raw`.

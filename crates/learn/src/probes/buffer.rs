@@ -15,7 +15,9 @@
 //! one speed that is lower than at the start.
 //!
 //! Each burst begins with an empty buffer. Where nothing can be lost a flush leaves what it holds: so there is a rest as long
-//! as the burst, and what was written is trimmed, where the target is a drive that counts.
+//! as the burst, and what was written is trimmed, where the target is a drive that counts. What is left even then, the
+//! beginnings of pages, takes room from the next burst and is added: all that was ever written and not programmed. Where
+//! more than that was programmed nobody knows it, and the figure is certain only where the long-run line says the same.
 //!
 //! A size next to a power of two is told as that: memory comes in such sizes.
 
@@ -51,9 +53,13 @@ const IDLE: Nanos = Nanos(200_000_000);
 const SYSTEMATIC_SHARE: f64 = 0.10;
 /// Speed of the flash, as a share of the interface's, up to which the time to fill the room of a burst is taken out.
 const SHARE_MAX: f64 = 0.5;
-/// And by how much more it can be larger where a flush leaves data in the buffer: pages that wait for their rest, of this
-/// burst and of what was written before.
-const KEPT_SHARE: f64 = 0.15;
+/// What a flush leaves in the buffer, pages that wait for their rest, takes no more room than this share of what a burst
+/// fills: so much larger the buffer can be where nobody knows.
+const KEPT_SHARE: f64 = 0.25;
+/// What is held late in a burst is less than at its most by more than this share where data is moved meanwhile.
+const MOVED_SHARE: f64 = 0.05;
+/// Two ways to find the size agree within this share.
+const SAME_SHARE: f64 = 0.05;
 /// Times that a drive must say in a burst that it has programmed more, for what it holds to be followed.
 const MOVES_MIN: usize = 16;
 /// Bursts that differ by no more than this share tell the size.
@@ -68,10 +74,30 @@ struct Burst {
     points: Vec<(f64, f64)>,
     /// When the flash began to program, ns since the start; at once, where the drive does not tell.
     begun: f64,
-    /// The most that was acknowledged and not programmed at any time, bytes, where the drive tells often enough.
-    held: Option<f64>,
-    /// A flush left in the buffer what had just been written.
-    keeps_some: bool,
+    /// What was acknowledged and not programmed, where the drive tells often enough.
+    held: Option<Held>,
+}
+
+/// What a drive that counts held in its buffer, bytes.
+#[derive(Clone, Copy)]
+struct Held {
+    /// The most at any time.
+    most: f64,
+    /// And in the second half of the burst.
+    late: f64,
+    /// What was in the buffer before the burst.
+    kept: Kept,
+}
+
+/// What a flush had left in the buffer.
+#[derive(Clone, Copy)]
+enum Kept {
+    /// It leaves nothing.
+    Nothing,
+    /// So many bytes, all that was ever written and not programmed.
+    Bytes(f64),
+    /// Some; more than what was written has been programmed, and nobody knows.
+    Some,
 }
 
 /// What a burst says.
@@ -83,8 +109,17 @@ struct Reading {
     bytes: f64,
     /// The latter.
     is_held: bool,
-    /// What the drive had kept from before may have been in the way.
-    keeps_some: bool,
+    /// What takes the certainty away, if anything does.
+    doubt: Option<Doubt>,
+}
+
+/// Why a burst that was followed does not tell the size for certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doubt {
+    /// What was in the buffer before is not known, and the long run draws back to another size.
+    Kept,
+    /// Data was moved meanwhile, and programming it was counted with what was written.
+    Moved,
 }
 
 /// Measures the write buffer.
@@ -170,8 +205,16 @@ fn verdict(readings: &[Reading], seen: bool, longest: ByteSize, interface: f64) 
     {
         return (Figure::absent(), "the flash sets the pace from the start".to_owned());
     }
-    let reason = "the long-run line, drawn back to the start of the burst, ends there".to_owned();
-    (told(&sizes, readings), reason)
+    let doubt = |doubt| readings.iter().any(|reading| reading.doubt == Some(doubt));
+    let reason = match () {
+        () if doubt(Doubt::Moved) => {
+            "the most that was acknowledged and not programmed, while the drive moved data as well"
+        }
+        () if doubt(Doubt::Kept) => "what a flush leaves in the buffer has to be added, and is not known",
+        () if held(readings) => "the most that was acknowledged and not programmed",
+        () => "the long-run line, drawn back to the start of the burst, ends there",
+    };
+    (told(&sizes, readings), reason.to_owned())
 }
 
 /// The size that bursts show.
@@ -183,8 +226,9 @@ fn told(sizes: &[f64], readings: &[Reading]) -> Figure<u64> {
     let sizes = &sizes[odd..sizes.len() - odd];
     let spread = |f: fn(f64, f64) -> f64, start: f64| sizes.iter().copied().fold(start, f);
     let (low, high) = (spread(f64::min, f64::MAX), spread(f64::max, 0.0));
-    let narrow = high - low <= SPREAD_SHARE * median_size;
-    let kept = if readings.iter().any(|reading| reading.keeps_some) { KEPT_SHARE } else { 0.0 };
+    let in_doubt = readings.iter().any(|reading| reading.doubt.is_some());
+    let narrow = high - low <= SPREAD_SHARE * median_size && !in_doubt;
+    let kept = if in_doubt { KEPT_SHARE } else { 0.0 };
     let (low, high) = (low * (1.0 - SYSTEMATIC_SHARE), high * (1.0 + SYSTEMATIC_SHARE + kept));
     let near = |share: f64| median_size * (1.0 + share);
     let value = power_of_two_within(near(-POWER_SHARE).max(low), near(POWER_SHARE).min(high));
@@ -222,7 +266,8 @@ fn burst(prober: &mut Prober<'_>, length: ByteSize) -> Result<Burst, LearnError>
     let mut begun = before.map_or(Some(0.0), |_| None);
     let mut points = Vec::with_capacity(writes as usize);
     let (mut submitted, mut acknowledged) = (0, 0.0);
-    let (mut held, mut last, mut moves) = (0.0_f64, before, 0);
+    let unprogrammed = prober.unprogrammed();
+    let (mut held, mut last, mut moves) = ((0.0_f64, 0.0_f64), before, 0);
     while points.len() < writes as usize {
         while prober.in_flight() < DEPTH && submitted < writes {
             prober.submit(Request::write(write * ((first + submitted) % places), write))?;
@@ -238,18 +283,53 @@ fn burst(prober: &mut Prober<'_>, length: ByteSize) -> Result<Burst, LearnError>
         moves += usize::from(programmed > last);
         last = programmed;
         if let Some((programmed, before)) = programmed.zip(before) {
-            held = held.max(acknowledged - (programmed - before) as f64);
+            let now = acknowledged - (programmed - before) as f64;
+            let is_late = points.len() > writes as usize / 2;
+            held = (held.0.max(now), if is_late { held.1.max(now) } else { held.1 });
         }
     }
     prober.flush()?;
     // Where nothing can be lost a flush empties no buffer: it gets as long as it took to fill, and what stays in a cache
     // until its room is needed is given up. In a file a hole would have to be allocated anew.
     prober.rest(prober.now().since(started))?;
-    let keeps_some = before.is_some() && held_after_a_flush(prober)?;
+    let kept = match before.is_some() && held_after_a_flush(prober)? {
+        false => Kept::Nothing,
+        true => Kept::from(unprogrammed, held.0),
+    };
     if before.is_some() {
         prober.trim(ByteSize(0), prober.region())?;
     }
-    Ok(Burst { points, begun: begun.unwrap_or(0.0), held: (moves >= MOVES_MIN).then_some(held), keeps_some })
+    let held = Held { most: held.0, late: held.1, kept };
+    Ok(Burst { points, begun: begun.unwrap_or(0.0), held: (moves >= MOVES_MIN).then_some(held) })
+}
+
+impl Kept {
+    /// What was written and not programmed when a burst began that filled the buffer with `most` bytes.
+    fn from(unprogrammed: Option<i64>, most: f64) -> Self {
+        match unprogrammed {
+            Some(bytes) if bytes >= 0 && bytes as f64 <= KEPT_SHARE * most => Self::Bytes(bytes as f64),
+            _ => Self::Some,
+        }
+    }
+}
+
+impl Held {
+    /// The size, and what speaks against it, beside what the long run draws back to.
+    fn size(&self, intercept: f64) -> (f64, Option<Doubt>) {
+        if self.late < (1.0 - MOVED_SHARE) * self.most {
+            return (self.most, Some(Doubt::Moved));
+        }
+        match self.kept {
+            Kept::Nothing => (self.most, None),
+            Kept::Bytes(bytes) => (self.most + bytes, None),
+            Kept::Some if (intercept - self.most).abs() <= SAME_SHARE * self.most => (self.most.max(intercept), None),
+            // The one leaves out what was there before, the other is drawn from bursts that came late: between the two.
+            Kept::Some => {
+                let largest = intercept.clamp(self.most, (1.0 + KEPT_SHARE) * self.most);
+                (f64::midpoint(self.most, largest), Some(Doubt::Kept))
+            }
+        }
+    }
 }
 
 /// Whether a drive that counts what it programs leaves a block that was just written where it is when it is flushed.
@@ -277,13 +357,8 @@ impl Burst {
         // Where the two are nearly the same, nothing can be said of it.
         let share = (run / start).min(SHARE_MAX);
         let bytes = upper + (upper - lower) * share / (1.0 - share);
-        Some(Reading {
-            start,
-            run,
-            bytes: self.held.unwrap_or(bytes),
-            is_held: self.held.is_some(),
-            keeps_some: self.keeps_some,
-        })
+        let (bytes, doubt) = self.held.map_or((bytes, None), |held| held.size(bytes));
+        Some(Reading { start, run, bytes, is_held: self.held.is_some(), doubt })
     }
 
     /// At most 200 points of it.
@@ -326,7 +401,7 @@ mod tests {
             }
             points.push((at, acknowledged));
         }
-        Burst { points, begun: 0.0, held: None, keeps_some: false }
+        Burst { points, begun: 0.0, held: None }
     }
 
     proptest! {
@@ -344,12 +419,28 @@ mod tests {
     #[test]
     fn a_buffer_that_is_less_than_what_is_in_flight_is_told_by_what_a_drive_has_not_programmed_yet() {
         let told = |held: f64| {
-            let reading = || Reading { start: 0.08, run: 0.08, bytes: held, is_held: true, keeps_some: false };
+            let reading = || Reading { start: 0.08, run: 0.08, bytes: held, is_held: true, doubt: None };
             let readings: Vec<Reading> = (0..BURSTS).map(|_| reading()).collect();
             verdict(&readings, false, ByteSize::mib(64), 2.0).0
         };
         assert_eq!(told(65_536.0).known(), Some(65_536));
         assert_eq!(told(16_384.0), Figure::absent(), "one write that is under way is no buffer");
+    }
+
+    #[test]
+    fn what_a_flush_had_left_in_the_buffer_is_part_of_its_size() {
+        let held = |late, kept| Held { most: 2.0e6, late, kept };
+        assert_eq!(held(2.0e6, Kept::Nothing).size(2.5e6), (2.0e6, None));
+        assert_eq!(held(2.0e6, Kept::from(Some(300_000), 2.0e6)).size(2.5e6), (2.3e6, None));
+        assert_eq!(held(2.0e6, Kept::from(Some(-300_000), 2.0e6)).size(2.3e6), (2.15e6, Some(Doubt::Kept)));
+        assert_eq!(held(2.0e6, Kept::from(Some(1_000_000), 2.0e6)).size(9.0e6), (2.25e6, Some(Doubt::Kept)));
+        assert_eq!(held(2.0e6, Kept::Some).size(2.05e6), (2.05e6, None), "nothing is missing");
+    }
+
+    #[test]
+    fn a_drive_that_moves_data_meanwhile_does_not_tell_its_buffer_for_certain() {
+        let held = Held { most: 2.0e6, late: 1.0e6, kept: Kept::Nothing };
+        assert_eq!(held.size(4.0e6), (2.0e6, Some(Doubt::Moved)));
     }
 
     #[test]
