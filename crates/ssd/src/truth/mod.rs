@@ -85,7 +85,7 @@ pub fn truth(config: &DeviceConfig) -> Result<Truth, SimulationError> {
     }
     let (small, factor) = scale::scaled(config);
     let (mut parameters, mut reasons) = structure_of(config, &small)?;
-    let of_region = scale::with_cache_of(config, &small);
+    let of_region = scale::for_region(config);
     buffers::measure(&of_region, &mut parameters, &mut reasons)?;
     let fresh = throughput::fresh(&of_region, &mut parameters, &mut reasons)?;
     let steady = reclaiming::fill_in(&small, factor, fresh, &mut parameters, &mut reasons)?;
