@@ -127,7 +127,7 @@ pub(crate) fn median_interval(samples: &[f64]) -> (f64, f64) {
 /// What every interval of a graded figure is widened by on either side, as a share of the value: resampling knows the
 /// noise of the samples, and not that bursts, batches and queues of another length would have shown a little less or
 /// more. Simulated drives that were measured in two ways differ by up to this.
-const OTHER_WAYS: f64 = 0.04;
+pub(crate) const OTHER_WAYS: f64 = 0.04;
 
 /// A figure from the same estimate on resampled data: certain where these lie within `tolerance` of the value.
 pub(crate) fn measured(value: f64, again: Vec<f64>, tolerance: f64) -> Figure<f64> {

@@ -14,11 +14,13 @@ use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::{Figure, HotLocation, LocationCurve, MedianNs, ProbeCurve, ProbePoint, Verdict};
 use rand_pcg::Pcg64Mcg;
 
-use super::sweep::{Effect, Level, MORE_READS, Sweep, Swept, ends, lead, measure, scatter, usual_deviation};
+use super::sweep::{
+    Effect, Level, MORE_READS, OF_PAGES, PAGES_DIFFER, Sweep, Swept, ends, lead, measure, scatter, usual_deviation,
+};
 use super::turns;
 use crate::findings::{Because, Findings};
 use crate::prober::{Origin, Prober};
-use crate::stats::{Samples, best_period, figure, fold, line_through, median};
+use crate::stats::{Samples, best_period, explained, figure, fold, line_through, median};
 use crate::{Effort, LearnError};
 
 /// A location is hot if it is faster than the slowest by this share at least.
@@ -75,7 +77,7 @@ pub(crate) fn probe_locations(
     let of_more_than_chunks = shortest.is_some_and(|i| is_of_more_than_chunks(&sweeps, i));
     if telling.is_none() || of_more_than_chunks {
         let (swept, effect) = block_by_block(prober, progress)?;
-        would_show = coarse_would_show && swept.would_show() && !of_more_than_chunks;
+        would_show = coarse_would_show && swept.would_show() && !of_more_than_chunks && !show_in_places(&sweeps);
         sweeps.push(swept);
         effects.push(effect);
         telling = effect.map(|_| sweeps.len() - 1);
@@ -129,11 +131,8 @@ pub(crate) fn probe_locations(
     let recipe = "reads of 4 to 128 KiB, start moved in steps of 4 KiB (or one block) from random aligned bases, in \
                   random order";
     let mut chunk_reason = telling.and_then(|i| effects[i]).map_or_else(|| reason.clone(), reason_of);
-    // Pages of several speeds repeat as well, with rows of them.
-    let is_long = findings.parameters.chunk_bytes.value.is_some_and(|chunk| ByteSize(chunk) >= LONGEST_READ);
-    let by_turns = sweeps.first().is_some_and(|single| single.sweep.turn != single.sweep.window);
-    let spares_little = telling.is_some_and(|i| spares_little(&sweeps, i));
-    if spares_little || (is_long || by_turns) && sweeps.first().is_some_and(Swept::has_several_speeds) {
+    let what_else = telling.and_then(|i| what_else(&sweeps, i, findings.parameters.chunk_bytes, coarse_would_show));
+    if let Some(what_else) = what_else {
         findings.parameters.doubt("chunk_bytes");
         if findings.parameters.hot_location.verdict == Verdict::Absent {
             // Reads as long as what may be no chunk were alike.
@@ -141,7 +140,7 @@ pub(crate) fn probe_locations(
         }
         findings.parameters.doubt("hot_location");
         for reason in [&mut chunk_reason, &mut reason] {
-            reason.push_str("; so may rows of pages of several speeds");
+            reason.push_str(what_else);
         }
     }
     findings.because("chunk_bytes", Because { recipe, reason: chunk_reason, curve: None });
@@ -307,6 +306,53 @@ fn chunk_that_stands_out(sweeps: &[Swept], effects: &[Option<Effect>], found: us
     (share(longer) >= STANDS_OUT.0 && share(longer) >= STANDS_OUT.1 * parts).then_some(longer)
 }
 
+/// What else may be what was found.
+fn what_else(sweeps: &[Swept], telling: usize, chunk: Figure<u64>, coarse_would_show: bool) -> Option<&'static str> {
+    if sweeps[telling].sweep.step < SHORTEST_STEP && !coarse_would_show {
+        return Some("; chunks of more blocks would not have shown");
+    }
+    // Pages of several speeds repeat as well, with rows of them.
+    let single = sweeps.first()?;
+    let is_long = chunk.value.is_some_and(|chunk| ByteSize(chunk) >= LONGEST_READ);
+    let by_turns = single.sweep.turn != single.sweep.window;
+    let of_rows = (is_long || by_turns) && single.has_several_speeds();
+    (of_rows || spares_little(sweeps, telling) || is_of_pages(sweeps, telling))
+        .then_some("; so may rows of pages of several speeds")
+}
+
+/// Steps of the sweeps that show chunks of several blocks.
+const SHORTEST_STEP: ByteSize = ByteSize::kib(4);
+
+/// Whether some places of a sweep are odd, though all pages are alike: what is there shows in a part of what was read only.
+fn show_in_places(sweeps: &[Swept]) -> bool {
+    let are_odd = |swept: &Swept| {
+        let levels = swept.levels();
+        let usual = median(levels.clone());
+        let odd = levels.iter().filter(|&&level| (level / usual - 1.0).abs() > ODD).count();
+        odd as f64 >= ODD_MIN * levels.len() as f64
+    };
+    sweeps.first().is_some_and(|single| !single.has_several_speeds()) && sweeps.iter().any(are_odd)
+}
+
+/// A place is odd that takes longer or less by this share than the usual one, and some are where so many are.
+const ODD: f64 = 0.1;
+const ODD_MIN: f64 = 0.03;
+
+/// Whether reads of single blocks repeat with the period that was found: they lie on one channel each, and what repeats are pages
+/// that are faster than others. Nothing is known of it where what pages cost was taken off.
+fn is_of_pages(sweeps: &[Swept], telling: usize) -> bool {
+    let (single, swept) = (&sweeps[0], &sweeps[telling]);
+    if telling == 0 || single.sweep.step != swept.sweep.step || swept.own.iter().any(|&own| own != 0.0) {
+        return false;
+    }
+    let (levels, period) = (single.levels(), best_period(&swept.levels()).0);
+    if period > levels.len() / 2 {
+        return false;
+    }
+    let (low, high) = ends(&fold(&levels, period));
+    high >= low * (1.0 + PAGES_DIFFER) && explained(&levels, period) >= OF_PAGES
+}
+
 /// Whether the best place spares a read so little of what its length takes that no second channel moves a part of it, and not
 /// many times as much as pages differ by among themselves.
 fn spares_little(sweeps: &[Swept], i: usize) -> bool {
@@ -435,14 +481,15 @@ fn survives(
 }
 
 /// Whether a phase still has half of its lead, with the lead before and now: by the first level that tells for certain,
-/// else by the first. `None` where nothing is known of before.
+/// else by the first; not certain where another level tells the contrary for certain. `None` where nothing is known of
+/// before.
 fn stays_ahead(
     swept: &Swept,
     before: &[(f64, Level)],
     (period, phase): (usize, usize),
     prober: &mut Prober<'_>,
 ) -> Option<(Figure<bool>, f64, f64)> {
-    let mut by_level = before.iter().filter(|(before, _)| *before > 0.0).map(|&(before, level)| {
+    let by_level = before.iter().filter(|(before, _)| *before > 0.0).map(|&(before, level)| {
         let stays = figure(&swept.points, &mut prober.random, true, |points| {
             Some(u64::from(lead(&level.of_all(points), period, phase) >= before / 2.0))
         });
@@ -451,11 +498,13 @@ fn stays_ahead(
             Figure { value: is(stays.value), low: is(stays.low), high: is(stays.high), verdict: stays.verdict };
         (figure, before, lead(&level.of_all(&swept.points), period, phase))
     });
-    let first = by_level.next()?;
-    if first.0.verdict == Verdict::Certain {
-        return Some(first);
-    }
-    Some(by_level.find(|(figure, ..)| figure.verdict == Verdict::Certain).unwrap_or(first))
+    let all: Vec<_> = by_level.collect();
+    let first = *all.first()?;
+    let certain = || all.iter().filter(|(figure, ..)| figure.verdict == Verdict::Certain);
+    let (figure, before, now) = certain().next().copied().unwrap_or(first);
+    let contradicted = certain().any(|(other, ..)| other.value != figure.value);
+    let verdict = if contradicted { Verdict::Inconclusive } else { figure.verdict };
+    Some((Figure { verdict, ..figure }, before, now))
 }
 
 /// The sweep of reads as long as a chunk, which tell the hot location; measured if there is none yet. `None` where the
@@ -670,6 +719,34 @@ mod tests {
         assert!(spares_little(&[singles(22_000), of(45_000)], 1));
         assert!(!spares_little(&[singles(22_000), of(600_000)], 1), "half of what it takes to be moved");
         assert!(!spares_little(&[singles(1_000), of(45_000)], 1), "pages are alike");
+    }
+
+    #[test]
+    fn places_that_are_slow_in_a_part_of_the_window_leave_open_whether_there_are_chunks() {
+        let in_first = |n: u64| 190_000 + if n < 32 && n % 2 == 1 { 60_000 } else { 0 };
+        let alike = swept(4, |_| 130_000, None);
+        assert!(show_in_places(&[alike, swept(128, in_first, None)]));
+        assert!(!show_in_places(&[swept(4, |_| 130_000, None), swept(128, |_| 190_000, None)]));
+        let pages = swept(4, |n| 130_000 + n / 128 * 30_000, None);
+        assert!(!show_in_places(&[pages, swept(128, in_first, None)]), "pages of several speeds do that");
+    }
+
+    #[test]
+    fn a_short_chunk_is_doubted_where_longer_ones_would_not_have_shown() {
+        let blocks = Swept::of_starts(fine(ByteSize(512)), (0..128).map(|n| vec![90_000 + n % 8; 9]).collect(), None);
+        let chunk = Figure::certain(4096, 4096, 4096);
+        let sweeps = [swept(4, |_| 90_000, None), blocks];
+        assert!(what_else(&sweeps, 1, chunk, false).is_some());
+        assert!(what_else(&sweeps, 1, chunk, true).is_none());
+    }
+
+    #[test]
+    fn a_period_that_single_blocks_have_as_well_is_of_pages() {
+        let fast_and_slow = |n: u64| 70_000 + n / 8 % 2 * 25_000;
+        let pages = swept(4, fast_and_slow, None);
+        let long = |n: u64| fast_and_slow(n) + fast_and_slow(n + 1);
+        assert!(is_of_pages(&[pages, swept(8, long, None)], 1));
+        assert!(!is_of_pages(&[swept(4, |_| 70_000, None), swept(16, shared, None)], 1));
     }
 
     #[test]

@@ -398,13 +398,14 @@ fn is_flat(points: &[Samples]) -> bool {
     points.iter().all(|point| (slower(point) / best - 1.0).abs() <= EQUAL_SHARE)
 }
 
-/// The shortest length from which on nothing reads back slower than what was written in the longest pieces, if the
-/// next shorter one does.
+/// The shortest length from which on nothing reads back slower than what was written in the longest pieces, if all shorter
+/// ones do, and the next one clearly: where some short ones read back as fast, where the pieces fell made others slow.
 fn last_improvement(lengths: &[ByteSize], points: &[Samples]) -> Option<ByteSize> {
     let best = slower(points.last()?);
     let excess = |i: usize| slower(&points[i]) / best - 1.0;
     let first_equal = (0..lengths.len()).rev().take_while(|&i| excess(i).abs() <= EQUAL_SHARE).last()?;
-    (first_equal > 0 && excess(first_equal - 1) >= SLOWER_SHARE).then(|| lengths[first_equal])
+    let all_slower = (0..first_equal).all(|i| excess(i) > EQUAL_SHARE);
+    (first_equal > 0 && all_slower && excess(first_equal - 1) >= SLOWER_SHARE).then(|| lengths[first_equal])
 }
 
 const _: () = assert!(AREA.bytes() * 10 <= crate::REGION_BYTES_MIN.bytes());
@@ -417,6 +418,14 @@ mod tests {
 
     fn exact(latencies: &[u64]) -> Vec<Samples> {
         latencies.iter().map(|&latency| Samples::new(vec![latency; 9])).collect()
+    }
+
+    #[test]
+    fn pieces_that_read_back_slower_than_shorter_ones_show_no_stripe() {
+        let lengths: Vec<ByteSize> = [8, 16, 32, 64].map(ByteSize::kib).to_vec();
+        let stripe = |latencies: &[u64]| last_improvement(&lengths, &exact(latencies));
+        assert_eq!(stripe(&[900, 880, 750, 750]), Some(ByteSize::kib(32)));
+        assert_eq!(stripe(&[900, 750, 960, 750]), None);
     }
 
     #[test]

@@ -113,7 +113,7 @@ const CLEARER: f64 = 0.1;
 const SEVERAL_SPEEDS: f64 = 0.25;
 
 /// Pages differ in speed if the slower ones of single reads take so much longer than the faster ones.
-const PAGES_DIFFER: f64 = 0.08;
+pub(super) const PAGES_DIFFER: f64 = 0.08;
 
 /// The samples of one sweep.
 pub(super) struct Swept {

@@ -201,21 +201,32 @@ impl SimulatedSsd {
     /// first: nothing else might, when all of the host's requests wait for this page. Where a drive that has become
     /// read-only has no room, it stays in memory.
     pub(crate) fn place_translation_page(&mut self, page: u32) {
-        let Some(translator) = &mut self.translator else { return };
+        self.place_where(page, true);
+    }
+
+    /// The same; where no unit has room, only over what is in the buffer. Gives whether the page has a place.
+    fn place_where(&mut self, page: u32, is_there_room: bool) -> bool {
+        let Some(translator) = &mut self.translator else { return true };
         if translator.cache.is_deferred() {
-            return translator.cache.updated(page);
+            translator.cache.updated(page);
+            return true;
         }
         let logical_page = translator.first_page + page;
         let placement = match self.ftl.overwrite_in_buffer(logical_page, (0, 1)) {
-            Some(placement) => Some(placement),
-            None => {
+            None if is_there_room => {
                 self.clean_before_write(logical_page);
                 self.place_written(logical_page, (0, 1), 0)
             }
+            placement => placement,
         };
-        let Some(translator) = &mut self.translator else { return };
+        let Some(translator) = &mut self.translator else { return true };
         let Some(placement) = placement else {
-            return if self.read_only { translator.cache.updated(page) } else { translator.unplaced.push(page) };
+            if self.read_only {
+                translator.cache.updated(page)
+            } else {
+                translator.unplaced.push(page)
+            };
+            return self.read_only;
         };
         translator.cache.updated(page);
         if placement.new_slot {
@@ -225,13 +236,19 @@ impl SimulatedSsd {
         if placement.full {
             self.program_superpage(placement.superpage);
         }
+        true
     }
 
-    /// Room has become free: translation pages that had none try again.
+    /// Room has become free: translation pages that had none try again. Where pages are bound to no unit, one that finds
+    /// room in none says the same of all behind it: hundreds wait where a drive that is nearly full updates much of its map.
     pub(crate) fn place_waiting_translation_pages(&mut self) {
         let Some(translator) = &mut self.translator else { return };
-        let mut pages = std::mem::take(&mut translator.unplaced);
-        pages.drain(..).for_each(|page| self.place_translation_page(page));
+        let (first_page, mut pages) = (translator.first_page, std::mem::take(&mut translator.unplaced));
+        let mut is_there_room = true;
+        for page in pages.drain(..) {
+            let is_placed = self.place_where(page, is_there_room);
+            is_there_room &= is_placed || self.ftl.bound_unit(first_page + page).is_some();
+        }
     }
 
     fn read_translation_page(&mut self, page: u32, owner: Owner, bytes: u32) {

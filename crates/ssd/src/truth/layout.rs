@@ -37,6 +37,8 @@ const PAGE_EFFECT: f64 = 0.005;
 const MOST: f64 = 0.8;
 /// Bytes that are overwritten to see whether hot locations survive it.
 const OVERWRITTEN: u64 = 32 << 20;
+/// Periods of them that are read at most.
+const CYCLES_MAX: u64 = 1_024;
 
 pub(super) fn fill_in(
     config: &DeviceConfig,
@@ -48,7 +50,7 @@ pub(super) fn fill_in(
     parameters.page_bytes = page(&quiet, reasons)?;
     parameters.chunk_bytes = chunk(&quiet, config.flash.array_time_jitter, reasons)?;
     parameters.stripe_bytes = stripe(&quiet, reasons)?;
-    let (hot, survives) = hot_location(&quiet, parameters.chunk_bytes, reasons)?;
+    let (hot, survives) = hot_location(config, &quiet, parameters.chunk_bytes, reasons)?;
     (parameters.hot_location, parameters.hot_location_survives_writes) = (hot, survives);
     Ok(())
 }
@@ -65,8 +67,8 @@ fn quiet(config: &DeviceConfig) -> DeviceConfig {
     quiet
 }
 
-/// A superpage; a granule where the medium is written in place, unless nothing shorter can be written. Where a forced write
-/// ends in a protected buffer, which pads nothing, a logical page, unless nothing shorter can be written.
+/// A superpage, or a granule where the medium is written in place; where a forced write ends in a protected buffer, which pads
+/// nothing, a logical page. None where nothing shorter can be written.
 fn write_unit(config: &DeviceConfig, reasons: &mut Reasons) -> Figure<u64> {
     let controller = &config.controller;
     match config.ftl.mapping {
@@ -78,6 +80,7 @@ fn write_unit(config: &DeviceConfig, reasons: &mut Reasons) -> Figure<u64> {
         }
         // As many superpages are begun as the write has pages, and how full the last ones get depends on what came before.
         _ if scatters(config) => reasons.unknown("write_unit_bytes", "each page of a write goes to another die"),
+        _ if config.superpage_bytes() <= config.host.logical_block_bytes => Figure::absent(),
         _ => exactly(config.superpage_bytes()),
     }
 }
@@ -138,7 +141,15 @@ fn chunk(config: &DeviceConfig, jitter: f64, reasons: &mut Reasons) -> Result<Fi
     if config.flash.channels == 1 {
         return Ok(Figure::absent());
     }
-    let Some(runs) = channel_runs(config) else { return Ok(Figure::unknown()) };
+    let Some(runs) = channel_runs(&Bench::filled(config, 1)?) else { return Ok(Figure::unknown()) };
+    // Here a page goes where there is least to do, and that is one thing in a drive that is laid out and another in one that is
+    // written.
+    if config.ftl.placement == Placement::LeastLoaded && config.ftl.mapping == Mapping::Page {
+        let written = channel_runs(&Bench::written(config, WRITTEN)?);
+        if written.is_some_and(|written| written[0] != runs[0] || written.iter().any(|&run| run != runs[0])) {
+            return Ok(reasons.unknown("chunk_bytes", "which dies are busy decides how long a run on one channel is"));
+        }
+    }
     let bytes = runs[0] * config.ftl.logical_page_bytes;
     if runs.iter().any(|&run| run != runs[0]) {
         return Ok(reasons.unknown("chunk_bytes", "runs of addresses on one channel differ in length"));
@@ -220,13 +231,17 @@ fn repeats_after(curve: &[f64], starts: usize, up_to: f64) -> bool {
     curve.iter().zip(&curve[starts..]).all(|(a, b)| (a - b).abs() < up_to)
 }
 
-/// Lengths of the runs of logical pages on one channel that begin behind the first page of a filled drive, some of them.
-fn channel_runs(config: &DeviceConfig) -> Option<Vec<u64>> {
-    let bench = Bench::filled(config, 1).ok()?;
+/// Bytes of a drive that are looked at where its chunks are counted, and that are written for it.
+const COUNTED: u64 = 8 << 20;
+const WRITTEN: u64 = 16 << 20;
+
+/// Lengths of the runs of logical pages on one channel that begin behind the first page of a drive, some of them.
+fn channel_runs(bench: &Bench) -> Option<Vec<u64>> {
+    let config = &bench.drive.config;
     let ways = config.ways();
     let channel = |page: u32| Some(bench.drive.address_of(bench.drive.slot_of(page)?).die / ways);
     let (mut runs, mut length) = (Vec::new(), 0);
-    let pages = (8 << 20) / config.ftl.logical_page_bytes;
+    let pages = COUNTED / config.ftl.logical_page_bytes;
     for page in 0..pages as u32 {
         length += 1;
         if channel(page)? != channel(page + 1)? {
@@ -303,9 +318,11 @@ fn empty_buffers(config: &DeviceConfig, bench: &mut Bench, from: u64) -> Result<
     bench.settle()
 }
 
-/// Where chunk-long reads are fastest, and whether they still are when all was overwritten.
+/// Where chunk-long reads are fastest, and whether they still are when all was overwritten: on the quiet drive, and on the drive
+/// as it is, on which pages that take different times may hide it.
 fn hot_location(
     config: &DeviceConfig,
+    quiet: &DeviceConfig,
     chunk: Figure<u64>,
     reasons: &mut Reasons,
 ) -> Result<(Figure<HotLocation>, Figure<bool>), SimulationError> {
@@ -316,8 +333,8 @@ fn hot_location(
         let why = "there is no chunk to read";
         return Ok((reasons.unknown("hot_location", why), reasons.unknown("hot_location_survives_writes", why)));
     };
-    let mut bench = Bench::filled(config, 1)?;
     // Where a medium is written in place, and after the fill, nothing is in a buffer.
+    let mut bench = Bench::filled(quiet, 1)?;
     // Below 4 KiB the place in a logical page decides, and not the place in the chunk.
     let aligned = if chunk >= 8192 { 4096 } else { config.host.logical_block_bytes };
     let step = config.host.logical_block_bytes.max(aligned);
@@ -333,8 +350,14 @@ fn hot_location(
         return Ok((Figure::absent(), Figure::absent()));
     }
     let hot = hot_phases(&folded).map(|phase| HotLocation { period_bytes: period, offset_bytes: phase as u64 * step });
-    let survives = survives(config, &mut bench, (chunk, step, phases), &folded)?;
-    Ok((Figure::certain(hot[0], hot[1], hot[2]), exactly(survives)))
+    let phase = (hot[0].offset_bytes / step) as usize;
+    let stays_hot = |config| survives(config, (chunk, step, phases), phase);
+    let survives = match (stays_hot(quiet)?, stays_hot(config)?) {
+        (Some(quiet), Some(noisy)) if quiet == noisy => exactly(quiet),
+        _ => reasons
+            .unknown("hot_location_survives_writes", "some of its lead is left, and it depends on how it is looked at"),
+    };
+    Ok((Figure::certain(hot[0], hot[1], hot[2]), survives))
 }
 
 /// The first of the fastest phases, and the first and last of those around it that are as fast. They may go over the end
@@ -377,30 +400,45 @@ fn period_of(curve: &[f64], step: u64, chunk: u64) -> Option<u64> {
     })
 }
 
-/// Whether the same start is still faster, with half of its lead at least, after a region was overwritten: in most cycles,
-/// because what now lies anywhere is sometimes on one die, and a read of it then takes twice as long.
+/// Whether the same start is still faster, with half of its lead at least, after a region was overwritten; `None` where the
+/// median says one thing and the mean another.
 fn survives(
     config: &DeviceConfig,
-    bench: &mut Bench,
     (chunk, step, phases): (u64, u64, usize),
-    before: &[f64],
-) -> Result<bool, SimulationError> {
-    overwrite_in_random_order(bench, OVERWRITTEN + chunk)?;
-    empty_buffers(config, bench, OVERWRITTEN + (4 << 20))?;
+    hot: usize,
+) -> Result<Option<bool>, SimulationError> {
+    let mut bench = Bench::filled(config, 1)?;
+    let before = by_phase(&mut bench, (chunk, step, phases))?;
+    overwrite_in_random_order(&mut bench, OVERWRITTEN + chunk)?;
+    empty_buffers(config, &mut bench, OVERWRITTEN + (4 << 20))?;
+    let after = by_phase(&mut bench, (chunk, step, phases))?;
+    // Against the mean, because of many noisy phases the slowest is slow by chance.
+    let lead = |curve: Vec<f64>| curve.iter().sum::<f64>() / curve.len() as f64 / curve[hot] - 1.0;
+    let by = |level: fn(Vec<u64>) -> f64| {
+        let lead_of = |times: &[Vec<u64>]| lead(times.iter().map(|times| level(times.clone())).collect());
+        lead_of(&after) >= lead_of(&before) / 2.0
+    };
+    let (by_median, by_mean) = (by(median), by(mean));
+    Ok((by_median == by_mean).then_some(by_median))
+}
+
+/// Latencies of chunk-long reads by the phase that they start at, over many periods, ns. The periods are random: those at
+/// equal distances may all begin where a stripe does.
+fn by_phase(bench: &mut Bench, (chunk, step, phases): (u64, u64, usize)) -> Result<Vec<Vec<u64>>, SimulationError> {
     let period = phases as u64 * step;
-    let mut after = vec![Vec::new(); phases];
-    let cycles = (OVERWRITTEN / period).min(512);
-    for cycle in 0..cycles {
-        for (phase, times) in after.iter_mut().enumerate() {
-            let at = cycle * (OVERWRITTEN / cycles / period * period) + phase as u64 * step;
-            times.push(bench.alone(Request::read(ByteSize(at), ByteSize(chunk)))?);
+    let mut times = vec![Vec::new(); phases];
+    for _ in 0..(OVERWRITTEN / period).min(CYCLES_MAX) {
+        let start = bench.place(Span { start: 0, bytes: OVERWRITTEN }, period);
+        for (phase, times) in times.iter_mut().enumerate() {
+            let at = ByteSize(start.0 + phase as u64 * step);
+            times.push(bench.alone(Request::read(at, ByteSize(chunk)))?);
         }
     }
-    let folded: Vec<f64> = after.into_iter().map(median).collect();
-    let hot = before.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(phase, _)| phase);
-    // Against the mean, because of many noisy phases the slowest is slow by chance.
-    let lead = |curve: &[f64]| curve.iter().sum::<f64>() / curve.len() as f64 / curve[hot] - 1.0;
-    Ok(lead(&folded) >= lead(before) / 2.0)
+    Ok(times)
+}
+
+fn mean(times: Vec<u64>) -> f64 {
+    times.iter().sum::<u64>() as f64 / times.len().max(1) as f64
 }
 
 /// Every block of 4 KiB of the first bytes once, in an order that no layout likes.

@@ -154,7 +154,7 @@ pub fn structure(config: &DeviceConfig) -> Result<Truth, SimulationError> {
 fn structure_of(config: &DeviceConfig, small: &DeviceConfig) -> Result<(Parameters, Reasons), SimulationError> {
     let (mut parameters, mut reasons) = (Parameters::default(), Reasons::default());
     layout::fill_in(small, &mut parameters, &mut reasons)?;
-    parallelism::fill_in(config, &mut parameters);
+    parallelism::fill_in(config, &mut parameters, &mut reasons);
     buffers::fill_in(config, &mut parameters);
     reclaiming::read_off(config, &mut parameters);
     slc_cache::read_off(config, &mut parameters);

@@ -3,7 +3,7 @@
 
 use flashwise_profile::{Figure, Parameters};
 
-use super::exactly;
+use super::{Reasons, exactly};
 use crate::DeviceConfig;
 use crate::config::{CommandScope, Mapping, Placement};
 use crate::ftl::geometry::Geometry;
@@ -11,12 +11,21 @@ use crate::ftl::geometry::Geometry;
 /// Logical pages over which an address bit is tried.
 const PAGES_TRIED: u64 = 1 << 18;
 
-pub(super) fn fill_in(config: &DeviceConfig, parameters: &mut Parameters) {
+/// Bytes of the reads that wait for each other.
+const BLOCK: u64 = 4096;
+
+pub(super) fn fill_in(config: &DeviceConfig, parameters: &mut Parameters, reasons: &mut Reasons) {
     let places = match config.flash.command_scope {
         CommandScope::Die => config.ways(),
         CommandScope::Chip => config.flash.chips_per_channel,
     };
-    parameters.parallel_units = exactly(u64::from(config.flash.channels * places));
+    let transfer_ns = BLOCK as f64 * 1e9 / config.flash.channel_bytes_per_s as f64;
+    parameters.parallel_units = if places > 1 && transfer_ns > config.flash.read_ns as f64 {
+        let why = "a channel is busy for longer than a die, and the dies of one wait for each other as one die does";
+        reasons.unknown("parallel_units", why)
+    } else {
+        exactly(u64::from(config.flash.channels * places))
+    };
     let mask = volume_bits(config);
     (parameters.internal_volumes, parameters.internal_volume_bits) = match mask {
         0 => (Figure::absent(), Figure::absent()),
@@ -28,22 +37,23 @@ pub(super) fn fill_in(config: &DeviceConfig, parameters: &mut Parameters) {
     };
 }
 
-/// The dies that a logical page may be written to, as numbers of sets that do not overlap; `None` where it may be any.
-fn die_sets(config: &DeviceConfig) -> Option<Box<dyn Fn(u64) -> u64>> {
+/// The first of the dies that a logical page may be written to, in whatever group of channels it comes to lie; `None` where it
+/// may be any. Two pages whose first dies differ share none.
+fn first_die(config: &DeviceConfig) -> Option<Box<dyn Fn(u64) -> u64>> {
     let (channels, ways) = (u64::from(config.flash.channels), u64::from(config.ways()));
     if config.ftl.mapping == Mapping::InPlace {
         return Some(Box::new(move |page| page % channels * ways + page / channels % ways));
     }
-    let planes = u64::from(config.flash.planes_per_die / config.superpage_planes());
+    let geometry = Geometry::new(config);
     let slots = config.superpage_bytes() / config.ftl.logical_page_bytes;
     match config.ftl.placement {
         Placement::Stripe => {
-            let in_group = u64::from(Geometry::new(config).units_per_group);
-            Some(Box::new(move |page| page / slots % in_group / planes))
+            let in_group = u64::from(geometry.units_per_group);
+            Some(Box::new(move |page| u64::from(geometry.die_in_unit((page / slots % in_group) as u32, 0))))
         }
         Placement::Static => {
             let unit_of = crate::ftl::placement::static_units(config);
-            Some(Box::new(move |page| u64::from(unit_of(page as u32)) / planes))
+            Some(Box::new(move |page| u64::from(geometry.die_in_unit(unit_of(page as u32), 0))))
         }
         Placement::RoundRobin | Placement::LeastLoaded => None,
     }
@@ -52,13 +62,13 @@ fn die_sets(config: &DeviceConfig) -> Option<Box<dyn Fn(u64) -> u64>> {
 /// The address bits that by themselves part the dies: with one value of the bit, none is written that is written with the
 /// other.
 fn volume_bits(config: &DeviceConfig) -> u64 {
-    let Some(die_set_of) = die_sets(config) else { return 0 };
+    let Some(die_of) = first_die(config) else { return 0 };
     // Dies that take one command together are one place.
     let together = match config.flash.command_scope {
         CommandScope::Die => 1,
         CommandScope::Chip => u64::from(config.flash.dies_per_chip),
     };
-    let set_of = |page| die_set_of(page) / together;
+    let set_of = |page| die_of(page) / together;
     let page = config.ftl.logical_page_bytes;
     let pages = PAGES_TRIED.min(config.logical_pages());
     let sets: Vec<u64> = (0..pages).map(set_of).collect();
@@ -69,4 +79,27 @@ fn volume_bits(config: &DeviceConfig) -> u64 {
         seen.iter().all(|&values| values != 3)
     };
     (0..pages.ilog2()).filter(|&bit| parts(bit)).map(|bit| page << bit).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four dies on a channel, two of them a chip, superpages over two dies.
+    fn two_dies_a_superpage() -> DeviceConfig {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        (config.flash.chips_per_channel, config.flash.dies_per_chip) = (2, 2);
+        (config.ftl.placement, config.ftl.superpage_ways) = (Placement::Stripe, 2);
+        config.ftl.slc_cache = None;
+        config
+    }
+
+    #[test]
+    fn superpages_over_the_dies_of_a_chip_leave_the_chips_apart() {
+        let mut config = two_dies_a_superpage();
+        let by_die = volume_bits(&config);
+        assert_eq!(by_die.count_ones(), 1, "{by_die:x}");
+        config.flash.command_scope = CommandScope::Chip;
+        assert_eq!(volume_bits(&config), by_die);
+    }
 }

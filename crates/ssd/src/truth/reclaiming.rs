@@ -25,8 +25,8 @@ const WINDOWS_FROM_FILL: usize = 6;
 const LOOK_EVERY: u64 = 32;
 /// Seeds over which the onset is the middle one.
 const ONSETS: u64 = 3;
-/// Trim changes write amplification by this share at least, or not at all.
-const TRIM_CHANGES: f64 = 0.02;
+/// Trim changes write amplification by the second share at least, or by less than the first: not at all.
+const TRIM_CHANGES: (f64, f64) = (0.02, 0.05);
 /// Why there is no truth where two pasts lead to two speeds of passes in order.
 const IN_STEP: &str = "which units erase at the same time in passes in order depends on what was written before";
 /// Length and depth of sustained writes.
@@ -113,7 +113,8 @@ pub(super) fn fill_in(
     };
     let trimmed = half_trimmed(config, depth)?;
     p.trim_gain = match amplification.map(|amplification| amplification / trimmed) {
-        Some(gain) if (gain - 1.0).abs() < TRIM_CHANGES => Figure::absent(),
+        Some(gain) if (gain - 1.0).abs() < TRIM_CHANGES.0 => Figure::absent(),
+        Some(gain) if (gain - 1.0).abs() < TRIM_CHANGES.1 => reasons.unknown("trim_gain", "it is hardly any"),
         Some(gain) => exactly(gain),
         None => reasons.unknown("trim_gain", DEPENDS_ON_PAST),
     };

@@ -506,8 +506,12 @@ fn while_collecting(
     // Where nothing can be lost a flush empties no buffer, which then goes to flash while reads are measured.
     let buffer = findings.parameters.write_buffer_bytes.value.unwrap_or(0);
     let drained = 1e9 * DRAINS * buffer as f64 / (joined_rate(&writes) * length.bytes() as f64).max(1.0);
-    let until_quiet = Nanos(AFTERMATH.0 + drained as u64);
-    prober.rest(until_quiet)?;
+    let quiet = |prober: &mut Prober<'_>| {
+        prober.rest(Nanos(drained as u64))?;
+        // Collection goes on for as long as it takes to have superblocks free again, and reads wait for it.
+        prober.come_to_rest()
+    };
+    quiet(prober)?;
     let reads = batches(prober, Operation::Read, length, (READS, 2 * DEPTH as usize), progress)?;
     // Collection comes in bursts, which a median would not see.
     let value = joined_rate(&reads) / joined_rate(&writes);
@@ -520,7 +524,7 @@ fn while_collecting(
 
     let settle = settling(prober.effort, findings.parameters.write_buffer_bytes.known());
     let writes_ns = latency::write_latencies(prober, capacity, length, settle, progress)?;
-    prober.rest(until_quiet)?;
+    quiet(prober)?;
     let reads_ns = latency::read_latencies(prober, capacity, length, progress)?;
     let latency = latency::ratio(&writes_ns, &reads_ns, &mut prober.random);
     Ok(Collecting { saturated, latency, writes })

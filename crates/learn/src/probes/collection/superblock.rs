@@ -130,8 +130,11 @@ fn size_of_superblock(seen: &[Worn], step: u64) -> Option<Figure<u64>> {
         Some(later) => (whole, later),
         None => (whole, whole),
     };
-    let sure = told.stands_out_at <= STANDS_OUT && (told.size == other.size || other.stands_out_at > TELLS_NOTHING);
     let size = told.size;
+    let agree = size == other.size || other.stands_out_at > TELLS_NOTHING;
+    let steps = size / step;
+    let is_block = steps < STEPS_OF_PAGES || steps.is_multiple_of(PAGES_OF_BLOCKS);
+    let sure = told.stands_out_at <= STANDS_OUT && agree && is_block;
     Some(if sure {
         Figure::certain(size, size, size)
     } else {
@@ -173,6 +176,11 @@ const CANDIDATES_MAX: usize = 100_000;
 /// which it does not does not contradict.
 const STANDS_OUT: f64 = 0.8;
 const TELLS_NOTHING: f64 = 0.9;
+
+/// Blocks are made of rows of cells that hold several pages, so that they have no odd number of these; from so many steps on a
+/// superblock is counted in pages.
+const PAGES_OF_BLOCKS: u64 = 4;
+const STEPS_OF_PAGES: u64 = 64;
 
 /// Least-squares slope of bytes programmed over erases.
 fn slope(seen: &[Worn]) -> Option<f64> {
@@ -256,6 +264,15 @@ mod tests {
 
     fn counted(erases: u64, size: u64, between: impl Fn(u64) -> u64) -> Vec<Worn> {
         (0..erases).map(|n| Worn { programmed: (1 << 30) + n * size + between(n), erases: 7 + n }).collect()
+    }
+
+    #[test]
+    fn a_block_of_an_odd_number_of_pages_is_not_certain() {
+        let seen =
+            |pages: u64| (0..40).map(|n| Worn { programmed: n * pages * 16_384, erases: n }).collect::<Vec<Worn>>();
+        assert_eq!(size_of_superblock(&seen(192), 16_384).unwrap().known(), Some(192 * 16_384));
+        let odd = size_of_superblock(&seen(193), 16_384).unwrap();
+        assert_eq!((odd.value, odd.known()), (Some(193 * 16_384), None));
     }
 
     #[test]
