@@ -144,8 +144,24 @@ pub(crate) fn write_latencies(
 pub(crate) fn ratio(writes: &[f64], reads: &[f64], random: &mut Pcg64Mcg) -> Figure<f64> {
     let value = median(writes.to_vec()) / median(reads.to_vec()).max(1.0);
     let again = (0..RESAMPLES).map(|_| drawn_median(writes, random) / drawn_median(reads, random).max(1.0));
-    measured(value, again.collect(), TOLERANCE)
+    let mut figure = measured(value, again.collect(), TOLERANCE);
+    if figure.verdict == Verdict::Certain && !(has_a_middle(writes) && has_a_middle(reads)) {
+        figure.verdict = Verdict::Inconclusive;
+    }
+    figure
 }
+
+/// Whether latencies have a median to speak of: where some are answered by a buffer and others wait, it lies in between, and
+/// moves with the shares of the two.
+fn has_a_middle(latencies: &[f64]) -> bool {
+    let mut sorted = latencies.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let at = |tenths: usize| sorted.get((sorted.len().max(1) - 1) * tenths / 10).copied().unwrap_or(0.0);
+    at(6) <= at(4) * (1.0 + MIDDLE)
+}
+
+/// The tenth of latencies above the median, and the one below, lie within this share.
+const MIDDLE: f64 = 0.1;
 
 fn drawn_median(values: &[f64], random: &mut Pcg64Mcg) -> f64 {
     median((0..values.len()).map(|_| values[random.random_range(0..values.len())]).collect())

@@ -91,8 +91,14 @@ pub(crate) fn probe_locations(
                 sweeps[i] = sweeps[i].with_more_reads(MORE_READS, prober, single_of(&sweeps, i), progress)?;
                 p.chunk_bytes = read_off_chunk(&sweeps[i], prober);
             }
-            if let Some(longer) = chunk_of_fastest_border(&sweeps, p.chunk_bytes) {
-                p.chunk_bytes = Figure { value: Some(longer), low: Some(longer), high: Some(longer), ..p.chunk_bytes };
+            match chunk_of_fastest_border(&sweeps, p.chunk_bytes) {
+                // Of pages of several speeds, one border lies between slow ones and another between fast ones.
+                Some(_) if sweeps[0].has_several_speeds() => p.chunk_bytes.doubt(),
+                Some(longer) => {
+                    let longer = Some(longer);
+                    p.chunk_bytes = Figure { value: longer, low: longer, high: longer, ..p.chunk_bytes };
+                }
+                None => {}
             }
             // Reads as long as a chunk tell the hot location; shorter ones where the chunk is a few blocks.
             let coarse = sweeps[i].sweep.step >= ByteSize::kib(4);
@@ -223,8 +229,7 @@ fn chunk_of_fastest_border(sweeps: &[Swept], found: Figure<u64>) -> Option<u64> 
     let part = ByteSize(found.value?);
     let single = sweeps.first()?;
     let step = single.sweep.step;
-    // Of pages of several speeds, one border lies between slow ones and another between fast ones.
-    if part < step || !part.is_multiple_of(step) || single.has_several_speeds() {
+    if part < step || !part.is_multiple_of(step) {
         return None;
     }
     let crosses = |swept: &&Swept| swept.sweep.step == step && swept.sweep.read > step && swept.sweep.read <= part;

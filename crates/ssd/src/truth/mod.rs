@@ -88,7 +88,7 @@ pub fn truth(config: &DeviceConfig) -> Result<Truth, SimulationError> {
     let of_region = scale::for_region(config);
     buffers::measure(&of_region, &mut parameters, &mut reasons)?;
     let fresh = throughput::fresh(&of_region, &mut parameters, &mut reasons)?;
-    let steady = reclaiming::fill_in(&small, factor, fresh, &mut parameters, &mut reasons)?;
+    let steady = reclaiming::fill_in(&small, config, fresh, &mut parameters, &mut reasons)?;
     throughput::collecting(&small, steady, &mut parameters, &mut reasons)?;
     slc_cache::measure(config, &mut parameters, &mut reasons)?;
     content::measure(&of_region, &mut parameters, &mut reasons)?;

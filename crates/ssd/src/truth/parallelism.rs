@@ -19,18 +19,20 @@ pub(super) fn fill_in(config: &DeviceConfig, parameters: &mut Parameters, reason
         CommandScope::Die => config.ways(),
         CommandScope::Chip => config.flash.chips_per_channel,
     };
-    let transfer_ns = BLOCK as f64 * 1e9 / config.flash.channel_bytes_per_s as f64;
-    parameters.parallel_units = if places > 1 && transfer_ns > config.flash.read_ns as f64 {
-        let why = "a channel is busy for longer than a die, and the dies of one wait for each other as one die does";
-        reasons.unknown("parallel_units", why)
-    } else {
-        exactly(u64::from(config.flash.channels * places))
-    };
+    parameters.parallel_units = exactly(u64::from(config.flash.channels * places));
     let mask = volume_bits(config);
     (parameters.internal_volumes, parameters.internal_volume_bits) = match mask {
         0 => (Figure::absent(), Figure::absent()),
         _ => (exactly(1 << mask.count_ones()), exactly(mask)),
     };
+    let transfer_ns = BLOCK as f64 * 1e9 / config.flash.channel_bytes_per_s as f64;
+    if places > 1 && transfer_ns > config.flash.read_ns as f64 {
+        const WHY: &str =
+            "a channel is busy for longer than a die, and the dies of one wait for each other as one die does";
+        parameters.parallel_units = reasons.unknown("parallel_units", WHY);
+        parameters.internal_volumes = reasons.unknown("internal_volumes", WHY);
+        parameters.internal_volume_bits = reasons.unknown("internal_volume_bits", WHY);
+    }
     parameters.superblock_bytes = match config.ftl.mapping {
         Mapping::InPlace => Figure::absent(),
         _ => exactly(config.superpage_bytes() * u64::from(config.flash.pages_per_block)),

@@ -8,7 +8,7 @@ use flashwise_block::{BlockDevice, ByteSize, Request};
 use flashwise_profile::{Figure, Parameters};
 
 use super::bench::{Bench, Past, Rate, Span};
-use super::{DEPENDS_ON_PAST, Reasons, exactly, of_both};
+use super::{DEPENDS_ON_PAST, Reasons, exactly, of_both, scale};
 use crate::DeviceConfig;
 use crate::config::Mapping;
 use crate::simulation::SimulationError;
@@ -73,11 +73,11 @@ pub(super) fn read_off(config: &DeviceConfig, parameters: &mut Parameters) {
     p.trim_gain = Figure::absent();
 }
 
-/// Simulates the rest; gives the drive in its steady state, where it has one. `factor` is by how much the drive is larger
-/// than the one simulated, `fresh` its saturated writes a second before collection, if its past does not matter for them.
+/// Simulates the rest; gives the drive in its steady state, where it has one. `whole` is the drive that `config` stands in
+/// for, `fresh` its saturated writes a second before collection, if its past does not matter for them.
 pub(super) fn fill_in(
     config: &DeviceConfig,
-    factor: f64,
+    whole: &DeviceConfig,
     fresh: Option<f64>,
     parameters: &mut Parameters,
     reasons: &mut Reasons,
@@ -90,10 +90,12 @@ pub(super) fn fill_in(
     if config.ftl.mapping != Mapping::Page {
         return Ok(None);
     }
-    let onset = onset(config)? as f64;
-    p.collection_onset_bytes = exactly((onset * factor).round() as u64);
+    // A drive of few superblocks keeps a larger share of them free.
+    let large = scale::for_region(whole);
+    let room = onset(&large)? as f64 / large.capacity_bytes as f64;
+    p.collection_onset_bytes = exactly((room * whole.capacity_bytes as f64).round() as u64);
     // What each unit keeps free depends on where its collection stands, so the room is what can be written before it.
-    p.over_provisioning = exactly(onset / config.capacity_bytes as f64);
+    p.over_provisioning = exactly(room);
     let depth = 256.min(config.host.queue_depth as usize);
     let [first, second] = [Past::None, Past::Lively].map(|past| steady(config, past, depth));
     let ((first, uniform), (second, lively)) = (first?, second?);
