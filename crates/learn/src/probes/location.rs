@@ -485,9 +485,12 @@ fn survives(
     Ok((figure, reason))
 }
 
+/// Of a lead less than this, half comes and goes with the pages that a read happens to meet.
+const LEAD_MIN: f64 = 0.02;
+
 /// Whether a phase still has half of its lead, with the lead before and now: by the first level that tells for certain,
-/// else by the first; not certain where another level tells the contrary for certain. `None` where nothing is known of
-/// before.
+/// else by the first; not certain where another level tells the contrary for certain, nor of a small lead. `None` where
+/// nothing is known of before.
 fn stays_ahead(
     swept: &Swept,
     before: &[(f64, Level)],
@@ -507,7 +510,7 @@ fn stays_ahead(
     let first = *all.first()?;
     let certain = || all.iter().filter(|(figure, ..)| figure.verdict == Verdict::Certain);
     let (figure, before, now) = certain().next().copied().unwrap_or(first);
-    let contradicted = certain().any(|(other, ..)| other.value != figure.value);
+    let contradicted = certain().any(|(other, ..)| other.value != figure.value) || before < LEAD_MIN;
     let verdict = if contradicted { Verdict::Inconclusive } else { figure.verdict };
     Some((Figure { verdict, ..figure }, before, now))
 }

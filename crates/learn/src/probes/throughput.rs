@@ -140,8 +140,16 @@ impl Throughput {
     }
 
     fn fit(&self, medians: &[f64]) -> Option<Knee> {
-        let depths: Vec<f64> = self.depths.iter().map(|&depth| f64::from(depth)).collect();
-        knee::fit(&depths, medians)
+        knee::fit(&self.depths_of_points(), medians)
+    }
+
+    fn depths_of_points(&self) -> Vec<f64> {
+        self.depths.iter().map(|&depth| f64::from(depth)).collect()
+    }
+
+    /// Depths of the knees that the curve has if it is split elsewhere, and no worse.
+    fn rivals(&self) -> Option<(f64, f64)> {
+        knee::rivals(&self.depths_of_points(), &self.levels())
     }
 
     /// What stands for the batches of each depth.
@@ -198,8 +206,15 @@ impl Throughput {
         let again = (0..RESAMPLES).filter_map(|_| self.fit(&self.resampled(random))).map(|knee| knee.depth());
         let figure = measured_by_ways(knee.depth(), again.collect(), KNEE_TOLERANCE, KNEE_TOLERANCE);
         let (low, high) = (figure.low.unwrap_or(0.0).floor().max(1.0), figure.high.unwrap_or(0.0).ceil());
+        let (near, far) = self.rivals().unwrap_or((knee.depth(), knee.depth()));
+        let no_rival = near >= knee.depth() * (1.0 - KNEE_TOLERANCE) && far <= knee.depth() * (1.0 + KNEE_TOLERANCE);
+        let (low, high) = (low.min(near.floor()), high.max(far.ceil()));
         // A knee of two or three is a whole number within less than a tenth of itself.
-        let verdict = if high - low <= 1.0 { Verdict::Certain } else { figure.verdict };
+        let verdict = match figure.verdict {
+            _ if high - low <= 1.0 => Verdict::Certain,
+            Verdict::Certain if !no_rival => Verdict::Inconclusive,
+            verdict => verdict,
+        };
         whole(Figure { low: Some(low), high: Some(high), verdict, ..figure })
     }
 

@@ -36,20 +36,37 @@ impl Knee {
 ///
 /// Every split of the points into a rising and a flat part is tried; the best one by the error of the whole model wins.
 pub(crate) fn fit(depths: &[f64], throughput: &[f64]) -> Option<Knee> {
+    let fits = fits(depths, throughput);
+    let (_, knee) = *fits.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    (knee.depth() < 0.99 * *depths.last()?).then_some(knee)
+}
+
+/// The smallest and the largest depth of the knees of all splits that fit nearly as well as the best one: where a curve bends
+/// gently the next split may be the best one of another day.
+pub(crate) fn rivals(depths: &[f64], throughput: &[f64]) -> Option<(f64, f64)> {
+    let fits = fits(depths, throughput);
+    let best = fits.iter().map(|fit| fit.0).min_by(f64::total_cmp)?;
+    let near = fits.iter().filter(|fit| fit.0 <= NEARLY * best).map(|fit| fit.1.depth());
+    Some(near.fold((f64::MAX, f64::MIN), |(low, high), depth| (low.min(depth), high.max(depth))))
+}
+
+/// A split fits nearly as well whose squared error is no larger than by this factor.
+const NEARLY: f64 = 1.1;
+
+/// Each split of the points with the squared error of its model.
+fn fits(depths: &[f64], throughput: &[f64]) -> Vec<(f64, Knee)> {
     let points: Vec<(f64, f64)> =
         std::iter::zip(depths, throughput).map(|(d, y)| (d.ln(), y.max(f64::MIN_POSITIVE).ln())).collect();
     if points.len() < 3 {
-        return None;
+        return Vec::new();
     }
-    let candidates = (1..points.len()).map(|rising| {
+    let fit = |rising: usize| {
         let (up, flat) = points.split_at(rising);
-        (mean(up.iter().map(|(d, y)| y - d)), mean(flat.iter().map(|(_, y)| *y)))
-    });
-    let error =
-        |&(ln_a, ln_p): &(f64, f64)| -> f64 { points.iter().map(|(d, y)| (y - (ln_a + d).min(ln_p)).powi(2)).sum() };
-    let (ln_a, ln_p) = candidates.min_by(|a, b| error(a).total_cmp(&error(b)))?;
-    let knee = Knee { slope: ln_a.exp(), plateau: ln_p.exp() };
-    (knee.depth() < 0.99 * *depths.last()?).then_some(knee)
+        let (ln_a, ln_p) = (mean(up.iter().map(|(d, y)| y - d)), mean(flat.iter().map(|(_, y)| *y)));
+        let error = points.iter().map(|(d, y)| (y - (ln_a + d).min(ln_p)).powi(2)).sum();
+        (error, Knee { slope: ln_a.exp(), plateau: ln_p.exp() })
+    };
+    (1..points.len()).map(fit).collect()
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
@@ -63,6 +80,19 @@ mod tests {
     use proptest::prelude::*;
 
     const DEPTHS: [f64; 10] = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0, 64.0, 128.0];
+
+    #[test]
+    fn a_curve_that_bends_gently_has_rivals_and_one_that_breaks_has_none() {
+        let depths = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0];
+        let curve = |y: &dyn Fn(f64) -> f64| depths.map(y);
+        let breaks = curve(&|d: f64| d.min(9.0));
+        let (low, high) = rivals(&depths, &breaks).unwrap();
+        assert!(high / low < 1.001, "{low} {high}");
+        // In between lies one point that belongs to the rise as well as to the plateau.
+        let depths = [1.0, 2.0, 4.0, 12.0, 32.0, 64.0, 128.0];
+        let (low, high) = rivals(&depths, &[1.0, 2.0, 4.0, 12.0 * 0.75, 12.0, 12.0, 12.0]).unwrap();
+        assert!(low < 11.5 && high > 12.5, "{low} {high}");
+    }
 
     proptest! {
         #[test]
