@@ -510,8 +510,8 @@ fn stays_ahead(
     let first = *all.first()?;
     let certain = || all.iter().filter(|(figure, ..)| figure.verdict == Verdict::Certain);
     let (figure, before, now) = certain().next().copied().unwrap_or(first);
-    let contradicted = certain().any(|(other, ..)| other.value != figure.value) || before < LEAD_MIN;
-    let verdict = if contradicted { Verdict::Inconclusive } else { figure.verdict };
+    let contradicted = certain().any(|(other, ..)| other.value != figure.value);
+    let verdict = if contradicted || before < LEAD_MIN { Verdict::Inconclusive } else { figure.verdict };
     Some((Figure { verdict, ..figure }, before, now))
 }
 

@@ -221,11 +221,10 @@ impl SimulatedSsd {
         };
         let Some(translator) = &mut self.translator else { return true };
         let Some(placement) = placement else {
-            if self.read_only {
-                translator.cache.updated(page)
-            } else {
-                translator.unplaced.push(page)
-            };
+            match self.read_only {
+                true => translator.cache.updated(page),
+                false => translator.unplaced.push(page),
+            }
             return self.read_only;
         };
         translator.cache.updated(page);
@@ -239,15 +238,17 @@ impl SimulatedSsd {
         true
     }
 
-    /// Room has become free: translation pages that had none try again. Where pages are bound to no unit, one that finds
-    /// room in none says the same of all behind it: hundreds wait where a drive that is nearly full updates much of its map.
+    /// Room has become free: translation pages that had none try again. Where any unit takes any page, one that
+    /// finds room in none says the same of all behind it: hundreds wait where a drive that is nearly full updates much of its
+    /// map.
     pub(crate) fn place_waiting_translation_pages(&mut self) {
         let Some(translator) = &mut self.translator else { return };
-        let (first_page, mut pages) = (translator.first_page, std::mem::take(&mut translator.unplaced));
+        let mut pages = std::mem::take(&mut translator.unplaced);
+        let any_unit = self.ftl.takes_any_unit();
         let mut is_there_room = true;
         for page in pages.drain(..) {
             let is_placed = self.place_where(page, is_there_room);
-            is_there_room &= is_placed || self.ftl.bound_unit(first_page + page).is_some();
+            is_there_room &= is_placed || !any_unit;
         }
     }
 

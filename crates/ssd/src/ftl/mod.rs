@@ -374,6 +374,11 @@ impl Ftl {
         self.placement.bound_unit(logical_page)
     }
 
+    /// Whether every page may go to every unit.
+    pub(crate) fn takes_any_unit(&self) -> bool {
+        self.placement.takes_any_unit()
+    }
+
     /// Overwrites a page that is in a superpage which is still open; it needs no new slot.
     #[inline]
     pub(crate) fn overwrite_in_buffer(&mut self, logical_page: u32, (n, pages): (u32, u32)) -> Option<Placement> {

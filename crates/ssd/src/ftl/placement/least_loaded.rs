@@ -51,6 +51,10 @@ impl PlacementPolicy for LeastLoaded {
         1 + turn % self.geometry.units
     }
 
+    fn takes_any_unit(&self) -> bool {
+        true
+    }
+
     fn placed(&mut self, unit: u32, _: u32, _: u32) {
         self.filled = if unit == self.last { self.filled + 1 } else { 1 };
         self.last = unit;

@@ -38,6 +38,11 @@ pub(crate) trait PlacementPolicy {
         let _ = logical_page;
         None
     }
+
+    /// Whether every page may go to every unit, so that one which finds room in none says the same of all others.
+    fn takes_any_unit(&self) -> bool {
+        false
+    }
 }
 
 /// The policies, behind one type so that placing a page needs no indirect call.
@@ -119,6 +124,10 @@ impl PlacementPolicy for AnyPlacement {
 
     fn bound_unit(&self, logical_page: u32) -> Option<u32> {
         each!(self, policy => policy.bound_unit(logical_page))
+    }
+
+    fn takes_any_unit(&self) -> bool {
+        each!(self, policy => policy.takes_any_unit())
     }
 }
 

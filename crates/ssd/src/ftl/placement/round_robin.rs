@@ -37,6 +37,10 @@ impl PlacementPolicy for RoundRobin {
     }
 
     #[inline]
+    fn takes_any_unit(&self) -> bool {
+        true
+    }
+
     fn placed(&mut self, _: u32, _: u32, _: u32) {
         self.turn += 1;
         if self.turn == self.units * self.superpage_pages {
