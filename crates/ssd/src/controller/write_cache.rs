@@ -51,10 +51,19 @@ enum State {
     Leaving,
     /// In the slot that an FTL of blocks has given it, and being programmed there; nobody finds it here any more.
     Programming,
+    /// Like that, with a newer version of the page behind it; told apart only where power cuts are possible.
+    Outdated,
     /// Trimmed while it was queued or leaving.
     Dropped,
     /// Stays for good, because the drive has become read-only and has no room for it.
     Kept,
+}
+
+impl State {
+    /// In a slot of an FTL of blocks, and not on flash yet.
+    fn is_programming(self) -> bool {
+        matches!(self, Self::Programming | Self::Outdated)
+    }
 }
 
 /// A page of the cache.
@@ -243,17 +252,21 @@ impl WriteCache {
         true
     }
 
-    /// Makes a part of the versions of a page zeros that are being programmed; `false` when none is.
+    /// The newest version of a page that is being programmed.
+    fn programming(&self, logical_page: u32) -> Option<u32> {
+        let is_it = |entry: &u32| {
+            let record = &self.entries[*entry];
+            record.state == State::Programming && record.logical_page == logical_page
+        };
+        (0..self.entries.slots()).find(is_it)
+    }
+
+    /// Makes a part of the newest version of a page zeros that is being programmed; `false` when none is. Older ones on
+    /// the way stay as they are: they may be what a power cut leaves, each as a whole.
     pub(crate) fn zero_programming(&mut self, span: PageSpan) -> bool {
-        let mut found = false;
-        for entry in 0..self.entries.slots() {
-            let record = &self.entries[entry];
-            if record.state == State::Programming && record.logical_page == span.logical_page {
-                self.contents.zero(entry, span.from, span.to);
-                found = true;
-            }
-        }
-        found
+        let entry = self.programming(span.logical_page);
+        entry.into_iter().for_each(|entry| self.contents.zero(entry, span.from, span.to));
+        entry.is_some()
     }
 
     /// Brings a page in; one that goes on at once, while it arrives, is queued.
@@ -576,13 +589,16 @@ impl SimulatedSsd {
     #[cold]
     fn program_cached(&mut self, entry: u32, logical_page: u32) {
         let Some(cache) = &mut self.write_cache else { return };
-        cache.entries[entry].state = State::Programming;
         cache.pages.leave(logical_page);
         let content = cache.contents.take(entry);
         if self.durable.is_some() {
+            if let Some(older) = cache.programming(logical_page) {
+                cache.entries[older].state = State::Outdated;
+            }
             // What a power cut leaves is this version, from the end of its program on.
             cache.contents.put(entry, content.clone());
         }
+        cache.entries[entry].state = State::Programming;
         self.write_page_block_mapped(logical_page, Owner::CachedPage { entry }, |ssd, slot, old| {
             ssd.payload.discard(slot);
             if let Some(old) = old {
@@ -596,7 +612,7 @@ impl SimulatedSsd {
     pub(crate) fn cached_page_programmed(&mut self, entry: u32) {
         let Some(cache) = &mut self.write_cache else { return };
         let logical_page = cache.entries[entry].logical_page;
-        if cache.entries[entry].state == State::Programming && self.durable.is_some() {
+        if cache.entries[entry].state.is_programming() && self.durable.is_some() {
             let content = cache.contents.take(entry);
             self.version_is_durable(logical_page, content);
         }
@@ -683,7 +699,7 @@ impl SimulatedSsd {
         for entry in 0..cache.entries.slots() {
             let record = &mut cache.entries[entry];
             self.active[request].is_refused |= record.state == State::Kept;
-            if matches!(record.state, State::Queued | State::Leaving | State::Programming) {
+            if matches!(record.state, State::Queued | State::Leaving) || record.state.is_programming() {
                 record.waiters.push(request);
                 self.active[request].pending += 1;
             }
@@ -698,7 +714,7 @@ impl SimulatedSsd {
         for entry in 0..cache.entries.slots() {
             let record = &mut cache.entries[entry];
             let is_meant = logical_page.is_none_or(|page| page == record.logical_page);
-            if is_meant && record.state == State::Programming {
+            if is_meant && record.state.is_programming() {
                 record.state = State::Dropped;
                 cache.contents.discard(entry);
             }
@@ -732,7 +748,7 @@ impl SimulatedSsd {
 }
 
 crate::state::state_names! {
-    State { Unused = 0, Dirty = 1, Queued = 2, Leaving = 3, Dropped = 4, Kept = 5, Programming = 6 }
+    State { Unused = 0, Dirty = 1, Queued = 2, Leaving = 3, Dropped = 4, Kept = 5, Programming = 6, Outdated = 7 }
 }
 
 crate::state::state! {
@@ -774,7 +790,7 @@ impl WriteCache {
         if !counted || !states(&dirty, &[State::Dirty]) || !states(&queue, &[State::Queued, State::Dropped]) {
             return Err("the lists of the write cache are not those of its pages".to_owned());
         }
-        if self.entries.used().into_iter().any(|entry| self.entries[entry].state == State::Programming) {
+        if self.entries.used().into_iter().any(|entry| self.entries[entry].state.is_programming()) {
             return Err("a page of the write cache is being programmed in a drive at rest".to_owned());
         }
         let is_live = |state| !matches!(state, State::Unused | State::Dropped);
