@@ -221,7 +221,8 @@ fn import_and_export_never_overwrite_and_leave_nothing_when_they_fail() {
     let place = Place::with_profile();
     place.database("a.db");
     place.write("precious", "data");
-    place.run(&["learn", "sim:micron-m500", "--profile", "plain.toml"]).expect(0);
+    // Its hot locations lead by so little that whether writes leave them there stays open.
+    place.run(&["learn", "sim:micron-m500", "--profile", "plain.toml"]).expect(4);
     place.run(&["sqlite", "import", "a.db", "hot.db", "--profile", "p.toml"]).expect(0);
     for (code, arguments, words) in [
         (5, &["sqlite", "export", "hot.db", "precious"][..], "precious: exists"),
