@@ -276,7 +276,7 @@ impl Server {
     /// Sees to it that the machine does not hang because of the drive; says what of it is not allowed. Gives the bytes of memory
     /// that are locked.
     fn protect(&mut self, abort: io::Result<File>) -> Option<u64> {
-        self.engine.reserve(ByteSize(RESERVED));
+        self.engine.reserve(ByteSize(RESERVED), UNDER_WAY);
         let buffers = self.engine.buffers();
         let large = memory::available().map_or(0, |free| free / 16).min(UNDER_WAY as u64 * LONGEST.0);
         buffers.reserve(LONGEST, (large / LONGEST.0) as usize);

@@ -174,7 +174,7 @@ impl Worker {
 fn engine(pace: Pace, capture: Option<Capture>) -> Engine {
     let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap();
     let mut engine = Engine::new(drive, pace, Duration::ZERO, capture, Instant::now()).unwrap();
-    engine.reserve(ByteSize(2 * BYTES));
+    engine.reserve(ByteSize(2 * BYTES), 2 * DEPTH as usize);
     engine
 }
 
@@ -282,6 +282,7 @@ fn requests_are_served_without_taking_memory() {
         .unwrap();
     let mut in_file = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
     in_file.keep_in(data, false);
+    in_file.reserve(ByteSize(2 * BYTES), 2 * DEPTH as usize);
     over_nbd("NBD, data in a file", in_file);
     over_fuse(engine(Pace::Free, None));
     over_fuse(engine(Pace::Scaled(0.05), None));

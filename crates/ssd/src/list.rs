@@ -58,6 +58,18 @@ impl<T: Default> Slab<T> {
         self.slots.len() as u32 - 1
     }
 
+    /// Has so many slots before they are asked for, each of them prepared, in use or not.
+    pub(crate) fn reserve(&mut self, count: usize, prepare: impl FnMut(&mut T)) {
+        let old = self.slots.len();
+        self.slots.resize_with(count.max(old), T::default);
+        self.slots.iter_mut().for_each(prepare);
+        // Those that were used before are given out first, as without this.
+        self.free.splice(0..0, (old as u32..self.slots.len() as u32).rev());
+        self.free.reserve(self.slots.capacity() - self.free.len());
+        #[cfg(debug_assertions)]
+        self.is_free.resize(self.slots.len(), true);
+    }
+
     /// Slots in use.
     pub(crate) fn taken(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -240,6 +252,21 @@ mod tests {
         fn next(&mut self) -> &mut u32 {
             &mut self.0
         }
+    }
+
+    #[test]
+    fn reserved_slots_are_there_prepared_and_given_out_after_those_that_were_used() {
+        let mut slab = Slab::<Node>::default();
+        let used: Vec<u32> = (0..3).map(|_| slab.take()).collect();
+        slab.give_back(used[1]);
+        slab.reserve(5, |node| node.0 = 7);
+        assert_eq!((slab.slots(), slab.taken()), (5, 2));
+        assert_eq!((0..3).map(|_| slab.take()).collect::<Vec<_>>(), [1, 3, 4]);
+        assert!((0..5).all(|slot| slab[slot].0 == 7));
+        let before = slab.slots.as_ptr();
+        (0..5).for_each(|slot| slab.give_back(slot));
+        slab.reserve(2, |_| {});
+        assert_eq!((slab.slots(), slab.slots.as_ptr()), (5, before), "fewer are no reason to change anything");
     }
 
     #[test]

@@ -252,8 +252,10 @@ impl Engine {
         self.buffers.clone()
     }
 
-    /// Takes memory for so many bytes of content beforehand, as far as memory may hold as much.
-    pub fn reserve(&mut self, content: ByteSize) {
+    /// Takes memory beforehand: for so many bytes of content, as far as memory may hold as much, and for so many requests under
+    /// way at once.
+    pub fn reserve(&mut self, content: ByteSize, requests: usize) {
+        self.drive.0.reserve_requests(requests);
         let room = self.room().unwrap_or(u64::MAX);
         self.drive.0.reserve_content(ByteSize(content.0.min(room)));
     }

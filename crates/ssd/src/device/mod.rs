@@ -39,6 +39,9 @@ use crate::payload::Payload;
 use crate::power::DurableState;
 use crate::reduction::Reduction;
 
+/// Superpages of one forced write for which memory is taken beforehand.
+const MOST_TOUCHED: usize = 64;
+
 /// A simulated drive in virtual time.
 ///
 /// Time moves only in [`wait`](flashwise_block::BlockDevice::wait) and [`pause`](flashwise_block::BlockDevice::pause).
@@ -323,6 +326,15 @@ impl SimulatedSsd {
     /// Takes memory for so many bytes of content that requests will bring, so that writing them takes none.
     pub fn reserve_content(&mut self, content: ByteSize) {
         self.payload.reserve((content.0 / self.page.bytes()) as usize);
+    }
+
+    /// Takes memory for so many requests that are under way at once, so that they take none while they wait for flash, however
+    /// many superpages they wait for.
+    pub fn reserve_requests(&mut self, requests: usize) {
+        let pages = self.config.controller.write_buffer_bytes / self.config.ftl.logical_page_bytes;
+        let superpages = self.ftl.reserve_superpages(pages, requests);
+        self.active.reserve(requests, |active| active.touched.reserve(MOST_TOUCHED));
+        self.scratch_superpages.reserve(superpages);
     }
 
     /// What the drive is built of.

@@ -115,6 +115,9 @@ impl WritePoint {
     }
 }
 
+/// Superpages for which memory is taken beforehand, however large the write buffer: each is a flash command under way.
+const MOST_RESERVED: u64 = 1024;
+
 const CLOSED: WritePoint = WritePoint { block: NONE, superpage: NONE };
 
 /// Where a logical page is.
@@ -634,6 +637,16 @@ impl Ftl {
     /// Every superpage that host data may go to and that is not on flash yet, being filled or being programmed.
     pub(crate) fn host_superpages(&self) -> &[u32] {
         &self.host_superpages
+    }
+
+    /// Takes memory for the superpages that a write buffer of so many pages can be divided into, each with room for so many
+    /// requests that wait for it. Gives their number.
+    pub(crate) fn reserve_superpages(&mut self, buffer_pages: u64, waiters: usize) -> usize {
+        let open = self.units.len() * Stream::COUNT;
+        let superpages = open + buffer_pages.min(MOST_RESERVED) as usize;
+        self.superpages.reserve(superpages, |superpage| superpage.waiters.reserve(waiters));
+        self.host_superpages.reserve(superpages);
+        superpages
     }
 
     /// Closes a superpage: from now on it is programmed and nothing is added to it.
