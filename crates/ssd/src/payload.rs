@@ -16,12 +16,14 @@ pub(crate) struct Payload {
     pages: FxHashMap<u32, Box<[u8]>>,
     /// Memory of pages that are needed no longer, for the next ones: a page that is written anew takes none.
     spare: Vec<Box<[u8]>>,
+    /// The most pages that were ever there at once, or that memory was taken for: there are never more, spare ones included.
+    most: usize,
 }
 
 impl Payload {
     /// Nothing but zeros, in slots of `page_bytes`.
     pub(crate) fn new(page_bytes: u64) -> Self {
-        Self { page_bytes: page_bytes as usize, pages: FxHashMap::default(), spare: Vec::new() }
+        Self { page_bytes: page_bytes as usize, pages: FxHashMap::default(), spare: Vec::new(), most: 0 }
     }
 
     /// Whether there are zeros everywhere.
@@ -51,6 +53,7 @@ impl Payload {
             None => vec![0; page_bytes].into(),
         });
         page[from..from + bytes.len()].copy_from_slice(bytes);
+        self.most = self.most.max(self.pages.len());
     }
 
     /// Brings what a write says of a page to a slot.
@@ -94,6 +97,9 @@ impl Payload {
             Some(content) => {
                 let replaced = self.pages.insert(slot, content);
                 self.spare.extend(replaced);
+                self.most = self.most.max(self.pages.len());
+                // Its memory came from elsewhere: who brings some each time would leave ever more here.
+                self.spare.truncate(self.most - self.pages.len());
             }
             None => self.discard(slot),
         }
@@ -143,6 +149,7 @@ impl Payload {
         self.spare.extend((0..missing).map(|_| std::hint::black_box(vec![1; self.page_bytes]).into()));
         // All pages may be spare again, at once; and a table that is half empty is cleaned up where it is.
         let all = self.pages.len() + self.spare.len();
+        self.most = self.most.max(all);
         self.spare.reserve(all - self.spare.len());
         self.pages.reserve(2 * all - self.pages.len());
     }
@@ -160,6 +167,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn pages_that_are_brought_from_elsewhere_leave_no_more_memory_than_there_ever_were_pages() {
+        let mut payload = Payload::new(512);
+        for n in 0..1000 {
+            payload.put(n, Some(vec![1; 512].into()));
+            payload.put(n, Some(vec![2; 512].into()));
+            if n >= 10 {
+                payload.discard(n - 10);
+            }
+        }
+        assert_eq!((payload.pages.len(), payload.pages.len() + payload.spare.len()), (10, 11));
+        payload.reserve(50);
+        payload.put(0, Some(vec![3; 512].into()));
+        assert_eq!(payload.pages.len() + payload.spare.len(), 60, "what was taken before stays");
+    }
+
+    #[test]
     fn memory_that_held_another_page_shows_nothing_of_it() {
         let mut payload = Payload::new(512);
         payload.reserve(2);
@@ -169,12 +192,12 @@ mod tests {
         payload.relocate(0, 1);
         payload.discard(2);
         payload.put(3, Some(vec![8; 512].into()));
-        assert_eq!(payload.spare.len(), 3);
+        assert_eq!(payload.spare.len(), 2);
         payload.write(9, 100, &[5; 12]);
         let mut page = [1; 512];
         payload.read(9, 0, &mut page);
         assert!(page[..100] == [0; 100] && page[100..112] == [5; 12] && page[112..] == [0; 400]);
         payload.read(1, 0, &mut page);
-        assert_eq!((page, payload.spare.len()), ([7; 512], 2));
+        assert_eq!((page, payload.spare.len()), ([7; 512], 1));
     }
 }
