@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use flashwise_attach::{AttachError, Command as Asked, DataFile, Engine, Pace, Wake};
 use flashwise_block::{ByteSize, IoBuffer, Operation};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
-use mounted::{Drive, assert_nothing_left, place, power_fails, small_drive, turn};
+use mounted::{Drive, Power, assert_nothing_left, place, power_fails, small_drive, turn};
 use rustix::process::Signal;
 use support::Place;
 
@@ -269,7 +269,7 @@ fn what_a_client_flushed_survives_the_machine_where_a_flush_syncs_the_file() {
     }
     done(&mut engine, Operation::Flush, 0, 0, false);
     done(&mut engine, Operation::Write, 4096, 4096, true);
-    power_fails(&place, &device, || drop(engine));
+    power_fails(&place, &device, &Power::default(), || drop(engine));
     let mut engine = in_file(&config, &image, true);
     for n in 0..100 {
         done(&mut engine, Operation::Read, n * 7 * 4096, 4096, false);

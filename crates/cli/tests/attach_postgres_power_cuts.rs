@@ -11,7 +11,6 @@
 mod mounted;
 mod support;
 
-use std::convert::Infallible;
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -21,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use mounted::{Drive, MOMENT, assert_nothing_left, place, power_fails, run, small_drive, turn};
+use mounted::{Drive, MOMENT, Power, assert_nothing_left, place, power_fails, run, small_drive, turn};
 use postgres::{Client, NoTls};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -153,13 +152,15 @@ impl Drop for Server {
     }
 }
 
-/// Commits one transaction after the other until it is told an error; what was acknowledged last is in `acknowledged`.
+/// Commits one transaction after the other until the power fails or it is told an error; what was acknowledged last is in
+/// `acknowledged`.
 fn write(
     address: &postgres::Config,
     session: i32,
     acknowledged: &AtomicI64,
+    power: &Power,
     seed: u64,
-) -> Result<Infallible, postgres::Error> {
+) -> Result<(), postgres::Error> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut client = address.connect(NoTls)?;
     loop {
@@ -173,6 +174,9 @@ fn write(
         }
         transaction.execute("UPDATE last SET n = $2 WHERE session = $1", &[&session, &n])?;
         transaction.commit()?;
+        if !power.is_on() {
+            return Ok(());
+        }
         acknowledged.store(n, Ordering::Relaxed);
     }
 }
@@ -195,13 +199,13 @@ fn last_transaction(client: &mut Client, session: i32) -> i64 {
 
 /// Cuts the power in the middle of work, lets the server recover, and looks; gives whether something was under way.
 fn cut(place: &Place, device: &str, server: &mut Server, acknowledged: &[Arc<AtomicI64>], seed: u64) -> bool {
-    let address = server.address();
+    let (address, power) = (server.address(), Arc::new(Power::default()));
     let writing: Vec<_> = (0..)
         .zip(acknowledged)
         .map(|(session, acknowledged)| {
-            let (address, acknowledged) = (address.clone(), Arc::clone(acknowledged));
+            let (address, acknowledged, power) = (address.clone(), Arc::clone(acknowledged), Arc::clone(&power));
             let seed = 10 * seed + u64::from(session as u32);
-            std::thread::spawn(move || write(&address, session, &acknowledged, seed).unwrap_err())
+            std::thread::spawn(move || write(&address, session, &acknowledged, &power, seed))
         })
         .collect();
     let mut random = Pcg64Mcg::seed_from_u64(seed);
@@ -212,16 +216,16 @@ fn cut(place: &Place, device: &str, server: &mut Server, acknowledged: &[Arc<Ato
         address.connect(NoTls).and_then(|mut client| client.batch_execute("CHECKPOINT"))
     });
     std::thread::sleep(until_power_fails);
-    let (lost_requests, errors) = power_fails(place, device, || {
+    let (lost_requests, ended) = power_fails(place, device, &power, || {
         server.crash();
         let _ = checkpointing.join().unwrap();
-        writing.into_iter().map(|session| session.join().unwrap().to_string()).collect::<Vec<_>>()
+        writing.into_iter().map(|session| session.join().unwrap()).collect::<Vec<_>>()
     });
     server.start();
     let mut client = server.connect().unwrap();
     for (session, acknowledged) in (0..).zip(acknowledged) {
         let (before, after) = (acknowledged.load(Ordering::Relaxed), last_transaction(&mut client, session));
-        assert!(after >= before, "{} of {before} acknowledged transactions are lost: {errors:?}", before - after);
+        assert!(after >= before, "{} of {before} acknowledged transactions are lost: {ended:?}", before - after);
         // One more may be there: it was on its way to be acknowledged.
         assert!(after <= before + 1, "{after} of {before}");
         acknowledged.store(after, Ordering::Relaxed);

@@ -18,13 +18,12 @@
 mod mounted;
 mod support;
 
-use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use mounted::{Drive, assert_nothing_left, place, power_fails, small_drive, turn};
+use mounted::{Drive, Power, assert_nothing_left, place, power_fails, small_drive, turn};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rusqlite::Connection;
@@ -48,8 +47,9 @@ fn open(database: &Path, journal: &str) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Commits one transaction after the other until it is told an error; what was acknowledged last is in `acknowledged`.
-fn write(database: &Path, journal: &str, acknowledged: &AtomicI64, seed: u64) -> rusqlite::Result<Infallible> {
+/// Commits one transaction after the other until the power fails or it is told an error; what was acknowledged last is in
+/// `acknowledged`.
+fn write(database: &Path, journal: &str, acknowledged: &AtomicI64, power: &Power, seed: u64) -> rusqlite::Result<()> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut connection = open(database, journal)?;
     loop {
@@ -60,6 +60,9 @@ fn write(database: &Path, journal: &str, acknowledged: &AtomicI64, seed: u64) ->
             transaction.execute(&format!("INSERT INTO {table} VALUES (?, zeroblob(?))"), (n, length))?;
         }
         transaction.commit()?;
+        if !power.is_on() {
+            return Ok(());
+        }
         acknowledged.store(n, Ordering::Relaxed);
     }
 }
@@ -88,15 +91,16 @@ fn cut(
     acknowledged: &Arc<AtomicI64>,
     seed: u64,
 ) -> bool {
+    let power = Arc::new(Power::default());
     let writing = {
-        let (database, acknowledged) = (database.to_owned(), Arc::clone(acknowledged));
-        std::thread::spawn(move || write(&database, journal, &acknowledged, seed).unwrap_err())
+        let (database, acknowledged, power) = (database.to_owned(), Arc::clone(acknowledged), Arc::clone(&power));
+        std::thread::spawn(move || write(&database, journal, &acknowledged, &power, seed))
     };
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     std::thread::sleep(Duration::from_micros(random.random_range(0..400_000)));
-    let (lost_requests, error) = power_fails(place, device, || writing.join().unwrap());
+    let (lost_requests, ended) = power_fails(place, device, &power, || writing.join().unwrap());
     let (before, after) = (acknowledged.load(Ordering::Relaxed), last_transaction(database, journal));
-    assert!(after >= before, "{} of {before} transactions that were acknowledged are lost ({error})", before - after);
+    assert!(after >= before, "{} of {before} transactions that were acknowledged are lost ({ended:?})", before - after);
     // One more may be there: it was on its way to be acknowledged.
     assert!(after <= before + 1, "{after} of {before}");
     acknowledged.store(after, Ordering::Relaxed);

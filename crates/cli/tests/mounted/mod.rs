@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -214,10 +215,25 @@ pub fn run(program: &str, arguments: &[&str]) {
     assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The power of a drive that is mounted `on` fails, and it is mounted again: no write is taken any more, the power is cut,
-/// `ended` waits until nobody holds the file system, it is unmounted, and what could not be written is forgotten. Gives how
-/// many requests the cut has lost, and what `ended` gives.
-pub fn power_fails<T>(place: &Place, device: &str, ended: impl FnOnce() -> T) -> (u64, T) {
+/// The power of drive and machine. A machine without power acknowledges nothing: a flush that comes when the drive is up again
+/// finds nothing to write, though what it was to make durable is lost.
+#[derive(Default)]
+pub struct Power {
+    is_off: AtomicBool,
+}
+
+impl Power {
+    /// Whether what was acknowledged just now was so before the power failed.
+    pub fn is_on(&self) -> bool {
+        !self.is_off.load(Ordering::SeqCst)
+    }
+}
+
+/// The power of a drive that is mounted `on` fails, and it is mounted again: nothing is acknowledged and no write is taken any
+/// more, the power is cut, `ended` waits until nobody holds the file system, it is unmounted, and what could not be written is
+/// forgotten. Gives how many requests the cut has lost, and what `ended` gives.
+pub fn power_fails<T>(place: &Place, device: &str, power: &Power, ended: impl FnOnce() -> T) -> (u64, T) {
+    power.is_off.store(true, Ordering::SeqCst);
     let on = place.path("on").display().to_string();
     let order = |what: Order| order(&control_path(&place.path("on")), &what).unwrap();
     order(Order::Fault(FaultOrder { read_only: true, ..FaultOrder::default() }));
