@@ -210,6 +210,19 @@ fn granule(prober: &mut Prober<'_>, flash: &FromFlash) -> Result<ByteSize, Learn
     Ok(found)
 }
 
+/// Reads where those behind a run are, with no run before them: of pages of several speeds, those there may all be of the fastest.
+fn with_nothing_before(prober: &mut Prober<'_>, tries: usize) -> Result<FromFlash, LearnError> {
+    let mut latencies = Vec::with_capacity(tries);
+    for _ in 0..tries {
+        let base = prober.random_section(AHEAD_MAX * 2) + AHEAD_MAX;
+        prober.rest(PAUSE)?;
+        let latency = prober.read(base + BLOCK * RUN, BLOCK)?.0 as f64;
+        prober.sample("read with nothing before", 0.0, latency);
+        latencies.push(latency);
+    }
+    Ok(FromFlash { length: BLOCK, latencies })
+}
+
 fn read_ahead(
     prober: &mut Prober<'_>,
     findings: &mut Findings,
@@ -217,7 +230,8 @@ fn read_ahead(
     progress: &mut dyn Progress,
 ) -> Result<Figure<u64>, LearnError> {
     const NAME: &str = "reading ahead";
-    let recipe = "16 reads of 4 KiB in order, a pause, one read at a distance; the distance by bisection";
+    let recipe = "16 reads of 4 KiB in order, a pause, one read at a distance, at first beside one with nothing before it; \
+                  the distance by bisection";
     let tries = if prober.effort == Effort::Quick { TRIES / 2 } else { TRIES };
     let at_distance = |prober: &mut Prober<'_>, blocks: u64| -> Result<(bool, Vec<f64>), LearnError> {
         let mut latencies = Vec::with_capacity(tries);
@@ -234,7 +248,10 @@ fn read_ahead(
         Ok((flash.none_of(&latencies), latencies))
     };
     // The run ends where any piece of up to 64 KiB does: the next block does not come along with the last one.
-    let next = at_distance(prober, 0)?.0;
+    let (mut next, latencies) = at_distance(prober, 0)?;
+    if next {
+        next = with_nothing_before(prober, tries)?.none_of(&latencies);
+    }
     if !next {
         let reason = "the next block takes as long as any other".to_owned();
         findings.because("read_ahead_bytes", Because { recipe, reason, curve: None });
