@@ -61,6 +61,10 @@ pub(super) fn tell(findings: &mut Findings, windows: &[Window], length: ByteSize
                 p.slc_cache_bytes.doubt();
                 reason.push_str(", and is uneven before");
             }
+            if comes_back(&rates, fast.min(rates.len())) {
+                p.slc_cache_bytes.doubt();
+                reason.push_str(", and rises again");
+            }
             findings.slc_cache_ends_with_first_erases = begins_to_erase(windows, fast);
             reason
         }
@@ -143,6 +147,22 @@ fn is_uneven(rates: &[f64]) -> bool {
     // The first window may have begun in the write buffer.
     rates.get(1..).unwrap_or_default().iter().any(is_odd)
 }
+
+/// Whether speed rises again for good after a lasting fall, by more than half of it: a cache that is full stays so as long as
+/// the host writes on.
+fn comes_back(rates: &[f64], fast: usize) -> bool {
+    let (before, behind) = rates.split_at(fast);
+    if before.is_empty() || behind.len() < 4 * STRETCH {
+        return false;
+    }
+    let slow = behind.chunks_exact(STRETCH).map(|stretch| median(stretch.to_vec())).fold(f64::MAX, f64::min);
+    let last = median(behind[behind.len() * 3 / 4..].to_vec());
+    let fast = median(before.to_vec());
+    slow < (1.0 - CHANGE_SHARE) * fast && last > f64::midpoint(fast, slow)
+}
+
+/// Windows by which a speed is told.
+const STRETCH: usize = 10;
 
 /// A cache takes what comes at one speed, but for erases: a window that is so much faster than most is of another.
 const UNEVEN_SHARE: f64 = 0.5;
@@ -327,6 +347,17 @@ mod tests {
             (if n < 160 { 1700.0 } else { 1300.0 / slower }, if n < 160 { 1.0 } else { 1.3 })
         };
         assert_ne!(told(&filled((0..200).map(late))).verdict, Verdict::Certain);
+    }
+
+    #[test]
+    fn speed_that_comes_back_for_good_leaves_open_whether_a_cache_was_full() {
+        let dips = |n: u32| match n {
+            0..130 => (305.0 + f64::from(n % 3), 1.0),
+            130..165 => (162.0 + f64::from(n % 3), 1.0),
+            _ => (272.0 + f64::from(n % 3), 1.0),
+        };
+        assert_ne!(told(&filled((0..200).map(dips))).verdict, Verdict::Certain);
+        assert_told(&filled((0..200).map(|n| dips(n.min(160)))), 130 * 8);
     }
 
     #[test]
