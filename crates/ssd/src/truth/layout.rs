@@ -139,7 +139,7 @@ fn crossing_takes_longer(quiet: &DeviceConfig, page: u64, block: u64) -> Result<
 /// sense vary in fact by a share.
 fn chunk(config: &DeviceConfig, jitter: f64, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
     if config.flash.channels == 1 {
-        return Ok(Figure::absent());
+        return one_channel(config, reasons);
     }
     let Some(runs) = channel_runs(&Bench::filled(config, 1)?) else { return Ok(Figure::unknown()) };
     // Here a page goes where there is least to do, and that is one thing in a drive that is laid out and another in one that is
@@ -181,6 +181,18 @@ fn chunk(config: &DeviceConfig, jitter: f64, reasons: &mut Reasons) -> Result<Fi
         return Ok(reasons.unknown("chunk_bytes", "the place in a chunk matters, and hardly"));
     }
     Ok(Figure::absent())
+}
+
+/// A drive of one channel has no chunks. Where it makes a difference at which page a read begins, since its dies share it as two
+/// channels would, no host can tell.
+fn one_channel(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
+    let step = config.flash.page_bytes.max(config.ftl.logical_page_bytes);
+    Ok(match place_makes_a_difference(config, PERIOD_MAX / 4, step, 1.0)? {
+        true => {
+            reasons.unknown("chunk_bytes", "dies on the only channel make a difference of the place, as channels would")
+        }
+        false => Figure::absent(),
+    })
 }
 
 /// Share of the difference that shows from which on there is one: where two dies sense at once the later one counts, which adds
@@ -460,6 +472,21 @@ fn overwrite_in_random_order(bench: &mut Bench, bytes: u64) -> Result<(), Simula
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dies_on_the_only_channel_leave_open_whether_there_are_chunks() {
+        // Its stripes go to its two dies in turn.
+        let drive = crate::random::random_device(895).unwrap();
+        assert_eq!((drive.flash.channels, drive.flash.chips_per_channel, drive.flash.dies_per_chip), (1, 2, 1));
+        let chunk_of = |chips: u32| {
+            let mut config = drive.clone();
+            config.capacity_bytes = config.capacity_bytes / (2 << 20) * (u64::from(chips) << 20);
+            config.flash.chips_per_channel = chips;
+            chunk(&quiet(&config), 0.0, &mut Reasons::default()).unwrap().verdict
+        };
+        assert_eq!(chunk_of(1), flashwise_profile::Verdict::Absent);
+        assert_eq!(chunk_of(2), flashwise_profile::Verdict::Inconclusive);
+    }
 
     #[test]
     fn the_phases_of_an_odd_chunk_are_those_of_the_drive() {
