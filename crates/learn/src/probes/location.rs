@@ -69,12 +69,21 @@ pub(crate) fn probe_locations(
     if let Some((turned, of_turned, i)) = chunk_by_turns(&sweeps, shortest, &mut prober.random) {
         (sweeps, effects, shortest) = (turned, of_turned, Some(i));
     }
-    if let Some(longer) = shortest.and_then(|i| chunk_that_stands_out(&sweeps, &effects, i)) {
-        shortest = Some(longer);
+    let mut has_a_rival = false;
+    if let Some(found) = shortest {
+        let longer = chunk_that_stands_out(&sweeps, &effects, found);
+        let rival = if longer.is_some() {
+            valley_of(&sweeps, &effects, found)
+        } else {
+            longer_that_saves_more(&sweeps, &effects, found)
+        };
+        has_a_rival = rival.is_some();
+        shortest = rival.or(longer).or(shortest);
     }
     let mut telling = shortest.map(|i| clearest(&sweeps, &effects, i));
     let mut would_show = true;
-    let of_more_than_chunks = shortest.is_some_and(|i| is_of_more_than_chunks(&sweeps, i));
+    let of_more_than_chunks =
+        !has_a_rival && shortest.is_some_and(|i| is_of_more_than_chunks(&sweeps, i) && !grows(&sweeps, i));
     if telling.is_none() || of_more_than_chunks {
         let (swept, effect) = block_by_block(prober, progress)?;
         would_show = coarse_would_show && swept.would_show() && !of_more_than_chunks && !show_in_places(&sweeps);
@@ -90,6 +99,9 @@ pub(crate) fn probe_locations(
             if p.chunk_bytes.known().is_none() && prober.effort == Effort::Thorough {
                 sweeps[i] = sweeps[i].with_more_reads(MORE_READS, prober, single_of(&sweeps, i), progress)?;
                 p.chunk_bytes = read_off_chunk(&sweeps[i], prober);
+            }
+            if has_a_rival {
+                p.chunk_bytes.doubt();
             }
             match chunk_of_fastest_border(&sweeps, p.chunk_bytes) {
                 // Of pages of several speeds, one border lies between slow ones and another between fast ones.
@@ -222,6 +234,24 @@ fn is_of_more_than_chunks(sweeps: &[Swept], telling: usize) -> bool {
     })
 }
 
+/// Whether reads of several times the length save as many times as much, at the same place: of a row of chunks one place is
+/// better than others by the same, however much is read.
+fn grows(sweeps: &[Swept], telling: usize) -> bool {
+    let (Sweep { step, read, .. }, period) = (sweeps[telling].sweep, period_of(&sweeps[telling]));
+    let longer = sweeps.iter().filter(|swept| {
+        let sweep = swept.sweep;
+        sweep.step == step && sweep.read >= read * GROWN && sweep.read <= period && period_of(swept) == period
+    });
+    longer.max_by_key(|swept| swept.sweep.read).is_some_and(|swept| {
+        let times = swept.sweep.read.bytes() as f64 / read.bytes() as f64;
+        has_a_valley(swept) && saved_by(swept) >= AS_MANY * times * saved_by(&sweeps[telling])
+    })
+}
+
+/// How many times as long they are at least, and the share of so many times as much.
+const GROWN: u64 = 4;
+const AS_MANY: f64 = 0.7;
+
 /// The chunk of which what was found is but a part. Reads across a border between pages, dies or planes of one channel are
 /// the faster ones too, but those across the border between two channels are faster still, because both move data: where
 /// of all borders one in a few stands out as the fastest, and it is the one at the begin, chunks lie between those.
@@ -302,13 +332,62 @@ fn telling_chunk(sweeps: &[Swept], effects: &[Option<Effect>]) -> Option<usize> 
 /// out.
 fn chunk_that_stands_out(sweeps: &[Swept], effects: &[Option<Effect>], found: usize) -> Option<usize> {
     let share = |i: usize| effects[i].map_or(0.0, |effect| effect.share);
-    let period = |i: usize| sweeps[i].sweep.step * best_period(&sweeps[i].levels()).0 as u64;
+    let period = |i: usize| period_of(&sweeps[i]);
     let part = period(found);
     let is_chunk_long = |i: &usize| sweeps[*i].sweep.read == period(*i) && period(*i) > part;
     let parts = (0..sweeps.len()).filter(|&i| period(i) == part).map(share).fold(0.0, f64::max);
     let longer = (0..sweeps.len()).filter(is_chunk_long).filter(|&i| falls_to_its_lowest(&sweeps[i]));
     let longer = longer.max_by(|&a, &b| share(a).total_cmp(&share(b)))?;
     (share(longer) >= STANDS_OUT.0 && share(longer) >= STANDS_OUT.1 * parts).then_some(longer)
+}
+
+/// The reads as long as the chunk that was found first, where their best place is in its middle, as that of any chunk is: then it
+/// is none of pages and dies on one channel, although longer reads stand out.
+fn valley_of(sweeps: &[Swept], effects: &[Option<Effect>], found: usize) -> Option<usize> {
+    let part = period_of(&sweeps[found]);
+    let as_long = (0..sweeps.len()).filter(|&i| effects[i].is_some() && sweeps[i].sweep.read == part);
+    as_long.filter(|&i| period_of(&sweeps[i]) == part).find(|&i| has_a_valley(&sweeps[i]))
+}
+
+/// Whether a curve falls to its lowest from both sides.
+fn has_a_valley(swept: &Swept) -> bool {
+    let levels = swept.levels();
+    let folded = fold(&levels, best_period(&levels).0);
+    folded.len() >= 4 && falls(&folded, VALLEY_SHARE)
+}
+
+/// The longer reads that save most, at best those as long as what they tell, where they save more time at one place in several of the chunks found than shorter ones do at
+/// each: reads longer than a chunk lie on the same channels wherever they start.
+fn longer_that_saves_more(sweeps: &[Swept], effects: &[Option<Effect>], found: usize) -> Option<usize> {
+    let part = period_of(&sweeps[found]);
+    let saves = |i: usize| saved_by(&sweeps[i]);
+    let shown = || (0..sweeps.len()).filter(|&i| effects[i].is_some());
+    let part_saves = shown().filter(|&i| period_of(&sweeps[i]) == part).map(saves).fold(0.0, f64::max);
+    let is_longer = |i: &usize| {
+        let period = period_of(&sweeps[*i]);
+        period > part && period.is_multiple_of(part) && has_a_valley(&sweeps[*i])
+    };
+    let longer = || shown().filter(is_longer).filter(|&i| saves(i) >= SAVES_MORE * part_saves);
+    let most = |of: &mut dyn Iterator<Item = usize>| of.max_by(|&a, &b| saves(a).total_cmp(&saves(b)));
+    let is_as_long = |i: &usize| sweeps[*i].sweep.read == period_of(&sweeps[*i]);
+    most(&mut longer().filter(is_as_long)).or_else(|| most(&mut longer()))
+}
+
+/// Share of the difference that the neighbours of the best of four places may keep: half, and some noise.
+const VALLEY_SHARE: f64 = 0.65;
+/// How many times as much longer reads must save.
+const SAVES_MORE: f64 = 1.5;
+
+/// What the best place of a sweep saves, beside the worst.
+fn saved_by(swept: &Swept) -> f64 {
+    let levels = swept.levels();
+    let (low, high) = ends(&fold(&levels, best_period(&levels).0));
+    high - low
+}
+
+/// The period of a sweep.
+fn period_of(swept: &Swept) -> ByteSize {
+    swept.sweep.step * best_period(&swept.levels()).0 as u64
 }
 
 /// What else may be what was found.
@@ -379,10 +458,14 @@ const OF_PAGES_MAX: f64 = 4.0;
 /// less evenly: what is fast at one place alone is one die less.
 fn falls_to_its_lowest(swept: &Swept) -> bool {
     let levels = swept.levels();
-    let folded = fold(&levels, best_period(&levels).0);
-    let ((low, high), n) = (ends(&folded), folded.len());
-    let lowest = lowest_phase(&folded, 0.0);
-    [lowest + 1, lowest + n - 1].iter().all(|at| folded[at % n] <= (low + high) / 2.0)
+    falls(&fold(&levels, best_period(&levels).0), 0.5)
+}
+
+/// Whether the neighbours of the lowest phase keep at most so much of the difference.
+fn falls(folded: &[f64], share: f64) -> bool {
+    let ((low, high), n) = (ends(folded), folded.len());
+    let lowest = lowest_phase(folded, 0.0);
+    [lowest + 1, lowest + n - 1].iter().all(|at| folded[at % n] <= low + share * (high - low))
 }
 
 /// The share of its latency by which the place of a read must matter to stand out, and how many times what it matters for
@@ -746,6 +829,47 @@ mod tests {
         let sweeps = [swept(4, |_| 90_000, None), blocks];
         assert!(what_else(&sweeps, 1, chunk, false).is_some());
         assert!(what_else(&sweeps, 1, chunk, true).is_none());
+    }
+
+    /// Reads of so many blocks of a drive whose chunks are so many blocks long, each two of them on another channel.
+    fn in_chunks(blocks: u64, chunk: u64) -> impl Fn(u64) -> u64 {
+        move |n| {
+            let to_border = chunk - n % chunk;
+            let on_first = to_border.min(blocks);
+            70_000 + 5_000 * on_first.max(blocks - on_first)
+        }
+    }
+
+    #[test]
+    fn longer_reads_that_save_more_leave_open_whether_short_ones_show_chunks() {
+        // Two planes share the sense of every other pair of blocks, and chunks are eight blocks long.
+        let pairs = |n: u64| if n.is_multiple_of(2) { 97_000 } else { 93_000 };
+        let sweeps = [swept(4, |_| 86_000, None), swept(8, pairs, None), swept(32, in_chunks(8, 8), None)];
+        let effects = [None, Some(Effect { share: 0.04, p: 0.001 }), Some(Effect { share: 0.2, p: 0.001 })];
+        assert_eq!(longer_that_saves_more(&sweeps, &effects, 1), Some(2));
+        assert_eq!(longer_that_saves_more(&sweeps, &effects, 2), None, "nothing is longer");
+        let alike = [swept(4, |_| 86_000, None), swept(8, pairs, None), swept(32, |n| 4 * pairs(n), None)];
+        assert_eq!(longer_that_saves_more(&alike, &effects, 1), None);
+    }
+
+    #[test]
+    fn reads_as_long_as_a_chunk_have_their_best_place_in_its_middle() {
+        let effects = [None, Some(Effect { share: 0.15, p: 0.001 })];
+        let chunks = [swept(4, |_| 100_000, None), swept(16, in_chunks(4, 4), None)];
+        assert_eq!(valley_of(&chunks, &effects, 1), Some(1));
+        let dies = |n: u64| if n % 4 == 2 { 137_000 } else { 224_000 };
+        let dies = [swept(4, |_| 121_000, None), swept(16, dies, None)];
+        assert_eq!(valley_of(&dies, &effects, 1), None, "a die that senses meanwhile helps at one place alone");
+    }
+
+    #[test]
+    fn what_reads_save_grows_with_their_length_up_to_that_of_a_chunk() {
+        let of_chunks =
+            [swept(4, |_| 75_000, None), swept(16, in_chunks(4, 32), None), swept(64, in_chunks(16, 32), None)];
+        assert!(grows(&of_chunks, 1));
+        let same = |n: u64| if n % 32 == 30 { 80_000 } else { 90_000 };
+        let of_rows = [swept(4, |_| 75_000, None), swept(16, same, None), swept(64, same, None)];
+        assert!(!grows(&of_rows, 1));
     }
 
     #[test]

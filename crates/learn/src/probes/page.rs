@@ -53,6 +53,7 @@ pub(crate) fn probe_page(
         findings.parameters.doubt("page_bytes");
     }
     doubt_a_chunk_of_pages(findings);
+    let is_shorter = doubt_a_chunk_within_a_page(findings);
     findings.curves.location.push(swept.curve());
     let recipe = "reads of two blocks, start moved block by block from random aligned bases, in random order";
     let reason = match page.value {
@@ -63,6 +64,11 @@ pub(crate) fn probe_page(
         None => "no start stands out".to_owned(),
     };
     findings.because("page_bytes", Because { recipe, reason, curve: None });
+    if is_shorter {
+        for key in ["page_bytes", "chunk_bytes", "hot_location"] {
+            findings.add_to_reason(key, "but a chunk holds whole pages, and that chunk is shorter than this page");
+        }
+    }
     Ok(())
 }
 
@@ -91,6 +97,20 @@ fn doubt_a_chunk_of_pages(findings: &mut Findings) {
         let reason = "what repeats are pages; chunks of them could not be told apart".to_owned();
         findings.because(key, Because { recipe, reason, curve: None });
     }
+}
+
+/// Chunks hold whole pages: where a page is longer than the chunk, one of the two is something else, and which one is not known. As
+/// long as a chunk that is not certain, what was found may be that chunk.
+fn doubt_a_chunk_within_a_page(findings: &mut Findings) -> bool {
+    let p = &mut findings.parameters;
+    if p.chunk_bytes.known().is_none() && p.chunk_bytes.value == p.page_bytes.value {
+        p.doubt("page_bytes");
+    }
+    let is_shorter = p.chunk_bytes.value.zip(p.page_bytes.value).is_some_and(|(chunk, page)| chunk < page);
+    if is_shorter {
+        ["page_bytes", "chunk_bytes", "hot_location"].into_iter().for_each(|key| p.doubt(key));
+    }
+    is_shorter
 }
 
 /// Probability at which a period counts as a page.
@@ -131,6 +151,27 @@ mod tests {
         assert_eq!(smallest_page(&curve(&|i| if i % 8 == 3 { 3.0 } else { 0.0 }), 0.005), None);
         // Parts of pages are told, also where what lies behind a page takes much longer.
         assert_eq!(smallest_page(&curve(&|i| every(2, 3.0)(i) + every(16, 60.0)(i)), 0.005), Some(2));
+    }
+
+    #[test]
+    fn a_chunk_that_is_shorter_than_a_page_is_doubted_and_so_is_the_page() {
+        let found = |chunk: u64, page: u64| {
+            let mut findings = Findings::default();
+            findings.parameters.chunk_bytes = Figure::certain(chunk, chunk, chunk);
+            findings.parameters.page_bytes = Figure::certain(page, page, page);
+            let doubted = doubt_a_chunk_within_a_page(&mut findings);
+            let p = &findings.parameters;
+            let is_open = |figure: &Figure<u64>| figure.known().is_none();
+            assert_eq!((is_open(&p.chunk_bytes), is_open(&p.page_bytes)), (doubted, doubted));
+            doubted
+        };
+        assert!(found(8192, 32768));
+        assert!(!found(32768, 8192) && !found(8192, 8192));
+        let mut findings = Findings::default();
+        findings.parameters.chunk_bytes = Figure::inconclusive(8192, 8192, 8192);
+        findings.parameters.page_bytes = Figure::certain(8192, 8192, 8192);
+        doubt_a_chunk_within_a_page(&mut findings);
+        assert_eq!(findings.parameters.page_bytes.known(), None, "it may be the chunk");
     }
 
     #[test]
