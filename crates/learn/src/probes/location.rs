@@ -149,6 +149,9 @@ pub(crate) fn probe_locations(
     let recipe = "reads of 4 to 128 KiB, start moved in steps of 4 KiB (or one block) from random aligned bases, in \
                   random order";
     let mut chunk_reason = telling.and_then(|i| effects[i]).map_or_else(|| reason.clone(), reason_of);
+    if has_a_rival {
+        chunk_reason.push_str(RIVAL);
+    }
     let what_else = telling.and_then(|i| what_else(&sweeps, i, findings.parameters.chunk_bytes, coarse_would_show));
     if let Some(what_else) = what_else {
         findings.parameters.doubt("chunk_bytes");
@@ -356,8 +359,8 @@ fn has_a_valley(swept: &Swept) -> bool {
     folded.len() >= 4 && falls(&folded, VALLEY_SHARE)
 }
 
-/// The longer reads that save most, at best those as long as what they tell, where they save more time at one place in several of the chunks found than shorter ones do at
-/// each: reads longer than a chunk lie on the same channels wherever they start.
+/// The longer reads that save most, at best those as long as what they tell, where they save more time at one place in several
+/// of the chunks found than shorter ones do at each: reads longer than a chunk lie on the same channels wherever they start.
 fn longer_that_saves_more(sweeps: &[Swept], effects: &[Option<Effect>], found: usize) -> Option<usize> {
     let part = period_of(&sweeps[found]);
     let saves = |i: usize| saved_by(&sweeps[i]);
@@ -372,6 +375,9 @@ fn longer_that_saves_more(sweeps: &[Swept], effects: &[Option<Effect>], found: u
     let is_as_long = |i: &usize| sweeps[*i].sweep.read == period_of(&sweeps[*i]);
     most(&mut longer().filter(is_as_long)).or_else(|| most(&mut longer()))
 }
+
+/// Why a chunk of which there are two lengths is not certain.
+const RIVAL: &str = "; reads of another length repeat with another one, and which of the two is the chunk is not known";
 
 /// Share of the difference that the neighbours of the best of four places may keep: half, and some noise.
 const VALLEY_SHARE: f64 = 0.65;
