@@ -63,7 +63,12 @@ fn quiet(config: &DeviceConfig) -> DeviceConfig {
     quiet.flash.program_ns_by_page_type.clear();
     (quiet.flash.reliability, quiet.flash.endurance) = (None, None);
     quiet.ftl.mapping_cache = None;
-    (quiet.controller.read_cache, quiet.controller.read_ahead) = (None, None);
+    let controller = &mut quiet.controller;
+    (controller.read_cache, controller.read_ahead) = (None, None);
+    if quiet.ftl.mapping != Mapping::Page && controller.write_cache.is_none() {
+        // Only a cache put data into DRAM.
+        (controller.dram_ns_per_access, controller.dram_bytes_per_s, controller.dram_row_bytes) = (0, 0, 0);
+    }
     quiet
 }
 
@@ -472,6 +477,14 @@ fn overwrite_in_random_order(bench: &mut Bench, bytes: u64) -> Result<(), Simula
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_quiet_form_of_every_drive_is_a_drive() {
+        for seed in 0..2_000 {
+            let drive = crate::random::random_device(seed).unwrap();
+            quiet(&drive).check(&drive.name).unwrap();
+        }
+    }
 
     #[test]
     fn dies_on_the_only_channel_leave_open_whether_there_are_chunks() {
