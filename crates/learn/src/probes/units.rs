@@ -200,7 +200,7 @@ fn count(
     match &alone {
         Some(alone) => {
             let order = &alone.order[..(2 * n).min(alone.order.len())];
-            added = alone.added(prober, order, (reading, on_flash_ns))?;
+            added = alone.added(prober, order, (reading, on_flash_ns))?.into_iter().map(|(_, added)| added).collect();
         }
         None => {
             for i in 0..n {
@@ -294,17 +294,54 @@ impl Alone {
         prober: &mut Prober<'_>,
         order: &[u64],
         (reading, on_flash_ns): (Pairs, f64),
-    ) -> Result<Vec<f64>, LearnError> {
+    ) -> Result<Vec<([u64; 2], f64)>, LearnError> {
         let mut all = Vec::with_capacity(order.len() / 2);
         for pair in order.chunks_exact(2) {
-            let [a, b] = [pair[0], pair[1]].map(|n| self.block(n, on_flash_ns));
-            if let (Some(a), Some(b)) = (a, b) {
-                all.push(reading.added(prober, a, b)?);
+            let pair = [pair[0], pair[1]];
+            if let [Some(a), Some(b)] = pair.map(|n| self.block(n, on_flash_ns)) {
+                all.push((pair, reading.added(prober, a, b)?));
             }
         }
         Ok(all)
     }
 }
+
+/// How often each block was read in a pair, and how often it waited.
+struct Waits(Vec<(u32, u32)>);
+
+impl Waits {
+    fn none(blocks: usize) -> Self {
+        Self(vec![(0, 0); blocks])
+    }
+
+    fn add(&mut self, pair: [u64; 2], waits: bool) {
+        for block in pair {
+            let (asked, slow) = &mut self.0[block as usize];
+            (*asked, *slow) = (*asked + 1, *slow + u32::from(waits));
+        }
+    }
+
+    /// By how much units differ in what they hold: the variance of their shares of the blocks, in squares of the mean one. A
+    /// block in a unit that holds more waits more often, so that counts of single blocks scatter more than chance makes
+    /// them. What chance alone may come to is the second.
+    fn unevenness(&self, waiting: f64) -> (f64, f64) {
+        let (mut squares, mut by_chance, mut again) = (0.0, 0.0, 0.0);
+        for &(asked, slow) in &self.0 {
+            let (asked, slow) = (f64::from(asked), f64::from(slow));
+            squares += (slow - asked * waiting).powi(2);
+            by_chance += asked * waiting * (1.0 - waiting);
+            again += asked * (asked - 1.0) * waiting * waiting;
+        }
+        // Both blocks of a pair wait: half as many counts are independent.
+        let noise = SCATTER_ERRORS * by_chance * (4.0 / self.0.len().max(1) as f64).sqrt();
+        ((squares - by_chance) / again.max(1.0), noise / again.max(1.0))
+    }
+}
+
+/// Standard errors by which counts must scatter more than chance makes them.
+const SCATTER_ERRORS: f64 = 4.0;
+/// Unevenness that must show if there is any, before a number is certain.
+const UNEVENNESS_SHOWS: f64 = 0.1;
 
 /// Counts slow pairs of blocks that were not read for long, until the interval of 1 ÷ share holds one number.
 fn share(
@@ -316,25 +353,33 @@ fn share(
 ) -> Result<(Figure<u64>, String), LearnError> {
     let most = if prober.effort == Effort::Quick { PAIRS_MAX / 100 } else { PAIRS_MAX };
     let (mut asked, mut slow) = (0_usize, 0_usize);
+    let mut waits = Waits::none(alone.ns.len());
     loop {
         let order = prober.shuffled(0..prober.region() / BLOCK);
         let added = alone.added(prober, &order, (reading, on_flash_ns))?;
-        slow += added.iter().filter(|&&added| added > border.0).count();
+        added.iter().for_each(|&(pair, added)| waits.add(pair, added > border.0));
+        slow += added.iter().filter(|&&(_, added)| added > border.0).count();
         asked += added.len().max(1);
         prober.advance(progress, "parallel units", asked as f64 / most as f64)?;
         let p = slow as f64 / asked as f64;
         let error = 2.6 * (p * (1.0 - p) / asked as f64).sqrt() + UNEVEN_SHARE * p;
         let (low, high) = (1.0 / (p + error), 1.0 / (p - error).max(1e-6));
         let reason = format!("{slow} of {asked} pairs wait for each other");
-        let (first, last) = (low.ceil().max(1.0), high.floor());
+        let (uneven, noise) = waits.unevenness(p);
+        let is_uneven = uneven > noise && uneven > UNEVEN_SHARE;
+        // Of n units whose shares vary by v, 1 in n ÷ (1 + v) pairs meets in one.
+        let (about, most_uneven) = if is_uneven { (1.0 + uneven, 1.0 + 2.0 * uneven) } else { (1.0, 1.0) };
+        let (first, last) = (low.ceil().max(1.0), (high * most_uneven).floor());
         // Dies come in such numbers.
-        let power = super::buffer::power_of_two_within(low, high);
-        let units = power.unwrap_or_else(|| (1.0 / p.max(1e-6)).round() as u64);
-        if first == last && last == units as f64 {
+        let power = super::buffer::power_of_two_within(low, high * most_uneven);
+        let units = power.unwrap_or_else(|| (about / p.max(1e-6)).round() as u64);
+        if !is_uneven && noise < UNEVENNESS_SHOWS && first == last && last == units as f64 {
             return Ok((Figure::certain(units, units, units), reason));
         }
         if asked >= most {
-            return Ok((Figure::inconclusive(units, (first as u64).min(units), (last as u64).max(units)), reason));
+            let said = if is_uneven { ", some blocks more often than others: units hold unequal shares" } else { "" };
+            let (low, high) = ((first as u64).min(units), (last as u64).max(units));
+            return Ok((Figure::inconclusive(units, low, high), format!("{reason}{said}")));
         }
     }
 }
@@ -490,6 +535,35 @@ mod tests {
             let (_, share) = border(&drawn(units, 0.65)).unwrap();
             assert!((share * units - 1.0).abs() < 0.15, "{share} of {units}");
         }
+    }
+
+    /// How uneven units are that hold so much each, by counts over passes of random pairs.
+    fn unevenness_of(holds: &[usize], passes: usize) -> (f64, f64) {
+        let mut random = Pcg64Mcg::seed_from_u64(3);
+        let unit_of: Vec<usize> =
+            holds.iter().enumerate().flat_map(|(unit, &n)| std::iter::repeat_n(unit, n)).collect();
+        let mut waits = Waits::none(unit_of.len());
+        let (mut asked, mut slow) = (0.0, 0.0);
+        for _ in 0..passes {
+            let mut order: Vec<u64> = (0..unit_of.len() as u64).collect();
+            rand::seq::SliceRandom::shuffle(&mut order[..], &mut random);
+            for pair in order.chunks_exact(2) {
+                let meets = unit_of[pair[0] as usize] == unit_of[pair[1] as usize];
+                waits.add([pair[0], pair[1]], meets);
+                (asked, slow) = (asked + 1.0, slow + f64::from(u8::from(meets)));
+            }
+        }
+        waits.unevenness(slow / asked)
+    }
+
+    #[test]
+    fn units_that_hold_unequal_shares_show_in_how_often_single_blocks_wait() {
+        let (even, noise) = unevenness_of(&[1_000; 16], 20);
+        assert!(even.abs() < noise && noise < UNEVENNESS_SHOWS, "{even} {noise}");
+        // The squares of 1.5 and of 0.5, in equal numbers of units: a variance of a quarter.
+        let holds: Vec<usize> = (0..16_usize).map(|unit| if unit.is_multiple_of(2) { 1_500 } else { 500 }).collect();
+        let (uneven, noise) = unevenness_of(&holds, 20);
+        assert!(uneven > noise && (0.1..0.4).contains(&uneven), "{uneven} {noise}");
     }
 
     #[test]
