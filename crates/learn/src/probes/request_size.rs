@@ -262,12 +262,13 @@ fn told_unit(lengths: &[ByteSize], waste: &[(usize, u64)]) -> Option<(Figure<u64
     if programmed as f64 <= bearable(written) && one_block <= bearable(lengths[0].bytes()) {
         return Some((Figure::absent(), "no length is programmed with waste".to_owned()));
     }
-    let needed: Vec<u64> = (0..lengths.len()).map(|i| typical(waste, i)).collect();
+    let needed: Vec<u64> = (0..lengths.len()).map(|i| least(waste, i)).collect();
     let is_tight = |i: usize| needed[i] > 0 && needed[i] as f64 <= (1.0 + TIGHT_SHARE) * lengths[i].bytes() as f64;
     let tight = (0..lengths.len()).find(|&i| {
         let multiples = (i..lengths.len()).filter(|&j| lengths[j].is_multiple_of(lengths[i]));
         let (fit, all) = multiples.fold((0, 0), |(fit, all), j| (fit + usize::from(is_tight(j)), all + 1));
-        is_tight(i) && fit * 10 >= all * 9
+        // The longest ones have no multiple: chance may make one fit.
+        is_tight(i) && fit * 10 >= all * 9 && (all > 1 || needed[0] == lengths[i].bytes())
     });
     match tight {
         Some(i) => {
@@ -285,9 +286,21 @@ fn told_unit(lengths: &[ByteSize], waste: &[(usize, u64)]) -> Option<(Figure<u64
     }
 }
 
+/// What writes of a length made the flash program.
+fn programmed_for(waste: &[(usize, u64)], i: usize) -> Vec<u64> {
+    waste.iter().filter(|(of, _)| *of == i).map(|&(_, programmed)| programmed).collect()
+}
+
 /// The median of what a length made the flash program; collection may add to single ones.
 fn typical(waste: &[(usize, u64)], i: usize) -> u64 {
-    median(waste.iter().filter(|(of, _)| *of == i).map(|&(_, programmed)| programmed as f64).collect()) as u64
+    median(programmed_for(waste, i).into_iter().map(|programmed| programmed as f64).collect()) as u64
+}
+
+/// The lower tenth of it: collection and pages of a map that is kept on flash add to most long writes, and take nothing away.
+fn least(waste: &[(usize, u64)], i: usize) -> u64 {
+    let mut programmed = programmed_for(waste, i);
+    programmed.sort_unstable();
+    programmed.get(programmed.len() / 10).copied().unwrap_or(0)
 }
 
 /// Standard error of the points' medians as a share of them; of the points, the median.
@@ -443,6 +456,24 @@ mod tests {
         assert_eq!(unit(&[1.1, 1.0, 1.0, 1.0, 1.0]), Some((Verdict::Absent, None)));
         assert_eq!(unit(&[8.0, 4.0, 1.3, 1.0, 1.0]), Some((Verdict::Inconclusive, Some(4096))));
         assert_eq!(unit(&[8.0, 8.0, 8.0, 8.0, 8.0]), None, "wasteful at every length");
+    }
+
+    #[test]
+    fn what_is_added_to_most_writes_hides_no_unit() {
+        // Units of 16 KiB; the longer a write, the more often a page of the map is programmed as well.
+        let lengths: Vec<ByteSize> = (1..=64).map(|n| STEP * n).collect();
+        let whole = |length: ByteSize| length.bytes().next_multiple_of(16 << 10);
+        let of = |i: usize, n: usize| (i, whole(lengths[i]) + if 24 - n < 20 * i / 64 { 16 << 10 } else { 0 });
+        let waste: Vec<(usize, u64)> =
+            (0..64).flat_map(|i| (0..24).map(move |n| (i, n))).map(|(i, n)| of(i, n)).collect();
+        let (told, _) = told_unit(&lengths, &waste).unwrap();
+        assert_eq!((told.verdict, told.value), (Verdict::Certain, Some(16 << 10)));
+        // Of lengths that have no multiple here, one fits by chance.
+        let by_chance: Vec<(usize, u64)> = waste
+            .iter()
+            .map(|&(i, programmed)| (i, programmed + if lengths[i] == ByteSize::kib(144) { 0 } else { 8_192 }))
+            .collect();
+        assert!(told_unit(&lengths, &by_chance).is_none());
     }
 
     #[test]
