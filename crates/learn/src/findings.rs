@@ -35,6 +35,8 @@ pub(crate) struct Findings {
     pub(crate) fresh_writes_moved: bool,
     /// Whether the first fill of the drive got slower where it began to erase.
     pub(crate) slc_cache_ends_with_first_erases: bool,
+    /// Whether the drive told, of its first fill in order, that much of it was programmed twice, where no cache was found.
+    pub(crate) writes_in_order_are_moved: bool,
     /// What pairs of reads have shown.
     pub(crate) conflicts: Option<Conflicts>,
     /// Figures that say that something is there, with the probability that it is chance.

@@ -71,6 +71,10 @@ pub(super) fn tell(findings: &mut Findings, windows: &[Window], length: ByteSize
         None if begins_faster(windows) => {
             "speed falls, but the drive is too small, or the fall too early, to tell where".to_owned()
         }
+        None if is_twice(windows) => {
+            findings.writes_in_order_are_moved = true;
+            "no fall of speed shows where from, but much of what is written in order is programmed twice".to_owned()
+        }
         None => {
             p.slc_cache_bytes = Figure::absent();
             "speed stays to the end".to_owned()
@@ -83,10 +87,13 @@ pub(super) fn tell(findings: &mut Findings, windows: &[Window], length: ByteSize
 /// say less of the room, and what was written in pieces is moved together when the cache is emptied, and programmed again.
 pub(super) fn doubt_what_it_hides(findings: &mut Findings) {
     let p = &mut findings.parameters;
-    let Some(cache) = p.slc_cache_bytes.value else { return };
+    let cache = p.slc_cache_bytes.value;
+    if cache.is_none() && !findings.writes_in_order_are_moved {
+        return;
+    }
     // Flash that is kept erased is no more than what the drive has beside what it offers.
     let room = p.collection_onset_bytes.high.unwrap_or(u64::MAX);
-    if findings.slc_cache_ends_with_first_erases && cache <= room {
+    if findings.slc_cache_ends_with_first_erases && cache.is_some_and(|cache| cache <= room) {
         p.doubt("slc_cache_bytes");
         findings
             .add_to_reason("slc_cache_bytes", "so may the first erases, of a drive that had some flash erased before");
@@ -194,7 +201,6 @@ fn goes_on_falling(windows: &[Window]) -> bool {
 /// The first window in which a drive stalls that programs everything twice from then on, as it tells, and nothing before:
 /// slower than the windows until then, and with it all that follows is slower in the mean.
 fn first_stall(windows: &[Window]) -> Option<usize> {
-    let is_twice = |windows: &[Window]| join(windows).amplification.is_some_and(|programmed| programmed >= TWICE);
     let is_slow = |cut: &usize| {
         let usual = median(windows[..*cut].iter().map(|window| window.rate).collect());
         windows[*cut].rate <= (1.0 - STALL_SHARE) * usual
@@ -204,6 +210,11 @@ fn first_stall(windows: &[Window]) -> Option<usize> {
     let soon = &after[..after.len().min(2 * cut)];
     let is_slower = join(after).rate <= (1.0 - STALL_SHARE) * join(before).rate;
     (is_slower && moved_none(before) && is_twice(soon) && is_twice(after)).then_some(cut)
+}
+
+/// Whether the drive tells that it programs twice much of what is written.
+fn is_twice(windows: &[Window]) -> bool {
+    join(windows).amplification.is_some_and(|programmed| programmed >= TWICE)
 }
 
 /// Windows over which what is moved shows: collection that begins in bursts has moved data in some of them.
@@ -398,6 +409,15 @@ mod tests {
         assert_eq!(ends((0, 4), 200 << 20), Verdict::Inconclusive);
         assert_eq!(ends((4, 4), 200 << 20), Verdict::Certain, "it erased before as well");
         assert_eq!(ends((0, 4), 50 << 20), Verdict::Certain, "no drive keeps more erased than it has room for");
+    }
+
+    #[test]
+    fn a_drive_that_programs_twice_what_is_written_in_order_is_not_said_to_have_no_cache() {
+        // One fast window, then stalls as often as speed.
+        let stalls = |n: usize| if n.is_multiple_of(3) { 40.0 } else { 700.0 };
+        let filled_at = |programmed: f64| filled((0..200).map(|n| (stalls(n), if n < 4 { 1.0 } else { programmed })));
+        assert_eq!(told(&filled_at(1.0)).verdict, Verdict::Absent);
+        assert_eq!(told(&filled_at(1.9)), Figure::unknown());
     }
 
     #[test]
