@@ -229,12 +229,14 @@ fn room(prober: &mut Prober<'_>, findings: &mut Findings, superblock: u64, seen:
     // Each unit may keep one superblock more, or less, than was taken for open.
     let most = units.unwrap_or(0).max(p.parallel_units.value.unwrap_or(0)) * superblock;
     let spread = (most as f64 / onset).max(ROOM_SPREAD);
-    let bytes = [1.0, 1.0 - spread, 1.0 + spread].map(|share| (share * onset).max(0.0) as u64);
+    // The part that random writes fill first.
+    let first = first_of(units.unwrap_or(0), onset / padding / super::BLOCK.bytes() as f64);
+    let bytes = [1.0, 1.0 - spread - first, 1.0 + spread].map(|share| (share * onset).max(0.0) as u64);
     let share = bytes.map(|bytes| bytes as f64 / capacity as f64);
     // Without a certain superblock nothing is, without the number of units what is open is not known, and on a drive that
     // had erased before anybody asked not what small writes waste.
-    let known =
-        units.is_some() && spread <= ROOM_SPREAD && findings.padding.is_some() && p.superblock_bytes.known().is_some();
+    let is_narrow = spread <= ROOM_SPREAD && first <= FIRST_MAX;
+    let known = units.is_some() && is_narrow && findings.padding.is_some() && p.superblock_bytes.known().is_some();
     let verdict = if known { Verdict::Certain } else { Verdict::Inconclusive };
     p.collection_onset_bytes = Figure { verdict, ..Figure::certain(bytes[0], bytes[1], bytes[2]) };
     p.over_provisioning = Figure { verdict, ..Figure::certain(share[0], share[1], share[2]) };
@@ -252,6 +254,17 @@ fn room(prober: &mut Prober<'_>, findings: &mut Findings, superblock: u64, seen:
     Ok(())
 }
 
+/// By which share of what falls to each of some units that are chosen at random the fullest is ahead of the mean one, at most
+/// in the mean: the largest of n normal deviates (√(2 ln n), Gumbel, *Statistics of Extremes*, 1958) in standard deviations
+/// of Poisson counts.
+fn first_of(units: u64, writes: f64) -> f64 {
+    let units = units.max(1) as f64;
+    (2.0 * units.ln()).sqrt() * (units / writes.max(1.0)).sqrt()
+}
+
+/// How much earlier the first unit may collect than all do, for the onset to be certain.
+const FIRST_MAX: f64 = 0.03;
+
 /// Share by which the onset of random overwrites may come before the room is full, or after: they fill one part of the
 /// drive before the others, and the parts are filled by superblocks.
 const ROOM_SPREAD: f64 = 0.10;
@@ -264,6 +277,23 @@ mod tests {
 
     fn counted(erases: u64, size: u64, between: impl Fn(u64) -> u64) -> Vec<Worn> {
         (0..erases).map(|n| Worn { programmed: (1 << 30) + n * size + between(n), erases: 7 + n }).collect()
+    }
+
+    #[test]
+    fn the_fullest_of_many_units_with_few_writes_is_well_ahead() {
+        use rand::{RngExt, SeedableRng};
+        let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(1);
+        let (units, writes) = (32, 40_000);
+        let mut ahead = || {
+            let mut counts = vec![0_u32; units];
+            (0..writes).for_each(|_| counts[random.random_range(0..units)] += 1);
+            f64::from(*counts.iter().max().unwrap()) * units as f64 / f64::from(writes) - 1.0
+        };
+        let mean = (0..40).map(|_| ahead()).sum::<f64>() / 40.0;
+        let most = first_of(units as u64, f64::from(writes));
+        assert!((0.7 * most..most).contains(&mean), "{mean} {most}");
+        assert!(most > FIRST_MAX && first_of(8, 400_000.0) < FIRST_MAX);
+        assert_eq!(first_of(1, 1e6), 0.0);
     }
 
     #[test]
