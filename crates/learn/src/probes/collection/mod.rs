@@ -10,8 +10,8 @@
 //! what a write budget does not allow is not begun.
 //!
 //! - **Cache of fast cells**: `slc_cache.rs`. **Onset and room**: `onset.rs` and `superblock.rs`.
-//! - **Steady state.** Rounds of an eighth of what is written to, until their later half has no trend and a known mean
-//!   ([`steady`](crate::stats::steady)).
+//! - **Steady state.** Rounds of an eighth of what is written to, shorter where a drive programs as much as that is in less,
+//!   until their later half has no trend and a known mean ([`steady`](crate::stats::steady)).
 //!
 //! Source: the protocol (fill, overwrite several times, WA from physical bytes) is SSD-iq's, PVLDB 18(11), 2025; the
 //! steady state SNIA's; PELT Killick et al. 2012.
@@ -45,11 +45,15 @@ const WINDOW_WRITES: u64 = 8;
 /// Windows of the fill, and of one overwrite of the whole drive until the onset.
 const FILL_WINDOWS: u64 = 200;
 const ONSET_WINDOWS: u64 = 400;
-/// Windows of what is written to, for the steady state.
-const STEADY_WINDOWS: u64 = 8;
+/// Rounds that make up what is written to, for the steady state, and windows of one round.
+const A_PASS_ROUNDS: u64 = 8;
+const A_ROUND_WINDOWS: u64 = 8;
 /// Rounds before which the drive is not asked whether it is steady: what was written last must have replaced what was
 /// there before. Coming from a fill, and coming from a steady state of another kind.
 const ROUNDS_MIN: (usize, usize) = (22, 14);
+/// Half as many rounds do where the drive tells that it programmed so many times what is written to: then what it moved has
+/// mixed what was there before, not the writes alone.
+const TURNED_OVER: f64 = 7.0;
 /// Steady where the mean is known to within this share.
 const KNOWN_SHARE: f64 = 0.04;
 /// Overwrites after which a drive that is not steady is given up: so many, on large drives fewer.
@@ -120,7 +124,7 @@ pub(crate) fn probe(
     asymmetries(prober, findings, &windows, progress)?;
     let (name, rounds) = ("80/20 overwrites", ROUNDS_MIN.1);
     let mut place = eighty_twenty(capacity);
-    let skewed = until_steady(prober, capacity, (STEADY_WINDOWS, rounds), name, &mut place, progress)?;
+    let skewed = until_steady(prober, capacity, (A_PASS_ROUNDS * A_ROUND_WINDOWS, rounds), name, &mut place, progress)?;
     tell_amplification(findings, "write_amplification_skewed", &skewed, SKEWED);
     trim(prober, findings, &windows, progress)?;
     superblock::probe(prober, findings, progress)?;
@@ -281,7 +285,9 @@ const A_BATCH: usize = 512;
 /// Random overwrites until the steady state.
 struct Overwritten {
     all: Vec<Window>,
-    /// The windows joined to eighths of what was written to.
+    /// Windows that make up what was written to.
+    a_pass: u64,
+    /// The windows joined.
     rounds: Vec<Window>,
     is_steady: bool,
 }
@@ -294,6 +300,16 @@ fn response(window: &Window) -> f64 {
 impl Overwritten {
     fn responses(&self) -> Vec<f64> {
         self.rounds.iter().map(response).collect()
+    }
+
+    /// Whether what was written to `bytes` replaced what was there before.
+    fn has_replaced(&self, bytes: ByteSize, rounds_min: usize) -> bool {
+        let programmed: Option<f64> = self.rounds.iter().map(programmed).sum();
+        let rounds_min = match programmed {
+            Some(programmed) if programmed >= TURNED_OVER * bytes.bytes() as f64 => rounds_min / 2,
+            _ => rounds_min,
+        };
+        self.rounds.len() >= rounds_min
     }
 
     /// Whether both the response and the pace are steady: where small writes waste much, what is moved is a small part of
@@ -313,11 +329,15 @@ impl Overwritten {
     }
 }
 
+/// Flash bytes of a window, where the drive tells.
+fn programmed(window: &Window) -> Option<f64> {
+    Some(window.amplification? * window.bytes as f64)
+}
+
 fn join(windows: &[Window]) -> Window {
     let bytes: u64 = windows.iter().map(|window| window.bytes).sum();
     let seconds: f64 = windows.iter().map(|window| window.bytes as f64 / window.rate).sum();
-    let programmed: Option<f64> =
-        windows.iter().map(|window| window.amplification.map(|wa| wa * window.bytes as f64)).sum();
+    let programmed: Option<f64> = windows.iter().map(programmed).sum();
     let amplification = programmed.map(|p| p / bytes.max(1) as f64);
     let erases = windows.iter().map(|window| window.erases).sum();
     Window { bytes, rate: bytes as f64 / seconds.max(1e-9), amplification, erases }
@@ -333,9 +353,10 @@ fn until_steady(
     progress: &mut dyn Progress,
 ) -> Result<Overwritten, LearnError> {
     let a_window = (bytes / BLOCK / windows).max(1);
-    let a_round = (windows / STEADY_WINDOWS).max(1) as usize;
+    let a_round = (windows / A_PASS_ROUNDS) as usize;
     let depth = DEPTH.min(prober.queue_depth().max(1)) as usize;
-    let mut seen = Overwritten { all: Vec::new(), rounds: Vec::new(), is_steady: false };
+    let mut seen = Overwritten { all: Vec::new(), a_pass: windows, rounds: Vec::new(), is_steady: false };
+    let mut in_rounds = 0;
     let overwrites = (OVERWRITTEN_MAX / bytes).clamp(OVERWRITES_MIN, OVERWRITES_MAX);
     let most = windows * overwrites;
     while (seen.all.len() as u64) < most && !seen.is_steady {
@@ -343,10 +364,11 @@ fn until_steady(
         let mark = Mark::now(prober);
         prober.keep_in_flight(Operation::Write, BLOCK, depth, a_window as usize, place)?;
         seen.all.push(mark.window(prober, a_window, BLOCK));
-        if seen.all.len().is_multiple_of(a_round) {
-            let round = join(&seen.all[seen.all.len() - a_round..]);
+        let round = join(&seen.all[in_rounds..]);
+        if seen.all.len() - in_rounds == a_round || programmed(&round) >= Some(bytes.bytes() as f64) {
+            in_rounds = seen.all.len();
             seen.rounds.push(round);
-            seen.is_steady = seen.rounds.len() >= rounds_min && seen.has_settled();
+            seen.is_steady = seen.has_replaced(bytes, rounds_min) && seen.has_settled();
         }
     }
     while prober.wait()?.is_some() {}
@@ -368,7 +390,7 @@ fn tell_amplification(findings: &mut Findings, key: &'static str, windows: &Over
         }
         (true, false) => (
             of_one_past(Figure::inconclusive(mean, low, high)),
-            format!("not steady after {} overwrites", windows.rounds.len() as u64 / STEADY_WINDOWS),
+            format!("not steady after {} overwrites", windows.all.len() as u64 / windows.a_pass),
         ),
     };
     let p = &mut findings.parameters;
@@ -558,7 +580,7 @@ fn trim(
     }
     let mut lower = anywhere(half, BLOCK);
     let (name, rounds) = ("overwrites after trim", ROUNDS_MIN.0);
-    let after = until_steady(prober, half, (STEADY_WINDOWS * 4, rounds), name, &mut lower, progress)?;
+    let after = until_steady(prober, half, (A_PASS_ROUNDS * A_ROUND_WINDOWS, rounds), name, &mut lower, progress)?;
     let (before, now) = (uniform.level(), after.level());
     let gain = before.mean / now.mean;
     let figure = if (gain - 1.0).abs() < 0.03 {
