@@ -17,7 +17,7 @@ use rand_pcg::Pcg64Mcg;
 use super::sweep::{
     Effect, Level, MORE_READS, OF_PAGES, PAGES_DIFFER, Sweep, Swept, ends, lead, measure, scatter, usual_deviation,
 };
-use super::turns;
+use super::{channels, turns};
 use crate::findings::{Because, Findings};
 use crate::prober::{Origin, Prober};
 use crate::stats::{Samples, best_period, explained, figure, fold, line_through, median};
@@ -78,7 +78,12 @@ pub(crate) fn probe_locations(
             longer_that_saves_more(&sweeps, &effects, found)
         };
         has_a_rival = rival.is_some();
-        shortest = rival.or(longer).or(shortest);
+        let may_be_one = |i: &usize| {
+            let period = period_of(&sweeps[*i]);
+            !channels::lies_on_several(&sweeps, period)
+                && channels::share_saved(&sweeps, period).is_none_or(|saved| saved >= channels::SAVES_ENOUGH)
+        };
+        shortest = rival.filter(may_be_one).or(longer).or(shortest);
     }
     let mut telling = shortest.map(|i| clearest(&sweeps, &effects, i));
     let mut would_show = true;
@@ -398,8 +403,19 @@ fn period_of(swept: &Swept) -> ByteSize {
 
 /// What else may be what was found.
 fn what_else(sweeps: &[Swept], telling: usize, chunk: Figure<u64>, coarse_would_show: bool) -> Option<&'static str> {
-    if sweeps[telling].sweep.step < SHORTEST_STEP && !coarse_would_show {
+    let is_of_blocks = sweeps[telling].sweep.step < SHORTEST_STEP;
+    if is_of_blocks && !coarse_would_show {
         return Some("; chunks of more blocks would not have shown");
+    }
+    if is_of_blocks && channels::moves_one_by_one(&sweeps[telling]) {
+        return Some("; so may pages on one channel");
+    }
+    let chunk_bytes = ByteSize(chunk.value.unwrap_or(0));
+    if channels::lies_on_several(sweeps, chunk_bytes) {
+        return Some("; but reads within such a chunk move their data as several channels do");
+    }
+    if channels::share_saved(sweeps, chunk_bytes).is_some_and(|saved| saved < channels::SAVES_LITTLE) {
+        return Some("; but the best place saves much less than two channels that share a read would");
     }
     // Pages of several speeds repeat as well, with rows of them.
     let single = sweeps.first()?;

@@ -4,6 +4,7 @@
 
 pub(crate) mod buffer;
 pub(crate) mod cache;
+mod channels;
 pub(crate) mod collection;
 pub(crate) mod content;
 mod far;

@@ -43,7 +43,8 @@ pub(super) fn tell(findings: &mut Findings, windows: &[Window], length: ByteSize
             .filter(|&fast| is_known && before + step * fast as u64 >= buffer + FAST_MIN * step)
     };
     let half = step / 2;
-    let size = lasting_fall(windows, &rates)
+    let fall = lasting_fall(windows, &rates);
+    let size = fall
         .map(|cut| where_speed_falls(windows, cut))
         .or_else(|| first_stall(windows).map(|cut| step * cut as u64 + half))
         .or_else(|| few().map(|cut| where_speed_falls(windows, cut)));
@@ -60,6 +61,10 @@ pub(super) fn tell(findings: &mut Findings, windows: &[Window], length: ByteSize
             if is_uneven(&rates[..fast.min(rates.len())]) {
                 p.slc_cache_bytes.doubt();
                 reason.push_str(", and is uneven before");
+            }
+            if fall.is_some_and(|cut| is_often_as_fast(&rates, cut)) {
+                p.slc_cache_bytes.doubt();
+                reason.push_str(", and is often as fast later");
             }
             if comes_back(&rates, fast.min(rates.len())) {
                 p.slc_cache_bytes.doubt();
@@ -168,6 +173,17 @@ fn comes_back(rates: &[f64], fast: usize) -> bool {
     slow < (1.0 - CHANGE_SHARE) * fast && last > f64::midpoint(fast, slow)
 }
 
+/// Whether many windows behind a lasting fall are as fast as those before it: a cache that is full slows all of them, what
+/// comes in bursts, as collection does, some.
+fn is_often_as_fast(rates: &[f64], cut: usize) -> bool {
+    let (before, behind) = rates.split_at(cut);
+    let fast = (1.0 - CHANGE_SHARE) * median(before.to_vec());
+    behind.iter().filter(|&&rate| rate >= fast).count() as f64 >= OFTEN * behind.len() as f64
+}
+
+/// Share of the windows that is often.
+const OFTEN: f64 = 0.2;
+
 /// Windows by which a speed is told.
 const STRETCH: usize = 10;
 
@@ -209,13 +225,24 @@ fn first_stall(windows: &[Window]) -> Option<usize> {
     let (before, after) = windows.split_at(cut);
     let soon = &after[..after.len().min(2 * cut)];
     let is_slower = join(after).rate <= (1.0 - STALL_SHARE) * join(before).rate;
-    (is_slower && moved_none(before) && is_twice(soon) && is_twice(after)).then_some(cut)
+    (is_slower && moved_none(before) && is_twice(soon) && is_twice(after) && !moves_more_and_more(after)).then_some(cut)
 }
 
 /// Whether the drive tells that it programs twice much of what is written.
 fn is_twice(windows: &[Window]) -> bool {
     join(windows).amplification.is_some_and(|programmed| programmed >= TWICE)
 }
+
+/// Whether the last third of some windows programs more than the first for what is written, as the drive tells: collection does
+/// as a drive fills, a cache that is emptied again and again does not.
+fn moves_more_and_more(windows: &[Window]) -> bool {
+    let third = windows.len() / 3;
+    let ends = [&windows[..third], &windows[windows.len() - third..]].map(|part| join(part).amplification);
+    matches!(ends, [Some(first), Some(last)] if third > 0 && last > MORE_AND_MORE * first)
+}
+
+/// How many times as much that is.
+const MORE_AND_MORE: f64 = 1.25;
 
 /// Windows over which what is moved shows: collection that begins in bursts has moved data in some of them.
 const A_WHILE: usize = 6;
@@ -418,6 +445,22 @@ mod tests {
         let filled_at = |programmed: f64| filled((0..200).map(|n| (stalls(n), if n < 4 { 1.0 } else { programmed })));
         assert_eq!(told(&filled_at(1.0)).verdict, Verdict::Absent);
         assert_eq!(told(&filled_at(1.9)), Figure::unknown());
+    }
+
+    #[test]
+    fn a_fall_behind_which_speed_is_often_what_it_was_may_be_one_of_collection() {
+        let behind = |n: usize, often: bool| if often && n.is_multiple_of(3) { 60.0 } else { 20.0 };
+        let filled_at = |often: bool| filled((0..200).map(|n| (if n < 120 { 60.0 } else { behind(n, often) }, 1.0)));
+        assert_eq!(told(&filled_at(false)).verdict, Verdict::Certain);
+        assert_eq!(told(&filled_at(true)).verdict, Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn stalls_of_a_drive_that_moves_more_and_more_are_those_of_collection() {
+        let stalls = |n: usize| if n >= 60 && n.is_multiple_of(4) { 10.0 } else { 60.0 };
+        let filled_at = |programmed: fn(usize) -> f64| filled((0..200).map(|n| (stalls(n), programmed(n))));
+        assert!(told(&filled_at(|n| if n < 60 { 1.0 } else { 2.0 })).value.is_some());
+        assert_eq!(told(&filled_at(|n| if n < 60 { 1.0 } else { 1.0 + (n - 60) as f64 / 50.0 })).value, None);
     }
 
     #[test]

@@ -1,0 +1,113 @@
+//! Whether a chunk moves through one channel, and two of them through two.
+//!
+//! A period of places tells that something repeats, and not what. A chunk is a run of blocks on one channel: reads within one
+//! take twice as long to move for twice the data, and a read that two channels share saves the time of its second half. What
+//! repeats otherwise is a row of chunks, a stripe, a page. Times of the sweeps of `location.rs` tell by how much.
+//!
+//! Source: the definition of the chunk is that of Kakaraparthy et al., PVLDB 13(4), 2019; these tests are our own.
+
+use flashwise_block::ByteSize;
+
+use crate::stats::{best_period, fold, median};
+
+use super::sweep::{Swept, ends};
+
+/// Whether reads of parts of what may be a chunk move their data through several channels: a channel takes twice as long for
+/// twice as much, and what else longer reads wait for, senses and dies, is added to that. They do where twice as much takes
+/// hardly more time.
+pub(super) fn lies_on_several(sweeps: &[Swept], chunk: ByteSize) -> bool {
+    let Some(step) = sweeps.first().map(|swept| swept.sweep.step) else { return false };
+    let of_length = |read: ByteSize| sweeps.iter().find(|swept| swept.sweep.step == step && swept.sweep.read == read);
+    let lengths = std::iter::successors(Some(step), |&read| Some(read * 2)).take_while(|&read| read * 2 <= chunk);
+    let times: Vec<f64> = lengths.map_while(of_length).map(|swept| median(swept.levels())).collect();
+    let more: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let Some(&first) = more.first().filter(|&&first| first >= MORE_TIME * times[0]) else { return false };
+    (1..more.len()).any(|n| more[n] < TWICE_AS_LONG * first * (1_u64 << n) as f64)
+}
+
+/// Share of the shortest read by which the next must be longer for that to say something, and the share of twice the time that
+/// twice the data take at least; the rest is noise.
+const MORE_TIME: f64 = 0.01;
+const TWICE_AS_LONG: f64 = 0.6;
+
+/// Of the time that the second half of a read as long as a chunk takes, the share that the best place saves: all of it where
+/// both halves are moved at once by two channels. `None` where such reads were not made.
+pub(super) fn share_saved(sweeps: &[Swept], chunk: ByteSize) -> Option<f64> {
+    let step = sweeps.first()?.sweep.step;
+    let of_length = |read: ByteSize| sweeps.iter().find(|swept| swept.sweep.step == step && swept.sweep.read == read);
+    let (half, whole) = (of_length(ByteSize(chunk.bytes() / 2))?, of_length(chunk)?);
+    let (low, high) = ends(&fold(&whole.levels(), (chunk / step) as usize));
+    Some((high - low) / (high - median(half.levels())).max(1.0))
+}
+
+/// A chunk that saves less than this share is not certain, and if there is a rival it is not the chunk.
+pub(super) const SAVES_LITTLE: f64 = 0.2;
+pub(super) const SAVES_ENOUGH: f64 = 0.35;
+
+/// Whether what single blocks show is that two of them are moved one after the other, as by one channel: reads within a block
+/// are the fastest, and others take longer by more than a link needs for a block.
+pub(super) fn moves_one_by_one(swept: &Swept) -> bool {
+    let levels = swept.levels();
+    let folded = fold(&levels, best_period(&levels).0);
+    let (low, _) = ends(&folded);
+    low == folded[0] && median(folded) - low >= CHANNEL_NS
+}
+
+/// What a fast channel takes for 4 KiB: 1.6 GB/s (ONFI 4.2, NV-DDR3).
+const CHANNEL_NS: f64 = 2_560.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probes::sweep::Sweep;
+
+    const BLOCK: ByteSize = ByteSize::kib(4);
+
+    fn swept(read: ByteSize, step: ByteSize, latency: impl Fn(u64) -> u64) -> Swept {
+        let window = ByteSize::mib(1);
+        let sweep = Sweep { read, step, window, turn: window, reads_a_start: 9, smallest_effect: 0.005 };
+        Swept::of_starts(sweep, (0..sweep.places() as u64).map(|n| vec![latency(n); 9]).collect(), None)
+    }
+
+    /// What a read of so many blocks takes whose chunks are so many blocks long, of a drive with so many channels, each of
+    /// which moves a block in 5 µs.
+    fn through_channels(chunk: u64, channels: u64) -> Vec<Swept> {
+        let latency = |blocks: u64| {
+            move |n: u64| {
+                let mut moved = vec![0; channels as usize];
+                (n..n + blocks).for_each(|block| moved[(block / chunk % channels) as usize] += 5_000);
+                70_000 + moved.into_iter().max().unwrap()
+            }
+        };
+        (0..7).map(|n| 1 << n).map(|blocks| swept(BLOCK * blocks, BLOCK, latency(blocks))).collect()
+    }
+
+    #[test]
+    fn reads_within_a_chunk_take_twice_as_long_for_twice_as_much_and_those_within_a_row_of_chunks_do_not() {
+        let sweeps = through_channels(32, 4);
+        assert!(!lies_on_several(&sweeps, BLOCK * 32));
+        assert!(lies_on_several(&sweeps, BLOCK * 128), "of four chunks");
+        assert!(lies_on_several(&through_channels(2, 8), BLOCK * 16), "of eight chunks");
+        assert!(!lies_on_several(&through_channels(2, 1), BLOCK * 16), "there is one channel");
+    }
+
+    #[test]
+    fn two_channels_that_share_a_read_save_the_time_of_its_second_half() {
+        let saved = share_saved(&through_channels(32, 4), BLOCK * 32).unwrap();
+        assert!((0.95..=1.05).contains(&saved), "{saved}");
+        // Something else makes a few starts a little faster.
+        let little = |blocks: u64| move |n: u64| 70_000 + 5_000 * blocks - if n % 8 == 3 { 1_500 } else { 0 };
+        let sweeps: Vec<Swept> = [1, 2, 4, 8].map(|blocks| swept(BLOCK * blocks, BLOCK, little(blocks))).into();
+        assert!(share_saved(&sweeps, BLOCK * 8).unwrap() < SAVES_LITTLE);
+        assert_eq!(share_saved(&sweeps, BLOCK * 64), None, "no read was as long");
+    }
+
+    #[test]
+    fn two_pages_on_one_channel_cost_more_than_a_link_needs() {
+        let across = |ns: u64| swept(BLOCK, ByteSize(512), move |n| 70_000 + if n % 8 == 0 { 0 } else { ns });
+        assert!(moves_one_by_one(&across(20_000)), "200 MB/s");
+        assert!(!moves_one_by_one(&across(900)), "4.5 GB/s");
+        let shared = swept(BLOCK, ByteSize(512), |n| 70_000 - [0, 5_000, 9_000, 5_000][(n % 8 / 2) as usize]);
+        assert!(!moves_one_by_one(&shared), "what two channels share is faster");
+    }
+}
