@@ -53,8 +53,8 @@ pub(super) fn moves_one_by_one(swept: &Swept) -> bool {
     low == folded[0] && median(folded) - low >= CHANNEL_NS
 }
 
-/// What a fast channel takes for 4 KiB: 1.6 GB/s (ONFI 4.2, NV-DDR3).
-const CHANNEL_NS: f64 = 2_560.0;
+/// What a fast channel takes for 4 KiB: 1.2 GB/s (ONFI 4.1, NV-DDR3).
+const CHANNEL_NS: f64 = 3_413.0;
 
 #[cfg(test)]
 mod tests {
