@@ -189,15 +189,27 @@ fn chunk(config: &DeviceConfig, jitter: f64, reasons: &mut Reasons) -> Result<Fi
 }
 
 /// A drive of one channel has no chunks. Where it makes a difference at which page a read begins, since its dies share it as two
-/// channels would, no host can tell.
+/// channels would, or where two dies that share a page's worth are faster than the one that holds a page, no host can tell.
 fn one_channel(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
-    let step = config.flash.page_bytes.max(config.ftl.logical_page_bytes);
-    Ok(match place_makes_a_difference(config, PERIOD_MAX / 4, step, 1.0)? {
+    let page = config.flash.page_bytes.max(config.ftl.logical_page_bytes);
+    let is_shared = place_makes_a_difference(config, PERIOD_MAX / 4, page, 1.0)? || two_pages_are_faster(config, page)?;
+    Ok(match is_shared {
         true => {
             reasons.unknown("chunk_bytes", "dies on the only channel make a difference of the place, as channels would")
         }
         false => Figure::absent(),
     })
+}
+
+/// Whether a read as long as a page takes less where two pages share it.
+fn two_pages_are_faster(quiet: &DeviceConfig, page: u64) -> Result<bool, SimulationError> {
+    let block = quiet.host.logical_block_bytes;
+    if page > quiet.host.max_transfer_bytes {
+        return Ok(false);
+    }
+    let curve = start_curve(&mut Bench::filled(quiet, 1)?, page, block, page)?;
+    let (fastest, _) = ends(&curve);
+    Ok(curve[0] >= fastest * (1.0 + BLOCK_SHOWS))
 }
 
 /// Share of the difference that shows from which on there is one: where two dies sense at once the later one counts, which adds
@@ -499,6 +511,11 @@ mod tests {
         };
         assert_eq!(chunk_of(1), flashwise_profile::Verdict::Absent);
         assert_eq!(chunk_of(2), flashwise_profile::Verdict::Inconclusive);
+        // Its transfer units are a quarter of a page, and two dies that move two of them each sense at once.
+        let drive = crate::random::random_device(1104).unwrap();
+        assert_eq!((drive.flash.channels, drive.flash.page_bytes, drive.flash.transfer_unit_bytes), (1, 4096, 1024));
+        let told = chunk(&quiet(&drive), 0.0, &mut Reasons::default()).unwrap();
+        assert_eq!(told.verdict, flashwise_profile::Verdict::Inconclusive);
     }
 
     #[test]
