@@ -15,7 +15,7 @@ use flashwise_block::{ByteSize, Nanos, Progress};
 use flashwise_profile::{Figure, ProbeCurve, ProbePoint};
 
 use crate::findings::{Because, Findings, point, widened};
-use crate::prober::Prober;
+use crate::prober::{Prober, anywhere};
 use crate::stats::{median, rank};
 use crate::{Effort, LearnError};
 
@@ -26,10 +26,14 @@ const REFERENCE: usize = 400;
 const CLEARLY: f64 = 0.8;
 /// And if their median is below this share.
 const FASTER_SHARE: f64 = 0.9;
+/// Shares of single reads that are at hand: most, and more than chance leaves in a cache.
+const MOST: f64 = 0.5;
+const SOME: f64 = 0.2;
 /// Blocks that are read again first: few enough for the smallest cache, enough for a test.
 const FEWEST: u64 = 8;
-/// Reads in order before the pause.
+/// Reads in order before the pause, and what they begin at a multiple of: pages of all speeds are to lie behind them.
 const RUN: u64 = 16;
+const RUNS: ByteSize = ByteSize::kib(64);
 /// Time for a drive to read ahead.
 const PAUSE: Nanos = Nanos(20_000_000);
 /// Tries of one distance.
@@ -56,6 +60,14 @@ impl FromFlash {
     /// Whether reads that took `latencies` did not go to flash.
     fn none_of(&self, latencies: &[f64]) -> bool {
         median(latencies.to_vec()) < FASTER_SHARE * median(self.latencies.clone()) && self.are_slower_than(latencies)
+    }
+
+    /// The share of reads that were faster than nearly all from flash.
+    fn share_at_hand(&self, latencies: &[f64]) -> f64 {
+        let mut sorted = self.latencies.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let fast = FASTER_SHARE * sorted.get(sorted.len() / 10).copied().unwrap_or(0.0);
+        latencies.iter().filter(|&&latency| latency < fast).count() as f64 / latencies.len().max(1) as f64
     }
 
     fn are_slower_than(&self, latencies: &[f64]) -> bool {
@@ -221,7 +233,8 @@ fn with_nothing_before(prober: &mut Prober<'_>, tries: usize) -> Result<FromFlas
     let mut latencies = Vec::with_capacity(tries);
     for n in sections.into_iter().take(tries) {
         prober.rest(PAUSE)?;
-        let latency = prober.read(section * n + AHEAD_MAX + BLOCK * RUN, BLOCK)?.0 as f64;
+        let base = section * n + AHEAD_MAX + anywhere(ByteSize(AHEAD_MAX.bytes() / 2), RUNS)(&mut prober.random);
+        let latency = prober.read(base + BLOCK * RUN, BLOCK)?.0 as f64;
         prober.sample("read with nothing before", 0.0, latency);
         latencies.push(latency);
     }
@@ -238,10 +251,14 @@ fn read_ahead(
     let recipe = "16 reads of 4 KiB in order, a pause, one read at a distance, at first beside one with nothing before it; \
                   the distance by bisection";
     let tries = if prober.effort == Effort::Quick { TRIES / 2 } else { TRIES };
-    let at_distance = |prober: &mut Prober<'_>, blocks: u64| -> Result<(bool, Vec<f64>), LearnError> {
+    // One after the other: where a run was not long ago, it is in the cache, and nothing is read ahead.
+    let section = AHEAD_MAX * 2;
+    let mut sections = prober.shuffled(0..prober.region() / section).into_iter().cycle();
+    let mut at_distance = |prober: &mut Prober<'_>, blocks: u64| -> Result<(bool, Vec<f64>), LearnError> {
         let mut latencies = Vec::with_capacity(tries);
         for _ in 0..tries {
-            let base = prober.random_section(AHEAD_MAX * 2);
+            let base = section * sections.next().unwrap_or(0)
+                + anywhere(ByteSize(AHEAD_MAX.bytes() / 2), RUNS)(&mut prober.random);
             for n in 0..RUN {
                 prober.read(base + BLOCK * n, BLOCK)?;
             }
@@ -250,12 +267,19 @@ fn read_ahead(
             prober.sample("read ahead", blocks as f64, latency);
             latencies.push(latency);
         }
-        Ok((flash.none_of(&latencies), latencies))
+        // A drive that looks up only a part of its map does not read ahead where it would have to read that first.
+        let most = flash.share_at_hand(&latencies) > MOST;
+        Ok((most || flash.none_of(&latencies), latencies))
     };
     // The run ends where any piece of up to 64 KiB does: the next block does not come along with the last one.
     let (mut next, latencies) = at_distance(prober, 0)?;
     if next {
         next = with_nothing_before(prober, tries)?.are_slower_than(&latencies);
+    }
+    if !next && flash.share_at_hand(&latencies) >= SOME {
+        let reason = "the next block is at hand now and then, and not mostly".to_owned();
+        findings.because("read_ahead_bytes", Because { recipe, reason, curve: None });
+        return Ok(Figure::unknown());
     }
     if !next {
         let reason = "the next block takes as long as any other".to_owned();
@@ -265,9 +289,11 @@ fn read_ahead(
     let most = AHEAD_MAX / BLOCK;
     let mut curve = Vec::new();
     let mut search = Search::new(1, most);
+    let mut at_times = false;
     while let Some(count) = search.next() {
         prober.advance(progress, "read-ahead", count as f64 / most as f64)?;
         let (at_hand, latencies) = at_distance(prober, count - 1)?;
+        at_times |= !at_hand && flash.share_at_hand(&latencies) >= SOME;
         curve.push(point((BLOCK * count).bytes() as f64 / 1024.0, &latencies));
         search.told(at_hand);
     }
@@ -280,9 +306,12 @@ fn read_ahead(
         fit: Vec::new(),
     });
     let bytes = (BLOCK * search.low).bytes();
-    let reason = format!("{} are at hand after the last read, {} are not", BLOCK * search.low, BLOCK * search.high);
+    let mut reason = format!("{} are at hand after the last read, {} are not", BLOCK * search.low, BLOCK * search.high);
+    if at_times {
+        reason.push_str(", or not mostly");
+    }
     findings.because("read_ahead_bytes", Because { recipe, reason, curve: Some(NAME) });
-    Ok(if search.high == most {
+    Ok(if search.high == most || at_times {
         Figure::inconclusive(bytes, bytes, AHEAD_MAX.bytes())
     } else {
         Figure::certain(bytes, bytes, bytes)

@@ -8,7 +8,7 @@
 
 use flashwise_block::ByteSize;
 
-use crate::stats::{best_period, fold, median};
+use crate::stats::{Samples, best_period, fold, median};
 
 use super::sweep::{Swept, ends};
 
@@ -19,7 +19,9 @@ pub(super) fn lies_on_several(sweeps: &[Swept], chunk: ByteSize) -> bool {
     let Some(step) = sweeps.first().map(|swept| swept.sweep.step) else { return false };
     let of_length = |read: ByteSize| sweeps.iter().find(|swept| swept.sweep.step == step && swept.sweep.read == read);
     let lengths = std::iter::successors(Some(step), |&read| Some(read * 2)).take_while(|&read| read * 2 <= chunk);
-    let times: Vec<f64> = lengths.map_while(of_length).map(|swept| median(swept.levels())).collect();
+    // Of all pages: the levels of longer reads are those of fast pages.
+    let usual = |swept: &Swept| median(swept.points.iter().map(Samples::median).collect());
+    let times: Vec<f64> = lengths.map_while(of_length).map(usual).collect();
     let more: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let Some(&first) = more.first().filter(|&&first| first >= MORE_TIME * times[0]) else { return false };
     (1..more.len()).any(|n| more[n] < TWICE_AS_LONG * first * (1_u64 << n) as f64)
