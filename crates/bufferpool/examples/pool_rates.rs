@@ -31,26 +31,34 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Reads and writes of pages that are all there.
+/// Reads of pages that are all there.
 fn hits() -> Result<(), Box<dyn Error>> {
     const FRAMES: u64 = 16_384;
-    let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo")?, 1)?;
-    let pool = BufferPool::new(DeviceStore::new(drive, 4096)?, BufferPoolOptions::new(FRAMES as usize))?;
-    for page in 0..FRAMES {
-        drop(pool.read(Page(page as u32))?);
-    }
+    let (pool, other) = (full_pool(FRAMES)?, full_pool(FRAMES)?);
     for hot in [64, 1024, FRAMES] {
-        let (mut bare, mut one, mut two) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
+        let (mut bare, mut one, mut two, mut apart) = (f64::INFINITY, f64::INFINITY, f64::INFINITY, f64::INFINITY);
         for _ in 0..7 {
             bare = bare.min(bare_ns(hot));
-            one = one.min(hit_ns(&pool, hot, 1)?);
-            two = two.min(hit_ns(&pool, hot, 2)?);
+            one = one.min(hit_ns(&[&pool], hot)?);
+            two = two.min(hit_ns(&[&pool, &pool], hot)?);
+            apart = apart.min(hit_ns(&[&pool, &other], hot)?);
         }
         println!(
-            "{hot:>6} pages: {one:.1} ns a hit, {two:.1} by each of two threads; without a pool {bare:.1} (least of 7)"
+            "{hot:>6} pages: {one:.1} ns a hit, {two:.1} by each of two threads, {apart:.1} where each has a pool of its \
+             own; without a pool {bare:.1} (least of 7)"
         );
     }
     Ok(())
+}
+
+/// A pool that has all pages of so many.
+fn full_pool(frames: u64) -> Result<BufferPool<DeviceStore<SimulatedSsd>>, Box<dyn Error>> {
+    let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo")?, 1)?;
+    let pool = BufferPool::new(DeviceStore::new(drive, 4096)?, BufferPoolOptions::new(frames as usize))?;
+    for page in 0..frames {
+        drop(pool.read(Page(page as u32))?);
+    }
+    Ok(pool)
 }
 
 /// The same reads of memory that nobody shares.
@@ -80,9 +88,9 @@ fn order(pages: u64, seed: u64) -> Vec<u32> {
     (0..65_536).map(|_| (random.next_u64() % pages) as u32).collect()
 }
 
-/// Nanoseconds of a thread on its processor for one hit, while so many do the same.
-fn hit_ns<S: PageStore>(pool: &BufferPool<S>, pages: u64, threads: u64) -> Result<f64, PoolError> {
-    let work = |seed: u64| {
+/// Nanoseconds of a thread on its processor for one hit, while one for each of the pools does the same on it.
+fn hit_ns<S: PageStore>(pools: &[&BufferPool<S>], pages: u64) -> Result<f64, PoolError> {
+    let work = |pool: &BufferPool<S>, seed: u64| {
         let order = order(pages, seed);
         let start = processor_ns();
         let mut sum = 0_u64;
@@ -94,7 +102,7 @@ fn hit_ns<S: PageStore>(pool: &BufferPool<S>, pages: u64, threads: u64) -> Resul
     };
     let work = &work;
     let times: Vec<Result<f64, PoolError>> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|seed| scope.spawn(move || work(seed))).collect();
+        let threads: Vec<_> = (0..).zip(pools).map(|(seed, pool)| scope.spawn(move || work(pool, seed))).collect();
         threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
     let times: Vec<f64> = times.into_iter().collect::<Result<_, _>>()?;

@@ -34,6 +34,7 @@ pub mod policy;
 pub mod pool;
 pub mod prefetch;
 pub mod simulate;
+mod summary;
 mod sync;
 mod timeline;
 mod trace;

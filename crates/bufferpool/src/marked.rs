@@ -1,7 +1,7 @@
 //! Which entries of a queue are marked, found in its order without asking the others.
 //!
-//! The places of a queue are numbered as they are taken, and a mark is a bit by the number of the place: 64 places that are
-//! not marked are one step. Marks that nobody has asked for yet cost nothing: they begin with the first question.
+//! The places of a queue are numbered as they are taken, and a mark is a bit by the number of the place: 4,096 places that are
+//! not marked are one step ([`Summary`]). Marks that nobody has asked for yet cost nothing: they begin with the first question.
 //!
 //! ```text
 //!   oldest ─▶ number 17, 18, 19 … ─▶ end         number modulo places ─▶ entry, bit
@@ -9,6 +9,8 @@
 
 use crate::directory::Entry;
 use crate::lists::Lists;
+use crate::memory::prefetch;
+use crate::summary::Summary;
 
 /// The numbers and marks of one list of [`Lists`], to which entries only come at its ends.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub(crate) struct Marked {
     entries: Vec<Entry>,
     /// By place, a bit.
     marks: Vec<u64>,
+    /// Which words of them have some.
+    marked_words: Summary,
     /// The number that comes next.
     end: u32,
     /// Places that are certainly free; the oldest entry, which says how many there are, is asked only when there is none.
@@ -28,7 +32,8 @@ pub(crate) struct Marked {
 impl Marked {
     /// Of lists whose marks nobody has asked for yet.
     pub(crate) fn not_begun() -> Self {
-        Self { numbers: Vec::new(), entries: Vec::new(), marks: Vec::new(), end: 0, free: 0 }
+        let (numbers, entries, marks) = (Vec::new(), Vec::new(), Vec::new());
+        Self { numbers, entries, marks, marked_words: Summary::new(0), end: 0, free: 0 }
     }
 
     /// Begins to keep the marks of a list over so many entries, where they are not kept yet.
@@ -40,11 +45,18 @@ impl Marked {
         // before as many have come.
         let places = (2 * entries).next_power_of_two().max(64);
         (self.numbers, self.entries, self.marks) = (vec![0; entries], vec![Entry(0); places], vec![0; places / 64]);
+        self.marked_words = Summary::new(places / 64);
         for entry in lists.iter(list) {
             self.set(entry, self.end, is_marked(entry));
             self.end = self.end.wrapping_add(1);
         }
         self.free = places - lists.len(list);
+    }
+
+    /// Says that an entry is going to be moved.
+    #[inline]
+    pub(crate) fn expect(&self, entry: Entry) {
+        prefetch(&self.numbers, entry.at());
     }
 
     #[inline]
@@ -73,6 +85,15 @@ impl Marked {
         let place = self.place(self.numbers[entry.at()]);
         let word = &mut self.marks[place / 64];
         *word = *word & !(1 << (place % 64)) | u64::from(is_marked) << (place % 64);
+        self.marked_words.set(place / 64, *word != 0);
+    }
+
+    /// Takes an entry's mark away, as it has to be before the entry leaves; says whether it had one.
+    #[inline]
+    pub(crate) fn unmark(&mut self, entry: Entry) -> bool {
+        let was_marked = self.is_begun() && self.is_marked(entry);
+        self.mark(entry, false);
+        was_marked
     }
 
     #[inline]
@@ -144,15 +165,23 @@ impl Marked {
             while left > 0 {
                 let place = self.place(self.end.wrapping_sub(left as u32));
                 let word = self.marks[place / 64] >> (place % 64);
-                let step = if word == 0 { 64 - place % 64 } else { word.trailing_zeros() as usize };
-                if word != 0 && step < left {
-                    left -= step + 1;
-                    return Some(self.entries[(place + step) & (self.entries.len() - 1)]);
+                if word == 0 {
+                    left = left.saturating_sub(self.unmarked_from(place)?);
+                    continue;
                 }
-                left = left.saturating_sub(step);
+                let step = word.trailing_zeros() as usize;
+                left = left.checked_sub(step + 1)?;
+                return Some(self.entries[place + step]);
             }
             None
         })
+    }
+
+    /// How many places there are up to the next word with a mark, all around.
+    #[inline]
+    fn unmarked_from(&self, place: usize) -> Option<usize> {
+        let next = self.marked_words.next(place / 64 + 1).or_else(|| self.marked_words.next(0))?;
+        Some((next * 64).wrapping_sub(place) & (self.entries.len() - 1))
     }
 }
 

@@ -10,10 +10,12 @@
 //! the entry's own number and its bit, and the bits of 64 numbers are one word. When the numbers are used up, what is
 //! present is numbered anew, in the same order: a step for each entry, twice as seldom as there are entries.
 //!
-//! Each number has a second bit, a mark, for what the list is searched for.
+//! Each number has a second bit, a mark, for what the list is searched for. Where no mark is,
+//! that search passes 4,096 numbers in a step ([`Summary`]).
 
 use crate::directory::{Directory, Entry};
 use crate::memory::prefetch;
+use crate::summary::Summary;
 
 /// Of 64 numbers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +34,8 @@ pub(crate) struct Timeline {
     entries: Vec<Entry>,
     /// By number, 64 of them.
     words: Vec<Word>,
+    /// Which words may have marks.
+    marks: Summary,
     /// Nothing is present before it.
     start: u32,
     /// Nothing is marked before it, and nothing between it and the other one: a page is often marked and taken out at once,
@@ -62,6 +66,7 @@ impl Timeline {
             numbers: vec![0; entries],
             entries: vec![Entry(0); numbers],
             words: vec![Word::default(); numbers / 64],
+            marks: Summary::new(numbers / 64),
             start: first,
             marked_from: first,
             marked_next: first,
@@ -130,6 +135,7 @@ impl Timeline {
                 present &= present - 1;
             }
         }
+        self.marks.clear();
         let first = Self::first(self.entries.len());
         self.entries.copy_within(0..kept, first as usize);
         (self.start, self.end, self.len) = (first, first, 0);
@@ -145,6 +151,7 @@ impl Timeline {
         let (word, bit) = place(self.end);
         self.words[word].present |= bit;
         self.words[word].marked |= if is_marked { bit } else { 0 };
+        self.marks.add(word, is_marked);
         self.entries[self.end as usize] = entry;
         self.numbers[entry.at()] = self.end;
         self.end += 1;
@@ -211,6 +218,7 @@ impl Timeline {
     pub(crate) fn mark(&mut self, entry: Entry, is_marked: bool) {
         let number = self.number(entry);
         let (word, bit) = place(number);
+        self.marks.add(word, is_marked);
         let word = &mut self.words[word];
         word.marked = word.marked & !bit | if is_marked { bit } else { 0 };
         if !is_marked {
@@ -223,29 +231,48 @@ impl Timeline {
         }
     }
 
-    /// The first number from here on that has a bit.
+    /// The number of the oldest entry from this number on.
     #[inline]
-    fn next(&self, from: u32, bits: impl Fn(&Word) -> u64) -> Option<u32> {
+    pub(crate) fn next_present(&self, from: u32) -> Option<u32> {
         if from >= self.end {
             return None;
         }
         let mut word = from as usize / 64;
         let last = (self.end as usize - 1) / 64;
-        let mut found = bits(&self.words[word]) & (u64::MAX << (from % 64));
+        let mut found = self.words[word].present & (u64::MAX << (from % 64));
         while found == 0 {
             if word == last {
                 return None;
             }
             word += 1;
-            found = bits(&self.words[word]);
+            found = self.words[word].present;
         }
         Some((word * 64) as u32 + found.trailing_zeros())
     }
 
-    /// The number of the oldest entry from this number on.
+    /// The number of the oldest marked entry from this number on.
     #[inline]
-    pub(crate) fn next_present(&self, from: u32) -> Option<u32> {
-        self.next(from, |word| word.present)
+    fn next_marked(&mut self, from: u32) -> Option<u32> {
+        if from >= self.end {
+            return None;
+        }
+        let word = from as usize / 64;
+        let found = self.words[word].marked & (u64::MAX << (from % 64));
+        if found != 0 {
+            return Some((word * 64) as u32 + found.trailing_zeros());
+        }
+        self.next_marked_word(word + 1).map(|word| (word * 64) as u32 + self.words[word].marked.trailing_zeros())
+    }
+
+    /// The first word from this one on that has a mark.
+    fn next_marked_word(&mut self, from: usize) -> Option<usize> {
+        loop {
+            let word = self.marks.next(from)?;
+            if self.words[word].marked != 0 {
+                return Some(word);
+            }
+            self.marks.set(word, false);
+        }
     }
 
     /// The number of the newest entry before this number.
@@ -292,7 +319,7 @@ impl Timeline {
     /// The oldest marked entry before this number whose page nobody holds.
     #[inline]
     pub(crate) fn oldest_marked(&mut self, before: u32, pages: &Directory) -> Option<Entry> {
-        let Some(first) = self.next(self.marked_from, |word| word.marked) else {
+        let Some(first) = self.next_marked(self.marked_from) else {
             (self.marked_from, self.marked_next) = (self.end, self.end);
             return None;
         };
@@ -304,7 +331,7 @@ impl Timeline {
                 self.expect_at(number + 1, pages);
                 return Some(entry);
             }
-            number = self.next(number + 1, |word| word.marked)?;
+            number = self.next_marked(number + 1)?;
         }
         None
     }

@@ -21,6 +21,7 @@
 use super::{Parameters, Policy, PolicyError, Shape, Taker, fall_of_two, hand_out};
 use crate::directory::{Directory, Entry, Page};
 use crate::lists::Lists;
+use crate::marked::Marked;
 
 const T1: usize = 0;
 const T2: usize = 1;
@@ -58,6 +59,9 @@ pub(crate) struct Arc {
     lists: Lists,
     /// By entry: its list.
     list: Vec<u8>,
+    /// The dirty pages of T1 and of T2. Batches clean each far ahead of what falls, and all of that would be passed for the
+    /// next one.
+    dirty: [Marked; 2],
     target: f64,
     incoming: Incoming,
     frames: usize,
@@ -117,9 +121,19 @@ impl Arc {
         }
     }
 
-    fn put(&mut self, list: usize, entry: Entry) {
+    /// Puts a page that has a frame at the front of T1 or T2.
+    #[inline]
+    fn put(&mut self, list: usize, entry: Entry, is_dirty: bool) {
+        self.dirty[list].push_front(&self.lists, list, entry, is_dirty);
         self.lists.push_front(list, entry);
         self.list[entry.at()] = list as u8;
+    }
+
+    /// The list from which the next victim comes once this one is gone, and the other one.
+    fn next_lists(&self, pages: &Directory) -> [usize; 2] {
+        let victim_is_in_t1 = self.first_to_fall(pages).is_some_and(|victim| self.list[victim.at()] == T1 as u8);
+        let left = self.lists.len(T1) - usize::from(victim_is_in_t1);
+        if left as f64 >= self.target { [T1, T2] } else { [T2, T1] }
     }
 }
 
@@ -128,7 +142,8 @@ impl Policy for Arc {
         let order = Order::of(parameters)?;
         let (frames, entries) = (shape.frames, 2 * shape.frames + 2);
         let (lists, list) = (Lists::new(entries, 4), vec![NOWHERE; entries]);
-        Ok(Self { lists, list, target: 0.0, incoming: Incoming::Unknown, frames, order })
+        let dirty = [Marked::not_begun(), Marked::not_begun()];
+        Ok(Self { lists, list, dirty, target: 0.0, incoming: Incoming::Unknown, frames, order })
     }
 
     fn ghosts(&self) -> usize {
@@ -136,12 +151,15 @@ impl Policy for Arc {
     }
 
     #[inline]
-    fn hit(&mut self, entry: Entry, _: bool, _: &Directory) {
-        if self.list[entry.at()] == T2 as u8 {
+    fn hit(&mut self, entry: Entry, is_write: bool, _: &Directory) {
+        let list = usize::from(self.list[entry.at()]);
+        let was_dirty = self.dirty[list].unmark(entry);
+        if list == T2 {
+            self.dirty[T2].push_front(&self.lists, T2, entry, is_write | was_dirty);
             self.lists.move_to_front(T2, entry);
         } else {
             self.lists.remove(T1, entry);
-            self.put(T2, entry);
+            self.put(T2, entry, is_write | was_dirty);
         }
     }
 
@@ -168,6 +186,7 @@ impl Policy for Arc {
     #[inline]
     fn expect(&self, _: Page, entry: Entry) {
         self.lists.expect(entry);
+        self.dirty[T2].expect(entry);
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
@@ -182,18 +201,21 @@ impl Policy for Arc {
             pages.forget(entry);
             return;
         }
-        self.put(if list == T1 { B1 } else { B2 }, entry);
+        let ghosts = if list == T1 { B1 } else { B2 };
+        self.lists.push_front(ghosts, entry);
+        self.list[entry.at()] = ghosts as u8;
         pages.remember(entry);
         self.shorten(pages);
     }
 
-    fn load(&mut self, entry: Entry, _: bool, pages: &mut Directory) {
+    fn load(&mut self, entry: Entry, is_write: bool, pages: &mut Directory) {
         let was_ghost = matches!(self.incoming, Incoming::InB1 | Incoming::InB2);
-        self.put(if was_ghost { T2 } else { T1 }, entry);
+        self.put(if was_ghost { T2 } else { T1 }, entry, is_write);
         self.shorten(pages);
     }
 
     fn prefetch(&mut self, entry: Entry, pages: &mut Directory) {
+        self.dirty[T1].push_back(&self.lists, T1, entry);
         self.lists.push_back(T1, entry);
         self.list[entry.at()] = T1 as u8;
         self.shorten(pages);
@@ -207,10 +229,7 @@ impl Policy for Arc {
                 fall_of_two(of(T1), of(T2), length, |length, is_start| self.is_t1_large(length, is_start), take)
             }
             Order::NextList => {
-                let victim_is_in_t1 =
-                    self.first_to_fall(pages).is_some_and(|victim| self.list[victim.at()] == T1 as u8);
-                let left = length - usize::from(victim_is_in_t1);
-                let (first, second) = if left as f64 >= self.target { (T1, T2) } else { (T2, T1) };
+                let [first, second] = self.next_lists(pages);
                 hand_out(of(first).chain(of(second)), pages, take)
             }
             Order::Lists => {
@@ -218,6 +237,21 @@ impl Policy for Arc {
                 hand_out(of(T1).take(over).chain(of(T2)).chain(of(T1).skip(over)), pages, take)
             }
         };
+    }
+
+    fn written(&mut self, entry: Entry, _: &Directory) {
+        self.dirty[usize::from(self.list[entry.at()])].mark(entry, false);
+    }
+
+    fn order_of_dirty(&mut self, pages: &Directory, take: Taker<'_>) {
+        if self.order != Order::NextList {
+            return self.order(pages, take);
+        }
+        for (list, dirty) in self.dirty.iter_mut().enumerate() {
+            dirty.begin(&self.lists, list, self.list.len(), |entry| pages.is_dirty(entry));
+        }
+        let [first, second] = self.next_lists(pages).map(|list| self.dirty[list].iter(&self.lists, list));
+        let _ = hand_out(first.chain(second), pages, take);
     }
 
     fn drop_ghost(&mut self, entry: Entry, pages: &mut Directory) {
