@@ -73,15 +73,22 @@ pub(crate) fn probe_page(
 }
 
 /// Whether a period may be of dies. Of two that sense at once the later one counts, which is by 0.56 standard deviations
-/// later than one; a border between them comes after more than one block of 4 KiB, which lies in one place.
+/// later than one; a border between them comes after a block of 4 KiB or more, which lies in one place.
 fn may_be_of_dies(swept: &Swept, level: Level, period: usize) -> bool {
-    if swept.sweep.step * period as u64 <= ByteSize(SHORTEST_CHUNK) {
-        return false;
-    }
+    let bytes = swept.sweep.step * period as u64;
+    let most = match ByteSize(SHORTEST_CHUNK) {
+        block if bytes < block => return false,
+        block if bytes == block => LATER_OF_TWO * 4.0 / 3.0,
+        // Their levels are of fewer borders.
+        _ => LATER_OF_TWO * 16.0 / 9.0,
+    };
     let folded = fold(&level.of_all(&swept.points), period);
     let (others, last) = folded.split_at(period - 1);
-    median(last.to_vec()) - median(others.to_vec()) < usual_deviation(swept)
+    median(last.to_vec()) - median(others.to_vec()) < most * usual_deviation(swept)
 }
+
+/// Standard deviations by which the later of two is later than one: 1/√π.
+const LATER_OF_TWO: f64 = 0.5642;
 
 /// A chunk holds pages; where reads block by block showed nothing but the period of these, what they showed is the pages.
 fn doubt_a_chunk_of_pages(findings: &mut Findings) {
@@ -184,6 +191,6 @@ mod tests {
         };
         assert!(may_be_of_dies(&noisy(3_000), Level::Median, 32));
         assert!(!may_be_of_dies(&noisy(9_000), Level::Median, 32));
-        assert!(!may_be_of_dies(&noisy(3_000), Level::Median, 8), "within a block of 4 KiB there are no dies");
+        assert!(!may_be_of_dies(&noisy(3_000), Level::Median, 4), "within a block of 4 KiB there are no dies");
     }
 }
