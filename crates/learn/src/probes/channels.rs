@@ -14,7 +14,7 @@ use super::sweep::{Swept, ends};
 
 /// Whether reads of parts of what may be a chunk move their data through several channels: a channel takes twice as long for
 /// twice as much, and what else longer reads wait for, senses and dies, is added to that. They do where twice as much takes
-/// hardly more time.
+/// hardly more time, or where a second block takes none and two more do.
 pub(super) fn lies_on_several(sweeps: &[Swept], chunk: ByteSize) -> bool {
     let Some(step) = sweeps.first().map(|swept| swept.sweep.step) else { return false };
     let of_length = |read: ByteSize| sweeps.iter().find(|swept| swept.sweep.step == step && swept.sweep.read == read);
@@ -23,14 +23,38 @@ pub(super) fn lies_on_several(sweeps: &[Swept], chunk: ByteSize) -> bool {
     let usual = |swept: &Swept| median(swept.points.iter().map(Samples::median).collect());
     let times: Vec<f64> = lengths.map_while(of_length).map(usual).collect();
     let more: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let Some(&first) = more.first().filter(|&&first| first >= MORE_TIME * times[0]) else { return false };
-    (1..more.len()).any(|n| more[n] < TWICE_AS_LONG * first * (1_u64 << n) as f64)
+    let says_something = |n: &usize| {
+        let next = more.get(n + 1).map_or(0.0, |next| next / 2.0);
+        more[*n] >= (TWICE_AS_LONG * next).max(MORE_TIME * times[0])
+    };
+    let Some(longer) = (0..more.len()).find(says_something) else { return false };
+    if longer > 0 {
+        let half_ns = times[longer] + more[longer] / 2.0;
+        let pair = of_length(step * (1 << longer)).zip(of_length(step * (2 << longer)));
+        return pair.is_some_and(|(alike, longer)| begins_to_take_longer(alike, longer, half_ns));
+    }
+    (1..more.len()).any(|n| more[n] < TWICE_AS_LONG * more[0] * (1_u64 << n) as f64)
+}
+
+/// Whether reads take as long as those of a single block from nearly every start, and those twice as long take longer from
+/// nearly every start. Of one channel that moves several blocks as a whole, as many as the first ask for and three more, the
+/// others too would find a start from which all they ask for is in one of those.
+fn begins_to_take_longer(alike: &Swept, longer: &Swept, half_ns: f64) -> bool {
+    let share_longer = |swept: &Swept| {
+        let is_longer = |at: &&Samples| at.median() >= half_ns;
+        swept.points.iter().filter(is_longer).count() as f64 / swept.points.len() as f64
+    };
+    share_longer(alike) <= HARDLY_ANY && share_longer(longer) >= 1.0 - HARDLY_ANY / 2.0
 }
 
 /// Share of the shortest read by which the next must be longer for that to say something, and the share of twice the time that
 /// twice the data take at least; the rest is noise.
 const MORE_TIME: f64 = 0.01;
 const TWICE_AS_LONG: f64 = 0.6;
+
+/// Where two blocks cross the border of what is moved whole from a fourth of the starts or less, that is four blocks or more, and
+/// reads of four blocks cross none from one start of as many at least.
+const HARDLY_ANY: f64 = 0.25;
 
 /// Of the time that the second half of a read as long as a chunk takes, the share that the best place saves: all of it where
 /// both halves are moved at once by two channels. `None` where such reads were not made.
@@ -91,6 +115,31 @@ mod tests {
         assert!(lies_on_several(&sweeps, BLOCK * 128), "of four chunks");
         assert!(lies_on_several(&through_channels(2, 8), BLOCK * 16), "of eight chunks");
         assert!(!lies_on_several(&through_channels(2, 1), BLOCK * 16), "there is one channel");
+    }
+
+    #[test]
+    fn a_second_block_that_takes_no_time_is_on_another_channel_unless_some_blocks_are_moved_as_one() {
+        // Blocks by turns on two channels, sixteen in a stripe.
+        let by_turns = |blocks: u64| {
+            move |n: u64| {
+                let mut moved = [0; 4];
+                (n..n + blocks).for_each(|block| moved[(block / 16 % 2 * 2 + block % 2) as usize] += 24_000);
+                70_000 + moved.into_iter().max().unwrap()
+            }
+        };
+        let sweeps = |latency: &dyn Fn(u64) -> Box<dyn Fn(u64) -> u64>| -> Vec<Swept> {
+            (0..6).map(|n| 1 << n).map(|blocks| swept(BLOCK * blocks, BLOCK, latency(blocks))).collect()
+        };
+        assert!(lies_on_several(&sweeps(&|blocks| Box::new(by_turns(blocks))), BLOCK * 16));
+        // One channel, on which so many blocks are moved whole.
+        let whole = |unit: u64| {
+            move |blocks: u64| -> Box<dyn Fn(u64) -> u64> {
+                Box::new(move |n| 70_000 + 5_000 * unit * ((n + blocks - 1) / unit - n / unit + 1))
+            }
+        };
+        for unit in [2, 4, 8] {
+            assert!(!lies_on_several(&sweeps(&whole(unit)), BLOCK * 16), "{unit} blocks at a time");
+        }
     }
 
     #[test]

@@ -91,7 +91,11 @@ pub(crate) fn probe_locations(
         !has_a_rival && shortest.is_some_and(|i| is_of_more_than_chunks(&sweeps, i) && !grows(&sweeps, i));
     if telling.is_none() || of_more_than_chunks {
         let (swept, effect) = block_by_block(prober, progress)?;
-        would_show = coarse_would_show && swept.would_show() && !of_more_than_chunks && !show_in_places(&sweeps);
+        would_show = coarse_would_show
+            && swept.would_show()
+            && !of_more_than_chunks
+            && !show_in_places(&sweeps)
+            && !comes_from_a_cache(&swept, &sweeps[0]);
         sweeps.push(swept);
         effects.push(effect);
         telling = effect.map(|_| sweeps.len() - 1);
@@ -222,6 +226,17 @@ fn block_by_block(prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Resul
     let is_short = best_period(&swept.levels()).0 < (ByteSize::kib(8) / swept.sweep.step) as usize;
     Ok((swept, effect.filter(|_| is_short)))
 }
+
+/// Whether reads as long as those of another sweep take much less than the fastest of these: by now a cache holds what is read, and
+/// answers alike wherever it lies.
+fn comes_from_a_cache(swept: &Swept, earlier: &Swept) -> bool {
+    let medians = |swept: &Swept| swept.points.iter().map(Samples::median).collect::<Vec<f64>>();
+    let fastest = medians(earlier).into_iter().fold(f64::INFINITY, f64::min);
+    swept.sweep.read == earlier.sweep.read && median(medians(swept)) < FROM_A_CACHE * fastest
+}
+
+/// Share of the time of the fastest page that is read from flash.
+const FROM_A_CACHE: f64 = 0.9;
 
 /// Whether a period is of stripes or rows of chunks: the place of reads that are half as long as it makes no difference,
 /// though some of them cross the border of a chunk that long, and others do not. Half as much that is shared saves half as
@@ -744,6 +759,14 @@ mod tests {
         let whole = |n: u64| shared(n) + slow((n + 3).min(255));
         let levels = swept(16, whole, Some(&single)).levels();
         assert_eq!(best_period(&levels).0, 4);
+    }
+
+    #[test]
+    fn reads_that_are_faster_than_the_fastest_page_was_come_from_a_cache() {
+        let pages = swept(4, |n| if n % 2 == 0 { 60_000 } else { 90_000 }, None);
+        assert!(comes_from_a_cache(&swept(4, |n| if n % 8 == 0 { 60_000 } else { 5_000 }, None), &pages));
+        assert!(!comes_from_a_cache(&swept(4, |_| 60_000, None), &pages), "of fast pages");
+        assert!(!comes_from_a_cache(&swept(8, |_| 5_000, None), &pages), "another length");
     }
 
     #[test]
