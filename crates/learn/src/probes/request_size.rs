@@ -13,7 +13,7 @@
 //! 512 KiB at queue depth 1. Added here: the staircase, which tells write unit and stripe apart.
 
 use flashwise_block::{ByteSize, Clock, Nanos, Operation, Progress};
-use flashwise_profile::{DurableWritePoint, Figure, ReadBackPoint};
+use flashwise_profile::{DurableWritePoint, Figure, ReadBackPoint, Verdict};
 
 use crate::findings::{Because, Findings};
 use crate::prober::{Prober, SECTION, anywhere};
@@ -325,7 +325,8 @@ fn first_stair(lengths: &[ByteSize], points: &[Samples]) -> Option<ByteSize> {
         .map(|i| lengths[i])
 }
 
-/// Writes an area in durable pieces of each length, then reads all areas back in random order.
+/// Writes an area in durable pieces of each length, then reads all areas back in random order. Once more behind a single block:
+/// where pieces go on where the one before ended, what came before decides which of them are in one place.
 pub(crate) fn probe_read_back(
     prober: &mut Prober<'_>,
     findings: &mut Findings,
@@ -334,45 +335,29 @@ pub(crate) fn probe_read_back(
     let smallest = prober.logical_block().bytes().max(1024);
     let lengths: Vec<ByteSize> =
         (10..=19).map(|n| ByteSize(1 << n)).filter(|&l| l.bytes() >= smallest && l <= prober.longest()).collect();
-    let (areas, end) = prober.areas(AREA, lengths.len());
-    let area_of = |i: usize| areas[i];
-    for (n, i) in prober.shuffled(0..lengths.len()).into_iter().enumerate() {
-        prober.advance(progress, "writing in pieces", n as f64 / lengths.len() as f64)?;
-        for piece in 0..AREA / lengths[i] {
-            prober.durable_write(area_of(i) + lengths[i] * piece, lengths[i])?;
-        }
-    }
-    push_out(prober, findings, end)?;
-    let read_back = READ_BACK_MAX.min(prober.longest());
-    let parts = AREA / read_back;
-    let visits = (0..lengths.len()).flat_map(|i| (0..parts).map(move |part| (i, part)));
-    let reads = reads_a_part(prober.effort);
-    let visits = visits.flat_map(|visit| std::iter::repeat_n(visit, reads));
-    let visits = prober.shuffled(visits);
-    let mut samples = vec![Vec::new(); lengths.len()];
-    for (n, &(i, part)) in visits.iter().enumerate() {
-        if n.is_multiple_of(50) {
-            prober.advance(progress, "reading back", n as f64 / visits.len() as f64)?;
-        }
-        samples[i].push(prober.read(area_of(i) + read_back * part, read_back)?.0);
-    }
-    let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
+    let mut order = prober.shuffled(0..lengths.len());
+    let points = read_back(prober, findings, &lengths, &order, progress)?;
     let would_be_seen = typical_error(&points) < EQUAL_SHARE / 2.0 && is_flat(&points);
     let stripe = figure(&points, &mut prober.random, would_be_seen, |points| {
         last_improvement(&lengths, points).map(|length| length.bytes())
     });
-    findings.parameters.stripe_bytes = stripe;
+    let mut depends = false;
+    if stripe.verdict != Verdict::Inconclusive && prober.effort == Effort::Thorough {
+        order.reverse();
+        prober.durable_write(ByteSize(0), STEP)?;
+        let again = read_back(prober, findings, &lengths, &order, progress)?;
+        depends = last_improvement(&lengths, &again).map(ByteSize::bytes) != stripe.value;
+    }
+    let verdict = if depends { Verdict::Inconclusive } else { stripe.verdict };
+    findings.parameters.stripe_bytes = Figure { verdict, ..stripe };
     let unit = findings.parameters.write_unit_bytes.value;
     let is_within_unit = stripe.value.zip(unit).is_some_and(|(stripe, unit)| stripe < unit);
     if is_within_unit {
         findings.parameters.doubt("stripe_bytes");
     }
+    let read_bytes = READ_BACK_MAX.min(prober.longest()).bytes();
     findings.curves.read_back = std::iter::zip(&lengths, &points)
-        .map(|(length, point)| ReadBackPoint {
-            write_bytes: length.bytes(),
-            read_bytes: read_back.bytes(),
-            latency_ns: point.interval(),
-        })
+        .map(|(length, point)| ReadBackPoint { write_bytes: length.bytes(), read_bytes, latency_ns: point.interval() })
         .collect();
     let recipe = "areas written in durable pieces of 1 to 512 KiB each, read back in large reads, one at a time";
     let reason = match stripe.value {
@@ -385,7 +370,43 @@ pub(crate) fn probe_read_back(
         None => "how long the pieces were makes no lasting difference".to_owned(),
     };
     findings.because("stripe_bytes", Because { recipe, reason, curve: None });
+    if depends {
+        findings
+            .add_to_reason("stripe_bytes", "but written once more, behind a single block, they read back otherwise");
+    }
     Ok(())
+}
+
+/// Writes an area in durable pieces of each length, the lengths in an order, and measures how long reading back takes.
+fn read_back(
+    prober: &mut Prober<'_>,
+    findings: &Findings,
+    lengths: &[ByteSize],
+    order: &[usize],
+    progress: &mut dyn Progress,
+) -> Result<Vec<Samples>, LearnError> {
+    let (areas, end) = prober.areas(AREA, lengths.len());
+    for (n, &i) in order.iter().enumerate() {
+        prober.advance(progress, "writing in pieces", n as f64 / lengths.len() as f64)?;
+        for piece in 0..AREA / lengths[i] {
+            prober.durable_write(areas[i] + lengths[i] * piece, lengths[i])?;
+        }
+    }
+    push_out(prober, findings, end)?;
+    let length = READ_BACK_MAX.min(prober.longest());
+    let parts = AREA / length;
+    let visits = (0..lengths.len()).flat_map(|i| (0..parts).map(move |part| (i, part)));
+    let reads = reads_a_part(prober.effort);
+    let visits = visits.flat_map(|visit| std::iter::repeat_n(visit, reads));
+    let visits = prober.shuffled(visits);
+    let mut samples = vec![Vec::new(); lengths.len()];
+    for (n, &(i, part)) in visits.iter().enumerate() {
+        if n.is_multiple_of(50) {
+            prober.advance(progress, "reading back", n as f64 / visits.len() as f64)?;
+        }
+        samples[i].push(prober.read(areas[i] + length * part, length)?.0);
+    }
+    Ok(samples.into_iter().map(Samples::new).collect())
 }
 
 /// Writes, in order behind an offset, twice what the write buffer holds, and lets the drive come to rest: where nothing can be
@@ -427,7 +448,6 @@ const _: () = assert!(SECTION.bytes() >= LONGEST_WRITE.bytes());
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flashwise_profile::Verdict;
 
     fn exact(latencies: &[u64]) -> Vec<Samples> {
         latencies.iter().map(|&latency| Samples::new(vec![latency; 9])).collect()
