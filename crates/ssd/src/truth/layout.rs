@@ -291,27 +291,52 @@ fn stripe(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, S
     }
     let smallest = config.host.logical_block_bytes.max(1024);
     let lengths: Vec<u64> = (10..=19).map(|n| 1_u64 << n).filter(|&length| length >= smallest).collect();
-    let times = read_back(config, &lengths)?;
+    // Pieces go on where those before them ended, so that what was written before may decide which are in one place.
+    let rising: Vec<usize> = (0..lengths.len()).collect();
+    let falling: Vec<usize> = rising.iter().rev().copied().collect();
+    let found = last_improvement(&lengths, &read_back(config, &lengths, &rising, false)?);
+    if found != last_improvement(&lengths, &read_back(config, &lengths, &falling, true)?) {
+        return Ok(reasons.unknown("stripe_bytes", "what was written before decides how long pieces must be"));
+    }
+    Ok(match found {
+        Ok(Some(length)) => exactly(length),
+        Ok(None) => Figure::absent(),
+        Err(why) => reasons.unknown("stripe_bytes", why),
+    })
+}
+
+/// The shortest length from which on all read back equally fast, and all shorter ones slower; `None` where all are alike.
+fn last_improvement(lengths: &[u64], times: &[f64]) -> Result<Option<u64>, &'static str> {
     let fastest = times.iter().copied().fold(f64::MAX, f64::min);
     let is_fast = |time: f64| time <= fastest * (1.0 + EQUAL);
     if times.iter().all(|&time| is_fast(time)) {
-        return Ok(Figure::absent());
+        return Ok(None);
     }
     let from = times.iter().rposition(|&time| !is_fast(time)).map_or(0, |last| last + 1);
     if from == times.len() {
-        return Ok(reasons.unknown("stripe_bytes", "what was written in long pieces reads back slower"));
+        return Err("what was written in long pieces reads back slower");
     }
     if from == 0 || times[..from].iter().any(|&time| is_fast(time)) || times[from - 1] < fastest * (1.0 + SLOWER) {
-        return Ok(reasons.unknown("stripe_bytes", "the times of reading back do not fall into two groups"));
+        return Err("the times of reading back do not fall into two groups");
     }
-    Ok(exactly(lengths[from]))
+    Ok(Some(lengths[from]))
 }
 
-/// Mean time of reading back what was written in durable pieces of each length, ns.
-fn read_back(config: &DeviceConfig, lengths: &[u64]) -> Result<Vec<f64>, SimulationError> {
+/// Mean time of reading back what was written in durable pieces of each length, the lengths in an order, maybe behind a single
+/// page, ns.
+fn read_back(
+    config: &DeviceConfig,
+    lengths: &[u64],
+    order: &[usize],
+    is_behind_a_page: bool,
+) -> Result<Vec<f64>, SimulationError> {
     let mut bench = Bench::filled(config, 1)?;
     let transfer = config.host.max_transfer_bytes;
-    for (i, &length) in lengths.iter().enumerate() {
+    if is_behind_a_page {
+        bench.alone(Request::write(ByteSize(0), ByteSize(config.ftl.logical_page_bytes)).with_fua())?;
+    }
+    for &i in order {
+        let length = lengths[i];
         for piece in 0..AREA / length {
             let at = i as u64 * AREA + piece * length;
             for offset in (0..length).step_by(transfer as usize) {
