@@ -130,17 +130,44 @@ const APART: f64 = 0.8;
 const PAGES_MIN: usize = 4;
 
 /// The smallest period of which the last start, from which the next page is touched, is the slow one. Longer ones may be
-/// there as well: pages are transferred in parts, and parallel units hold several pages.
+/// there as well: pages are transferred in parts, and parallel units hold several pages. Where pages differ in speed by more than
+/// that start costs, it is held against the others of its own page.
 fn smallest_page(levels: &[f64], smallest_effect: f64) -> Option<usize> {
-    (2..=levels.len() / PAGES_MIN).find(|&period| {
-        let (last, others): (Vec<_>, Vec<_>) = levels.iter().enumerate().partition(|(i, _)| i % period == period - 1);
-        let values = |part: Vec<(usize, &f64)>| part.into_iter().map(|(_, &level)| level).collect::<Vec<f64>>();
-        let (last, others) = (values(last), values(others));
-        let test = rank::compare(&last, &others);
-        test.delta >= APART
-            && test.p_greater < CHANCE_OF_A_PAGE
-            && median(last) >= (1.0 + smallest_effect) * median(others)
-    })
+    let effect = smallest_effect * median(levels.to_vec());
+    (2..=levels.len() / PAGES_MIN)
+        .find(|&period| last_stands_out(levels, period, effect) || stands_out_in_pages(levels, period, effect))
+}
+
+/// Whether the last start of so many takes longer than the others, by so much at least.
+fn last_stands_out(levels: &[f64], period: usize, effect: f64) -> bool {
+    let (last, others) = last_and_others(levels, period);
+    let test = rank::compare(&last, &others);
+    // The one before it lies within the page: in the slowest of several pages it would take as long.
+    let before = levels.iter().skip(period - 2).step_by(period).copied().collect();
+    let least = median(others).max(median(before)) + effect;
+    test.delta >= APART && test.p_greater < CHANCE_OF_A_PAGE && median(last) >= least
+}
+
+/// The levels of the last start of so many, and of the others.
+fn last_and_others(levels: &[f64], period: usize) -> (Vec<f64>, Vec<f64>) {
+    let (last, others): (Vec<_>, Vec<_>) = levels.iter().enumerate().partition(|(i, _)| i % period == period - 1);
+    let values = |part: Vec<(usize, &f64)>| part.into_iter().map(|(_, &level)| level).collect::<Vec<f64>>();
+    (values(last), values(others))
+}
+
+/// The same, held against the others of its own page, which are alike: nine in ten last starts take longer by half as much again
+/// as nineteen in twenty others differ.
+fn stands_out_in_pages(levels: &[f64], period: usize, effect: f64) -> bool {
+    let page = |starts: &[f64]| {
+        let own = median(starts[..(period - 1).min(starts.len())].to_vec());
+        starts.iter().map(|level| level - own).collect::<Vec<f64>>()
+    };
+    let more: Vec<f64> = levels.chunks(period).flat_map(page).collect();
+    let (mut last, others) = last_and_others(&more, period);
+    let mut differ: Vec<f64> = others.into_iter().map(f64::abs).collect();
+    last.sort_unstable_by(f64::total_cmp);
+    differ.sort_unstable_by(f64::total_cmp);
+    last[last.len() / 10] > 1.5 * differ[differ.len() * 19 / 20] && last_stands_out(&more, period, effect)
 }
 
 #[cfg(test)]
@@ -154,6 +181,10 @@ mod tests {
         let every = |n: usize, by: f64| move |i: usize| if i % n == n - 1 { by } else { 0.0 };
         assert_eq!(smallest_page(&curve(&every(8, 3.0)), 0.005), Some(8));
         assert_eq!(smallest_page(&curve(&|_| 0.0), 0.005), None);
+        // Pages of three speeds.
+        let speeds = |i: usize| [0.0, 25.0, 70.0][i / 8 % 3] + if i % 8 == 7 { 4.0 } else { 0.0 };
+        assert_eq!(smallest_page(&curve(&speeds), 0.005), Some(8));
+        assert_eq!(smallest_page(&curve(&|i| [0.0, 25.0, 70.0][i / 8 % 3]), 0.005), None);
         // Not where the page is begun late.
         assert_eq!(smallest_page(&curve(&|i| if i % 8 == 3 { 3.0 } else { 0.0 }), 0.005), None);
         // Parts of pages are told, also where what lies behind a page takes much longer.
