@@ -5,6 +5,7 @@
 pub(crate) mod buffer;
 pub(crate) mod cache;
 mod channels;
+mod chunk;
 pub(crate) mod collection;
 pub(crate) mod content;
 mod far;

@@ -344,7 +344,7 @@ pub(crate) fn probe_read_back(
     let mut depends = false;
     if stripe.verdict != Verdict::Inconclusive && prober.effort == Effort::Thorough {
         order.reverse();
-        prober.durable_write(ByteSize(0), STEP)?;
+        prober.durable_write(ByteSize(0), STEP.max(prober.logical_block()))?;
         let again = read_back(prober, findings, &lengths, &order, progress)?;
         depends = last_improvement(&lengths, &again).map(ByteSize::bytes) != stripe.value;
     }
