@@ -371,8 +371,12 @@ impl SimulatedSsd {
         if self.ftl.has_extents() {
             return self.ftl.count_bytes_of_extents(victim, row, &mut self.bytes_of_die);
         }
-        for slot in self.ftl.valid_slots(victim, row) {
+        let translator = self.translator.as_ref();
+        for (slot, logical_page) in self.ftl.valid_slots(victim, row) {
             self.bytes_of_die[self.ftl.geometry.die_index(slot) as usize] += self.page.bytes() as u32;
+            if let Some(translator) = translator {
+                translator.expect_move(logical_page);
+            }
         }
     }
 

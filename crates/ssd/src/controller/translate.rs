@@ -86,6 +86,14 @@ impl Translator {
         prefetch(&self.waiting_for, self.cache.translation_page(logical_page) as usize);
     }
 
+    /// Says that what is cached of the entry of a logical page will be needed soon, when the page moves.
+    #[inline]
+    pub(crate) fn expect_move(&self, logical_page: u32) {
+        if logical_page < self.first_page {
+            self.cache.expect_page(logical_page);
+        }
+    }
+
     /// How often an entry was found in memory, and how often not.
     pub(crate) fn counters(&self) -> Counters {
         self.cache.counters

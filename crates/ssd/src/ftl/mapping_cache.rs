@@ -18,6 +18,8 @@
 //! Page-level Address Mappings", ASPLOS 2009, sections 3.2 and 3.3 (cached mapping table, global translation directory,
 //! lazy copying and batch updates).
 
+use std::ops::Range;
+
 use crate::ftl::reciprocal::Divisor;
 use crate::list::NONE;
 use crate::memory::prefetch;
@@ -30,15 +32,11 @@ struct Entry {
     /// Neighbours in the order of use; `newer` also links free entries.
     newer: u32,
     older: u32,
-    /// The next dirty entry of the same translation page; meaningless while clean.
-    next_dirty: u32,
-    dirty: bool,
 }
 
 /// What is known of a translation page.
 #[derive(Clone, Copy)]
 struct TranslationPage {
-    first_dirty: u32,
     /// It has been written, or the drive came with it.
     stored: bool,
     /// It stays in controller memory, waiting to be written.
@@ -76,6 +74,59 @@ pub(crate) struct Rules {
     pub(crate) deferred_write_back: bool,
     /// Entries that a write-back makes clean count as just used.
     pub(crate) write_back_renews: bool,
+}
+
+/// Which logical pages' entries are dirty, a bit for each: those of a translation page lie side by side, and what garbage
+/// collection moves makes entries dirty that are nowhere near each other in memory.
+struct DirtyPages {
+    words: Box<[u64]>,
+}
+
+impl DirtyPages {
+    fn none(logical_pages: u32) -> Self {
+        Self { words: vec![0; logical_pages.div_ceil(u64::BITS) as usize].into_boxed_slice() }
+    }
+
+    fn has(&self, logical_page: u32) -> bool {
+        self.words[(logical_page / u64::BITS) as usize] >> (logical_page % u64::BITS) & 1 == 1
+    }
+
+    fn add(&mut self, logical_page: u32) {
+        self.words[(logical_page / u64::BITS) as usize] |= 1 << (logical_page % u64::BITS);
+    }
+
+    /// The bits of a word that stand for pages of a range.
+    fn mask(word: usize, pages: &Range<u32>) -> u64 {
+        let first = word as u32 * u64::BITS;
+        let from = pages.start.saturating_sub(first);
+        let beyond = (first + u64::BITS - 1).saturating_sub(pages.end - 1);
+        u64::MAX << from & u64::MAX >> beyond
+    }
+
+    fn words_of(pages: &Range<u32>) -> Range<usize> {
+        (pages.start / u64::BITS) as usize..pages.end.div_ceil(u64::BITS) as usize
+    }
+
+    /// Takes the pages of a range out.
+    fn remove(&mut self, pages: Range<u32>) {
+        let words = Self::words_of(&pages);
+        for (nth, word) in words.clone().zip(&mut self.words[words]) {
+            *word &= !Self::mask(nth, &pages);
+        }
+    }
+
+    /// The pages of a range, ascending.
+    fn among(&self, pages: Range<u32>) -> impl Iterator<Item = u32> {
+        let words = Self::words_of(&pages);
+        words.flat_map(move |nth| {
+            let mut word = self.words[nth] & Self::mask(nth, &pages);
+            std::iter::from_fn(move || {
+                let bit = (word != 0).then(|| word.trailing_zeros())?;
+                word &= word - 1;
+                Some(nth as u32 * u64::BITS + bit)
+            })
+        })
+    }
 }
 
 /// The entries of one range of logical pages, in the order of use.
@@ -121,11 +172,14 @@ pub(crate) struct MappingCache {
     /// Entry of each logical page, plus one; zero where there is none.
     entry_of: SparseTable,
     entries: Vec<Entry>,
+    dirty: DirtyPages,
     /// Entries of a partition.
     capacity: u32,
     partitions: Vec<Partition>,
     split: Split,
     pages: Vec<TranslationPage>,
+    logical_pages: u32,
+    entries_per_page: u32,
     /// Divides by the entries of a translation page.
     by_page: Divisor,
     rules: Rules,
@@ -141,14 +195,17 @@ impl MappingCache {
         rules: Rules,
     ) -> Self {
         let stored = rules.stored_at_start;
-        let page = TranslationPage { first_dirty: NONE, stored, in_memory: false, loading: false, updating: false };
+        let page = TranslationPage { stored, in_memory: false, loading: false, updating: false };
         Self {
             entry_of: SparseTable::new(logical_pages as usize),
             entries: Vec::new(),
+            dirty: DirtyPages::none(logical_pages),
             capacity: capacity.min(logical_pages).max(1),
             partitions: vec![Partition { newest: NONE, oldest: NONE, entries: 0 }; split.partitions()],
             split,
             pages: vec![page; logical_pages.div_ceil(entries_per_page) as usize],
+            logical_pages,
+            entries_per_page,
             by_page: Divisor::new(entries_per_page),
             rules,
             counters: Counters::default(),
@@ -216,16 +273,13 @@ impl MappingCache {
     /// Makes an entry, or changes it; gives the translation page that the entry which had to leave makes dirty.
     pub(crate) fn insert(&mut self, logical_page: u32, dirty: bool) -> Option<u32> {
         let mut written_back = None;
-        let entry = match self.entry(logical_page) {
-            Some(entry) => {
-                self.use_again(entry);
-                entry
-            }
+        match self.entry(logical_page) {
+            Some(entry) => self.use_again(entry),
             None => {
                 let partition = &mut self.partitions[self.split.partition_of(logical_page)];
                 let entry = if partition.entries < self.capacity {
                     partition.entries += 1;
-                    self.entries.push(Entry { logical_page, newer: NONE, older: NONE, next_dirty: NONE, dirty: false });
+                    self.entries.push(Entry { logical_page, newer: NONE, older: NONE });
                     self.entries.len() as u32 - 1
                 } else {
                     let oldest = partition.oldest;
@@ -235,11 +289,10 @@ impl MappingCache {
                 };
                 self.entry_of.set(logical_page, entry + 1);
                 self.link_newest(entry);
-                entry
             }
-        };
-        if dirty && !self.entries[entry as usize].dirty {
-            self.make_dirty(entry);
+        }
+        if dirty {
+            self.dirty.add(logical_page);
         }
         written_back
     }
@@ -247,33 +300,23 @@ impl MappingCache {
     /// Garbage collection has moved a page: its entry changes. Gives the translation page that has to be brought up to
     /// date on flash where the entry is not cached.
     pub(crate) fn moved(&mut self, logical_page: u32) -> Option<u32> {
-        if let Some(entry) = self.entry(logical_page) {
-            if !self.entries[entry as usize].dirty {
-                self.make_dirty(entry);
-            }
+        if self.entry(logical_page).is_some() {
+            self.dirty.add(logical_page);
             return None;
         }
-        self.update(self.translation_page(logical_page), NONE)
+        self.update(self.translation_page(logical_page))
     }
 
-    /// Starts to bring a translation page up to date: all its dirty entries become clean, `leaving` among them, which is no
-    /// longer in the cache. `None` when that is under way already and takes this change with it.
-    fn update(&mut self, page: u32, leaving: u32) -> Option<u32> {
-        let mut entry = std::mem::replace(&mut self.pages[page as usize].first_dirty, NONE);
-        while entry != NONE {
-            let state = &mut self.entries[entry as usize];
-            state.dirty = false;
-            let (logical_page, next) = (state.logical_page, state.next_dirty);
-            debug_assert_eq!(
-                self.entry(logical_page),
-                (entry != leaving).then_some(entry),
-                "only what is cached is dirty"
-            );
-            if self.rules.write_back_renews && entry != leaving {
-                self.use_again(entry);
-            }
-            entry = next;
+    /// Starts to bring a translation page up to date: all its dirty entries become clean. `None` when that is under way already
+    /// and takes this change with it.
+    fn update(&mut self, page: u32) -> Option<u32> {
+        let first = page * self.entries_per_page;
+        let pages = first..first.saturating_add(self.entries_per_page).min(self.logical_pages);
+        if self.rules.write_back_renews {
+            let cached = self.dirty.among(pages.clone()).filter_map(|logical_page| self.entry(logical_page));
+            cached.collect::<Vec<u32>>().into_iter().for_each(|entry| self.use_again(entry));
         }
+        self.dirty.remove(pages);
         let state = &mut self.pages[page as usize];
         state.in_memory |= self.rules.deferred_write_back;
         (!std::mem::replace(&mut state.updating, !self.rules.deferred_write_back)).then_some(page)
@@ -302,16 +345,18 @@ impl MappingCache {
     /// Takes an entry out; gives the translation page to write if it was dirty.
     fn evict(&mut self, entry: u32) -> Option<u32> {
         self.unlink(entry);
-        let Entry { logical_page, dirty, .. } = self.entries[entry as usize];
+        let Entry { logical_page, newer, .. } = self.entries[entry as usize];
+        self.expect_eviction(newer);
         self.entry_of.set(logical_page, 0);
-        if dirty { self.update(self.translation_page(logical_page), entry) } else { None }
+        if self.dirty.has(logical_page) { self.update(self.translation_page(logical_page)) } else { None }
     }
 
-    fn make_dirty(&mut self, entry: u32) {
-        let page = self.translation_page(self.entries[entry as usize].logical_page) as usize;
-        let first = std::mem::replace(&mut self.pages[page].first_dirty, entry);
-        let state = &mut self.entries[entry as usize];
-        (state.dirty, state.next_dirty) = (true, first);
+    /// Says that an entry will leave next, and the one that was used after it then.
+    fn expect_eviction(&self, entry: u32) {
+        if let Some(&Entry { logical_page, newer, .. }) = self.entries.get(entry as usize) {
+            self.entry_of.prefetch(logical_page);
+            prefetch(&self.entries, newer as usize);
+        }
     }
 
     fn use_again(&mut self, entry: u32) {
@@ -346,22 +391,24 @@ impl MappingCache {
 
 crate::state::state! { Counters { saved { hits, misses } } }
 
-crate::state::state! { Entry { saved { logical_page, newer, older, next_dirty, dirty } } }
+crate::state::state! { Entry { saved { logical_page, newer, older } } }
 
 crate::state::state! {
     TranslationPage {
-        saved { first_dirty, stored, in_memory, updating }
+        saved { stored, in_memory, updating }
         at_rest { loading }
     }
 }
+
+crate::state::state! { DirtyPages { saved { words } } }
 
 crate::state::state! { Partition { saved { newest, oldest, entries } } }
 
 crate::state::state! {
     MappingCache {
-        saved { partitions, pages, counters }
+        saved { dirty, partitions, pages, counters }
         lists { entries }
-        built { entry_of, capacity, split, by_page, rules }
+        built { entry_of, capacity, split, logical_pages, entries_per_page, by_page, rules }
     }
     checked find_entries
 }
@@ -372,8 +419,8 @@ impl MappingCache {
         let count = self.entries.len();
         let is_entry = |entry: u32| entry == NONE || (entry as usize) < count;
         for (nth, entry) in (1..).zip(&self.entries) {
-            let Entry { logical_page, newer, older, next_dirty, .. } = *entry;
-            let leads_on = is_entry(newer) && is_entry(older) && (!entry.dirty || is_entry(next_dirty));
+            let Entry { logical_page, newer, older } = *entry;
+            let leads_on = is_entry(newer) && is_entry(older);
             if !leads_on || !self.entry_of.covers(logical_page) || self.entry_of.replace(logical_page, nth) != 0 {
                 return Err(format!("the entry of logical page {logical_page} is there twice, or is none"));
             }
@@ -405,23 +452,14 @@ impl MappingCache {
         if seen == self.entries.len() { Ok(()) } else { Err(broken()) }
     }
 
-    /// Checks that each translation page has a list of the dirty entries that are its own.
+    /// Checks that what is dirty is cached.
     fn check_dirty(&self) -> Result<(), String> {
-        let broken = || "the dirty entries are not those of their translation pages".to_owned();
-        let mut seen = 0;
-        for (nth, page) in (0..).zip(&self.pages) {
-            let mut at = page.first_dirty;
-            while at != NONE {
-                let entry = self.entries.get(at as usize).ok_or_else(broken)?;
-                seen += 1;
-                if !entry.dirty || self.translation_page(entry.logical_page) != nth || seen > self.entries.len() {
-                    return Err(broken());
-                }
-                at = entry.next_dirty;
-            }
+        let is_cached = |logical_page: u32| self.entry_of.covers(logical_page) && self.entry(logical_page).is_some();
+        let end = (self.dirty.words.len() as u32).saturating_mul(u64::BITS);
+        match self.dirty.among(0..end).find(|&logical_page| !is_cached(logical_page)) {
+            Some(page) => Err(format!("the entry of logical page {page} is dirty and not there")),
+            None => Ok(()),
         }
-        let dirty = self.entries.iter().filter(|entry| entry.dirty).count();
-        if seen == dirty { Ok(()) } else { Err(broken()) }
     }
 }
 
@@ -503,6 +541,29 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn dirty_pages_are_those_of_a_set(
+            steps in prop::collection::vec((any::<bool>(), 0_u32..200, 1_u32..130), 1..100),
+        ) {
+            let (mut dirty, mut set) = (DirtyPages::none(200), std::collections::BTreeSet::new());
+            for (is_added, first, length) in steps {
+                let pages = first..(first + length).min(200);
+                match is_added {
+                    true => {
+                        dirty.add(first);
+                        set.insert(first);
+                    }
+                    false => {
+                        let expected: Vec<u32> = set.range(pages.clone()).copied().collect();
+                        prop_assert_eq!(dirty.among(pages.clone()).collect::<Vec<_>>(), expected);
+                        dirty.remove(pages.clone());
+                        set.retain(|page| !pages.contains(page));
+                    }
+                }
+                prop_assert!((0..200).all(|page| dirty.has(page) == set.contains(&page)));
+            }
+        }
+
         #[test]
         fn it_agrees_with_a_list_in_the_order_of_use(
             steps in prop::collection::vec((0_u32..32, any::<bool>()), 1..300),

@@ -757,12 +757,12 @@ impl Ftl {
         }
     }
 
-    /// The slots of a superblock's row that are valid, on a drive whose pages take one each.
-    pub(crate) fn valid_slots(&self, block: u32, row: u32) -> impl Iterator<Item = u32> {
+    /// The slots of a superblock's row that are valid, and the logical pages in them, on a drive whose pages take one each.
+    pub(crate) fn valid_slots(&self, block: u32, row: u32) -> impl Iterator<Item = (u32, u32)> {
         let first = self.geometry.first_slot(block, row);
-        (first..first + self.geometry.slots).filter(|&slot| {
-            let logical_page = self.mapping.page_in(slot);
-            logical_page.inspect(|&page| self.mapping.prefetch(page)).is_some()
+        (first..first + self.geometry.slots).filter_map(|slot| {
+            let logical_page = self.mapping.page_in(slot).inspect(|&page| self.mapping.prefetch(page));
+            Some((slot, logical_page?))
         })
     }
 
