@@ -3,6 +3,7 @@
 //! Deflate is libdeflate's: zlib's format and levels, made for whole buffers.
 
 use libdeflater::{CompressionLvl, Compressor as Deflate, Decompressor as Inflate};
+use zstd::zstd_safe::{CCtx, DCtx, compress_bound};
 
 use crate::config::{Codec, CompressionConfig};
 
@@ -12,8 +13,9 @@ pub(super) enum Compressor {
     Zlib(Box<Deflate>, Box<Inflate>),
     /// LZ4's blocks.
     Lz4,
-    /// Zstandard; the level.
-    Zstd(i32),
+    /// Zstandard; the level. Its contexts are kept: making one asks the processor what it can do, which a virtual machine
+    /// leaves to its host, and takes longer than a page.
+    Zstd(Box<(CCtx<'static>, DCtx<'static>)>, i32),
 }
 
 impl Compressor {
@@ -25,7 +27,7 @@ impl Compressor {
                 Self::Zlib(Box::new(Deflate::new(level)), Box::new(Inflate::new()))
             }
             Codec::Lz4 => Self::Lz4,
-            Codec::Zstd => Self::Zstd(config.level as i32),
+            Codec::Zstd => Self::Zstd(Box::new((CCtx::create(), DCtx::create())), config.level as i32),
         }
     }
 
@@ -46,13 +48,12 @@ impl Compressor {
                 into.truncate(before + written.as_ref().copied().unwrap_or(0));
                 written.is_ok()
             }
-            Self::Zstd(level) => match zstd::bulk::compress(page, *level) {
-                Ok(bytes) => {
-                    into.extend_from_slice(&bytes);
-                    true
-                }
-                Err(_) => false,
-            },
+            Self::Zstd(contexts, level) => {
+                into.resize(before + compress_bound(page.len()), 0);
+                let written = contexts.0.compress(&mut into[before..], page, *level);
+                into.truncate(before + written.unwrap_or(0));
+                written.is_ok()
+            }
         };
         is_whole && into.len() - before < page.len()
     }
@@ -62,7 +63,7 @@ impl Compressor {
         match self {
             Self::Zlib(_, inflate) => inflate.deflate_decompress(bytes, page).is_ok_and(|n| n == page.len()),
             Self::Lz4 => lz4_flex::block::decompress_into(bytes, page).is_ok_and(|n| n == page.len()),
-            Self::Zstd(_) => zstd::bulk::decompress_to_buffer(bytes, page).is_ok_and(|n| n == page.len()),
+            Self::Zstd(contexts, _) => contexts.1.decompress(page, bytes).is_ok_and(|n| n == page.len()),
         }
     }
 }
