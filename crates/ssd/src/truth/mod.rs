@@ -88,32 +88,20 @@ pub fn truth(config: &DeviceConfig) -> Result<Truth, SimulationError> {
     let of_region = scale::for_region(config);
     buffers::measure(&of_region, &mut parameters, &mut reasons)?;
     let fresh = throughput::fresh(&of_region, &mut parameters, &mut reasons)?;
-    let steady = reclaiming::fill_in(&small, config, fresh, &mut parameters, &mut reasons)?;
-    throughput::collecting(&small, steady, &mut parameters, &mut reasons)?;
+    let untold = (factor != 1.0 && config.ftl.mapping_cache.is_some()).then_some(MAP_DECIDES);
+    let overwritten = reclaiming::fill_in(&small, config, fresh, untold, &mut parameters, &mut reasons)?;
+    throughput::collecting(&small, overwritten, &mut parameters, &mut reasons)?;
     slc_cache::measure(config, &mut parameters, &mut reasons)?;
     content::measure(&of_region, &mut parameters, &mut reasons)?;
     if config.ftl.slc_cache.is_some() {
         forget_what_the_cache_decides(&mut parameters, &mut reasons);
-    }
-    if factor != 1.0 && config.ftl.mapping_cache.is_some() {
-        forget_what_the_map_decides(&mut parameters, &mut reasons);
     }
     Ok(Truth { parameters, reasons: reasons.0 })
 }
 
 /// On a smaller drive with a smaller cache as many requests miss it, but the pages of its map lie on other units and are
 /// rewritten at another rate, so that what collection costs there says nothing of the large one.
-fn forget_what_the_map_decides(p: &mut Parameters, reasons: &mut Reasons) {
-    const WHY: &str = "the map of this drive is cached, and the drive too large to be simulated as a whole";
-    p.collection_cost = reasons.unknown("collection_cost", WHY);
-    p.write_amplification_uniform = reasons.unknown("write_amplification_uniform", WHY);
-    p.write_amplification_skewed = reasons.unknown("write_amplification_skewed", WHY);
-    p.trim_gain = reasons.unknown("trim_gain", WHY);
-    p.asymmetry_4k_collecting = reasons.unknown("asymmetry_4k_collecting", WHY);
-    p.asymmetry_8k_collecting = reasons.unknown("asymmetry_8k_collecting", WHY);
-    p.latency_asymmetry_4k_collecting = reasons.unknown("latency_asymmetry_4k_collecting", WHY);
-    p.latency_asymmetry_8k_collecting = reasons.unknown("latency_asymmetry_8k_collecting", WHY);
-}
+const MAP_DECIDES: &str = "the map of this drive is cached, and the drive too large to be simulated as a whole";
 
 /// How fast small writes are on a drive with a cache of fast cells, and what they leave behind, depends on how much of it
 /// they find empty, and so on all that was done before; and its superblocks hold less than others.

@@ -19,6 +19,8 @@ const LENGTH: u64 = 4096;
 const SETTLED: f64 = 0.01;
 /// Windows of half a capacity, at least and at most.
 const WINDOWS: (usize, usize) = (3, 24);
+/// Parts of a window between which it is asked whether a drive is to be given up.
+const PARTS: u64 = 16;
 /// Of a drive that starts from a fill, or whose load changes.
 const WINDOWS_FROM_FILL: usize = 6;
 /// Writes between two looks at the counters.
@@ -27,10 +29,26 @@ const LOOK_EVERY: u64 = 32;
 const ONSETS: u64 = 3;
 /// Trim changes write amplification by the second share at least, or by less than the first: not at all.
 const TRIM_CHANGES: (f64, f64) = (0.02, 0.05);
+/// Times what it holds that a drive may program without becoming steady, before it is said that it has no steady state to speak
+/// of. Where the part of the map that is in memory decides how much is moved, hundreds of bytes can be programmed for one of the
+/// host's, and more and more for as long as anybody looks.
+const TURNOVERS_MAX: u64 = 100;
+/// Why there is none for a drive that does not.
+const NOT_STEADY: &str = "the drive programs a hundred times what it holds, and is not steady";
 /// Why there is no truth where two pasts lead to two speeds of passes in order.
 const IN_STEP: &str = "which units erase at the same time in passes in order depends on what was written before";
 /// Length and depth of sustained writes.
 const SEQUENTIAL: (u64, usize) = (1 << 20, 32);
+
+/// What a drive does when it is written over and over.
+pub(super) enum Overwritten {
+    /// It collects nothing.
+    CollectsNothing,
+    /// It has no steady state that could be told, for this reason.
+    Unknown(&'static str),
+    /// It comes to one.
+    Steady(Box<Steady>),
+}
 
 /// A drive in its steady state, which it came to from two pasts.
 pub(super) struct Steady {
@@ -73,22 +91,24 @@ pub(super) fn read_off(config: &DeviceConfig, parameters: &mut Parameters) {
     p.trim_gain = Figure::absent();
 }
 
-/// Simulates the rest; gives the drive in its steady state, where it has one. `whole` is the drive that `config` stands in
-/// for, `fresh` its saturated writes a second before collection, if its past does not matter for them.
+/// Simulates the rest; gives what the drive does in its steady state. `whole` is the drive that `config` stands in for, `fresh`
+/// its saturated writes a second before collection, if its past does not matter for them, `untold` why there is no need to look
+/// for a steady state.
 pub(super) fn fill_in(
     config: &DeviceConfig,
     whole: &DeviceConfig,
     fresh: Option<f64>,
+    untold: Option<&'static str>,
     parameters: &mut Parameters,
     reasons: &mut Reasons,
-) -> Result<Option<Steady>, SimulationError> {
-    let p = parameters;
+) -> Result<Overwritten, SimulationError> {
+    let p = &mut *parameters;
     p.sustained_write_bytes_per_s = match sustained(config)? {
         Some(bytes_per_s) => exactly(bytes_per_s.round() as u64),
         None => reasons.unknown("sustained_write_bytes_per_s", IN_STEP),
     };
     if config.ftl.mapping != Mapping::Page {
-        return Ok(None);
+        return Ok(Overwritten::CollectsNothing);
     }
     // A drive of few superblocks keeps a larger share of them free.
     let large = scale::for_region(whole);
@@ -97,8 +117,31 @@ pub(super) fn fill_in(
     // What each unit keeps free depends on where its collection stands, so the room is what can be written before it.
     p.over_provisioning = exactly(room);
     let depth = 256.min(config.host.queue_depth as usize);
-    let [first, second] = [Past::None, Past::Lively].map(|past| steady(config, past, depth));
-    let ((first, uniform), (second, lively)) = (first?, second?);
+    let why = match untold {
+        None => match in_steady_state(config, fresh, depth, parameters, reasons)? {
+            Some(steady) => return Ok(Overwritten::Steady(Box::new(steady))),
+            None => NOT_STEADY,
+        },
+        Some(why) => why,
+    };
+    let p = parameters;
+    p.write_amplification_uniform = reasons.unknown("write_amplification_uniform", why);
+    p.write_amplification_skewed = reasons.unknown("write_amplification_skewed", why);
+    p.collection_cost = reasons.unknown("collection_cost", why);
+    p.trim_gain = reasons.unknown("trim_gain", why);
+    Ok(Overwritten::Unknown(why))
+}
+
+/// The figures of the steady state, and the drive in it; `None` where it does not come to one.
+fn in_steady_state(
+    config: &DeviceConfig,
+    fresh: Option<f64>,
+    depth: usize,
+    p: &mut Parameters,
+    reasons: &mut Reasons,
+) -> Result<Option<Steady>, SimulationError> {
+    let Some((first, uniform)) = steady(config, Past::None, depth)? else { return Ok(None) };
+    let Some((second, lively)) = steady(config, Past::Lively, depth)? else { return Ok(None) };
     let amplification = of_both(uniform.amplification, lively.amplification);
     p.write_amplification_uniform = match amplification {
         Some(amplification) => exactly(amplification),
@@ -109,39 +152,69 @@ pub(super) fn fill_in(
         None => reasons.unknown("collection_cost", DEPENDS_ON_PAST),
     };
     let [skewed, lively_skewed] = [Past::None, Past::Lively].map(|past| skewed(config, past, depth));
-    p.write_amplification_skewed = match of_both(skewed?, lively_skewed?) {
-        Some(amplification) => exactly(amplification),
-        None => reasons.unknown("write_amplification_skewed", DEPENDS_ON_PAST),
+    p.write_amplification_skewed = match skewed?.zip(lively_skewed?) {
+        None => reasons.unknown("write_amplification_skewed", NOT_STEADY),
+        Some((skewed, lively)) => match of_both(skewed, lively) {
+            Some(amplification) => exactly(amplification),
+            None => reasons.unknown("write_amplification_skewed", DEPENDS_ON_PAST),
+        },
     };
-    let trimmed = half_trimmed(config, depth)?;
-    p.trim_gain = match amplification.map(|amplification| amplification / trimmed) {
-        Some(gain) if (gain - 1.0).abs() < TRIM_CHANGES.0 => Figure::absent(),
-        Some(gain) if (gain - 1.0).abs() < TRIM_CHANGES.1 => reasons.unknown("trim_gain", "it is hardly any"),
-        Some(gain) => exactly(gain),
-        None => reasons.unknown("trim_gain", DEPENDS_ON_PAST),
+    p.trim_gain = match (half_trimmed(config, depth)?, amplification) {
+        (None, _) => reasons.unknown("trim_gain", NOT_STEADY),
+        (_, None) => reasons.unknown("trim_gain", DEPENDS_ON_PAST),
+        (Some(trimmed), Some(amplification)) => match amplification / trimmed {
+            gain if (gain - 1.0).abs() < TRIM_CHANGES.0 => Figure::absent(),
+            gain if (gain - 1.0).abs() < TRIM_CHANGES.1 => reasons.unknown("trim_gain", "it is hardly any"),
+            gain => exactly(gain),
+        },
     };
     Ok(Some(Steady { pasts: [(first, uniform.per_s), (second, lively.per_s)], depth }))
 }
 
 /// A drive with a past in the steady state of uniform writes, and what it does there.
-fn steady(config: &DeviceConfig, past: Past, depth: usize) -> Result<(Bench, Rate), SimulationError> {
+fn steady(config: &DeviceConfig, past: Past, depth: usize) -> Result<Option<(Bench, Rate)>, SimulationError> {
     let (mut bench, computed) = Bench::steady(config, past, 1)?;
     let all = bench.everywhere();
     let least = if computed { WINDOWS.0 } else { WINDOWS_FROM_FILL };
     let rate = settle(&mut bench, least, |bench, count| bench.write(all, LENGTH, depth, count))?;
-    Ok((bench, rate))
+    Ok(rate.map(|rate| (bench, rate)))
 }
 
-/// Runs windows of half a capacity until two agree; gives the mean of the last two.
+/// Runs windows of half a capacity until two agree; gives the mean of the last two. `None` where the drive programs so much that
+/// it is given up.
 fn settle(
     bench: &mut Bench,
     least: usize,
+    window: impl FnMut(&mut Bench, u64) -> Result<Rate, SimulationError>,
+) -> Result<Option<Rate>, SimulationError> {
+    settle_within(bench, least, TURNOVERS_MAX, window)
+}
+
+/// The same for so many turnovers at most.
+fn settle_within(
+    bench: &mut Bench,
+    least: usize,
+    turnovers: u64,
     mut window: impl FnMut(&mut Bench, u64) -> Result<Rate, SimulationError>,
-) -> Result<Rate, SimulationError> {
+) -> Result<Option<Rate>, SimulationError> {
     let count = bench.drive.config().logical_pages() / 2;
-    let mut last = window(bench, count)?;
+    let most = bench.programmed() + turnovers * bench.drive.config().capacity_bytes;
+    // In parts, so that a drive that programs hundreds of times what is written is not waited for.
+    let mut window = |bench: &mut Bench| {
+        let (mut pages, mut seconds, mut programmed) = (0, 0.0, 0.0);
+        while pages < count && bench.programmed() < most {
+            let part = (count - pages).min(count.div_ceil(PARTS));
+            let rate = window(bench, part)?;
+            pages += part;
+            seconds += part as f64 / rate.per_s;
+            programmed += part as f64 * rate.amplification;
+        }
+        let whole = Rate { per_s: count as f64 / seconds, amplification: programmed / count as f64 };
+        Ok::<_, SimulationError>((pages == count).then_some(whole))
+    };
+    let Some(mut last) = window(bench)? else { return Ok(None) };
     for n in 2..=WINDOWS.1 {
-        let next = window(bench, count)?;
+        let Some(next) = window(bench)? else { return Ok(None) };
         let agree = |a: f64, b: f64| (a / b - 1.0).abs() < SETTLED;
         // Where small writes waste much, what is moved is a small part of what is programmed, and the pace tells more.
         let is_settled = agree(last.amplification, next.amplification) && agree(last.per_s, next.per_s);
@@ -152,11 +225,11 @@ fn settle(
             break;
         }
     }
-    Ok(last)
+    Ok(Some(last))
 }
 
 /// 80 % of the writes go to the first 20 % of the addresses.
-fn skewed(config: &DeviceConfig, past: Past, depth: usize) -> Result<f64, SimulationError> {
+fn skewed(config: &DeviceConfig, past: Past, depth: usize) -> Result<Option<f64>, SimulationError> {
     let (mut bench, _) = Bench::steady(config, past, 2)?;
     let edge = config.capacity_bytes / 5 / LENGTH * LENGTH;
     let hot = Span { start: 0, bytes: edge };
@@ -166,18 +239,18 @@ fn skewed(config: &DeviceConfig, past: Past, depth: usize) -> Result<f64, Simula
         Request::write(bench.place(span, LENGTH), ByteSize(LENGTH))
     };
     let rate = settle(&mut bench, 2 * WINDOWS_FROM_FILL, |bench, count| bench.run(depth, count, request))?;
-    Ok(rate.amplification)
+    Ok(rate.map(|rate| rate.amplification))
 }
 
 /// Write amplification of uniform writes to the lower half of the addresses, the upper half being trimmed.
-fn half_trimmed(config: &DeviceConfig, depth: usize) -> Result<f64, SimulationError> {
+fn half_trimmed(config: &DeviceConfig, depth: usize) -> Result<Option<f64>, SimulationError> {
     let (mut bench, _) = Bench::steady(config, Past::None, 3)?;
     let length = config.host.max_transfer_bytes / config.ftl.logical_page_bytes * config.ftl.logical_page_bytes;
     let half = config.capacity_bytes / 2 / config.ftl.logical_page_bytes * config.ftl.logical_page_bytes;
     bench.trim(Span { start: half, bytes: config.capacity_bytes - half }, length)?;
     let lower = Span { start: 0, bytes: half };
     let rate = settle(&mut bench, WINDOWS_FROM_FILL, |bench, count| bench.write(lower, LENGTH, depth, count))?;
-    Ok(rate.amplification)
+    Ok(rate.map(|rate| rate.amplification))
 }
 
 /// Bytes overwritten at random after a fill until a superblock is collected, the middle of some tries.
@@ -238,4 +311,33 @@ fn round_in_order(bench: &mut Bench, bytes: u64) -> Result<f64, SimulationError>
     let (length, depth) = (SEQUENTIAL.0.min(host.max_transfer_bytes), SEQUENTIAL.1.min(host.queue_depth as usize));
     let span = bench.first(bytes);
     bench.pass_in_order(span, length, depth)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_that_programs_too_much_until_it_is_steady_has_no_steady_state() {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        (config.flash.channels, config.flash.chips_per_channel, config.flash.dies_per_chip) = (4, 1, 1);
+        (config.flash.blocks_per_plane, config.flash.pages_per_block) = (32, 64);
+        config.ftl.gc.free_superblocks = Some(3);
+        config.capacity_bytes = 200 << 20;
+        config.check("small").unwrap();
+        let settled = |turnovers| {
+            let mut bench = Bench::filled(&config, 1).unwrap();
+            let (all, before) = (bench.everywhere(), bench.programmed());
+            let window = |bench: &mut Bench, count| bench.write(all, LENGTH, 32, count);
+            let rate = settle_within(&mut bench, WINDOWS_FROM_FILL, turnovers, window).unwrap();
+            (rate.map(|rate| rate.amplification), bench.programmed() - before)
+        };
+        let (amplification, programmed) = settled(TURNOVERS_MAX);
+        let needed = programmed / config.capacity_bytes;
+        assert!(amplification.unwrap() > 1.1 && needed > 3, "{amplification:?}, {needed} turnovers");
+        let (given_up, programmed) = settled(needed - 1);
+        assert_eq!(given_up, None);
+        let part = (needed - 1) * config.capacity_bytes..needed * config.capacity_bytes;
+        assert!(part.contains(&programmed), "{programmed} bytes, and not a window more");
+    }
 }

@@ -17,7 +17,7 @@ use flashwise_block::{ByteSize, Request};
 use flashwise_profile::{Figure, Parameters};
 
 use super::bench::{Bench, Past, Span, median, one_at_a_time};
-use super::reclaiming::Steady;
+use super::reclaiming::{Overwritten, Steady};
 use super::{DEPENDS_ON_PAST, Reasons, TWO_MEDIANS, buffers, exactly, has_two_medians, of_both};
 use crate::DeviceConfig;
 use crate::config::WritePolicy;
@@ -272,15 +272,26 @@ fn write_latency(bench: &mut Bench, span: Span, length: u64, count: usize) -> Re
 /// Fills in the figures of a drive that collects all the time.
 pub(super) fn collecting(
     config: &DeviceConfig,
-    steady: Option<Steady>,
+    overwritten: Overwritten,
     parameters: &mut Parameters,
     reasons: &mut Reasons,
 ) -> Result<(), SimulationError> {
     let p = parameters;
-    let Some(Steady { pasts, depth }) = steady else {
-        (p.asymmetry_4k_collecting, p.asymmetry_8k_collecting) = (Figure::absent(), Figure::absent());
-        (p.latency_asymmetry_4k_collecting, p.latency_asymmetry_8k_collecting) = (Figure::absent(), Figure::absent());
-        return Ok(());
+    let Steady { pasts, depth } = match overwritten {
+        Overwritten::Steady(steady) => *steady,
+        Overwritten::Unknown(why) => {
+            p.asymmetry_4k_collecting = reasons.unknown("asymmetry_4k_collecting", why);
+            p.asymmetry_8k_collecting = reasons.unknown("asymmetry_8k_collecting", why);
+            p.latency_asymmetry_4k_collecting = reasons.unknown("latency_asymmetry_4k_collecting", why);
+            p.latency_asymmetry_8k_collecting = reasons.unknown("latency_asymmetry_8k_collecting", why);
+            return Ok(());
+        }
+        Overwritten::CollectsNothing => {
+            (p.asymmetry_4k_collecting, p.asymmetry_8k_collecting) = (Figure::absent(), Figure::absent());
+            (p.latency_asymmetry_4k_collecting, p.latency_asymmetry_8k_collecting) =
+                (Figure::absent(), Figure::absent());
+            return Ok(());
+        }
     };
     let of_past = |(mut bench, iops): (Bench, f64)| {
         let four = collecting_at(config, &mut bench, (4096, depth), Some(iops))?;
