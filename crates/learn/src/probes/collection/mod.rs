@@ -61,6 +61,13 @@ const OVERWRITES_MAX: u64 = 12;
 const OVERWRITES_MIN: u64 = 4;
 /// What they may come to on drives in between.
 const OVERWRITTEN_MAX: ByteSize = ByteSize::gib(16);
+/// What a drive may program meanwhile, where it tells, and how often what is written to where that is more: a map that does not
+/// fit its memory can make it program hundreds of times what is written, more and more of it, and each time costs it a part
+/// of its life.
+const PROGRAMMED_MAX: ByteSize = ByteSize::gib(96);
+const TURNOVERS_MAX: u64 = 8;
+/// Where the first overwrites are given up so, what follows is of no steady state either, and gets this part of it.
+const HOPELESS: u64 = 4;
 /// Overwrites that all of this takes at most, for asking whether the budget allows it.
 const PASSES: u64 = 10;
 /// What is written at most without being asked to, on drives of this kind.
@@ -117,16 +124,20 @@ pub(crate) fn probe(
     let capacity = prober.capacity();
     let mut everywhere = anywhere(capacity, BLOCK);
     let (name, rounds) = (OVERWRITES, ROUNDS_MIN.0);
-    let windows = until_steady(prober, capacity, (ONSET_WINDOWS, rounds), name, &mut everywhere, progress)?;
+    let wears = PROGRAMMED_MAX.max(capacity * TURNOVERS_MAX);
+    let of = Load { bytes: capacity, windows: ONSET_WINDOWS, rounds_min: rounds, wears };
+    let windows = until_steady(prober, of, name, &mut everywhere, progress)?;
+    let wears = if windows.is_given_up { ByteSize(wears.bytes() / HOPELESS) } else { wears };
     onset::tell(findings, capacity, &windows.all);
     onset::nothing_is_moved(findings, &windows);
     tell_amplification(findings, "write_amplification_uniform", &windows, UNIFORM);
     asymmetries(prober, findings, &windows, progress)?;
     let (name, rounds) = ("80/20 overwrites", ROUNDS_MIN.1);
     let mut place = eighty_twenty(capacity);
-    let skewed = until_steady(prober, capacity, (A_PASS_ROUNDS * A_ROUND_WINDOWS, rounds), name, &mut place, progress)?;
+    let of = Load { bytes: capacity, windows: A_PASS_ROUNDS * A_ROUND_WINDOWS, rounds_min: rounds, wears };
+    let skewed = until_steady(prober, of, name, &mut place, progress)?;
     tell_amplification(findings, "write_amplification_skewed", &skewed, SKEWED);
-    trim(prober, findings, &windows, progress)?;
+    trim(prober, findings, &windows, wears, progress)?;
     superblock::probe(prober, findings, progress)?;
     slc_cache::doubt_what_it_hides(findings);
     latency::probe_durability_everywhere(prober, findings, progress)
@@ -155,6 +166,12 @@ struct Mark {
 impl Mark {
     fn now(prober: &Prober<'_>) -> Self {
         Self { at_ns: prober.now().0, flash: prober.counters().flash }
+    }
+
+    /// Flash bytes programmed from here until now, none where the drive does not tell.
+    fn programmed(&self, prober: &Prober<'_>) -> ByteSize {
+        let flash = prober.counters().flash.zip(self.flash);
+        flash.map_or(ByteSize(0), |(now, then)| now.since(&then).bytes_programmed)
     }
 
     /// The window from here until now, of `requests` of `length`.
@@ -290,6 +307,20 @@ struct Overwritten {
     /// The windows joined.
     rounds: Vec<Window>,
     is_steady: bool,
+    /// Whether they ended because the drive programmed too much.
+    is_given_up: bool,
+}
+
+/// What is written over and over.
+#[derive(Clone, Copy)]
+struct Load {
+    bytes: ByteSize,
+    /// Windows that make up that.
+    windows: u64,
+    /// Rounds before which nobody asks.
+    rounds_min: usize,
+    /// What the drive may program meanwhile.
+    wears: ByteSize,
 }
 
 /// What decides whether a drive is steady: flash bytes for each host byte where it tells, else time.
@@ -343,11 +374,10 @@ fn join(windows: &[Window]) -> Window {
     Window { bytes, rate: bytes as f64 / seconds.max(1e-9), amplification, erases }
 }
 
-/// Random writes over `bytes` until they are steady, in windows of `bytes ÷ windows`.
+/// Random writes until they are steady.
 fn until_steady(
     prober: &mut Prober<'_>,
-    bytes: ByteSize,
-    (windows, rounds_min): (u64, usize),
+    Load { bytes, windows, rounds_min, wears }: Load,
     stage: &str,
     place: &mut dyn FnMut(&mut Pcg64Mcg) -> ByteSize,
     progress: &mut dyn Progress,
@@ -355,15 +385,18 @@ fn until_steady(
     let a_window = (bytes / BLOCK / windows).max(1);
     let a_round = (windows / A_PASS_ROUNDS) as usize;
     let depth = DEPTH.min(prober.queue_depth().max(1)) as usize;
-    let mut seen = Overwritten { all: Vec::new(), a_pass: windows, rounds: Vec::new(), is_steady: false };
+    let (all, rounds) = (Vec::new(), Vec::new());
+    let mut seen = Overwritten { all, a_pass: windows, rounds, is_steady: false, is_given_up: false };
     let mut in_rounds = 0;
     let overwrites = (OVERWRITTEN_MAX / bytes).clamp(OVERWRITES_MIN, OVERWRITES_MAX);
     let most = windows * overwrites;
-    while (seen.all.len() as u64) < most && !seen.is_steady {
+    let began = Mark::now(prober);
+    while (seen.all.len() as u64) < most && !seen.is_steady && !seen.is_given_up {
         prober.advance(progress, stage, seen.all.len() as f64 / most as f64)?;
         let mark = Mark::now(prober);
         prober.keep_in_flight(Operation::Write, BLOCK, depth, a_window as usize, place)?;
         seen.all.push(mark.window(prober, a_window, BLOCK));
+        seen.is_given_up = began.programmed(prober) > wears;
         let round = join(&seen.all[in_rounds..]);
         if seen.all.len() - in_rounds == a_round || programmed(&round) >= Some(bytes.bytes() as f64) {
             in_rounds = seen.all.len();
@@ -372,6 +405,7 @@ fn until_steady(
         }
     }
     while prober.wait()?.is_some() {}
+    seen.is_given_up &= !seen.is_steady;
     Ok(seen)
 }
 
@@ -424,7 +458,8 @@ fn asymmetries(
     let later = rates[rates.len() / 2..].to_vec();
     let states = States::of(&rates, joined_rate(&later));
     let mut four = while_collecting(prober, findings, ByteSize::kib(4), later, progress)?;
-    let rates = saturated_writes(prober, ByteSize::kib(8), progress)?;
+    let turnovers = if uniform.is_given_up { 1.0 } else { TURNED_OVER };
+    let rates = saturated_writes(prober, ByteSize::kib(8), turnovers, progress)?;
     let mut eight = while_collecting(prober, findings, ByteSize::kib(8), rates, progress)?;
     four.saturated = states.widen(four.saturated, TOLERANCE);
     eight.saturated = states.widen(eight.saturated, TOLERANCE);
@@ -471,6 +506,8 @@ const AFTERMATH: Nanos = Nanos(1_000_000_000);
 const BATCHES: usize = 6;
 /// Reads of one.
 const READS: usize = 4096;
+/// Writes of one at least.
+const BATCH_MIN: usize = 1024;
 
 /// What requests of one length cost in the steady state.
 struct Collecting {
@@ -480,34 +517,41 @@ struct Collecting {
     writes: Vec<f64>,
 }
 
-/// Writes a second of one length in batches, in the steady state of writes of that length.
+/// Writes a second of one length in batches, in the steady state of writes of that length, or after so many turnovers.
 fn saturated_writes(
     prober: &mut Prober<'_>,
     length: ByteSize,
+    turnovers: f64,
     progress: &mut dyn Progress,
 ) -> Result<Vec<f64>, LearnError> {
     let capacity = prober.capacity();
     // The share that is still valid in what is collected takes long to get used to another length.
     let half = (capacity / length / 2) as usize;
-    batches(prober, Operation::Write, length, ((half / BATCHES).max(1024), half), progress)
+    batches(prober, Operation::Write, length, ((half / BATCHES).max(BATCH_MIN), half), turnovers, progress)
 }
 
-/// Requests a second at the largest depth, in batches of so many, after so many.
+/// Requests a second at the largest depth, in batches of so many, after so many; after fewer, and in shorter ones, where those
+/// make the drive program all that it holds so many times over.
 fn batches(
     prober: &mut Prober<'_>,
     operation: Operation,
     length: ByteSize,
     (requests, before): (usize, usize),
+    turnovers: f64,
     progress: &mut dyn Progress,
 ) -> Result<Vec<f64>, LearnError> {
     let mut place = anywhere(prober.capacity(), length);
     let depth = DEPTH.min(prober.queue_depth().max(1)) as usize;
     let mut rates = Vec::with_capacity(BATCHES);
     const STAGE: &str = "throughput while collecting";
-    for n in 0..BATCHES {
-        prober.advance(progress, STAGE, n as f64 / BATCHES as f64 / 2.0)?;
+    let (began, turned_over) = (Mark::now(prober), prober.capacity().bytes() as f64 * turnovers);
+    let mut parts = 0;
+    while parts < BATCHES && (began.programmed(prober).bytes() as f64) < turned_over {
+        prober.advance(progress, STAGE, parts as f64 / BATCHES as f64 / 2.0)?;
         prober.keep_in_flight(operation, length, depth, before / BATCHES, &mut place)?;
+        parts += 1;
     }
+    let requests = (requests * parts / BATCHES).max(requests.min(BATCH_MIN));
     for n in 0..BATCHES {
         prober.advance(progress, STAGE, 0.5 + n as f64 / BATCHES as f64 / 2.0)?;
         rates.push(prober.rate(operation, length, depth, requests, &mut place)?);
@@ -534,7 +578,7 @@ fn while_collecting(
         prober.come_to_rest()
     };
     quiet(prober)?;
-    let reads = batches(prober, Operation::Read, length, (READS, 2 * DEPTH as usize), progress)?;
+    let reads = batches(prober, Operation::Read, length, (READS, 2 * DEPTH as usize), TURNED_OVER, progress)?;
     // Collection comes in bursts, which a median would not see.
     let value = joined_rate(&reads) / joined_rate(&writes);
     let again = reads.iter().flat_map(|read| writes.iter().map(move |write| read / write)).collect();
@@ -562,6 +606,7 @@ fn trim(
     prober: &mut Prober<'_>,
     findings: &mut Findings,
     uniform: &Overwritten,
+    wears: ByteSize,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
     let half = ByteSize(prober.capacity().bytes() / 2 / SECTION.bytes() * SECTION.bytes());
@@ -580,7 +625,8 @@ fn trim(
     }
     let mut lower = anywhere(half, BLOCK);
     let (name, rounds) = ("overwrites after trim", ROUNDS_MIN.0);
-    let after = until_steady(prober, half, (A_PASS_ROUNDS * A_ROUND_WINDOWS, rounds), name, &mut lower, progress)?;
+    let of = Load { bytes: half, windows: A_PASS_ROUNDS * A_ROUND_WINDOWS, rounds_min: rounds, wears };
+    let after = until_steady(prober, of, name, &mut lower, progress)?;
     let (before, now) = (uniform.level(), after.level());
     let gain = before.mean / now.mean;
     let figure = if (gain - 1.0).abs() < 0.03 {
@@ -665,7 +711,38 @@ fn sustained(prober: &Prober<'_>, findings: &mut Findings, passes: &[Vec<Window>
 
 #[cfg(test)]
 mod tests {
+    use flashwise_block::Silent;
+    use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+
     use super::*;
+    use crate::LearnOptions;
+
+    #[test]
+    fn a_drive_that_programs_too_much_until_it_is_steady_is_given_up() {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        (config.flash.channels, config.flash.chips_per_channel, config.flash.dies_per_chip) = (4, 1, 1);
+        (config.flash.blocks_per_plane, config.flash.pages_per_block) = (32, 64);
+        config.ftl.gc.free_superblocks = Some(3);
+        config.capacity_bytes = 200 << 20;
+        let overwritten = |wears: ByteSize| {
+            let mut drive = SimulatedSsd::new(config.clone(), 1).unwrap();
+            let capacity = ByteSize(config.capacity_bytes);
+            let options = LearnOptions { region: capacity, ..LearnOptions::complete("small") };
+            let mut prober = Prober::new(&mut drive, capacity, &options);
+            pass_in_order(&mut prober, 8, "fill", &mut Silent, &mut |_| {}).unwrap();
+            let load = Load { bytes: capacity, windows: 64, rounds_min: ROUNDS_MIN.0, wears };
+            let mut place = anywhere(capacity, BLOCK);
+            let before = Mark::now(&prober);
+            let seen = until_steady(&mut prober, load, "overwrites", &mut place, &mut Silent).unwrap();
+            (seen, before.programmed(&prober))
+        };
+        let (steady, programmed) = overwritten(ByteSize::gib(64));
+        assert!(steady.is_steady && !steady.is_given_up && programmed > ByteSize::gib(1), "{programmed}");
+        let (given_up, programmed) = overwritten(ByteSize::mib(512));
+        assert!(given_up.is_given_up && !given_up.is_steady);
+        assert!(programmed > ByteSize::mib(512) && programmed < ByteSize::mib(640), "{programmed}");
+        assert_eq!(given_up.verdict(), Verdict::Inconclusive);
+    }
 
     #[test]
     fn a_pace_that_changed_for_long_makes_what_depends_on_it_uncertain() {
