@@ -15,7 +15,8 @@ pub struct Configuration {
     pub batches: bool,
 }
 
-pub const CONFIGURATIONS: [Configuration; 9] = [
+/// The last one has all techniques.
+pub const CONFIGURATIONS: [Configuration; 10] = [
     Configuration {
         name: "no technique",
         techniques: "",
@@ -73,20 +74,28 @@ pub const CONFIGURATIONS: [Configuration; 9] = [
         batches: true,
     },
     Configuration {
-        name: "all together",
-        techniques: "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=8&concurrent-read-ahead=8\
-                     &discard=on&atomic-batch=on",
-        layout: true,
-        holds_back: true,
-        discards: true,
-        batches: true,
-    },
-    Configuration {
         name: "concurrent-read-ahead",
         techniques: "concurrent-read-ahead=8",
         layout: false,
         holds_back: false,
         discards: false,
         batches: false,
+    },
+    Configuration {
+        name: "memory-mapped-reads",
+        techniques: "memory-mapped-reads=on",
+        layout: false,
+        holds_back: false,
+        discards: false,
+        batches: false,
+    },
+    Configuration {
+        name: "all together",
+        techniques: "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=8&concurrent-read-ahead=8\
+                     &memory-mapped-reads=on&discard=on&atomic-batch=on",
+        layout: true,
+        holds_back: true,
+        discards: true,
+        batches: true,
     },
 ];
