@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use flashwise_attach::{Capture, DataFile, Engine, Pace, Server};
 use flashwise_block::{ByteSize, IoBuffer};
+use flashwise_ssd::config::{CacheFlush, CachePolicy, WriteCacheConfig};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use flashwise_trace::TraceFormat;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
@@ -178,6 +179,17 @@ fn engine(pace: Pace, capture: Option<Capture>) -> Engine {
     engine
 }
 
+/// A drive whose data is in a file, and whose power may be cut.
+fn in_file(image: &Path, config: &DeviceConfig, has_power_cuts: bool) -> Engine {
+    let mut data = DataFile::open(image, ByteSize(config.capacity_bytes)).unwrap();
+    let new = || Ok::<_, flashwise_attach::AttachError>(SimulatedSsd::new(config.clone(), 1).unwrap());
+    let (drive, _) = data.drive(config, new).unwrap();
+    let mut engine = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
+    engine.keep_in(data, has_power_cuts);
+    engine.reserve(ByteSize(2 * BYTES), 2 * DEPTH as usize);
+    engine
+}
+
 /// Serves what `work` asks for through a socket.
 fn over_nbd(what: &str, engine: Engine) {
     let directory = tempfile::tempdir().unwrap();
@@ -276,14 +288,17 @@ fn requests_are_served_without_taking_memory() {
     over_nbd("NBD, captured", engine(Pace::Free, Some(capture)));
     let directory = tempfile::tempdir().unwrap();
     let config = DeviceConfig::preset("samsung-960-evo").unwrap();
-    let mut data = DataFile::open(&directory.path().join("db.img"), ByteSize(config.capacity_bytes)).unwrap();
-    let (drive, _) = data
-        .drive(&config, || Ok::<_, flashwise_attach::AttachError>(SimulatedSsd::new(config.clone(), 1).unwrap()))
-        .unwrap();
-    let mut in_file = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
-    in_file.keep_in(data, false);
-    in_file.reserve(ByteSize(2 * BYTES), 2 * DEPTH as usize);
-    over_nbd("NBD, data in a file", in_file);
+    over_nbd("NBD, data in a file", in_file(&directory.path().join("db.img"), &config, false));
+    let mut cached = config;
+    cached.controller.write_cache = Some(WriteCacheConfig {
+        bytes: 8 << 20,
+        policy: CachePolicy::Lru,
+        flush: CacheFlush::WhenFull,
+        high_watermark: 0.8,
+        low_watermark: 0.5,
+        hot_window_ns: None,
+    });
+    over_nbd("NBD, power cuts", in_file(&directory.path().join("cut.img"), &cached, true));
     over_fuse(engine(Pace::Free, None));
     over_fuse(engine(Pace::Scaled(0.05), None));
 }

@@ -11,22 +11,87 @@
 //! So a page that was not flushed is its present version or the one that was flushed last, as a whole, and one that was
 //! flushed is what was flushed or newer. A version is kept once between two flushes: writes after it replace what nobody
 //! was promised.
+//!
+//! ```text
+//!   page ─▶ chain ─▶ version (oldest) ─▶ version ─▶ version (newest)
+//!                    └ in slots that are used again: a drive that has been busy once takes no more memory
+//! ```
 
 use std::collections::HashMap;
+
+/// The end of a chain.
+const NONE: u32 = u32::MAX;
+/// What slots take at most before anybody needs them. More are made when they are needed, and kept.
+const PREPARED_BYTES: usize = 64 << 20;
 
 /// What a page was, before a write of so many.
 #[derive(Debug)]
 struct Version {
     /// The write that replaced it, counted over the drive.
     replaced_by: u64,
-    /// `None` for zeros.
-    bytes: Option<Box<[u8]>>,
+    /// The next newer version of the page.
+    newer: u32,
+    /// Whether it was zeros, and the bytes below are another page's.
+    is_zeros: bool,
+    bytes: Box<[u8]>,
+}
+
+impl Version {
+    fn empty(page_bytes: usize) -> Self {
+        Self { replaced_by: 0, newer: NONE, is_zeros: true, bytes: vec![0; page_bytes].into() }
+    }
+}
+
+/// The versions of one page.
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    oldest: u32,
+    newest: u32,
+}
+
+/// Slots of versions, those that are free among them.
+#[derive(Debug, Default)]
+struct Slots {
+    versions: Vec<Version>,
+    free: Vec<u32>,
+}
+
+impl Slots {
+    fn prepare(&mut self, count: usize, page_bytes: usize) {
+        self.versions.resize_with(count, || Version::empty(page_bytes));
+        self.free.extend((0..count as u32).rev());
+    }
+
+    fn take(&mut self, page_bytes: usize) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.versions.push(Version::empty(page_bytes));
+            // Room for all of them to be free at once.
+            self.free.reserve(self.versions.len());
+            self.versions.len() as u32 - 1
+        })
+    }
+
+    fn of(&self, slot: u32) -> &Version {
+        &self.versions[slot as usize]
+    }
+
+    /// Gives back the versions of a chain from its oldest on, while they are to be forgotten; gives what is left.
+    fn forget(&mut self, chain: Chain, mut is_forgotten: impl FnMut(&Version) -> bool) -> Option<Chain> {
+        let mut oldest = chain.oldest;
+        while oldest != NONE && is_forgotten(self.of(oldest)) {
+            self.free.push(oldest);
+            oldest = self.of(oldest).newer;
+        }
+        (oldest != NONE).then_some(Chain { oldest, ..chain })
+    }
 }
 
 /// Older versions of pages.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Versions {
-    of_page: HashMap<u64, Vec<Version>>,
+    of_page: HashMap<u64, Chain>,
+    slots: Slots,
+    page_bytes: usize,
     /// Writes that were answered.
     writes: u64,
     /// Of these, those before the flush that was submitted last.
@@ -34,6 +99,14 @@ pub(crate) struct Versions {
 }
 
 impl Versions {
+    /// No versions, and room for those of so many pages of a length, two of each, as far as that is prepared.
+    pub(crate) fn new(page_bytes: usize, pages: usize) -> Self {
+        let mut slots = Slots::default();
+        slots.prepare((2 * pages).min(PREPARED_BYTES / page_bytes.max(1)), page_bytes);
+        // Twice as many, so that the table finds room without growing while it forgets and learns.
+        Self { of_page: HashMap::with_capacity(2 * pages), slots, page_bytes, writes: 0, flushing: 0 }
+    }
+
     /// A flush begins; gives what [`Self::flushed`] is to be told.
     pub(crate) fn flush_begins(&mut self) -> u64 {
         self.flushing = self.writes;
@@ -42,9 +115,13 @@ impl Versions {
 
     /// A flush that began so has ended.
     pub(crate) fn flushed(&mut self, begin: u64) {
-        self.of_page.retain(|_, versions| {
-            versions.retain(|version| version.replaced_by > begin);
-            !versions.is_empty()
+        let slots = &mut self.slots;
+        self.of_page.retain(|_, chain| match slots.forget(*chain, |version| version.replaced_by <= begin) {
+            Some(left) => {
+                *chain = left;
+                true
+            }
+            None => false,
         });
     }
 
@@ -55,30 +132,49 @@ impl Versions {
 
     /// Whether what a page is must be kept before [the present write](Self::write) replaces it.
     pub(crate) fn wants(&self, page: u64) -> bool {
-        self.of_page
-            .get(&page)
-            .and_then(|versions| versions.last())
-            .is_none_or(|last| last.replaced_by <= self.flushing)
+        let last = self.of_page.get(&page).map(|chain| self.slots.of(chain.newest));
+        last.is_none_or(|last| last.replaced_by <= self.flushing)
     }
 
     /// Keeps what a page is.
-    pub(crate) fn keep(&mut self, page: u64, bytes: Box<[u8]>) {
-        let bytes = bytes.iter().any(|&byte| byte != 0).then_some(bytes);
-        self.of_page.entry(page).or_default().push(Version { replaced_by: self.writes, bytes });
+    pub(crate) fn keep(&mut self, page: u64, bytes: &[u8]) {
+        let slot = self.slots.take(self.page_bytes);
+        let version = &mut self.slots.versions[slot as usize];
+        (version.replaced_by, version.newer) = (self.writes, NONE);
+        version.is_zeros = bytes.iter().all(|&byte| byte == 0);
+        if !version.is_zeros {
+            version.bytes.copy_from_slice(bytes);
+        }
+        let chain = self.of_page.entry(page).or_insert(Chain { oldest: slot, newest: slot });
+        if chain.newest != slot {
+            self.slots.versions[chain.newest as usize].newer = slot;
+            chain.newest = slot;
+        }
     }
 
     /// Pages from one up to another are durable as they are.
     pub(crate) fn forget_range(&mut self, from: u64, to: u64) {
         // A trim may name all of a large drive.
         if to.saturating_sub(from) > self.of_page.len() as u64 {
-            return self.of_page.retain(|page, _| !(from..to).contains(page));
+            return self.forget_durable(|page| (from..to).contains(&page));
         }
-        (from..to).for_each(|page| drop(self.of_page.remove(&page)));
+        for page in from..to {
+            if let Some(chain) = self.of_page.remove(&page) {
+                self.slots.forget(chain, |_| true);
+            }
+        }
     }
 
     /// Forgets pages that are durable.
     pub(crate) fn forget_durable(&mut self, is_durable: impl Fn(u64) -> bool) {
-        self.of_page.retain(|&page, _| !is_durable(page));
+        let slots = &mut self.slots;
+        self.of_page.retain(|&page, chain| {
+            let is_kept = !is_durable(page);
+            if !is_kept {
+                slots.forget(*chain, |_| true);
+            }
+            is_kept
+        });
     }
 
     /// Pages with older versions.
@@ -86,29 +182,58 @@ impl Versions {
         self.of_page.len()
     }
 
-    /// Takes the oldest version of every page; `None` stands for zeros.
-    pub(crate) fn take_oldest(&mut self) -> Vec<(u64, Option<Box<[u8]>>)> {
-        let oldest = |versions: Vec<Version>| versions.into_iter().next().and_then(|version| version.bytes);
-        let mut pages: Vec<_> = self.of_page.drain().map(|(page, versions)| (page, oldest(versions))).collect();
-        pages.sort_unstable_by_key(|&(page, _)| page);
-        pages
+    /// Gives the oldest version of every page, the pages ascending, and forgets them all, also where that fails; `None` stands
+    /// for zeros.
+    pub(crate) fn take_oldest<E>(
+        &mut self,
+        mut take: impl FnMut(u64, Option<&[u8]>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut pages: Vec<(u64, u32)> = self.of_page.iter().map(|(&page, chain)| (page, chain.oldest)).collect();
+        pages.sort_unstable();
+        let taken = pages.into_iter().try_for_each(|(page, oldest)| {
+            let Version { is_zeros, bytes, .. } = self.slots.of(oldest);
+            take(page, (!is_zeros).then_some(bytes))
+        });
+        self.forget_durable(|_| true);
+        taken
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use proptest::prelude::*;
+
+    fn none() -> Versions {
+        Versions::new(1, 2)
+    }
 
     fn write(versions: &mut Versions, page: u64, before: u8) {
         versions.write();
         if versions.wants(page) {
-            versions.keep(page, Box::new([before]));
+            versions.keep(page, &[before]);
         }
+    }
+
+    /// The oldest versions of all pages, 0 for zeros; every slot is free afterwards.
+    fn oldest(versions: &mut Versions) -> Vec<(u64, u8)> {
+        let mut all = Vec::new();
+        let taken = versions.take_oldest(|page, bytes| {
+            all.push((page, bytes.map_or(0, |bytes| bytes[0])));
+            Ok::<_, ()>(())
+        });
+        assert_eq!((taken, versions.pages()), (Ok(()), 0));
+        let mut free = versions.slots.free.clone();
+        free.sort_unstable();
+        assert_eq!(free, Vec::from_iter(0..versions.slots.versions.len() as u32), "each slot is free, and once");
+        all
     }
 
     #[test]
     fn what_was_flushed_last_comes_back_however_often_a_page_was_written_since() {
-        let mut versions = Versions::default();
+        let mut versions = none();
         write(&mut versions, 1, 0);
         write(&mut versions, 1, 10);
         let begin = versions.flush_begins();
@@ -116,26 +241,22 @@ mod tests {
         write(&mut versions, 2, 0);
         versions.flushed(begin);
         write(&mut versions, 1, 12);
-        assert_eq!(
-            versions.take_oldest(),
-            [(1, Some(vec![11].into())), (2, None)],
-            "11 was there when the flush began"
-        );
-        assert_eq!(versions.take_oldest(), []);
+        assert_eq!(oldest(&mut versions), [(1, 11), (2, 0)], "11 was there when the flush began");
+        assert_eq!(oldest(&mut versions), []);
     }
 
     #[test]
     fn until_a_flush_is_answered_it_has_promised_nothing() {
-        let mut versions = Versions::default();
+        let mut versions = none();
         write(&mut versions, 1, 9);
         versions.flush_begins();
         write(&mut versions, 1, 10);
-        assert_eq!(versions.take_oldest(), [(1, Some(vec![9].into()))]);
+        assert_eq!(oldest(&mut versions), [(1, 9)]);
     }
 
     #[test]
     fn flushes_that_end_out_of_order_forget_no_more_than_each_covers() {
-        let mut versions = Versions::default();
+        let mut versions = none();
         write(&mut versions, 1, 1);
         let first = versions.flush_begins();
         write(&mut versions, 1, 2);
@@ -143,17 +264,58 @@ mod tests {
         write(&mut versions, 1, 3);
         versions.flushed(second);
         versions.flushed(first);
-        assert_eq!(versions.take_oldest(), [(1, Some(vec![3].into()))]);
+        assert_eq!(oldest(&mut versions), [(1, 3)]);
     }
 
     #[test]
     fn what_is_durable_is_forgotten() {
-        let mut versions = Versions::default();
+        let mut versions = none();
         (0..10).for_each(|page| write(&mut versions, page, 5));
         versions.forget_range(3, 4);
         versions.forget_range(100, u64::MAX);
         versions.forget_durable(|page| page > 4);
         assert_eq!(versions.pages(), 4);
-        assert_eq!(versions.take_oldest().iter().map(|&(page, _)| page).collect::<Vec<_>>(), [0, 1, 2, 4]);
+        assert_eq!(oldest(&mut versions), [0, 1, 2, 4].map(|page| (page, 5)));
+    }
+
+    proptest! {
+        #[test]
+        fn they_are_those_of_a_list_for_each_page(
+            steps in prop::collection::vec((0..6_u8, 0..4_u64, any::<u8>()), 1..200),
+        ) {
+            let mut versions = none();
+            let mut lists: BTreeMap<u64, Vec<(u64, u8)>> = BTreeMap::new();
+            let (mut writes, mut flushes) = (0, Vec::new());
+            let mut flushing = 0;
+            for (step, page, byte) in steps {
+                match step {
+                    0 => {
+                        flushes.push((versions.flush_begins(), writes));
+                        flushing = writes;
+                    }
+                    1 => {
+                        let Some((begin, before)) = flushes.pop() else { continue };
+                        versions.flushed(begin);
+                        lists.values_mut().for_each(|list| list.retain(|&(replaced_by, _)| replaced_by > before));
+                    }
+                    2 => {
+                        versions.forget_range(page, page + 2);
+                        lists.retain(|&other, _| !(page..page + 2).contains(&other));
+                    }
+                    _ => {
+                        write(&mut versions, page, byte);
+                        writes += 1;
+                        let list = lists.entry(page).or_default();
+                        if list.last().is_none_or(|&(replaced_by, _)| replaced_by <= flushing) {
+                            list.push((writes, byte));
+                        }
+                    }
+                }
+                lists.retain(|_, list| !list.is_empty());
+                prop_assert_eq!(versions.pages(), lists.len());
+            }
+            let expected: Vec<(u64, u8)> = lists.iter().map(|(&page, list)| (page, list[0].1)).collect();
+            prop_assert_eq!(oldest(&mut versions), expected);
+        }
     }
 }

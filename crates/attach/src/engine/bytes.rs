@@ -27,6 +27,8 @@ pub(super) struct Bytes {
     page_bytes: u64,
     /// What a power cut may bring back, where there are power cuts and the drive loses anything in one.
     versions: Option<Versions>,
+    /// What one page is, before it is kept.
+    before: Box<[u8]>,
     /// With so many pages, it is looked which are durable.
     look_at: usize,
     /// The error number of the first sync that failed: nobody knows what is on the medium from then on.
@@ -40,10 +42,16 @@ impl Engine {
     /// Keeps the drive's bytes in a file from now on. The drive carries none, and has nothing under way.
     pub fn keep_in(&mut self, file: DataFile, has_power_cuts: bool) {
         let drive = &self.drive.0;
-        let versions = (has_power_cuts && drive.has_volatile_memory()).then(Versions::default);
-        let page_bytes = drive.config().ftl.logical_page_bytes;
+        let config = drive.config();
+        let page_bytes = config.ftl.logical_page_bytes;
+        let cached = config.controller.write_cache.as_ref().map_or(0, |cache| cache.bytes);
+        // What is not durable fits the drive's memory: after a look, no more pages than that are left.
+        let look_at = PAGES + 2 * ((config.controller.write_buffer_bytes + cached) / page_bytes) as usize;
+        let has_versions = has_power_cuts && drive.has_volatile_memory();
+        let versions = has_versions.then(|| Versions::new(page_bytes as usize, look_at));
+        let before = vec![0; page_bytes as usize].into_boxed_slice();
         let (told, untold) = (BTreeSet::new(), None);
-        self.bytes = Some(Bytes { file, page_bytes, versions, look_at: PAGES, lost_sync: None, told, untold });
+        self.bytes = Some(Bytes { file, page_bytes, versions, before, look_at, lost_sync: None, told, untold });
     }
 
     /// Whether nobody has ever put anything on the drive, as far as is known.
@@ -82,11 +90,10 @@ impl Engine {
         let Some(versions) = &mut bytes.versions else { return Ok(()) };
         versions.forget_durable(|page| drive.is_durable(ByteSize(page * page_bytes)));
         let image = &bytes.file.image;
-        let revert = |(page, before): (u64, Option<Box<[u8]>>)| match before {
-            Some(before) => image.write(page * page_bytes, &before),
+        let reverted = versions.take_oldest(|page, before| match before {
+            Some(before) => image.write(page * page_bytes, before),
             None => image.clear(page * page_bytes, page_bytes),
-        };
-        let reverted = versions.take_oldest().into_iter().try_for_each(revert);
+        });
         reverted.map_err(|error| AttachError::System { context: "the data file, at a power cut", error })
     }
 
@@ -143,7 +150,7 @@ impl Bytes {
         }
         if let Some(versions) = self.versions.as_mut().filter(|versions| versions.pages() > self.look_at) {
             versions.forget_durable(|page| drive.is_durable(ByteSize(page * self.page_bytes)));
-            self.look_at = PAGES + 2 * versions.pages();
+            self.look_at = self.look_at.max(2 * versions.pages());
         }
         Ok(())
     }
@@ -163,9 +170,8 @@ impl Bytes {
         let pages = offset / self.page_bytes..(offset + length).div_ceil(self.page_bytes);
         for page in pages.filter(|&page| is_meant(page)) {
             if versions.wants(page) {
-                let mut before = vec![0; self.page_bytes as usize].into_boxed_slice();
-                self.file.image.read(page * self.page_bytes, &mut before)?;
-                versions.keep(page, before);
+                self.file.image.read(page * self.page_bytes, &mut self.before)?;
+                versions.keep(page, &self.before);
             }
         }
         Ok(())
