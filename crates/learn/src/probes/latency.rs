@@ -113,6 +113,12 @@ pub(crate) fn read_latencies(
     Ok(reads)
 }
 
+/// Times that a drive may program what it holds, one write at a time, until it is taken as it is, and until there are enough
+/// samples: where it moves hundreds of bytes for each that is written, any buffer has been emptied by then.
+const TURNOVERS_MAX: u64 = 8;
+/// Latencies that are enough then.
+const ENOUGH: usize = 200;
+
 /// Latencies of random writes to the first `bytes`, one at a time, after `settle` bytes and more; flushes.
 pub(crate) fn write_latencies(
     prober: &mut Prober<'_>,
@@ -125,14 +131,26 @@ pub(crate) fn write_latencies(
     let mut place = crate::prober::anywhere(bytes, length);
     // One at a time a buffer fills slowly where the flash is nearly as fast.
     let settle = (settle * FILLING / length) as usize;
-    let mut writes = Vec::with_capacity(n);
-    for i in 0..settle + n {
-        if i.is_multiple_of(100) {
-            prober.advance(progress, "latency of writes", i as f64 / (settle + n) as f64)?;
+    let (mut settled, mut writes) = (0, Vec::with_capacity(n));
+    let turnovers = (prober.capacity() * TURNOVERS_MAX).bytes();
+    let mut worn_at = prober.programmed().map(|programmed| programmed + turnovers);
+    while writes.len() < n {
+        let done = settled + writes.len();
+        if done.is_multiple_of(100) {
+            prober.advance(progress, "latency of writes", done as f64 / (settle + n) as f64)?;
+            let is_worn = prober.programmed().zip(worn_at).is_some_and(|(programmed, worn_at)| programmed > worn_at);
+            if is_worn && settled < settle {
+                settled = settle;
+                worn_at = prober.programmed().map(|programmed| programmed + turnovers);
+            } else if is_worn && writes.len() >= ENOUGH {
+                break;
+            }
         }
         let offset = place(&mut prober.random);
         let latency = prober.write(offset, length)?.0 as f64;
-        if i >= settle {
+        if settled < settle {
+            settled += 1;
+        } else {
             writes.push(latency);
         }
     }
