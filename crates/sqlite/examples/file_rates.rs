@@ -15,13 +15,12 @@ use flashwise_sqlite::{Vfs, VfsOptions};
 use rusqlite::{Connection, OpenFlags};
 
 /// A name for people, and what is asked of the VFS; `None` for SQLite's own.
-const WAYS: [(&str, Option<&str>); 8] = [
+const WAYS: [(&str, Option<&str>); 7] = [
     ("SQLite's own VFS", None),
     ("no technique", Some("")),
     ("concurrent-write-back=8", Some("concurrent-write-back=8")),
     ("write-aligned-stripes=64k", Some("write-aligned-stripes=64k")),
     ("concurrent-read-ahead=16", Some("concurrent-read-ahead=16")),
-    ("memory-mapped-reads", Some("memory-mapped-reads=on")),
     ("atomic-batch", Some("atomic-batch=on")),
     ("stripes, write-back, discard", Some("write-aligned-stripes=64k&concurrent-write-back=8&discard=on")),
 ];

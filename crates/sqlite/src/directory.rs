@@ -30,7 +30,6 @@ use crate::layout::{Span, cut};
 use crate::ledger::Ledger;
 use crate::log::Log;
 use crate::log_layout::LogLayout;
-use crate::mapped::MappedReads;
 use crate::options::VfsOptions;
 use crate::shm::SharedMemory;
 use crate::vfs::Opened;
@@ -190,10 +189,7 @@ impl Directory {
         let options = self.remember(path.clone(), options, found, 1);
         let shown = String::from_utf8_lossy(&path).into_owned();
         let role = FileRole::Database;
-        let mut store = self.store(parent, role, shown, Some(path));
-        // Nobody would record what is read from a mapping.
-        let maps = options.mapped_bytes > ByteSize(0) && !self.observed;
-        store.mapped = maps.then(|| MappedReads::new(options.mapped_bytes.bytes()));
+        let store = self.store(parent, role, shown, Some(path));
         Ok(Opened::Ours(Box::new(Handle::database(store, options)?), granted))
     }
 
@@ -225,7 +221,7 @@ impl Directory {
         self.state().files += 1;
         let (directory, direct, pause) = (Arc::clone(self), Direct::Unused, Pause::default());
         let unsynced_batches = MOST_UNSYNCED;
-        DirectoryStore { parent, directory, role, name, registered, direct, unsynced_batches, pause, mapped: None }
+        DirectoryStore { parent, directory, role, name, registered, direct, unsynced_batches, pause }
     }
 
     /// Notes what a database is; tells the options that hold for it, which are those of the connections that have it
@@ -354,7 +350,6 @@ pub(crate) struct DirectoryStore {
     /// Batches since the last sync. Where nobody syncs, the page cache is what a writer waits for, and not the drive.
     unsynced_batches: u32,
     pause: Pause,
-    mapped: Option<MappedReads>,
 }
 
 /// Batches between two syncs of a long transaction, at most.
@@ -410,16 +405,6 @@ impl DirectoryStore {
         match &mut self.direct {
             Direct::Open(file) => Some(file),
             Direct::Unused | Direct::Impossible => None,
-        }
-    }
-
-    /// Makes the mapping fit the file, where reads are copied from one.
-    fn follow_file(&mut self) {
-        let Some(mapped) = &mut self.mapped else { return };
-        match self.parent.size() {
-            Ok(size) => mapped.follow(size, &mut self.parent),
-            // Without its size nobody knows how far a mapping can be read.
-            Err(_) => self.end_mapped_reads(),
         }
     }
 
@@ -543,9 +528,6 @@ impl Store for DirectoryStore {
 
     fn truncate(&mut self, size: u64) -> Result<(), Failure> {
         let code = self.parent.truncate(size);
-        if let Some(mapped) = &mut self.mapped {
-            mapped.cut(size);
-        }
         self.result(code, "truncating")
     }
 
@@ -567,11 +549,7 @@ impl Store for DirectoryStore {
 impl FileStore for DirectoryStore {
     fn lock(&mut self, level: c_int) -> Result<(), Failure> {
         let code = self.parent.lock(level);
-        self.result(code, "locking")?;
-        if level == sqlite::SQLITE_LOCK_SHARED {
-            self.follow_file();
-        }
-        Ok(())
+        self.result(code, "locking")
     }
 
     fn unlock(&mut self, level: c_int) -> Result<(), Failure> {
@@ -600,22 +578,6 @@ impl FileStore for DirectoryStore {
         match self.parent.has_shared_memory() {
             true => Some(&mut self.parent),
             false => None,
-        }
-    }
-
-    fn before_straight(&mut self, end: u64) {
-        if self.mapped.as_mut().is_some_and(|mapped| mapped.notes_growth(end)) {
-            self.follow_file();
-        }
-    }
-
-    fn maps_reads(&self) -> bool {
-        self.mapped.is_some()
-    }
-
-    fn end_mapped_reads(&mut self) {
-        if let Some(mut mapped) = self.mapped.take() {
-            mapped.end(&mut self.parent);
         }
     }
 }

@@ -39,14 +39,6 @@ pub(crate) trait FileStore: Store + Send {
     fn parent(&mut self) -> Option<&mut ParentFile>;
     /// The shared memory of a write-ahead log's index, where the file can have one.
     fn shared_memory(&mut self) -> Option<&mut dyn SharedMemory>;
-    /// The parent is going to be read up to a byte.
-    fn before_straight(&mut self, _end: u64) {}
-    /// Whether reads are copied from a mapping that the VFS made by itself.
-    fn maps_reads(&self) -> bool {
-        false
-    }
-    /// The program maps the file itself from now on.
-    fn end_mapped_reads(&mut self) {}
 }
 
 /// An open file as the C side sees it; see SQLite's `sqlite3_io_methods` for each.
@@ -103,12 +95,6 @@ pub(crate) trait SqliteFile: Send {
     fn straight(&mut self, _offset: u64, _length: usize) -> Result<Option<u64>, Failure> {
         Ok(None)
     }
-    /// Whether reads are copied from a mapping that the VFS made by itself.
-    fn maps_reads(&mut self) -> bool {
-        false
-    }
-    /// The program maps the file itself from now on.
-    fn end_mapped_reads(&mut self) {}
     /// Hears what the parent read from there, where the file is to see it.
     fn went_straight(&mut self, _offset: u64, _bytes: &[u8]) {}
     fn poison(&mut self, why: &str);
@@ -237,17 +223,7 @@ impl<S: FileStore> SqliteFile for Handle<S> {
             return Ok(None);
         }
         self.before_read(offset, length);
-        let at = checked_end(self.shift(), offset)?;
-        self.store().before_straight(at.saturating_add(length as u64));
-        Ok(Some(at))
-    }
-
-    fn maps_reads(&mut self) -> bool {
-        self.store().maps_reads()
-    }
-
-    fn end_mapped_reads(&mut self) {
-        self.store().end_mapped_reads();
+        checked_end(self.shift(), offset).map(Some)
     }
 
     fn went_straight(&mut self, offset: u64, bytes: &[u8]) {

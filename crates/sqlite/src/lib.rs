@@ -3,7 +3,7 @@
 //! Unmodified SQLite opens its files through a [`Vfs`]. It records every request for `flashwise audit`, and it applies
 //! techniques ([`TECHNIQUES`], [`VfsOptions`]): pages at the drive's *hot locations* ([`Layout::HotLocations`]), where a page
 //! is read by two channels at once; write-ahead logs that are laid out ([`LogLayout`]); write-back of several pages
-//! together; read-ahead along the B-tree; reads from a mapping of the file; discard of freed pages; transactions without a rollback journal. As
+//! together; read-ahead along the B-tree; discard of freed pages; transactions without a rollback journal. As
 //! `libflashwise_sqlite.so` it is a loadable extension (`ffi/extension.rs`).
 //!
 //! ```text
@@ -54,8 +54,6 @@
 //! *With concurrent read-ahead*: while SQLite visits the children of an interior page one after the other, the next ones are
 //! asked for (`read_ahead.rs`). In a directory the kernel reads them into the page cache, through an io_uring beside
 //! SQLite's own descriptor; on a drive they are read together with the page that SQLite waits for, and kept until something is written.
-//!
-//! *With memory-mapped reads*: in a directory, reads that nothing concerns are copied from a mapping of the file (`mapped.rs`).
 //!
 //! *Logs that are laid out*: each byte of SQLite's log has its own place in the stored one (`log_layout.rs`), and goes there
 //! as it comes.
@@ -112,7 +110,6 @@ mod ledger;
 mod locks;
 mod log;
 mod log_layout;
-mod mapped;
 mod options;
 #[cfg(test)]
 mod power_cuts;

@@ -13,7 +13,6 @@
 //! | `sparse-log` | gain by compression | `STRIPE` | yes |
 //! | `concurrent-write-back` | k_w at 4 KiB | `COUNT` | no |
 //! | `concurrent-read-ahead` | k_r at 4 KiB | `COUNT` | no |
-//! | `memory-mapped-reads` | nothing; never unnamed | `BYTES`, at most | no |
 //! | `discard` | gain by trim | | no |
 //! | `atomic-batch` | nothing; never unnamed | | yes |
 //!
@@ -37,8 +36,6 @@ pub struct VfsOptions {
     pub write_back_depth: u32,
     /// Pages that are read ahead of a scan in key order (concurrent-read-ahead, k_r); up to 1 for none.
     pub read_ahead_depth: u32,
-    /// How much of a database in a directory is mapped, for reads to be copied from there (memory-mapped-reads); 0 for none.
-    pub mapped_bytes: ByteSize,
     /// Whether the space of pages that the database no longer uses is given back to the drive.
     pub discard: bool,
     /// Whether *new* databases take transactions as atomic batches, without a rollback journal.
@@ -54,7 +51,6 @@ impl VfsOptions {
         log: LogLayout::Plain,
         write_back_depth: 0,
         read_ahead_depth: 0,
-        mapped_bytes: ByteSize(0),
         discard: false,
         atomic_batch: false,
         record: false,
@@ -90,11 +86,9 @@ impl VfsOptions {
         };
         let depth = (self.write_back_depth > 1).then(|| format!("concurrent-write-back={}", self.write_back_depth));
         let ahead = (self.read_ahead_depth > 1).then(|| format!("concurrent-read-ahead={}", self.read_ahead_depth));
-        let mapped =
-            (self.mapped_bytes > ByteSize(0)).then(|| format!("memory-mapped-reads={}", self.mapped_bytes.bytes()));
         let discard = self.discard.then(|| "discard=on".to_owned());
         let batch = self.atomic_batch.then(|| "atomic-batch=on".to_owned());
-        [layout, log, depth, ahead, mapped, discard, batch].into_iter().flatten().collect()
+        [layout, log, depth, ahead, discard, batch].into_iter().flatten().collect()
     }
 
     /// Whether SQLite's own VFS can do all of the work on a plain database.
@@ -173,7 +167,7 @@ pub struct Technique {
 }
 
 /// The techniques, in the order in which they are chosen.
-pub static TECHNIQUES: [Technique; 9] = [
+pub static TECHNIQUES: [Technique; 8] = [
     Technique {
         name: "use-hot-locations",
         what: "pages of one chunk start at hot locations",
@@ -288,21 +282,6 @@ pub static TECHNIQUES: [Technique; 9] = [
         is_taken: |_| false,
     },
     Technique {
-        name: "memory-mapped-reads",
-        what: "what is read of a database's file is copied from a mapping of it, without a system call",
-        needs: "",
-        set: |value, options| {
-            let asked = if value == ON { Ok(MAPPED) } else { value.parse() };
-            options.mapped_bytes = asked.unwrap_or_default();
-            options.mapped_bytes > ByteSize(0)
-        },
-        // A page that the drive cannot read is a signal to the process then, and no error that SQLite could tell: that is for
-        // people to choose.
-        from_profile: |_, _| false,
-        pays: |_| false,
-        is_taken: |_| false,
-    },
-    Technique {
         name: "discard",
         what: "the space of pages that the database no longer uses is given back to the drive",
         needs: "gain by trim",
@@ -337,9 +316,6 @@ pub static TECHNIQUES: [Technique; 9] = [
 
 /// What switches a technique on by the profile's figures, or, where it goes by none, by itself.
 const ON: &str = "on";
-
-/// What is mapped where no figure is given: more than SQLite's own VFS maps at most, some 2 GB.
-const MAPPED: ByteSize = ByteSize::gib(4);
 
 /// Most runs that are held back.
 const MAX_DEPTH: u32 = 512;

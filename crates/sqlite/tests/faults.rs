@@ -16,7 +16,7 @@ const SPARSE: &str = "sparse-log=4k";
 const TOGETHER: &str = "concurrent-write-back=8";
 const DISCARD: &str = "discard=on";
 const BATCHES: &str = "atomic-batch=on";
-const ALL: &str = "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=8&concurrent-read-ahead=8&memory-mapped-reads=on\
+const ALL: &str = "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=8&concurrent-read-ahead=8\
     &discard=on&atomic-batch=on";
 
 /// A committed state, then what a transaction makes of it.

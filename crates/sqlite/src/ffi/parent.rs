@@ -274,41 +274,6 @@ impl ParentFile {
         call!(self, xUnfetch, sqlite::SQLITE_OK, signed(offset), page)
     }
 
-    /// Has the file mapped up to `limit` bytes, anew where it is; tells whether there is a mapping. Reads are copied from it
-    /// from then on.
-    ///
-    /// # Safety
-    /// Nothing that [`ParentFile::fetch`] gave may be in use.
-    pub(crate) unsafe fn map(&mut self, limit: u64) -> bool {
-        // SAFETY: the caller's promise; the limit is our own variable, of the type that the operation takes.
-        unsafe {
-            self.unfetch(0, ptr::null_mut());
-            let mut limit = signed(limit);
-            self.control(sqlite::SQLITE_FCNTL_MMAP_SIZE, ptr::from_mut(&mut limit).cast());
-        }
-        match self.fetch(0, 1) {
-            Ok(start) if !start.is_null() => {
-                // SAFETY: it is what was given for that offset.
-                unsafe { self.unfetch(0, start) };
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Has the file mapped no longer.
-    ///
-    /// # Safety
-    /// As for [`ParentFile::map`].
-    pub(crate) unsafe fn unmap(&mut self) {
-        // SAFETY: as there.
-        unsafe {
-            self.unfetch(0, ptr::null_mut());
-            let mut none = 0_i64;
-            self.control(sqlite::SQLITE_FCNTL_MMAP_SIZE, ptr::from_mut(&mut none).cast());
-        }
-    }
-
     /// Forwards a file control.
     ///
     /// # Safety

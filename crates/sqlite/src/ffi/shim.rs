@@ -416,16 +416,6 @@ unsafe fn control(
             unsafe { *argument.cast::<i64>() = 0 };
             return Ok(sqlite::SQLITE_OK);
         }
-        sqlite::SQLITE_FCNTL_MMAP_SIZE if file.maps_reads() => {
-            // SAFETY: the argument is a `sqlite3_int64 *` with the limit that is asked for; what is negative asks for the one in
-            // force. It takes that one: SQLite itself has no mapping.
-            let asked = unsafe { *argument.cast::<i64>() };
-            if asked <= 0 {
-                unsafe { *argument.cast::<i64>() = 0 };
-                return Ok(sqlite::SQLITE_OK);
-            }
-            file.end_mapped_reads();
-        }
         sqlite::SQLITE_FCNTL_SIZE_HINT => {
             // SAFETY: the argument is a `sqlite3_int64 *` with the expected size.
             let hint = unsafe { *argument.cast::<i64>() };

@@ -16,7 +16,7 @@ pub struct Configuration {
 }
 
 /// The last one has all techniques.
-pub const CONFIGURATIONS: [Configuration; 10] = [
+pub const CONFIGURATIONS: [Configuration; 9] = [
     Configuration {
         name: "no technique",
         techniques: "",
@@ -82,17 +82,9 @@ pub const CONFIGURATIONS: [Configuration; 10] = [
         batches: false,
     },
     Configuration {
-        name: "memory-mapped-reads",
-        techniques: "memory-mapped-reads=on",
-        layout: false,
-        holds_back: false,
-        discards: false,
-        batches: false,
-    },
-    Configuration {
         name: "all together",
         techniques: "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=8&concurrent-read-ahead=8\
-                     &memory-mapped-reads=on&discard=on&atomic-batch=on",
+                     &discard=on&atomic-batch=on",
         layout: true,
         holds_back: true,
         discards: true,
