@@ -18,7 +18,8 @@
 //!
 //! 1. A batch is durable before the first of its pages is written to the database, but for pages behind the end of the
 //!    file, where nobody looks.
-//! 2. The log begins anew only when all that the database has is durable in it.
+//! 2. The log begins anew only when all that the database has is durable in it, and its batches were made void, durably: a
+//!    write that is torn may leave the first of them and destroy the next, and the first alone is the past.
 //! 3. What reaches the database in any other way (a journalled transaction, a checkpoint) comes after the log was made
 //!    void, durably: its batches would undo it otherwise.
 //! 4. Whoever opens the database while nobody else has it open plays all batches back: the power may have been cut. He
@@ -182,6 +183,15 @@ impl BatchLog {
         self.place.write(BLOCK, &[0; BLOCK as usize], true)
     }
 
+    /// The same while others may commit. Where it fails, the first batch may be gone, and none that follows would count: the log
+    /// counts as full.
+    fn void_before_others(&mut self) -> Result<(), Failure> {
+        self.void().inspect_err(|_| {
+            let end = self.marks.end.max(LONGEST_LOG);
+            let _ = self.set_marks(Marks { end, ..self.marks });
+        })
+    }
+
     fn empty(&self) -> Marks {
         // Any number that no earlier batch in the file bears.
         Marks { generation: RandomState::new().hash_one(self.identity), end: BLOCK, ..Marks::default() }
@@ -195,6 +205,9 @@ impl BatchLog {
         if marks.count == 0 || marks.end + batch.len() as u64 > LONGEST_LOG {
             // Also what somebody else wrote past the log, and did not sync.
             database.sync(sqlite::SQLITE_SYNC_NORMAL)?;
+            if marks.count > 0 {
+                self.void_before_others()?;
+            }
             marks = Marks { begun: marks.begun, applied: marks.applied, ..self.empty() };
             batch = encode(marks.generation, marks.count, self.identity, runs);
         }
@@ -230,7 +243,7 @@ impl BatchLog {
         let marks = self.marks;
         if marks.count > 0 {
             database.sync(sqlite::SQLITE_SYNC_NORMAL)?;
-            self.void()?;
+            self.void_before_others()?;
             self.set_marks(Marks { begun: marks.begun, applied: marks.applied, ..self.empty() })?;
         }
         Ok(())
@@ -358,11 +371,21 @@ mod tests {
     #[derive(Clone, Debug, Default)]
     struct Memory {
         log: Vec<u8>,
+        /// Writes of the log, each of which is durable before the next.
+        writes: Vec<(usize, Vec<u8>)>,
         database: Vec<u8>,
         marks: Option<Marks>,
         members: usize,
         syncs: usize,
         fails: bool,
+    }
+
+    impl Memory {
+        fn put(&mut self, offset: usize, data: &[u8]) {
+            let end = offset + data.len();
+            self.log.resize(self.log.len().max(end), 0);
+            self.log[offset..end].copy_from_slice(data);
+        }
     }
 
     impl BatchPlace for Shared {
@@ -406,10 +429,8 @@ mod tests {
         }
         fn write(&mut self, offset: u64, data: &[u8], _durable: bool) -> Result<(), Failure> {
             let mut memory = self.0.lock().unwrap();
-            let end = offset as usize + data.len();
-            let length = memory.log.len().max(end);
-            memory.log.resize(length, 0);
-            memory.log[offset as usize..end].copy_from_slice(data);
+            memory.put(offset as usize, data);
+            memory.writes.push((offset as usize, data.to_vec()));
             match memory.fails && data.starts_with(MAGIC) {
                 true => Err(Failure::new(sqlite::SQLITE_IOERR_WRITE, "told to fail")),
                 false => Ok(()),
@@ -514,6 +535,33 @@ mod tests {
         shared.0.lock().unwrap().members = 0;
         entered(&shared);
         assert_eq!(shared.0.lock().unwrap().database, [9; 4096]);
+    }
+
+    /// A power cut lost two acknowledged transactions: of the batch that began the log anew the medium had all but the beginning,
+    /// and so the first of the old batches and not the next.
+    #[test]
+    fn a_batch_that_begins_the_log_anew_and_is_torn_leaves_nothing_of_the_old_one_to_play_back() {
+        let shared = Shared::default();
+        let (mut log, mut database) = entered(&shared);
+        let batch = 2 * 4096;
+        let mut fill = 0;
+        while log.marks.end + batch <= LONGEST_LOG {
+            fill += 1;
+            commit(&mut log, &mut database, &page(0, fill));
+        }
+        let mut medium = shared.0.lock().unwrap().clone();
+        assert_eq!(medium.database, [fill; 4096]);
+        let long = vec![(0, vec![99; 5 * 4096])];
+        log.log(&mut database, &long).unwrap();
+        let mut writes = shared.0.lock().unwrap().writes.split_off(medium.writes.len());
+        let (at, torn) = writes.pop().unwrap();
+        writes.iter().for_each(|(at, whole)| medium.put(*at, whole));
+        let lost = batch as usize;
+        medium.put(at + lost, &torn[lost..]);
+        medium.members = 0;
+        let survivor = Shared(Arc::new(Mutex::new(medium)));
+        entered(&survivor);
+        assert_eq!(survivor.0.lock().unwrap().database, [fill; 4096], "as the last of them left it");
     }
 
     #[test]
