@@ -11,7 +11,7 @@ use every_shape::{
     small_config_in_domains, small_config_that_reduces, small_config_with_caches, small_config_with_slc_cache,
 };
 use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Nanos, Request, execute};
-use flashwise_ssd::config::{GcPolicy, Mapping};
+use flashwise_ssd::config::{GcConfig, GcPolicy, Mapping, MappingCacheConfig, StaticWearLevelling};
 use flashwise_ssd::state::{SavedDrive, StateError};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
@@ -193,6 +193,51 @@ fn one_of_each() -> Vec<DeviceConfig> {
     drives.extend([DeviceConfig::preset("intel-optane-905p").unwrap()]);
     drives.iter().for_each(|config| config.check("one of each").unwrap());
     drives
+}
+
+/// A drive whose cached page map writes about as much of itself as collection and wear levelling move.
+fn map_that_fills_what_is_freed() -> DeviceConfig {
+    let mut config = tiny("samsung-960-evo", ByteSize::mib(7), 13, 4);
+    let flash = &mut config.flash;
+    (flash.channels, flash.chips_per_channel, flash.dies_per_chip, flash.planes_per_die) = (2, 1, 1, 1);
+    (flash.blocks_per_plane, flash.pages_per_block, flash.page_bytes) = (32, 4, 4096);
+    (config.ftl.superpage_channels, config.ftl.superpage_ways, config.ftl.logical_page_bytes) = (1, 1, 4096);
+    config.ftl.gc = GcConfig {
+        policy: GcPolicy::Greedy,
+        free_superblocks: Some(3),
+        separate_open_block: true,
+        ..GcConfig::default()
+    };
+    (config.ftl.wear_levelling.static_, config.ftl.wear_levelling.threshold) = (StaticWearLevelling::Threshold, 0);
+    config.ftl.mapping_cache = Some(MappingCacheConfig {
+        capacity_bytes: 8 * 8,
+        cached_entry_bytes: 8,
+        stored_entry_bytes: 64,
+        load_bytes: None,
+        stored_at_start: true,
+        deferred_write_back: false,
+        partitions: 1,
+        write_back_renews: false,
+    });
+    config.capacity_bytes = 179 * 4096;
+    config
+}
+
+#[test]
+fn a_drive_whose_page_map_fills_what_collection_frees_comes_to_rest_and_works_on() {
+    let config = map_that_fills_what_is_freed();
+    let mut drive = SimulatedSsd::new(config.clone(), 1).unwrap();
+    let superblocks = drive.erase_histogram().values().sum::<u64>();
+    let erases = |drive: &SimulatedSsd| drive.counters().flash.unwrap().erases;
+    for round in 0..3 {
+        work(&mut drive, round, 4 * config.capacity_bytes);
+        let before = erases(&drive);
+        drive.pause(Nanos::millis(10_000)).unwrap();
+        let erased = erases(&drive) - before;
+        // What was under way when the last of them was chosen is erased as well.
+        assert!(erased <= superblocks + 8, "{erased} superblocks were erased while nobody asked for anything");
+    }
+    goes_on_exactly(&config, 1).unwrap();
 }
 
 #[test]

@@ -16,6 +16,10 @@
 //! have many, padding one row costs less than holding a superblock back. When no superblock is free for moved data,
 //! moving waits for the next erase.
 //!
+//! What a page map that is cached ([`super::translate`]) writes of itself, because what it maps was moved, may fill what a
+//! victim frees, and collection would go on for ever on a drive that nobody asks for anything. It stops when it has
+//! emptied as many superblocks as there are, and begins anew with the host's next request.
+//!
 //! Wear levelling, retirement ([`mod@super::retirement`]) and the SLC cache ([`super::slc_cache`]) empty superblocks in the
 //! same way.
 
@@ -167,12 +171,7 @@ impl SimulatedSsd {
         }
         self.empty_failing_superblocks(unit);
         if self.is_read_only() {
-            // Nothing comes any more that could fill the superpage which emptied victims wait for.
-            let is_busy = !self.collectors[unit as usize].present.is_empty();
-            if !is_busy && self.waiting_for_open_superpage(unit) > 0 {
-                self.pad_awaited(unit);
-            }
-            return;
+            return self.pad_where_no_victim_is(unit);
         }
         if self.config.ftl.gc.trigger == GcTrigger::SuperblockFilled {
             return self.collect_for_filled(unit);
@@ -216,6 +215,26 @@ impl SimulatedSsd {
         }
     }
 
+    /// Whether the drive has emptied as many superblocks as it has since the host asked for anything: more would gain
+    /// nothing.
+    pub(super) fn collects_in_vain(&self) -> bool {
+        let geometry = &self.ftl.geometry;
+        self.emptied_unasked >= geometry.units * geometry.superblocks && self.is_idle()
+    }
+
+    /// The host asks for something while superblocks were emptied unasked.
+    #[cold]
+    pub(crate) fn collect_when_asked(&mut self) {
+        let geometry = &self.ftl.geometry;
+        let units = geometry.units;
+        let was_in_vain = std::mem::take(&mut self.emptied_unasked) >= units * geometry.superblocks;
+        if was_in_vain {
+            (0..units).for_each(|unit| self.collect_if_needed(unit));
+            self.collect_where_opened();
+            self.flash.settle(self.now_ns, &mut self.events);
+        }
+    }
+
     /// Starts one collection for each superblock that was filled, and one where the host could not go on without.
     fn collect_for_filled(&mut self, unit: u32) {
         for _ in 0..self.ftl.take_filled(unit) {
@@ -238,6 +257,7 @@ impl SimulatedSsd {
         if under_way < most
             && has_room
             && self.ftl.wants_collection(unit, 0)
+            && !self.collects_in_vain()
             && let Some(victim) = self.ftl.take_victim(unit)
         {
             self.flash_counters.gc_runs += 1;
@@ -261,6 +281,10 @@ impl SimulatedSsd {
         if victims > 0 && self.ftl.free_superblocks(unit) as usize <= victims {
             return false;
         }
+        if self.collects_in_vain() {
+            self.pad_where_no_victim_is(unit);
+            return false;
+        }
         // A superblock of the cache holds less than any other may, and gives way first.
         if let Some(victim) = self.ftl.take_cached(unit, false) {
             self.fold(unit, victim);
@@ -273,18 +297,23 @@ impl SimulatedSsd {
                 most > 1
             }
             None => {
-                if victims == 0 && waiting > 0 {
-                    self.pad_awaited(unit);
-                }
+                self.pad_where_no_victim_is(unit);
                 false
             }
+        }
+    }
+
+    /// There is no other victim that could fill the superpage which emptied ones wait for.
+    fn pad_where_no_victim_is(&mut self, unit: u32) {
+        if self.collectors[unit as usize].present.is_empty() && self.waiting_for_open_superpage(unit) > 0 {
+            self.pad_awaited(unit);
         }
     }
 
     /// Moves cold data to a worn superblock when the superblocks of a unit are too far apart.
     fn level_wear_if_needed(&mut self, unit: u32) {
         let is_free = self.collectors[unit as usize].present.is_empty() && self.ftl.free_superblocks(unit) > 1;
-        if !is_free || self.is_read_only() {
+        if !is_free || self.is_read_only() || self.collects_in_vain() {
             return;
         }
         if let Some(victim) = self.ftl.take_cold_victim(unit) {
@@ -295,6 +324,9 @@ impl SimulatedSsd {
 
     /// Begins to empty a victim.
     pub(super) fn empty(&mut self, unit: u32, victim: u32, cause: Cause) {
+        if self.is_idle() {
+            self.emptied_unasked = self.emptied_unasked.saturating_add(1);
+        }
         let invalid = self.ftl.geometry.slots_per_superblock() - self.ftl.superblocks[victim].valid;
         let streams = self.ftl.streams_of_victim(cause);
         let collector = &mut self.collectors[unit as usize];

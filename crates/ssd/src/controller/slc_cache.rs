@@ -129,7 +129,7 @@ impl SimulatedSsd {
         if !self.ftl.has_slc_cache() || !self.collectors[unit as usize].has_no_victim() {
             return;
         }
-        let has_room = self.ftl.has_room_to_fold(unit);
+        let has_room = self.ftl.has_room_to_fold(unit) && !self.collects_in_vain();
         if has_room
             && self.wants_folding(unit)
             && let Some(victim) = self.ftl.take_cached(unit, true)

@@ -85,6 +85,8 @@ pub struct SimulatedSsd {
     pub(crate) collectors: Vec<UnitCollector>,
     /// Flash commands of the host that wait until their unit is clean, unit by unit.
     pub(crate) held: Vec<Fifo>,
+    /// Superblocks that were chosen to be emptied since the host has nothing outstanding.
+    pub(crate) emptied_unasked: u32,
     /// The drive has run out of spare superblocks.
     pub(crate) read_only: bool,
     pub(crate) end_of_life: Option<EndOfLife>,
@@ -203,8 +205,8 @@ fn block_ftl(config: &DeviceConfig, geometry: &Geometry) -> Option<Box<dyn Block
 crate::state::state! {
     SimulatedSsd {
         saved {
-            now_ns, events, host, queues, dram, write_cache, read_cache, ahead, buffer, collectors, read_only,
-            end_of_life, in_place_wear, ftl, folding, slc_counters, sectors, translator, blocks, elements, flash,
+            now_ns, events, host, queues, dram, write_cache, read_cache, ahead, buffer, collectors,
+            emptied_unasked, read_only, end_of_life, in_place_wear, ftl, folding, slc_counters, sectors, translator, blocks, elements, flash,
             counters, stage_times, flash_counters,
         }
         at_rest { active, in_drive, outstanding, completed, answered, parked, parked_pages, held, link, payload, reduction }
@@ -297,6 +299,7 @@ impl SimulatedSsd {
             parked: vec![Fifo::default(); ftl.geometry.units as usize + 1],
             parked_pages: Slab::default(),
             collectors: vec![UnitCollector::default(); ftl.geometry.units as usize],
+            emptied_unasked: 0,
             held: vec![Fifo::default(); ftl.geometry.units as usize],
             read_only: false,
             end_of_life: None,

@@ -96,6 +96,9 @@ impl SimulatedSsd {
         let queue = request.queue;
         self.active[index].start(request, Nanos(self.now_ns));
         self.outstanding += 1;
+        if self.emptied_unasked > 0 {
+            self.collect_when_asked();
+        }
         if self.in_drive < self.config.host.queue_depth && self.queues.pass() {
             self.take_command(index);
         } else {
