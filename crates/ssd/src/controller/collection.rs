@@ -27,6 +27,7 @@ use std::ops::Range;
 
 use crate::config::{EMPTIED_MAX, GcMode, GcTrigger, Mapping};
 use crate::controller::retirement::Unsaved;
+use crate::controller::unprogrammed::Unprogrammed;
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
 use crate::ftl::streams::{ByStream, StreamSet};
@@ -98,8 +99,8 @@ pub(crate) struct UnitCollector {
     erasing: Vec<Erasing>,
     /// Generation of the last superpage that moved data went to, by [`Stream`].
     filled_generation: ByStream<u64>,
-    /// Streams and generations of such superpages that are not on flash yet; they need not get there in order.
-    pub(super) not_programmed: Vec<(Stream, u64)>,
+    /// Those of such superpages that are not on flash yet; they need not get there in order.
+    pub(super) not_programmed: Unprogrammed,
     /// Superblocks that are retired and wait for being emptied.
     pub(super) failing: Vec<u32>,
     /// Superpages in them whose content is in the write buffer only.
@@ -137,7 +138,7 @@ impl UnitCollector {
 
     /// Whether a victim waits for data on its way to flash; `lost` are superpages that will not get there.
     pub(super) fn awaits_others_than(&self, lost: &[(Stream, u64)]) -> bool {
-        !self.emptied.is_empty() && self.not_programmed.iter().any(|superpage| !lost.contains(superpage))
+        !self.emptied.is_empty() && self.not_programmed.iter().any(|superpage| !lost.contains(&superpage))
     }
 }
 
@@ -548,7 +549,7 @@ impl SimulatedSsd {
     fn note_filled(&mut self, unit: u32, stream: Stream, generation: u64) {
         let collector = &mut self.collectors[unit as usize];
         if std::mem::replace(&mut collector.filled_generation[stream], generation) != generation {
-            collector.not_programmed.push((stream, generation));
+            collector.not_programmed.push(stream, generation);
         }
     }
 
@@ -617,10 +618,7 @@ impl SimulatedSsd {
     /// A superpage of moved data is on flash, or in a write buffer that is as good.
     pub(crate) fn moved_data_is_on_flash(&mut self, unit: u32, stream: Stream, generation: u64) {
         let collector = &mut self.collectors[unit as usize];
-        let waited_for = &mut collector.not_programmed;
-        if let Some(at) = waited_for.iter().position(|&superpage| superpage == (stream, generation)) {
-            waited_for.swap_remove(at);
-        }
+        collector.not_programmed.remove(stream, generation);
         if !collector.rescued.is_empty() {
             self.rescued_data_is_on_flash(unit, stream, generation);
         }
@@ -635,11 +633,7 @@ impl SimulatedSsd {
         loop {
             let collector = &mut self.collectors[unit as usize];
             let waited_for = &collector.not_programmed;
-            let is_done = |emptied: &Emptied| {
-                let waits =
-                    |&(stream, n): &(Stream, u64)| emptied.streams.contains(stream) && n <= emptied.generation[stream];
-                !waited_for.iter().any(waits)
-            };
+            let is_done = |emptied: &Emptied| !waited_for.holds_up(emptied.streams, &emptied.generation);
             let Some(at) = collector.emptied.iter().position(is_done) else { return };
             let Emptied { block, is_retired, .. } = collector.emptied.remove(at);
             if is_retired {
@@ -712,8 +706,8 @@ crate::state::state! { Emptied { saved { block, streams, generation, is_retired 
 
 crate::state::state! {
     UnitCollector {
-        saved { filled_generation, has_retired, has_stalled }
-        lists { present, emptied, not_programmed, failing, unsaved, rescued }
+        saved { filled_generation, not_programmed, has_retired, has_stalled }
+        lists { present, emptied, failing, unsaved, rescued }
         empty { erasing }
         built { spare_rows }
     }

@@ -111,7 +111,7 @@ impl SimulatedSsd {
             let (superpage, mut moved_to) = (unsaved.superpage, std::mem::take(&mut unsaved.moved_to));
             let is_moved = self.move_superpage(unit, superpage, &mut moved_to);
             let collector = &mut self.collectors[unit as usize];
-            moved_to.retain(|place| collector.not_programmed.contains(place));
+            moved_to.retain(|&place| collector.not_programmed.contains(place));
             let Some(mut unsaved) = collector.unsaved.pop() else { return };
             unsaved.moved_to = moved_to;
             if !is_moved {

@@ -59,13 +59,25 @@ pub(crate) struct Translator {
     waiting_for: Vec<Fifo>,
     /// Changed translation pages for which no unit had room.
     unplaced: Vec<u32>,
+    /// Scratch space: room for those that try again, and the sets of units that have no room.
+    scratch_pages: Vec<u32>,
+    scratch_full: Vec<bool>,
 }
 
 impl Translator {
     /// A translator for the logical pages below `first_page`; its translation pages are those behind.
     pub(crate) fn new(cache: MappingCache, first_page: u32, load_bytes: u32) -> Self {
         let waiting_for = vec![Fifo::default(); cache.translation_pages() as usize];
-        Self { cache, first_page, load_bytes, waiting: Slab::default(), waiting_for, unplaced: Vec::new() }
+        Self {
+            cache,
+            first_page,
+            load_bytes,
+            waiting: Slab::default(),
+            waiting_for,
+            unplaced: Vec::new(),
+            scratch_pages: Vec::new(),
+            scratch_full: Vec::new(),
+        }
     }
 
     /// The drive has been filled: every translation page is on flash.
@@ -246,17 +258,25 @@ impl SimulatedSsd {
         true
     }
 
-    /// Room has become free: translation pages that had none try again. Where any unit takes any page, one that
-    /// finds room in none says the same of all behind it: hundreds wait where a drive that is nearly full updates much of its
+    /// Room has become free: translation pages that had none try again. One that finds room in none of its units says the
+    /// same of all behind it that may go to no others: hundreds wait where a drive that is nearly full updates much of its
     /// map.
     pub(crate) fn place_waiting_translation_pages(&mut self) {
         let Some(translator) = &mut self.translator else { return };
-        let mut pages = std::mem::take(&mut translator.unplaced);
-        let any_unit = self.ftl.takes_any_unit();
-        let mut is_there_room = true;
+        if translator.unplaced.is_empty() {
+            return;
+        }
+        let first_page = translator.first_page;
+        let mut pages = std::mem::replace(&mut translator.unplaced, std::mem::take(&mut translator.scratch_pages));
+        let mut is_full = std::mem::take(&mut translator.scratch_full);
+        is_full.clear();
+        is_full.resize(self.ftl.geometry.units as usize, false);
         for page in pages.drain(..) {
-            let is_placed = self.place_where(page, is_there_room);
-            is_there_room &= is_placed || !any_unit;
+            let is_full = &mut is_full[self.ftl.set_of_units(first_page + page) as usize];
+            *is_full |= !self.place_where(page, !*is_full);
+        }
+        if let Some(translator) = &mut self.translator {
+            (translator.scratch_pages, translator.scratch_full) = (pages, is_full);
         }
     }
 
@@ -294,7 +314,7 @@ crate::state::state! {
         saved { cache }
         lists { unplaced }
         at_rest { waiting, waiting_for }
-        built { first_page, load_bytes }
+        built { first_page, load_bytes, scratch_pages, scratch_full }
     }
     checked check_restored
 }

@@ -377,9 +377,9 @@ impl Ftl {
         self.placement.bound_unit(logical_page)
     }
 
-    /// Whether every page may go to every unit.
-    pub(crate) fn takes_any_unit(&self) -> bool {
-        self.placement.takes_any_unit()
+    /// The set of units that a logical page may go to, as a number below that of units.
+    pub(crate) fn set_of_units(&self, logical_page: u32) -> u32 {
+        self.placement.set_of_units(logical_page)
     }
 
     /// Overwrites a page that is in a superpage which is still open; it needs no new slot.

@@ -51,8 +51,8 @@ impl PlacementPolicy for LeastLoaded {
         1 + turn % self.geometry.units
     }
 
-    fn takes_any_unit(&self) -> bool {
-        true
+    fn set_of_units(&self, _: u32) -> u32 {
+        0
     }
 
     fn placed(&mut self, unit: u32, _: u32, _: u32) {

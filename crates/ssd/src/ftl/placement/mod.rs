@@ -39,10 +39,9 @@ pub(crate) trait PlacementPolicy {
         None
     }
 
-    /// Whether every page may go to every unit, so that one which finds room in none says the same of all others.
-    fn takes_any_unit(&self) -> bool {
-        false
-    }
+    /// The set of units that a page may go to, as a number below that of units: one that finds room in none says the same
+    /// of all others of its set.
+    fn set_of_units(&self, logical_page: u32) -> u32;
 }
 
 /// The policies, behind one type so that placing a page needs no indirect call.
@@ -126,8 +125,8 @@ impl PlacementPolicy for AnyPlacement {
         each!(self, policy => policy.bound_unit(logical_page))
     }
 
-    fn takes_any_unit(&self) -> bool {
-        each!(self, policy => policy.takes_any_unit())
+    fn set_of_units(&self, logical_page: u32) -> u32 {
+        each!(self, policy => policy.set_of_units(logical_page))
     }
 }
 

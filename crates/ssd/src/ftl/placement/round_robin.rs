@@ -36,9 +36,8 @@ impl PlacementPolicy for RoundRobin {
         turn % self.units
     }
 
-    #[inline]
-    fn takes_any_unit(&self) -> bool {
-        true
+    fn set_of_units(&self, _: u32) -> u32 {
+        0
     }
 
     fn placed(&mut self, _: u32, _: u32, _: u32) {

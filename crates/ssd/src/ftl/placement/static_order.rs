@@ -124,11 +124,16 @@ fn units_of(config: &DeviceConfig, domain: &DomainConfig) -> Vec<u32> {
 impl PlacementPolicy for Static {
     #[inline]
     fn unit(&self, logical_page: u32, attempt: u32, _: &[u32]) -> Option<u32> {
-        let unit = match &self.domains[..] {
+        (attempt == 0).then(|| self.set_of_units(logical_page))
+    }
+
+    /// One unit alone.
+    #[inline]
+    fn set_of_units(&self, logical_page: u32) -> u32 {
+        match &self.domains[..] {
             [all] => all.unit_of(self.by_slots.quotient(logical_page)),
             _ => self.unit_in_domain(logical_page),
-        };
-        (attempt == 0).then_some(unit)
+        }
     }
 
     fn attempt(&self, _: u32) -> u32 {
@@ -138,7 +143,7 @@ impl PlacementPolicy for Static {
     fn placed(&mut self, _: u32, _: u32, _: u32) {}
 
     fn bound_unit(&self, logical_page: u32) -> Option<u32> {
-        self.unit(logical_page, 0, &[])
+        Some(self.set_of_units(logical_page))
     }
 }
 

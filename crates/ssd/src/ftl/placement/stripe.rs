@@ -42,8 +42,13 @@ impl PlacementPolicy for Stripe {
         if attempt == self.groups {
             return None;
         }
-        let in_group = logical_page / self.superpage_pages % self.units_per_group;
-        Some((self.group + attempt) % self.groups * self.units_per_group + in_group)
+        Some((self.group + attempt) % self.groups * self.units_per_group + self.set_of_units(logical_page))
+    }
+
+    /// One unit of each group, the same in all of them.
+    #[inline]
+    fn set_of_units(&self, logical_page: u32) -> u32 {
+        logical_page / self.superpage_pages % self.units_per_group
     }
 
     /// Of a superpage's pages each may go to another group. Where that leaves some groups out, the group changes when the

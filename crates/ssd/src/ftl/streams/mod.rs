@@ -98,6 +98,12 @@ impl StreamSet {
         self.0 |= 1 << stream.0;
     }
 
+    /// Takes one out.
+    #[inline]
+    pub(crate) fn remove(&mut self, stream: Stream) {
+        self.0 &= !(1 << stream.0);
+    }
+
     /// Whether a stream is in it.
     pub(crate) fn contains(self, stream: Stream) -> bool {
         self.0 >> stream.0 & 1 != 0
