@@ -29,6 +29,7 @@ pub mod reduced;
 pub mod retirement;
 pub mod slc_cache;
 pub mod translate;
+mod unplaced;
 mod unprogrammed;
 pub mod write;
 pub mod write_cache;

@@ -12,6 +12,7 @@
 use flashwise_block::Operation;
 
 use crate::config::UnwrittenReads;
+use crate::controller::unplaced::Unplaced;
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, Owner};
 use crate::ftl::Location;
@@ -58,26 +59,15 @@ pub(crate) struct Translator {
     /// Who waits, translation page by translation page.
     waiting_for: Vec<Fifo>,
     /// Changed translation pages for which no unit had room.
-    unplaced: Vec<u32>,
-    /// Scratch space: room for those that try again, and the sets of units that have no room.
-    scratch_pages: Vec<u32>,
-    scratch_full: Vec<bool>,
+    unplaced: Unplaced,
 }
 
 impl Translator {
-    /// A translator for the logical pages below `first_page`; its translation pages are those behind.
-    pub(crate) fn new(cache: MappingCache, first_page: u32, load_bytes: u32) -> Self {
+    /// A translator for the logical pages below `first_page`, which lie in so many units; its translation pages are those
+    /// behind.
+    pub(crate) fn new(cache: MappingCache, first_page: u32, load_bytes: u32, units: u32) -> Self {
         let waiting_for = vec![Fifo::default(); cache.translation_pages() as usize];
-        Self {
-            cache,
-            first_page,
-            load_bytes,
-            waiting: Slab::default(),
-            waiting_for,
-            unplaced: Vec::new(),
-            scratch_pages: Vec::new(),
-            scratch_full: Vec::new(),
-        }
+        Self { cache, first_page, load_bytes, waiting: Slab::default(), waiting_for, unplaced: Unplaced::new(units) }
     }
 
     /// The drive has been filled: every translation page is on flash.
@@ -199,6 +189,8 @@ impl SimulatedSsd {
     pub(crate) fn mapping_moved(&mut self, logical_page: u32) {
         let Some(translator) = &mut self.translator else { return };
         if logical_page >= translator.first_page {
+            let waits = !translator.unplaced.is_empty();
+            translator.unplaced.may_be_in_buffer |= waits && self.ftl.is_in_open_superpage(logical_page);
             return;
         }
         if let Some(page) = translator.cache.moved(logical_page) {
@@ -221,7 +213,12 @@ impl SimulatedSsd {
     /// first: nothing else might, when all of the host's requests wait for this page. Where a drive that has become
     /// read-only has no room, it stays in memory.
     pub(crate) fn place_translation_page(&mut self, page: u32) {
-        self.place_where(page, true);
+        if !self.place_where(page, true)
+            && let Some(translator) = &mut self.translator
+        {
+            let set = self.ftl.set_of_units(translator.first_page + page);
+            translator.unplaced.push(set, page);
+        }
     }
 
     /// The same; where no unit has room, only over what is in the buffer. Gives whether the page has a place.
@@ -243,7 +240,7 @@ impl SimulatedSsd {
         let Some(placement) = placement else {
             match self.read_only {
                 true => translator.cache.updated(page),
-                false => translator.unplaced.push(page),
+                false => translator.unplaced.may_be_in_buffer |= self.ftl.is_in_open_superpage(logical_page),
             }
             return self.read_only;
         };
@@ -258,26 +255,49 @@ impl SimulatedSsd {
         true
     }
 
-    /// Room has become free: translation pages that had none try again. One that finds room in none of its units says the
-    /// same of all behind it that may go to no others: hundreds wait where a drive that is nearly full updates much of its
-    /// map.
+    /// Room has become free: translation pages that had none try again.
     pub(crate) fn place_waiting_translation_pages(&mut self) {
         let Some(translator) = &mut self.translator else { return };
         if translator.unplaced.is_empty() {
             return;
         }
-        let first_page = translator.first_page;
-        let mut pages = std::mem::replace(&mut translator.unplaced, std::mem::take(&mut translator.scratch_pages));
-        let mut is_full = std::mem::take(&mut translator.scratch_full);
-        is_full.clear();
-        is_full.resize(self.ftl.geometry.units as usize, false);
-        for page in pages.drain(..) {
-            let is_full = &mut is_full[self.ftl.set_of_units(first_page + page) as usize];
-            *is_full |= !self.place_where(page, !*is_full);
+        let may_be_in_buffer = std::mem::take(&mut translator.unplaced.may_be_in_buffer);
+        for set in 0..self.ftl.geometry.units {
+            if !self.place_first_in_line(set) && may_be_in_buffer {
+                self.place_in_buffer(set);
+            }
         }
-        if let Some(translator) = &mut self.translator {
-            (translator.scratch_pages, translator.scratch_full) = (pages, is_full);
+    }
+
+    /// Places those that wait for a set of units until one finds no room; gives whether all have found some.
+    fn place_first_in_line(&mut self, set: u32) -> bool {
+        while let Some(page) = self.first_in_line(set) {
+            if !self.place_where(page, true) {
+                if let Some(translator) = &mut self.translator {
+                    translator.unplaced.push_front(set, page);
+                }
+                return false;
+            }
         }
+        true
+    }
+
+    /// Of those that wait for a set of units, places those that need no room.
+    fn place_in_buffer(&mut self, set: u32) {
+        let waiting = self.translator.as_ref().map_or(0, |translator| translator.unplaced.len(set));
+        for _ in 0..waiting {
+            let Some(page) = self.first_in_line(set) else { return };
+            if !self.place_where(page, false)
+                && let Some(translator) = &mut self.translator
+            {
+                translator.unplaced.push(set, page);
+            }
+        }
+    }
+
+    /// Takes the translation page that has waited longest for a set of units.
+    fn first_in_line(&mut self, set: u32) -> Option<u32> {
+        self.translator.as_mut()?.unplaced.pop(set)
     }
 
     fn read_translation_page(&mut self, page: u32, owner: Owner, bytes: u32) {
@@ -311,10 +331,9 @@ impl SimulatedSsd {
 
 crate::state::state! {
     Translator {
-        saved { cache }
-        lists { unplaced }
+        saved { cache, unplaced }
         at_rest { waiting, waiting_for }
-        built { first_page, load_bytes, scratch_pages, scratch_full }
+        built { first_page, load_bytes }
     }
     checked check_restored
 }
@@ -323,8 +342,6 @@ crate::state::parts_of_some_drives!(Translator);
 
 impl Translator {
     fn check_restored(&self) -> Result<(), String> {
-        let pages = self.cache.translation_pages();
-        let is_known = self.unplaced.iter().all(|&page| page < pages);
-        if is_known { Ok(()) } else { Err("a translation page that there is none of".to_owned()) }
+        self.unplaced.check_restored(self.cache.translation_pages())
     }
 }

@@ -162,7 +162,7 @@ pub(crate) struct Answer {
 }
 
 /// The look-up of a drive whose page map lies on flash.
-fn translator(config: &DeviceConfig) -> Option<Translator> {
+fn translator(config: &DeviceConfig, geometry: &Geometry) -> Option<Translator> {
     let cache = config.ftl.mapping_cache.as_ref()?;
     let (pages, entries) = (config.logical_pages() as u32, cache.entries_per_page(config) as u32);
     let capacity = cache.capacity_entries() as u32;
@@ -179,7 +179,7 @@ fn translator(config: &DeviceConfig) -> Option<Translator> {
         write_back_renews: cache.write_back_renews,
     };
     let cache = MappingCache::new(pages, entries, room, rules);
-    Some(Translator::new(cache, pages, load_bytes))
+    Some(Translator::new(cache, pages, load_bytes, geometry.units))
 }
 
 /// The logical page behind the last of each domain.
@@ -317,7 +317,7 @@ impl SimulatedSsd {
             scratch_superpages: Vec::new(),
             bytes_of_die: vec![0; ftl.geometry.dies_per_unit as usize],
             scratch_steps: Vec::new(),
-            translator: translator(&config),
+            translator: translator(&config, &ftl.geometry),
             elements: (config.ftl.mapping == Mapping::Element).then(|| Box::new(Elements::new(&config, seed))),
             link: WholeRequestLink::default(),
             ftl,

@@ -382,9 +382,9 @@ impl Ftl {
         self.placement.set_of_units(logical_page)
     }
 
-    /// Overwrites a page that is in a superpage which is still open; it needs no new slot.
+    /// The slot of a page that is in a superpage of the host's which is still open, and that superpage.
     #[inline]
-    pub(crate) fn overwrite_in_buffer(&mut self, logical_page: u32, (n, pages): (u32, u32)) -> Option<Placement> {
+    fn open_superpage_that_holds(&self, logical_page: u32) -> Option<(u32, u32)> {
         if self.geometry.slots == 1 {
             // A superpage is full with its first page.
             return None;
@@ -397,11 +397,21 @@ impl Ftl {
         if superpage == NONE {
             return None;
         }
-        let open = &mut self.superpages[superpage];
-        if open.block != block || open.row != row {
-            return None;
-        }
-        if !open.has_host_data && !self.has_room(unit, stream) {
+        let open = &self.superpages[superpage];
+        (open.block == block && open.row == row).then_some((slot, superpage))
+    }
+
+    /// Whether a page is in a superpage of the host's that is still open.
+    pub(crate) fn is_in_open_superpage(&self, logical_page: u32) -> bool {
+        self.open_superpage_that_holds(logical_page).is_some()
+    }
+
+    /// Overwrites a page that is in a superpage which is still open; it needs no new slot.
+    #[inline]
+    pub(crate) fn overwrite_in_buffer(&mut self, logical_page: u32, (n, pages): (u32, u32)) -> Option<Placement> {
+        let (slot, superpage) = self.open_superpage_that_holds(logical_page)?;
+        let Superpage { unit, stream, has_host_data, .. } = self.superpages[superpage];
+        if !has_host_data && !self.has_room(unit, stream) {
             return None;
         }
         self.superpages[superpage].has_host_data = true;
