@@ -63,7 +63,7 @@ pub(crate) fn probe_asymmetry(
                 read_latencies(prober, bytes, length, progress)?
             }
         };
-        let writes = write_latencies(prober, bytes, length, settle, progress)?;
+        let writes = write_latencies(prober, bytes, length, (settle, TURNOVERS_MAX), progress)?;
         let mut figure = ratio(&writes, &reads, &mut prober.random);
         if prober.clock() == Clock::Wall {
             // Neighbours of a real drive come and go: what the reads take afterwards is in the interval as well.
@@ -115,7 +115,7 @@ pub(crate) fn read_latencies(
 
 /// Times that a drive may program what it holds, one write at a time, until it is taken as it is, and until there are enough
 /// samples: where it moves hundreds of bytes for each that is written, any buffer has been emptied by then.
-const TURNOVERS_MAX: u64 = 8;
+pub(crate) const TURNOVERS_MAX: u64 = 8;
 /// Latencies that are enough then.
 const ENOUGH: usize = 200;
 
@@ -124,7 +124,7 @@ pub(crate) fn write_latencies(
     prober: &mut Prober<'_>,
     bytes: ByteSize,
     length: ByteSize,
-    settle: ByteSize,
+    (settle, turnovers): (ByteSize, u64),
     progress: &mut dyn Progress,
 ) -> Result<Vec<f64>, LearnError> {
     let n = requests(prober.effort);
@@ -132,7 +132,7 @@ pub(crate) fn write_latencies(
     // One at a time a buffer fills slowly where the flash is nearly as fast.
     let settle = (settle * FILLING / length) as usize;
     let (mut settled, mut writes) = (0, Vec::with_capacity(n));
-    let turnovers = (prober.capacity() * TURNOVERS_MAX).bytes();
+    let turnovers = (prober.capacity() * turnovers).bytes();
     let mut worn_at = prober.programmed().map(|programmed| programmed + turnovers);
     while writes.len() < n {
         let done = settled + writes.len();

@@ -369,7 +369,8 @@ pub(crate) fn probe_other_sizes(
             None => Reads::measure(prober, length, progress)?,
         };
         let writes = measure(prober, Operation::Write, length, settle, progress)?;
-        let writes_ns = latency::write_latencies(prober, prober.region(), length, settle, progress)?;
+        let writes_ns =
+            latency::write_latencies(prober, prober.region(), length, (settle, latency::TURNOVERS_MAX), progress)?;
         let mut saturated = asymmetry(&reads.throughput, &writes, &mut prober.random);
         let mut single = latency::ratio(&writes_ns, &reads.latencies, &mut prober.random);
         if prober.clock() == Clock::Wall {

@@ -61,11 +61,11 @@ const OVERWRITES_MAX: u64 = 12;
 const OVERWRITES_MIN: u64 = 4;
 /// What they may come to on drives in between.
 const OVERWRITTEN_MAX: ByteSize = ByteSize::gib(16);
-/// What a drive may program meanwhile, where it tells, and how often what is written to where that is more: a map that does not
-/// fit its memory can make it program hundreds of times what is written, more and more of it, and each time costs it a part
-/// of its life.
+/// What a drive may program meanwhile, where it tells, and how often what is written to, at least and at most: a map that
+/// does not fit its memory can make it program hundreds of times what is written, more and more of it, and each time costs
+/// it a part of its life.
 const PROGRAMMED_MAX: ByteSize = ByteSize::gib(96);
-const TURNOVERS_MAX: u64 = 8;
+const TURNOVERS: (u64, u64) = (8, 16);
 /// Where the first overwrites are given up so, what follows is of no steady state either, and gets this part of it.
 const HOPELESS: u64 = 4;
 /// Overwrites that all of this takes at most, for asking whether the budget allows it.
@@ -124,10 +124,12 @@ pub(crate) fn probe(
     let capacity = prober.capacity();
     let mut everywhere = anywhere(capacity, BLOCK);
     let (name, rounds) = (OVERWRITES, ROUNDS_MIN.0);
-    let wears = PROGRAMMED_MAX.max(capacity * TURNOVERS_MAX);
+    let wears = PROGRAMMED_MAX.clamp(capacity * TURNOVERS.0, capacity * TURNOVERS.1);
     let of = Load { bytes: capacity, windows: ONSET_WINDOWS, rounds_min: rounds, wears };
     let windows = until_steady(prober, of, name, &mut everywhere, progress)?;
-    let wears = if windows.is_given_up { ByteSize(wears.bytes() / HOPELESS) } else { wears };
+    let hopeless = if windows.is_given_up { HOPELESS } else { 1 };
+    let wears = ByteSize(wears.bytes() / hopeless);
+    let pass_wears = ByteSize(capacity.bytes() * TURNOVERS.0 / hopeless);
     onset::tell(findings, capacity, &windows.all);
     onset::nothing_is_moved(findings, &windows);
     tell_amplification(findings, "write_amplification_uniform", &windows, UNIFORM);
@@ -138,7 +140,7 @@ pub(crate) fn probe(
     let skewed = until_steady(prober, of, name, &mut place, progress)?;
     tell_amplification(findings, "write_amplification_skewed", &skewed, SKEWED);
     trim(prober, findings, &windows, wears, progress)?;
-    superblock::probe(prober, findings, progress)?;
+    superblock::probe(prober, findings, pass_wears, progress)?;
     slc_cache::doubt_what_it_hides(findings);
     latency::probe_durability_everywhere(prober, findings, progress)
 }
@@ -192,7 +194,7 @@ fn fill(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Pro
     const NAME: &str = "fill in order";
     trim_all(prober)?;
     prober.come_to_rest()?;
-    let windows = pass_in_order(prober, FILL_WINDOWS, "filling the drive", progress, &mut |_| {})?;
+    let windows = pass_in_order(prober, FILL_WINDOWS, "filling the drive", progress, &mut |_| true)?;
     let mib = |window: &Window| window.rate * prober.longest().bytes() as f64 / f64::from(1 << 20);
     let mut at = 0;
     let points = windows.iter().map(|window| {
@@ -211,13 +213,13 @@ fn fill(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Pro
     Ok(())
 }
 
-/// Writes the whole drive once in order; `watch` is called after every completion.
+/// Writes the whole drive once in order; `watch` is called after every completion, and says whether to go on.
 fn pass_in_order(
     prober: &mut Prober<'_>,
     windows: u64,
     stage: &str,
     progress: &mut dyn Progress,
-    watch: &mut dyn FnMut(&Prober<'_>),
+    watch: &mut dyn FnMut(&Prober<'_>) -> bool,
 ) -> Result<Vec<Window>, LearnError> {
     let length = prober.longest();
     let writes = prober.capacity() / length;
@@ -232,12 +234,15 @@ fn pass_in_order(
         if prober.wait()?.is_none() {
             break;
         }
-        watch(prober);
         done += 1;
+        let goes_on = watch(prober);
         if done % a_window == 0 {
             prober.advance(progress, stage, done as f64 / writes as f64)?;
             seen.push(mark.window(prober, a_window, length));
             mark = Mark::now(prober);
+        }
+        if !goes_on {
+            break;
         }
     }
     prober.flush()?;
@@ -457,10 +462,13 @@ fn asymmetries(
     let rates: Vec<f64> = uniform.rounds.iter().map(|round| round.rate).collect();
     let later = rates[rates.len() / 2..].to_vec();
     let states = States::of(&rates, joined_rate(&later));
-    let mut four = while_collecting(prober, findings, ByteSize::kib(4), later, progress)?;
-    let turnovers = if uniform.is_given_up { 1.0 } else { TURNED_OVER };
+    let (turnovers, one_by_one) = match uniform.is_given_up {
+        true => (1.0, 1),
+        false => (TURNED_OVER, latency::TURNOVERS_MAX),
+    };
+    let mut four = while_collecting(prober, findings, ByteSize::kib(4), (later, one_by_one), progress)?;
     let rates = saturated_writes(prober, ByteSize::kib(8), turnovers, progress)?;
-    let mut eight = while_collecting(prober, findings, ByteSize::kib(8), rates, progress)?;
+    let mut eight = while_collecting(prober, findings, ByteSize::kib(8), (rates, one_by_one), progress)?;
     four.saturated = states.widen(four.saturated, TOLERANCE);
     eight.saturated = states.widen(eight.saturated, TOLERANCE);
     let p = &mut findings.parameters;
@@ -504,6 +512,8 @@ const COLLECTING: &str = "random writes of one length over the whole drive at th
 const AFTERMATH: Nanos = Nanos(1_000_000_000);
 /// Batches of reads, and of writes.
 const BATCHES: usize = 6;
+/// Looks at what the drive programs meanwhile.
+const PARTS: usize = 8;
 /// Reads of one.
 const READS: usize = 4096;
 /// Writes of one at least.
@@ -545,13 +555,15 @@ fn batches(
     let mut rates = Vec::with_capacity(BATCHES);
     const STAGE: &str = "throughput while collecting";
     let (began, turned_over) = (Mark::now(prober), prober.capacity().bytes() as f64 * turnovers);
-    let mut parts = 0;
-    while parts < BATCHES && (began.programmed(prober).bytes() as f64) < turned_over {
-        prober.advance(progress, STAGE, parts as f64 / BATCHES as f64 / 2.0)?;
-        prober.keep_in_flight(operation, length, depth, before / BATCHES, &mut place)?;
+    let (mut parts, a_batch) = (0, before / BATCHES);
+    while parts < BATCHES * PARTS && (began.programmed(prober).bytes() as f64) < turned_over {
+        prober.advance(progress, STAGE, parts as f64 / (BATCHES * PARTS) as f64 / 2.0)?;
+        let nth = parts % PARTS;
+        let completions = a_batch * (nth + 1) / PARTS - a_batch * nth / PARTS;
+        prober.keep_in_flight(operation, length, depth, completions, &mut place)?;
         parts += 1;
     }
-    let requests = (requests * parts / BATCHES).max(requests.min(BATCH_MIN));
+    let requests = (requests * parts / (BATCHES * PARTS)).max(requests.min(BATCH_MIN));
     for n in 0..BATCHES {
         prober.advance(progress, STAGE, 0.5 + n as f64 / BATCHES as f64 / 2.0)?;
         rates.push(prober.rate(operation, length, depth, requests, &mut place)?);
@@ -560,12 +572,13 @@ fn batches(
     Ok(rates)
 }
 
-/// After writes of a length that came to `writes` a second: how reads fare depends on what wrote the data.
+/// After writes of a length that came to `writes` a second: how reads fare depends on what wrote the data. Writes one by one
+/// may make the drive program what it holds so many times over.
 fn while_collecting(
     prober: &mut Prober<'_>,
     findings: &Findings,
     length: ByteSize,
-    writes: Vec<f64>,
+    (writes, turnovers): (Vec<f64>, u64),
     progress: &mut dyn Progress,
 ) -> Result<Collecting, LearnError> {
     let capacity = prober.capacity();
@@ -589,7 +602,7 @@ fn while_collecting(
     let saturated = of_one_past(measured(value, again, TOLERANCE));
 
     let settle = settling(prober.effort, findings.parameters.write_buffer_bytes.known());
-    let writes_ns = latency::write_latencies(prober, capacity, length, settle, progress)?;
+    let writes_ns = latency::write_latencies(prober, capacity, length, (settle, turnovers), progress)?;
     quiet(prober)?;
     let reads_ns = latency::read_latencies(prober, capacity, length, progress)?;
     let latency = latency::ratio(&writes_ns, &reads_ns, &mut prober.random);
@@ -694,15 +707,18 @@ impl States {
 }
 
 /// Speed of the latest pass in order; its interval holds that of the pass before, of which what was written at random before
-/// may have been in the way.
-fn sustained(prober: &Prober<'_>, findings: &mut Findings, passes: &[Vec<Window>]) {
+/// may have been in the way. Of one that did not come to its end it is not certain.
+fn sustained(prober: &Prober<'_>, findings: &mut Findings, passes: &[Vec<Window>], is_cut: bool) {
     let Some((last, before)) = passes.split_last() else { return };
     let per_byte = prober.longest().bytes() as f64;
     let rates: Vec<f64> = last.iter().map(|window| window.rate * per_byte).collect();
     let (low, high) = median_interval(&rates);
     let pass = |windows: &[Window]| join(windows).rate * per_byte;
     let ends = before.last().map(|windows| pass(windows)).into_iter().chain([low, high]).collect();
-    let figure = of_one_past(measured(pass(last), ends, 2.0 * TOLERANCE));
+    let mut figure = of_one_past(measured(pass(last), ends, 2.0 * TOLERANCE));
+    if is_cut && figure.verdict == Verdict::Certain {
+        figure.verdict = Verdict::Inconclusive;
+    }
     findings.parameters.sustained_write_bytes_per_s = whole(figure);
     let recipe = "the drive is written in order, large writes, 32 in flight, again and again; the last pass";
     let reason = "speed of the whole pass".to_owned();
@@ -729,7 +745,7 @@ mod tests {
             let capacity = ByteSize(config.capacity_bytes);
             let options = LearnOptions { region: capacity, ..LearnOptions::complete("small") };
             let mut prober = Prober::new(&mut drive, capacity, &options);
-            pass_in_order(&mut prober, 8, "fill", &mut Silent, &mut |_| {}).unwrap();
+            pass_in_order(&mut prober, 8, "fill", &mut Silent, &mut |_| true).unwrap();
             let load = Load { bytes: capacity, windows: 64, rounds_min: ROUNDS_MIN.0, wears };
             let mut place = anywhere(capacity, BLOCK);
             let before = Mark::now(&prober);

@@ -40,32 +40,36 @@ impl Worn {
     }
 }
 
-/// Passes in order.
+/// Passes in order, of a drive that programs little more than that.
 const PASSES: usize = 3;
 
-/// Passes in order, and the slope of bytes programmed over erases in the last of them.
+/// Passes in order, and the slope of bytes programmed over erases in the last of them. A drive that moves much even then, as
+/// one may that collects what is chosen at random, and programs more than `wears` in one pass, is left alone.
 pub(super) fn probe(
     prober: &mut Prober<'_>,
     findings: &mut Findings,
+    wears: ByteSize,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
     let recipe = "the drive is written in order several times; bytes programmed at each erase that the drive counts";
     let counts = prober.counters().flash.is_some();
     let mut seen: Vec<Worn> = Vec::new();
-    let (mut steps, mut passes) = (0_u64, Vec::new());
-    for pass in 0..PASSES {
+    let (mut steps, mut passes, mut is_worn) = (0_u64, Vec::new(), false);
+    while passes.len() < PASSES && !is_worn {
         seen.clear();
-        let mut last = None;
+        let (first, mut last) = (Worn::now(prober), None);
         passes.push(pass_in_order(prober, 16, "passes in order", progress, &mut |prober| {
-            let Some(now) = Worn::now(prober) else { return };
+            let Some(now) = Worn::now(prober) else { return true };
             if let Some(Worn { programmed, erases }) = last.replace(now) {
                 steps = gcd(steps, now.programmed - programmed);
-                if pass + 1 == PASSES && now.erases > erases {
+                if now.erases > erases {
                     seen.push(now);
                 }
             }
+            is_worn = first.is_some_and(|first| now.programmed - first.programmed > wears.bytes());
+            !is_worn
         })?);
-        sustained(prober, findings, &passes);
+        sustained(prober, findings, &passes, is_worn);
     }
     if !counts {
         let reason = "the drive does not count what it programs and erases".to_owned();
