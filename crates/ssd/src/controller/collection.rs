@@ -503,9 +503,9 @@ impl SimulatedSsd {
             match self.ftl.relocate(from, cause, only) {
                 Relocation::NotValid => {}
                 Relocation::Moved(placement, logical_page) => {
-                    self.payload.relocate(from, placement.slot);
-                    self.page_is_moved(logical_page, from, placement.slot);
-                    let superpage = &self.ftl.superpages[placement.superpage];
+                    self.payload.relocate(from, placement.slot());
+                    self.page_is_moved(logical_page, from, placement.slot());
+                    let superpage = &self.ftl.superpages[placement.superpage()];
                     let (stream, generation) = (known.unwrap_or(superpage.stream), superpage.generation);
                     streams.insert(stream);
                     if let Some(moved_to) = &mut moved_to
@@ -514,8 +514,8 @@ impl SimulatedSsd {
                         moved_to.push((stream, generation));
                     }
                     self.note_filled(unit, stream, generation);
-                    if placement.full {
-                        self.program_superpage(placement.superpage);
+                    if placement.full() {
+                        self.program_superpage(placement.superpage());
                     }
                     if self.ftl.has_extents() {
                         self.extent_moved(unit, stream, cause, placement);
@@ -556,7 +556,7 @@ impl SimulatedSsd {
     /// A page that takes some slots is moved; it may end in the superpage behind the one that it begins in.
     fn extent_moved(&mut self, unit: u32, stream: Stream, cause: Cause, placement: Placement) {
         self.flash_counters.gc_pages_moved += u64::from(cause == Cause::Gc);
-        if let (true, Some(next)) = (placement.spans_rows, self.ftl.superpage_behind(placement)) {
+        if let (true, Some(next)) = (placement.spans_rows(), self.ftl.superpage_behind(placement)) {
             self.note_filled(unit, stream, self.ftl.superpages[next].generation);
         }
     }

@@ -124,13 +124,13 @@ impl SimulatedSsd {
         if let Some(old) = old {
             self.payload.discard(old);
         }
-        self.take_buffer_room(placement.superpage, slots * self.config.slot_bytes() as u32);
+        self.take_buffer_room(placement.superpage(), slots * self.config.slot_bytes() as u32);
         Some(placement)
     }
 
     /// A prepared page has its place: its content goes there, and superpages that it fills are programmed.
     fn prepared_page_placed(&mut self, request: u32, page: Prepared, placement: Placement) {
-        self.payload.put(placement.slot, page.image);
+        self.payload.put(placement.slot(), page.image);
         let (page_bytes, slot_bytes) = (self.page.bytes(), self.config.slot_bytes());
         if let Some(reduction) = &mut self.reduction {
             reduction.counters.unique_bytes += page_bytes;
@@ -138,11 +138,11 @@ impl SimulatedSsd {
             let done_ns = reduction.compressing.run(self.now_ns, page_bytes);
             self.active[request].finish_ns = self.active[request].finish_ns.max(done_ns);
         }
-        if !placement.new_slot {
+        if !placement.new_slot() {
             self.flash_counters.absorbed_bytes.0 += u64::from(page.slots) * slot_bytes;
         }
-        if placement.full {
-            self.program_superpage(placement.superpage);
+        if placement.full() {
+            self.program_superpage(placement.superpage());
         }
     }
 

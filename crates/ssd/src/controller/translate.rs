@@ -245,12 +245,12 @@ impl SimulatedSsd {
             return self.read_only;
         };
         translator.cache.updated(page);
-        if placement.new_slot {
-            self.take_buffer_room(placement.superpage, self.page.bytes() as u32);
+        if placement.new_slot() {
+            self.take_buffer_room(placement.superpage(), self.page.bytes() as u32);
             self.flash_counters.mapping_bytes.0 += self.page.bytes();
         }
-        if placement.full {
-            self.program_superpage(placement.superpage);
+        if placement.full() {
+            self.program_superpage(placement.superpage());
         }
         true
     }

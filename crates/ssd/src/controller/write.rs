@@ -218,7 +218,7 @@ impl SimulatedSsd {
             self.flash_counters.absorbed_bytes.0 += span.len() as u64;
             self.store(request, span, old, placement);
             self.sectors.write(span.logical_page, touched, old.is_some());
-            self.remember_for_fua(request, placement.superpage);
+            self.remember_for_fua(request, placement.superpage());
             return true;
         }
         if self.buffer.is_full() {
@@ -228,7 +228,7 @@ impl SimulatedSsd {
         self.clean_before_write(span.logical_page);
         let hint = self.active[request].stream;
         if let Some(placement) = self.place_written(span.logical_page, nth, hint) {
-            self.take_buffer_room(placement.superpage, charge);
+            self.take_buffer_room(placement.superpage(), charge);
             self.page_placed(request, span, old, placement);
             return true;
         }
@@ -271,9 +271,9 @@ impl SimulatedSsd {
     fn page_placed(&mut self, request: u32, span: PageSpan, old: Option<u32>, placement: Placement) {
         self.store(request, span, old, placement);
         self.sectors.write(span.logical_page, self.sectors.touched(span), old.is_some());
-        self.remember_for_fua(request, placement.superpage);
-        if placement.full {
-            self.program_superpage(placement.superpage);
+        self.remember_for_fua(request, placement.superpage());
+        if placement.full() {
+            self.program_superpage(placement.superpage());
         }
     }
 
@@ -304,7 +304,7 @@ impl SimulatedSsd {
         let hint = self.active[request].stream;
         let Some(placement) = self.place_written(span.logical_page, nth, hint) else { return false };
         self.buffer.parked_bytes -= u64::from(charge);
-        self.ftl.superpages[placement.superpage].held_bytes += charge;
+        self.ftl.superpages[placement.superpage()].held_bytes += charge;
         self.page_placed(request, span, old, placement);
         self.active[request].pending -= 1;
         if self.active[request].pending == 0 && self.active[request].taken == nth.1 {
@@ -323,16 +323,16 @@ impl SimulatedSsd {
     /// Brings a page's content to its new slot.
     #[inline(always)]
     fn store(&mut self, request: u32, span: PageSpan, old: Option<u32>, placement: Placement) {
-        if let Some(old) = old.filter(|_| placement.new_slot) {
+        if let Some(old) = old.filter(|_| placement.new_slot()) {
             self.page_is_superseded(span.logical_page, old);
             if span.is_whole() {
                 self.payload.discard(old);
             } else {
-                self.payload.relocate(old, placement.slot);
+                self.payload.relocate(old, placement.slot());
             }
         }
         if let Some(r) = &self.active[request].request {
-            self.payload.store(placement.slot, span, r);
+            self.payload.store(placement.slot(), span, r);
         }
     }
 

@@ -564,19 +564,19 @@ impl SimulatedSsd {
         };
         self.sectors.write(logical_page, touched, old.is_some());
         if let Some(old) = old {
-            if placement.new_slot {
+            if placement.new_slot() {
                 self.page_is_superseded(logical_page, old);
             }
             self.payload.discard(old);
         }
         let Some(cache) = &mut self.write_cache else { return true };
-        self.payload.put(placement.slot, cache.contents.take(entry));
+        self.payload.put(placement.slot(), cache.contents.take(entry));
         cache.pages.leave(logical_page);
-        if placement.new_slot {
+        if placement.new_slot() {
             let charge = cache.entries[entry].charge;
             cache.leaving_bytes -= u64::from(charge);
             cache.entries[entry].charge = 0;
-            self.ftl.superpages[placement.superpage].held_bytes += charge;
+            self.ftl.superpages[placement.superpage()].held_bytes += charge;
         } else {
             // The version that it replaces in the open superpage is never programmed.
             self.flash_counters.absorbed_bytes.0 += u64::from(cache.entries[entry].charge);
@@ -630,10 +630,10 @@ impl SimulatedSsd {
     #[inline(always)]
     fn release_cached(&mut self, entry: u32, placement: Option<Placement>) {
         let waiters = self.leave_buffer(entry, State::Leaving);
-        if let Some(Placement { superpage, .. }) = placement {
+        if let Some(superpage) = placement.map(Placement::superpage) {
             waiters.iter().for_each(|&request| self.remember_for_fua(request, superpage));
         }
-        if let Some(Placement { superpage, full: true, .. }) = placement {
+        if let Some(superpage) = placement.filter(|placement| placement.full()).map(Placement::superpage) {
             self.program_superpage(superpage);
         }
         if !waiters.is_empty() {

@@ -61,11 +61,11 @@ const OVERWRITES_MAX: u64 = 12;
 const OVERWRITES_MIN: u64 = 4;
 /// What they may come to on drives in between.
 const OVERWRITTEN_MAX: ByteSize = ByteSize::gib(16);
-/// What a drive may program meanwhile, where it tells, and how often what is written to, at least and at most: a map that
-/// does not fit its memory can make it program hundreds of times what is written, more and more of it, and each time costs
-/// it a part of its life.
+/// What a drive may program meanwhile, where it tells, and how often what is written to where that is more: a map that does not
+/// fit its memory can make it program hundreds of times what is written, more and more of it, and each time costs it a part
+/// of its life.
 const PROGRAMMED_MAX: ByteSize = ByteSize::gib(96);
-const TURNOVERS: (u64, u64) = (8, 16);
+const TURNOVERS_MAX: u64 = 8;
 /// Where the first overwrites are given up so, what follows is of no steady state either, and gets this part of it.
 const HOPELESS: u64 = 4;
 /// Overwrites that all of this takes at most, for asking whether the budget allows it.
@@ -124,12 +124,12 @@ pub(crate) fn probe(
     let capacity = prober.capacity();
     let mut everywhere = anywhere(capacity, BLOCK);
     let (name, rounds) = (OVERWRITES, ROUNDS_MIN.0);
-    let wears = PROGRAMMED_MAX.clamp(capacity * TURNOVERS.0, capacity * TURNOVERS.1);
+    let wears = PROGRAMMED_MAX.max(capacity * TURNOVERS_MAX);
     let of = Load { bytes: capacity, windows: ONSET_WINDOWS, rounds_min: rounds, wears };
     let windows = until_steady(prober, of, name, &mut everywhere, progress)?;
     let hopeless = if windows.is_given_up { HOPELESS } else { 1 };
     let wears = ByteSize(wears.bytes() / hopeless);
-    let pass_wears = ByteSize(capacity.bytes() * TURNOVERS.0 / hopeless);
+    let pass_wears = ByteSize(capacity.bytes() * TURNOVERS_MAX / hopeless);
     onset::tell(findings, capacity, &windows.all);
     onset::nothing_is_moved(findings, &windows);
     tell_amplification(findings, "write_amplification_uniform", &windows, UNIFORM);
