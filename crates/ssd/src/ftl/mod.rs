@@ -13,6 +13,7 @@ pub(crate) mod geometry;
 pub(crate) mod mapping;
 pub(crate) mod mapping_cache;
 mod min_tree;
+mod placed;
 pub(crate) mod placement;
 pub(crate) mod prefill;
 pub(crate) mod reciprocal;
@@ -22,9 +23,6 @@ mod slc_cache;
 pub(crate) mod streams;
 pub(crate) mod superblock;
 pub(crate) mod wear;
-
-use std::fmt;
-use std::num::NonZeroU64;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
@@ -36,6 +34,7 @@ use extents::Extents;
 use gc::AnyPolicy;
 use geometry::Geometry;
 use mapping::Mapping;
+pub(crate) use placed::Placement;
 use placement::{AnyPlacement, PlacementPolicy};
 pub(crate) use reclaim::Retirement;
 use reclaim::{EarlyRow, Reclaiming, Unit};
@@ -132,86 +131,6 @@ pub(crate) enum Location {
     Buffer(u32),
     /// In this slot on flash.
     Flash(u32),
-}
-
-/// Where a written logical page was put, in one word, which is handed on in a register. Fields that are written one after
-/// the other and copied as one let a processor wait for all that it has stored before, most of which is on its way to
-/// memory: that was an eighth of the time of a drive that compresses.
-#[derive(Clone, Copy)]
-pub(crate) struct Placement(NonZeroU64);
-
-impl Placement {
-    /// There is a placement: so that none is a zero.
-    const IS_ONE: u64 = 1 << 63;
-    const NEW_SLOT: u64 = 1 << 62;
-    const FULL: u64 = 1 << 61;
-    const SPANS_ROWS: u64 = 1 << 60;
-    /// The record of the superpage stands above the slot.
-    const SUPERPAGE: u32 = u32::BITS;
-    /// Records of superpages that there may be: far more than a drive has open or under way.
-    const SUPERPAGES_MAX: u32 = 1 << 28;
-
-    /// A page that was still in the open superpage is overwritten there.
-    #[inline(always)]
-    fn over(slot: u32, superpage: u32) -> Self {
-        Self::of(slot, superpage, 0)
-    }
-
-    /// A page in a new slot, with which the superpage may be full, and may end in the next one.
-    #[inline(always)]
-    fn new(slot: u32, superpage: u32, full: bool, spans_rows: bool) -> Self {
-        let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
-        Self::of(slot, superpage, Self::NEW_SLOT | flag(full, Self::FULL) | flag(spans_rows, Self::SPANS_ROWS))
-    }
-
-    #[inline(always)]
-    fn of(slot: u32, superpage: u32, flags: u64) -> Self {
-        assert!(superpage < Self::SUPERPAGES_MAX, "superpage record {superpage}");
-        let bits = u64::from(slot) | u64::from(superpage) << Self::SUPERPAGE | flags;
-        Self(NonZeroU64::new(bits | Self::IS_ONE).unwrap_or(NonZeroU64::MIN))
-    }
-
-    /// Its slot.
-    #[inline(always)]
-    pub(crate) fn slot(self) -> u32 {
-        self.0.get() as u32
-    }
-
-    /// The superpage record that the slot is in.
-    #[inline(always)]
-    pub(crate) fn superpage(self) -> u32 {
-        (self.0.get() >> Self::SUPERPAGE) as u32 & (Self::SUPERPAGES_MAX - 1)
-    }
-
-    /// The slot is new; otherwise a page that was still in the open superpage is overwritten there.
-    #[inline(always)]
-    pub(crate) fn new_slot(self) -> bool {
-        self.0.get() & Self::NEW_SLOT != 0
-    }
-
-    /// The superpage is full now.
-    #[inline(always)]
-    pub(crate) fn full(self) -> bool {
-        self.0.get() & Self::FULL != 0
-    }
-
-    /// The page ends in the next superpage of the stream, which is opened when this one is closed.
-    #[inline(always)]
-    pub(crate) fn spans_rows(self) -> bool {
-        self.0.get() & Self::SPANS_ROWS != 0
-    }
-}
-
-impl fmt::Debug for Placement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Placement")
-            .field("slot", &self.slot())
-            .field("superpage", &self.superpage())
-            .field("new_slot", &self.new_slot())
-            .field("full", &self.full())
-            .field("spans_rows", &self.spans_rows())
-            .finish()
-    }
 }
 
 /// What became of a page that garbage collection wanted to move.
