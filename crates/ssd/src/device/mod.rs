@@ -205,9 +205,9 @@ fn block_ftl(config: &DeviceConfig, geometry: &Geometry) -> Option<Box<dyn Block
 crate::state::state! {
     SimulatedSsd {
         saved {
-            now_ns, events, host, queues, dram, write_cache, read_cache, ahead, buffer, collectors,
-            emptied_unasked, read_only, end_of_life, in_place_wear, ftl, folding, slc_counters, sectors, translator, blocks, elements, flash,
-            counters, stage_times, flash_counters,
+            now_ns, events, host, queues, dram, write_cache, read_cache, ahead, buffer, collectors, emptied_unasked,
+            read_only, end_of_life, in_place_wear, ftl, folding, slc_counters, sectors, translator, blocks, elements,
+            flash, counters, stage_times, flash_counters,
         }
         at_rest { active, in_drive, outstanding, completed, answered, parked, parked_pages, held, link, payload, reduction }
         built {

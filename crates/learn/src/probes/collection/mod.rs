@@ -242,6 +242,9 @@ fn pass_in_order(
             mark = Mark::now(prober);
         }
         if !goes_on {
+            // The last window is as long as it came to be.
+            let of_last = done % a_window;
+            seen.extend((of_last > 0).then(|| mark.window(prober, of_last, length)));
             break;
         }
     }
@@ -716,8 +719,8 @@ fn sustained(prober: &Prober<'_>, findings: &mut Findings, passes: &[Vec<Window>
     let pass = |windows: &[Window]| join(windows).rate * per_byte;
     let ends = before.last().map(|windows| pass(windows)).into_iter().chain([low, high]).collect();
     let mut figure = of_one_past(measured(pass(last), ends, 2.0 * TOLERANCE));
-    if is_cut && figure.verdict == Verdict::Certain {
-        figure.verdict = Verdict::Inconclusive;
+    if is_cut {
+        figure.doubt();
     }
     findings.parameters.sustained_write_bytes_per_s = whole(figure);
     let recipe = "the drive is written in order, large writes, 32 in flight, again and again; the last pass";
@@ -733,13 +736,19 @@ mod tests {
     use super::*;
     use crate::LearnOptions;
 
-    #[test]
-    fn a_drive_that_programs_too_much_until_it_is_steady_is_given_up() {
+    /// A drive of 200 MiB.
+    fn small() -> DeviceConfig {
         let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
         (config.flash.channels, config.flash.chips_per_channel, config.flash.dies_per_chip) = (4, 1, 1);
         (config.flash.blocks_per_plane, config.flash.pages_per_block) = (32, 64);
         config.ftl.gc.free_superblocks = Some(3);
         config.capacity_bytes = 200 << 20;
+        config
+    }
+
+    #[test]
+    fn a_drive_that_programs_too_much_until_it_is_steady_is_given_up() {
+        let config = small();
         let overwritten = |wears: ByteSize| {
             let mut drive = SimulatedSsd::new(config.clone(), 1).unwrap();
             let capacity = ByteSize(config.capacity_bytes);
@@ -758,6 +767,29 @@ mod tests {
         assert!(given_up.is_given_up && !given_up.is_steady);
         assert!(programmed > ByteSize::mib(512) && programmed < ByteSize::mib(640), "{programmed}");
         assert_eq!(given_up.verdict(), Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn a_pass_in_order_that_programs_too_much_ends_and_is_the_last() {
+        let config = small();
+        let capacity = ByteSize(config.capacity_bytes);
+        let passes = |wears: ByteSize| {
+            let mut drive = SimulatedSsd::new(config.clone(), 1).unwrap();
+            let options = LearnOptions { region: capacity, ..LearnOptions::complete("small") };
+            let mut prober = Prober::new(&mut drive, capacity, &options);
+            let mut findings = Findings::default();
+            superblock::probe(&mut prober, &mut findings, wears, &mut Silent).unwrap();
+            (prober.counters().host_bytes_written, findings.parameters.sustained_write_bytes_per_s)
+        };
+        let (whole, certain) = passes(capacity * 2);
+        assert!(whole > ByteSize(capacity.bytes() / 10 * 29), "{whole} of three times {capacity}");
+        assert_eq!(certain.verdict, Verdict::Certain);
+        // Less than one of the sixteen windows of a pass is done then, and 32 writes are in flight.
+        let (cut, open) = passes(ByteSize(capacity.bytes() / 40));
+        assert!(cut < ByteSize(capacity.bytes() / 4), "{cut} of {capacity}");
+        assert_eq!(open.verdict, Verdict::Inconclusive);
+        let (told, expected) = (open.value.unwrap() as f64, certain.value.unwrap() as f64);
+        assert!(told > expected / 4.0 && told < expected * 4.0, "{told} bytes a second and not {expected}");
     }
 
     #[test]
