@@ -16,7 +16,7 @@ use crate::batch;
 use crate::directory::COMPANIONS;
 use crate::error::{Failure, checked_end, display, with_suffix};
 use crate::handle::{Cut, Handle, RUN_LIMIT, Store};
-use crate::layout::{Detected, HEADER_BYTES, Header, HeaderError, Layout, Span, cut, detect, page_size_of};
+use crate::layout::{Detected, HEADER_BYTES, Header, HeaderError, Layout, Span, VERSION, cut, detect, page_size_of};
 use crate::log_layout::LogLayout;
 use crate::options::VfsOptions;
 
@@ -419,7 +419,7 @@ pub fn info(path: &Path) -> Result<FileInfo, SqliteError> {
         log: log.name().to_owned(),
         log_unit: Some(ByteSize(log.unit())).filter(|unit| unit.0 > 0),
         atomic_batches: header.is_some_and(|header| header.identity != 0),
-        version: header.map(|header| header.version()),
+        version: header.map(|_| VERSION),
         chunk: header.map(|header| ByteSize(header.chunk)),
         offset: header.map(|header| match header.layout() {
             Layout::HotLocations { offset, .. } => offset,

@@ -22,6 +22,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::SqliteError;
 use crate::log_layout::LogLayout;
 use crate::options::VfsOptions;
+use crate::plain_page;
 
 /// How a new database is laid out in its stored file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,24 +52,15 @@ pub(crate) const HEADER_BYTES: usize = 512;
 /// What a [`Layout::Headed`] database is shifted by: a multiple of every page size.
 pub(crate) const HEADED: u64 = 64 << 10;
 
-/// What identifies a header of any version.
-const MAGIC: &[u8] = b"flashwise database layout ";
-/// The header's first 128 bytes, after the magic and the version, padded with spaces and ended by a newline: `head -c 200`
-/// tells a human what it is.
-const TEXT: &str = ": not a plain SQLite file; open it with the flashwise VFS or run 'flashwise sqlite export'";
-const TEXT_BYTES: usize = 128;
+/// The only version so far.
+pub(crate) const VERSION: u32 = 1;
+/// How files began before the first release.
+const FORMER_MAGIC: &[u8] = b"flashwise database layout ";
 const HOT_NAME: &str = "hot-locations";
 const HEADED_NAME: &str = "headed";
+/// Of the fields; in front of them and behind them is what SQLite's own VFS reads ([`plain_page`]).
 const LAYOUT_NAME_AT: usize = 128;
 const LAYOUT_NAME_BYTES: usize = 32;
-/// The version of a header without a layout for the log, which every flashwise reads.
-const VERSION: u32 = 1;
-/// The version of a header with one, which the first flashwise must refuse: it would not find the log.
-const VERSION_WITH_LOG: u32 = 2;
-/// The version of a header for a file whose first byte is no border of chunks on its drive.
-const VERSION_PLACED: u32 = 3;
-/// The version of a header of a database whose transactions may still be in a log of batches.
-const VERSION_WITH_BATCHES: u32 = 4;
 const VERSION_AT: usize = 160;
 const LENGTH_AT: usize = 164;
 const CHUNK_AT: usize = 168;
@@ -80,7 +72,8 @@ const LOG_UNIT_AT: usize = 224;
 const BORDER_AT: usize = 232;
 const IDENTITY_AT: usize = 240;
 const CHECKSUM_AT: usize = 504;
-const _: () = assert!(MAGIC.len() + 1 + TEXT.len() < TEXT_BYTES, "the text and its newline fit");
+const _: () = assert!(plain_page::FREE_BEGIN <= LAYOUT_NAME_AT && IDENTITY_AT + 8 <= plain_page::ROW_BEGIN);
+const _: () = assert!(plain_page::ROW_END <= CHECKSUM_AT);
 
 /// The first 16 bytes of a plain SQLite file.
 pub(crate) const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -147,10 +140,12 @@ pub(crate) struct Header {
 pub(crate) enum HeaderError {
     #[error("its flashwise header is cut off after {0} bytes; restore the file from a backup")]
     Short(usize),
+    #[error("its flashwise header is of version {0}, this program knows version {VERSION}; use a newer flashwise")]
+    Version(u32),
     #[error(
-        "its flashwise header is of version {0}, this program knows versions 1 to {VERSION_WITH_BATCHES}; use a newer flashwise"
+        "its flashwise header is of a form from before the first release; export it with the flashwise that wrote it"
     )]
-    Version(String),
+    Former,
     #[error(
         "its flashwise header does not match its checksum ({stored:016x} stored, {computed:016x} computed): the file \
          is damaged; restore it from a backup"
@@ -169,7 +164,10 @@ pub(crate) enum Detected {
 
 /// Tells a shifted file from any other by its first bytes (up to [`HEADER_BYTES`] of them).
 pub(crate) fn detect(head: &[u8]) -> Result<Detected, HeaderError> {
-    if !head.starts_with(MAGIC) {
+    if head.starts_with(FORMER_MAGIC) {
+        return Err(HeaderError::Former);
+    }
+    if !plain_page::begins(head) {
         return Ok(Detected::Plain);
     }
     Header::decode(head).map(Detected::Shifted)
@@ -201,27 +199,12 @@ impl Header {
         Chunks { length: self.chunk, first: self.border }
     }
 
-    /// The version that it is written in.
-    pub(crate) fn version(&self) -> u32 {
-        match self.layout() {
-            _ if self.identity != 0 => VERSION_WITH_BATCHES,
-            _ if self.border != 0 => VERSION_PLACED,
-            Layout::Headed => VERSION_WITH_LOG,
-            _ if self.log != LogLayout::Plain => VERSION_WITH_LOG,
-            _ => VERSION,
-        }
-    }
-
     /// The header as it is stored.
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
-        let mut bytes = [0; HEADER_BYTES];
-        bytes[..TEXT_BYTES].fill(b' ');
-        let text = [MAGIC, self.version().to_string().as_bytes(), TEXT.as_bytes()].concat();
-        bytes[..text.len()].copy_from_slice(&text);
-        bytes[TEXT_BYTES - 1] = b'\n';
+        let mut bytes = plain_page::page();
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
         put(LAYOUT_NAME_AT, self.layout().name().as_bytes());
-        put(VERSION_AT, &self.version().to_le_bytes());
+        put(VERSION_AT, &VERSION.to_le_bytes());
         put(LENGTH_AT, &(HEADER_BYTES as u32).to_le_bytes());
         put(CHUNK_AT, &self.chunk.to_le_bytes());
         put(OFFSET_AT, &self.offset.to_le_bytes());
@@ -243,10 +226,8 @@ impl Header {
             return Err(HeaderError::Short(head.len()));
         }
         // The version comes before the checksum: a later version may keep its checksum elsewhere.
-        let version: String =
-            head[MAGIC.len()..TEXT_BYTES].iter().take_while(|b| b.is_ascii_digit()).map(|&b| char::from(b)).collect();
-        if !version.is_empty() && !is_known(&version) {
-            return Err(HeaderError::Version(version));
+        if u32_at(head, VERSION_AT) > VERSION {
+            return Err(HeaderError::Version(u32_at(head, VERSION_AT)));
         }
         let (stored, computed) = (u64_at(head, CHECKSUM_AT), xxh3_64(&head[..CHECKSUM_AT]));
         if stored != computed {
@@ -259,8 +240,8 @@ impl Header {
     fn fields(head: &[u8]) -> Result<Self, HeaderError> {
         let field = |what: String| Err(HeaderError::Field(what));
         let (version, length) = (u32_at(head, VERSION_AT), u32_at(head, LENGTH_AT));
-        if !is_known(&version.to_string()) {
-            return Err(HeaderError::Version(version.to_string()));
+        if version != VERSION {
+            return Err(HeaderError::Version(version));
         }
         if length as usize != HEADER_BYTES {
             return field(format!("its length field is {length}"));
@@ -293,8 +274,8 @@ impl Header {
             Layout::HotLocations { .. } => offset == shift_behind(border, hot, chunk),
             _ => border == 0 && layout.shift() == Some((chunk, offset)),
         };
-        if !is_consistent || header.version() != version {
-            return field(format!("chunk {chunk}, offset {offset} and version {version} do not belong together"));
+        if !is_consistent {
+            return field(format!("chunk {chunk}, offset {offset} and border {border} do not belong together"));
         }
         if !is_page_size(header.page_bytes) {
             return field(format!("its page size is {}", header.page_bytes));
@@ -351,10 +332,6 @@ pub(crate) fn page_size_of(head: &[u8]) -> Option<u64> {
         other => u64::from(other),
     };
     is_page_size(bytes).then_some(bytes)
-}
-
-fn is_known(version: &str) -> bool {
-    [VERSION, VERSION_WITH_LOG, VERSION_PLACED, VERSION_WITH_BATCHES].iter().any(|known| known.to_string() == version)
 }
 
 /// A name that is padded with zeros.
@@ -435,10 +412,9 @@ mod tests {
     #[test]
     fn a_header_is_readable_by_people_and_by_us() {
         let bytes = HEADER.encode();
-        let text = std::str::from_utf8(&bytes[..TEXT_BYTES]).unwrap();
-        assert!(text.starts_with("flashwise database layout 1: not a plain SQLite file; open it with"), "{text}");
-        assert!(text.contains("flashwise sqlite export") && text.ends_with('\n'), "{text}");
-        assert!(bytes[..200].windows(13).any(|w| w == b"hot-locations"));
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(text.starts_with("SQLite format 3\0") && text.contains("flashwise sqlite export"), "{text}");
+        assert!(text.contains("hot-locations"), "{text}");
         assert_eq!(detect(&bytes), Ok(Detected::Shifted(HEADER)));
         assert_eq!(HEADER.block().len(), 32768);
     }
@@ -447,7 +423,7 @@ mod tests {
     fn any_flipped_byte_of_a_header_is_noticed() {
         for header in [HEADER, WITH_LOG, HEADED_ONLY, WITH_BATCHES, HEADER.placed(4096), WITH_BATCHES.placed(4096)] {
             assert_eq!(detect(&header.encode()), Ok(Detected::Shifted(header)));
-            for at in MAGIC.len()..HEADER_BYTES {
+            for at in (0..HEADER_BYTES).filter(|&at| !plain_page::identifies(at)) {
                 let mut bytes = header.encode();
                 bytes[at] ^= 0x10;
                 assert!(detect(&bytes).is_err(), "byte {at}");
@@ -456,9 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_header_of_what_older_programs_do_not_know_needs_a_newer_version() {
-        let headers = [HEADER, WITH_LOG, HEADED_ONLY, HEADER.placed(4096), WITH_BATCHES, WITH_BATCHES.placed(4096)];
-        assert_eq!(headers.map(|header| header.version()), [1, 2, 2, 3, 4, 4]);
+    fn what_plain_sqlite_would_not_find_all_of_gets_a_header() {
         assert_eq!(Header::new(&VfsOptions::PLAIN, 4096), None);
         let headed = Header::new(&VfsOptions { log: WITH_LOG.log, ..VfsOptions::PLAIN }, 65536);
         assert_eq!(headed, Some(HEADED_ONLY), "a log with a layout needs a header");
@@ -496,17 +470,17 @@ mod tests {
             assert!(header.offset >= HEADER_BYTES as u64, "room for the header");
             assert_eq!((header.layout(), header.chunks()), (HEADER.layout(), Chunks { length: 65536, first: border }));
             assert_eq!(detect(&header.encode()), Ok(Detected::Shifted(header)));
-            assert_eq!(header.version(), if border == 0 { 1 } else { 3 });
         }
         assert_eq!(HEADED_ONLY.placed(4096), HEADED_ONLY, "no chunk matters to it");
     }
 
     #[test]
-    fn a_newer_version_and_a_cut_off_header_are_told_as_such() {
+    fn a_newer_version_a_former_one_and_a_cut_off_header_are_told_as_such() {
         let mut newer = HEADER.encode();
-        newer[MAGIC.len()] = b'5';
-        assert_eq!(detect(&newer), Err(HeaderError::Version("5".into())));
+        newer[VERSION_AT] = 2;
+        assert_eq!(detect(&newer), Err(HeaderError::Version(2)));
         assert_eq!(detect(&HEADER.encode()[..300]), Err(HeaderError::Short(300)));
+        assert_eq!(detect(b"flashwise database layout 4: not a plain SQLite file"), Err(HeaderError::Former));
     }
 
     #[test]
@@ -547,7 +521,8 @@ mod tests {
         fn no_bytes_make_detection_panic(bytes in prop::collection::vec(any::<u8>(), 0..600), ours in any::<bool>()) {
             let mut bytes = bytes;
             if ours {
-                bytes.splice(0..0, MAGIC.iter().copied());
+                let page = plain_page::page();
+                bytes.splice(0..0, page[..72].iter().copied());
             }
             let _ = detect(&bytes);
         }

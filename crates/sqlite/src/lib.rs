@@ -111,6 +111,7 @@ mod locks;
 mod log;
 mod log_layout;
 mod options;
+mod plain_page;
 #[cfg(test)]
 mod power_cuts;
 mod read_ahead;

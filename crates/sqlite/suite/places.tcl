@@ -24,6 +24,11 @@ namespace eval places {
     return $value
   }
 
+  proc byte {bytes at} {
+    binary scan $bytes @${at}cu value
+    return $value
+  }
+
   proc text {bytes at} {
     binary scan $bytes @${at}A32 value
     return [string trimright $value \0]
@@ -32,7 +37,7 @@ namespace eval places {
   # How far a database lies behind its header.
   proc shift {name} {
     set bytes [head $name]
-    if {[string match "flashwise database layout *" $bytes]} { return [number $bytes 176] }
+    if {[string range $bytes 68 71] eq "flws" && [byte $bytes 18] == 255} { return [number $bytes 176] }
     return 0
   }
 

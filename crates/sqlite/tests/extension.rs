@@ -52,8 +52,14 @@ fn techniques_are_named_in_the_uri_and_the_file_says_which_it_has() {
         let again = shell(dir.path(), &format!("file:{name}?vfs=flashwise"), None, "SELECT count(*) FROM t").unwrap();
         assert_eq!(text(&again), "3\n", "{name} without a word about techniques");
         let plain = shell(dir.path(), &format!("file:{name}"), None, "SELECT count(*) FROM t").unwrap();
-        let expected = if layout == "plain" { "3" } else { "file is not a database" };
+        let expected = if layout == "plain" { "3" } else { "(laid out by flashwise: open it with vfs=flashwise, or" };
         assert!(text(&plain).contains(expected), "{name} with plain SQLite: {}", text(&plain));
+        if layout != "plain" {
+            let before = fs::read(dir.path().join(name)).unwrap();
+            let backup = format!(".backup {name}");
+            shell(dir.path(), "file:plain.db", None, &backup).unwrap();
+            assert_eq!(fs::read(dir.path().join(name)).unwrap(), before, "a backup by plain SQLite over {name}");
+        }
     }
 }
 

@@ -235,7 +235,7 @@ pub(crate) fn open_plain(path: &Path, flags: OpenFlags) -> Result<Connection, Tu
 pub(crate) fn plain_error(path: &Path, error: &rusqlite::Error) -> TuneError {
     let is_laid_out = || flashwise_sqlite::info(path).is_ok_and(|info| info.version.is_some());
     let message = match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) if is_laid_out() => {
+        Some(ErrorCode::DatabaseCorrupt) if is_laid_out() => {
             "has a flashwise layout, so that plain SQLite cannot read it; give it as flashwise sqlite export writes it"
                 .to_owned()
         }
