@@ -401,6 +401,7 @@ impl SimulatedSsd {
     /// Counts for each die what is valid in a row.
     fn count_bytes_of_row(&mut self, victim: u32, row: u32) {
         self.bytes_of_die.fill(0);
+        self.ftl.expect_row(victim, row + 1);
         if self.ftl.has_extents() {
             return self.ftl.count_bytes_of_extents(victim, row, &mut self.bytes_of_die);
         }

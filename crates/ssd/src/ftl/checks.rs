@@ -151,7 +151,7 @@ crate::state::state! {
         }
         lists { host_superpages, opened }
         at_rest { extents }
-        built { geometry, slot_bytes, reclaiming }
+        built { geometry, slot_bytes, reclaiming, full }
     }
     checked check_restored
 }

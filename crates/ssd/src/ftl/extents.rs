@@ -12,7 +12,7 @@
 use zerocopy::FromZeros;
 
 use crate::config::DeviceConfig;
-use crate::memory::{Records, Touched};
+use crate::memory::{Records, Touched, prefetch};
 use crate::state::AtRest;
 
 /// The slots of a page less one; a page of zeros here has one slot.
@@ -59,6 +59,18 @@ impl Extents {
         self.stored += u64::from(slots);
         self.stored -= if was_there { u64::from(before) } else { 0 };
         before
+    }
+
+    /// Says that the length of a page will be needed soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, page: u32) {
+        prefetch(&self.lengths, page as usize);
+    }
+
+    /// Says that a page will soon begin in a slot, or the one that begins there end.
+    #[inline]
+    pub(crate) fn prefetch_slot(&self, slot: u32) {
+        prefetch(&self.begins, (slot / u64::BITS) as usize);
     }
 
     /// A page that was there is not there any more.

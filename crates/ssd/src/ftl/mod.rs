@@ -63,6 +63,11 @@ impl Cause {
     pub(crate) const COUNT: usize = 4;
 }
 
+/// Slots whose entries share a cache line, and lines of a row that are fetched ahead: of a long row the processor fetches the
+/// rest by itself, as its lines follow one another.
+const SLOTS_FETCHED: usize = 16;
+const ROW_FETCHES: usize = 4;
+
 /// A superpage between its first slot and the end of its program command.
 #[derive(Debug, Default)]
 pub(crate) struct Superpage {
@@ -169,6 +174,9 @@ pub(crate) struct Ftl {
     /// Superpages with host data that are not on flash yet, in no order.
     host_superpages: Vec<u32>,
     placement: AnyPlacement,
+    /// The stream for which no unit has room, since one was looked for in all of them: whoever waits for room asks again and
+    /// again. `None` again as soon as a unit may have some.
+    full: Option<Stream>,
     /// Units in which one of several streams of the host's has opened a superblock and collection has not heard of it.
     opened: Vec<u32>,
 }
@@ -197,6 +205,7 @@ impl Ftl {
             generation: 0,
             host_superpages: Vec::new(),
             placement: AnyPlacement::new(config, &geometry),
+            full: None,
             opened: Vec::new(),
             geometry,
         };
@@ -265,6 +274,9 @@ impl Ftl {
     #[inline]
     pub(crate) fn expect_page(&self, logical_page: u32) {
         self.mapping.prefetch(logical_page);
+        if let Some(extents) = &self.extents {
+            extents.prefetch(logical_page);
+        }
     }
 
     /// Says that what belongs to the slot of a logical page will be needed soon, its entry being here by now: the
@@ -275,6 +287,18 @@ impl Ftl {
         let (block, _) = self.geometry.block_and_row(slot);
         prefetch(&self.superblocks.blocks, block as usize);
         if writes {
+            self.mapping.prefetch_slot(slot);
+            if let Some(extents) = &self.extents {
+                extents.prefetch_slot(slot);
+            }
+        }
+    }
+
+    /// Says that what the slots of a superblock's row hold will be needed soon.
+    #[inline]
+    pub(crate) fn expect_row(&self, block: u32, row: u32) {
+        let first = self.geometry.first_slot(block, row);
+        for slot in (first..first + self.geometry.slots).step_by(SLOTS_FETCHED).take(ROW_FETCHES) {
             self.mapping.prefetch_slot(slot);
         }
     }
@@ -315,18 +339,26 @@ impl Ftl {
         commands_of_die: &[u32],
     ) -> Option<(u32, Stream)> {
         let stream = Stream::host(self.streams.class_of_written(logical_page, hint, self.clock));
-        let mut attempt = 0;
-        let unit = loop {
-            let unit = self.placement.unit(logical_page, attempt, commands_of_die)?;
-            if self.has_room(unit, stream) && !self.is_overfull(unit, stream) {
-                break unit;
-            }
-            attempt += 1;
+        if self.full == Some(stream) {
+            debug_assert!(self.first_fit(logical_page, stream, commands_of_die).is_none(), "{stream:?} is not full");
+            return None;
+        }
+        let Some(unit) = self.first_fit(logical_page, stream, commands_of_die) else {
+            // A drive with an SLC cache has room for other reasons, too.
+            self.full = (self.placement.may_take_any() && self.slc_cache.is_none()).then_some(stream);
+            return None;
         };
         self.placement.placed(unit, n, pages);
         self.clock += 1;
         self.streams.written(logical_page, self.clock);
         Some((unit, stream))
+    }
+
+    /// The unit for a page of one of the host's streams.
+    #[inline(always)]
+    fn first_fit(&self, logical_page: u32, stream: Stream, commands_of_die: &[u32]) -> Option<u32> {
+        let fit = |unit| self.has_room(unit, stream) && !self.is_overfull(unit, stream);
+        self.placement.first_fit(logical_page, commands_of_die, fit)
     }
 
     /// Gives a page that nobody has written a slot in which it counts as being on flash, as if it had been there before;
@@ -589,6 +621,7 @@ impl Ftl {
         if stream.is_host() {
             record.position = self.host_superpages.len() as u32;
             self.host_superpages.push(superpage);
+            self.full = None;
         }
         self.point(unit, stream).superpage = superpage;
         Some(superpage)
@@ -610,6 +643,7 @@ impl Ftl {
             self.opened.push(unit);
         }
         self.point(unit, stream).block = block;
+        self.full = None;
         Some(block)
     }
 
@@ -795,15 +829,20 @@ impl Ftl {
         self.extents.as_ref().map_or(u64::from(self.mapping.mapped()), |extents| extents.stored())
     }
 
+    /// The slots from one on, before an end, in which pages begin, and the pages.
+    fn pages_in(&self, start: u32, end: u32) -> impl Iterator<Item = (u32, u32)> {
+        let slots = std::iter::successors(self.next_slot(start, end), move |slot| self.next_slot(slot + 1, end));
+        slots.filter_map(|slot| Some((slot, self.mapping.page_in(slot)?)))
+    }
+
     /// Adds, for each die, the bytes that valid pages have in a row, those among them that end or begin in another.
     pub(crate) fn count_bytes_of_extents(&self, block: u32, row: u32, bytes_of_die: &mut [u32]) {
         let first = self.geometry.first_slot(block, row);
         let end = first + self.geometry.slots;
-        let mut next = self.first_slot_of_pages_in(block, row);
-        while let Some(slot) = self.next_slot(next, end) {
-            next = slot + 1;
-            let Some(page) = self.mapping.page_in(slot) else { continue };
-            self.mapping.prefetch(page);
+        let start = self.first_slot_of_pages_in(block, row);
+        // The lengths lie anywhere: all of them are on their way before the first is needed.
+        self.pages_in(start, end).for_each(|(_, page)| self.expect_page(page));
+        for (slot, page) in self.pages_in(start, end) {
             let (from, to) = (slot.max(first), (slot + self.slots_of(page)).min(end));
             for (run, slots) in self.geometry.runs(from, to.saturating_sub(from)) {
                 bytes_of_die[self.geometry.die_index(run) as usize] += slots * self.slot_bytes;

@@ -298,6 +298,16 @@ impl Ftl {
             && sealed * self.geometry.slots_per_superblock() - invalid + cached > self.reclaiming.valid_max
     }
 
+    /// A unit has so many valid slots less: it may not be overfull any more.
+    #[inline]
+    fn lost_valid(&mut self, unit: u32, slots: u32) {
+        let Unit { sealed, invalid, cached, .. } = &self.units[unit as usize];
+        let valid = sealed * self.geometry.slots_per_superblock() - invalid + cached;
+        if (valid..valid + slots).contains(&self.reclaiming.valid_max) {
+            self.full = None;
+        }
+    }
+
     /// One of a unit's superblocks is filled: where that makes it take a victim, it is noted, and a free superblock takes
     /// its place.
     pub(super) fn superblock_filled(&mut self, unit: u32, stream: Stream) {
@@ -356,6 +366,7 @@ impl Ftl {
     /// Makes the host wait for a unit, or no longer.
     pub(crate) fn hold(&mut self, unit: u32, held: bool) {
         self.units[unit as usize].is_held = held;
+        self.full = None;
     }
 
     /// Whether the host waits for a unit.
@@ -392,7 +403,9 @@ impl Ftl {
     /// A sealed superblock has lost a valid page of so many slots and has `valid` slots left.
     #[inline]
     pub(super) fn lost_sealed_page(&mut self, block: u32, valid: u32, slots: u32) {
-        self.units[self.geometry.unit_of(block) as usize].invalid += slots;
+        let unit = self.geometry.unit_of(block);
+        self.units[unit as usize].invalid += slots;
+        self.lost_valid(unit, slots);
         // A page is no longer than one, so this is one less or the same.
         let pages = self.in_pages(valid);
         if self.extents.is_none() || pages < self.in_pages(valid + slots) {
@@ -409,6 +422,7 @@ impl Ftl {
         let unit = &mut self.units[unit as usize];
         unit.sealed -= 1;
         unit.invalid -= invalid;
+        self.full = None;
         if let Some(cold) = &mut unit.cold {
             cold.remove(index);
         }
@@ -482,6 +496,7 @@ impl Ftl {
     pub(crate) fn victim_emptied(&mut self, block: u32) {
         debug_assert_eq!((self.superblocks[block].state, self.superblocks[block].valid), (BlockState::Victim, 0));
         self.units[self.geometry.unit_of(block) as usize].victims -= 1;
+        self.full = None;
         self.cached_is_emptied(block);
     }
 
@@ -507,6 +522,7 @@ impl Ftl {
         }
         state.state = BlockState::Free;
         unit.free.insert(index, state.erase_count);
+        self.full = None;
         true
     }
 

@@ -61,9 +61,9 @@ const OVERWRITES_MAX: u64 = 12;
 const OVERWRITES_MIN: u64 = 4;
 /// What they may come to on drives in between.
 const OVERWRITTEN_MAX: ByteSize = ByteSize::gib(16);
-/// What a drive may program meanwhile, where it tells, and how often what is written to where that is more: a map that does not
-/// fit its memory can make it program hundreds of times what is written, more and more of it, and each time costs it a part
-/// of its life.
+/// What a drive may program from the fill on, where it tells, and how often what is written to where that is more: a map that does
+/// not fit its memory can make it program hundreds of times what is written, more and more of it, and each time costs it a
+/// part of its life.
 const PROGRAMMED_MAX: ByteSize = ByteSize::gib(96);
 const TURNOVERS_MAX: u64 = 8;
 /// Where the first overwrites are given up so, what follows is of no steady state either, and gets this part of it.
@@ -120,12 +120,14 @@ pub(crate) fn probe(
     findings: &mut Findings,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
+    let began = Mark::now(prober);
     fill(prober, findings, progress)?;
     let capacity = prober.capacity();
+    let wears = PROGRAMMED_MAX.max(capacity * TURNOVERS_MAX);
+    let left = ByteSize(wears.bytes().saturating_sub(began.programmed(prober).bytes())).max(capacity);
     let mut everywhere = anywhere(capacity, BLOCK);
     let (name, rounds) = (OVERWRITES, ROUNDS_MIN.0);
-    let wears = PROGRAMMED_MAX.max(capacity * TURNOVERS_MAX);
-    let of = Load { bytes: capacity, windows: ONSET_WINDOWS, rounds_min: rounds, wears };
+    let of = Load { bytes: capacity, windows: ONSET_WINDOWS, rounds_min: rounds, wears: left };
     let windows = until_steady(prober, of, name, &mut everywhere, progress)?;
     let hopeless = if windows.is_given_up { HOPELESS } else { 1 };
     let wears = ByteSize(wears.bytes() / hopeless);

@@ -4,11 +4,13 @@
 //! taken, so that an idle drive is filled round robin.
 
 use super::PlacementPolicy;
+use super::round::Round;
 use crate::ftl::geometry::Geometry;
 
 /// The unit with the least work.
 pub(crate) struct LeastLoaded {
     geometry: Geometry,
+    round: Round,
     /// The last choice, and how many pages were placed there, up to a superpage's worth.
     last: u32,
     filled: u32,
@@ -16,16 +18,22 @@ pub(crate) struct LeastLoaded {
 
 impl LeastLoaded {
     pub(crate) fn new(geometry: &Geometry) -> Self {
-        Self { geometry: geometry.clone(), last: geometry.units - 1, filled: 0 }
+        Self { geometry: geometry.clone(), round: Round::new(geometry), last: geometry.units - 1, filled: 0 }
     }
 
-    /// The unit `turns` behind the last choice, channel by channel.
-    fn behind(&self, turns: u32) -> u32 {
-        let Geometry { units, units_per_group, .. } = self.geometry;
-        let groups = self.geometry.groups();
-        let turn_of_last = self.last % units_per_group * groups + self.last / units_per_group;
-        let turn = (turn_of_last + turns) % units;
-        turn % groups * units_per_group + turn / groups
+    /// The turn of the unit behind the last choice.
+    #[inline]
+    fn next(&self) -> u32 {
+        (self.round.turn_of(self.last) + 1) % self.round.len()
+    }
+
+    /// The unit that a page should go to.
+    #[inline]
+    fn preferred(&self, commands_of_die: &[u32]) -> Option<u32> {
+        match self.filled {
+            0 => self.round.from(self.next()).min_by_key(|&unit| self.load(unit, commands_of_die)),
+            _ => Some(self.last),
+        }
     }
 
     fn load(&self, unit: u32, commands_of_die: &[u32]) -> u32 {
@@ -38,13 +46,17 @@ impl LeastLoaded {
 
 impl PlacementPolicy for LeastLoaded {
     fn unit(&self, _: u32, attempt: u32, commands_of_die: &[u32]) -> Option<u32> {
-        let units = self.geometry.units;
         match attempt {
-            0 if self.filled > 0 => Some(self.last),
-            0 => (1..=units).map(|turns| self.behind(turns)).min_by_key(|&unit| self.load(unit, commands_of_die)),
-            _ if attempt <= units => Some(self.behind(attempt)),
+            0 => self.preferred(commands_of_die),
+            _ if attempt <= self.round.len() => Some(self.round.unit(self.next() + attempt - 1)),
             _ => None,
         }
+    }
+
+    #[inline(always)]
+    fn first_fit(&self, _: u32, commands_of_die: &[u32], mut fit: impl FnMut(u32) -> bool) -> Option<u32> {
+        let preferred = self.preferred(commands_of_die).filter(|&unit| fit(unit));
+        preferred.or_else(|| self.round.from(self.next()).find(|&unit| fit(unit)))
     }
 
     fn attempt(&self, turn: u32) -> u32 {
@@ -67,7 +79,7 @@ impl PlacementPolicy for LeastLoaded {
 crate::state::state! {
     LeastLoaded {
         saved { last, filled }
-        built { geometry }
+        built { geometry, round }
     }
     checked check_restored
 }

@@ -5,6 +5,7 @@
 //! shares drift apart: a unit that is a little fuller collects more for the same room, and nothing drives it back.
 
 mod least_loaded;
+mod round;
 mod round_robin;
 mod static_order;
 mod stripe;
@@ -21,6 +22,13 @@ pub(crate) trait PlacementPolicy {
     /// The `attempt`th choice for a logical page; `None` when there are no more choices. `commands_of_die` counts the
     /// commands that wait or run on each die.
     fn unit(&self, logical_page: u32, attempt: u32, commands_of_die: &[u32]) -> Option<u32>;
+
+    /// The first of a logical page's choices that is `fit`; `None` where none is.
+    #[inline(always)]
+    fn first_fit(&self, logical_page: u32, commands_of_die: &[u32], mut fit: impl FnMut(u32) -> bool) -> Option<u32> {
+        let choice = |attempt| self.unit(logical_page, attempt, commands_of_die);
+        (0..).map_while(choice).find(|&unit| fit(unit))
+    }
 
     /// An attempt such that successive `turn`s spread pages evenly over the units that may take them.
     fn attempt(&self, turn: u32) -> u32;
@@ -77,6 +85,14 @@ pub(super) fn binds_addresses(config: &DeviceConfig, geometry: &Geometry) -> boo
     }
 }
 
+impl AnyPlacement {
+    /// Whether any page may go to any unit.
+    #[inline]
+    pub(crate) fn may_take_any(&self) -> bool {
+        matches!(self, Self::RoundRobin(_) | Self::LeastLoaded(_))
+    }
+}
+
 /// The unit of each logical page, where placement is static.
 pub(crate) fn static_units(config: &DeviceConfig) -> impl Fn(u32) -> u32 + use<> {
     let policy = Static::new(config);
@@ -107,6 +123,11 @@ impl PlacementPolicy for AnyPlacement {
         each!(self, policy => policy.unit(logical_page, attempt, commands_of_die))
     }
 
+    #[inline(always)]
+    fn first_fit(&self, logical_page: u32, commands_of_die: &[u32], fit: impl FnMut(u32) -> bool) -> Option<u32> {
+        each!(self, policy => policy.first_fit(logical_page, commands_of_die, fit))
+    }
+
     fn attempt(&self, turn: u32) -> u32 {
         each!(self, policy => policy.attempt(turn))
     }
@@ -132,4 +153,30 @@ impl PlacementPolicy for AnyPlacement {
 
 crate::state::state_of_policy! {
     AnyPlacement { Stripe(Stripe), Static(Static), RoundRobin(RoundRobin), LeastLoaded(LeastLoaded) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_fit_is_the_first_choice_that_is_fit_under_every_policy() {
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+        for placement in [Placement::Stripe, Placement::Static, Placement::RoundRobin, Placement::LeastLoaded] {
+            config.ftl.placement = placement;
+            let geometry = Geometry::new(&config);
+            let mut policy = AnyPlacement::new(&config, &geometry);
+            let dies = geometry.units * geometry.dies_per_unit;
+            for page in 0..500 {
+                let loads: Vec<u32> = (0..dies).map(|die| (die * 7 + page) % 5).collect();
+                // None is fit, or one in three, or all.
+                let is_fit = |unit: u32| page % 4 != 0 && (page % 4 == 1 || (unit + page) % 3 == 0);
+                let choices = (0..).map_while(|attempt| policy.unit(page, attempt, &loads));
+                let first = choices.into_iter().find(|&unit| is_fit(unit));
+                assert_eq!(policy.first_fit(page, &loads, is_fit), first, "{placement:?}, page {page}");
+                let due = policy.unit(page, 0, &loads).unwrap();
+                policy.placed(first.unwrap_or(due), page % 3, 3);
+            }
+        }
+    }
 }

@@ -3,37 +3,42 @@
 //! Source: the dynamic allocation of Tavakkol et al., ACM TOMPECS 1(2), 2016, in its simplest form.
 
 use super::PlacementPolicy;
+use super::round::Round;
 use crate::ftl::geometry::Geometry;
 
 /// One unit after the other, channel by channel.
 pub(crate) struct RoundRobin {
     /// Pages placed, modulo a whole round.
     turn: u32,
-    units: u32,
-    groups: u32,
-    units_per_group: u32,
+    round: Round,
     superpage_pages: u32,
 }
 
 impl RoundRobin {
     pub(crate) fn new(geometry: &Geometry) -> Self {
-        let Geometry { units, units_per_group, pages, .. } = *geometry;
-        Self { turn: 0, units, groups: geometry.groups(), units_per_group, superpage_pages: pages }
+        Self { turn: 0, round: Round::new(geometry), superpage_pages: geometry.pages }
+    }
+
+    /// The turn of the unit that is due.
+    #[inline]
+    fn due(&self) -> u32 {
+        self.turn / self.superpage_pages
     }
 }
 
 impl PlacementPolicy for RoundRobin {
     #[inline]
     fn unit(&self, _: u32, attempt: u32, _: &[u32]) -> Option<u32> {
-        if attempt == self.units {
-            return None;
-        }
-        let turn = (self.turn / self.superpage_pages + attempt) % self.units;
-        Some(turn % self.groups * self.units_per_group + turn / self.groups)
+        (attempt < self.round.len()).then(|| self.round.unit(self.due() + attempt))
+    }
+
+    #[inline(always)]
+    fn first_fit(&self, _: u32, _: &[u32], mut fit: impl FnMut(u32) -> bool) -> Option<u32> {
+        self.round.from(self.due()).find(|&unit| fit(unit))
     }
 
     fn attempt(&self, turn: u32) -> u32 {
-        turn % self.units
+        turn % self.round.len()
     }
 
     fn set_of_units(&self, _: u32) -> u32 {
@@ -42,7 +47,7 @@ impl PlacementPolicy for RoundRobin {
 
     fn placed(&mut self, _: u32, _: u32, _: u32) {
         self.turn += 1;
-        if self.turn == self.units * self.superpage_pages {
+        if self.turn == self.round.len() * self.superpage_pages {
             self.turn = 0;
         }
     }
@@ -51,14 +56,14 @@ impl PlacementPolicy for RoundRobin {
 crate::state::state! {
     RoundRobin {
         saved { turn }
-        built { units, groups, units_per_group, superpage_pages }
+        built { round, superpage_pages }
     }
     checked check_restored
 }
 
 impl RoundRobin {
     fn check_restored(&self) -> Result<(), String> {
-        let turns = self.units * self.superpage_pages;
+        let turns = self.round.len() * self.superpage_pages;
         if self.turn < turns { Ok(()) } else { Err(format!("turn {} of {turns}", self.turn)) }
     }
 }
@@ -69,7 +74,7 @@ mod tests {
 
     #[test]
     fn channels_change_first_and_a_superpage_is_filled_before_the_next_unit_is_due() {
-        let mut policy = RoundRobin { turn: 0, units: 4, groups: 2, units_per_group: 2, superpage_pages: 2 };
+        let mut policy = RoundRobin { turn: 0, round: Round::of(2, 2), superpage_pages: 2 };
         let mut order = Vec::new();
         for _ in 0..10 {
             let unit = policy.unit(0, 0, &[]).unwrap();
