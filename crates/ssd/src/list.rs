@@ -1,5 +1,6 @@
 //! Slots that are reused, and first-in-first-out lists through them: no allocation on the path of a request.
 
+use crate::memory::prefetch;
 use crate::state::{AtRest, Carried, Carrier, Layout, State, StateError};
 
 /// Slots for which there is room as soon as there is one.
@@ -42,6 +43,12 @@ impl<T: Default> Slab<T> {
             self.is_free[index as usize] = false;
         }
         index
+    }
+
+    /// Says that a slot will be needed soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, index: u32) {
+        prefetch(&self.slots, index as usize);
     }
 
     #[cold]

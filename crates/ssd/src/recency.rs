@@ -15,6 +15,13 @@ impl Default for Links {
     }
 }
 
+impl Links {
+    /// The slot that was added or renewed next.
+    pub(crate) fn newer(&self) -> u32 {
+        self.newer
+    }
+}
+
 /// Something that can stand in one [`Recency`].
 pub(crate) trait Ranked {
     /// Its neighbours.

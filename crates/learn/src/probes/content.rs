@@ -181,8 +181,10 @@ fn run(
     dose: u32,
     originals: &[IoBuffer],
 ) -> Result<f64, LearnError> {
-    let settle = (settling(prober.effort, findings.parameters.write_buffer_bytes.known()).min(AREA) / BLOCK) as usize;
-    let measured = settle.max(1024);
+    // Each run begins with an empty buffer, and is in the long run once that is full.
+    let buffer = ByteSize(findings.parameters.write_buffer_bytes.known().unwrap_or(0) / 4 * 5);
+    let settle = (settling(prober.effort, None).max(buffer).min(AREA) / BLOCK) as usize;
+    let measured = (settle / 4).max(1024);
     let mut place = crate::prober::anywhere(AREA.min(prober.region()), BLOCK);
     let mut started = prober.now();
     for n in 0..settle + measured {

@@ -13,6 +13,7 @@ use crate::config::Mapping;
 use crate::controller::Active;
 use crate::event::Event;
 use crate::flash::Owner;
+use crate::reduction::Sharing;
 
 impl SimulatedSsd {
     /// Says that a request for a place is about to come. Each step from its logical page to its block needs what the
@@ -25,7 +26,7 @@ impl SimulatedSsd {
         self.expect_places(told.page);
         self.expect_entries(self.expected.before(2).page);
         let earlier = self.expected.before(5);
-        self.ftl.expect_slot(earlier.page, earlier.is_write);
+        self.expect_contents(earlier);
     }
 
     /// The places where the tables hold what they know of a page will be asked for.
@@ -38,6 +39,14 @@ impl SimulatedSsd {
         if let Some(translator) = &self.translator {
             translator.expect_place(page);
         }
+        if let Some(sharing) = self.sharing() {
+            sharing.expect_place(page);
+        }
+    }
+
+    #[inline(always)]
+    fn sharing(&self) -> Option<&Sharing> {
+        self.reduction.as_ref()?.sharing.as_deref()
     }
 
     /// What the tables know of a page will be needed, its places being here by now.
@@ -50,6 +59,18 @@ impl SimulatedSsd {
         self.sectors.expect_page(page);
         if let Some(translator) = &self.translator {
             translator.expect_page(page);
+        }
+        if let Some(sharing) = self.sharing() {
+            sharing.expect_page(page);
+        }
+    }
+
+    /// What the entries of a page lead to will be needed.
+    #[inline(always)]
+    fn expect_contents(&self, Expected { page, is_write }: Expected) {
+        self.ftl.expect_slot(page, is_write);
+        if let Some(sharing) = self.sharing().filter(|_| is_write) {
+            sharing.expect_fingerprint(page);
         }
     }
 
@@ -146,7 +167,7 @@ impl SimulatedSsd {
         self.expected.push(taken);
         self.expect_entries(taken.page);
         let earlier = self.expected.before(2);
-        self.ftl.expect_slot(earlier.page, earlier.is_write);
+        self.expect_contents(earlier);
     }
 
     /// A command has its first effect.

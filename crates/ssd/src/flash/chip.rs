@@ -128,11 +128,12 @@ impl FlashArray {
     /// The other dies of a chip of which one has taken a command take one of the same kind, where one waits for them.
     #[inline(never)]
     fn others_of_chip_take(&mut self, chip: u32, first: u32, kind: FlashOpKind, now_ns: u64, events: &mut EventQueue) {
-        let end = (chip + 1) * self.dies_per_chip;
+        let (begin, end) = (chip * self.dies_per_chip, (chip + 1) * self.dies_per_chip);
+        self.find_for_dies(chip, first, kind);
         let mut is_joined = false;
-        for n in 1..self.dies_per_chip {
-            let die = if first + n < end { first + n } else { first + n - self.dies_per_chip };
-            if let Some(op) = self.first_of_die(chip as usize, |op| op.at.die == die && op.kind == kind) {
+        for die in (first + 1..end).chain(begin..first) {
+            let op = std::mem::replace(&mut self.op_for_die[(die - begin) as usize], NONE);
+            if op != NONE {
                 self.die_of_chip_takes(chip, die, op, now_ns, events);
                 is_joined = true;
             }
@@ -140,19 +141,30 @@ impl FlashArray {
         self.statistics.interleaved_commands += u64::from(is_joined);
     }
 
-    /// Takes the first waiting command that fits, past others.
-    fn first_of_die(&mut self, queue: usize, fits: impl Fn(&FlashOp) -> bool) -> Option<u32> {
-        let mut found = false;
+    /// Takes, for each die of a chip but one, the first waiting command of a kind, past others, in one pass.
+    fn find_for_dies(&mut self, chip: u32, but: u32, kind: FlashOpKind) {
+        let (begin, end) = (chip * self.dies_per_chip, (chip + 1) * self.dies_per_chip);
+        let waiting = self.commands_of_die[begin as usize..end as usize].iter();
+        let mut dies_left = waiting.zip(begin..end).filter(|&(&commands, die)| commands > 0 && die != but).count();
+        let op_for_die = &mut self.op_for_die;
         let wanted = |op: &FlashOp| {
-            if found {
+            if dies_left == 0 {
                 return Wanted::Enough;
             }
-            found = fits(op);
-            if found { Wanted::Take } else { Wanted::Leave }
+            let found = &mut op_for_die[(op.at.die - begin) as usize];
+            if op.kind != kind || op.at.die == but || *found != NONE {
+                return Wanted::Leave;
+            }
+            // Which one it is, the list tells.
+            *found = 0;
+            dies_left -= 1;
+            Wanted::Take
         };
         self.gathered.clear();
-        self.queues[queue].commands.extract_of(u8::MAX, &mut self.ops, wanted, &mut self.gathered);
-        self.gathered.first().copied()
+        self.queues[chip as usize].commands.extract_of(u8::MAX, &mut self.ops, wanted, &mut self.gathered);
+        for &op in &self.gathered {
+            self.op_for_die[(self.ops[op].at.die - begin) as usize] = op;
+        }
     }
 }
 

@@ -84,6 +84,8 @@ pub(crate) struct FlashArray {
     unsettled: Vec<u32>,
     /// Scratch space of [`multi_plane`] and [`chip`].
     gathered: Vec<u32>,
+    /// For each die of the chip that takes commands the one that it takes, or [`NONE`].
+    op_for_die: Vec<u32>,
 }
 
 /// Commands that wait for a die, or for a chip.
@@ -141,6 +143,7 @@ impl FlashArray {
             statistics: Statistics::new(channels as usize, dies, flash.planes_per_die as usize, flash.energy),
             unsettled: Vec::new(),
             gathered: Vec::new(),
+            op_for_die: vec![NONE; config.flash.dies_per_chip as usize],
         }
     }
 
@@ -356,6 +359,6 @@ crate::state::state! {
         saved { dies, queues, channels, timing, reliability, slc_mode, statistics }
         at_rest { ops, commands_of_die }
         empty { unsettled }
-        built { dies_per_chip, chips_per_channel, ranks, rules, suspension, gathered }
+        built { dies_per_chip, chips_per_channel, ranks, rules, suspension, gathered, op_for_die }
     }
 }

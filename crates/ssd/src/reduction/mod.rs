@@ -18,6 +18,8 @@
 
 mod codec;
 mod content;
+mod fingerprints;
+mod images;
 mod sharing;
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +32,7 @@ use crate::state::AtRest;
 use codec::Compressor;
 pub use content::ContentModel;
 use content::Contents;
+use images::Images;
 pub(crate) use sharing::{Lookup, Sharing};
 
 /// How much was written, and what became of it.
@@ -124,6 +127,7 @@ pub(crate) struct Reduction {
     page_bytes: u64,
     slot_bytes: u64,
     compressor: Option<Compressor>,
+    images: Images,
     pub(crate) sharing: Option<Box<Sharing>>,
     contents: Contents,
     /// Slots that what is stored may take.
@@ -150,6 +154,7 @@ impl Reduction {
             page_bytes,
             slot_bytes,
             compressor: coding.map(Compressor::new),
+            images: Images::default(),
             sharing,
             contents: Contents::new(seed),
             slots_max: config.physical_bytes() / slot_bytes,
@@ -219,6 +224,19 @@ impl Reduction {
     /// The slots that a page takes, and its bytes as they are stored: behind a byte that tells whether they are
     /// compressed.
     fn store(&mut self, page: &[u8]) -> (u32, Box<[u8]>) {
+        if self.compressor.is_none() {
+            return self.encode(page);
+        }
+        if let Some((slots, image)) = self.images.of(page) {
+            return (slots, image.into());
+        }
+        let (slots, image) = self.encode(page);
+        self.images.keep(page, slots, &image);
+        (slots, image)
+    }
+
+    /// The same, where nobody knows them yet.
+    fn encode(&mut self, page: &[u8]) -> (u32, Box<[u8]>) {
         self.scratch.clear();
         if let Some(compressor) = &mut self.compressor {
             self.scratch.push(COMPRESSED);

@@ -12,15 +12,14 @@
 
 use std::collections::VecDeque;
 
-use rustc_hash::FxHashMap;
 use zerocopy::FromZeros;
 
 use crate::config::{DeduplicationConfig, DeviceConfig};
 use crate::ftl::Ftl;
-use crate::list::Slab;
-use crate::memory::{Records, Touched};
-use crate::recency::{Links, Ranked, Recency};
+use crate::memory::{Records, Touched, prefetch};
 use crate::sparse::SparseTable;
+
+use super::fingerprints::Fingerprints;
 
 /// A stored page.
 #[derive(Clone, Copy, FromZeros)]
@@ -36,19 +35,6 @@ struct Stored {
     is_listed: bool,
     /// It waits among those that were written without being looked up.
     is_unlooked: bool,
-}
-
-/// A fingerprint in memory.
-#[derive(Default)]
-struct Entry {
-    stored: u32,
-    links: Links,
-}
-
-impl Ranked for Entry {
-    fn links(&mut self) -> &mut Links {
-        &mut self.links
-    }
 }
 
 /// What a lookup found.
@@ -72,11 +58,7 @@ pub(crate) struct Sharing {
     free: Vec<u32>,
     /// Numbers from here on were never looked at for a free one.
     unseen: u32,
-    entries: Slab<Entry>,
-    entry_of: FxHashMap<u128, u32>,
-    recency: Recency,
-    /// How many fingerprints in memory have each short hash.
-    pre_hashes: FxHashMap<u32, u32>,
+    fingerprints: Fingerprints,
     /// Stored pages that were written without being looked up.
     unlooked: VecDeque<u32>,
     /// The last page that was looked up of the request that is being written was found.
@@ -87,13 +69,11 @@ pub(crate) struct Sharing {
     rests: u32,
 }
 
+/// Up to so many pages, some 200 MB of records, all of them may come to life for those that are touched.
+const DENSE_PAGES: u64 = 4 << 20;
+
 /// Rests are counted up to here, and from the beginning then.
 const RESTS: u32 = 1 << 24;
-
-/// The short hash of a page, which is a part of its fingerprint as any other hash of its content would be.
-fn pre_hash(fingerprint: u128) -> u32 {
-    (fingerprint >> 96) as u32 ^ (fingerprint as u32).wrapping_mul(0x9e37_79b1)
-}
 
 impl Sharing {
     pub(crate) fn new(deduplication: &DeduplicationConfig, config: &DeviceConfig) -> Self {
@@ -101,14 +81,14 @@ impl Sharing {
         Self {
             config: deduplication.clone(),
             stored_of: SparseTable::new(pages as usize),
-            stored: Records::new(pages as usize, Touched::Sparsely),
+            stored: Records::new(
+                pages as usize,
+                if pages <= DENSE_PAGES { Touched::Densely } else { Touched::Sparsely },
+            ),
             mapped: 0,
             free: Vec::new(),
             unseen: 0,
-            entries: Slab::default(),
-            entry_of: FxHashMap::default(),
-            recency: Recency::default(),
-            pre_hashes: FxHashMap::default(),
+            fingerprints: Fingerprints::new(deduplication.pre_hash),
             unlooked: VecDeque::new(),
             sample_was_found: false,
             reads_left: 0,
@@ -120,6 +100,28 @@ impl Sharing {
     #[inline]
     pub(crate) fn stored(&self, logical_page: u32) -> Option<u32> {
         self.stored_of.get(logical_page).checked_sub(1)
+    }
+
+    /// Says that a logical page will be written or read soon: first where its number is, then its number and the stored page that
+    /// is most likely its own, then the fingerprint of that.
+    #[inline]
+    pub(crate) fn expect_place(&self, logical_page: u32) {
+        self.stored_of.prefetch_place(logical_page);
+    }
+
+    /// See [`Self::expect_place`].
+    #[inline]
+    pub(crate) fn expect_page(&self, logical_page: u32) {
+        self.stored_of.prefetch(logical_page);
+        prefetch(&self.stored, logical_page as usize);
+    }
+
+    /// See [`Self::expect_place`].
+    #[inline]
+    pub(crate) fn expect_fingerprint(&self, logical_page: u32) {
+        if let Some(entry) = self.stored.get(logical_page as usize).and_then(|stored| stored.entry.checked_sub(1)) {
+            self.fingerprints.expect(entry);
+        }
     }
 
     /// Logical pages that have a stored page.
@@ -139,7 +141,7 @@ impl Sharing {
 
     /// Whether the short hash of a page is that of a page whose fingerprint is in memory.
     pub(crate) fn knows_pre_hash(&self, fingerprint: u128) -> bool {
-        self.pre_hashes.contains_key(&pre_hash(fingerprint))
+        self.fingerprints.knows_pre_hash(fingerprint)
     }
 
     /// Whether the `n`th page of a write is looked up before it is written.
@@ -161,10 +163,9 @@ impl Sharing {
 
     /// Looks a fingerprint up; one that is found is the most recent now.
     pub(crate) fn look_up(&mut self, fingerprint: u128) -> Lookup {
-        let Some(&entry) = self.entry_of.get(&fingerprint) else { return Lookup::Unknown };
-        self.recency.remove(&mut self.entries, entry);
-        self.recency.push(&mut self.entries, entry);
-        Lookup::Stored(self.entries[entry].stored)
+        let Some(entry) = self.fingerprints.find(fingerprint) else { return Lookup::Unknown };
+        self.fingerprints.renew(entry);
+        Lookup::Stored(self.fingerprints.stored(entry))
     }
 
     /// A logical page shares a stored page from now on. Gives the stored page that nobody shares any more, if there is
@@ -237,37 +238,22 @@ impl Sharing {
     /// Puts the fingerprint of a stored page into memory, unless another one has the same.
     pub(crate) fn remember(&mut self, stored: u32) {
         let fingerprint = self.fingerprint(stored);
-        if self.stored[stored as usize].entry != 0 || self.entry_of.contains_key(&fingerprint) {
+        if self.stored[stored as usize].entry != 0 || self.fingerprints.find(fingerprint).is_some() {
             return;
         }
-        if self.entry_of.len() >= self.config.fingerprints as usize
-            && let Some(oldest) = self.recency.oldest()
+        if self.fingerprints.len() >= self.config.fingerprints as usize
+            && let Some(oldest) = self.fingerprints.oldest()
         {
-            let oldest = self.entries[oldest].stored;
             self.forget_fingerprint(oldest);
+            self.fingerprints.expect_oldest().inspect(|&next| prefetch(&self.stored, next as usize));
         }
-        let entry = self.entries.take();
-        self.entries[entry].stored = stored;
-        self.recency.push(&mut self.entries, entry);
-        self.entry_of.insert(fingerprint, entry);
-        *self.pre_hashes.entry(pre_hash(fingerprint)).or_default() += 1;
-        self.stored[stored as usize].entry = entry + 1;
+        self.stored[stored as usize].entry = self.fingerprints.insert(fingerprint, stored) + 1;
     }
 
     fn forget_fingerprint(&mut self, stored: u32) {
         let Some(entry) = self.stored[stored as usize].entry.checked_sub(1) else { return };
-        let fingerprint = self.fingerprint(stored);
         self.stored[stored as usize].entry = 0;
-        self.recency.remove(&mut self.entries, entry);
-        self.entries.give_back(entry);
-        self.entry_of.remove(&fingerprint);
-        let short = pre_hash(fingerprint);
-        if let Some(count) = self.pre_hashes.get_mut(&short) {
-            *count -= 1;
-            if *count == 0 {
-                self.pre_hashes.remove(&short);
-            }
-        }
+        self.fingerprints.remove(entry);
     }
 
     /// A logical page is forgotten; gives the stored page that nobody shares any more.
@@ -333,15 +319,14 @@ impl Sharing {
                 return Err(format!("stored page {stored} has {held} references and its slot does not fit that"));
             }
         }
-        for (&fingerprint, &entry) in &self.entry_of {
-            let stored = self.entries[entry].stored;
+        for (fingerprint, entry, stored) in self.fingerprints.iter() {
             let record = &self.stored[stored as usize];
             if record.fingerprint != fingerprint || record.references == 0 || record.entry != entry + 1 {
                 return Err(format!("the fingerprint in memory of stored page {stored} is not its own"));
             }
         }
-        if self.entry_of.len() > self.config.fingerprints as usize {
-            return Err(format!("{} fingerprints are in memory", self.entry_of.len()));
+        if self.fingerprints.len() > self.config.fingerprints as usize {
+            return Err(format!("{} fingerprints are in memory", self.fingerprints.len()));
         }
         if self.unlooked.len() > self.stored.len() || self.free.len() > self.stored.len() {
             return Err("a stored page waits twice to be looked up, or to be given out".to_owned());

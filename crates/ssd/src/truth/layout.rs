@@ -98,7 +98,7 @@ fn scatters(config: &DeviceConfig) -> bool {
 
 /// What a read moves whole: a logical page that is compressed as a whole, a transfer unit, or where that is no more than what
 /// can be asked for, a page of flash: the first across whose border reads take longer than others. A transfer unit across whose
-/// border they do not is there, and no host can tell.
+/// border they do not is there, and no host can tell; nor can it tell the pages that several planes read together from one.
 fn page(quiet: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
     let (unit, block) = (quiet.flash.transfer_unit_bytes, quiet.host.logical_block_bytes);
     let compressed = quiet.compression().map(|_| quiet.ftl.logical_page_bytes).filter(|&page| page > block);
@@ -116,6 +116,11 @@ fn page(quiet: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, Simu
                 return Ok(reasons.unknown("page_bytes", "reads across some borders of pages take longer, others not"));
             }
         }
+    }
+    let superpage = quiet.superpage_bytes();
+    if superpage > quiet.flash.page_bytes && crossing_takes_longer(quiet, superpage, block)? != Some(false) {
+        let why = "the planes of a die read their pages together, and what takes longer is to go on behind these";
+        return Ok(reasons.unknown("page_bytes", why));
     }
     Ok(Figure::absent())
 }

@@ -20,6 +20,8 @@ mod onset;
 mod slc_cache;
 mod superblock;
 
+use std::ops::Range;
+
 use flashwise_block::{ByteSize, FlashCounters, Nanos, Operation, Progress, Request};
 use flashwise_profile::{Figure, ProbeCurve, ProbePoint, Verdict};
 use rand::RngExt;
@@ -69,7 +71,7 @@ const TURNOVERS_MAX: u64 = 8;
 /// Where the first overwrites are given up so, what follows is of no steady state either, and gets this part of it.
 const HOPELESS: u64 = 4;
 /// Overwrites that all of this takes at most, for asking whether the budget allows it.
-const PASSES: u64 = 10;
+const PASSES: u64 = 11;
 /// What is written at most without being asked to, on drives of this kind.
 pub(crate) const UNASKED: ByteSize = ByteSize::gib(100);
 
@@ -191,7 +193,8 @@ impl Mark {
 
 // ---- the fill -------------------------------------------------------------------------------------------------------
 
-/// One pass in order over the trimmed drive, which had time to empty its cache of fast cells.
+/// One pass in order over the trimmed drive, which had time to empty its cache of fast cells. Where that shows one, a second pass
+/// that rests when half of it is full.
 fn fill(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Progress) -> Result<(), LearnError> {
     const NAME: &str = "fill in order";
     trim_all(prober)?;
@@ -212,25 +215,62 @@ fn fill(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Pro
         fit: Vec::new(),
     });
     slc_cache::tell(findings, &windows, prober.longest(), NAME);
+    let Some(cache) = findings.parameters.slc_cache_bytes.known() else { return Ok(()) };
+    trim_all(prober)?;
+    prober.come_to_rest()?;
+    let half = ByteSize(cache / 2) / prober.longest();
+    let pass = Pass { stage: "filling the drive again", ..Pass::whole(prober, FILL_WINDOWS, "") };
+    in_order(prober, Pass { writes: 0..half, ..pass.clone() }, progress, &mut |_| true)?;
+    prober.come_to_rest()?;
+    let windows = in_order(prober, Pass { writes: half..pass.writes.end, ..pass }, progress, &mut |_| true)?;
+    slc_cache::tell_again(findings, &windows, prober.longest(), NAME);
     Ok(())
+}
+
+/// Large writes in order.
+#[derive(Clone)]
+struct Pass {
+    /// Of all that make up the drive, by number.
+    writes: Range<u64>,
+    /// Writes of a window.
+    a_window: u64,
+    stage: &'static str,
+}
+
+impl Pass {
+    /// The whole drive, in so many windows or fewer.
+    fn whole(prober: &Prober<'_>, windows: u64, stage: &'static str) -> Self {
+        let writes = prober.capacity() / prober.longest();
+        let a_window = (writes / windows).max(WINDOW_WRITES.min(writes / 8)).max(1);
+        Self { writes: 0..writes, a_window, stage }
+    }
 }
 
 /// Writes the whole drive once in order; `watch` is called after every completion, and says whether to go on.
 fn pass_in_order(
     prober: &mut Prober<'_>,
     windows: u64,
-    stage: &str,
+    stage: &'static str,
+    progress: &mut dyn Progress,
+    watch: &mut dyn FnMut(&Prober<'_>) -> bool,
+) -> Result<Vec<Window>, LearnError> {
+    in_order(prober, Pass::whole(prober, windows, stage), progress, watch)
+}
+
+/// The same of a part of it.
+fn in_order(
+    prober: &mut Prober<'_>,
+    Pass { writes, a_window, stage }: Pass,
     progress: &mut dyn Progress,
     watch: &mut dyn FnMut(&Prober<'_>) -> bool,
 ) -> Result<Vec<Window>, LearnError> {
     let length = prober.longest();
-    let writes = prober.capacity() / length;
-    let a_window = (writes / windows).max(WINDOW_WRITES.min(writes / 8)).max(1);
+    let (first, count) = (writes.start, writes.end.saturating_sub(writes.start));
     let (mut submitted, mut done, mut seen) = (0, 0, Vec::new());
     let mut mark = Mark::now(prober);
-    while done < writes {
-        while prober.in_flight() < PASS_DEPTH && submitted < writes {
-            prober.submit(Request::write(length * submitted, length))?;
+    while done < count {
+        while prober.in_flight() < PASS_DEPTH && submitted < count {
+            prober.submit(Request::write(length * (first + submitted), length))?;
             submitted += 1;
         }
         if prober.wait()?.is_none() {
@@ -239,7 +279,7 @@ fn pass_in_order(
         done += 1;
         let goes_on = watch(prober);
         if done % a_window == 0 {
-            prober.advance(progress, stage, done as f64 / writes as f64)?;
+            prober.advance(progress, stage, done as f64 / count as f64)?;
             seen.push(mark.window(prober, a_window, length));
             mark = Mark::now(prober);
         }

@@ -88,6 +88,34 @@ pub(super) fn tell(findings: &mut Findings, windows: &[Window], length: ByteSize
     findings.because("slc_cache_bytes", Because { recipe, reason, curve: Some(curve) });
 }
 
+/// The same of the rest of a second fill, which rested when half of what a cache was found to take was in it. One that has had time
+/// to be emptied takes all of that again from there on. What slows a fill for other reasons, as parallel units that are full
+/// before others are, comes where it came before.
+pub(super) fn tell_again(findings: &mut Findings, windows: &[Window], length: ByteSize, curve: &str) {
+    let first = findings.parameters.slc_cache_bytes.clone();
+    tell(findings, windows, length, curve);
+    let second = std::mem::replace(&mut findings.parameters.slc_cache_bytes, first);
+    let first = &mut findings.parameters.slc_cache_bytes;
+    let to_end: u64 = windows.iter().map(|window| window.bytes).sum();
+    let (is_one, more) = match second.value {
+        Some(_) if first.low <= second.high && second.low <= first.high => (true, "as much again".to_owned()),
+        // The drive may end before the cache does.
+        None if first.high >= Some(to_end) => (true, "the rest of the drive as fast".to_owned()),
+        Some(other) => (false, format!("{} then", ByteSize(other))),
+        None => (false, "the rest of the drive without a fall".to_owned()),
+    };
+    if !is_one {
+        first.doubt();
+    }
+    let size = ByteSize(first.value.unwrap_or(0));
+    let reason = format!(
+        "speed falls after {size} beyond what the write buffer takes; a second fill that rests after half of that takes {more}"
+    );
+    let recipe = "the trimmed drive rests, then is filled in order with large writes, 32 in flight; twice, the second time with a \
+                  rest";
+    findings.because("slc_cache_bytes", Because { recipe, reason, curve: Some(curve) });
+}
+
 /// What a cache makes doubtful, when all has been told: a superblock of the cache holds less than others, so that its erasures
 /// say less of the room, and what was written in pieces is moved together when the cache is emptied, and programmed again.
 pub(super) fn doubt_what_it_hides(findings: &mut Findings) {
@@ -461,6 +489,26 @@ mod tests {
         let filled_at = |programmed: fn(usize) -> f64| filled((0..200).map(|n| (stalls(n), programmed(n))));
         assert!(told(&filled_at(|n| if n < 60 { 1.0 } else { 2.0 })).value.is_some());
         assert_eq!(told(&filled_at(|n| if n < 60 { 1.0 } else { 1.0 + (n - 60) as f64 / 50.0 })).value, None);
+    }
+
+    #[test]
+    fn a_cache_takes_as_much_again_after_a_rest_and_what_comes_at_the_same_place_is_none() {
+        let fill =
+            |fast: usize, windows: usize| filled((0..windows).map(|n| (if n < fast { 500.0 } else { 200.0 }, 1.0)));
+        let twice = |fast: usize, again: usize| {
+            let mut findings = Findings::default();
+            findings.parameters.write_buffer_bytes = Figure::certain(1 << 20, 1 << 20, 1 << 20);
+            tell(&mut findings, &fill(fast, 200), ByteSize::mib(1), "fill");
+            assert_eq!(findings.parameters.slc_cache_bytes.verdict, Verdict::Certain);
+            tell_again(&mut findings, &fill(again, 200 - fast / 2), ByteSize::mib(1), "fill");
+            assert!(findings.parameters.slc_cache_bytes.value.is_some());
+            findings.parameters.slc_cache_bytes.verdict
+        };
+        assert_eq!(twice(60, 60), Verdict::Certain);
+        assert_eq!(twice(60, 30), Verdict::Inconclusive, "at the same place");
+        assert_eq!(twice(60, 170), Verdict::Inconclusive, "not at all");
+        assert_eq!(twice(150, 125), Verdict::Certain, "the drive ends before");
+        assert_eq!(twice(150, 75), Verdict::Inconclusive);
     }
 
     #[test]
