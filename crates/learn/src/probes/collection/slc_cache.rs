@@ -92,7 +92,7 @@ pub(super) fn tell(findings: &mut Findings, windows: &[Window], length: ByteSize
 /// to be emptied takes all of that again from there on. What slows a fill for other reasons, as parallel units that are full
 /// before others are, comes where it came before.
 pub(super) fn tell_again(findings: &mut Findings, windows: &[Window], length: ByteSize, curve: &str) {
-    let first = findings.parameters.slc_cache_bytes.clone();
+    let first = findings.parameters.slc_cache_bytes;
     tell(findings, windows, length, curve);
     let second = std::mem::replace(&mut findings.parameters.slc_cache_bytes, first);
     let first = &mut findings.parameters.slc_cache_bytes;
