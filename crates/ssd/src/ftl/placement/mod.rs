@@ -170,7 +170,7 @@ mod tests {
             for page in 0..500 {
                 let loads: Vec<u32> = (0..dies).map(|die| (die * 7 + page) % 5).collect();
                 // None is fit, or one in three, or all.
-                let is_fit = |unit: u32| page % 4 != 0 && (page % 4 == 1 || (unit + page) % 3 == 0);
+                let is_fit = |unit: u32| page % 4 != 0 && (page % 4 == 1 || (unit + page).is_multiple_of(3));
                 let choices = (0..).map_while(|attempt| policy.unit(page, attempt, &loads));
                 let first = choices.into_iter().find(|&unit| is_fit(unit));
                 assert_eq!(policy.first_fit(page, &loads, is_fit), first, "{placement:?}, page {page}");
