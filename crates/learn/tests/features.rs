@@ -146,13 +146,17 @@ fn zeros_that_repeat_are_no_compression() {
     assert_nothing_else(&profile, &["deduplication_gain"]);
 }
 
+/// After a rest this drive is no faster than before: nobody can tell what it has from units that are full before others.
 #[test]
-fn a_cache_of_fast_cells_is_as_large_as_what_it_takes_before_the_drive_slows_down() {
+fn what_is_written_fast_after_a_trim_and_not_after_a_rest_is_told_and_may_be_no_cache_of_fast_cells() {
     for (capacity, mib) in [(512, 96), (512, 240)] {
         let capacity = ByteSize::mib(capacity);
         let profile = learned(Model { capacity, fast_writes: Some((ByteSize::mib(mib), 4.0)), ..Model::default() });
-        assert_about(&profile, "slc_cache_bytes", mib as f64 * MIB);
-        assert_nothing_else(&profile, &["slc_cache_bytes"]);
+        let Figure { value, verdict, .. } = entry(&profile, "slc_cache_bytes").figure;
+        let (told, about) = (number(value.unwrap()), reason(&profile, "slc_cache_bytes").unwrap());
+        assert!(verdict == Verdict::Inconclusive && about.contains("a second fill that rests"), "{verdict:?}: {about}");
+        assert!((told / (mib as f64 * MIB) - 1.0).abs() < 0.1, "{told} bytes instead of {mib} MiB");
+        assert_nothing_else(&profile, &[]);
         // 32 writes of 1 MiB in flight keep eight servers busy.
         let write = Model::default().write;
         let speed = 8.0 * 1e9 / (4.0 * (write.fixed_ns + write.per_byte_ns * MIB)) * MIB;
