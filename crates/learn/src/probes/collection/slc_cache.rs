@@ -93,7 +93,9 @@ pub(super) fn tell(findings: &mut Findings, windows: &[Window], length: ByteSize
 /// before others are, comes where it came before.
 pub(super) fn tell_again(findings: &mut Findings, windows: &[Window], length: ByteSize, curve: &str) {
     let first = findings.parameters.slc_cache_bytes;
+    let ends_with_first_erases = findings.slc_cache_ends_with_first_erases;
     tell(findings, windows, length, curve);
+    findings.slc_cache_ends_with_first_erases |= ends_with_first_erases;
     let second = std::mem::replace(&mut findings.parameters.slc_cache_bytes, first);
     let first = &mut findings.parameters.slc_cache_bytes;
     let to_end: u64 = windows.iter().map(|window| window.bytes).sum();
