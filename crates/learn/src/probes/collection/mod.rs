@@ -68,7 +68,8 @@ const OVERWRITTEN_MAX: ByteSize = ByteSize::gib(16);
 /// part of its life.
 const PROGRAMMED_MAX: ByteSize = ByteSize::gib(96);
 const TURNOVERS_MAX: u64 = 8;
-/// Where the first overwrites are given up so, what follows is of no steady state either, and gets this part of it.
+/// Where the first overwrites are given up so, what follows is of no steady state either, and gets this part of what the fill left
+/// to them.
 const HOPELESS: u64 = 4;
 /// Overwrites that all of this takes at most, for asking whether the budget allows it.
 const PASSES: u64 = 11;
@@ -131,7 +132,7 @@ pub(crate) fn probe(
     let (name, rounds) = (OVERWRITES, ROUNDS_MIN.0);
     let of = Load { bytes: capacity, windows: ONSET_WINDOWS, rounds_min: rounds, wears: left };
     let windows = until_steady(prober, of, name, &mut everywhere, progress)?;
-    let hopeless = if windows.is_given_up { HOPELESS } else { 1 };
+    let (wears, hopeless) = if windows.is_given_up { (left, HOPELESS) } else { (wears, 1) };
     let wears = ByteSize(wears.bytes() / hopeless);
     let pass_wears = ByteSize(capacity.bytes() * TURNOVERS_MAX / hopeless);
     onset::tell(findings, capacity, &windows.all);
