@@ -1,4 +1,4 @@
-//! Commits to a real file: SQLite's own VFS beside atomic-batch, in pairs, by journal mode and rows a transaction.
+//! Commits to a real file: SQLite's own VFS beside techniques, in pairs, by journal mode and rows a transaction.
 //!
 //! ```console
 //! $ cargo bench -p flashwise-benches --bench sqlite_commits [-- DIRECTORY] [--pairs N] [--commits N]
@@ -6,7 +6,7 @@
 //!
 //! Each run updates random rows of a database of its own, `synchronous = FULL`, a transaction at a time. For each mode the
 //! median over the pairs of its time ÷ that of SQLite's own VFS, run just before or just after it, with the 95 % bootstrap
-//! interval of the median. In the last lines SQLite's own VFS keeps a write-ahead log, and ours still takes batches.
+//! interval of the median. Batches need no journal: they stand beside each kind of journal, and beside a write-ahead log.
 
 mod pairs;
 
@@ -19,11 +19,16 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use rusqlite::{Connection, OpenFlags};
 
-const TECHNIQUE: &str = "atomic-batch=on";
 const ROWS: u32 = 20_000;
-/// Journal mode of SQLite's own VFS, and of ours.
-const MODES: [(&str, &str); 4] =
-    [("delete", "delete"), ("truncate", "truncate"), ("persist", "persist"), ("wal", "delete")];
+/// Journal mode of SQLite's own VFS, that of ours, and the technique.
+const WAYS: [(&str, &str, &str); 6] = [
+    ("delete", "delete", "atomic-batch=on"),
+    ("truncate", "truncate", "atomic-batch=on"),
+    ("persist", "persist", "atomic-batch=on"),
+    ("wal", "delete", "atomic-batch=on"),
+    ("wal", "wal", "concurrent-write-back=8"),
+    ("wal", "wal", "write-aligned-stripes=64k"),
+];
 const ROWS_A_COMMIT: [u32; 2] = [1, 20];
 
 fn run(arguments: &Arguments, vfs: Option<&Vfs>, journal: &str, rows: u32) -> Result<Duration, Box<dyn Error>> {
@@ -55,15 +60,16 @@ fn run(arguments: &Arguments, vfs: Option<&Vfs>, journal: &str, rows: u32) -> Re
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse(11, "--commits", 100)?;
     println!("{} commits, {} pairs, in {}", arguments.amount, arguments.pairs, arguments.directory.display());
-    let ours = Vfs::install("batches", VfsOptions::from_text(TECHNIQUE)?, false)?;
     for rows in ROWS_A_COMMIT {
-        for (theirs, own) in MODES {
+        for (n, (theirs, own, technique)) in WAYS.into_iter().enumerate() {
+            let ours = Vfs::install(&format!("{rows}-{n}"), VfsOptions::from_text(technique)?, false)?;
             let time = |vfs: Option<&Vfs>, journal| run(&arguments, vfs, journal, rows);
             let Compared { ratio, low, high, second } =
                 compare(arguments.pairs, || time(Some(&ours), own), || time(None, theirs))?;
+            let commits = f64::from(arguments.amount) / second;
             println!(
-                "{rows:>2} rows  {theirs:<9} {ratio:.3} of SQLite's own ({low:.3}…{high:.3}); that one {:.0} commits/s",
-                f64::from(arguments.amount) / second
+                "{rows:>2} rows  {theirs:<8}  {technique:<25} {ratio:.3} of SQLite's own ({low:.3}…{high:.3}); \
+                 that one {commits:.0} commits/s"
             );
         }
     }

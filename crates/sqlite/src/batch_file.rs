@@ -17,6 +17,7 @@ use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 use crate::batch::{BatchPlace, Marks, SUFFIX};
 use crate::error::{Failure, display, with_suffix};
+use crate::ffi::MarksPage;
 
 /// The log grows by as much as it has, from the first to the second of these, so that most commits change nothing of the file
 /// but its bytes.
@@ -38,6 +39,8 @@ pub(crate) struct BatchFile {
     path: PathBuf,
     shown: String,
     file: Option<File>,
+    /// The file's first bytes, where it can be mapped.
+    shared: Option<MarksPage>,
     /// Bytes that are known to be there.
     room: u64,
     /// Whether the file's name is durable, as far as this connection is concerned.
@@ -48,7 +51,7 @@ impl BatchFile {
     pub(crate) fn new(database: &Path) -> Self {
         let path = with_suffix(database, SUFFIX);
         let shown = display(&path);
-        Self { database: database.to_owned(), path, shown, file: None, room: 0, is_published: false }
+        Self { database: database.to_owned(), path, shown, file: None, shared: None, room: 0, is_published: false }
     }
 
     fn failed(&self, code: c_int, what: &str, error: impl Into<std::io::Error>) -> Failure {
@@ -121,6 +124,17 @@ impl BatchFile {
         Ok(())
     }
 
+    fn write_marks(&self, marks: Marks) -> Result<(), Failure> {
+        let written = self.file()?.write_all_at(&marks.encode(), 0);
+        written.map_err(|error| self.failed(sqlite::SQLITE_IOERR_WRITE, "writing its marks", error))
+    }
+
+    /// From here on the marks are looked at in memory. Where the file cannot be mapped they are read and written, and both
+    /// kinds of connection see what the other did.
+    fn share(&mut self) {
+        self.shared = self.file.as_ref().and_then(|file| MarksPage::map(file).ok());
+    }
+
     /// Whether the name still belongs to the open file.
     fn has_its_name(&self) -> bool {
         let named = std::fs::metadata(&self.path);
@@ -142,12 +156,16 @@ impl BatchPlace for BatchFile {
             self.lock(&file, Lock::Member, libc::F_RDLCK, true)?;
             self.lock(&file, Lock::Turn, libc::F_UNLCK, false)?;
         }
-        (self.file, self.room) = (Some(file), 0);
+        (self.file, self.shared, self.room) = (Some(file), None, 0);
+        if !is_first {
+            self.share();
+        }
         Ok(is_first)
     }
 
     fn settled(&mut self, marks: Marks) -> Result<(), Failure> {
-        self.set_marks(marks)?;
+        self.write_marks(marks)?;
+        self.share();
         let file = self.file()?;
         self.lock(file, Lock::Member, libc::F_RDLCK, false)?;
         self.lock(file, Lock::Turn, libc::F_UNLCK, false)?;
@@ -166,20 +184,31 @@ impl BatchPlace for BatchFile {
             let _ = std::fs::remove_file(&self.path);
         }
         // With the file go its locks.
-        self.file = None;
+        (self.file, self.shared) = (None, None);
     }
 
     fn marks(&mut self) -> Result<Marks, Failure> {
-        let mut bytes = [0; Marks::BYTES];
-        let read = self.file()?.read_exact_at(&mut bytes, 0);
-        read.map_err(|error| self.failed(sqlite::SQLITE_IOERR_READ, "reading its marks", error))?;
+        let bytes = match &self.shared {
+            Some(shared) => Marks::bytes_of(shared.load()),
+            None => {
+                let mut bytes = [0; Marks::BYTES];
+                let read = self.file()?.read_exact_at(&mut bytes, 0);
+                read.map_err(|error| self.failed(sqlite::SQLITE_IOERR_READ, "reading its marks", error))?;
+                bytes
+            }
+        };
         let damaged = || Failure::new(sqlite::SQLITE_IOERR, format!("{}: its marks are damaged", self.shown));
         Marks::decode(&bytes).ok_or_else(damaged)
     }
 
     fn set_marks(&mut self, marks: Marks) -> Result<(), Failure> {
-        let written = self.file()?.write_all_at(&marks.encode(), 0);
-        written.map_err(|error| self.failed(sqlite::SQLITE_IOERR_WRITE, "writing its marks", error))
+        match &self.shared {
+            Some(shared) => {
+                shared.store(&marks.words(), Marks::ORDER);
+                Ok(())
+            }
+            None => self.write_marks(marks),
+        }
     }
 
     fn size(&mut self) -> Result<u64, Failure> {

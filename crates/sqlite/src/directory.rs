@@ -24,18 +24,21 @@ use crate::batch::BatchPlace;
 use crate::batch_file::BatchFile;
 use crate::error::Failure;
 use crate::ffi::{FileName, LONGEST, ParentFile, ParentVfs};
-use crate::file::{FileStore, SqliteFile};
+use crate::file::FileStore;
 use crate::handle::{Cut, Handle, Mapping, Store};
 use crate::layout::{Span, cut};
 use crate::ledger::Ledger;
-use crate::log::Log;
+use crate::log::open_log;
 use crate::log_layout::LogLayout;
+use crate::memo;
 use crate::options::VfsOptions;
 use crate::shm::SharedMemory;
 use crate::vfs::Opened;
 
 /// SQLite's suffixes and those of a shifted database.
-pub(crate) const COMPANIONS: [(&str, &str); 2] = [("-journal", "-fwjournal"), ("-wal", "-fwwal")];
+pub(crate) const COMPANIONS: [(&str, &str); 2] = [("-journal", "-fwjournal"), (LOG_SUFFIX, "-fwwal")];
+/// What a log's name has behind the database's.
+const LOG_SUFFIX: &str = "-wal";
 
 /// What is known of a database that was opened.
 #[derive(Debug, Default)]
@@ -195,7 +198,8 @@ impl Directory {
 
     fn open_other(self: &Arc<Self>, name: Option<FileName>, role: FileRole, flags: c_int) -> Result<Opened, Failure> {
         let companion = name.as_ref().map(|name| self.companion(name.bytes())).transpose()?.flatten();
-        if !self.observed && companion.is_none() {
+        let gathers = role == FileRole::WriteAheadLog && name.as_ref().is_some_and(|name| self.gathers(name.bytes()));
+        if !self.observed && companion.is_none() && !gathers {
             return Ok(Opened::AsItIs);
         }
         let log = companion.as_ref().map_or(LogLayout::Plain, |companion| companion.log);
@@ -203,11 +207,19 @@ impl Directory {
         let shown = String::from_utf8_lossy(name.as_ref().map_or(b"temporary file", FileName::bytes)).into_owned();
         let (parent, granted) = self.parent.open(name, flags)?;
         let store = self.store(parent, role, shown, None);
-        let file: Box<dyn SqliteFile> = match (role, log) {
-            (FileRole::WriteAheadLog, log) if log != LogLayout::Plain => Box::new(Log::open(store, log)?),
+        let file = match role {
+            FileRole::WriteAheadLog => open_log(store, log, gathers)?,
             _ => Box::new(Handle::plain(store)),
         };
         Ok(Opened::Ours(file, granted))
+    }
+
+    /// Whether those who have the database of a log open want its frames handed on together.
+    fn gathers(&self, log: &[u8]) -> bool {
+        let database = log.strip_suffix(LOG_SUFFIX.as_bytes());
+        let state = self.state();
+        let known = database.and_then(|database| state.known.get(database));
+        known.is_some_and(|known| known.handles > 0 && known.options.gathers_log())
     }
 
     /// An open file of ours, counted until it is dropped.
@@ -243,33 +255,39 @@ impl Directory {
         let left_alone = is_new && (known.left_alone || handles == 0);
         (known.handles, known.options) = (known.handles + handles, options);
         (known.left_alone, known.found) = (left_alone, found);
+        drop(state);
+        memo::changed();
         options
     }
 
     /// What is stored in the place of a journal or WAL of a shifted database; `None` where the name stays.
-    ///
-    /// SQLite looks for both at each transaction: the names are made once.
     pub(crate) fn companion(self: &Arc<Self>, name: &[u8]) -> Result<Option<Companion>, Failure> {
-        let parts = (0..).zip(COMPANIONS).find_map(|(kind, (theirs, ours))| {
-            name.strip_suffix(theirs.as_bytes()).map(|database| (kind, database, ours))
-        });
-        let Some((kind, database, ours)) = parts else { return Ok(None) };
-        if let Some(KnownDatabase { found: Some(found), companions, .. }) = self.state().known.get(database) {
-            match &companions[kind] {
-                _ if !found.shifted => return Ok(None),
-                Some(name) => return Ok(Some(Companion { name: Arc::clone(name), log: found.log })),
-                None => {}
-            }
+        if let Some(known) = self.known_companion(name) {
+            return Ok(known);
         }
+        let Some((kind, database)) = companion_of(name) else { return Ok(None) };
         let found = self.find(database)?;
         if !found.shifted {
             return Ok(None);
         }
-        let name = Arc::new(FileName::owned(&[database, ours.as_bytes()].concat()));
+        let name = Arc::new(FileName::owned(&[database, COMPANIONS[kind].1.as_bytes()].concat()));
         if let Some(known) = self.state().known.get_mut(database) {
             known.companions[kind] = Some(Arc::clone(&name));
         }
         Ok(Some(Companion { name, log: found.log }))
+    }
+
+    /// The same as far as it is known, and holds until [`memo::changed`]; `None` where somebody has to look.
+    pub(crate) fn known_companion(&self, name: &[u8]) -> Option<Option<Companion>> {
+        let (kind, database) = companion_of(name)?;
+        let state = self.state();
+        let KnownDatabase { found: Some(found), companions, .. } = state.known.get(database)? else { return None };
+        match &companions[kind] {
+            _ if !found.shifted => Some(None),
+            Some(name) => Some(Some(Companion { name: Arc::clone(name), log: found.log })),
+            // The name is made once.
+            None => None,
+        }
     }
 
     /// What a database is, or will be once it is written.
@@ -288,6 +306,7 @@ impl Directory {
         if let Some(known) = self.state().known.get_mut(database) {
             known.found = Some(found);
         }
+        memo::changed();
     }
 
     /// Looks at a database's first bytes, through the parent VFS: closing a descriptor of our own would drop every
@@ -311,6 +330,11 @@ impl Directory {
             Err(failure) => Err(failure),
         }
     }
+}
+
+/// The kind of a companion, by SQLite's name, and its database.
+fn companion_of(name: &[u8]) -> Option<(usize, &[u8])> {
+    (0..).zip(COMPANIONS).find_map(|(kind, (theirs, _))| Some((kind, name.strip_suffix(theirs.as_bytes())?)))
 }
 
 /// A journal or a log under the name that it is stored by.
@@ -431,6 +455,7 @@ impl Drop for DirectoryStore {
             known.handles = known.handles.saturating_sub(1);
             if known.handles == 0 {
                 state.known.remove(path);
+                memo::changed();
             }
         }
     }
@@ -534,6 +559,9 @@ impl Store for DirectoryStore {
     fn sync(&mut self, flags: c_int) -> Result<(), Failure> {
         let directory = Arc::clone(&self.directory);
         self.unsynced_batches = 0;
+        if let Direct::Open(file) = &mut self.direct {
+            file.forget_write_back();
+        }
         directory.timed(Operation::Flush, self.role, 0, 0, || {
             let code = self.parent.sync(flags);
             self.result(code, "syncing")

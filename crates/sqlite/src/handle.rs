@@ -7,7 +7,7 @@
 //! ```
 //!
 //! **concurrent-write-back** holds back the writes of a plain database as well, up to so many runs of adjacent pages as
-//! the drive programs together, and hands all of them on at once.
+//! the drive programs together, and hands all of them on at once. What it does for the log is in `crate::log_gather`.
 //!
 //! **concurrent-read-ahead** looks at the pages that are read, and asks the place for those that a scan reads next.
 //!

@@ -109,7 +109,9 @@ mod layout;
 mod ledger;
 mod locks;
 mod log;
+mod log_gather;
 mod log_layout;
+mod memo;
 mod options;
 mod plain_page;
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! runs on from frame to frame, so that one that is missing, old or torn ends the log. `crate::log_layout` draws where
 //! the bytes lie.
 
+use std::borrow::Cow;
 use std::ffi::c_int;
 
 use libsqlite3_sys as sqlite;
@@ -13,10 +14,24 @@ use libsqlite3_sys as sqlite;
 use crate::error::{Failure, checked_end};
 use crate::ffi::ParentFile;
 use crate::file::{FileStore, SqliteFile};
-use crate::handle::Cut;
+use crate::handle::{Cut, Handle};
 use crate::layout::Span;
+use crate::log_gather::GatheredLog;
 use crate::log_layout::{Geometry, LOG_HEADER, LogHeader, LogLayout, SQLITE_HEADER};
 use crate::shm::SharedMemory;
+
+/// Opens a log. Frames that are laid out are handed on together, those of a plain log where somebody `gathers` them.
+pub(crate) fn open_log<S: FileStore + 'static>(
+    store: S,
+    wanted: LogLayout,
+    gathers: bool,
+) -> Result<Box<dyn SqliteFile>, Failure> {
+    Ok(match wanted {
+        LogLayout::Plain if !gathers => Box::new(Handle::plain(store)),
+        LogLayout::Plain => Box::new(GatheredLog::new(Handle::plain(store))),
+        wanted => Box::new(GatheredLog::new(Log::open(store, wanted)?)),
+    })
+}
 
 /// SQLite's log starts with one of these, by the order of bytes of its checksums.
 const SQLITE_MAGICS: [u32; 2] = [0x377f_0682, 0x377f_0683];
@@ -81,6 +96,26 @@ impl<S: FileStore> Log<S> {
     }
 }
 
+/// The bytes of stored places as runs that do not touch each other, in the order of the file: headers of several frames lie
+/// together, and so do their pages.
+fn runs<'a>(places: &[Span], mut data: &'a [u8]) -> Vec<(u64, Cow<'a, [u8]>)> {
+    let mut pieces = Vec::with_capacity(places.len());
+    for place in places {
+        let (piece, rest) = data.split_at(place.length as usize);
+        pieces.push((place.start, piece));
+        data = rest;
+    }
+    pieces.sort_unstable_by_key(|&(start, _)| start);
+    let mut runs: Vec<(u64, Cow<[u8]>)> = Vec::with_capacity(pieces.len());
+    for (start, piece) in pieces {
+        match runs.last_mut() {
+            Some((run, bytes)) if *run + bytes.len() as u64 == start => bytes.to_mut().extend_from_slice(piece),
+            _ => runs.push((start, Cow::Borrowed(piece))),
+        }
+    }
+    runs
+}
+
 impl<S: FileStore> SqliteFile for Log<S> {
     fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure> {
         let Some(geometry) = self.decide()? else { return Ok(0) };
@@ -106,16 +141,11 @@ impl<S: FileStore> SqliteFile for Log<S> {
             return Err(self.failure(sqlite::SQLITE_IOERR_WRITE, "a log begins with its header"));
         };
         checked_end(offset, data.len() as u64)?;
-        let mut done = 0;
-        for place in geometry.places(Span { start: offset, length: data.len() as u64 }) {
-            let piece = &data[done..done + place.length as usize];
-            self.store.write(place.start, piece, Cut::Whole)?;
-            done += piece.len();
+        let places = geometry.places(Span { start: offset, length: data.len() as u64 });
+        if places.is_empty() && !data.is_empty() {
+            return Err(self.failure(sqlite::SQLITE_FULL, "the log would be longer than any file"));
         }
-        match done == data.len() {
-            true => Ok(()),
-            false => Err(self.failure(sqlite::SQLITE_FULL, "the log would be longer than any file")),
-        }
+        runs(&places, data).iter().try_for_each(|(start, bytes)| self.store.write(*start, bytes, Cut::Whole))
     }
 
     fn truncate(&mut self, size: u64) -> Result<(), Failure> {

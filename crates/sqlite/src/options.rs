@@ -70,6 +70,11 @@ impl VfsOptions {
         self.layout != Layout::Plain || self.log != LogLayout::Plain || self.atomic_batch
     }
 
+    /// Whether the frames of a plain log are handed on together.
+    pub(crate) fn gathers_log(&self) -> bool {
+        self.write_back_depth > 1
+    }
+
     /// The techniques that are on, as a URI names them, such as `concurrent-write-back=8`.
     pub fn parameters(&self) -> Vec<String> {
         let layout = match self.layout {

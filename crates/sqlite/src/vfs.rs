@@ -21,7 +21,7 @@ use crate::file::SqliteFile;
 use crate::handle::Handle;
 use crate::layout::Layout;
 use crate::ledger::Ledger;
-use crate::log::Log;
+use crate::log::open_log;
 use crate::log_layout::LogLayout;
 use crate::options::VfsOptions;
 
@@ -115,7 +115,7 @@ impl Shared {
                         lock(drive)?.note_log(name, handle.log());
                         Box::new(handle)
                     }
-                    (FileRole::WriteAheadLog, Some(log)) if log != LogLayout::Plain => Box::new(Log::open(store, log)?),
+                    (FileRole::WriteAheadLog, Some(log)) => open_log(store, log, self.options.gathers_log())?,
                     _ => Box::new(Handle::plain(store)),
                 };
                 Ok(Opened::Ours(file, flags))
@@ -150,17 +150,27 @@ impl Shared {
         }
     }
 
-    /// Answers whether a file is there; `None` where SQLite's own VFS is to be asked by the name that SQLite has for it.
-    pub(crate) fn access(&self, name: &[u8], flags: c_int) -> Result<Option<bool>, Failure> {
-        match &self.place {
-            Place::Directory(directory) => {
-                let Some(other) = directory.companion(name)? else { return Ok(None) };
-                let answer = directory.parent.access(&other.name, flags).map(Some);
-                answer.map_err(|code| Failure::new(code, format!("{}: access", String::from_utf8_lossy(name))))
-            }
-            Place::Drive(drive) => Ok(Some(lock(drive)?.exists(utf8(name)?))),
-        }
+    /// Whether a file is there, or by which name to ask SQLite's own VFS.
+    pub(crate) fn look(&self, name: &[u8]) -> Result<Look, Failure> {
+        let directory = match &self.place {
+            Place::Directory(directory) => directory,
+            Place::Drive(drive) => return Ok(Look::Answered(lock(drive)?.exists(utf8(name)?))),
+        };
+        let known = directory.known_companion(name);
+        let holds = known.is_some() && !self.observed;
+        let companion = known.map_or_else(|| directory.companion(name), Ok)?;
+        Ok(Look::Ask { stored: companion.map(|companion| companion.name), holds })
     }
+}
+
+/// What is to be done where SQLite asks for a file.
+pub(crate) enum Look {
+    Answered(bool),
+    /// Ask SQLite's own VFS, by another name where it is `stored` by one; `holds` where that may be kept.
+    Ask {
+        stored: Option<Arc<FileName>>,
+        holds: bool,
+    },
 }
 
 /// The layout of the log of that name, which its database tells.

@@ -15,6 +15,7 @@
 
 use std::ffi::CString;
 use std::io;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
@@ -24,13 +25,14 @@ use io_uring::{IoUring, Probe, opcode, squeue};
 
 use crate::{BlockError, ByteSize};
 
-/// Reads ahead that are under way at once, at most. Other requests are made one at a time.
+/// Reads ahead that are under way at once, at most. Of other requests there is one at a time, beside one write-back.
 const MOST_AHEAD: u32 = 64;
 /// The queue of completions is twice as long, so that it never overflows.
-const DEPTH: u32 = MOST_AHEAD + 1;
+const DEPTH: u32 = MOST_AHEAD + 2;
 const SLOT: u32 = 0;
-/// What a completion of a read ahead says; the others say 0.
+/// What a completion of a read ahead says, and that of a write-back; the others say 0.
 const AHEAD: u64 = 1;
+const WRITE_BACK: u64 = 2;
 /// Longest read ahead.
 const LONGEST_AHEAD: usize = 64 << 10;
 /// How long the end waits for what is under way.
@@ -54,6 +56,9 @@ pub struct UnlistedFile {
     broken: bool,
     /// Reads ahead that are under way.
     ahead: u32,
+    /// Whether a write-back is being begun, and what else there is to begin with.
+    is_writing_back: bool,
+    to_write_back: Option<Range<u64>>,
     /// Where all of them read to, once there was one. The kernel alone touches it.
     unseen: Vec<u8>,
 }
@@ -77,7 +82,8 @@ impl UnlistedFile {
             return Err(failed(io::Error::from_raw_os_error(libc::EOPNOTSUPP)));
         }
         ring.submitter().register_files_sparse(SLOT + 1).map_err(failed)?;
-        let mut file = Self { ring, name, broken: false, ahead: 0, unseen: Vec::new() };
+        let (is_writing_back, to_write_back, unseen) = (false, None, Vec::new());
+        let mut file = Self { ring, name, broken: false, ahead: 0, is_writing_back, to_write_back, unseen };
         // What may only be read can be read ahead.
         file.enter(path, libc::O_RDWR).or_else(|_| file.enter(path, libc::O_RDONLY))?;
         Ok(file)
@@ -105,20 +111,41 @@ impl UnlistedFile {
     /// Has the drive begin with what the page cache holds of a span, all of it together, and does not wait for it. That makes
     /// nothing durable: a sync does, and finds less to do.
     ///
+    /// The kernel begins on a thread of its own. While it does, spans are gathered, and all that lies between the first
+    /// and the last of them is begun with by the next call: where handing over takes longer than writing, it is seldom done.
+    ///
     /// # Errors
-    /// [`BlockError::Os`].
+    /// [`BlockError::Os`] where the kernel takes no request. What becomes of one that it has taken is nobody's matter.
     pub fn start_write_back(&mut self, offset: ByteSize, length: ByteSize) -> Result<(), BlockError> {
+        if self.broken {
+            return Err(self.failed("use its ring again", libc::EIO));
+        }
+        let span = offset.bytes()..offset.bytes().saturating_add(length.bytes());
+        let all = match self.to_write_back.take() {
+            Some(gathered) => gathered.start.min(span.start)..gathered.end.max(span.end),
+            None => span,
+        };
+        self.reap();
+        if self.is_writing_back {
+            self.to_write_back = Some(all);
+            return Ok(());
+        }
         // A longer span is begun with in part; the length is a number of 32 bits.
-        let length = u32::try_from(length.bytes()).unwrap_or(u32::MAX);
+        let length = u32::try_from(all.end - all.start).unwrap_or(u32::MAX);
         let entry = opcode::SyncFileRange::new(Fixed(SLOT), length)
-            .offset(offset.bytes())
+            .offset(all.start)
             .flags(libc::SYNC_FILE_RANGE_WRITE)
             .build();
         // SAFETY: the request points to no memory.
-        match unsafe { self.run(&entry)? } {
-            result if result < 0 => Err(self.failed("begin to write back", -result)),
-            _ => Ok(()),
-        }
+        let pushed = unsafe { self.ring.submission().push(&entry.user_data(WRITE_BACK)) };
+        pushed.map_err(|_| self.failed("queue a request", libc::EBUSY))?;
+        self.is_writing_back = true;
+        self.submit()
+    }
+
+    /// What is gathered need not be begun with any more: it was synced.
+    pub fn forget_write_back(&mut self) {
+        self.to_write_back = None;
     }
 
     /// Has the kernel read spans into the page cache, all of them together, and does not wait for it; tells how many it
@@ -142,9 +169,13 @@ impl UnlistedFile {
             self.ahead += 1;
             asked += 1;
         }
+        self.submit().map(|()| asked)
+    }
+
+    /// Hands what is queued to the kernel. What it does not take at once stays queued, and goes with the next ones.
+    fn submit(&mut self) -> Result<(), BlockError> {
         match self.ring.submit().map_err(|error| error.raw_os_error()) {
-            // What the kernel does not take at once stays queued, and goes with the next ones.
-            Ok(_) | Err(Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => Ok(asked),
+            Ok(_) | Err(Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => Ok(()),
             Err(error) => {
                 self.broken = true;
                 Err(self.failed("hand requests to the kernel", error.unwrap_or(libc::EIO)))
@@ -155,17 +186,19 @@ impl UnlistedFile {
     /// How many reads ahead the kernel has not completed. Right after [`UnlistedFile::start_read`] it is none where the page
     /// cache had all of it.
     pub fn reads_under_way(&mut self) -> usize {
-        // Others than reads ahead are awaited where they are made.
+        // Others are awaited where they are made, or are nobody's matter.
         self.reap();
         self.ahead as usize
     }
 
-    /// Takes what is complete; tells the result of a request that is no read ahead. Whether those failed is nobody's matter.
+    /// Takes what is complete; tells the result of a request that is neither a read ahead nor a write-back. Whether those
+    /// failed is nobody's matter.
     fn reap(&mut self) -> Option<i32> {
         let mut result = None;
         for entry in self.ring.completion() {
             match entry.user_data() {
                 AHEAD => self.ahead = self.ahead.saturating_sub(1),
+                WRITE_BACK => self.is_writing_back = false,
                 _ => result = Some(entry.result()),
             }
         }
@@ -251,9 +284,30 @@ mod tests {
         let found = fs::read(&path).unwrap();
         assert_eq!(found.len(), 64 * 4096);
         assert!(found.iter().enumerate().all(|(at, &byte)| byte == u8::from(!(4096..8192).contains(&at))));
-        let refused = file.start_write_back(ByteSize(u64::MAX), ByteSize(1));
-        assert!(refused.is_err() && file.punch(ByteSize(0), ByteSize(0)).is_err());
+        // What cannot be begun with hinders nothing that comes after it.
+        file.start_write_back(ByteSize(u64::MAX), ByteSize(1)).unwrap();
+        assert!(file.punch(ByteSize(0), ByteSize(0)).is_err());
         file.punch(ByteSize(0), ByteSize(4096)).unwrap();
+    }
+
+    #[test]
+    fn what_comes_while_a_write_back_is_begun_is_gathered() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, vec![1; 64 * 4096]).unwrap();
+        let mut file = UnlistedFile::open(&path).unwrap();
+        let page = |number: u64| ByteSize(number * 4096);
+        file.is_writing_back = true;
+        for number in [9, 3, 20] {
+            file.start_write_back(page(number), ByteSize(4096)).unwrap();
+        }
+        assert_eq!(file.to_write_back, Some(3 * 4096..21 * 4096));
+        file.is_writing_back = false;
+        file.start_write_back(page(5), ByteSize(4096)).unwrap();
+        assert_eq!(file.to_write_back, None, "all of it was handed on");
+        file.to_write_back = Some(0..4096);
+        file.forget_write_back();
+        assert_eq!(file.to_write_back, None);
     }
 
     /// How many bytes of a file the page cache has.

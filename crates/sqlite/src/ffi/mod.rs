@@ -1,15 +1,17 @@
 //! All of the crate's `unsafe`: SQLite's C interface, upwards (the VFS that SQLite calls) and downwards (the VFS that we
-//! call).
+//! call), and memory that connections share.
 //!
 //! Nothing unwinds into C: every function that SQLite calls catches panics and answers with an I/O error.
 
 mod api;
 mod extension;
+mod marks;
 mod parent;
 mod region;
 mod shim;
 
 pub(crate) use api::{Api, OLDEST};
+pub(crate) use marks::MarksPage;
 pub(crate) use parent::{FileName, LONGEST, ParentFile, ParentVfs};
 pub(crate) use region::Region;
 pub(crate) use shim::{Registration, sqlite_version};

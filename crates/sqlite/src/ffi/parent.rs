@@ -51,6 +51,11 @@ impl FileName {
         unsafe { CStr::from_ptr(self.start) }
     }
 
+    /// NUL-terminated.
+    pub(crate) fn as_ptr(&self) -> *const c_char {
+        self.start
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         self.as_c().to_bytes()
     }

@@ -13,7 +13,8 @@ use super::{Api, FileName, ParentVfs};
 use crate::SqliteError;
 use crate::error::{Failure, offset};
 use crate::file::SqliteFile;
-use crate::vfs::{Lookup, Opened, Shared};
+use crate::memo;
+use crate::vfs::{Look, Lookup, Opened, Shared};
 
 /// What SQLite's `pAppData` points to. It is never freed (a few hundred bytes a registration), because a connection
 /// keeps its pointer to the VFS object for as long as it lives, and nothing tells when that is.
@@ -82,6 +83,7 @@ impl Drop for Registration {
         // SAFETY: the object was registered and lives for ever.
         unsafe { self.api.unregister(self.vfs) };
         *self.link.shared.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        memo::changed();
     }
 }
 
@@ -527,21 +529,31 @@ unsafe extern "C" fn x_delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync_d
 
 unsafe extern "C" fn x_access(vfs: *mut sqlite3_vfs, name: *const c_char, flags: c_int, out: *mut c_int) -> c_int {
     // SAFETY: SQLite passes our VFS object and a NUL-terminated name.
-    let (shared, text) = unsafe { (shared(vfs), CStr::from_ptr(name)) };
-    let Some(shared) = shared else { return sqlite::SQLITE_IOERR_ACCESS };
-    guarded(&shared, sqlite::SQLITE_IOERR_ACCESS, || {
-        // SAFETY: SQLite passes our VFS object, and a name and a place for the answer that outlive the call.
-        unsafe {
-            let Some(answer) = shared.access(text.to_bytes(), flags)? else {
-                let parent = link(vfs).parent;
-                let access = parent.get().xAccess;
-                return Ok(
-                    access.map_or(sqlite::SQLITE_IOERR_ACCESS, |access| access(parent.as_ptr(), name, flags, out))
-                );
-            };
-            *out = c_int::from(answer);
+    let (link, text) = unsafe { (link(vfs), CStr::from_ptr(name).to_bytes()) };
+    let ask = |stored: Option<&FileName>| match link.parent.get().xAccess {
+        // SAFETY: both names are NUL-terminated, and they and the place for the answer outlive the call.
+        Some(access) => unsafe { access(link.parent.as_ptr(), stored.map_or(name, FileName::as_ptr), flags, out) },
+        None => sqlite::SQLITE_IOERR_ACCESS,
+    };
+    let place = ptr::from_ref(link).addr();
+    if let Some(code) = memo::recall(place, text, ask) {
+        return code;
+    }
+    let changes = memo::changes();
+    // SAFETY: as above.
+    let Some(shared) = (unsafe { shared(vfs) }) else { return sqlite::SQLITE_IOERR_ACCESS };
+    guarded(&shared, sqlite::SQLITE_IOERR_ACCESS, || match shared.look(text)? {
+        Look::Answered(there) => {
+            // SAFETY: SQLite passes a place for the answer.
+            unsafe { *out = c_int::from(there) };
+            Ok(sqlite::SQLITE_OK)
         }
-        Ok(sqlite::SQLITE_OK)
+        Look::Ask { stored, holds } => {
+            if holds {
+                memo::keep(place, text, stored.as_ref(), changes);
+            }
+            Ok(ask(stored.as_deref()))
+        }
     })
 }
 

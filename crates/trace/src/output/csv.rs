@@ -18,13 +18,14 @@ const HELD: usize = 4096;
 pub(super) struct Csv<W> {
     out: W,
     held: Vec<TraceRecord>,
+    line: Vec<u8>,
     /// Whether the four columns are written; `None` before the header.
     has_more: Option<bool>,
 }
 
 impl<W: Write> Csv<W> {
     pub(super) fn new(out: W) -> Self {
-        Self { out, held: Vec::new(), has_more: None }
+        Self { out, held: Vec::new(), line: Vec::new(), has_more: None }
     }
 
     fn start(&mut self) -> Result<(), String> {
@@ -39,17 +40,54 @@ impl<W: Write> Csv<W> {
 
     fn line(&mut self, record: &TraceRecord, has_more: bool) -> Result<(), String> {
         let TraceRecord { at, operation, role, offset, length, latency, device, process, fua, content, .. } = *record;
-        let told = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
-        let (operation, role, latency) = (operation_name(operation), role_name(role), told(latency.map(|l| l.0)));
-        let mut write = || {
-            write!(self.out, "{},{operation},{role},{},{},{latency}", at.0, offset.0, length.0)?;
-            if has_more {
-                let content = content.map_or_else(String::new, |content| format!("{content:016x}"));
-                write!(self.out, ",{},{},{fua},{content}", told(device.map(u64::from)), told(process.map(u64::from)))?;
-            }
-            writeln!(self.out)
-        };
-        write().map_err(|e| e.to_string())
+        self.line.clear();
+        let mut line = Line(&mut self.line);
+        line.number(at.0);
+        line.text(operation_name(operation));
+        line.text(role_name(role));
+        line.number(offset.0);
+        line.number(length.0);
+        line.told(latency.map(|latency| latency.0));
+        if has_more {
+            line.told(device.map(u64::from));
+            line.told(process.map(u64::from));
+            line.text(if fua { "true" } else { "false" });
+            line.hash(content);
+        }
+        self.line.push(b'\n');
+        self.out.write_all(&self.line).map_err(|e| e.to_string())
+    }
+}
+
+/// A line that grows by fields. A capture of a busy drive writes some hundred thousand a second beside it, which by the
+/// standard library's formatting takes half a processor.
+struct Line<'a>(&'a mut Vec<u8>);
+
+impl Line<'_> {
+    fn text(&mut self, field: &str) {
+        if !self.0.is_empty() {
+            self.0.push(b',');
+        }
+        self.0.extend_from_slice(field.as_bytes());
+    }
+
+    fn number(&mut self, value: u64) {
+        self.text(itoa::Buffer::new().format(value));
+    }
+
+    fn told(&mut self, value: Option<u64>) {
+        match value {
+            Some(value) => self.number(value),
+            None => self.text(""),
+        }
+    }
+
+    /// Sixteen digits of base 16.
+    fn hash(&mut self, value: Option<u64>) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        self.text("");
+        let digits = value.map(|value| (0..16).rev().map(move |digit| DIGITS[(value >> (4 * digit) & 15) as usize]));
+        self.0.extend(digits.into_iter().flatten());
     }
 }
 
