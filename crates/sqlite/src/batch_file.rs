@@ -124,13 +124,7 @@ impl BatchFile {
         Ok(())
     }
 
-    fn write_marks(&self, marks: Marks) -> Result<(), Failure> {
-        let written = self.file()?.write_all_at(&marks.encode(), 0);
-        written.map_err(|error| self.failed(sqlite::SQLITE_IOERR_WRITE, "writing its marks", error))
-    }
-
-    /// From here on the marks are looked at in memory. Where the file cannot be mapped they are read and written, and both
-    /// kinds of connection see what the other did.
+    /// From here on the marks are looked at in memory, where the file can be mapped.
     fn share(&mut self) {
         self.shared = self.file.as_ref().and_then(|file| MarksPage::map(file).ok());
     }
@@ -164,7 +158,7 @@ impl BatchPlace for BatchFile {
     }
 
     fn settled(&mut self, marks: Marks) -> Result<(), Failure> {
-        self.write_marks(marks)?;
+        self.set_marks(marks)?;
         self.share();
         let file = self.file()?;
         self.lock(file, Lock::Member, libc::F_RDLCK, false)?;
@@ -189,7 +183,11 @@ impl BatchPlace for BatchFile {
 
     fn marks(&mut self) -> Result<Marks, Failure> {
         let bytes = match &self.shared {
-            Some(shared) => Marks::bytes_of(shared.load()),
+            Some(shared) => {
+                let mut bytes = [0; Marks::BYTES];
+                bytes.copy_from_slice(shared.load().map(u64::to_ne_bytes).as_flattened());
+                bytes
+            }
             None => {
                 let mut bytes = [0; Marks::BYTES];
                 let read = self.file()?.read_exact_at(&mut bytes, 0);
@@ -202,13 +200,8 @@ impl BatchPlace for BatchFile {
     }
 
     fn set_marks(&mut self, marks: Marks) -> Result<(), Failure> {
-        match &self.shared {
-            Some(shared) => {
-                shared.store(&marks.words(), Marks::ORDER);
-                Ok(())
-            }
-            None => self.write_marks(marks),
-        }
+        let written = self.file()?.write_all_at(&marks.encode(), 0);
+        written.map_err(|error| self.failed(sqlite::SQLITE_IOERR_WRITE, "writing its marks", error))
     }
 
     fn size(&mut self) -> Result<u64, Failure> {

@@ -1,28 +1,24 @@
-//! The marks of a log of batches, in memory that everybody shares who has its file open.
+//! The marks of a log of batches, looked at in a mapping of its file.
 //!
 //! They are looked at for each SHARED lock. A system call for that costs a point SELECT from the page cache a tenth of its
-//! time, and a mapping nothing that can be measured.
-//!
-//! A process may be killed between any two stores, so their order counts: what is begun is stored first, and what is
-//! applied last. Whoever then finds that more was begun than is applied believes none of the other fields.
+//! time, and a mapping nothing that can be measured. They are changed by writes: of a store into a mapping nobody hears
+//! that the file system has no space for it, and a process may be killed between two of them.
 //!
 //! As with SQLite's own `-shm` file, the process ends by SIGBUS if somebody else cuts the file off while it is open.
 
 use std::fs::File;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use memmap2::{MmapOptions, MmapRaw};
 
-/// Words of the marks, as they stand in the file.
-pub(crate) type Words = [u64; MarksPage::WORDS];
-
-/// The first bytes of a file, shared.
+/// The first bytes of a file, as everybody sees them who has it open.
 pub(crate) struct MarksPage {
     map: MmapRaw,
 }
 
 impl MarksPage {
+    /// Words of the marks.
     pub(crate) const WORDS: usize = 6;
 
     /// Maps the first words of a file, which has them.
@@ -31,23 +27,17 @@ impl MarksPage {
         if file.metadata()?.len() < bytes as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        Ok(Self { map: MmapOptions::new().len(bytes).map_raw(file)? })
+        Ok(Self { map: MmapOptions::new().len(bytes).map_raw_read_only(file)? })
     }
 
-    fn word(&self, index: usize) -> &AtomicU64 {
-        assert!(index < Self::WORDS, "a word of the marks");
-        // SAFETY: the mapping begins at a page, has all words, and lives as long as `self`; nobody has a reference into it
-        // that is not atomic, and other processes change it as this one does.
-        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().cast::<u64>().add(index)) }
-    }
-
-    pub(crate) fn load(&self) -> Words {
-        std::array::from_fn(|index| self.word(index).load(Ordering::Acquire))
-    }
-
-    /// Stores the words one after the other, in this order of them.
-    pub(crate) fn store(&self, words: &Words, order: [usize; Self::WORDS]) {
-        order.into_iter().for_each(|index| self.word(index).store(words[index], Ordering::Release));
+    /// The words, as they stand in the file.
+    pub(crate) fn load(&self) -> [u64; Self::WORDS] {
+        let start = self.map.as_ptr().cast::<AtomicU64>();
+        // SAFETY: the mapping begins at a page, has all words, and lives as long as `self`; the kernel may change them, and
+        // nobody has a reference into it that is not atomic. Relaxed loads of a word are sound where memory may only be read.
+        let words = std::array::from_fn(|index| unsafe { &*start.add(index) }.load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        words
     }
 }
 
@@ -57,16 +47,14 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     #[test]
-    fn what_one_stores_another_mapping_and_the_file_have() {
+    fn what_is_written_to_the_file_is_seen() {
         let file = tempfile::tempfile().unwrap();
         assert!(MarksPage::map(&file).is_err(), "a file without the words is not mapped");
         file.write_all_at(&[0; 4096], 0).unwrap();
-        let (one, other) = (MarksPage::map(&file).unwrap(), MarksPage::map(&file).unwrap());
+        let page = MarksPage::map(&file).unwrap();
+        assert_eq!(page.load(), [0; 6]);
         let words = [1, 2, 3, 4, 5, u64::MAX];
-        one.store(&words, [0, 4, 1, 2, 3, 5]);
-        assert_eq!(other.load(), words);
-        let mut bytes = [0; 48];
-        file.read_exact_at(&mut bytes, 0).unwrap();
-        assert_eq!(bytes, *words.map(u64::to_ne_bytes).as_flattened());
+        file.write_all_at(words.map(u64::to_ne_bytes).as_flattened(), 0).unwrap();
+        assert_eq!(page.load(), words);
     }
 }
