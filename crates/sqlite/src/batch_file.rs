@@ -182,19 +182,14 @@ impl BatchPlace for BatchFile {
     }
 
     fn marks(&mut self) -> Result<Marks, Failure> {
-        let bytes = match &self.shared {
-            Some(shared) => {
-                let mut bytes = [0; Marks::BYTES];
-                bytes.copy_from_slice(shared.load().map(u64::to_ne_bytes).as_flattened());
-                bytes
-            }
+        let mut bytes = [0; Marks::BYTES];
+        match &self.shared {
+            Some(shared) => bytes.copy_from_slice(shared.load().map(u64::to_ne_bytes).as_flattened()),
             None => {
-                let mut bytes = [0; Marks::BYTES];
                 let read = self.file()?.read_exact_at(&mut bytes, 0);
                 read.map_err(|error| self.failed(sqlite::SQLITE_IOERR_READ, "reading its marks", error))?;
-                bytes
             }
-        };
+        }
         let damaged = || Failure::new(sqlite::SQLITE_IOERR, format!("{}: its marks are damaged", self.shown));
         Marks::decode(&bytes).ok_or_else(damaged)
     }

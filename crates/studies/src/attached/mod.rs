@@ -208,8 +208,39 @@ impl Drop for Attached {
     }
 }
 
+/// Whether answers were so late that what clients saw is the machine's rather than the drive's: the median by more than a
+/// twentieth of the kind of request that takes least, or one in a hundred by more than half of it.
+///
+/// Servers think between an answer and their next request. So when the next one came says nothing here, unlike in
+/// [`flashwise_attach::Pacing`], which has to judge clients that it does not know.
+pub(crate) fn answers_were_late(stat: &DeviceStat) -> bool {
+    let Some(pacing) = &stat.pacing else { return false };
+    let scale = stat.time_scale.unwrap_or(1.0);
+    let medians = [&stat.latency.reads, &stat.latency.writes].map(|kind| kind.p50_ns as f64 * scale);
+    are_late([pacing.error.p50_ns as f64, pacing.error.p99_ns as f64], medians)
+}
+
+/// By the errors at the median and at 99 %, and the medians of the kinds of requests; 0 where there were none.
+fn are_late([half, most]: [f64; 2], medians: [f64; 2]) -> bool {
+    let shortest = medians.into_iter().filter(|&median| median > 0.0).fold(f64::INFINITY, f64::min);
+    half > shortest / 20.0 || most > shortest / 2.0
+}
+
 /// How busy the machine was with other work.
 pub(crate) fn load_average() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().unwrap_or("unknown").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_late_by_the_kind_of_request_that_takes_least() {
+        assert!(!are_late([10.0, 99.0], [1000.0, 200.0]));
+        assert!(are_late([11.0, 99.0], [1000.0, 200.0]) && are_late([10.0, 101.0], [1000.0, 200.0]));
+        assert!(!are_late([10.0, 101.0], [1000.0, 0.0]), "there were no writes");
+        assert!(!are_late([0.0, 0.0], [0.0, 0.0]));
+    }
 }

@@ -5,6 +5,7 @@ use flashwise_report::study::{Measured, StudyClaim, StudyVerdict};
 use super::drives::Drive;
 use super::{FULL, ROOM, Results};
 use crate::StudyError;
+use crate::attached::answers_were_late;
 
 /// The text's gain in transactions a second, from 100 to 75.
 const GAIN: f64 = 0.33;
@@ -90,8 +91,7 @@ fn faster(results: &Results, shown: &[Shown; 2]) -> Result<StudyClaim, StudyErro
         Ok::<_, StudyError>(format!("{name}: {}", with_interval(gain)))
     });
     let varied: Vec<String> = varied.collect::<Result<_, _>>()?;
-    let is_spoilt = |outcome: &super::Outcome| outcome.stat.pacing.as_ref().is_some_and(|p| p.spoils_the_result);
-    let spoilt = match results.drives.iter().any(is_spoilt) {
+    let spoilt = match results.drives.iter().any(|outcome| answers_were_late(&outcome.stat)) {
         true => " The machine was too busy to answer in time (last table), so that rates are uncertain; bytes are not.",
         false => "",
     };

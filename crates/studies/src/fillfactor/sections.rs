@@ -6,6 +6,7 @@ use super::bench::{Filled, Outcome, Round};
 use super::drives::Drive;
 use super::{FULL, ROOM, Results};
 use crate::StudyError;
+use crate::attached::answers_were_late;
 
 /// All sections; `load` is the machine's before the study.
 pub(super) fn all(results: &Results, load: &str) -> Result<Vec<StudySection>, StudyError> {
@@ -229,10 +230,7 @@ fn time(results: &Results, load: &str) -> StudySection {
             late(|error| error.p99_ns),
             number(stat.latency.reads.p50_ns as f64 / 1e3, 1),
             number(stat.latency.writes.p50_ns as f64 / 1e3, 1),
-            StudyCell::text(match stat.pacing.as_ref().is_some_and(|pacing| pacing.spoils_the_result) {
-                true => "yes",
-                false => "no",
-            }),
+            StudyCell::text(if answers_were_late(stat) { "yes" } else { "no" }),
         ]
     });
     StudySection {
@@ -240,8 +238,8 @@ fn time(results: &Results, load: &str) -> StudySection {
         text: vec![format!(
             "The drive's world is slowed down by the time scale, so that the database's processors are to it what 32 are in \
              real time. How late answers were is told on the drive's clock, beside what requests took there. It spoils the \
-             result where the median is later than a twentieth of a request, or one answer in a hundred than half of one. The \
-             machine's load before the study was {load}."
+             result where the median is later than a twentieth of the kind of request that takes least, or one answer in a \
+             hundred than half of it. The machine's load before the study was {load}."
         )],
         tables: vec![StudyTable {
             caption:

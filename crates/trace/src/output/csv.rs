@@ -59,8 +59,8 @@ impl<W: Write> Csv<W> {
     }
 }
 
-/// A line that grows by fields. A capture of a busy drive writes some hundred thousand a second beside it, which by the
-/// standard library's formatting takes half a processor.
+/// A line that grows by fields. A capture of a busy drive writes three hundred thousand a second beside it, and the standard
+/// library's formatting takes a tenth of a microsecond more for each.
 struct Line<'a>(&'a mut Vec<u8>);
 
 impl Line<'_> {
