@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use flashwise_attach::{Capture, DataFile, Engine, Pace, Server};
 use flashwise_block::{ByteSize, IoBuffer};
-use flashwise_ssd::config::{CacheFlush, CachePolicy, WriteCacheConfig};
+use flashwise_ssd::config::{CacheFlush, CachePolicy, CompressionConfig, ReductionConfig, WriteCacheConfig};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use flashwise_trace::TraceFormat;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
@@ -142,6 +142,8 @@ impl Worker {
         self.out[16..24].copy_from_slice(&offset.to_be_bytes());
         self.out[24..28].copy_from_slice(&length.to_be_bytes());
         let payload = if command == WRITE { length as usize } else { 0 };
+        // No two pages are alike.
+        self.out[28..36].copy_from_slice(&self.n.to_le_bytes());
         self.stream.write_all(&self.out[..28 + payload]).unwrap();
         self.n += 1;
     }
@@ -172,8 +174,20 @@ impl Worker {
     }
 }
 
+/// The drive of the other tests, which compresses.
+fn compressing() -> DeviceConfig {
+    let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+    config.controller.power_loss_protection = true;
+    let compression = CompressionConfig { granule_bytes: 512, ..CompressionConfig::default() };
+    config.reduction = Some(ReductionConfig { compression: Some(compression), ..ReductionConfig::default() });
+    config
+}
+
 fn engine(pace: Pace, capture: Option<Capture>) -> Engine {
-    let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap();
+    serve(SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap(), pace, capture)
+}
+
+fn serve(drive: SimulatedSsd, pace: Pace, capture: Option<Capture>) -> Engine {
     let mut engine = Engine::new(drive, pace, Duration::ZERO, capture, Instant::now()).unwrap();
     engine.reserve(ByteSize(2 * BYTES), 2 * DEPTH as usize);
     engine
@@ -286,9 +300,11 @@ fn requests_are_served_without_taking_memory() {
     let out = Spared(file.reopen().unwrap());
     let capture = Capture::start(TraceFormat::Csv, out, "run.csv").unwrap();
     over_nbd("NBD, captured", engine(Pace::Free, Some(capture)));
+    over_nbd("NBD, compressed", serve(SimulatedSsd::new(compressing(), 1).unwrap(), Pace::Free, None));
     let directory = tempfile::tempdir().unwrap();
     let config = DeviceConfig::preset("samsung-960-evo").unwrap();
     over_nbd("NBD, data in a file", in_file(&directory.path().join("db.img"), &config, false));
+    over_nbd("NBD, compressed, data in a file", in_file(&directory.path().join("small.img"), &compressing(), false));
     let mut cached = config;
     cached.controller.write_cache = Some(WriteCacheConfig {
         bytes: 8 << 20,

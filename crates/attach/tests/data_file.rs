@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use flashwise_attach::{Answer, AttachError, Command, Continuation, DataFile, Engine, Pace};
 use flashwise_block::{BlockDevice, BlockError, ByteSize, IoBuffer, Operation};
+use flashwise_ssd::config::{CompressionConfig, DeduplicationConfig, Placement, ReductionConfig};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
 use support::{Client, FLUSH, FUA, Served, TRIM, WRITE, WRITE_ZEROES};
@@ -25,6 +26,34 @@ fn config() -> DeviceConfig {
     (config.controller.write_buffer_bytes, config.capacity_bytes) = (2 << 20, 14 << 20);
     config.check("a small drive").unwrap();
     config
+}
+
+/// The same, and it compresses.
+fn compressing() -> DeviceConfig {
+    let mut config = config();
+    (config.flash.blocks_per_plane, config.ftl.gc.free_superblocks) = (16, Some(4));
+    config.controller.power_loss_protection = true;
+    config.reduction =
+        Some(ReductionConfig { compression: Some(CompressionConfig::default()), ..ReductionConfig::default() });
+    config.check("a small drive that compresses").unwrap();
+    config
+}
+
+/// The same, and it stores equal pages once.
+fn sharing() -> DeviceConfig {
+    let mut config = compressing();
+    config.host.logical_block_bytes = 4096;
+    let reduction = config.reduction.as_mut().unwrap();
+    reduction.deduplication = Some(DeduplicationConfig { out_of_line: true, ..DeduplicationConfig::default() });
+    config.check("a small drive that shares").unwrap();
+    config
+}
+
+/// Bytes that cannot be compressed (SplitMix64).
+fn noise(n: u64) -> u8 {
+    let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    ((mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 56) as u8
 }
 
 struct Files(TempDir);
@@ -57,7 +86,11 @@ impl Files {
     }
 
     fn attach(&self, pace: Pace) -> (Engine, Continuation) {
-        let (drive, data, continuation) = self.open(&config()).unwrap();
+        self.attach_one(&config(), pace)
+    }
+
+    fn attach_one(&self, config: &DeviceConfig, pace: Pace) -> (Engine, Continuation) {
+        let (drive, data, continuation) = self.open(config).unwrap();
         let mut engine = Engine::new(drive, pace, Duration::ZERO, None, Instant::now()).unwrap();
         engine.keep_in(data, false);
         (engine, continuation)
@@ -149,6 +182,7 @@ proptest! {
     #[test]
     fn a_drive_in_a_file_is_as_fast_as_one_in_memory_and_reads_the_same(
         steps in prop::collection::vec((0_u8..12, 0_u64..3000, 1_u64..200, any::<u8>()), 1..80),
+        config in prop::sample::select(vec![config(), compressing(), sharing()]),
     ) {
         let files = Files::new();
         let memory = |config: &DeviceConfig| {
@@ -156,10 +190,13 @@ proptest! {
             drive.shut_down().unwrap();
             Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap()
         };
-        let (mut in_memory, (mut in_file, _)) = (memory(&config()), files.attach(Pace::Free));
+        let (mut in_memory, (mut in_file, _)) = (memory(&config), files.attach_one(&config, Pace::Free));
         for (kind, block, blocks, byte) in steps {
-            let (offset, length) = (block << 9, blocks << 9);
-            let bytes: Vec<u8> = (0..length).map(|n| byte ^ (n >> 9) as u8).collect();
+            let block_bytes = config.host.logical_block_bytes;
+            let (offset, length) = ((block << 9) / block_bytes * block_bytes, (blocks << 9).next_multiple_of(block_bytes));
+            // Some of it can be compressed, some of it is zeros, some pages are alike.
+            let byte_at = |n: u64| if n % 8 < byte.into() { byte ^ (n >> 9) as u8 } else { ((n * n) >> 7) as u8 };
+            let bytes: Vec<u8> = (0..length).map(byte_at).collect();
             let (operation, bytes) = match kind {
                 0 => (Operation::Trim, None),
                 1 => (Operation::WriteZeroes, None),
@@ -168,7 +205,7 @@ proptest! {
                     // Detached and attached again; no time passes.
                     in_file.detach().unwrap();
                     in_file.finish().unwrap();
-                    let (engine, continuation) = files.attach(Pace::Free);
+                    let (engine, continuation) = files.attach_one(&config, Pace::Free);
                     let is_exact = matches!(continuation, Continuation::Exact { .. });
                     prop_assert!(is_exact, "{}", continuation);
                     in_file = engine;
@@ -185,26 +222,120 @@ proptest! {
         }
         in_file.detach().unwrap();
         let image = std::fs::read(files.image()).unwrap();
-        let read = execute(&mut in_memory, Operation::Read, 0, config().capacity_bytes, None).payload.unwrap();
+        let read = execute(&mut in_memory, Operation::Read, 0, config.capacity_bytes, None).payload.unwrap();
         prop_assert!(image[..] == read[..], "the image is what the drive reads as");
     }
 }
 
 #[test]
 fn answers_of_a_drive_in_a_file_come_when_those_of_one_in_memory_do() {
-    let files = Files::new();
-    let (mut in_file, _) = files.attach(Pace::Free);
-    let mut in_memory =
-        Engine::new(SimulatedSsd::new(config(), 1).unwrap(), Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
-    for engine in [&mut in_file, &mut in_memory] {
-        (0..2000_u64).for_each(|n| {
-            write(engine, n * 7919 % 3500 * 4096, &[n as u8; 4096]);
-            execute(engine, Operation::Read, n * 104_729 % 3500 * 4096, 4096, None).result.unwrap();
-        });
+    for config in [config(), compressing(), sharing()] {
+        let files = Files::new();
+        let (mut in_file, _) = files.attach_one(&config, Pace::Free);
+        let drive = SimulatedSsd::new(config, 1).unwrap();
+        let mut in_memory = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
+        for engine in [&mut in_file, &mut in_memory] {
+            (0..2000_u64).for_each(|n| {
+                write(engine, n * 7919 % 3500 * 4096, &[n as u8; 4096]);
+                execute(engine, Operation::Read, n * 104_729 % 3500 * 4096, 4096, None).result.unwrap();
+            });
+        }
+        let (file, memory) = (in_file.finish().unwrap(), in_memory.finish().unwrap());
+        // The flush of the new drive's first shutdown takes no time of flash, and the draws of the jitter are the same.
+        assert_eq!((file.latency, file.counters), (memory.latency, memory.counters));
+        assert_eq!(file.space, memory.space);
     }
-    let (file, memory) = (in_file.finish().unwrap(), in_memory.finish().unwrap());
-    // The flush of the new drive's first shutdown takes no time of flash, and the draws of the jitter are the same.
-    assert_eq!((file.latency, file.counters), (memory.latency, memory.counters));
+}
+
+#[test]
+fn a_drive_that_reduces_knows_after_a_detach_how_much_room_its_pages_take() {
+    for config in [compressing(), sharing()] {
+        let files = Files::new();
+        let (mut engine, _) = files.attach_one(&config, Pace::Free);
+        // Pages of which a quarter is noise, and every other one is there twice.
+        let page =
+            |n: u64| -> Vec<u8> { (0..4096).map(|at| if at < 1024 { noise(n * 1024 + at) } else { 0 }).collect() };
+        (0..1000).for_each(|n| write(&mut engine, n * 4096, &page(n - n % 4 / 3)));
+        engine.detach().unwrap();
+        let before = engine.finish().unwrap().space.unwrap();
+        assert!(before.physical_bytes < before.logical_bytes / 2, "{before:?}");
+        let (drive, data, continuation) = files.open(&config).unwrap();
+        assert!(matches!(continuation, Continuation::Exact { .. }), "{continuation}");
+        assert_eq!(drive.space_use(), Some(before));
+        let mut engine = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
+        engine.keep_in(data, false);
+        // A page that is changed in part is stored as the whole of it can be.
+        let block = config.host.logical_block_bytes;
+        write(&mut engine, 0, &vec![0; block as usize]);
+        let space = engine.finish().unwrap().space.unwrap();
+        assert!(space.physical_bytes < before.physical_bytes, "{space:?} {before:?}");
+    }
+}
+
+#[test]
+fn a_drive_that_reduces_and_was_killed_stores_what_the_image_has() {
+    for config in [compressing(), sharing()] {
+        let files = Files::new();
+        let (mut engine, _) = files.attach_one(&config, Pace::Free);
+        write(&mut engine, 0, &[1; 64 << 10]);
+        engine.detach().unwrap();
+        drop(engine);
+        let (mut engine, _) = files.attach_one(&config, Pace::Free);
+        let noise: Vec<u8> = (0..64 << 10).map(noise).collect();
+        write(&mut engine, 32 << 10, &noise);
+        write(&mut engine, 4 << 20, &[3; 4096]);
+        write(&mut engine, 5 << 20, &[0; 4096]);
+        drop(engine);
+        let (drive, data, continuation) = files.open(&config).unwrap();
+        let Continuation::Approximate { unknown_bytes, .. } = continuation else { panic!("{continuation}") };
+        assert_eq!(unknown_bytes, (64 << 10) + 4096, "what was not mapped, or not like that");
+        assert_eq!(drive.check_invariants(), Ok(()));
+        let space = drive.space_use().unwrap();
+        assert_eq!(space.logical_bytes, (96 << 10) + 4096, "nothing is stored of zeros");
+        assert!((64 << 10..70 << 10).contains(&space.physical_bytes), "noise takes all of its room: {space:?}");
+        let mut engine = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
+        engine.keep_in(data, false);
+        let read = execute(&mut engine, Operation::Read, 0, 96 << 10, None).payload.unwrap();
+        assert!(read[..32 << 10] == [1; 32 << 10] && read[32 << 10..] == noise);
+        engine.detach().unwrap();
+        drop(engine);
+        assert!(matches!(files.attach_one(&config, Pace::Free).1, Continuation::Exact { .. }), "a detach mends it");
+    }
+}
+
+#[test]
+fn an_image_for_which_a_drive_that_reduces_has_no_room_is_refused() {
+    let mut config = compressing();
+    config.reduction.as_mut().unwrap().physical_bytes = Some(1 << 20);
+    config.ftl.placement = Placement::RoundRobin;
+    config.check("a thin drive").unwrap();
+    let files = Files::new();
+    let image = File::create(files.image()).unwrap();
+    image.set_len(config.capacity_bytes).unwrap();
+    let noise: Vec<u8> = (0..2 << 20).map(noise).collect();
+    image.write_all_at(&noise, 0).unwrap();
+    drop(image);
+    let words = files.refused(&config);
+    assert!(words.contains("drive.img") && words.contains("no physical space left"), "{words}");
+}
+
+#[test]
+fn memory_that_a_drive_that_reduces_has_for_its_content_counts_what_was_there_before() {
+    let files = Files::new();
+    let (mut engine, _) = files.attach_one(&compressing(), Pace::Free);
+    write(&mut engine, 0, &[1; 8 * 4096]);
+    engine.detach().unwrap();
+    drop(engine);
+    let (drive, data, _) = files.open(&compressing()).unwrap();
+    let mut engine = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
+    engine.hold_at_most(ByteSize(10 * 4096), 1);
+    engine.keep_in(data, false);
+    let mut result = |at: u64, pages: usize| {
+        let bytes = vec![7; pages * 4096];
+        execute(&mut engine, Operation::Write, at * 4096, bytes.len() as u64, Some(&bytes)).result
+    };
+    assert_eq!((result(4, 6), result(2, 2)), (Ok(()), Ok(())), "two more pages");
+    assert_eq!(result(10, 1), Err(BlockError::NoSpace), "an eleventh");
 }
 
 #[test]

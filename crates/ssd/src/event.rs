@@ -338,6 +338,14 @@ fn least_of(entries: &[u128]) -> usize {
 }
 
 impl EventQueue {
+    /// Forgets timers, of a queue that [holds nothing else](Self::holds_timers_alone).
+    pub(crate) fn retain_timers(&mut self, is_kept: impl Fn(Event) -> bool) {
+        self.heap.retain(|&entry| is_kept(Event::unpack(entry as u32)));
+        // In order, they are a heap.
+        self.heap.sort_unstable();
+        self.note_heap();
+    }
+
     /// Whether all that will happen is that the drive looks whether it still has nothing to do.
     pub(crate) fn holds_timers_alone(&self) -> bool {
         let is_timer = |packed: u32| matches!(Event::unpack(packed), Event::Quiet { .. } | Event::Idle { .. });

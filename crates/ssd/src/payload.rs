@@ -2,6 +2,9 @@
 //!
 //! Content is keyed by *physical* position, so that reading data back goes through the mapping as on a real drive: a
 //! mistake in the FTL shows as wrong bytes. Requests without payload store nothing and cost nothing here.
+//!
+//! A drive that compresses has contents of unequal length ([`Payload::put_copy`]). Where memory was taken for them beforehand each
+//! of them has as much as the longest takes; the others have what they take.
 
 use flashwise_block::{Operation, Request};
 use rustc_hash::FxHashMap;
@@ -11,6 +14,7 @@ use crate::state::AtRest;
 
 /// Contents of physical slots; a slot without an entry holds zeros.
 pub(crate) struct Payload {
+    /// The most bytes of a content; those of all where nothing is compressed.
     page_bytes: usize,
     /// Looked up by key only, never iterated: a hash map's order cannot reach a result.
     pages: FxHashMap<u32, Box<[u8]>>,
@@ -21,7 +25,7 @@ pub(crate) struct Payload {
 }
 
 impl Payload {
-    /// Nothing but zeros, in slots of `page_bytes`.
+    /// Nothing but zeros, in slots of `page_bytes` at most.
     pub(crate) fn new(page_bytes: u64) -> Self {
         Self { page_bytes: page_bytes as usize, pages: FxHashMap::default(), spare: Vec::new(), most: 0 }
     }
@@ -96,13 +100,38 @@ impl Payload {
         match content {
             Some(content) => {
                 let replaced = self.pages.insert(slot, content);
-                self.spare.extend(replaced);
+                self.keep_memory(replaced);
                 self.most = self.most.max(self.pages.len());
                 // Its memory came from elsewhere: who brings some each time would leave ever more here.
                 self.spare.truncate(self.most - self.pages.len());
             }
             None => self.discard(slot),
         }
+    }
+
+    /// Puts a copy of a whole content into a slot, with whatever behind it; none means zeros.
+    pub(crate) fn put_copy(&mut self, slot: u32, content: Option<&[u8]>) {
+        let Some(content) = content else { return self.discard(slot) };
+        let old = self.pages.get_mut(&slot).filter(|old| old.len() >= content.len());
+        if let Some(old) = old {
+            return old[..content.len()].copy_from_slice(content);
+        }
+        let new = match self.spare.pop() {
+            Some(mut room) => {
+                room[..content.len()].copy_from_slice(content);
+                room
+            }
+            None => content.into(),
+        };
+        // What it replaces is shorter.
+        self.pages.insert(slot, new);
+        self.most = self.most.max(self.pages.len());
+    }
+
+    /// Keeps the memory of a content that is needed no longer, if any content has room there.
+    #[inline]
+    fn keep_memory(&mut self, content: Option<Box<[u8]>>) {
+        self.spare.extend(content.filter(|content| content.len() == self.page_bytes));
     }
 
     /// Fills `from..to` of a slot with zeros.
@@ -126,7 +155,7 @@ impl Payload {
             Some(page) => self.pages.insert(new, page),
             None => self.pages.remove(&new),
         };
-        self.spare.extend(replaced);
+        self.keep_memory(replaced);
     }
 
     /// A slot's content is no longer needed.
@@ -140,7 +169,7 @@ impl Payload {
     #[inline(never)]
     fn remove(&mut self, slot: u32) {
         let removed = self.pages.remove(&slot);
-        self.spare.extend(removed);
+        self.keep_memory(removed);
     }
 
     /// Has memory for so many pages, touched, and for finding them, beside those that there are.
@@ -180,6 +209,24 @@ mod tests {
         payload.reserve(50);
         payload.put(0, Some(vec![3; 512].into()));
         assert_eq!(payload.pages.len() + payload.spare.len(), 60, "what was taken before stays");
+    }
+
+    #[test]
+    fn contents_of_unequal_length_go_where_there_is_room_for_the_longest() {
+        let mut payload = Payload::new(512);
+        payload.put_copy(0, Some(&[1; 100]));
+        assert_eq!(payload.image(0), Some(&[1; 100][..]), "no more than it takes");
+        payload.reserve(2);
+        payload.put_copy(1, Some(&[2; 100]));
+        payload.put_copy(0, Some(&[3; 200]));
+        assert_eq!((payload.spare.len(), payload.image(1).map(<[u8]>::len)), (0, Some(512)));
+        payload.put_copy(1, Some(&[4; 300]));
+        assert_eq!(payload.image(1).map(|content| &content[..300]), Some(&[4; 300][..]));
+        payload.put_copy(1, None);
+        payload.discard(0);
+        assert_eq!((payload.spare.len(), payload.image(1)), (2, None), "both had room for all");
+        payload.put_copy(2, Some(&[5; 512]));
+        assert_eq!((payload.spare.len(), payload.most), (1, 3));
     }
 
     #[test]

@@ -10,10 +10,13 @@ use std::io::Cursor;
 use every_shape::{
     small_config_in_domains, small_config_that_reduces, small_config_with_caches, small_config_with_slc_cache,
 };
-use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Nanos, Request, execute};
-use flashwise_ssd::config::{GcConfig, GcPolicy, Mapping, MappingCacheConfig, StaticWearLevelling};
+use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Nanos, Operation, Request, execute};
+use flashwise_ssd::config::{
+    CompressionConfig, DeduplicationConfig, GcConfig, GcPolicy, Mapping, MappingCacheConfig, Placement,
+    ReductionConfig, StaticWearLevelling,
+};
 use flashwise_ssd::state::{SavedDrive, StateError};
-use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use flashwise_ssd::{ContentModel, DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -89,8 +92,9 @@ fn work(drive: &mut SimulatedSsd, seed: u64, bytes: u64) -> Vec<String> {
 fn told(drive: &SimulatedSsd) -> String {
     let life = (drive.end_of_life(), drive.is_read_only(), drive.remaining_life());
     let caches = (drive.write_cache_counters(), drive.read_cache_counters(), drive.slc_cache_counters());
+    let reduction = (drive.reduction_counters(), drive.space_use());
     format!(
-        "{:?} {:?} {:?} {:?} {life:?} {caches:?} {:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {life:?} {caches:?} {reduction:?} {:?} {:?} {:?} {:?} {:?}",
         drive.now(),
         drive.counters(),
         drive.flash_statistics(),
@@ -105,11 +109,17 @@ fn told(drive: &SimulatedSsd) -> String {
 
 /// Saves a drive in the middle of random work, and holds what goes on from there against the drive itself.
 fn goes_on_exactly(config: &DeviceConfig, seed: u64) -> Result<(), TestCaseError> {
+    goes_on_exactly_with(config, ContentModel::default(), seed)
+}
+
+/// The same, where what is written is like that.
+fn goes_on_exactly_with(config: &DeviceConfig, content: ContentModel, seed: u64) -> Result<(), TestCaseError> {
     if config.check("random.toml").is_err() {
         return Ok(());
     }
     let bytes = config.capacity_bytes;
     let mut drive = SimulatedSsd::new(config.clone(), seed).unwrap();
+    drive.set_content_model(content);
     for round in 0..3 {
         work(&mut drive, seed ^ round, bytes);
         drive.shut_down().unwrap();
@@ -154,12 +164,16 @@ proptest! {
     }
 
     #[test]
-    fn one_that_reduces_what_it_stores_is_refused_in_words((config, _) in small_config_that_reduces()) {
-        if config.check("random.toml").is_ok() && config.reduction.is_some() {
-            let mut drive = SimulatedSsd::new(config, 1).unwrap();
-            let refused = drive.save(Value::Null, &mut Vec::new()).unwrap_err();
-            prop_assert!(matches!(refused, StateError::Unsupported { .. }), "{}", refused);
-        }
+    fn so_does_one_that_stores_less_than_it_is_given((config, content) in small_config_that_reduces(), seed: u64) {
+        goes_on_exactly_with(&config, content, seed)?;
+    }
+
+    #[test]
+    fn one_that_stores_less_goes_on_exactly_once_it_has_its_bytes_again(
+        (config, _) in small_config_that_reduces(),
+        seed: u64,
+    ) {
+        goes_on_exactly_with_bytes(&config, seed)?;
     }
 
     #[test]
@@ -179,6 +193,131 @@ proptest! {
         let is_told = matches!(error, StateError::Damaged { .. } | StateError::Foreign | StateError::Version { .. });
         prop_assert!(is_told, "{}", error);
     }
+}
+
+/// What is on a drive, for who looks at it from outside.
+fn image(drive: &mut SimulatedSsd) -> Vec<u8> {
+    let capacity = drive.info().capacity.bytes();
+    let longest = drive.info().max_transfer.bytes();
+    let mut image = Vec::new();
+    while (image.len() as u64) < capacity {
+        let at = image.len() as u64;
+        let buffer = IoBuffer::zeroed(longest.min(capacity - at) as usize);
+        let read = execute(drive, Request::read(ByteSize(at), ByteSize(buffer.len() as u64)).with_buffer(buffer));
+        image.extend_from_slice(&read.unwrap().buffer.unwrap());
+    }
+    image
+}
+
+/// Bytes some pages of which are zeros, some like others, and some cannot be compressed.
+fn some_bytes(random: &mut Pcg64Mcg, length: usize) -> IoBuffer {
+    let mut bytes = IoBuffer::zeroed(length);
+    for page in bytes.chunks_mut(512) {
+        match random.random_range(0..5) {
+            0 => {}
+            1 => page.fill(random.random_range(0..3)),
+            _ => {
+                let noise = random.random_range(0..=page.len());
+                page[..noise].iter_mut().for_each(|byte| *byte = random.random());
+            }
+        }
+    }
+    bytes
+}
+
+/// Writes, trims and zeroes with bytes, one request after the other; gives what the host is told of it.
+fn work_with_bytes(drive: &mut SimulatedSsd, seed: u64, requests: u32) -> Vec<String> {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let mut told = Vec::new();
+    for _ in 0..requests {
+        let mut request = request(&mut random, drive, true);
+        if request.operation == Operation::Write {
+            request.buffer = Some(some_bytes(&mut random, request.length.bytes() as usize));
+        }
+        drive.submit(request).unwrap();
+        let mut completion = drive.wait().unwrap().unwrap();
+        completion.buffer = None;
+        told.push(format!("{completion:?}"));
+    }
+    told
+}
+
+fn goes_on_exactly_with_bytes(config: &DeviceConfig, seed: u64) -> Result<(), TestCaseError> {
+    if config.check("random.toml").is_err() {
+        return Ok(());
+    }
+    let mut drive = SimulatedSsd::new(config.clone(), seed).unwrap();
+    for round in 0..2 {
+        work_with_bytes(&mut drive, seed ^ round, 200);
+        let image = image(&mut drive);
+        drive.shut_down().unwrap();
+        let state = saved(&mut drive);
+        let mut other = restored(config, &state).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let read = |at: ByteSize, page: &mut [u8]| {
+            let at = at.bytes() as usize;
+            page.copy_from_slice(&image[at..at + page.len()]);
+            Ok::<_, ()>(())
+        };
+        prop_assert!(other.bring_content(read).is_ok());
+        prop_assert_eq!(told(&other), told(&drive));
+        let (expected, found) =
+            (work_with_bytes(&mut drive, !seed ^ round, 100), work_with_bytes(&mut other, !seed ^ round, 100));
+        prop_assert_eq!(found, expected);
+        prop_assert_eq!(told(&other), told(&drive));
+        prop_assert_eq!(other.check_invariants(), Ok(()));
+        prop_assert!(self::image(&mut other) == self::image(&mut drive), "other bytes");
+    }
+    Ok(())
+}
+
+/// A drive that compresses and deduplicates, and looks late at some of what is written.
+fn drive_that_reduces() -> DeviceConfig {
+    let mut config = tiny("samsung-960-evo", ByteSize::mib(7), 16, 4);
+    config.controller.power_loss_protection = true;
+    config.ftl.gc.free_superblocks = Some(4);
+    config.host.logical_block_bytes = 4096;
+    config.ftl.placement = Placement::RoundRobin;
+    config.reduction = Some(ReductionConfig {
+        compression: Some(CompressionConfig::default()),
+        deduplication: Some(DeduplicationConfig {
+            out_of_line: true,
+            sampling: true,
+            fingerprints: 300,
+            ..DeduplicationConfig::default()
+        }),
+        ..ReductionConfig::default()
+    });
+    config.check("a drive that reduces").unwrap();
+    config
+}
+
+#[test]
+fn bytes_that_were_changed_while_a_drive_was_saved_are_told_page_by_page() {
+    let mut config = drive_that_reduces();
+    config.reduction.as_mut().unwrap().deduplication = None;
+    let mut drive = SimulatedSsd::new(config.clone(), 1).unwrap();
+    let pages = |n: u64| ByteSize(n * 4096);
+    for n in [0, 1, 2, 5] {
+        let bytes = some_bytes(&mut Pcg64Mcg::seed_from_u64(n), 4096);
+        execute(&mut drive, Request::write(pages(n), pages(1)).with_buffer(bytes)).unwrap();
+    }
+    let mut image = image(&mut drive);
+    // Page 2 cannot be compressed any more, and page 7 was never written.
+    let noise = &mut image[2 * 4096..3 * 4096];
+    noise.iter_mut().zip(0_u64..).for_each(|(byte, n)| *byte = (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as u8);
+    image[7 * 4096] = 1;
+    drive.shut_down().unwrap();
+    let state = saved(&mut drive);
+    let mut drive = restored(&config, &state).unwrap();
+    let mut asked = Vec::new();
+    let changed = drive.bring_content(|at, page| {
+        asked.push(at);
+        page.copy_from_slice(&image[at.bytes() as usize..][..4096]);
+        Ok::<_, ()>(())
+    });
+    assert_eq!(changed, Ok(vec![pages(2)]));
+    assert_eq!(asked, [0, 1, 2, 5].map(pages), "what is not mapped has no bytes");
+    assert_eq!(drive.bring_content(|_, _| Err("no")), Err("no"));
 }
 
 /// Drives with each of the policies that say which superblock is collected, and each way to map.
@@ -253,9 +392,6 @@ fn each_policy_goes_on_exactly_where_it_was() {
 fn every_preset_can_be_saved_and_an_empty_drive_of_500_gb_takes_little() {
     for preset in flashwise_ssd::PRESETS {
         let Ok(config) = DeviceConfig::from_toml(preset.toml, preset.name) else { continue };
-        if config.reduction.is_some() {
-            continue;
-        }
         let mut drive = SimulatedSsd::new(config.clone(), 3).unwrap();
         (0..100).for_each(|n| {
             execute(&mut drive, Request::write(ByteSize(n << 20), ByteSize::kib(64))).unwrap();
@@ -335,8 +471,14 @@ fn crafted(state: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 fn a_crafted_state_is_an_error_or_a_drive_whose_invariants_hold() {
     let mut random = Pcg64Mcg::seed_from_u64(5);
     let (mut refused, mut accepted) = (0, 0);
-    for (nth, config) in one_of_each().into_iter().enumerate().take(GcPolicy::ALL.len()) {
+    let by_page = one_of_each().into_iter().take(GcPolicy::ALL.len());
+    for (nth, config) in by_page.chain([drive_that_reduces()]).enumerate() {
         let mut drive = SimulatedSsd::new(config.clone(), 1).unwrap();
+        drive.set_content_model(ContentModel {
+            compressed_share: 0.4,
+            duplicate_share: 0.3,
+            ..ContentModel::default()
+        });
         work(&mut drive, nth as u64, 3 * config.capacity_bytes);
         drive.shut_down().unwrap();
         let state = saved(&mut drive);

@@ -10,6 +10,9 @@
 //! has done a request, just before it is answered ([`crate::engine`]). So the image has what was answered, in the order of
 //! the answers, and a request that the drive refuses changes nothing.
 //!
+//! A drive that compresses or deduplicates is another matter: what it stores depends on the bytes. It gets them too, keeps them in
+//! memory as it stores them, and is given them again from the image when it goes on. Clients read the image's.
+//!
 //! **Which state belongs to which image.** A state names the moment at which its image was changed last. Where the image
 //! was changed since, or nobody has detached the drive, the state is older than the image. The drive then goes on as it
 //! was when it was saved, and what the image holds in pages that are not mapped is written to it once, without its bytes:
@@ -30,7 +33,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use flashwise_block::{BlockDevice, BlockError, ByteSize, Request};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, IoBuffer, Request};
 use flashwise_ssd::state::{SavedDrive, StateError};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use serde::{Deserialize, Serialize};
@@ -272,13 +275,12 @@ impl DataFile {
         self.left = self.what_is_left();
         let Some(saved) = saved else {
             let mut drive = new()?;
-            drive.can_be_saved().map_err(|error| refused(&self.path, error.to_string()))?;
             if self.is_new {
                 self.save(&mut drive)?;
                 return Ok((drive, Continuation::New));
             }
             let reason = "the FTL of a new drive, as there is no state beside the image";
-            let unknown_bytes = self.catch_up(&mut drive)?;
+            let unknown_bytes = self.catch_up(&mut drive, &[])?;
             self.save(&mut drive)?;
             return Ok((drive, Continuation::Approximate { reason, unknown_bytes }));
         };
@@ -293,12 +295,15 @@ impl DataFile {
         };
         let at_ns = saved.at_ns();
         let mut drive = saved.restore(config.clone()).map_err(|error| self.no_state(&error))?;
+        let changed = self.bring_content(&mut drive).map_err(|error| refused(&self.path, words(&error)))?;
         let continuation = match (reason, self.left) {
             (None, _) => Continuation::Exact { at_ns },
             (_, Some(Left { before_boot: true, synced })) => {
-                Continuation::AfterCrash { synced, unknown_bytes: self.catch_up(&mut drive)? }
+                Continuation::AfterCrash { synced, unknown_bytes: self.catch_up(&mut drive, &changed)? }
             }
-            (Some(reason), _) => Continuation::Approximate { reason, unknown_bytes: self.catch_up(&mut drive)? },
+            (Some(reason), _) => {
+                Continuation::Approximate { reason, unknown_bytes: self.catch_up(&mut drive, &changed)? }
+            }
         };
         self.set_mark(true).map_err(|error| refused(&self.mark, words(&error)))?;
         Ok((drive, continuation))
@@ -315,26 +320,72 @@ impl DataFile {
         refused(&state, format!("{error}{help}"))
     }
 
-    /// Writes every page that the image holds something of and the drive does not know to the drive, without its bytes;
-    /// gives how many bytes that were.
-    fn catch_up(&self, drive: &mut SimulatedSsd) -> Result<u64, AttachError> {
+    /// Gives a drive that depends on its bytes those of its pages; gives the places of pages that it stores otherwise, ascending.
+    fn bring_content(&self, drive: &mut SimulatedSsd) -> io::Result<Vec<ByteSize>> {
+        // The range behind which nothing was looked for yet: most of an image may be a hole.
+        let mut data = self.image.next_data(0)?;
+        drive.bring_content(|at, page| {
+            while let Some(range) = data.as_ref().filter(|range| range.end <= at.0) {
+                data = self.image.next_data(range.end)?;
+            }
+            match &data {
+                Some(range) if range.start < at.0 + page.len() as u64 => self.image.read(at.0, page),
+                _ => {
+                    page.fill(0);
+                    Ok(())
+                }
+            }
+        })
+    }
+
+    /// Writes every page that the image holds something of and the drive does not know to the drive, and those that were
+    /// `changed`; without their bytes where the drive can do without. Gives how many bytes that were.
+    fn catch_up(&self, drive: &mut SimulatedSsd, changed: &[ByteSize]) -> Result<u64, AttachError> {
         let (page, capacity) = (drive.config().ftl.logical_page_bytes, drive.info().capacity.0);
         let longest = (drive.info().max_transfer.0 / page).max(1) * page;
         let fail = |error: &dyn std::fmt::Display| refused(&self.path, error.to_string());
+        // One that compresses or deduplicates stores nothing of pages of zeros.
+        let needs_nothing = |drive: &SimulatedSsd, at: u64| drive.depends_on_content() && self.is_zeros(at, page);
+        let is_known = |drive: &SimulatedSsd, at: u64| {
+            let is_there = drive.is_mapped(ByteSize(at)) && changed.binary_search(&ByteSize(at)).is_err();
+            is_there || needs_nothing(drive, at)
+        };
         let (mut at, mut unknown) = (0, 0);
         // One page behind the other, as far as neither is known and a request may be long.
         while let Some(data) = self.image.next_data(at).map_err(|error| fail(&words(&error)))? {
             let (mut start, end) = (data.start / page * page, data.end.next_multiple_of(page).min(capacity));
             while start < end {
-                let is_unknown = |at: &u64| *at - start < longest && !drive.is_mapped(ByteSize(*at));
+                let is_unknown = |at: &u64| *at - start < longest && !is_known(drive, *at);
                 let pages = (start..end).step_by(page as usize).take_while(is_unknown).count() as u64;
-                unknown += write_run(drive, start, (pages * page).min(end - start)).map_err(|error| fail(&error))?;
+                let length = (pages * page).min(end - start);
+                if length > 0 {
+                    self.write_run(drive, start, length).map_err(|error| fail(&error))?;
+                }
+                unknown += length;
                 start += pages.max(1) * page;
             }
             at = end;
         }
-        while drive.wait().map_err(|error| fail(&error))?.is_some() {}
+        settle(drive, 0).map_err(|error| fail(&error))?;
         Ok(unknown)
+    }
+
+    /// Whether a page of the image is known to be zeros.
+    fn is_zeros(&self, at: u64, length: u64) -> bool {
+        let mut bytes = vec![0; length as usize];
+        self.image.read(at, &mut bytes).is_ok() && bytes.iter().all(|&byte| byte == 0)
+    }
+
+    /// Writes a range that is not empty.
+    fn write_run(&self, drive: &mut SimulatedSsd, start: u64, length: u64) -> Result<(), BlockError> {
+        let mut request = Request::write(ByteSize(start), ByteSize(length));
+        if drive.depends_on_content() {
+            let mut bytes = IoBuffer::zeroed(length as usize);
+            self.image.read(start, &mut bytes).map_err(|error| BlockError::os("the data file", &error))?;
+            request = request.with_buffer(bytes);
+        }
+        drive.submit(request)?;
+        settle(drive, DEPTH)
     }
 
     /// Saves a drive that was just made, and marks its files as those of an attached one.
@@ -434,13 +485,12 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Writes a range without its bytes; gives its length.
-fn write_run(drive: &mut SimulatedSsd, start: u64, length: u64) -> Result<u64, BlockError> {
-    if length > 0 {
-        drive.submit(Request::write(ByteSize(start), ByteSize(length)))?;
-        while drive.outstanding() > DEPTH {
-            drive.wait()?;
+/// Lets a drive work until no more than so many requests are under way.
+fn settle(drive: &mut SimulatedSsd, depth: usize) -> Result<(), BlockError> {
+    while drive.outstanding() > depth {
+        if let Some(completion) = drive.wait()? {
+            completion.result?;
         }
     }
-    Ok(length)
+    Ok(())
 }

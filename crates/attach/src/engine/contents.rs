@@ -41,6 +41,14 @@ impl Contents {
         }
     }
 
+    /// Pages that are there from the start, by their first byte.
+    pub(super) fn hold(&mut self, is_there: impl Fn(ByteSize) -> bool) {
+        for page in (0..64 * self.held.len() as u64).filter(|page| is_there(ByteSize(page * self.page_bytes))) {
+            self.held[page as usize / 64] |= 1 << (page % 64);
+            self.pages += 1;
+        }
+    }
+
     /// Bytes of memory that pages take.
     pub(super) fn bytes(&self) -> u64 {
         self.pages * self.held_bytes
@@ -48,7 +56,7 @@ impl Contents {
 
     /// Bytes of memory that more pages may take.
     pub(super) fn room(&self) -> u64 {
-        (self.most - self.pages) * self.held_bytes
+        self.most.saturating_sub(self.pages) * self.held_bytes
     }
 
     /// Notes what a command that lies on the drive does to it. `false` for a write for which there is no room: it changes

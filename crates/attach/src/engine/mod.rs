@@ -243,8 +243,13 @@ impl Engine {
     /// Lets memory hold at most so many bytes of what is written, of which the drive keeps so many `copies`: two where it keeps
     /// what a power cut would leave. Writes of pages that there is no room for are answered with [`BlockError::NoSpace`].
     pub fn hold_at_most(&mut self, limit: ByteSize, copies: u64) {
-        let page_bytes = self.drive.0.config().ftl.logical_page_bytes;
-        self.contents = Some(Contents::new(self.info().capacity, page_bytes, copies.max(1), limit));
+        let drive = &self.drive.0;
+        let page_bytes = drive.config().ftl.logical_page_bytes;
+        let mut contents = Contents::new(drive.info().capacity, page_bytes, copies.max(1), limit);
+        if drive.carries_bytes() {
+            contents.hold(|byte| drive.carries_bytes_of(byte));
+        }
+        self.contents = Some(contents);
     }
 
     /// Memory for the bytes of commands: who asks takes it from here, and gives back what an answer has brought.
@@ -262,7 +267,8 @@ impl Engine {
 
     /// How much more memory may hold, bytes; `None` where there is no limit.
     pub(crate) fn room(&self) -> Option<u64> {
-        self.contents.as_ref().map(Contents::room).or(self.bytes.as_ref().map(|_| 0))
+        let in_file_alone = self.bytes.is_some() && !self.drive.0.depends_on_content();
+        self.contents.as_ref().map(Contents::room).or(in_file_alone.then_some(0))
     }
 
     /// Whether writes have been refused because of that and nobody has been told. Gives what memory holds then, bytes.
@@ -392,8 +398,9 @@ impl Engine {
         let Some(active) = self.active[index as usize].as_mut() else { return Ok(()) };
         let Command { operation, offset, length, fua, .. } = active.command;
         let whole = matches!(operation, Operation::Flush | Operation::Trim) || length.0 <= longest;
-        // In a file, bytes move when the drive has done its part.
+        // In a file, bytes move when the drive has done its part; one that stores less than it is given looks at them before.
         let carries = self.bytes.is_none();
+        let looks = self.drive.0.depends_on_content();
         let mut payload = if carries { active.command.payload.take() } else { None };
         let pieces = if whole { 1 } else { length.0.div_ceil(longest) };
         for piece in 0..pieces {
@@ -401,19 +408,15 @@ impl Engine {
             let size = if whole { length.0 } else { longest.min(length.0 - from) };
             let mut request = match operation {
                 Operation::Flush => Request::flush(),
-                Operation::Read | Operation::Write if !carries => {
-                    let mut request = if operation == Operation::Read {
-                        Request::read(offset, length)
-                    } else {
-                        Request::write(offset, length)
-                    };
-                    request.length = ByteSize(size);
-                    request
-                }
+                Operation::Read if !carries => Request::read(offset, ByteSize(size)),
+                Operation::Write if !carries && !looks => Request::write(offset, ByteSize(size)),
                 Operation::Read => Request::read(offset, length).with_buffer(self.buffers.take(ByteSize(size))),
-                Operation::Write if whole => Request { buffer: payload.take(), ..Request::write(offset, length) },
+                Operation::Write if carries && whole => {
+                    Request { buffer: payload.take(), ..Request::write(offset, length) }
+                }
                 Operation::Write => {
-                    let bytes = payload.as_deref().and_then(|bytes| bytes.get(from as usize..(from + size) as usize));
+                    let bytes = payload.as_deref().or(active.command.payload.as_deref());
+                    let bytes = bytes.and_then(|bytes| bytes.get(from as usize..(from + size) as usize));
                     Request::write(offset, length).with_buffer(self.buffers.copy_of(bytes.unwrap_or_default()))
                 }
                 Operation::Trim => Request::trim(offset, length),

@@ -65,10 +65,11 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
     let round_trip = round_trip(options, &config, pace)?;
     let capture = options.capture.as_deref().map(|path| capture(path, options)).transpose()?;
     let mut engine = Engine::new(drive, pace, round_trip, capture, Instant::now())?;
+    if let Some(memory) = memory(options).filter(|_| data.is_none() || config.reduction.is_some()) {
+        engine.hold_at_most(memory, 1 + u64::from(options.power_cuts));
+    }
     if let Some(data) = data {
         engine.keep_in(data, options.power_cuts);
-    } else if let Some(memory) = memory(options) {
-        engine.hold_at_most(memory, 1 + u64::from(options.power_cuts));
     }
     let mut server = Server::new(engine)?;
     // Where nobody listens nothing is lost.
@@ -125,14 +126,10 @@ fn drive(
         }
         return Ok((new()?, None));
     };
-    if options.memory.is_some() {
+    if options.memory.is_some() && config.reduction.is_none() {
         return Err(Failure::usage(
             "--memory bounds what --data memory holds; with --data FILE memory holds nothing of it",
         ));
-    }
-    if config.reduction.is_some() {
-        let words = "a drive that compresses or deduplicates keeps its content in memory: leave --data away";
-        return Err(Failure::usage(format!("{}: {words}", config.name)));
     }
     let mut data = DataFile::open(path, ByteSize(config.capacity_bytes))?;
     if !data.is_new() && options.precondition != PreconditionName::Empty {

@@ -12,6 +12,8 @@
 //! What the engines take is added to a request's time; they do not keep pages from their places. A stored page is read
 //! whole: it cannot be decompressed from its middle.
 
+use flashwise_block::ByteSize;
+
 use crate::config::DataTransfer;
 use crate::controller::PageSpan;
 use crate::device::SimulatedSsd;
@@ -38,6 +40,56 @@ impl SimulatedSsd {
     /// comes.
     pub fn space_use(&self) -> Option<SpaceUse> {
         self.reduction.as_ref().map(|reduction| reduction.space_use(&self.ftl))
+    }
+
+    /// Whether what the drive stores depends on the bytes that it is given.
+    pub fn depends_on_content(&self) -> bool {
+        self.reduction.is_some()
+    }
+
+    /// Gives a drive that [depends on them](Self::depends_on_content) and was restored the bytes of its pages again, which are no
+    /// part of its state; nothing happens on the drive's clock. `read` fills a page, from a place on the drive on; pages come in
+    /// their order. Gives the places of pages for which these bytes would not be stored as they are: they were changed since.
+    /// Does nothing on other drives.
+    ///
+    /// # Errors
+    /// What `read` fails with.
+    pub fn bring_content<E>(
+        &mut self,
+        mut read: impl FnMut(ByteSize, &mut [u8]) -> Result<(), E>,
+    ) -> Result<Vec<ByteSize>, E> {
+        let mut changed = Vec::new();
+        let Some(reduction) = &mut self.reduction else { return Ok(changed) };
+        let mut bytes = vec![0; self.page.bytes() as usize];
+        for logical_page in 0..self.config.logical_pages() as u32 {
+            let stored = reduction.stored(logical_page);
+            let Some((stored, slot)) = stored.and_then(|stored| Some((stored, self.ftl.slot_of(stored)?))) else {
+                continue;
+            };
+            let at = ByteSize(u64::from(logical_page) * self.page.bytes());
+            read(at, &mut bytes)?;
+            // A slot without bytes reads as zeros.
+            if bytes.iter().all(|&byte| byte == 0) {
+                continue;
+            }
+            let page = reduction.prepare(&bytes);
+            let is_alike = reduction.is_alike(&page, &self.ftl, stored);
+            let is_shared = reduction.sharing.as_ref().is_some_and(|sharing| sharing.references(stored) > 1);
+            if is_alike || !is_shared {
+                self.payload.put_copy(slot, reduction.image(&page));
+            }
+            if !is_alike {
+                changed.push(at);
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Timers of rests that have ended are forgotten: nothing comes of them.
+    pub(crate) fn forget_ended_rests(&mut self) {
+        if let Some(sharing) = self.reduction.as_ref().and_then(|reduction| reduction.sharing.as_ref()) {
+            self.events.retain_timers(|event| !matches!(event, Event::Quiet { rest } if !sharing.is_rest(rest)));
+        }
     }
 
     /// Takes one page of a write into the buffer, as far as it has to be; `false` when it has to wait for room.
@@ -76,15 +128,15 @@ impl SimulatedSsd {
         if r.buffer.is_none() && old.is_none() {
             return reduction.prepare_modelled();
         }
-        let mut page = reduction.restore(old);
-        match &r.buffer {
-            _ if zeroes => page[span.from..span.to].fill(0),
-            Some(buffer) => {
-                page[span.from..span.to].copy_from_slice(&buffer[span.in_buffer..span.in_buffer + span.len()]);
-            }
-            None => {}
+        let bytes = r.buffer.as_deref().map(|buffer| &buffer[span.in_buffer..span.in_buffer + span.len()]);
+        match bytes {
+            Some(bytes) if span.is_whole() => reduction.prepare(bytes),
+            _ => reduction.prepare_changed(old, |page| match bytes {
+                _ if zeroes => page[span.from..span.to].fill(0),
+                Some(bytes) => page[span.from..span.to].copy_from_slice(bytes),
+                None => {}
+            }),
         }
-        reduction.prepare(&page)
     }
 
     /// Finds a prepared page its place, if it needs any.
@@ -130,9 +182,9 @@ impl SimulatedSsd {
 
     /// A prepared page has its place: its content goes there, and superpages that it fills are programmed.
     fn prepared_page_placed(&mut self, request: u32, page: Prepared, placement: Placement) {
-        self.payload.put(placement.slot(), page.image);
         let (page_bytes, slot_bytes) = (self.page.bytes(), self.config.slot_bytes());
         if let Some(reduction) = &mut self.reduction {
+            self.payload.put_copy(placement.slot(), reduction.image(&page));
             reduction.counters.unique_bytes += page_bytes;
             reduction.counters.stored_bytes += u64::from(page.slots) * slot_bytes;
             let done_ns = reduction.compressing.run(self.now_ns, page_bytes);

@@ -207,11 +207,11 @@ crate::state::state! {
         saved {
             now_ns, events, host, queues, dram, write_cache, read_cache, ahead, buffer, collectors, emptied_unasked,
             read_only, end_of_life, in_place_wear, ftl, folding, slc_counters, sectors, translator, blocks, elements,
-            flash, counters, stage_times, flash_counters,
+            flash, reduction, counters, stage_times, flash_counters,
         }
-        at_rest { active, in_drive, outstanding, completed, answered, parked, parked_pages, held, link, payload, reduction }
+        at_rest { active, in_drive, outstanding, completed, answered, parked, parked_pages, held, link }
         built {
-            config, page, info, seed, in_logical_block, expected, is_told, reads_plainly, durable, row_reads,
+            config, page, info, seed, in_logical_block, expected, is_told, reads_plainly, payload, durable, row_reads,
             scratch_superpages, bytes_of_die, scratch_steps,
         }
     }
@@ -305,7 +305,7 @@ impl SimulatedSsd {
             end_of_life: None,
             in_place_wear: InPlaceWear::new(&config).map(Box::new),
             flash: FlashArray::new(&config, seed),
-            payload: Payload::new(page.bytes()),
+            payload: Payload::new(Reduction::content_bytes(&config)),
             reduction: Reduction::new(&config, seed),
             folding: Folding::default(),
             slc_counters: SlcCacheCounters::default(),
@@ -486,6 +486,16 @@ impl SimulatedSsd {
     pub fn is_mapped(&self, byte: ByteSize) -> bool {
         let page = self.page.of_byte(byte.0);
         self.slot_of(page).is_some() || self.write_cache.as_ref().is_some_and(|cache| cache.entry_of(page).is_some())
+    }
+
+    /// Whether the drive carries bytes of anything.
+    pub fn carries_bytes(&self) -> bool {
+        !self.payload.is_empty()
+    }
+
+    /// Whether the drive carries bytes of the logical page that a byte is on, apart from those in a write cache.
+    pub fn carries_bytes_of(&self, byte: ByteSize) -> bool {
+        self.slot_of(self.page.of_byte(byte.0)).is_some_and(|slot| self.payload.image(slot).is_some())
     }
 
     /// Whether a power cut now would leave the logical page that a byte is on as it is.

@@ -461,6 +461,7 @@ impl SimulatedSsd {
             self.collect_where_opened();
             self.flash.settle(time_ns, &mut self.events);
         }
+        self.forget_ended_rests();
     }
 
     /// Whether no request is outstanding.

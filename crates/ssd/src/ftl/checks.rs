@@ -23,8 +23,29 @@ impl Ftl {
                 return Err(format!("superblock {block} is {:?} and holds {valid} valid pages", state.state));
             }
         }
+        self.check_extents()?;
         self.check_candidates()?;
         self.check_units()
+    }
+
+    /// Checks that no page of several slots reaches into another one, or out of its superblock.
+    fn check_extents(&self) -> Result<(), String> {
+        let Some(extents) = &self.extents else { return Ok(()) };
+        let (slots, mut free_from) = (self.geometry.total_slots(), 0);
+        let mut at = extents.next(0, slots as u32);
+        while let Some(slot) = at {
+            let Some(page) = self.mapping.page_in(slot) else {
+                return Err(format!("no page is in slot {slot}, where one should begin"));
+            };
+            let last = u64::from(slot) + u64::from(extents.of(page)) - 1;
+            let superblock = |slot: u64| slot / u64::from(self.geometry.slots_per_superblock());
+            if u64::from(slot) < free_from || last >= slots || superblock(last) != superblock(slot.into()) {
+                return Err(format!("logical page {page} has the slots {slot} to {last}, which are not all its own"));
+            }
+            free_from = last + 1;
+            at = extents.next(slot + 1, slots as u32);
+        }
+        Ok(())
     }
 
     /// Checks that the candidates of collection are the sealed superblocks, with their valid pages.
@@ -50,7 +71,14 @@ impl Ftl {
         Ok(())
     }
 
-    /// Checks that everything which was restored leads somewhere.
+    /// What follows from what was restored is brought up to that; then everything must lead somewhere.
+    fn go_on(&mut self) -> Result<(), String> {
+        if let Some(extents) = &mut self.extents {
+            self.mapping.iter().for_each(|(page, slot)| extents.found(page, slot));
+        }
+        self.check_restored()
+    }
+
     fn check_restored(&self) -> Result<(), String> {
         for (block, state) in (0..).zip(self.superblocks.blocks.iter()) {
             let rows = self.geometry.rows_in(state.mode);
@@ -147,11 +175,11 @@ crate::state::state! {
 crate::state::state! {
     Ftl {
         saved {
-            mapping, superblocks, policy, streams, units, slc_cache, clock, random, superpages, generation, placement,
+            mapping, extents, superblocks, policy, streams, units, slc_cache, clock, random, superpages, generation,
+            placement,
         }
         lists { host_superpages, opened }
-        at_rest { extents }
         built { geometry, slot_bytes, reclaiming, full }
     }
-    checked check_restored
+    checked go_on
 }

@@ -13,7 +13,7 @@ use zerocopy::FromZeros;
 
 use crate::config::DeviceConfig;
 use crate::memory::{Records, Touched, prefetch};
-use crate::state::AtRest;
+use crate::state::{Carried, Carrier, Layout, State, StateError};
 
 /// The slots of a page less one; a page of zeros here has one slot.
 #[derive(Clone, Copy, FromZeros)]
@@ -75,7 +75,14 @@ impl Extents {
 
     /// A page that was there is not there any more.
     pub(crate) fn forget(&mut self, page: u32) {
-        self.stored -= u64::from(self.of(page));
+        let before = std::mem::replace(&mut self.lengths[page as usize], Length(0));
+        self.stored -= u64::from(before.0) + 1;
+    }
+
+    /// A page whose length was restored begins in a slot.
+    pub(crate) fn found(&mut self, page: u32, slot: u32) {
+        self.begin(slot);
+        self.stored += u64::from(self.of(page));
     }
 
     /// A page begins in a slot.
@@ -113,10 +120,26 @@ impl Extents {
     }
 }
 
-/// Which slots compressed pages take is not saved yet: a drive that compresses is refused before.
-impl AtRest for Box<Extents> {
-    fn is_at_rest(&self) -> bool {
-        false
+/// The lengths alone are saved: where pages begin, the map tells ([`Extents::found`]).
+impl State for Extents {
+    fn layout(layout: &mut Layout) {
+        layout.word("Extents");
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        let Self { lengths, longest, .. } = self;
+        let pages = lengths.len() as u64;
+        if !carrier.is_restoring() {
+            let longer = (0..).zip(lengths.iter()).filter(|(_, length)| length.0 > 0);
+            return carrier.numbers(pages, longer.map(|(page, length)| (page, u32::from(length.0))), |_, _| Ok(()));
+        }
+        carrier.numbers(pages, std::iter::empty(), |page, more| {
+            if more >= *longest {
+                return Err(StateError::damaged(format!("logical page {page} takes {more} slots and one")));
+            }
+            lengths[page as usize] = Length(more as u8);
+            Ok(())
+        })
     }
 }
 

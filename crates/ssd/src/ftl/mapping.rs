@@ -81,6 +81,11 @@ impl Mapping {
         self.page_in.set_run(slot..slot + count as usize, |place| first_page + (place - slot) as u32 + 1);
     }
 
+    /// All logical pages that have a slot, each with that.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.slot_of.iter().map(|(page, entry)| (page, entry - 1))
+    }
+
     /// Logical pages that have a slot.
     pub(crate) fn mapped(&self) -> u32 {
         self.mapped

@@ -32,6 +32,25 @@ impl Default for ContentModel {
     }
 }
 
+impl ContentModel {
+    /// What cannot be of a model that was restored.
+    fn check(&self) -> Result<(), String> {
+        let Self { compressed_share, compressed_spread, zero_share, duplicate_share, .. } = *self;
+        let shares = [compressed_share, compressed_spread, zero_share, duplicate_share];
+        match shares.into_iter().find(|share| !(0.0..=1.0).contains(share)) {
+            Some(share) => Err(format!("{share} is no share of pages or bytes")),
+            None => Ok(()),
+        }
+    }
+}
+
+crate::state::state! {
+    ContentModel {
+        saved { compressed_share, compressed_spread, zero_share, duplicate_share, duplicate_window }
+    }
+    checked check
+}
+
 impl From<&WorkloadContent> for ContentModel {
     fn from(content: &WorkloadContent) -> Self {
         Self {
@@ -63,6 +82,13 @@ pub(super) struct Contents {
     seed: u64,
     /// Pages so far that were not equal to another.
     unique: u64,
+}
+
+crate::state::state! {
+    Contents {
+        saved { model, random, unique }
+        built { seed }
+    }
 }
 
 impl Contents {

@@ -145,6 +145,15 @@ impl Fingerprints {
         }
     }
 
+    /// The stored pages of all of them, in the order in which they were found last.
+    ///
+    /// # Errors
+    /// When their order is none.
+    pub(super) fn oldest_first(&mut self) -> Result<Vec<u32>, String> {
+        let entries = self.recency.members(&mut self.entries)?;
+        Ok(entries.into_iter().rev().map(|entry| self.stored(entry)).collect())
+    }
+
     /// The stored page whose fingerprint was found longest ago.
     pub(super) fn oldest(&self) -> Option<u32> {
         self.recency.oldest().map(|entry| self.stored(entry))

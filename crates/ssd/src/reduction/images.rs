@@ -7,12 +7,18 @@
 /// Places; each page has one, by its hash.
 const PLACES: usize = 64;
 
-/// A page and how it was stored.
+/// A page and how it was stored. The next one in its place takes its memory.
+#[derive(Default)]
 struct Image {
     hash: u64,
-    page: Box<[u8]>,
+    page: Vec<u8>,
     slots: u32,
-    stored: Box<[u8]>,
+    stored: Vec<u8>,
+}
+
+/// What a page is found by.
+pub(super) fn hash(page: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(page)
 }
 
 /// How the last pages were stored.
@@ -24,22 +30,28 @@ pub(super) struct Images {
 }
 
 impl Images {
-    /// How a page was stored, and in how many slots, if it is one of the last.
-    pub(super) fn of(&self, page: &[u8]) -> Option<(u32, &[u8])> {
-        let hash = xxhash_rust::xxh3::xxh3_64(page);
+    /// How a page with this hash was stored, and in how many slots, if it is one of the last.
+    pub(super) fn of(&self, hash: u64, page: &[u8]) -> Option<(u32, &[u8])> {
         let (_, image) = self.places.get(hash as usize % PLACES)?;
         let image = image.as_ref().filter(|image| image.hash == hash && *image.page == *page)?;
         Some((image.slots, &image.stored))
     }
 
     /// A page was stored so.
-    pub(super) fn keep(&mut self, page: &[u8], slots: u32, stored: &[u8]) {
-        let hash = xxhash_rust::xxh3::xxh3_64(page);
+    pub(super) fn keep(&mut self, hash: u64, page: &[u8], slots: u32, stored: &[u8]) {
         self.places.resize_with(PLACES, || (0, None));
         let (last, image) = &mut self.places[hash as usize % PLACES];
-        if std::mem::replace(last, hash) == hash {
-            *image = Some(Image { hash, page: page.into(), slots, stored: stored.into() });
+        if std::mem::replace(last, hash) != hash {
+            return;
         }
+        let image = image.get_or_insert_default();
+        (image.hash, image.slots) = (hash, slots);
+        image.page.clear();
+        image.page.extend_from_slice(page);
+        image.stored.clear();
+        // No page is stored as much more than it has.
+        image.stored.reserve(stored.len().max(page.len() + size_of::<u64>()));
+        image.stored.extend_from_slice(stored);
     }
 }
 
@@ -51,21 +63,22 @@ mod tests {
     fn a_page_that_comes_again_is_known_by_all_of_its_bytes() {
         let mut images = Images::default();
         let page = vec![7; 4096];
-        images.keep(&page, 2, b"seven");
-        assert_eq!(images.of(&page), None, "it came once");
-        images.keep(&page, 2, b"seven");
-        assert_eq!(images.of(&page), Some((2, &b"seven"[..])));
+        let number = hash(&page);
+        images.keep(number, &page, 2, b"seven");
+        assert_eq!(images.of(number, &page), None, "it came once");
+        images.keep(number, &page, 2, b"seven");
+        assert_eq!(images.of(number, &page), Some((2, &b"seven"[..])));
         let mut other = page.clone();
         other[4095] = 8;
-        assert_eq!(images.of(&other), None);
+        assert_eq!(images.of(number, &other), None, "equal hashes do not make equal pages");
         let others = |images: &mut Images, times: usize| {
-            for n in 0..64 * 40_u32 {
-                (0..times).for_each(|_| images.keep(&n.to_le_bytes(), 1, b"n"));
+            for page in (0..64 * 40_u32).map(u32::to_le_bytes) {
+                (0..times).for_each(|_| images.keep(hash(&page), &page, 1, b"n"));
             }
         };
         others(&mut images, 1);
-        assert!(images.of(&page).is_some(), "what comes once takes no place");
+        assert!(images.of(number, &page).is_some(), "what comes once takes no place");
         others(&mut images, 2);
-        assert_eq!(images.of(&page), None);
+        assert_eq!(images.of(number, &page), None);
     }
 }

@@ -28,7 +28,7 @@ use crate::config::DeviceConfig;
 use crate::controller::PageSpan;
 use crate::ftl::Ftl;
 use crate::payload::Payload;
-use crate::state::AtRest;
+use crate::state::{AtRest, state};
 use codec::Compressor;
 pub use content::ContentModel;
 use content::Contents;
@@ -96,6 +96,11 @@ impl Engine {
         Self { ns_per_page, bytes_per_s, free_ns: 0 }
     }
 
+    /// What cannot be of one that was restored.
+    fn check(&self) -> Result<(), String> {
+        if self.free_ns < 1 << 60 { Ok(()) } else { Err(format!("an engine is at work until {} ns", self.free_ns)) }
+    }
+
     /// Works on a page of so many bytes that is there at `now_ns`; gives the time when it is done.
     pub(crate) fn run(&mut self, now_ns: u64, bytes: u64) -> u64 {
         let moving_ns = (bytes * 1_000_000_000).checked_div(self.bytes_per_s).unwrap_or(0);
@@ -114,8 +119,8 @@ pub(crate) struct Prepared {
     pub(crate) is_zero: bool,
     /// Slots that it takes.
     pub(crate) slots: u32,
-    /// Its bytes as they are stored, if it has any.
-    pub(crate) image: Option<Box<[u8]>>,
+    /// It has bytes: they are in [`Reduction::image`] until the next page is prepared.
+    pub(crate) has_image: bool,
     /// What it is known by among equal pages; where nothing is deduplicated, 0.
     pub(crate) fingerprint: u128,
     /// The time of its hashes was taken.
@@ -138,8 +143,13 @@ pub(crate) struct Reduction {
     pub(crate) pre_hashing: Engine,
     /// The page of a request that was prepared last, and found no room: it is asked for again.
     prepared: Option<((u32, u32), Prepared)>,
+    /// Its bytes as they are stored.
+    prepared_image: Vec<u8>,
     pub(crate) counters: ReductionCounters,
-    scratch: Vec<u8>,
+    /// The bytes of the page that was prepared last, as they are stored.
+    image: Vec<u8>,
+    /// A page, so that none takes memory.
+    page: Vec<u8>,
 }
 
 impl Reduction {
@@ -163,9 +173,17 @@ impl Reduction {
             fingerprinting: hashing.map(|h| Engine::new(h.fingerprint_ns, 0)).unwrap_or_default(),
             pre_hashing: hashing.map(|h| Engine::new(h.pre_hash_ns, 0)).unwrap_or_default(),
             prepared: None,
+            prepared_image: Vec::new(),
             counters: ReductionCounters::default(),
-            scratch: Vec::new(),
+            image: Vec::new(),
+            page: vec![0; page_bytes as usize],
         }))
+    }
+
+    /// The most bytes that a drive carries of a page.
+    pub(crate) fn content_bytes(config: &DeviceConfig) -> u64 {
+        let header = if config.reduction.is_some() { HEADER as u64 } else { 0 };
+        header + config.ftl.logical_page_bytes
     }
 
     /// Says what pages are like that carry no bytes.
@@ -186,12 +204,15 @@ impl Reduction {
 
     /// The page of a request that was prepared before and found no room.
     pub(crate) fn take_prepared(&mut self, which: (u32, u32)) -> Option<Prepared> {
-        self.prepared.take_if(|(prepared, _)| *prepared == which).map(|(_, page)| page)
+        let (_, page) = self.prepared.take_if(|(prepared, _)| *prepared == which)?;
+        std::mem::swap(&mut self.image, &mut self.prepared_image);
+        Some(page)
     }
 
     /// A page found no room: it will be asked for again.
     pub(crate) fn keep_prepared(&mut self, which: (u32, u32), page: Prepared) {
         self.prepared = Some((which, page));
+        std::mem::swap(&mut self.image, &mut self.prepared_image);
     }
 
     /// A request has ended: what was prepared for it is not asked for again.
@@ -206,8 +227,23 @@ impl Reduction {
         if is_zero {
             return Prepared { is_zero, fingerprint, ..Prepared::default() };
         }
-        let (slots, image) = self.store(page);
-        Prepared { is_zero, slots, image: Some(image), fingerprint, is_hashed: false }
+        let slots = self.store(page);
+        Prepared { is_zero, slots, has_image: true, fingerprint, is_hashed: false }
+    }
+
+    /// Prepares the page that is stored as `old`, or one of zeros, once it is changed.
+    pub(crate) fn prepare_changed(&mut self, old: Option<&[u8]>, change: impl FnOnce(&mut [u8])) -> Prepared {
+        let mut page = std::mem::take(&mut self.page);
+        self.restore(old, &mut page);
+        change(&mut page);
+        let prepared = self.prepare(&page);
+        self.page = page;
+        prepared
+    }
+
+    /// The bytes of a page that was just prepared, as they are stored.
+    pub(crate) fn image(&self, page: &Prepared) -> Option<&[u8]> {
+        page.has_image.then_some(&*self.image)
     }
 
     /// Prepares a page that carries no bytes.
@@ -221,67 +257,77 @@ impl Reduction {
         Prepared { is_zero: content.is_zero, slots, fingerprint: content.fingerprint, ..Prepared::default() }
     }
 
-    /// The slots that a page takes, and its bytes as they are stored: behind a byte that tells whether they are
-    /// compressed.
-    fn store(&mut self, page: &[u8]) -> (u32, Box<[u8]>) {
+    /// The slots that a page takes; its bytes as they are stored go to [`Self::image`], behind their number, which is 0 where they
+    /// are as they were.
+    fn store(&mut self, page: &[u8]) -> u32 {
         if self.compressor.is_none() {
             return self.encode(page);
         }
-        if let Some((slots, image)) = self.images.of(page) {
-            return (slots, image.into());
+        let hash = images::hash(page);
+        if let Some((slots, image)) = self.images.of(hash, page) {
+            self.image.clear();
+            self.image.extend_from_slice(image);
+            return slots;
         }
-        let (slots, image) = self.encode(page);
-        self.images.keep(page, slots, &image);
-        (slots, image)
+        let slots = self.encode(page);
+        self.images.keep(hash, page, slots, &self.image);
+        slots
     }
 
     /// The same, where nobody knows them yet.
-    fn encode(&mut self, page: &[u8]) -> (u32, Box<[u8]>) {
-        self.scratch.clear();
-        if let Some(compressor) = &mut self.compressor {
-            self.scratch.push(COMPRESSED);
-            if compressor.compress(page, &mut self.scratch) {
-                let slots = (self.scratch.len() as u64 - 1).div_ceil(self.slot_bytes);
-                if slots < self.page_bytes / self.slot_bytes {
-                    return (slots as u32, self.scratch.as_slice().into());
-                }
+    fn encode(&mut self, page: &[u8]) -> u32 {
+        let (image, most) = (&mut self.image, self.page_bytes / self.slot_bytes);
+        image.clear();
+        image.extend_from_slice(&[0; HEADER]);
+        if self.compressor.as_mut().is_some_and(|compressor| compressor.compress(page, image)) {
+            let bytes = image.len() - HEADER;
+            let slots = (bytes as u64).div_ceil(self.slot_bytes);
+            if slots < most {
+                image[..HEADER].copy_from_slice(&(bytes as u32).to_le_bytes());
+                return slots as u32;
             }
-            self.scratch.clear();
         }
-        self.scratch.push(AS_IT_IS);
-        self.scratch.extend_from_slice(page);
-        ((self.page_bytes / self.slot_bytes) as u32, self.scratch.as_slice().into())
+        image.truncate(HEADER);
+        image.extend_from_slice(page);
+        most as u32
     }
 
-    /// Restores a page from its bytes as they are stored; zeros where there are none.
-    pub(crate) fn restore(&mut self, image: Option<&[u8]>) -> Vec<u8> {
-        let mut page = vec![0; self.page_bytes as usize];
-        match (image.and_then(<[u8]>::split_first), &mut self.compressor) {
-            (Some((&COMPRESSED, bytes)), Some(compressor)) => {
-                let is_whole = compressor.decompress(bytes, &mut page);
+    /// Restores a page from its bytes as they are stored, with whatever stands behind them; zeros where there are none.
+    fn restore(&mut self, image: Option<&[u8]>, page: &mut [u8]) {
+        let Some((header, bytes)) = image.and_then(<[u8]>::split_first_chunk::<HEADER>) else { return page.fill(0) };
+        match (u32::from_le_bytes(*header) as usize, &mut self.compressor) {
+            (length @ 1.., Some(compressor)) => {
+                let is_whole = compressor.decompress(&bytes[..length], page);
                 debug_assert!(is_whole, "what a drive has compressed, it can decompress");
             }
-            (Some((_, bytes)), _) => page.copy_from_slice(bytes),
-            (None, _) => {}
+            _ => page.copy_from_slice(&bytes[..page.len()]),
         }
-        page
+    }
+
+    /// Whether bytes that are prepared are what a stored page has, as far as its place on flash tells.
+    pub(crate) fn is_alike(&self, page: &Prepared, ftl: &Ftl, stored: u32) -> bool {
+        let is_equal = |sharing: &Sharing| sharing.fingerprint(stored) == page.fingerprint;
+        page.slots == ftl.slots_of(stored) && self.sharing.as_deref().is_none_or(is_equal)
     }
 
     /// Copies a part of the page that begins in a slot.
     pub(crate) fn read(&mut self, payload: &Payload, slot: u32, from: usize, into: &mut [u8]) {
-        let page = self.restore(payload.image(slot));
+        if into.len() as u64 == self.page_bytes {
+            return self.restore(payload.image(slot), into);
+        }
+        let mut page = std::mem::take(&mut self.page);
+        self.restore(payload.image(slot), &mut page);
         into.copy_from_slice(&page[from..from + into.len()]);
+        self.page = page;
     }
 
     /// A part of a page reads as zeros from now on; gives whether all of it does. The controller remembers that beside the
     /// page, which stays as it is: its room does not change.
     pub(crate) fn zero(&mut self, payload: &mut Payload, slot: u32, span: PageSpan) -> bool {
-        let Some(image) = payload.image(slot) else { return false };
-        let mut page = self.restore(Some(image));
-        page[span.from..span.to].fill(0);
-        let (_, image) = self.store(&page);
-        payload.put(slot, Some(image));
-        page.iter().all(|&byte| byte == 0)
+        let Some(old) = payload.image(slot) else { return false };
+        let page = self.prepare_changed(Some(old), |page| page[span.from..span.to].fill(0));
+        payload.put_copy(slot, self.image(&page));
+        page.is_zero
     }
 
     /// What is on the drive.
@@ -307,13 +353,36 @@ impl Reduction {
     }
 }
 
-/// The first byte of a stored page that is compressed.
-const COMPRESSED: u8 = 1;
-/// The first byte of one that is not.
-const AS_IT_IS: u8 = 0;
+/// Bytes of the number in front of a stored page.
+const HEADER: usize = size_of::<u32>();
 
-/// What pages of such a drive take depends on their bytes, which are no part of its state: it is refused before.
-impl AtRest for Box<Reduction> {
+state! {
+    ReductionCounters {
+        saved {
+            written_bytes, zero_bytes, duplicate_bytes, unique_bytes, stored_bytes, merged_bytes, lookups,
+            refused_pages,
+        }
+    }
+}
+
+state! {
+    Engine {
+        saved { free_ns }
+        built { ns_per_page, bytes_per_s }
+    }
+    checked check
+}
+
+state! {
+    Reduction {
+        saved { sharing, contents, compressing, decompressing, fingerprinting, pre_hashing, counters }
+        at_rest { prepared }
+        built { page_bytes, slot_bytes, compressor, images, slots_max, prepared_image, image, page }
+    }
+}
+
+/// A page that is asked for again belongs to a request.
+impl AtRest for ((u32, u32), Prepared) {
     fn is_at_rest(&self) -> bool {
         false
     }
@@ -353,10 +422,14 @@ mod tests {
             let prepared = reduction.prepare(&page);
             prop_assert_eq!(prepared.is_zero, page.iter().all(|&byte| byte == 0));
             prop_assert!(prepared.slots <= 64);
-            let image = prepared.image.as_deref();
-            prop_assert_eq!(reduction.restore(image), page);
-            // The image without its first byte is what takes room.
-            let bytes = image.map_or(0, |image| image.len() as u64 - 1);
+            let image = reduction.image(&prepared).map(<[u8]>::to_vec);
+            let mut restored = vec![1; 4096];
+            // It may be in memory that is longer.
+            let longer = image.as_deref().map(|image| [image, &[7; 100]].concat());
+            reduction.restore(longer.as_deref(), &mut restored);
+            prop_assert_eq!(restored, page);
+            // The image without the number in front is what takes room.
+            let bytes = image.map_or(0, |image| (image.len() - HEADER) as u64);
             prop_assert_eq!(u64::from(prepared.slots), bytes.div_ceil(64));
         }
     }

@@ -18,6 +18,7 @@ use crate::config::{DeduplicationConfig, DeviceConfig};
 use crate::ftl::Ftl;
 use crate::memory::{Records, Touched, prefetch};
 use crate::sparse::SparseTable;
+use crate::state::{Carried, Carrier, Layout, State, StateError, rests};
 
 use super::fingerprints::Fingerprints;
 
@@ -330,6 +331,92 @@ impl Sharing {
         }
         if self.unlooked.len() > self.stored.len() || self.free.len() > self.stored.len() {
             return Err("a stored page waits twice to be looked up, or to be given out".to_owned());
+        }
+        let is_lost = |number: &u32| self.references(*number) == 0 && !self.stored[*number as usize].is_listed;
+        match (0..self.unseen.min(self.stored.len() as u32)).find(is_lost) {
+            Some(number) => Err(format!("stored page {number} is nobody's, and will never be given out")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What each logical page shares is saved, and of each stored page what nobody could find out: its fingerprint, the order of those
+/// in memory, and who waits for what. Counts follow from that.
+impl State for Sharing {
+    fn layout(layout: &mut Layout) {
+        layout.word("Sharing { stored_of stored { fingerprint logical_page } free unlooked unseen fingerprints");
+        layout.word("sample_was_found rests }");
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        rests(&self.reads_left, "reads_left")?;
+        self.stored_of.carry(carrier).map_err(|error| error.inside("stored_of"))?;
+        if carrier.is_restoring() {
+            self.count_references()?;
+        }
+        for record in self.stored.iter_mut().filter(|record| record.references > 0) {
+            record.carry(carrier).map_err(|error| error.inside("stored"))?;
+        }
+        carrier.list(&mut self.free).map_err(|error| error.inside("free"))?;
+        carrier.list(&mut self.unlooked).map_err(|error| error.inside("unlooked"))?;
+        carrier.below(&mut self.unseen, self.stored.len() as u32 + 1)?;
+        let mut remembered = self.fingerprints.oldest_first().map_err(StateError::damaged)?;
+        carrier.list(&mut remembered).map_err(|error| error.inside("fingerprints"))?;
+        self.sample_was_found.carry(carrier)?;
+        carrier.below(&mut self.rests, RESTS)?;
+        if carrier.is_restoring() { self.note_lists(&remembered).map_err(StateError::damaged) } else { Ok(()) }
+    }
+}
+
+impl State for Stored {
+    fn layout(layout: &mut Layout) {
+        layout.word("Stored");
+    }
+
+    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
+        let (mut low, mut high) = (self.fingerprint as u64, (self.fingerprint >> 64) as u64);
+        carrier.number(&mut low)?;
+        carrier.number(&mut high)?;
+        self.fingerprint = u128::from(high) << 64 | u128::from(low);
+        self.logical_page.carry(carrier)
+    }
+}
+
+impl Sharing {
+    /// Counts who shares what, of a map that was restored.
+    fn count_references(&mut self) -> Carried {
+        for (page, entry) in self.stored_of.iter() {
+            let Some(record) = self.stored.get_mut(entry as usize - 1) else {
+                return Err(StateError::damaged(format!("logical page {page} shares a page that is none")));
+            };
+            record.references += 1;
+            self.mapped += 1;
+        }
+        Ok(())
+    }
+
+    /// Notes in the records of stored pages which lists they are in, of lists that were restored.
+    fn note_lists(&mut self, remembered: &[u32]) -> Result<(), String> {
+        let wrong = |number: u32, list: &str| format!("page {number} is none that is stored, or is {list} twice");
+        for &number in &self.free {
+            let record = self.stored.get_mut(number as usize);
+            if record.is_none_or(|record| std::mem::replace(&mut record.is_listed, true)) {
+                return Err(wrong(number, "free"));
+            }
+        }
+        for &number in &self.unlooked {
+            let record = self.stored.get_mut(number as usize);
+            if record.is_none_or(|record| std::mem::replace(&mut record.is_unlooked, true)) {
+                return Err(wrong(number, "to be looked up"));
+            }
+        }
+        for &number in remembered {
+            let record = self.stored.get(number as usize).filter(|record| record.references > 0 && record.entry == 0);
+            let record = record.ok_or_else(|| wrong(number, "in memory"))?;
+            if self.fingerprints.find(record.fingerprint).is_some() {
+                return Err(format!("stored page {number} is in memory, and one that is equal as well"));
+            }
+            self.stored[number as usize].entry = self.fingerprints.insert(record.fingerprint, number) + 1;
         }
         Ok(())
     }

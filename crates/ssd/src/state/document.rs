@@ -78,8 +78,8 @@ impl SimulatedSsd {
     /// [`SavedDrive::note`].
     ///
     /// # Errors
-    /// [`StateError::Busy`] for a drive that is not, [`StateError::Unsupported`] for one that compresses or
-    /// deduplicates, or that carries bytes, [`StateError::Io`] where `into` cannot be written.
+    /// [`StateError::Busy`] for a drive that is not, [`StateError::Unsupported`] for one that
+    /// [cannot be saved](Self::can_be_saved), [`StateError::Io`] where `into` cannot be written.
     pub fn save(&mut self, note: Value, into: &mut dyn Write) -> Result<(), StateError> {
         self.can_be_saved()?;
         let header = Header {
@@ -108,19 +108,16 @@ impl SimulatedSsd {
         into.inner.flush().map_err(writing)
     }
 
-    /// Whether a drive of this kind can be saved.
+    /// Whether the drive can be saved. Bytes are not part of its state. One that compresses or deduplicates may carry them all the
+    /// same: who saves it keeps them elsewhere and [brings them back](Self::bring_content).
     ///
     /// # Errors
     /// [`StateError::Unsupported`] says why not.
     pub fn can_be_saved(&self) -> Result<(), StateError> {
-        let unsupported = |reason| Err(StateError::Unsupported { reason });
-        if self.config.reduction.is_some() {
-            return unsupported("how much room pages take depends on their content, which is not part of the state");
+        if self.reduction.is_some() || self.payload.is_empty() {
+            return Ok(());
         }
-        if !self.payload.is_empty() {
-            return unsupported("it carries bytes, which are not part of the state");
-        }
-        Ok(())
+        Err(StateError::Unsupported { reason: "it carries bytes, which are not part of the state" })
     }
 }
 
@@ -231,7 +228,9 @@ impl SimulatedSsd {
         let cached = cache_bytes / self.page.bytes();
         let entries = self.config.ftl.mapping_cache.as_ref().map_or(0, |cache| cache.capacity_entries());
         let entries = entries.min(self.config.logical_pages());
-        8 * (superblocks + cached) + entries + u64::from(self.config.host.submission_queues) + (1 << 16)
+        // Stored pages that are free, that are not looked up yet, and whose fingerprints are in memory.
+        let shared = self.config.deduplication().map_or(0, |_| 3 * self.config.logical_pages());
+        shared + 8 * (superblocks + cached) + entries + u64::from(self.config.host.submission_queues) + (1 << 16)
     }
 
     /// Checks what was restored: the invariants of a drive, and that no part of it leads where there is nothing.
