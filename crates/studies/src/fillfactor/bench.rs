@@ -101,6 +101,11 @@ const SETTINGS: [(&str, &str); 6] = [
     ("max_connections", "80"),
 ];
 
+/// Timers of the server's, ms, which run on the machine's clock: they are as much longer as the drive's world is slowed down, or as
+/// long as the server lets them be.
+const TIMERS: [(&str, f64); 2] = [("bgwriter_delay", 200.0), ("wal_writer_delay", 200.0)];
+const LONGEST_MS: f64 = 10_000.0;
+
 /// Runs it.
 ///
 /// # Errors
@@ -162,7 +167,8 @@ struct Before {
 impl Bench<'_> {
     fn settings(&self, more: &[(&str, &str)]) -> Vec<(String, String)> {
         let all = SETTINGS.iter().chain(more).chain(&self.conditions.settings);
-        all.map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+        let fixed = all.map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        fixed.chain(timers(self.conditions.time_scale)).collect()
     }
 
     fn tables(&self, fill: u32) -> PostgresTpcc {
@@ -261,6 +267,11 @@ impl Bench<'_> {
     }
 }
 
+/// The server's timers in a world that is slowed down.
+fn timers(time_scale: f64) -> impl Iterator<Item = (String, String)> {
+    TIMERS.iter().map(move |&(name, ms)| (name.to_owned(), format!("{:.0}ms", (ms * time_scale).min(LONGEST_MS))))
+}
+
 /// Updates of rows, once every session that has ended has told its own.
 fn settled_updates(client: &mut Client) -> Result<(i64, i64), StudyError> {
     let others =
@@ -276,4 +287,17 @@ fn settled_updates(client: &mut Client) -> Result<(i64, i64), StudyError> {
         "SELECT coalesce(sum(n_tup_upd), 0)::bigint, coalesce(sum(n_tup_hot_upd), 0)::bigint FROM pg_stat_user_tables";
     let row = client.query_one(sql, &[])?;
     Ok((row.get(0), row.get(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_are_slowed_down_with_the_drive_as_far_as_the_server_takes_it() {
+        let of = |time_scale| timers(time_scale).next().map(|(name, value)| format!("{name} {value}"));
+        assert_eq!(of(1.0).as_deref(), Some("bgwriter_delay 200ms"));
+        assert_eq!(of(32.0).as_deref(), Some("bgwriter_delay 6400ms"));
+        assert_eq!(of(64.0).as_deref(), Some("bgwriter_delay 10000ms"));
+    }
 }
