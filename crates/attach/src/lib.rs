@@ -37,6 +37,7 @@
 
 mod buffers;
 mod capture;
+mod cgroup;
 pub mod control;
 mod data;
 mod desk;
@@ -55,9 +56,11 @@ mod report;
 mod server;
 mod socket;
 mod stat;
+mod urgent;
 mod volume;
 
 pub use capture::{Capture, Captured};
+pub use cgroup::{Cgroup, Controller};
 pub use data::{Continuation, DataFile};
 pub use engine::{Answer, Command, Engine, KindLatencies, KindLatency, PowerCut, Wake};
 pub use error::AttachError;

@@ -20,13 +20,14 @@ use crate::control;
 use crate::desk::Desk;
 use crate::engine::KERNEL;
 use crate::event::Bell;
-use crate::fuse::{Mounted, Reply};
+use crate::fuse::{Kernel, Mounted, Reply};
 use crate::guard::memory;
 use crate::guard::watchdog::{BEAT, Watchdog};
 use crate::metrics;
 use crate::nbd::Connection;
 use crate::reception::Reception;
 use crate::socket::Socket;
+use crate::urgent::Urgency;
 use crate::volume::{FileSystem, Home, Plan, Tell, Volume};
 use crate::{Answer, AttachError, Command, Engine, Wake};
 
@@ -147,6 +148,8 @@ pub struct Server {
     /// Where the answers to the kernel's commands go, by cookie.
     replies: Replies,
     stop: Stop,
+    /// Where answers have their time.
+    urgency: Option<Urgency>,
     /// Dropped before the receptions, whose threads may wait for it.
     desk: Desk,
     receptions: Vec<Reception>,
@@ -183,6 +186,7 @@ impl Server {
             measures_ways: false,
             replies: Replies::default(),
             stop: Stop(Arc::new(Bell::new()?)),
+            urgency: None,
             desk,
             receptions: Vec::new(),
             connections: Vec::new(),
@@ -208,7 +212,9 @@ impl Server {
     /// # Errors
     /// [`AttachError::Place`] where the directory is not empty, or cannot be mounted.
     pub fn mount(&mut self, directory: &Path) -> Result<(), AttachError> {
-        let mounted = Mounted::mount(directory, self.engine.info(), KERNEL, self.engine.buffers())?;
+        let (client, buffers) = (KERNEL, self.engine.buffers());
+        let kernel = Kernel { client, buffers, is_urgent: self.engine.is_paced() };
+        let mounted = Mounted::mount(directory, self.engine.info(), kernel)?;
         let way = if self.measures_ways { mounted.round_trip(&mounted.file()) } else { None };
         self.mounted = Some(mounted);
         self.way_through_kernel(way);
@@ -362,7 +368,12 @@ impl Server {
         if self.volume.is_some() {
             let _ = memory::serve_writes();
         }
+        if self.engine.is_paced() {
+            self.urgency = Some(Urgency::of_this_thread(Instant::now()));
+        }
         while !self.turn(true)? {}
+        // Threads that are started from here on are not urgent.
+        self.urgency.take().iter_mut().for_each(Urgency::end);
         self.farewell()?;
         Ok(self.engine)
     }
@@ -381,8 +392,10 @@ impl Server {
         }
         self.engine.poll(Instant::now(), &mut self.answers)?;
         self.deliver();
+        let waits = Instant::now();
         let ready = self.wait(is_open)?;
         let arrived = Instant::now();
+        self.urgency.iter_mut().for_each(|urgency| urgency.was_away(waits, arrived));
         if ready.listener {
             self.accept();
         }

@@ -316,7 +316,55 @@ fn an_image_for_which_a_drive_that_reduces_has_no_room_is_refused() {
     image.write_all_at(&noise, 0).unwrap();
     drop(image);
     let words = files.refused(&config);
-    assert!(words.contains("drive.img") && words.contains("no physical space left"), "{words}");
+    assert!(words.ends_with("drive.img: there is no room on the drive for what it holds"), "{words}");
+}
+
+#[test]
+fn a_drive_whose_state_leaves_no_room_for_what_the_image_holds_says_what_to_do() {
+    let mut config = compressing();
+    config.reduction.as_mut().unwrap().physical_bytes = Some(1 << 20);
+    config.ftl.placement = Placement::RoundRobin;
+    let files = Files::new();
+    let (mut engine, _) = files.attach_one(&config, Pace::Free);
+    let noise: Vec<u8> = (0..1 << 20).map(noise).collect();
+    write(&mut engine, 0, &noise);
+    engine.detach().unwrap();
+    drop(engine);
+    let (mut engine, _) = files.attach_one(&config, Pace::Free);
+    execute(&mut engine, Operation::Trim, 0, 1 << 20, None).result.unwrap();
+    write(&mut engine, 4 << 20, &noise);
+    // Killed: the state knows nothing of the trim.
+    drop(engine);
+    let words = files.refused(&config);
+    assert!(
+        words.contains("drive.img.ftl: there is no room on the drive for what the image holds (move it"),
+        "{words}"
+    );
+    std::fs::remove_file(files.beside(".ftl")).unwrap();
+    let (mut engine, continuation) = files.attach_one(&config, Pace::Free);
+    assert!(matches!(continuation, Continuation::Approximate { unknown_bytes: 0x10_0000, .. }), "{continuation}");
+    assert!(execute(&mut engine, Operation::Read, 4 << 20, 1 << 20, None).payload.unwrap()[..] == noise);
+}
+
+#[test]
+fn a_drive_that_takes_no_more_writes_is_attached_with_what_its_image_holds() {
+    let files = Files::new();
+    let image = File::create(files.image()).unwrap();
+    image.set_len(config().capacity_bytes).unwrap();
+    image.write_all_at(&[7; 8192], 1 << 20).unwrap();
+    drop(image);
+    let mut data = DataFile::open(&files.image(), ByteSize(config().capacity_bytes)).unwrap();
+    let worn = || {
+        let mut drive = SimulatedSsd::new(config(), 1).unwrap();
+        let superblocks = drive.erase_histogram().values().sum::<u64>() as u32;
+        (0..superblocks).for_each(|block| drive.retire_block(block));
+        assert!(drive.is_read_only());
+        Ok::<_, AttachError>(drive)
+    };
+    let (drive, _) = data.drive(&config(), worn).unwrap();
+    let mut engine = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
+    engine.keep_in(data, false);
+    assert_eq!(execute(&mut engine, Operation::Read, 1 << 20, 512, None).payload.unwrap()[..], [7; 512]);
 }
 
 #[test]

@@ -30,6 +30,10 @@ fn has_fio_with_nbd() -> bool {
     there
 }
 
+/// fio's job that writes, reads and flushes, and finds out whether everything that it wrote comes back.
+const VERIFIED: &str =
+    "--minimal --name=v --rw=randrw --size=24m --iodepth=32 --verify=crc32c --verify_fatal=1 --fsync=64";
+
 /// Attaches the default drive for a shell command.
 fn attach(place: &Place, more: &[&str], script: &str) -> Ended {
     let fixed = ["attach", "samsung-960-evo", "--nbd", "unix:ssd.sock"];
@@ -78,16 +82,65 @@ fn fio_finds_no_wrong_byte_under_mixed_load_with_trims() {
         return;
     }
     let place = Place::new();
-    let job = "fio --name=v --ioengine=nbd --uri=\"$FLASHWISE_NBD\" --rw=randrw --bsrange=512-64k --size=24m \
-               --iodepth=32 --verify=crc32c --verify_fatal=1 --fsync=64 --minimal > fio.out 2>&1 && \
-               fio --name=t --ioengine=nbd --uri=\"$FLASHWISE_NBD\" --rw=randtrim --bs=16k --size=24m --io_size=4m \
-               --iodepth=16 --minimal >> fio.out 2>&1";
-    let ended = attach(&place, &["--time", "none", "-o", "json"], job);
+    let fio = "fio --ioengine=nbd --uri=\"$FLASHWISE_NBD\"";
+    // Trims beside the work, and in a second run each block trimmed just before it is written.
+    let job = format!(
+        "{fio} {VERIFIED} --bsrange=512-64k --name=t --rw=randtrim --offset=32m --size=24m --bs=16k --verify=0 \
+         > fio.out 2>&1 && \
+         {fio} --minimal --name=v --rw=randtrimwrite --size=24m --bs=4k --iodepth=32 --verify=crc32c --verify_fatal=1 \
+         >> fio.out 2>&1"
+    );
+    let ended = attach(&place, &["--time", "none", "-o", "json"], &job);
     assert_eq!(ended.code, 0, "{}\n{}", ended.stderr, place.read("fio.out"));
     let document = ended.document();
     assert!(document["counters"]["flushes"].as_u64().unwrap() > 0, "{document}");
-    assert_eq!(document["counters"]["trims"], 256, "{document}");
+    assert_eq!(document["counters"]["trims"], (24 << 20) / (16 << 10) + (24 << 20) / (4 << 10), "{document}");
     assert_eq!((&document["failed"], &document["pacing"]), (&0.into(), &Value::Null));
+}
+
+/// The same through the kernel. fio does not trim files; holes are punched beside it, and read as zeros.
+#[test]
+fn fio_finds_no_wrong_byte_in_the_file_under_mixed_load_with_trims() {
+    if !has("fio") || !has("fallocate") || !Path::new("/dev/fuse").exists() {
+        return;
+    }
+    let place = Place::new();
+    std::fs::create_dir(place.path("ssd")).unwrap();
+    let job = format!(
+        "set -e; disk=\"$FLASHWISE_DISK\"; \
+         dd if=/dev/urandom of=\"$disk\" bs=1M count=4 oflag=direct conv=notrunc,fsync 2> dd.out; \
+         fio --ioengine=libaio --direct=1 --filename=\"$disk\" {VERIFIED} --offset=8m --bsrange=4k-64k > fio.out 2>&1 & \
+         for n in $(seq 0 255); do fallocate --punch-hole -o $((n * 16384)) -l 12288 \"$disk\"; done; \
+         wait $!; \
+         for n in $(seq 0 255); do cmp -n 12288 -i $((n * 16384)):0 \"$disk\" /dev/zero; done; \
+         ! cmp -s -n 4096 -i 12288:0 \"$disk\" /dev/zero"
+    );
+    let attach = ["attach", "samsung-960-evo", "--fuse", "ssd", "--time", "none", "-o", "json", "--", "sh", "-c"];
+    let ended = place.run(&[&attach[..], &[&job]].concat());
+    if ended.stderr.contains("it cannot be mounted") {
+        return eprintln!("{}: not tested", ended.stderr);
+    }
+    assert_eq!(ended.code, 0, "{}\n{}", ended.stderr, place.read("fio.out"));
+    let document = ended.document();
+    assert!(document["counters"]["flushes"].as_u64().unwrap() > 0, "{document}");
+    assert_eq!((&document["counters"]["trims"], &document["failed"]), (&256.into(), &0.into()), "{document}");
+}
+
+/// The thread that answers is not held up by what else the machine does, where that is allowed, and its command is as urgent as
+/// any other.
+#[test]
+fn a_drive_with_its_own_time_is_scheduled_before_others() {
+    let may = Command::new("chrt").args(["-f", "20", "true"]).status().is_ok_and(|ended| ended.success());
+    if !may {
+        return eprintln!("SCHED_FIFO is not allowed here, or chrt not installed: not tested");
+    }
+    // The scheduling policy: 0 is most processes', 1 SCHED_FIFO (proc_pid_stat(5)).
+    let script = "sleep 0.5; for of in $PPID self; do cut -d ' ' -f 41 /proc/$of/stat; done > policies";
+    for (time, policies) in [("real", "1\n0\n"), ("none", "0\n0\n")] {
+        let place = Place::new();
+        attach(&place, &["--time", time], script).expect(0);
+        assert_eq!(place.read("policies"), policies, "--time {time}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ mod support;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -176,6 +176,36 @@ fn what_is_missing_is_named_on_one_line_and_nothing_is_left() {
     std::fs::remove_file(place.path("on/mine")).unwrap();
     std::fs::remove_dir(place.path("on")).unwrap();
     refused(place.run(&[&ATTACH[..], &["--time", "none"]].concat()), "give an empty directory");
+}
+
+#[test]
+fn ext4_waits_with_its_journal_as_long_of_the_drive_s_time_as_it_would() {
+    let Some(_turn) = turn(&["mkfs.ext4"]) else { return };
+    for (scale, commit) in [("1", None), ("3", Some("commit=15"))] {
+        let place = place();
+        let script = "grep \" $FLASHWISE_MOUNT \" /proc/self/mountinfo > options";
+        place.run(&[&ATTACH[..], &["--time-scale", scale, "--", "sh", "-c", script]].concat()).expect(0);
+        let options = place.read("options");
+        let found = options.trim().split(',').find(|option| option.starts_with("commit="));
+        assert_eq!(found, commit, "{options}");
+    }
+}
+
+/// The loop driver lets reads of the group that flushes wait for that.
+#[test]
+fn a_command_has_a_way_of_its_own_to_the_drive() {
+    let blkio = Path::new("/sys/fs/cgroup/blkio/tasks");
+    if !blkio.exists() {
+        return eprintln!("there is no tree of blkio cgroups: not tested");
+    }
+    let Some(_turn) = turn(&["mkfs.ext4"]) else { return };
+    let place = place();
+    let script = "sed -n 's/.*blkio:.//p' /proc/self/cgroup; sh -c \"sed -n 's/.*blkio:.//p' /proc/self/cgroup\"";
+    let ended = place.run(&[&ATTACH[..], &["--", "sh", "-c", &format!("({script}) > groups")]].concat()).expect(0);
+    let groups = place.read("groups");
+    let groups: Vec<&str> = groups.lines().collect();
+    assert!(groups.len() == 2 && groups[0] == groups[1] && groups[0].starts_with("flashwise."), "{groups:?}");
+    assert!(!blkio.with_file_name(groups[0]).exists(), "it is gone with the drive: {}", ended.stderr);
 }
 
 #[test]

@@ -310,14 +310,21 @@ impl DataFile {
     }
 
     fn no_state(&self, error: &StateError) -> AttachError {
-        let state = self.state();
         let help = match error {
-            StateError::OtherDrive { .. } => "attach the drive that it belongs to",
+            StateError::OtherDrive { .. } => " (attach the drive that it belongs to)",
             StateError::Io { .. } => "",
-            _ => "move it away, and the drive begins with the FTL of a new one that knows what the image holds",
+            _ => MOVE_AWAY,
         };
-        let help = if help.is_empty() { String::new() } else { format!(" ({help})") };
-        refused(&state, format!("{error}{help}"))
+        refused(&self.state(), format!("{error}{help}"))
+    }
+
+    /// What the image holds finds no room on the drive, beside what the state says that is there.
+    fn no_room(&self) -> AttachError {
+        let state = self.state();
+        match state.exists() {
+            true => refused(&state, format!("there is no room on the drive for what the image holds{MOVE_AWAY}")),
+            false => refused(&self.path, "there is no room on the drive for what it holds"),
+        }
     }
 
     /// Gives a drive that depends on its bytes those of its pages; gives the places of pages that it stores otherwise, ascending.
@@ -343,7 +350,10 @@ impl DataFile {
     fn catch_up(&self, drive: &mut SimulatedSsd, changed: &[ByteSize]) -> Result<u64, AttachError> {
         let (page, capacity) = (drive.config().ftl.logical_page_bytes, drive.info().capacity.0);
         let longest = (drive.info().max_transfer.0 / page).max(1) * page;
-        let fail = |error: &dyn std::fmt::Display| refused(&self.path, error.to_string());
+        let fail = |error: BlockError| match error {
+            BlockError::NoSpace => self.no_room(),
+            error => refused(&self.path, error.to_string()),
+        };
         // One that compresses or deduplicates stores nothing of pages of zeros.
         let needs_nothing = |drive: &SimulatedSsd, at: u64| drive.depends_on_content() && self.is_zeros(at, page);
         let is_known = |drive: &SimulatedSsd, at: u64| {
@@ -352,21 +362,21 @@ impl DataFile {
         };
         let (mut at, mut unknown) = (0, 0);
         // One page behind the other, as far as neither is known and a request may be long.
-        while let Some(data) = self.image.next_data(at).map_err(|error| fail(&words(&error)))? {
+        while let Some(data) = self.image.next_data(at).map_err(|error| refused(&self.path, words(&error)))? {
             let (mut start, end) = (data.start / page * page, data.end.next_multiple_of(page).min(capacity));
             while start < end {
                 let is_unknown = |at: &u64| *at - start < longest && !is_known(drive, *at);
                 let pages = (start..end).step_by(page as usize).take_while(is_unknown).count() as u64;
                 let length = (pages * page).min(end - start);
                 if length > 0 {
-                    self.write_run(drive, start, length).map_err(|error| fail(&error))?;
+                    self.write_run(drive, start, length).map_err(fail)?;
                 }
                 unknown += length;
                 start += pages.max(1) * page;
             }
             at = end;
         }
-        settle(drive, 0).map_err(|error| fail(&error))?;
+        settle(drive, 0).map_err(fail)?;
         Ok(unknown)
     }
 
@@ -446,6 +456,10 @@ impl DataFile {
     }
 }
 
+/// What can be done about a state that does not fit.
+const MOVE_AWAY: &str =
+    " (move it away, and the drive begins with the FTL of a new one that knows what the image holds)";
+
 /// What the line of a mark begins with that names the boot of the machine.
 const BOOT: &str = "boot ";
 
@@ -485,11 +499,12 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Lets a drive work until no more than so many requests are under way.
+/// Lets a drive work until no more than so many requests are under way. One that takes no more writes does not learn of them.
 fn settle(drive: &mut SimulatedSsd, depth: usize) -> Result<(), BlockError> {
     while drive.outstanding() > depth {
-        if let Some(completion) = drive.wait()? {
-            completion.result?;
+        match drive.wait()?.map(|completion| completion.result) {
+            None | Some(Ok(()) | Err(BlockError::ReadOnly)) => {}
+            Some(Err(error)) => return Err(error),
         }
     }
     Ok(())

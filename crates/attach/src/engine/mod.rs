@@ -281,6 +281,11 @@ impl Engine {
         self.clocks.map_or(1.0, |clocks| clocks.scale())
     }
 
+    /// Whether answers come when the drive would give them.
+    pub(crate) fn is_paced(&self) -> bool {
+        self.clocks.is_some()
+    }
+
     /// The way through the kernel and back is known; whether there are sockets too.
     pub(crate) fn way_through_kernel(&mut self, takes: Duration, has_sockets: bool) {
         self.ways.kernel = Some(takes);

@@ -23,6 +23,7 @@ mod connection;
 mod dead;
 mod self_test;
 
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -37,6 +38,7 @@ use crate::buffers::Buffers;
 use crate::event::Bell;
 use crate::guard::watchdog::Busy;
 use crate::mounts::{Mount, mounts};
+use crate::urgent::Urgency;
 use crate::{Answer, AttachError, Command};
 use flashwise_block::{BlockError, ByteSize, DeviceInfo, Operation};
 use fuser::{
@@ -103,6 +105,16 @@ fn errno(error: &BlockError) -> Errno {
     }
 }
 
+/// What the kernel's requests are to the server.
+pub(crate) struct Kernel {
+    /// The mark of its commands.
+    pub(crate) client: u32,
+    /// Where their bytes are.
+    pub(crate) buffers: Buffers,
+    /// Requests are to be taken as soon as they come, whatever else the machine does.
+    pub(crate) is_urgent: bool,
+}
+
 /// A mounted file, and what its requests come through.
 #[derive(Debug)]
 pub(crate) struct Mounted {
@@ -121,36 +133,21 @@ impl std::fmt::Debug for Letter {
 }
 
 impl Mounted {
-    /// Mounts a directory with the file in it. `client` is the mark of its commands, whose bytes are in `buffers`.
-    pub(crate) fn mount(
-        directory: &Path,
-        info: &DeviceInfo,
-        client: u32,
-        buffers: Buffers,
-    ) -> Result<Self, AttachError> {
-        Self::with_queue(directory, info, (client, buffers), KERNEL_QUEUE)
+    /// Mounts a directory with the file in it.
+    pub(crate) fn mount(directory: &Path, info: &DeviceInfo, kernel: Kernel) -> Result<Self, AttachError> {
+        Self::with_queue(directory, info, kernel, KERNEL_QUEUE)
     }
 
     /// The same, where so many requests may wait in the kernel.
-    fn with_queue(
-        directory: &Path,
-        info: &DeviceInfo,
-        client: (u32, Buffers),
-        waiting: u16,
-    ) -> Result<Self, AttachError> {
+    fn with_queue(directory: &Path, info: &DeviceInfo, kernel: Kernel, waiting: u16) -> Result<Self, AttachError> {
         let refused = |reason: String| AttachError::Place { path: directory.to_owned(), reason };
         dead::clear(directory).map_err(refused)?;
-        let mounted = Self::start(check(directory).map_err(refused)?, info, client, waiting)?;
+        let mounted = Self::start(check(directory).map_err(refused)?, info, kernel, waiting)?;
         self_test::check_depth(&mounted).map_err(refused)?;
         Ok(mounted)
     }
 
-    fn start(
-        directory: PathBuf,
-        info: &DeviceInfo,
-        (client, buffers): (u32, Buffers),
-        waiting: u16,
-    ) -> Result<Self, AttachError> {
+    fn start(directory: PathBuf, info: &DeviceInfo, kernel: Kernel, waiting: u16) -> Result<Self, AttachError> {
         let refused = |reason: String| AttachError::Place { path: directory.clone(), reason };
         let (sender, letters) = sync_channel(LETTERS);
         let bell = Arc::new(Bell::new()?);
@@ -158,9 +155,8 @@ impl Mounted {
         let disk = Disk {
             busy: Arc::clone(&busy),
             letters: sender,
-            buffers,
+            kernel,
             bell: Arc::clone(&bell),
-            client,
             waiting,
             capacity: info.capacity.0,
             logical_block: info.logical_block.0,
@@ -265,13 +261,18 @@ fn serve_writes() {
     }
 }
 
+/// This thread has taken a request of the kernel's; the threads are fuser's, so each is known by that.
+fn come_by(now: Instant) {
+    thread_local!(static URGENCY: RefCell<Option<Urgency>> = const { RefCell::new(None) });
+    URGENCY.with_borrow_mut(|urgency| urgency.get_or_insert_with(|| Urgency::of_this_thread(now)).comes_by(now));
+}
+
 /// The file system: a directory and the file.
 struct Disk {
     busy: Arc<Busy>,
     letters: SyncSender<Letter>,
-    buffers: Buffers,
+    kernel: Kernel,
     bell: Arc<Bell>,
-    client: u32,
     /// Requests that wait in the kernel at most.
     waiting: u16,
     capacity: u64,
@@ -309,14 +310,18 @@ impl Disk {
     fn command(&self, request: &Request, operation: Operation, offset: u64, length: u64) -> Command {
         let (offset, length) = (ByteSize(offset), ByteSize(length));
         let process = Some(request.pid()).filter(|&pid| pid != 0);
-        Command { client: self.client, cookie: 0, process, operation, offset, length, fua: false, payload: None }
+        Command { client: self.kernel.client, cookie: 0, process, operation, offset, length, fua: false, payload: None }
     }
 
     fn post(&self, command: Command, reply: Reply) {
         serve_writes();
+        let arrived = Instant::now();
+        if self.kernel.is_urgent {
+            come_by(arrived);
+        }
         self.busy.with(|| {
             // Where the server is gone the reply is dropped, and fuser tells the kernel of an error.
-            if self.letters.send(Letter { command, arrived: Instant::now(), reply }).is_ok() {
+            if self.letters.send(Letter { command, arrived, reply }).is_ok() {
                 self.bell.ring();
             }
         });
@@ -435,7 +440,7 @@ impl Filesystem for Disk {
             return if data.is_empty() { reply.written(0) } else { reply.error(Errno::ENOSPC) };
         }
         serve_writes();
-        let payload = Some(self.busy.with(|| self.buffers.copy_of(&data[..length as usize])));
+        let payload = Some(self.busy.with(|| self.kernel.buffers.copy_of(&data[..length as usize])));
         let command = Command { payload, ..self.command(request, Operation::Write, offset, length) };
         self.post(command, Reply::Written(reply, length as u32));
     }

@@ -186,14 +186,18 @@ mod tests {
 
     use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
-    use super::super::{KERNEL_QUEUE, Mounted};
+    use super::super::{KERNEL_QUEUE, Kernel, Mounted};
     use crate::{AttachError, Engine, Pace};
+
+    fn kernel(engine: &Engine) -> Kernel {
+        Kernel { client: 0, buffers: engine.buffers(), is_urgent: false }
+    }
 
     fn mount(waiting: u16) -> Result<(), AttachError> {
         let directory = tempfile::tempdir().unwrap();
         let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap();
         let engine = Engine::new(drive, Pace::Free, std::time::Duration::ZERO, None, Instant::now()).unwrap();
-        Mounted::with_queue(directory.path(), engine.info(), (0, engine.buffers()), waiting).map(drop)
+        Mounted::with_queue(directory.path(), engine.info(), kernel(&engine), waiting).map(drop)
     }
 
     #[test]
@@ -258,7 +262,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap();
         let engine = Engine::new(drive, Pace::Free, std::time::Duration::ZERO, None, Instant::now()).unwrap();
-        let mounted = match Mounted::mount(directory.path(), engine.info(), 0, engine.buffers()) {
+        let mounted = match Mounted::mount(directory.path(), engine.info(), kernel(&engine)) {
             Ok(mounted) => mounted,
             Err(error) => return eprintln!("{error}: not tested"),
         };

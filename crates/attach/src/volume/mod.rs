@@ -19,7 +19,7 @@ mod home;
 mod loops;
 mod tools;
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -81,11 +81,17 @@ impl FileSystem {
         }
     }
 
-    fn mount_options(self) -> &'static CStr {
-        match self {
-            Self::Ext4 => c"discard,noinit_itable",
-            Self::Xfs => c"discard",
-        }
+    /// Where `scale` seconds of the machine's are one of the drive's: ext4 commits its journal after as many of the drive's as it
+    /// would of the machine's, XFS has no such option.
+    fn mount_options(self, scale: f64) -> CString {
+        let options = match self {
+            Self::Ext4 if scale > 1.0 => {
+                format!("discard,noinit_itable,commit={:.0}", (COMMIT_S * scale).min(LONGEST_COMMIT_S))
+            }
+            Self::Ext4 => "discard,noinit_itable".to_owned(),
+            Self::Xfs => "discard".to_owned(),
+        };
+        CString::new(options).unwrap_or_default()
     }
 }
 
@@ -114,7 +120,13 @@ pub(crate) struct Plan {
     offset: ByteSize,
     losetup: PathBuf,
     maker: PathBuf,
+    /// Seconds of the machine's for one of the drive's.
+    scale: f64,
 }
+
+/// After so long ext4 commits its journal, and as long as it may.
+const COMMIT_S: f64 = 5.0;
+const LONGEST_COMMIT_S: f64 = 86_400.0;
 
 impl Plan {
     /// Looks whether all is there, and makes the drive's directory.
@@ -133,7 +145,7 @@ impl Plan {
         let made = Home::create(Path::new(home::BASE), &losetup);
         let home = made.map_err(|error| format!("its file needs a directory in {}: {error}", home::BASE))?;
         let directory = check(directory)?;
-        Ok((Self { directory, kind, offset, losetup, maker }, home))
+        Ok((Self { directory, kind, offset, losetup, maker, scale: 1.0 }, home))
     }
 
     /// Makes a loop device over the drive's file, which is served meanwhile; `scale` seconds of the machine's are one of the
@@ -141,7 +153,7 @@ impl Plan {
     pub(crate) fn attach(self, file: &Path, sector: u64, scale: f64) -> Result<Volume, String> {
         let (device, held) = LoopDevice::attach(&self.losetup, file, sector, self.offset)?;
         device.widen(scale);
-        Ok(Volume { plan: self, device, held: Some(held), abort: None })
+        Ok(Volume { plan: Self { scale, ..self }, device, held: Some(held), abort: None })
     }
 }
 
@@ -232,8 +244,8 @@ impl Volume {
 
 /// Mounts a file system.
 fn mount_as(plan: &Plan, device: &Path, kind: FileSystem) -> Result<FileSystem, String> {
-    let (name, options) = (kind.name(), kind.mount_options());
-    let mounted = mount(device, &plan.directory, name, MountFlags::NOATIME, options);
+    let (name, options) = (kind.name(), kind.mount_options(plan.scale));
+    let mounted = mount(device, &plan.directory, name, MountFlags::NOATIME, options.as_c_str());
     mounted.map(|()| kind).map_err(|error| match error {
         Errno::NODEV => format!("this kernel has no {name}"),
         error => format!("the file system cannot be mounted: {error}"),

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use flashwise_attach::control::control_path;
 use flashwise_attach::nbd::measure_round_trip;
 use flashwise_attach::{
-    AttachError, Capture, Continuation, DataFile, Engine, FileSystem, MountedAt, Pace, Server, Stop, available_memory,
+    AttachError, Capture, Cgroup, Continuation, Controller, DataFile, Engine, FileSystem, MountedAt, Pace, Server,
+    Stop, available_memory,
 };
 use flashwise_block::{ByteSize, Request, execute};
 use flashwise_report::render_attach;
@@ -93,7 +94,10 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
             stop.request();
         });
     }
-    let ended = start(options, &places, output)?.map(|child| thread::spawn(move || wait(child, &stop)));
+    // Removed at the end, when nobody is in it any more.
+    let apart = options.mount.as_ref().filter(|_| !options.command.is_empty()).and_then(|_| apart());
+    let started = start(options, &places, apart.as_ref(), output)?;
+    let ended = started.map(|child| thread::spawn(move || wait(child, &stop)));
     let mut engine = server.run()?;
     let detached = engine.detach();
     let report = engine.finish()?;
@@ -288,7 +292,22 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-fn start(options: &ServeArguments, places: &Places, output: &Output) -> Result<Option<Child>, Failure> {
+/// A group whose I/O does not wait behind flushes in the loop driver.
+fn apart() -> Option<Cgroup> {
+    let group = Cgroup::new(Controller::Io).inspect_err(|why| {
+        let words = "reads and writes of the command wait for its flushes in the kernel's loop driver";
+        // Where nobody listens nothing is lost.
+        let _ = writeln!(io::stderr(), "flashwise: {words}, as it cannot have an I/O cgroup of its own: {why}");
+    });
+    group.ok()
+}
+
+fn start(
+    options: &ServeArguments,
+    places: &Places,
+    apart: Option<&Cgroup>,
+    output: &Output,
+) -> Result<Option<Child>, Failure> {
     use std::os::fd::AsFd;
     let Some((program, arguments)) = options.command.split_first() else { return Ok(None) };
     let mut command = Command::new(program);
@@ -297,8 +316,11 @@ fn start(options: &ServeArguments, places: &Places, output: &Output) -> Result<O
         let stderr = io::stderr().as_fd().try_clone_to_owned();
         command.stdout(stderr.map_or_else(|_| Stdio::null(), Stdio::from));
     }
-    let started = command.spawn().map_err(|error| Failure::file(program.as_ref(), &error))?;
-    Ok(Some(started))
+    let started = match apart {
+        Some(group) => group.spawn(&mut command),
+        None => command.spawn(),
+    };
+    Ok(Some(started.map_err(|error| Failure::file(program.as_ref(), &error))?))
 }
 
 /// Waits for the command, and ends the server with it.

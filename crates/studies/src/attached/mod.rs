@@ -6,14 +6,14 @@
 //!         ◀── the trace of all requests, once it has ended
 //! ```
 //!
-//! [`cores`]: one half of the processors for the drive; [`memory`]: a bound on the memory of a server.
+//! [`cores`]: one half of the processors for the drive. A server's reads and writes have a way of their own to the drive, and its
+//! memory may have a bound, by control groups; where these cannot be had that is told, and measured without.
 //!
 //! The drive is a process of its own, so that what the study waits for is not served by the study, and its time on a processor
 //! is not counted as the database's. It ends with its command, and that with the pipe: the kernel closes it whatever ends the
 //! study.
 
 mod cores;
-mod memory;
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
@@ -24,8 +24,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flashwise_attach::DeviceStat;
 use flashwise_attach::control::{Order, Told, order};
+use flashwise_attach::{Cgroup, Controller, DeviceStat};
 use flashwise_block::ByteSize;
 use flashwise_ssd::DeviceConfig;
 use flashwise_trace::{ReadOptions, TraceError, TraceFormat, TraceReader, TraceRecord};
@@ -33,8 +33,8 @@ use flashwise_tune::Guard;
 use rustix::fs::{major, minor};
 
 use crate::StudyError;
+use cores::family;
 pub(crate) use cores::{Cores, processor_seconds};
-pub(crate) use memory::MemoryBound;
 
 /// What the drive's command says once it is mounted.
 const MOUNTED: &str = "mounted";
@@ -62,6 +62,8 @@ impl Default for Attachment {
 #[derive(Debug)]
 pub(crate) struct Attached {
     process: Child,
+    /// For servers on it; why there is none.
+    apart: Result<Cgroup, String>,
     /// Closed, it ends the drive.
     life: Option<ChildStdin>,
     // Last, so that nothing is taken away below a mount.
@@ -106,7 +108,7 @@ impl Attached {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = cores.for_drive(|| command.spawn())?;
         let (life, told, complaints) = (process.stdin.take(), process.stdout.take(), process.stderr.take());
-        let attached = Self { process, life, place };
+        let attached = Self { process, apart: Cgroup::new(Controller::Io), life, place };
         let complaints = complaints.map(|mut from| {
             thread::spawn(move || {
                 let mut text = String::new();
@@ -128,6 +130,18 @@ impl Attached {
         // What it says at its end is to find somebody who listens.
         thread::spawn(move || told.map(|mut told| std::io::copy(&mut told, &mut std::io::sink())));
         Ok(attached)
+    }
+
+    /// Keeps a server's requests apart from flushes on their way to the drive, whose reads would wait for them otherwise; why that
+    /// cannot be.
+    ///
+    /// # Errors
+    /// Where the server is gone.
+    pub(crate) fn keep_apart(&self, server: u32) -> Result<Option<String>, StudyError> {
+        match &self.apart {
+            Ok(group) => hold(group, server).map(|()| None),
+            Err(why) => Ok(Some(why.clone())),
+        }
     }
 
     /// Where it is mounted.
@@ -194,6 +208,27 @@ impl Attached {
     }
 }
 
+/// A bound on a server's memory, page cache included, for as long as this lives; why there is none.
+///
+/// # Errors
+/// Where the server is gone.
+pub(crate) fn bound_memory(server: u32, bytes: u64) -> Result<Result<Cgroup, String>, StudyError> {
+    let group = Cgroup::new(Controller::Memory).and_then(|group| group.limit_memory(bytes).map(|()| group));
+    group.map_or_else(|why| Ok(Err(why)), |group| hold(&group, server).map(|()| Ok(group)))
+}
+
+/// Puts a server in, with what it has started; what it starts later is in it too.
+fn hold(group: &Cgroup, server: u32) -> Result<(), StudyError> {
+    for process in family(server)? {
+        let told = group.hold(process);
+        // Another one that has ended meanwhile needs none.
+        if process == server {
+            told.map_err(StudyError::Attach)?;
+        }
+    }
+    Ok(())
+}
+
 fn control(place: &Guard) -> PathBuf {
     place.path().join("control")
 }
@@ -224,6 +259,11 @@ pub(crate) fn answers_were_late(stat: &DeviceStat) -> bool {
 fn are_late([half, most]: [f64; 2], medians: [f64; 2]) -> bool {
     let shortest = medians.into_iter().filter(|&median| median > 0.0).fold(f64::INFINITY, f64::min);
     half > shortest / 20.0 || most > shortest / 2.0
+}
+
+/// What is told where a server could not be [kept apart](Attached::keep_apart).
+pub(crate) fn behind_flushes(why: &str) -> String {
+    format!("The server's reads and writes waited for its flushes in the kernel's loop driver: {why}.")
 }
 
 /// How busy the machine was with other work.

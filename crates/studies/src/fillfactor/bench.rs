@@ -10,13 +10,13 @@
 
 use std::time::{Duration, Instant};
 
-use flashwise_attach::DeviceStat;
+use flashwise_attach::{Cgroup, DeviceStat};
 use flashwise_block::Silent;
 use flashwise_tune::postgres::{PostgresTpcc, PrivateServer, TpccSessions};
 use postgres::{Client, NoTls};
 
 use super::drives::Drive;
-use crate::attached::{Attached, Attachment, Cores, MemoryBound, processor_seconds};
+use crate::attached::{Attached, Attachment, Cores, bound_memory, processor_seconds};
 use crate::{Progress, StudyError};
 
 /// What is run, and under which conditions.
@@ -82,6 +82,8 @@ pub(super) struct Outcome {
     pub(super) version: String,
     /// Why the server's memory was not bounded.
     pub(super) unbounded: Option<String>,
+    /// Why its requests waited behind flushes.
+    pub(super) not_apart: Option<String>,
 }
 
 /// How often it is looked whether sessions have ended, and how long that may take.
@@ -121,7 +123,7 @@ pub(super) fn run(
     let drive = Attached::start(program, &conditions.drive.config()?, &how, &cores)?;
     // Ended before the drive, which waits for who is on it.
     let server = PrivateServer::new(None, Some(&drive.directory()))?;
-    let mut bench = Bench { conditions, drive: &drive, server, unbounded: None };
+    let mut bench = Bench { conditions, drive: &drive, server, unbounded: None, not_apart: None };
     let steps = f64::from(conditions.rounds + 2) * conditions.fills.len() as f64;
     let mut step = 0.0;
     let mut tell = |what: String, steps_done: f64| {
@@ -144,9 +146,9 @@ pub(super) fn run(
         }
     }
     let version = bench.server.version(&mut Silent)?;
-    let Bench { unbounded, server, .. } = bench;
+    let Bench { unbounded, not_apart, server, .. } = bench;
     drop(server);
-    Ok(Outcome { fills, stat: drive.stat()?, version, unbounded })
+    Ok(Outcome { fills, stat: drive.stat()?, version, unbounded, not_apart })
 }
 
 struct Bench<'a> {
@@ -154,6 +156,7 @@ struct Bench<'a> {
     drive: &'a Attached,
     server: PrivateServer,
     unbounded: Option<String>,
+    not_apart: Option<String>,
 }
 
 /// Counters before a round.
@@ -217,6 +220,7 @@ impl Bench<'_> {
         let server = self.server.process()?.ok_or(StudyError::Lost)?;
         // Held until the server has stopped.
         let bound = self.bound(server)?;
+        self.not_apart = self.drive.keep_apart(server)?;
         let mut client = self.connect()?;
         let before = self.counters(&mut client, server)?;
         let how = TpccSessions {
@@ -249,15 +253,11 @@ impl Bench<'_> {
     }
 
     /// The server's memory, with a bound where there can be one.
-    fn bound(&mut self, server: u32) -> Result<Option<MemoryBound>, StudyError> {
+    fn bound(&mut self, server: u32) -> Result<Option<Cgroup>, StudyError> {
         let Some(bytes) = self.conditions.memory_bytes else { return Ok(None) };
-        match MemoryBound::new(bytes) {
-            Ok(bound) => bound.hold(server).map(|()| Some(bound)),
-            Err(why) => {
-                self.unbounded = Some(why);
-                Ok(None)
-            }
-        }
+        let bound = bound_memory(server, bytes)?;
+        self.unbounded = bound.as_ref().err().cloned().or(self.unbounded.take());
+        Ok(bound.ok())
     }
 
     fn counters(&self, client: &mut Client, server: u32) -> Result<Before, StudyError> {

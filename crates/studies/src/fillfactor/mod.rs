@@ -25,7 +25,7 @@ use flashwise_report::study::Measured;
 use flashwise_tune::TuneError;
 use flashwise_tune::postgres::{PostgresTpcc, PrivateServer};
 
-use crate::attached::{Cores, load_average};
+use crate::attached::{self, Cores, load_average};
 use crate::statistics::mean;
 use crate::{Findings, Progress, StudyError, StudyOptions};
 use bench::{Conditions, Filled, Outcome, Round};
@@ -181,5 +181,7 @@ fn limits(results: &Results) -> Vec<String> {
     ];
     let unbounded = results.drives.iter().find_map(|outcome| outcome.unbounded.as_ref());
     limits.extend(unbounded.map(|why| format!("The server's memory has no bound, so that all was cached: {why}.")));
+    let not_apart = results.drives.iter().find_map(|outcome| outcome.not_apart.as_ref());
+    limits.extend(not_apart.map(|why| attached::behind_flushes(why)));
     limits
 }

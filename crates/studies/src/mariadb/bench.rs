@@ -95,6 +95,8 @@ pub(super) struct Database {
     pub(super) connection: Conn,
     drive: Attached,
     time_scale: f64,
+    /// Why the server's requests waited behind flushes.
+    pub(super) not_apart: Option<String>,
 }
 
 /// What a piece of work took.
@@ -149,10 +151,11 @@ impl Database {
             placement::write_anew(&table, half)?;
         }
         server.start(INSTANCE, &settings(source.page, &SETTINGS), &mut Silent)?;
+        let not_apart = drive.keep_apart(server.process().ok_or(StudyError::Lost)?)?;
         let mut connection = server.connect()?;
         let version: Option<String> = connection.query_first("SELECT VERSION()")?;
         let version = version.unwrap_or_default();
-        Ok(Self { variant, placed, version, server, connection, drive, time_scale: stage.time_scale })
+        Ok(Self { variant, placed, version, server, connection, drive, time_scale: stage.time_scale, not_apart })
     }
 
     /// Does a piece of work.

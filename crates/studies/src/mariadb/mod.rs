@@ -33,7 +33,7 @@ mod ycsb;
 use flashwise_tune::TuneError;
 use flashwise_tune::mariadb::PrivateMariadb;
 
-use crate::attached::{Cores, load_average};
+use crate::attached::{self, Cores, load_average};
 use crate::{Findings, Progress, StudyError, StudyOptions};
 use drives::Hidden;
 use key_value::KeyValue;
@@ -111,7 +111,7 @@ fn look_for_server() -> Result<(), StudyError> {
 
 fn limits(results: &Results) -> Vec<String> {
     let work = &results.scale.work;
-    vec![
+    let mut limits = vec![
         format!(
             "{}. The text's server is patched; its buffer pool, its log and its transactions are not known to us. Its 10 \
              million rows are {} here, its 100 rounds {}.",
@@ -122,5 +122,7 @@ fn limits(results: &Results) -> Vec<String> {
         "One load with one seed; intervals are over rounds and repetitions. The drives are new, and no garbage is collected."
             .to_owned(),
         "How the text measured wear is not known to us. Here it is the bytes that the simulated flash programs.".to_owned(),
-    ]
+    ];
+    limits.extend(results.reads.not_apart.as_deref().map(attached::behind_flushes));
+    limits
 }

@@ -68,6 +68,8 @@ pub(super) struct Reads {
     pub(super) variants: Vec<Shown>,
     pub(super) version: String,
     pub(super) time_scale: f64,
+    /// Why servers' requests waited behind flushes.
+    pub(super) not_apart: Option<String>,
 }
 
 /// A database while it is worked on.
@@ -95,6 +97,7 @@ pub(super) fn measure(
     rounds(scale, &mut running, progress)?;
     mixes(scale, &mut running, options.seed, progress)?;
     let version = running.first().map(|one| one.database.version.clone()).unwrap_or_default();
+    let not_apart = running.iter().find_map(|one| one.database.not_apart.clone());
     let end = |one: Running| {
         let Running { database, inserts, selects, mixes, .. } = one;
         let (variant, placed) = (database.variant, database.placed);
@@ -102,7 +105,7 @@ pub(super) fn measure(
         Ok(Shown { variant, page, placed, inserts, selects, mixes, ended: database.end()? })
     };
     let variants = running.into_iter().map(end).collect::<Result<_, StudyError>>()?;
-    Ok(Reads { variants, version, time_scale: scale.time_scale })
+    Ok(Reads { variants, version, time_scale: scale.time_scale, not_apart })
 }
 
 fn start(scale: &Scale, stage: Stage<'_>, seed: u64, progress: Progress<'_>) -> Result<Vec<Running>, StudyError> {

@@ -1,0 +1,138 @@
+//! A thread that is not held up by others' work: it has a processor as soon as it wants one, where the system allows it.
+//!
+//! An answer is late by as long as its thread waits for a processor, which on a machine with other work is milliseconds: each
+//! has its turn. `SCHED_FIFO` has none of that. But such a thread gives nobody a turn either, and one that never waits the kernel
+//! stops for 50 ms of each second. So it is one of many again when it has been at work for [`LONGEST`] without waiting for
+//! anything, until it has waited.
+//!
+//! It takes `CAP_SYS_NICE` or a limit for it (`RLIMIT_RTPRIO`); without, everything is as without this.
+//!
+//! Source: `sched(7)`.
+
+use std::time::{Duration, Instant};
+
+use thread_priority::unix::{
+    NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy,
+    thread_native_id, thread_schedule_policy,
+};
+use thread_priority::{ThreadPriority, ThreadPriorityValue};
+
+/// The longest time that others are kept waiting.
+const LONGEST: Duration = Duration::from_millis(20);
+/// Who was away for so long has waited, rather than called the system.
+const AWAY: Duration = Duration::from_micros(50);
+/// Before all normal threads, and behind the kernel's own of that kind, which have 50.
+const PRIORITY: u8 = 20;
+
+const FIFO: ThreadSchedulePolicy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
+const NORMAL: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
+
+/// What a thread is to the scheduler.
+#[derive(Debug)]
+pub(crate) struct Urgency {
+    /// How the thread is set back, where it may be urgent at all.
+    normal: Option<ThreadPriority>,
+    is_urgent: bool,
+    /// When it waited last.
+    awake_since: Instant,
+    seen: Instant,
+}
+
+impl Urgency {
+    /// Of the thread that calls, which is urgent from now on. One that is not scheduled as most are stays as it is.
+    pub(crate) fn of_this_thread(now: Instant) -> Self {
+        let is_one_of_many = thread_schedule_policy().is_ok_and(|policy| policy == NORMAL);
+        let normal = if is_one_of_many { niceness() } else { None };
+        let mut this = Self { normal, is_urgent: false, awake_since: now, seen: now };
+        normal.into_iter().for_each(|normal| this.set(true, normal));
+        this
+    }
+
+    /// The thread that calls has waited, or worked, from a moment to another.
+    pub(crate) fn was_away(&mut self, from: Instant, to: Instant) {
+        let Some(normal) = self.normal else { return };
+        self.seen = to;
+        let wants = match to.saturating_duration_since(from) >= AWAY {
+            true => {
+                self.awake_since = to;
+                true
+            }
+            false => self.is_urgent && to.saturating_duration_since(self.awake_since) < LONGEST,
+        };
+        if wants != self.is_urgent {
+            self.set(wants, normal);
+        }
+    }
+
+    /// The thread that calls has come by again; what it did since it came last is not known.
+    pub(crate) fn comes_by(&mut self, now: Instant) {
+        self.was_away(self.seen, now);
+    }
+
+    /// The thread that calls is one of many from now on, and so are those that it starts.
+    pub(crate) fn end(&mut self) {
+        if let Some(normal) = self.normal.take().filter(|_| self.is_urgent) {
+            self.set(false, normal);
+        }
+    }
+
+    fn set(&mut self, is_urgent: bool, normal: ThreadPriority) {
+        let urgent = ThreadPriorityValue::try_from(PRIORITY).map_or(ThreadPriority::Min, ThreadPriority::Crossplatform);
+        let (priority, policy) = if is_urgent { (urgent, FIFO) } else { (normal, NORMAL) };
+        match set_thread_priority_and_policy(thread_native_id(), priority, policy) {
+            Ok(()) => self.is_urgent = is_urgent,
+            // It is not asked for again.
+            Err(_) => self.normal = None,
+        }
+    }
+}
+
+/// The niceness of this process, which is to stay, as it is set.
+fn niceness() -> Option<ThreadPriority> {
+    let nice = rustix::process::getpriority_process(None).ok()?;
+    let all = (0..=99).filter_map(|value| ThreadPriorityValue::try_from(value).ok()).map(ThreadPriority::Crossplatform);
+    all.into_iter().find(|priority| priority.to_posix(NORMAL).is_ok_and(|found| found == nice))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the system says of this thread.
+    fn is_fifo() -> bool {
+        thread_schedule_policy().unwrap() == FIFO
+    }
+
+    #[test]
+    fn a_thread_is_urgent_until_it_has_worked_for_long_and_again_once_it_has_waited() {
+        let began = Instant::now();
+        let at = |us| began + Duration::from_micros(us);
+        let nice = rustix::process::getpriority_process(None).unwrap();
+        let mut urgency = Urgency::of_this_thread(began);
+        if !is_fifo() {
+            assert!(urgency.normal.is_none(), "it is not tried again");
+            return eprintln!("SCHED_FIFO is not allowed here: not tested");
+        }
+        (0..400).for_each(|n| urgency.comes_by(at(49 * n)));
+        assert!(is_fifo(), "19.6 ms without waiting");
+        (400..600).for_each(|n| urgency.comes_by(at(49 * n)));
+        assert!(!is_fifo(), "more than 20 ms");
+        urgency.was_away(at(29_000), at(29_049));
+        assert!(!is_fifo(), "it has not waited");
+        urgency.comes_by(at(60_000));
+        assert!(is_fifo(), "it has waited again");
+        urgency.end();
+        assert!(!is_fifo() && rustix::process::getpriority_process(None).unwrap() == nice);
+        urgency.was_away(at(60_000), at(90_000));
+        assert!(!is_fifo(), "it has ended");
+    }
+
+    #[test]
+    fn every_niceness_can_be_set_back() {
+        let all = (0..=99).filter_map(|value| ThreadPriorityValue::try_from(value).ok());
+        let mut found: Vec<i32> =
+            all.filter_map(|value| ThreadPriority::Crossplatform(value).to_posix(NORMAL).ok()).collect();
+        found.dedup();
+        assert_eq!(found, (-20..=19).rev().collect::<Vec<_>>());
+    }
+}
