@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 
+mod mounted;
 mod support;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use mounted::small_drive;
 use serde_json::Value;
 use support::{Ended, Place};
 
@@ -28,6 +30,36 @@ fn has_fio_with_nbd() -> bool {
         eprintln!("fio with its nbd engine is not installed: not tested");
     }
     there
+}
+
+#[test]
+fn qemu_s_tools_copy_compare_and_check_images_on_the_drive() {
+    if !has("qemu-img") || !has("qemu-io") {
+        return;
+    }
+    let place = Place::new();
+    small_drive(&place);
+    let image: Vec<u8> = (0_u32..3 << 20).flat_map(|n| (n / 5 * 7).to_le_bytes()).collect();
+    std::fs::write(place.path("in.img"), image).unwrap();
+    let script = "set -e; \
+        qemu-img info -f raw --output=json \"$FLASHWISE_NBD\" > info.json; \
+        qemu-img convert -n -f raw -O raw in.img \"$FLASHWISE_NBD\"; \
+        qemu-img compare -f raw -F raw in.img \"$FLASHWISE_NBD\" > compared; \
+        qemu-io -f raw -c 'write -f -P 7 32m 64k' -c 'discard 0 1m' -c 'write -z 1m 64k' -c flush \
+            -c 'read -P 7 32m 64k' -c 'read -P 0 0 1m' -c 'read -P 0 1m 64k' \"$FLASHWISE_NBD\" > checked; \
+        qemu-img bench -f raw -w -c 1000 -d 16 -s 4k --flush-interval=64 \"$FLASHWISE_NBD\" > benched";
+    let attach = ["attach", "drive.toml", "--nbd", "unix:ssd.sock", "--time", "none", "-o", "json", "--", "sh", "-c"];
+    let ended = place.run(&[&attach[..], &[script]].concat()).expect(0);
+    let info: Value = serde_json::from_str(&place.read("info.json")).unwrap();
+    assert_eq!(info["virtual-size"], 419_430_400, "{info}");
+    assert!(place.read("compared").contains("Images are identical"), "{}", place.read("compared"));
+    let checked = place.read("checked");
+    assert!(checked.matches("bytes at offset").count() == 6 && !checked.contains("failed"), "{checked}");
+    assert!(place.read("benched").contains("Run completed"), "{}", place.read("benched"));
+    let counters = &ended.document()["counters"];
+    let of = |name: &str| counters[name].as_u64().unwrap();
+    assert!(of("trims") >= 1 && of("zero_writes") >= 1 && of("flushes") > 1000 / 64, "{counters}");
+    assert_eq!(ended.document()["failed"], 0);
 }
 
 /// fio's job that writes, reads and flushes, and finds out whether everything that it wrote comes back.

@@ -121,6 +121,11 @@ fn room_keeps_updates_on_their_page_and_costs_a_drive_that_compresses_next_to_no
         let log = |fill: &str| number(&costs.iter().find(|row| row[0] == drive && row[1] == fill).unwrap()[3]);
         assert!(log("75") < 0.95 * log("100"), "{costs:?}");
     }
+    let varied = rows(&document, &["", "logical", "physical"]);
+    let size = |name: &str, at: usize| number(&varied.iter().find(|row| row[0] == name).unwrap()[at]);
+    // pgbench's accounts, a third longer, with their index.
+    assert!((1.15..=1.34).contains(&size("pgbench", 1)), "{varied:?}");
+    assert!(size("pgbench, compressing", 2) < 1.15, "{varied:?}");
     assert_eq!(mounted(), 0);
     assert!(is_empty(&temporary));
 }

@@ -12,12 +12,38 @@ use std::time::{Duration, Instant};
 
 use flashwise_attach::{Cgroup, DeviceStat};
 use flashwise_block::Silent;
-use flashwise_tune::postgres::{PostgresTpcc, PrivateServer, TpccSessions};
+use flashwise_tune::TuneError;
+use flashwise_tune::postgres::{Pgbench, Played, PostgresTpcc, PrivateServer, Sessions};
 use postgres::{Client, NoTls};
 
 use super::drives::Drive;
 use crate::attached::{Attached, Attachment, Cores, bound_memory, processor_seconds};
 use crate::{Progress, StudyError};
+
+/// What is loaded and run.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Work {
+    /// TPC-C as sysbench-tpcc has it; the fill factor is that of the database.
+    Tpcc(PostgresTpcc),
+    /// pgbench's own, like TPC-B, with so many branches.
+    Pgbench { scale: u32 },
+}
+
+impl Work {
+    fn load(self, fill_factor: u32, server: &PrivateServer, seed: u64) -> Result<(), TuneError> {
+        match self {
+            Self::Tpcc(tables) => PostgresTpcc { fill_factor, ..tables }.load(&server.dsn(), seed),
+            Self::Pgbench { scale } => Pgbench { scale, fill_factor }.load(server),
+        }
+    }
+
+    fn play(self, fill_factor: u32, server: &PrivateServer, how: &Sessions) -> Result<Played, TuneError> {
+        match self {
+            Self::Tpcc(tables) => PostgresTpcc { fill_factor, ..tables }.play(&server.dsn(), how),
+            Self::Pgbench { scale } => Pgbench { scale, fill_factor }.play(server, how),
+        }
+    }
+}
 
 /// What is run, and under which conditions.
 #[derive(Clone, Debug)]
@@ -25,7 +51,7 @@ pub(super) struct Conditions {
     pub(super) drive: Drive,
     /// Fill factors, 100 first.
     pub(super) fills: Vec<u32>,
-    pub(super) tables: PostgresTpcc,
+    pub(super) work: Work,
     pub(super) sessions: u32,
     /// Transactions of a round.
     pub(super) transactions: u64,
@@ -174,10 +200,6 @@ impl Bench<'_> {
         fixed.chain(timers(self.conditions.time_scale)).collect()
     }
 
-    fn tables(&self, fill: u32) -> PostgresTpcc {
-        PostgresTpcc { fill_factor: fill, ..self.conditions.tables }
-    }
-
     fn load(&mut self, fill: u32) -> Result<Filled, StudyError> {
         let name = format!("fill{fill}");
         self.server.create(&name, &mut Silent)?;
@@ -185,7 +207,7 @@ impl Bench<'_> {
         let mut client = self.connect()?;
         client.batch_execute("CHECKPOINT")?;
         let before = self.space()?;
-        self.tables(fill).load(&self.server.dsn(), self.conditions.seed)?;
+        self.conditions.work.load(fill, &self.server, self.conditions.seed)?;
         client.batch_execute("CHECKPOINT")?;
         let after = self.space()?;
         let sql = "SELECT sum(pg_table_size(oid))::bigint FROM pg_class \
@@ -223,13 +245,13 @@ impl Bench<'_> {
         self.not_apart = self.drive.keep_apart(server)?;
         let mut client = self.connect()?;
         let before = self.counters(&mut client, server)?;
-        let how = TpccSessions {
+        let how = Sessions {
             sessions: self.conditions.sessions,
             transactions: self.conditions.transactions,
             seed: self.conditions.seed.wrapping_add(u64::from(round) + 1),
         };
         let started = Instant::now();
-        let played = self.tables(fill).play(&self.server.dsn(), &how)?;
+        let played = self.conditions.work.play(fill, &self.server, &how)?;
         client.batch_execute("CHECKPOINT")?;
         let seconds = started.elapsed().as_secs_f64();
         let after = self.counters(&mut client, server)?;

@@ -99,7 +99,7 @@ fn faster(results: &Results, shown: &[Shown; 2]) -> Result<StudyClaim, StudyErro
         claim: "A fill factor of 75 in place of 100 gives about 33 % more transactions a second, on an ordinary drive and on the \
                 CSD 2000."
             .to_owned(),
-        measured: format!("{}. One thing changed, plain drive: {}.", words.join("; "), varied.join("; ")),
+        measured: format!("{}. One thing changed: {}.", words.join("; "), varied.join("; ")),
         verdict,
         because: format!(
             "An update that finds room on its page changes one page and no index; one that does not changes two pages of \

@@ -28,7 +28,7 @@ use flashwise_tune::postgres::{PostgresTpcc, PrivateServer};
 use crate::attached::{self, Cores, load_average};
 use crate::statistics::mean;
 use crate::{Findings, Progress, StudyError, StudyOptions};
-use bench::{Conditions, Filled, Outcome, Round};
+use bench::{Conditions, Filled, Outcome, Round, Work};
 use drives::Drive;
 
 /// The fill factors of the text: PostgreSQL's own, and one that leaves room.
@@ -47,9 +47,14 @@ struct Variation {
     change: fn(&mut Conditions),
 }
 
-/// What is changed, one at a time; the quick version takes the first.
-const VARIATIONS: [Variation; 4] = [
+/// What is changed, one at a time; the quick version takes the first three.
+const VARIATIONS: [Variation; 6] = [
     Variation { name: "all of it cached", change: |conditions| conditions.memory_bytes = None },
+    Variation { name: "pgbench", change: |conditions| conditions.work = conditions.other_work() },
+    Variation {
+        name: "pgbench, compressing",
+        change: |conditions| (conditions.work, conditions.drive) = (conditions.other_work(), Drive::Compressing),
+    },
     Variation { name: "drive half as fast", change: |conditions| conditions.time_scale *= 2.0 },
     Variation { name: "processors a quarter as fast", change: |conditions| conditions.time_scale /= 4.0 },
     Variation {
@@ -62,7 +67,7 @@ const VARIATIONS: [Variation; 4] = [
 struct Results {
     /// By drive, in the order of [`Drive::BOTH`].
     drives: [Outcome; 2],
-    /// The plain drive with one thing changed.
+    /// With one thing changed; on the plain drive, if that is not what is changed.
     varied: Vec<(&'static str, Outcome)>,
     conditions: Conditions,
 }
@@ -71,7 +76,7 @@ impl Results {
     fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Self, StudyError> {
         let conditions = conditions(options)?;
         let program = options.program.as_deref();
-        let varied: &[Variation] = if options.quick { &VARIATIONS[..1] } else { &VARIATIONS };
+        let varied: &[Variation] = if options.quick { &VARIATIONS[..3] } else { &VARIATIONS };
         let share = 1.0 / (2.0 + 0.5 * varied.len() as f64);
         let on = |drive: Drive, at: f64| {
             bench::run(&Conditions { drive, ..conditions.clone() }, program, progress, (at * share, share))
@@ -94,7 +99,7 @@ fn conditions(options: &StudyOptions) -> Result<Conditions, StudyError> {
     let small = Conditions {
         drive: Drive::Plain,
         fills: vec![FULL, ROOM, 50],
-        tables,
+        work: Work::Tpcc(tables),
         sessions: 8,
         transactions: 600,
         rounds: 4,
@@ -107,7 +112,7 @@ fn conditions(options: &StudyOptions) -> Result<Conditions, StudyError> {
         true => small,
         false => Conditions {
             fills: vec![FULL, 90, 80, ROOM, 70, 60, 50],
-            tables: PostgresTpcc { warehouses: 64, ..tables },
+            work: Work::Tpcc(PostgresTpcc { warehouses: 64, ..tables }),
             sessions: 16,
             transactions: 2_000,
             rounds: 8,
@@ -115,6 +120,16 @@ fn conditions(options: &StudyOptions) -> Result<Conditions, StudyError> {
             ..small
         },
     })
+}
+
+impl Conditions {
+    /// pgbench's tables of about the same size.
+    fn other_work(&self) -> Work {
+        match self.work {
+            Work::Tpcc(tables) => Work::Pgbench { scale: (tables.warehouses / 4).max(1) },
+            work @ Work::Pgbench { .. } => work,
+        }
+    }
 }
 
 impl Outcome {

@@ -217,7 +217,7 @@ fn run_round(
 }
 
 /// `number of transactions actually processed: 1234`, behind which the number that was asked for may stand.
-fn transactions(told: &str) -> Option<u64> {
+pub(super) fn transactions(told: &str) -> Option<u64> {
     let line = told.lines().find_map(|line| line.strip_prefix("number of transactions actually processed: "))?;
     line.split('/').next()?.trim().parse().ok()
 }

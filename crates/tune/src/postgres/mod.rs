@@ -21,6 +21,7 @@ mod apply;
 mod defaults;
 mod document;
 mod measure;
+mod pgbench;
 mod private;
 mod programs;
 mod rules;
@@ -30,8 +31,9 @@ mod tpcc;
 
 pub use document::{AppliedSettings, POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, PostgresTuning};
 pub use measure::MeasureOptions;
+pub use pgbench::Pgbench;
 pub use private::PrivateServer;
-pub use tpcc::{Played, PostgresTpcc, TpccSessions};
+pub use tpcc::{Played, PostgresTpcc, Sessions};
 
 use flashwise_block::Progress;
 use flashwise_profile::DeviceProfile;

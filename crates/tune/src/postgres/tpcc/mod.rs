@@ -56,7 +56,7 @@ pub struct Played {
 
 /// How transactions are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TpccSessions {
+pub struct Sessions {
     /// Sessions at once.
     pub sessions: u32,
     /// Transactions of all of them.
@@ -106,7 +106,7 @@ impl PostgresTpcc {
     ///
     /// # Errors
     /// When the server refuses; the first that any session met.
-    pub fn play(&self, dsn: &str, how: &TpccSessions) -> Result<Played, TuneError> {
+    pub fn play(&self, dsn: &str, how: &Sessions) -> Result<Played, TuneError> {
         self.check()?;
         let sessions = how.sessions.max(1);
         // Connected before the time begins.
