@@ -20,11 +20,11 @@ run: ## Build, then fit SQLite to a simulated drive; the report goes to flashwis
 	@echo
 	@'$(TARGET_DIR)/release/flashwise' fit sqlite $(ARGS)
 
-test: ## Format, lints, examples and every test; as root it installs what is missing
+test: ## Format, lints and every test; as root it installs what is missing
 	@scripts/c-compiler
 	@scripts/test-tools
 	@# Beside the lints: it waits for one process after another most of the time.
-	@scripts/sqlite-suite & suite=$$!; code=0; { scripts/lint && scripts/examples; } || code=$$?; wait $$suite; exit $$code
+	@scripts/sqlite-suite & suite=$$!; code=0; scripts/lint || code=$$?; wait $$suite; exit $$code
 	@scripts/tests $(CARGO) test --workspace --locked --no-fail-fast
 
 test-full: ## All of test, optimised and with eight times the random cases; benches once; the book
@@ -33,7 +33,6 @@ test-full: ## All of test, optimised and with eight times the random cases; benc
 	@scripts/sqlite-suite all
 	@scripts/extension-hosts
 	@scripts/lint
-	@scripts/examples
 	@scripts/book
 	$(CARGO) bench --workspace --locked --bench '*' -- --test
 	@PROPTEST_CASES=$(or $(PROPTEST_CASES),2048) LOOM_MAX_PREEMPTIONS=$(or $(LOOM_MAX_PREEMPTIONS),3) \

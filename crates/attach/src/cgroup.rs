@@ -7,8 +7,9 @@
 //!
 //! **Memory.** Of a group with a bound, page cache included, so that data do not fit.
 //!
-//! In version 1 each controller is a tree of its own. In version 2 a controller has to be handed down, which is asked for; that
-//! has not been tried on a machine.
+//! In version 1 each controller is a tree of its own. Version 2 is one tree, also beside trees of version 1, in which a controller
+//! has to be handed down, which is asked for. A process is in one group of it and bounded by that in everything: one that has its
+//! own way where it is stays there.
 
 use std::fs;
 use std::io;
@@ -19,15 +20,15 @@ use std::time::Duration;
 
 /// Where the trees are.
 const ROOT: &str = "/sys/fs/cgroup";
+/// That of version 2 in it where there are others.
+const UNIFIED: &str = "unified";
 /// How names of ours begin; the numbers of the process and of the group follow.
 const NAME: &str = "flashwise.";
 
 /// What a group is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Controller {
-    /// I/O apart from everybody else's.
+enum Controller {
     Io,
-    /// Memory with a bound.
     Memory,
 }
 
@@ -41,6 +42,56 @@ impl Controller {
     }
 }
 
+/// Where groups with a controller are.
+#[derive(Debug)]
+struct Tree {
+    path: PathBuf,
+    controller: Controller,
+    is_version_1: bool,
+}
+
+impl Tree {
+    fn of(root: &Path, controller: Controller) -> Self {
+        let (name, _, _) = controller.names();
+        let is_version_1 = root.join(name).join("tasks").is_file();
+        let path = match is_version_1 {
+            true => root.join(name),
+            false if root.join(UNIFIED).is_dir() => root.join(UNIFIED),
+            false => root.to_owned(),
+        };
+        Self { path, controller, is_version_1 }
+    }
+
+    /// Which of a process's groups is of this tree.
+    fn group_in<'a>(&self, groups: &'a str) -> Option<&'a str> {
+        let (name, _, _) = self.controller.names();
+        groups.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let (controllers, path) = (fields.next()?, fields.next()?);
+            let is_ours =
+                if self.is_version_1 { controllers.split(',').any(|one| one == name) } else { controllers.is_empty() };
+            is_ours.then_some(path)
+        })
+    }
+
+    /// Asks for it in the groups below one.
+    fn hand_down_in(&self, group: &Path) {
+        if !self.is_version_1 {
+            let (_, name, _) = self.controller.names();
+            // Whether it was is seen in those.
+            let _ = fs::write(group.join("cgroup.subtree_control"), format!("+{name}"));
+        }
+    }
+
+    fn is_handed_down_to(&self, group: &Path) -> Result<(), String> {
+        let (_, name, file) = self.controller.names();
+        match self.is_version_1 || group.join(file).exists() {
+            true => Ok(()),
+            false => Err(format!("{}: this system does not hand down its controller '{name}'", self.path.display())),
+        }
+    }
+}
+
 /// A control group with one controller, removed at the end.
 #[derive(Debug)]
 pub struct Cgroup {
@@ -49,45 +100,59 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// A new one, with nobody in it. What processes that were killed have left is removed before.
+    /// One with a bound on its memory, page cache included; nobody is in it.
     ///
     /// # Errors
     /// In words, why there is none.
-    pub fn new(controller: Controller) -> Result<Self, String> {
-        Self::below(Path::new(ROOT), controller)
+    pub fn of_memory(bytes: u64) -> Result<Self, String> {
+        let group = Self::below(&Tree::of(Path::new(ROOT), Controller::Memory))?;
+        group.write(if group.is_version_1 { "memory.limit_in_bytes" } else { "memory.max" }, bytes)?;
+        Ok(group)
     }
 
-    fn below(root: &Path, controller: Controller) -> Result<Self, String> {
+    /// One whose I/O does not wait behind everybody's flushes, with nobody in it; none where what this process starts has a way of
+    /// its own already.
+    ///
+    /// # Errors
+    /// In words, why there is none.
+    pub fn of_io() -> Result<Option<Self>, String> {
+        let groups = fs::read_to_string("/proc/self/cgroup").map_err(|error| format!("/proc/self/cgroup: {error}"))?;
+        Self::of_io_for(&groups, Path::new(ROOT))
+    }
+
+    /// For a process of these groups, as `/proc/PID/cgroup` tells them.
+    fn of_io_for(groups: &str, root: &Path) -> Result<Option<Self>, String> {
+        let tree = Tree::of(root, Controller::Io);
+        match tree.group_in(groups) {
+            None | Some("/") => Self::below(&tree).map(Some),
+            Some(_) if tree.is_version_1 => Ok(None),
+            Some(own) => {
+                let mut place = tree.path.clone();
+                for name in own.split('/').filter(|name| !name.is_empty()) {
+                    tree.hand_down_in(&place);
+                    place.push(name);
+                }
+                tree.is_handed_down_to(&place).map(|()| None)
+            }
+        }
+    }
+
+    /// A new one. What processes that were killed have left is removed before.
+    fn below(tree: &Tree) -> Result<Self, String> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let (tree, name, file) = controller.names();
-        let is_version_1 = root.join(tree).join("tasks").is_file();
-        let tree = if is_version_1 { root.join(tree) } else { root.to_owned() };
-        sweep(&tree);
-        if !is_version_1 {
-            // Where it is not handed down, the file is missing.
-            let _ = fs::write(tree.join("cgroup.subtree_control"), format!("+{name}"));
-        }
+        sweep(&tree.path);
+        tree.hand_down_in(&tree.path);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = tree.join(format!("{NAME}{}.{number}", std::process::id()));
+        let path = tree.path.join(format!("{NAME}{}.{number}", std::process::id()));
         fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let this = Self { path, is_version_1 };
-        match is_version_1 || this.path.join(file).exists() {
-            true => Ok(this),
-            false => Err(format!("{}: this system does not hand down its controller '{name}'", tree.display())),
-        }
+        let group = Self { path, is_version_1: tree.is_version_1 };
+        tree.is_handed_down_to(&group.path)?;
+        Ok(group)
     }
 
     fn write(&self, file: &str, value: u64) -> Result<(), String> {
         let path = self.path.join(file);
         fs::write(&path, value.to_string()).map_err(|error| format!("{}: {error}", path.display()))
-    }
-
-    /// Bounds its memory, page cache included.
-    ///
-    /// # Errors
-    /// In words, also where it has no such controller.
-    pub fn limit_memory(&self, bytes: u64) -> Result<(), String> {
-        self.write(if self.is_version_1 { "memory.limit_in_bytes" } else { "memory.max" }, bytes)
     }
 
     /// Puts a process in; what it starts later is in it too, what it has started is not.
@@ -101,8 +166,8 @@ impl Cgroup {
     /// Starts a program in it.
     ///
     /// # Errors
-    /// Where it cannot be started; not where it is outside of the group then, which only version 2 can do, with what it has started
-    /// within a moment.
+    /// Where it cannot be started. It is started where the group does not take it, too; and what it has started within its first
+    /// moment is outside in version 2.
     pub fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         if !self.is_version_1 {
             return command.spawn().inspect(|child| drop(self.hold(child.id())));
@@ -110,7 +175,8 @@ impl Cgroup {
         // A thread by itself can be in a group of version 1, and what it starts is in that from the first moment on.
         let start = || {
             let thread = rustix::thread::gettid().as_raw_nonzero().get();
-            self.write("tasks", u64::from(thread.unsigned_abs())).map_err(io::Error::other)?;
+            // A group makes it faster, or no faster: not a reason to go without it.
+            let _ = self.write("tasks", u64::from(thread.unsigned_abs()));
             command.spawn()
         };
         let started = std::thread::scope(|scope| scope.spawn(start).join());
@@ -148,15 +214,59 @@ impl Drop for Cgroup {
 mod tests {
     use super::*;
 
+    fn io_below(root: &Path) -> Tree {
+        Tree::of(root, Controller::Io)
+    }
+
+    /// A tree of version 2 as the kernel would have it: what hands a controller down is a file here.
+    fn version_2(groups: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for group in groups {
+            fs::create_dir_all(root.path().join(group)).unwrap();
+        }
+        root
+    }
+
     #[test]
     fn where_there_are_no_cgroups_that_is_told() {
         let root = tempfile::tempdir().unwrap();
-        let told = Cgroup::below(&root.path().join("none"), Controller::Memory).unwrap_err();
+        let told = Cgroup::below(&Tree::of(&root.path().join("none"), Controller::Memory)).unwrap_err();
         assert!(told.contains("none") && told.contains("No such file"), "{told}");
         // As version 2 is where nothing is handed down.
-        let told = Cgroup::below(root.path(), Controller::Io).unwrap_err();
+        let told = Cgroup::below(&io_below(root.path())).unwrap_err();
         assert!(told.ends_with("this system does not hand down its controller 'io'"), "{told}");
         assert!(!fs::read_dir(root.path()).unwrap().any(|entry| entry.unwrap().path().is_dir()), "it is not left");
+    }
+
+    #[test]
+    fn a_process_of_a_group_of_version_1_has_a_way_of_its_own_and_one_at_the_root_is_given_one() {
+        let root = version_2(&["blkio"]);
+        fs::write(root.path().join("blkio/tasks"), "").unwrap();
+        let groups = |own: &str| format!("8:pids:/else\n7:cpu,blkio:{own}\n0::/else\n");
+        assert!(Cgroup::of_io_for(&groups("/service"), root.path()).unwrap().is_none());
+        let group = Cgroup::of_io_for(&groups("/"), root.path()).unwrap().unwrap();
+        assert_eq!(group.path.parent(), Some(&*root.path().join("blkio")));
+    }
+
+    #[test]
+    fn a_process_of_a_group_of_version_2_stays_in_it_and_is_handed_the_controller() {
+        let root = version_2(&["user.slice/me.scope"]);
+        let groups = "0::/user.slice/me.scope\n";
+        let told = Cgroup::of_io_for(groups, root.path()).unwrap_err();
+        assert!(told.ends_with("this system does not hand down its controller 'io'"), "{told}");
+        let asked = |group: &str| fs::read_to_string(root.path().join(group).join("cgroup.subtree_control")).ok();
+        assert_eq!([asked(""), asked("user.slice")], [Some("+io".to_owned()), Some("+io".to_owned())]);
+        assert_eq!(asked("user.slice/me.scope"), None, "it has processes, and may hand down nothing");
+        fs::write(root.path().join("user.slice/me.scope/io.stat"), "").unwrap();
+        assert!(Cgroup::of_io_for(groups, root.path()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_tree_of_version_2_is_found_beside_trees_of_version_1() {
+        let root = version_2(&["unified", "memory"]);
+        fs::write(root.path().join("memory/tasks"), "").unwrap();
+        assert_eq!(io_below(root.path()).path, root.path().join("unified"));
+        assert_eq!(Tree::of(root.path(), Controller::Memory).path, root.path().join("memory"));
     }
 
     #[test]
@@ -171,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_program_is_in_its_group_from_its_first_moment_on_and_who_starts_it_is_not() {
-        let group = match Cgroup::new(Controller::Io) {
+        let group = match Cgroup::below(&io_below(Path::new(ROOT))) {
             Ok(group) => group,
             Err(why) => return eprintln!("{why}: not tested"),
         };
@@ -179,6 +289,7 @@ mod tests {
         let child = group.spawn(command.arg("/proc/self/cgroup").stdout(std::process::Stdio::piped())).unwrap();
         let told = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
         let name = group.path.file_name().unwrap().to_str().unwrap().to_owned();
+        // One of version 2 is put in once it runs.
         assert!(!group.is_version_1 || told.contains(&format!("blkio:/{name}")), "{told}");
         let mine = fs::read_to_string("/proc/self/cgroup").unwrap();
         assert!(!mine.contains(&name), "{mine}");

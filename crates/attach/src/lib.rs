@@ -60,7 +60,7 @@ mod urgent;
 mod volume;
 
 pub use capture::{Capture, Captured};
-pub use cgroup::{Cgroup, Controller};
+pub use cgroup::Cgroup;
 pub use data::{Continuation, DataFile};
 pub use engine::{Answer, Command, Engine, KindLatencies, KindLatency, PowerCut, Wake};
 pub use error::AttachError;

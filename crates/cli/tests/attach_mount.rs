@@ -200,6 +200,10 @@ fn a_command_has_a_way_of_its_own_to_the_drive() {
     }
     let Some(_turn) = turn(&["mkfs.ext4"]) else { return };
     let place = place();
+    let mine = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    if !mine.lines().any(|line| line.ends_with(":blkio:/")) {
+        return eprintln!("this test has a way of its own, and gives it to what it starts: not tested");
+    }
     let script = "sed -n 's/.*blkio:.//p' /proc/self/cgroup; sh -c \"sed -n 's/.*blkio:.//p' /proc/self/cgroup\"";
     let ended = place.run(&[&ATTACH[..], &["--", "sh", "-c", &format!("({script}) > groups")]].concat()).expect(0);
     let groups = place.read("groups");

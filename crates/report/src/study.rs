@@ -210,15 +210,16 @@ impl From<Measured> for StudyCell {
 }
 
 impl Measured {
-    /// The value and half the width of its interval.
+    /// The value and half the width of its interval: as many digits as the value deserves, and no more than two of the half.
     pub fn words(&self) -> String {
         let half = (self.high - self.low) / 2.0;
-        let digits = match self.value.abs() {
+        let most = match self.value.abs() {
             v if v >= 100.0 => 1,
             v if v >= 10.0 => 2,
             v if v >= 0.1 || v == 0.0 => 3,
             _ => 5,
         };
+        let digits = if half > 0.0 { (1 - half.log10().floor() as i32).clamp(0, most) } else { most };
         match half {
             half if half < 0.5 * 10_f64.powi(-digits) => format!("{:.*} ± 0", digits as usize, self.value),
             half => format!("{:.*} ± {:.*}", digits as usize, self.value, digits as usize, half),
@@ -233,11 +234,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_printed_with_half_of_its_interval_in_as_many_digits() {
+    fn a_value_is_printed_with_half_of_its_interval_in_as_many_digits_as_that_tells() {
         let words = |value, half: f64| Measured { value, low: value - half, high: value + half }.words();
         assert_eq!(words(1.9583, 0.0021), "1.958 ± 0.002");
         assert_eq!(words(17.6345, 0.0), "17.63 ± 0");
         assert_eq!(words(0.0, 0.0), "0.000 ± 0");
+        assert_eq!(words(10454.7, 28.1), "10455 ± 28");
+        assert_eq!(words(2.68, 3.618), "2.7 ± 3.6");
+        assert_eq!(words(-0.03383, 0.0601), "-0.034 ± 0.060");
+        assert_eq!(words(14341.6, 935.0), "14342 ± 935");
     }
 
     #[test]

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use flashwise_attach::control::control_path;
 use flashwise_attach::nbd::measure_round_trip;
 use flashwise_attach::{
-    AttachError, Capture, Cgroup, Continuation, Controller, DataFile, Engine, FileSystem, MountedAt, Pace, Server,
-    Stop, available_memory,
+    AttachError, Capture, Cgroup, Continuation, DataFile, Engine, FileSystem, MountedAt, Pace, Server, Stop,
+    available_memory,
 };
 use flashwise_block::{ByteSize, Request, execute};
 use flashwise_report::render_attach;
@@ -292,14 +292,14 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// A group whose I/O does not wait behind flushes in the loop driver.
+/// A group whose I/O does not wait behind flushes in the loop driver, where the command needs one.
 fn apart() -> Option<Cgroup> {
-    let group = Cgroup::new(Controller::Io).inspect_err(|why| {
+    let group = Cgroup::of_io().inspect_err(|why| {
         let words = "reads and writes of the command wait for its flushes in the kernel's loop driver";
         // Where nobody listens nothing is lost.
         let _ = writeln!(io::stderr(), "flashwise: {words}, as it cannot have an I/O cgroup of its own: {why}");
     });
-    group.ok()
+    group.ok().flatten()
 }
 
 fn start(

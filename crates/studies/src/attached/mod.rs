@@ -25,7 +25,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flashwise_attach::control::{Order, Told, order};
-use flashwise_attach::{Cgroup, Controller, DeviceStat};
+use flashwise_attach::{Cgroup, DeviceStat};
 use flashwise_block::ByteSize;
 use flashwise_ssd::DeviceConfig;
 use flashwise_trace::{ReadOptions, TraceError, TraceFormat, TraceReader, TraceRecord};
@@ -62,8 +62,8 @@ impl Default for Attachment {
 #[derive(Debug)]
 pub(crate) struct Attached {
     process: Child,
-    /// For servers on it; why there is none.
-    apart: Result<Cgroup, String>,
+    /// For servers on it, where they need one; why there is none.
+    apart: Result<Option<Cgroup>, String>,
     /// Closed, it ends the drive.
     life: Option<ChildStdin>,
     // Last, so that nothing is taken away below a mount.
@@ -108,7 +108,7 @@ impl Attached {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = cores.for_drive(|| command.spawn())?;
         let (life, told, complaints) = (process.stdin.take(), process.stdout.take(), process.stderr.take());
-        let attached = Self { process, apart: Cgroup::new(Controller::Io), life, place };
+        let attached = Self { process, apart: Cgroup::of_io(), life, place };
         let complaints = complaints.map(|mut from| {
             thread::spawn(move || {
                 let mut text = String::new();
@@ -139,7 +139,8 @@ impl Attached {
     /// Where the server is gone.
     pub(crate) fn keep_apart(&self, server: u32) -> Result<Option<String>, StudyError> {
         match &self.apart {
-            Ok(group) => hold(group, server).map(|()| None),
+            Ok(Some(group)) => hold(group, server).map(|()| None),
+            Ok(None) => Ok(None),
             Err(why) => Ok(Some(why.clone())),
         }
     }
@@ -213,8 +214,7 @@ impl Attached {
 /// # Errors
 /// Where the server is gone.
 pub(crate) fn bound_memory(server: u32, bytes: u64) -> Result<Result<Cgroup, String>, StudyError> {
-    let group = Cgroup::new(Controller::Memory).and_then(|group| group.limit_memory(bytes).map(|()| group));
-    group.map_or_else(|why| Ok(Err(why)), |group| hold(&group, server).map(|()| Ok(group)))
+    Cgroup::of_memory(bytes).map_or_else(|why| Ok(Err(why)), |group| hold(&group, server).map(|()| Ok(group)))
 }
 
 /// Puts a server in, with what it has started; what it starts later is in it too.

@@ -9,6 +9,7 @@ use super::binlog::written_pages;
 use super::reads::{BULK, DEFAULT, HALVED, PLACED, PLAIN, Shown};
 use super::ycsb::MIXES;
 use crate::StudyError;
+use crate::attached::answers_were_late;
 use crate::statistics::mean;
 
 /// All sections; `load` is the machine's before the study.
@@ -270,22 +271,24 @@ fn time(results: &Results, load: &str) -> StudySection {
         vec![
             StudyCell::text(shown.variant.name),
             number(stat.latency.reads.p50_ns as f64 / 1e3, 0),
+            number(stat.latency.writes.p50_ns as f64 / 1e3, 0),
             number(median, 1),
             number(late, 1),
-            StudyCell::text(if stat.pacing.as_ref().is_some_and(|p| p.spoils_the_result) { "yes" } else { "no" }),
+            StudyCell::text(if answers_were_late(stat) { "yes" } else { "no" }),
         ]
     };
     StudySection {
         title: "How far is the time the drive's?".to_owned(),
         text: vec![format!(
             "Each drive is slowed down {} times; the machine's load was {load} at the start. What the client saw has late answers \
-             in it; waiting for the drive, by the trace, has not.",
+             in it; waiting for the drive, by the trace, has not. They spoil it where the median is later than a twentieth of the kind \
+             of request that takes least, or one answer in a hundred than half of it.",
             results.reads.time_scale
         )],
         tables: vec![table(
-            "Median of a read on the drive's clock, µs; answers late by, median and 1 in 100, µs of that clock; whether that spoils \
+            "Median of a read and of a write on the drive's clock, µs; answers late by, median and 1 in 100, µs of that clock; whether that spoils \
              what the client saw:",
-            ["variant", "read", "late", "1 in 100", "spoilt"],
+            ["variant", "read", "write", "late", "1 in 100", "spoilt"],
             results.reads.variants.iter().map(row).collect(),
         )],
         charts: Vec::new(),
