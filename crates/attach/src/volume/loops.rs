@@ -6,7 +6,8 @@
 //! | sectors of 512 bytes | one that takes any 512 bytes | the drive's logical blocks |
 //! | a request of up to 1,280 KiB | two, as the file takes 1 MiB | 1 MiB |
 //! | writing back is throttled at 2 ms | a drive with few writes under way where its time is stretched | 2 ms of the drive's time |
-//! | what was set while another file was below it | one of 16 requests, say | 128 requests and no scheduler, as the kernel begins |
+//! | reading ahead by 2.5 MiB, as for a disk that turns | one whose scans are faster than a drive's | 128 KiB |
+//! | what was set while another file was below it | one of 16 requests, or of 4 KiB each, say | set anew, all of it |
 //!
 //! **Whose device it is.** A device's name is no mark of ours: as soon as somebody else has detached our file, another program
 //! may get the same name for its own. What is never used twice is the number that the kernel gives each file below a
@@ -30,6 +31,9 @@ use crate::mounts;
 
 /// Bytes of the largest request that the file takes whole, KiB.
 const LONGEST_KIB: u64 = 1024;
+
+/// Read ahead, as of any drive of flash, KiB (`VM_READAHEAD_PAGES`).
+const READ_AHEAD_KIB: &str = "128";
 
 /// Requests under way at most. A device keeps what somebody has set for the file that it was over before.
 const REQUESTS: &str = "128";
@@ -118,22 +122,23 @@ impl LoopDevice {
         Ok(())
     }
 
-    /// Lets the device be no narrower than the drive, of whose seconds each takes `scale` of the machine's.
+    /// Lets the device be no narrower than the drive, of whose seconds each takes `scale` of the machine's, whatever its last user
+    /// has left.
     pub(super) fn widen(&self, scale: f64) {
-        let limit = |name: &str, most: u64| {
-            if self.told(name).and_then(|told| told.parse::<u64>().ok()).is_some_and(|told| told > most) {
-                self.tell(name, &most.to_string());
-            }
-        };
-        limit("queue/max_sectors_kb", LONGEST_KIB);
+        let number = |name: &str| self.told(name).and_then(|told| told.parse::<u64>().ok());
+        let longest = number("queue/max_hw_sectors_kb").map_or(LONGEST_KIB, |most| most.min(LONGEST_KIB));
+        self.tell("queue/max_sectors_kb", &longest.to_string());
         self.tell("queue/scheduler", "none");
         // In two steps: from 16 to 128 at once, Linux 6.18 says 128 and lets 16 through.
         self.tell("queue/nr_requests", STEP);
         self.tell("queue/nr_requests", REQUESTS);
-        let throttle = self.told("queue/wbt_lat_usec").and_then(|told| told.parse::<u64>().ok());
-        if let Some(throttle) = throttle.filter(|_| scale > 1.0) {
+        // The kernel's own again; what is there may be one that was stretched already.
+        self.tell("queue/wbt_lat_usec", "-1");
+        if let Some(throttle) = number("queue/wbt_lat_usec").filter(|_| scale > 1.0) {
             self.tell("queue/wbt_lat_usec", &((throttle as f64 * scale) as u64).to_string());
         }
+        // After the length of requests, of which the kernel takes it.
+        self.tell("queue/read_ahead_kb", READ_AHEAD_KIB);
     }
 
     /// All devices over the file of a drive that was killed: the one that was noted, and those over its path.

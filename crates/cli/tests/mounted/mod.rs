@@ -185,12 +185,18 @@ pub fn assert_nothing_left(place: &Place, process: u32) {
     assert!(!place.path("on.control").exists(), "the control socket is gone");
 }
 
-/// Lets the next loop device that somebody gets have sixteen requests at most, as its last user may have left it.
-pub fn narrow_a_loop_device() {
+/// Leaves the next loop device that somebody gets as its last user may have: few and short requests, a throttle that never acts,
+/// a long way read ahead.
+pub fn spoil_a_loop_device() {
     let free = Command::new("losetup").arg("--find").output().unwrap();
     let free = String::from_utf8(free.stdout).unwrap();
     let name = free.trim().strip_prefix("/dev/").unwrap();
-    std::fs::write(format!("/sys/block/{name}/queue/nr_requests"), "16").unwrap();
+    let tell = |setting: &str, value: &str| std::fs::write(format!("/sys/block/{name}/queue/{setting}"), value);
+    tell("nr_requests", "16").unwrap();
+    tell("max_sectors_kb", "32").unwrap();
+    tell("read_ahead_kb", "4096").unwrap();
+    // A kernel may be built without.
+    let _ = tell("wbt_lat_usec", "987654321");
 }
 
 /// The Samsung's structure with 400 MiB, so that it is full, and collects garbage, from the start.
