@@ -59,7 +59,7 @@ fn mistakes_get_one_line_with_the_way_out() {
         (2, &["--measure", "--round-time", "1500ms"], "whole seconds"),
         (2, &["--measure", "--directory", "nowhere"], "no such directory"),
         (5, &["--measure", "--scale", "4000000000"], "10 % of the"),
-        (1, &["--measure", "--programs", "."], "install the package postgresql"),
+        (1, &["--measure", "--scale", "1", "--programs", "."], "install the package postgresql"),
     ];
     for (code, arguments, words) in lines {
         let line = place.fails(code, &[&PLAN[..], arguments].concat());

@@ -216,14 +216,14 @@ impl SimulatedSsd {
         }
     }
 
-    /// Whether the drive has emptied as many superblocks as it has since the host asked for anything: more would gain
-    /// nothing.
+    /// Whether the drive has emptied as many superblocks as it has since the host asked for anything, or anything that it had
+    /// written left the buffer: more would gain nothing.
     pub(super) fn collects_in_vain(&self) -> bool {
         let geometry = &self.ftl.geometry;
         self.emptied_unasked >= geometry.units * geometry.superblocks && self.is_idle()
     }
 
-    /// The host asks for something while superblocks were emptied unasked.
+    /// The host asks for something, or what it had written leaves the buffer, while superblocks were emptied unasked.
     #[cold]
     pub(crate) fn collect_when_asked(&mut self) {
         let geometry = &self.ftl.geometry;

@@ -436,6 +436,9 @@ impl SimulatedSsd {
         }
         if stream.is_host() {
             self.buffer.used_bytes -= u64::from(held_bytes);
+            if held_bytes > 0 && self.emptied_unasked > 0 {
+                self.collect_when_asked();
+            }
             self.admit_writes();
         }
     }

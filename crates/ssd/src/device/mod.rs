@@ -85,7 +85,7 @@ pub struct SimulatedSsd {
     pub(crate) collectors: Vec<UnitCollector>,
     /// Flash commands of the host that wait until their unit is clean, unit by unit.
     pub(crate) held: Vec<Fifo>,
-    /// Superblocks that were chosen to be emptied since the host has nothing outstanding.
+    /// Superblocks that were chosen to be emptied since the host has nothing outstanding and nothing left the buffer.
     pub(crate) emptied_unasked: u32,
     /// The drive has run out of spare superblocks.
     pub(crate) read_only: bool,
