@@ -223,12 +223,25 @@ impl SimulatedSsd {
         self.emptied_unasked >= geometry.units * geometry.superblocks && self.is_idle()
     }
 
-    /// The host asks for something, or what it had written leaves the buffer, while superblocks were emptied unasked.
+    /// The host asks for something while superblocks were emptied unasked.
     #[cold]
     pub(crate) fn collect_when_asked(&mut self) {
+        self.collect_again(0);
+    }
+
+    /// The buffer holds less than ever since superblocks are emptied unasked: what the host had written leaves it, and room for
+    /// that is asked for.
+    #[cold]
+    pub(super) fn collect_for_what_leaves_the_buffer(&mut self) {
+        self.buffer.least_bytes = self.buffer.used_bytes;
+        self.collect_again(1);
+    }
+
+    /// Superblocks may be emptied again, of which so many count as emptied unasked.
+    fn collect_again(&mut self, unasked: u32) {
         let geometry = &self.ftl.geometry;
         let units = geometry.units;
-        let was_in_vain = std::mem::take(&mut self.emptied_unasked) >= units * geometry.superblocks;
+        let was_in_vain = std::mem::replace(&mut self.emptied_unasked, unasked) >= units * geometry.superblocks;
         if was_in_vain {
             (0..units).for_each(|unit| self.collect_if_needed(unit));
             self.collect_where_opened();
@@ -326,6 +339,9 @@ impl SimulatedSsd {
     /// Begins to empty a victim.
     pub(super) fn empty(&mut self, unit: u32, victim: u32, cause: Cause) {
         if self.is_idle() {
+            if self.emptied_unasked == 0 {
+                self.buffer.least_bytes = self.buffer.used_bytes;
+            }
             self.emptied_unasked = self.emptied_unasked.saturating_add(1);
         }
         let invalid = self.ftl.geometry.slots_per_superblock() - self.ftl.superblocks[victim].valid;

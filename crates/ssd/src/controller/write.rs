@@ -50,6 +50,9 @@ pub(crate) struct WriteBuffer {
     pub(crate) used_bytes: u64,
     /// Of those, bytes of pages of writes that are parked.
     pub(crate) parked_bytes: u64,
+    /// The least that it has held since superblocks are emptied unasked: what the host has written leaves it once, while the pages
+    /// of a map come and go.
+    pub(crate) least_bytes: u64,
     /// Writes that wait for room.
     pub(crate) waiting: Fifo,
     /// Writes are being let in.
@@ -436,8 +439,8 @@ impl SimulatedSsd {
         }
         if stream.is_host() {
             self.buffer.used_bytes -= u64::from(held_bytes);
-            if held_bytes > 0 && self.emptied_unasked > 0 {
-                self.collect_when_asked();
+            if self.emptied_unasked > 0 && self.buffer.used_bytes < self.buffer.least_bytes {
+                self.collect_for_what_leaves_the_buffer();
             }
             self.admit_writes();
         }
@@ -532,7 +535,7 @@ impl SimulatedSsd {
 
 crate::state::state! {
     WriteBuffer {
-        saved { used_bytes, parked_bytes, has_changed }
+        saved { used_bytes, parked_bytes, least_bytes, has_changed }
         at_rest { waiting, is_admitting }
         built { capacity_bytes }
     }

@@ -292,6 +292,7 @@ impl SimulatedSsd {
                 capacity_bytes: config.controller.write_buffer_bytes / page.bytes() * page.bytes(),
                 used_bytes: 0,
                 parked_bytes: 0,
+                least_bytes: 0,
                 waiting: Fifo::default(),
                 is_admitting: false,
                 has_changed: false,
