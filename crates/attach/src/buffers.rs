@@ -44,7 +44,7 @@ impl Default for Buffers {
 
 /// The shelf for a length, if there is one.
 fn shelf(length: usize) -> Option<usize> {
-    let size = (IoBuffer::room(length) / IoBuffer::room(0)).trailing_zeros() as usize;
+    let size = (IoBuffer::allocation_size(length) / IoBuffer::allocation_size(0)).trailing_zeros() as usize;
     (size < SIZES).then_some(size)
 }
 
@@ -59,7 +59,7 @@ impl Buffers {
         let idle = shelf(length).and_then(|shelf| {
             let mut shelves = self.shelves();
             let idle = shelves.of_size[shelf].pop()?;
-            shelves.idle_bytes -= IoBuffer::room(length);
+            shelves.idle_bytes -= IoBuffer::allocation_size(length);
             Some(idle)
         });
         let idle = idle.and_then(|mut buffer| buffer.set_length(length).then_some(buffer));
@@ -75,7 +75,7 @@ impl Buffers {
 
     /// Takes a buffer back that nobody needs any more.
     pub(crate) fn give(&self, buffer: IoBuffer) {
-        let room = IoBuffer::room(buffer.len());
+        let room = IoBuffer::allocation_size(buffer.len());
         let Some(shelf) = shelf(buffer.len()) else { return };
         let mut shelves = self.shelves();
         if shelves.of_size[shelf].len() < EACH && shelves.idle_bytes + room <= MOST {
@@ -96,7 +96,7 @@ impl Buffers {
     /// Has buffers of all sizes that requests usually have lie idle: for each, as many as `bytes` have room for, and no more than
     /// `count`.
     pub(crate) fn reserve_all(&self, bytes: usize, count: usize) {
-        let least = IoBuffer::room(0);
+        let least = IoBuffer::allocation_size(0);
         for size in (0..SIZES).map(|shelf| least << shelf).take_while(|&size| size <= bytes) {
             self.reserve(ByteSize(size as u64), (bytes / size).min(count));
         }

@@ -10,7 +10,7 @@ use flashwise_profile::DeviceProfile;
 use flashwise_trace::{TraceError, TraceReader, TraceRecord};
 
 use crate::cost::{self, Broken};
-use crate::finding::{Audit, Finding, Rule, Unjudged};
+use crate::finding::{Audit, Finding, Rule, UncheckedRule};
 use crate::picture;
 use crate::request::{Facts, FileKind, InFlight, Seen};
 use crate::rules::{Check, REGISTRY};
@@ -60,7 +60,7 @@ struct Judge {
 /// let profile = DeviceProfile::from_toml(text, "samsung.toml")?;
 /// let mut auditor = Auditor::new(&profile, &AuditOptions::default());
 /// for n in 0..100 {
-///     auditor.look(&TraceRecord::new(Nanos(n), Operation::Write, ByteSize(4096 * n), ByteSize(4096)), &[]);
+///     auditor.observe(&TraceRecord::new(Nanos(n), Operation::Write, ByteSize(4096 * n), ByteSize(4096)), &[]);
 /// }
 /// let audit = auditor.finish(&[]);
 /// let short = audit.findings.iter().find(|f| f.rule == Rule::WriteWholeUnits).unwrap();
@@ -71,7 +71,7 @@ pub struct Auditor<'a> {
     profile: &'a DeviceProfile,
     options: AuditOptions,
     judges: Vec<Judge>,
-    unjudged: Vec<Unjudged>,
+    unjudged: Vec<UncheckedRule>,
     facts: Facts,
     in_flight: InFlight,
     kinds: Vec<FileKind>,
@@ -87,7 +87,7 @@ impl<'a> Auditor<'a> {
         for &(rule, prepare) in &REGISTRY {
             match prepare(profile) {
                 Ok(check) => judges.push(Judge { rule, check, tally: Tally::new(options.window_requests) }),
-                Err(reason) => unjudged.push(Unjudged { rule, reason }),
+                Err(reason) => unjudged.push(UncheckedRule { rule, reason }),
             }
         }
         let facts = Facts { is_above_page_cache: options.is_above_page_cache, ..Facts::default() };
@@ -104,7 +104,7 @@ impl<'a> Auditor<'a> {
     }
 
     /// Looks at the next request, in the order of submission; `files` are the names that the trace has told so far.
-    pub fn look(&mut self, record: &TraceRecord, files: &[String]) {
+    pub fn observe(&mut self, record: &TraceRecord, files: &[String]) {
         let known = files.len().min(FILES_MAX);
         while self.kinds.len() < known {
             self.kinds.push(FileKind::of(&files[self.kinds.len()]));
@@ -115,7 +115,7 @@ impl<'a> Auditor<'a> {
         let seen = Seen { number: self.facts.requests, record: *record, kind, in_flight, file_start };
         self.facts.note(&seen);
         for judge in &mut self.judges {
-            judge.check.look(&seen, &mut judge.tally);
+            judge.check.observe(&seen, &mut judge.tally);
         }
         if self.window.len() < self.options.window_requests {
             self.window.push(seen);
@@ -169,7 +169,7 @@ impl<'a> Auditor<'a> {
         let (judges, unjudged) = (&mut self.judges, &mut self.unjudged);
         judges.retain(|judge| match judge.check.hidden(&facts) {
             Some(reason) => {
-                unjudged.push(Unjudged { rule: judge.rule, reason });
+                unjudged.push(UncheckedRule { rule: judge.rule, reason });
                 false
             }
             None => true,
@@ -202,7 +202,7 @@ pub fn audit_trace(
     while let Some(record) = reader.next_record()? {
         if is_kept(record.file) {
             let at = reader.since_start(record.at);
-            auditor.look(&TraceRecord { at, ..record }, reader.files());
+            auditor.observe(&TraceRecord { at, ..record }, reader.files());
         }
     }
     Ok(auditor.finish(reader.files()))

@@ -200,7 +200,7 @@ pub struct Finding {
 /// A rule that was not applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Unjudged {
+pub struct UncheckedRule {
     /// Which.
     pub rule: Rule,
     /// Why.
@@ -221,7 +221,7 @@ pub struct SteadyState {
 
 impl Simulated {
     /// Drive time and flash bytes of the window as it is, on the drive that a cost was played on.
-    pub fn whole(&self, cost: &Cost) -> (u64, u64) {
+    pub fn window_totals(&self, cost: &Cost) -> (u64, u64) {
         match self.steady_state.filter(|_| cost.is_in_steady_state) {
             Some(aged) => (aged.time_ns, aged.flash_bytes),
             None => (self.time_ns, self.flash_bytes),
@@ -303,7 +303,7 @@ pub struct Audit {
     /// One finding for each rule that could be judged, the costliest first; rules that nobody broke come last.
     pub findings: Vec<Finding>,
     /// The other rules.
-    pub unjudged: Vec<Unjudged>,
+    pub unjudged: Vec<UncheckedRule>,
     /// What the costs were simulated on; `None` where they were not.
     pub simulated: Option<Simulated>,
     /// Why they were not.
@@ -318,7 +318,7 @@ pub struct Audit {
 
 impl Audit {
     /// Of a drive whose partitions alone are looked at.
-    pub fn of_partitions(partitions: PartitionAudit) -> Self {
+    pub fn from_partitions(partitions: PartitionAudit) -> Self {
         Self {
             findings: Vec::new(),
             unjudged: Vec::new(),
@@ -330,7 +330,7 @@ impl Audit {
     }
 
     /// Whether nothing but partitions was looked at.
-    pub fn is_of_partitions_alone(&self) -> bool {
+    pub fn is_partitions_only(&self) -> bool {
         self.partitions.is_some() && self.findings.is_empty() && self.unjudged.is_empty()
     }
 

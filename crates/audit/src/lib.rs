@@ -43,10 +43,10 @@ mod tally;
 pub use auditor::{AuditOptions, Auditor, audit_trace};
 pub use finding::{
     Audit, Band, Cost, Example, Finding, Mark, Picture, Place, PlaceShare, ProcessShare, Rule, Simulated, SteadyState,
-    Unjudged,
+    UncheckedRule,
 };
 
-pub use partitions::{HeldFigure, Misplaced, PartitionAudit, PlacedPartition};
+pub use partitions::{AlignmentFigure, Misalignment, PartitionAlignment, PartitionAudit};
 
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::IoTrace;
@@ -55,16 +55,16 @@ use flashwise_trace::IoTrace;
 pub fn audit(trace: &IoTrace, profile: &DeviceProfile, options: &AuditOptions) -> Audit {
     let mut auditor = Auditor::new(profile, options);
     for &record in &trace.records {
-        auditor.look(&record.into(), &[]);
+        auditor.observe(&record.into(), &[]);
     }
     auditor.finish(&[])
 }
 
 /// The rules that a profile does not allow to be judged, each with the reason; a trace may hide more of them.
-pub fn unjudged(profile: &DeviceProfile) -> Vec<Unjudged> {
+pub fn unchecked_rules(profile: &DeviceProfile) -> Vec<UncheckedRule> {
     let open = |&(rule, prepare): &(Rule, rules::Prepare)| {
         let reason = prepare(profile).err()?;
-        Some(Unjudged { rule, reason })
+        Some(UncheckedRule { rule, reason })
     };
     rules::REGISTRY.iter().filter_map(open).collect()
 }

@@ -18,9 +18,9 @@ pub struct PartitionAudit {
     pub table: TableKind,
     /// Figures of the drive that a start was held against, such as `flash page`, with their bytes; none where the profile
     /// tells none.
-    pub figures: Vec<HeldFigure>,
+    pub figures: Vec<AlignmentFigure>,
     /// The partitions, in the order of the table.
-    pub partitions: Vec<PlacedPartition>,
+    pub partitions: Vec<PartitionAlignment>,
     /// What would help.
     pub remedy: String,
 }
@@ -28,7 +28,7 @@ pub struct PartitionAudit {
 /// A figure of the drive that partitions should start at multiples of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HeldFigure {
+pub struct AlignmentFigure {
     /// Its name.
     pub figure: String,
     /// Its bytes.
@@ -38,7 +38,7 @@ pub struct HeldFigure {
 /// One partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PlacedPartition {
+pub struct PartitionAlignment {
     /// Its number.
     pub number: u32,
     /// Its first byte.
@@ -46,13 +46,13 @@ pub struct PlacedPartition {
     /// How long it is.
     pub length_bytes: u64,
     /// What its start is off.
-    pub misplaced: Vec<Misplaced>,
+    pub misplaced: Vec<Misalignment>,
 }
 
 /// A figure that a start is no multiple of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Misplaced {
+pub struct Misalignment {
     /// The figure's name.
     pub figure: String,
     /// Its bytes.
@@ -69,10 +69,10 @@ impl PartitionAudit {
             figure
                 .known()
                 .filter(|&bytes| bytes > 1)
-                .map(|figure_bytes| HeldFigure { figure: name.to_owned(), figure_bytes })
+                .map(|figure_bytes| AlignmentFigure { figure: name.to_owned(), figure_bytes })
         };
         let figures = [("flash page", &p.page_bytes), ("write unit", &p.write_unit_bytes), ("stripe", &p.stripe_bytes)];
-        let figures: Vec<HeldFigure> = figures.into_iter().filter_map(known).collect();
+        let figures: Vec<AlignmentFigure> = figures.into_iter().filter_map(known).collect();
         let place = |partition: &Partition| placed(partition, &figures);
         let partitions = table.partitions.iter().map(place).collect();
         let remedy = "make the partition anew at a multiple of 1 MiB, as parted and fdisk do by themselves".to_owned();
@@ -85,13 +85,13 @@ impl PartitionAudit {
     }
 }
 
-fn placed(partition: &Partition, figures: &[HeldFigure]) -> PlacedPartition {
+fn placed(partition: &Partition, figures: &[AlignmentFigure]) -> PartitionAlignment {
     let &Partition { number, start: ByteSize(start_bytes), length: ByteSize(length_bytes) } = partition;
-    let off = |held: &HeldFigure| Misplaced {
+    let off = |held: &AlignmentFigure| Misalignment {
         figure: held.figure.clone(),
         figure_bytes: held.figure_bytes,
         remainder_bytes: start_bytes % held.figure_bytes,
     };
     let misplaced = figures.iter().map(off).filter(|off| off.remainder_bytes > 0).collect();
-    PlacedPartition { number, start_bytes, length_bytes, misplaced }
+    PartitionAlignment { number, start_bytes, length_bytes, misplaced }
 }

@@ -73,7 +73,7 @@ fn together(records: &[TraceRecord]) -> Vec<TraceRecord> {
 fn audited(profile: &DeviceProfile, records: &[TraceRecord], window_requests: usize) -> Audit {
     let options = AuditOptions { window_requests, ..AuditOptions::default() };
     let mut auditor = Auditor::new(profile, &options);
-    records.iter().for_each(|record| auditor.look(record, &[]));
+    records.iter().for_each(|record| auditor.observe(record, &[]));
     auditor.finish(&[])
 }
 
@@ -183,8 +183,8 @@ fn a_double_write_file_of_innodb_is_known_by_its_name() {
     let of = |file, role| TraceRecord { file: Some(file), ..record(Operation::Write, role, 0, 16 * KIB) };
     let profile = toshiba();
     let mut auditor = Auditor::new(&profile, &AuditOptions { window_requests: 0, ..AuditOptions::default() });
-    auditor.look(&of(0, FileRole::Unknown), &files);
-    auditor.look(&of(1, FileRole::Database), &files);
+    auditor.observe(&of(0, FileRole::Unknown), &files);
+    auditor.observe(&of(1, FileRole::Database), &files);
     let audit = auditor.finish(&files);
     let found = audit.findings.iter().find(|f| f.rule == Rule::WriteOnce).unwrap();
     assert_eq!((found.violations, found.bytes), (1, 16 * KIB));
@@ -225,7 +225,7 @@ fn without_latencies_or_above_the_page_cache_nothing_is_said_of_queues() {
     let options = AuditOptions { window_requests: 0, is_above_page_cache: true };
     let profile = toshiba();
     let mut auditor = Auditor::new(&profile, &options);
-    one_by_one(&[read(0, 4), read(8, 4)]).iter().for_each(|record| auditor.look(record, &[]));
+    one_by_one(&[read(0, 4), read(8, 4)]).iter().for_each(|record| auditor.observe(record, &[]));
     let open: Vec<Rule> = auditor.finish(&[]).unjudged.iter().map(|open| open.rule).collect();
     assert!(open.contains(&Rule::ReadInParallel) && open.contains(&Rule::WriteBackInParallel), "{open:?}");
 }
@@ -290,7 +290,7 @@ fn a_file_counts_from_where_its_extents_begin_on_the_drive() {
         let mut auditor = Auditor::new(&profile, &AuditOptions { window_requests: 0, ..AuditOptions::default() });
         auditor.place(0, ByteSize(start));
         for n in 0..40 {
-            auditor.look(&TraceRecord { file: Some(0), ..write(n * 4, 4) }, &[]);
+            auditor.observe(&TraceRecord { file: Some(0), ..write(n * 4, 4) }, &[]);
         }
         let audit = auditor.finish(&[]);
         audit.findings.iter().find(|found| found.rule == Rule::AlignPartition).unwrap().violations
@@ -358,7 +358,7 @@ fn a_rule_without_its_figure_is_not_judged_and_says_why() {
         why_open(Rule::KeepHotLocations, &p, &[]),
         "chunks are hot where they begin on this drive: there is no pattern to wipe out"
     );
-    let (all, open) = (audited(&p, &[], 0), unjudged(&p));
+    let (all, open) = (audited(&p, &[], 0), unchecked_rules(&p));
     assert_eq!(all.findings.len() + all.unjudged.len(), Rule::ALL.len());
     assert!(open.iter().all(|open| all.unjudged.contains(open)));
 }
@@ -511,7 +511,7 @@ fn a_partition_is_held_against_every_figure_that_is_known() {
         |(number, start): (u32, u64)| Partition { number, start: ByteSize(start), length: ByteSize(1 << 20) };
     let table = PartitionTable { kind: TableKind::Gpt, partitions: (1..).zip(starts).map(partition).collect() };
     let off = |audit: &PartitionAudit| -> Vec<Vec<(String, u64)>> {
-        let told = |m: &Misplaced| (m.figure.clone(), m.remainder_bytes);
+        let told = |m: &Misalignment| (m.figure.clone(), m.remainder_bytes);
         audit.partitions.iter().map(|partition| partition.misplaced.iter().map(told).collect()).collect()
     };
     let audit = PartitionAudit::new("sda".to_owned(), &table, &toshiba());
@@ -519,10 +519,10 @@ fn a_partition_is_held_against_every_figure_that_is_known() {
     let sector_63 = vec![named("flash page", 3584), named("write unit", 32_256), named("stripe", 32_256)];
     let one_page = vec![named("write unit", 4096), named("stripe", 4096)];
     assert_eq!(off(&audit), [sector_63, vec![], one_page]);
-    assert!(audit.is_violated() && Audit::of_partitions(audit).is_violated());
+    assert!(audit.is_violated() && Audit::from_partitions(audit).is_violated());
     // The Samsung shows no page.
     let clean = PartitionTable { partitions: vec![table.partitions[1]], ..table };
     let audit = PartitionAudit::new("sda".to_owned(), &clean, &samsung());
     assert_eq!(audit.figures.iter().map(|held| held.figure.as_str()).collect::<Vec<_>>(), ["write unit", "stripe"]);
-    assert!(!Audit::of_partitions(audit).is_violated());
+    assert!(!Audit::from_partitions(audit).is_violated());
 }

@@ -41,14 +41,14 @@ impl IoBuffer {
     }
 
     /// Bytes of memory behind a buffer of a length: a power of two, so that buffers can be used again for lengths alike.
-    pub fn room(length: usize) -> usize {
+    pub fn allocation_size(length: usize) -> usize {
         length.max(ALIGNMENT).checked_next_power_of_two().unwrap_or(usize::MAX)
     }
 
-    /// Gives it another length for which there must be the same [room](Self::room); its bytes are whatever they were. `false`,
+    /// Changes the length within the same [allocation](Self::allocation_size); the bytes stay what they were. `false`,
     /// and the length is as before, where there is not.
     pub fn set_length(&mut self, length: usize) -> bool {
-        let fits = Self::room(length) == Self::room(self.length);
+        let fits = Self::allocation_size(length) == Self::allocation_size(self.length);
         if fits {
             self.length = length;
         }
@@ -57,7 +57,8 @@ impl IoBuffer {
 
     #[allow(clippy::expect_used, reason = "only lengths beyond 2⁶² fail, and no machine has such memory")]
     fn layout(length: usize) -> Layout {
-        Layout::from_size_align(Self::room(length), ALIGNMENT).expect("a buffer length beyond the address space")
+        Layout::from_size_align(Self::allocation_size(length), ALIGNMENT)
+            .expect("a buffer length beyond the address space")
     }
 }
 
@@ -76,7 +77,7 @@ impl Deref for IoBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` points to `room(length)` initialised bytes, at least `length`, that live as long as `self`.
+        // SAFETY: `start` points to `allocation_size(length)` initialised bytes, at least `length`, that live as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_is_as_long_as_one_of_its_room_can_be_and_keeps_its_bytes() {
+    fn a_buffer_can_be_as_long_as_its_allocation_and_keeps_its_bytes() {
         let mut buffer = IoBuffer::zeroed(9000);
         buffer.fill(7);
         assert!(buffer.set_length(16_384) && buffer.len() == 16_384);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Alignment, BlockError, ByteSize, Completion, ExtentMap, Nanos, Operation, Request, Unplaced};
+use crate::{Alignment, BlockError, ByteSize, Completion, ExtentMap, Nanos, Operation, PlacementUnknown, Request};
 
 /// Which clock a device's times are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -240,8 +240,8 @@ pub trait BlockDevice {
     /// Where the device's bytes lie on the drive below it: for a drive itself, simulated or raw, where they are.
     ///
     /// # Errors
-    /// [`Unplaced`] with the reason where that is not known.
-    fn extents(&self) -> Result<ExtentMap, Unplaced> {
+    /// [`PlacementUnknown`] with the reason where that is not known.
+    fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
         let info = self.info();
         Ok(ExtentMap::whole(info.name.clone(), ByteSize(0), info.capacity))
     }

@@ -7,7 +7,7 @@
 //!   offset in the file ──▶ extent ──▶ offset in the partition ── + start of the partition ──▶ offset on the drive
 //! ```
 //!
-//! The answer is used as knowledge, so everything that makes it less than that is an [`Unplaced`] with its reason.
+//! The answer is used as knowledge, so everything that makes it less than that is an [`PlacementUnknown`] with its reason.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ pub struct ExtentMap {
 /// Why it is not known where a device lies on its drive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{0}")]
-pub struct Unplaced(pub String);
+pub struct PlacementUnknown(pub String);
 
 /// How the positions on a device and those on its drive are shifted against each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,17 +63,17 @@ impl ExtentMap {
     ///
     /// # Errors
     /// When they do not: holes, overlaps, an end before `capacity`.
-    pub fn new(drive: impl Into<String>, extents: Vec<Extent>, capacity: ByteSize) -> Result<Self, Unplaced> {
+    pub fn new(drive: impl Into<String>, extents: Vec<Extent>, capacity: ByteSize) -> Result<Self, PlacementUnknown> {
         let mut next = 0;
         for Extent { offset, drive_offset, length } in &extents {
             let fits = offset.0.checked_add(length.0).is_some() && drive_offset.0.checked_add(length.0).is_some();
             if offset.0 != next || length.0 == 0 || !fits {
-                return Err(Unplaced(format!("its extents leave byte {next} open")));
+                return Err(PlacementUnknown(format!("its extents leave byte {next} open")));
             }
             next += length.0;
         }
         if next < capacity.0 {
-            return Err(Unplaced(format!("its extents end at byte {next} of {}", capacity.0)));
+            return Err(PlacementUnknown(format!("its extents end at byte {next} of {}", capacity.0)));
         }
         Ok(Self { drive: drive.into(), extents })
     }

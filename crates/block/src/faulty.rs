@@ -12,8 +12,8 @@
 use std::collections::VecDeque;
 
 use crate::{
-    BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, ExtentMap, Nanos, Operation, Request,
-    Unplaced,
+    BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, ExtentMap, Nanos, Operation,
+    PlacementUnknown, Request,
 };
 
 /// What goes wrong.
@@ -249,7 +249,7 @@ impl<D: BlockDevice> BlockDevice for FaultyDevice<D> {
         self.drive.writable()
     }
 
-    fn extents(&self) -> Result<ExtentMap, Unplaced> {
+    fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
         self.drive.extents()
     }
 }

@@ -44,6 +44,6 @@ pub use concurrent::{BufferPool, BufferPoolOptions};
 pub use directory::{Directory, Entry, Found, Page};
 pub use error::PoolError;
 pub use policy::{PolicyError, PolicySpec, Shape, policies};
-pub use pool::{Access, AnyPool, Counts, Plan, Pool, PoolOptions, Steps, Storage};
+pub use pool::{Access, AnyPool, Counts, EvictionPlan, Pool, PoolOptions, Steps, Storage};
 pub use prefetch::Prefetch;
 pub use trace::{PageTrace, TraceOptions, Unit};

@@ -13,7 +13,7 @@ mod steps;
 
 use std::ops::ControlFlow;
 
-pub use steps::{Plan, Steps};
+pub use steps::{EvictionPlan, Steps};
 
 use crate::ace::{Ace, Reach};
 use crate::directory::{Directory, Entry, Found, Page};
@@ -127,7 +127,7 @@ pub struct Pool<P> {
     /// Dirty pages that are written now, the victim first.
     batch: Vec<Entry>,
     /// Pages that fall now, the victim first.
-    falling: Vec<Entry>,
+    victims: Vec<Entry>,
     /// Pages that are read now, the one that missed first.
     reading: Vec<Page>,
     /// Pages of the batch.
@@ -146,8 +146,8 @@ impl<P: Policy> Pool<P> {
             ..Counts::default()
         };
         let pages = Directory::new(shape, policy.ghosts());
-        let (batch, falling, reading, writing) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { policy, pages, ace, prefetcher, counts, batch, falling, reading, writing }
+        let (batch, victims, reading, writing) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { policy, pages, ace, prefetcher, counts, batch, victims, reading, writing }
     }
 
     /// Serves one access.
@@ -184,7 +184,7 @@ impl<P: Policy> Pool<P> {
         let ghost = self.announce(page);
         let served = self.make_room(page, storage).and_then(|()| self.read(page, storage));
         if let Err(error) = served {
-            self.give_up(page);
+            self.cancel_load(page);
             return Err(error);
         }
         // Making room may have let the page's own ghost go.
@@ -247,7 +247,7 @@ impl<P: Policy> Pool<P> {
     }
 
     /// The page that missed is not going to be loaded: its ghost, which the policy has taken out of its list, is gone.
-    fn give_up(&mut self, page: Page) {
+    fn cancel_load(&mut self, page: Page) {
         if let Found::Ghost(entry) = self.pages.find(page) {
             self.policy.drop_ghost(entry, &mut self.pages);
         }
@@ -268,18 +268,18 @@ impl<P: Policy> Pool<P> {
             return Ok(());
         }
         self.reading.push(missing);
-        self.falling.clear();
-        self.falling.push(victim);
+        self.victims.clear();
+        self.victims.push(victim);
         self.collect(victim, |_| true);
         self.write_back(storage)?;
         self.counts.dirty_evictions += 1;
         // Frames are used again from the last one that became free on. The page that missed is to have the victim's, so
         // that a hand that goes around the frames leaves it behind. Ghosts are remembered in the order of their fall.
         if self.policy.ghosts() == 0 {
-            self.falling.reverse();
+            self.victims.reverse();
         }
-        for place in 0..self.falling.len() {
-            self.evict(self.falling[place], storage);
+        for place in 0..self.victims.len() {
+            self.evict(self.victims[place], storage);
         }
         Ok(())
     }
@@ -287,7 +287,7 @@ impl<P: Policy> Pool<P> {
     /// Which pages are written, which fall, and which are read beside the one that missed; pages that nobody `may` take
     /// are left out.
     fn collect(&mut self, victim: Entry, mut may: impl FnMut(Page) -> bool) {
-        let Self { policy, pages, ace, prefetcher, batch, falling, reading, .. } = self;
+        let Self { policy, pages, ace, prefetcher, batch, victims, reading, .. } = self;
         batch.clear();
         batch.push(victim);
         let mut evictions = ace.evict.unwrap_or(1);
@@ -314,18 +314,18 @@ impl<P: Policy> Pool<P> {
                 batch.push(entry);
             }
             // A dirty page that is not written stays.
-            if falling.len() < evictions && (is_written || !pages.is_dirty(entry)) {
-                falling.push(entry);
+            if victims.len() < evictions && (is_written || !pages.is_dirty(entry)) {
+                victims.push(entry);
             }
             let has_all = batch.len() >= batch_most || (!dirty && positions >= ace.write_back_batch);
-            if has_all && falling.len() >= evictions { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if has_all && victims.len() >= evictions { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         if dirty && evictions <= 1 {
             policy.order_of_dirty(pages, &mut take);
         } else {
             policy.order(pages, &mut take);
         }
-        reading.truncate(falling.len());
+        reading.truncate(victims.len());
     }
 
     fn write_back(&mut self, storage: &mut impl Storage) -> Result<(), PoolError> {

@@ -25,7 +25,7 @@ mod policy {
     pub use flashwise_bufferpool::{PolicySpec, Shape};
 }
 mod pool {
-    pub use flashwise_bufferpool::{Access, AnyPool, Counts, Plan, PoolOptions, Steps};
+    pub use flashwise_bufferpool::{Access, AnyPool, Counts, EvictionPlan, PoolOptions, Steps};
 }
 mod prefetch {
     pub use flashwise_bufferpool::Prefetch;

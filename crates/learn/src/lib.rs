@@ -426,7 +426,7 @@ impl Session {
         }
         if !prober.may_write {
             // What was never written may lie nowhere, and reading it shows nothing.
-            self.findings.parameters.forget_absent(step.figures);
+            self.findings.parameters.remove_absent(step.figures);
         }
         if !is_done {
             self.done.push(step.name.to_owned());

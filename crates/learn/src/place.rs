@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use flashwise_block::{ByteSize, Extent, ExtentMap, Unplaced};
+use flashwise_block::{ByteSize, Extent, ExtentMap, PlacementUnknown};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
@@ -64,7 +64,7 @@ pub(crate) struct Sections {
 
 impl Sections {
     /// Of the first `region` bytes of a device that lies on its drive so.
-    pub(crate) fn of(extents: Result<ExtentMap, Unplaced>, region: ByteSize) -> Self {
+    pub(crate) fn of(extents: Result<ExtentMap, PlacementUnknown>, region: ByteSize) -> Self {
         let in_the_file = |why: String| Self {
             starts: starts_in(&[Extent { offset: ByteSize(0), drive_offset: ByteSize(0), length: region }], region),
             origin: Origin::File(why),
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use rand::SeedableRng;
 
-    fn map(extents: &[(u64, u64)]) -> Result<ExtentMap, Unplaced> {
+    fn map(extents: &[(u64, u64)]) -> Result<ExtentMap, PlacementUnknown> {
         let mut offset = 0;
         let place = |&(drive_offset, length): &(u64, u64)| {
             let extent =
@@ -246,7 +246,7 @@ mod tests {
         let sections = Sections::of(map(&crumbs), ByteSize::mib(256));
         assert!(matches!(sections.origin(), Origin::File(why) if why.contains("256 pieces")), "{}", sections.origin());
         assert_eq!(sections.starts.len(), 256);
-        let sections = Sections::of(Err(Unplaced("tmpfs has no extents".to_owned())), ByteSize::mib(64));
+        let sections = Sections::of(Err(PlacementUnknown("tmpfs has no extents".to_owned())), ByteSize::mib(64));
         assert!(sections.origin().to_string().ends_with("is not known: tmpfs has no extents"));
     }
 }

@@ -31,7 +31,7 @@ fn within(options: &LearnOptions) -> (Learned, u64, Nanos) {
 
 /// Each figure of a run without budget is told, or its evidence names the budget.
 fn assert_left_out_for(profile: &DeviceProfile, budget: &str) {
-    for entry in without_budget().looked_for() {
+    for entry in without_budget().probed_entries() {
         let ours = support::entry(profile, entry.key);
         let about = reason(profile, entry.key).unwrap_or_default();
         let says_why = about.contains(budget) || about.contains("allowed are");

@@ -5,8 +5,8 @@
 mod support;
 
 use flashwise_block::{
-    BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, Extent, ExtentMap, Nanos, Request,
-    Silent, Unplaced,
+    BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, Extent, ExtentMap, Nanos,
+    PlacementUnknown, Request, Silent,
 };
 use flashwise_learn::{Effort, LearnOptions, learn};
 use flashwise_profile::{DeviceProfile, Verdict};
@@ -72,8 +72,12 @@ impl BlockDevice for File {
         self.drive.counters()
     }
 
-    fn extents(&self) -> Result<ExtentMap, Unplaced> {
-        if self.reports { Ok(self.map.clone()) } else { Err(Unplaced("the file system does not tell".to_owned())) }
+    fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
+        if self.reports {
+            Ok(self.map.clone())
+        } else {
+            Err(PlacementUnknown("the file system does not tell".to_owned()))
+        }
     }
 }
 

@@ -77,7 +77,7 @@ macro_rules! parameters {
             }
 
             /// Makes those of the figures that were told as absent unknown.
-            pub fn forget_absent(&mut self, keys: &[&str]) {
+            pub fn remove_absent(&mut self, keys: &[&str]) {
                 $(if keys.contains(&stringify!($key)) && self.$key.verdict == Verdict::Absent {
                     self.$key = Figure::unknown();
                 })*
@@ -182,7 +182,7 @@ parameters! {
 
 impl DeviceProfile {
     /// The figures that somebody looked for: they have a value, are absent, or their evidence says what was tried.
-    pub fn looked_for(&self) -> impl Iterator<Item = Entry> {
+    pub fn probed_entries(&self) -> impl Iterator<Item = Entry> {
         self.parameters.entries().into_iter().filter(|entry| {
             let told = entry.figure.value.is_some() || entry.figure.verdict == Verdict::Absent;
             told || self.evidence.iter().any(|evidence| evidence.figure == entry.key)
@@ -192,7 +192,7 @@ impl DeviceProfile {
     /// Whether each of these is told, be it as absent; what was left out for the drive's sake does not count.
     pub fn is_conclusive(&self) -> bool {
         let left_out = |entry: &Entry| self.evidence.iter().any(|e| e.figure == entry.key && e.left_out);
-        self.looked_for().all(|entry| entry.figure.verdict != Verdict::Inconclusive || left_out(&entry))
+        self.probed_entries().all(|entry| entry.figure.verdict != Verdict::Inconclusive || left_out(&entry))
     }
 }
 

@@ -1,6 +1,6 @@
 //! An audit of the first sample comparison's drive, as `flashwise audit` would make it.
 
-use flashwise_audit::{Audit, Band, Mark, Picture, Place, ProcessShare, Rule, Simulated, Unjudged};
+use flashwise_audit::{Audit, Band, Mark, Picture, Place, ProcessShare, Rule, Simulated, UncheckedRule};
 use flashwise_ssd::learned::Calibrated;
 use flashwise_trace::FileRole;
 
@@ -29,9 +29,9 @@ pub(crate) fn audit() -> AuditDocument {
     let audit = Audit {
         findings,
         unjudged: vec![
-            Unjudged { rule: Rule::TouchFewPages, reason: "the drive shows no flash page".to_owned() },
-            Unjudged { rule: Rule::AppendInFreshPages, reason: "the drive shows no flash page".to_owned() },
-            Unjudged {
+            UncheckedRule { rule: Rule::TouchFewPages, reason: "the drive shows no flash page".to_owned() },
+            UncheckedRule { rule: Rule::AppendInFreshPages, reason: "the drive shows no flash page".to_owned() },
+            UncheckedRule {
                 rule: Rule::TrimDeadData,
                 reason: "the evidence does not settle the drive's gain by trim".to_owned(),
             },

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use flashwise_block::{ByteSize, DeviceCounters, Nanos, Operation, UnlistedFile};
+use flashwise_block::{ByteSize, DeviceCounters, Nanos, Operation, RegisteredFile};
 use flashwise_trace::{FileRole, IoRecord};
 use libsqlite3_sys as sqlite;
 
@@ -383,7 +383,7 @@ const MOST_UNSYNCED: u32 = 256;
 enum Direct {
     /// Nobody needed it yet.
     Unused,
-    Open(Box<UnlistedFile>),
+    Open(Box<RegisteredFile>),
     /// The kernel, the file system or the file's name does not allow it.
     Impossible,
 }
@@ -416,10 +416,10 @@ impl Pause {
 
 impl DirectoryStore {
     /// The file once more, where it can be had.
-    fn direct(&mut self) -> Option<&mut UnlistedFile> {
+    fn direct(&mut self) -> Option<&mut RegisteredFile> {
         if matches!(self.direct, Direct::Unused) {
             let path = self.registered.as_deref().map(|path| Path::new(OsStr::from_bytes(path)));
-            let file = path.and_then(|path| UnlistedFile::open(path).ok());
+            let file = path.and_then(|path| RegisteredFile::open(path).ok());
             // The name may belong to another file by now.
             self.direct = match file.filter(|_| !self.parent.has_moved()) {
                 Some(file) => Direct::Open(Box::new(file)),
@@ -537,7 +537,7 @@ impl Store for DirectoryStore {
         let spans: Vec<_> = spans.iter().map(|span| (ByteSize(span.start), ByteSize(span.length))).collect();
         let Some(file) = self.direct() else { return };
         // A hint: SQLite reads every page itself.
-        let was_cached = file.start_read(&spans).is_ok() && file.reads_under_way() == 0;
+        let was_cached = file.start_read(&spans).is_ok() && file.reads_in_flight() == 0;
         self.pause.note(was_cached);
     }
 
@@ -560,7 +560,7 @@ impl Store for DirectoryStore {
         let directory = Arc::clone(&self.directory);
         self.unsynced_batches = 0;
         if let Direct::Open(file) = &mut self.direct {
-            file.forget_write_back();
+            file.cancel_write_back();
         }
         directory.timed(Operation::Flush, self.role, 0, 0, || {
             let code = self.parent.sync(flags);

@@ -324,7 +324,7 @@ const ON: &str = "on";
 
 /// Most runs that are held back.
 const MAX_DEPTH: u32 = 512;
-/// Most pages that are read ahead: as many as `UnlistedFile` asks for at once.
+/// Most pages that are read ahead: as many as `RegisteredFile` asks for at once.
 const MAX_AHEAD: u32 = 64;
 
 fn set_log(value: &str, options: &mut VfsOptions, make: fn(ByteSize) -> LogLayout) -> bool {
@@ -336,7 +336,7 @@ fn set_log(value: &str, options: &mut VfsOptions, make: fn(ByteSize) -> LogLayou
 impl Technique {
     /// Switches the technique on as a profile's figures have it; `None` where they say nothing for it, where no layout can
     /// go by them, or where another technique has its place already.
-    pub fn by_figures(&self, drive: &Parameters, options: &VfsOptions) -> Option<VfsOptions> {
+    pub fn recommended(&self, drive: &Parameters, options: &VfsOptions) -> Option<VfsOptions> {
         let mut chosen = *options;
         let is_chosen = !(self.is_taken)(options) && (self.from_profile)(drive, &mut chosen) && chosen.check().is_ok();
         is_chosen.then_some(chosen)

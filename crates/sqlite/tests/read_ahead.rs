@@ -6,7 +6,7 @@ mod support;
 
 use std::path::Path;
 
-use flashwise_block::{Operation, UnlistedFile};
+use flashwise_block::{Operation, RegisteredFile};
 use flashwise_sqlite::{Backend, Vfs, VfsOptions, import};
 use rusqlite::Connection;
 use support::{SharedControl, TestDrive, integrity, open, unique};
@@ -52,7 +52,7 @@ fn in_a_directory_a_scan_in_key_order_asks_for_its_pages_and_lookups_ask_for_non
     let dir = tempfile::tempdir().unwrap();
     let plain = dir.path().join("plain.db");
     make(&plain);
-    if UnlistedFile::open(&plain).is_err() {
+    if RegisteredFile::open(&plain).is_err() {
         return println!("skipped: this kernel has no io_uring that opens files without a descriptor");
     }
     let own = Connection::open(&plain).unwrap();

@@ -1,6 +1,6 @@
 //! Why a study could not be run.
 
-use flashwise_block::{BlockError, Unplaced};
+use flashwise_block::{BlockError, PlacementUnknown};
 use flashwise_bufferpool::PoolError;
 use flashwise_learn::LearnError;
 use flashwise_sqlite::SqliteError;
@@ -51,7 +51,7 @@ pub enum StudyError {
     Mariadb(#[from] mysql::Error),
     /// It is not known where a file lies on a drive.
     #[error(transparent)]
-    Unplaced(#[from] Unplaced),
+    PlacementUnknown(#[from] PlacementUnknown),
     /// A database is damaged, or rows of it are missing.
     #[error("a database is damaged: integrity_check says: {0}")]
     Damaged(String),

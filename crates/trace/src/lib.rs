@@ -38,7 +38,7 @@ pub use format::TraceFormat;
 pub use format::detect::Detection;
 pub use generate::{GenerateError, generate};
 pub use input::Compression;
-pub use output::{Conversion, Losses, PackedWriter, TraceWriter, convert};
+pub use output::{CompressedWriter, Conversion, Losses, TraceWriter, convert};
 pub use reader::{ReadOptions, TraceReader};
 pub use record::{TraceClock, TraceRecord};
 pub use summary::{Extremes, Percentiles, SizeShare, TraceSummary};

@@ -46,9 +46,9 @@ impl TargetPlan {
     }
 
     /// Why nothing must be written, in one line; `None` when nothing speaks against it.
-    pub fn objection(&self) -> Option<String> {
+    pub fn refusal(&self) -> Option<String> {
         match &self.kind {
-            Kind::Raw(plan) => plan.objection(),
+            Kind::Raw(plan) => plan.refusal(),
             _ => None,
         }
     }

@@ -274,9 +274,9 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_of_a_directory_or_a_simulated_drive_has_no_objection() {
+    fn a_plan_of_a_directory_or_a_simulated_drive_has_no_refusal() {
         let simulated = Target::parse(DEFAULT_TARGET).unwrap().plan(ByteSize::mib(64)).unwrap();
-        assert!(simulated.objection().is_none() && simulated.to_string().contains("nothing"), "{simulated}");
+        assert!(simulated.refusal().is_none() && simulated.to_string().contains("nothing"), "{simulated}");
         let directory = Target::Directory(std::env::temp_dir());
         if let Ok(plan) = directory.plan(ByteSize::mib(64)) {
             assert!(plan.to_string().contains("a new scratch file of 64 MiB"), "{plan}");

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use flashwise_block::{BlockDevice, BlockError, ByteSize, FileDevice, IoBuffer, OwnFile, Request};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, DirectFile, FileDevice, IoBuffer, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Letter, Mounted, Reply};
@@ -151,9 +151,9 @@ fn answer(letter: Letter) {
 
 /// Asks for all of it at once.
 fn ask(path: &Path) -> Result<(), BlockError> {
-    let file = OwnFile::open(path)?;
+    let file = DirectFile::open(path)?;
     let pages = (file.size().0 / LENGTH.0).max(1);
-    let mut device = FileDevice::on_own_file(&file)?;
+    let mut device = FileDevice::on_direct_file(&file)?;
     for n in 0..READS {
         let buffer = IoBuffer::zeroed(LENGTH.0 as usize);
         device.submit(Request::read(LENGTH * (n % pages), LENGTH).with_buffer(buffer).tagged(n))?;

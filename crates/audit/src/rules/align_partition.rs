@@ -44,7 +44,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
 }
 
 impl Check for AlignPartition {
-    fn look(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
         let moves = matches!(seen.record.operation, Operation::Read | Operation::Write);
         let length = seen.record.length.0;
         let is_whole = length > 0 && length.is_multiple_of(self.page);

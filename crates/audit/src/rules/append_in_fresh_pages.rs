@@ -35,7 +35,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
 }
 
 impl Check for AppendInFreshPages {
-    fn look(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
         self.flushes += u64::from(seen.record.operation == Operation::Flush);
         if !seen.is_write() {
             return;

@@ -27,7 +27,7 @@ use crate::tally::Tally;
 /// One rule with the drive's own figures in it, held against a trace request by request.
 pub(crate) trait Check {
     /// Looks at the next request, and counts what it can say of it or of earlier ones.
-    fn look(&mut self, seen: &Seen, tally: &mut Tally);
+    fn observe(&mut self, seen: &Seen, tally: &mut Tally);
 
     /// Counts what only the end of the trace tells.
     fn finish(&mut self, _tally: &mut Tally) {}
@@ -75,7 +75,7 @@ pub(crate) trait PerRequest {
 struct Each<R>(R);
 
 impl<R: PerRequest> Check for Each<R> {
-    fn look(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
         if !self.0.applies(seen) {
             return;
         }

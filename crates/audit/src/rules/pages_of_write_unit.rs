@@ -27,8 +27,8 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
 struct OfDatabases(Each<PagesOfWriteUnit>);
 
 impl Check for OfDatabases {
-    fn look(&mut self, seen: &Seen, tally: &mut Tally) {
-        self.0.look(seen, tally);
+    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
+        self.0.observe(seen, tally);
     }
 
     fn hidden(&self, facts: &Facts) -> Option<String> {

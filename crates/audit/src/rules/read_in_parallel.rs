@@ -62,7 +62,7 @@ impl Foresight {
 }
 
 impl Check for ReadInParallel {
-    fn look(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
         if seen.record.operation != Operation::Read {
             self.run = 0;
         }

@@ -61,7 +61,7 @@ impl SeparateHotAndCold {
 }
 
 impl Check for SeparateHotAndCold {
-    fn look(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
         if !seen.is_write() {
             return;
         }

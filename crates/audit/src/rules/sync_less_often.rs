@@ -28,7 +28,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
 }
 
 impl Check for SyncLessOften {
-    fn look(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
         if seen.is_write() {
             self.written = self.written.map(|bytes| bytes.saturating_add(seen.record.length.0));
         }

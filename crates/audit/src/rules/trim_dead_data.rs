@@ -32,7 +32,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
 }
 
 impl Check for TrimDeadData {
-    fn look(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
         self.trims += u64::from(seen.record.operation == flashwise_block::Operation::Trim);
         let role = seen.record.role;
         let dies = matches!(role, FileRole::Journal | FileRole::WriteAheadLog | FileRole::Temporary);

@@ -26,7 +26,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
 }
 
 impl Check for WriteBackInParallel {
-    fn look(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
         let is_durable = seen.record.operation == Operation::Flush || seen.record.fua;
         if is_durable || seen.record.operation == Operation::Read {
             self.run = 0;

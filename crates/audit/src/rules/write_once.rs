@@ -68,7 +68,7 @@ impl WriteOnce {
 }
 
 impl Check for WriteOnce {
-    fn look(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
         if !seen.is_write() {
             return;
         }

@@ -188,7 +188,7 @@ fn only_costs_of_collection_are_those_of_the_steady_state_and_a_share_of_it() {
         let is_of_collection = [Rule::TrimDeadData, Rule::SeparateHotAndCold].contains(&finding.rule);
         assert_eq!(finding.cost.is_in_steady_state, is_of_collection, "{finding:?}");
         let whole = if is_of_collection { aged.time_ns } else { simulated.time_ns };
-        assert_eq!(simulated.whole(&finding.cost).0, whole);
+        assert_eq!(simulated.window_totals(&finding.cost).0, whole);
     }
     // Where nobody breaks such a rule it is not played.
     let short = audited(&toshiba(), &mixed, AuditOptions::WINDOW);

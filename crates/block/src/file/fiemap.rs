@@ -15,7 +15,7 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::raw::Drive;
-use crate::{ByteSize, Extent, ExtentMap, Unplaced};
+use crate::{ByteSize, Extent, ExtentMap, PlacementUnknown};
 
 /// Extents that are asked for at once.
 const AT_ONCE: usize = 128;
@@ -71,33 +71,34 @@ const MOVING: [&str; 6] = ["btrfs", "f2fs", "nilfs2", "bcachefs", "zfs", "overla
 /// the page cache is written back.
 ///
 /// # Errors
-/// [`Unplaced`] with the reason where it cannot be read, is no regular file, or where its file system does not tell.
-pub fn file_extents(path: &Path) -> Result<ExtentMap, Unplaced> {
-    let failed = |error: io::Error| Unplaced(format!("{}: {error}", path.display()));
+/// [`PlacementUnknown`] with the reason where it cannot be read, is no regular file, or where its file system does not tell.
+pub fn file_extents(path: &Path) -> Result<ExtentMap, PlacementUnknown> {
+    let failed = |error: io::Error| PlacementUnknown(format!("{}: {error}", path.display()));
     // O_NONBLOCK: a pipe of that name is not waited for.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
     let status = rustix::fs::fstat(&file).map_err(|error| failed(error.into()))?;
     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
-        return Err(Unplaced(format!("{}: is no regular file", path.display())));
+        return Err(PlacementUnknown(format!("{}: is no regular file", path.display())));
     }
     let size = ByteSize(u64::try_from(status.st_size).unwrap_or(0));
     extents(&file, &super::scratch::file_system(&file), size)
 }
 
 /// Where the first `size` bytes of a file lie on the drive below its file system.
-pub(super) fn extents(file: &OwnedFd, file_system: &str, size: ByteSize) -> Result<ExtentMap, Unplaced> {
+pub(super) fn extents(file: &OwnedFd, file_system: &str, size: ByteSize) -> Result<ExtentMap, PlacementUnknown> {
     if MOVING.contains(&file_system) {
-        return Err(Unplaced(format!("{file_system} does not tell where on the drive a file stays")));
+        return Err(PlacementUnknown(format!("{file_system} does not tell where on the drive a file stays")));
     }
     let drive = Drive::below(file)?;
-    let told = ask(file, size).map_err(|error| Unplaced(format!("{file_system} does not tell extents: {error}")))?;
+    let told =
+        ask(file, size).map_err(|error| PlacementUnknown(format!("{file_system} does not tell extents: {error}")))?;
     let mut extents: Vec<Extent> = Vec::new();
     for raw in told {
         if let Some((_, what)) = UNUSABLE.iter().find(|(flag, _)| raw.flags & flag != 0) {
-            return Err(Unplaced(format!("the extent at byte {} is {what}", raw.logical)));
+            return Err(PlacementUnknown(format!("the extent at byte {} is {what}", raw.logical)));
         }
-        let out_of_range = || Unplaced(format!("the extent at byte {} lies nowhere", raw.logical));
+        let out_of_range = || PlacementUnknown(format!("the extent at byte {} lies nowhere", raw.logical));
         let drive_offset = ByteSize(raw.physical.checked_add(drive.start.0).ok_or_else(out_of_range)?);
         join(&mut extents, Extent { offset: ByteSize(raw.logical), drive_offset, length: ByteSize(raw.length) });
     }

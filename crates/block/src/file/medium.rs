@@ -4,17 +4,17 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use super::own::OwnFile;
+use super::direct::DirectFile;
 use super::scratch::ScratchFile;
 use crate::raw::RawDrive;
-use crate::{BlockError, ByteSize, ExtentMap, Request, Unplaced};
+use crate::{BlockError, ByteSize, ExtentMap, PlacementUnknown, Request};
 
 /// What the I/O of a [`super::FileDevice`] goes to.
 #[derive(Debug)]
 pub(super) enum Medium {
     Scratch(ScratchFile),
     Raw(RawDrive),
-    Own(OwnFile),
+    Own(DirectFile),
 }
 
 impl Medium {
@@ -91,7 +91,7 @@ impl Medium {
     }
 
     /// Where its bytes lie on the drive.
-    pub(super) fn extents(&self) -> Result<ExtentMap, Unplaced> {
+    pub(super) fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
         match self {
             Self::Scratch(scratch) => scratch.extents(),
             Self::Raw(drive) => drive.extents(),

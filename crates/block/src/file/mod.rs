@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `mod.rs` | [`FileDevice`]: bookkeeping, times, counters, the meaning of results |
 //! | `scratch.rs` | [`ScratchFile`]: the only file that flashwise ever writes to for a measurement |
-//! | `own.rs` | [`OwnFile`]: a file of the program's own, which nothing guards |
+//! | `direct.rs` | [`DirectFile`]: a file of the program's own, which nothing guards |
 //! | `medium.rs` | what the I/O goes to: one of these files or a raw drive ([`crate::raw`]) |
 //! | `engine.rs` | the seam between both: start a job, reap what is done |
 //! | `ring.rs`, `threads.rs` | the two engines |
@@ -44,15 +44,15 @@
 //! - Some file systems accept `O_DIRECT` and serve from memory all the same (tmpfs since Linux 6.6, ZFS before 2.3):
 //!   look at the type in [`DeviceInfo::name`].
 
+mod direct;
 mod engine;
 mod fiemap;
 mod medium;
 mod memory;
-mod own;
+mod registered;
 mod ring;
 mod scratch;
 mod threads;
-mod unlisted;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -61,18 +61,18 @@ use std::mem;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+pub use self::direct::DirectFile;
 use self::engine::{Done, Engine, Job, Patience};
 use self::medium::Medium;
 use self::memory::{Noise, Pool};
-pub use self::own::OwnFile;
+pub use self::registered::RegisteredFile;
 use self::ring::Ring;
 pub use self::scratch::ScratchFile;
 use self::threads::Threads;
-pub use self::unlisted::UnlistedFile;
 use crate::raw::{RawDrive, WriteConsent};
 use crate::{
     BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, ExtentMap, IoBuffer, Nanos,
-    Operation, Request, Unplaced,
+    Operation, PlacementUnknown, Request,
 };
 pub use fiemap::file_extents;
 
@@ -147,12 +147,12 @@ impl FileDevice {
         self
     }
 
-    /// A device over a new scratch file in `directory`: [`ScratchFile::create`], then [`FileDevice::over`].
+    /// A device over a new scratch file in `directory`: [`ScratchFile::create`], then [`FileDevice::on_scratch_file`].
     ///
     /// # Errors
     /// Those of the two.
     pub fn scratch(directory: &Path, wanted: ByteSize) -> Result<Self, BlockError> {
-        Self::over(ScratchFile::create(directory, wanted)?)
+        Self::on_scratch_file(ScratchFile::create(directory, wanted)?)
     }
 
     /// A device over `scratch`, which is gone when the device is dropped.
@@ -160,7 +160,7 @@ impl FileDevice {
     /// # Errors
     /// [`BlockError::Refused`] where the file system has no direct I/O that the device could use; [`BlockError::Os`]
     /// when the drive fails or no engine can be started.
-    pub fn over(scratch: ScratchFile) -> Result<Self, BlockError> {
+    pub fn on_scratch_file(scratch: ScratchFile) -> Result<Self, BlockError> {
         Self::on(Medium::Scratch(scratch))
     }
 
@@ -187,7 +187,7 @@ impl FileDevice {
     ///
     /// # Errors
     /// [`BlockError::Os`] when no engine can be started.
-    pub fn on_own_file(file: &OwnFile) -> Result<Self, BlockError> {
+    pub fn on_direct_file(file: &DirectFile) -> Result<Self, BlockError> {
         Self::on(Medium::Own(file.clone()))
     }
 
@@ -520,7 +520,7 @@ impl BlockDevice for FileDevice {
         self.medium.writable()
     }
 
-    fn extents(&self) -> Result<ExtentMap, Unplaced> {
+    fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
         self.medium.extents()
     }
 }

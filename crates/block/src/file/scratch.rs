@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
-use crate::{BlockError, ByteSize, ExtentMap, IoBuffer, Unplaced};
+use crate::{BlockError, ByteSize, ExtentMap, IoBuffer, PlacementUnknown};
 
 /// The size of a scratch file is a multiple of this.
 const STEP: ByteSize = ByteSize::mib(1);
@@ -98,8 +98,8 @@ impl ScratchFile {
     /// Where the file lies on the drive below its file system. Asked once it is written, for as long as it exists.
     ///
     /// # Errors
-    /// [`Unplaced`] with the reason where the file system does not tell, or where it may move the file.
-    pub fn extents(&self) -> Result<ExtentMap, Unplaced> {
+    /// [`PlacementUnknown`] with the reason where the file system does not tell, or where it may move the file.
+    pub fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
         super::fiemap::extents(&self.file, &self.file_system, self.size)
     }
 

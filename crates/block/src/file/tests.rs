@@ -27,7 +27,7 @@ fn scratch() -> Option<ScratchFile> {
 /// The device on each engine that this machine has.
 fn devices() -> Vec<FileDevice> {
     let why = io::Error::from_raw_os_error(libc::EPERM);
-    let ring = scratch().map(|scratch| FileDevice::over(scratch).unwrap());
+    let ring = scratch().map(|scratch| FileDevice::on_scratch_file(scratch).unwrap());
     let threads = scratch().map(|scratch| FileDevice::over_threads(Medium::Scratch(scratch), &why).unwrap());
     if ring.as_ref().is_some_and(|device| device.info().name.contains("no io_uring")) {
         eprintln!("io_uring itself is NOT TESTED: {}", ring.as_ref().unwrap().info().name);

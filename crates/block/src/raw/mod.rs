@@ -40,7 +40,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 pub use self::plan::{RawPlan, Refusal, WriteConsent};
 pub use self::signature::{Signature, SignatureKind};
 use self::system::{DeviceNumber, Named, Node, System};
-use crate::{BlockError, ByteSize, ExtentMap, Operation, Request, Unplaced};
+use crate::{BlockError, ByteSize, ExtentMap, Operation, PlacementUnknown, Request};
 
 /// An open raw device, and what may be written to it.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl RawDrive {
     pub(crate) fn destructive(path: &Path, consent: &WriteConsent) -> Result<Self, BlockError> {
         let system = System::real();
         let look = |file: &File, node: &Node| make_plan(&system, path, node, file, Some(consent));
-        let accept = |plan: &RawPlan| plan.objection().map_or(Ok(()), |objection| Err(BlockError::Refused(objection)));
+        let accept = |plan: &RawPlan| plan.refusal().map_or(Ok(()), |objection| Err(BlockError::Refused(objection)));
         let (looked_at, before) = open(&system, path, OFlags::RDONLY)?;
         accept(&look(&looked_at, &before)?)?;
         let (file, node) = open(&system, path, OFlags::RDWR | OFlags::EXCL | OFlags::DIRECT)?;
@@ -125,7 +125,7 @@ impl RawDrive {
     }
 
     /// Where its bytes lie on the whole drive.
-    pub(crate) fn extents(&self) -> Result<ExtentMap, Unplaced> {
+    pub(crate) fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
         let drive = Drive::of(&System::real(), &self.node)?;
         Ok(ExtentMap::whole(drive.name, drive.start, self.capacity))
     }
@@ -215,19 +215,21 @@ pub(crate) struct Drive {
 
 impl Drive {
     /// The drive below the file system that `file` is on.
-    pub(crate) fn below(file: &impl AsFd) -> Result<Self, Unplaced> {
-        let status = rustix::fs::fstat(file).map_err(|error| Unplaced(format!("looking at the file: {error}")))?;
+    pub(crate) fn below(file: &impl AsFd) -> Result<Self, PlacementUnknown> {
+        let status =
+            rustix::fs::fstat(file).map_err(|error| PlacementUnknown(format!("looking at the file: {error}")))?;
         let number = DeviceNumber::from_raw(status.st_dev);
         if number.major == 0 {
-            return Err(Unplaced("its file system is on no block device of its own".into()));
+            return Err(PlacementUnknown("its file system is on no block device of its own".into()));
         }
         let system = System::real();
-        let node = system.node(number).map_err(|error| Unplaced(format!("sysfs does not know {number}: {error}")))?;
+        let node =
+            system.node(number).map_err(|error| PlacementUnknown(format!("sysfs does not know {number}: {error}")))?;
         Self::of(&system, &node)
     }
 
     /// The drive that a block device is, or is a partition of.
-    fn of(system: &System, node: &Node) -> Result<Self, Unplaced> {
+    fn of(system: &System, node: &Node) -> Result<Self, PlacementUnknown> {
         let disk = node.disk();
         let start = match &disk {
             // sysfs counts sectors of 512 bytes, whatever the drive's own are.
@@ -239,9 +241,10 @@ impl Drive {
         // A loop device over another block device lies on that, from an offset on that only root is told.
         let backing = whole.loop_backing().and_then(|path| (system.named)(Path::new(&path)));
         if is_mapped || matches!(backing, Some(Named::Device(_))) {
-            return Err(Unplaced(format!("{} is itself made of other devices", whole.name)));
+            return Err(PlacementUnknown(format!("{} is itself made of other devices", whole.name)));
         }
-        let start = start.ok_or_else(|| Unplaced(format!("the kernel does not tell where {} begins", node.name)))?;
+        let start =
+            start.ok_or_else(|| PlacementUnknown(format!("the kernel does not tell where {} begins", node.name)))?;
         Ok(Self { name: whole.name, start: ByteSize(start) })
     }
 }
@@ -299,7 +302,7 @@ mod tests {
     use super::system::fake::Machine;
     use super::*;
 
-    fn drive(machine: &Machine, number: &str) -> Result<Drive, Unplaced> {
+    fn drive(machine: &Machine, number: &str) -> Result<Drive, PlacementUnknown> {
         Drive::of(&machine.system(), &machine.node(number))
     }
 

@@ -157,7 +157,7 @@ impl RawPlan {
     }
 
     /// Why it must not be written, in one line; `None` when nothing speaks against it.
-    pub fn objection(&self) -> Option<String> {
+    pub fn refusal(&self) -> Option<String> {
         let (first, rest) = self.refusals.split_first()?;
         let more = match rest.len() {
             0 => String::new(),
@@ -220,13 +220,13 @@ pub(crate) fn plan(
         refusals: Vec::new(),
     };
     if let Some(consent) = consent {
-        plan.refusals = objections(system, &node, &plan, consent);
+        plan.refusals = refusals_of(system, &node, &plan, consent);
     }
     Ok(plan)
 }
 
 /// Everything that speaks against writing, the gravest first.
-fn objections(system: &System, node: &Node, plan: &RawPlan, consent: &WriteConsent) -> Vec<Refusal> {
+fn refusals_of(system: &System, node: &Node, plan: &RawPlan, consent: &WriteConsent) -> Vec<Refusal> {
     let unknown = |what: &str, error: &io::Error| Refusal::Unknown { what: format!("{what}: {error}") };
     let mut refusals = Vec::new();
     match Family::of(system, node.clone()) {
@@ -476,7 +476,7 @@ mod tests {
         machine.append("proc/self/mountinfo", "30 1 8:0 / /data rw - ext4 /dev/sda rw");
         let consent = WriteConsent { confirmation: None, ..consent() };
         let plan = plan(&machine.system(), Path::new("/dev/sda"), machine.node("8:0"), &file, Some(&consent)).unwrap();
-        let line = plan.objection().unwrap();
+        let line = plan.refusal().unwrap();
         assert!(line.starts_with("/dev/sda: nothing is written: it is mounted at /data; unmount it"), "{line}");
         assert!(line.ends_with("(and 1 more: --dry-run shows all)") && !line.contains('\n'), "{line}");
         let shown = plan.to_string();

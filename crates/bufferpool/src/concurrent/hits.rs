@@ -42,16 +42,16 @@ pub struct Hits {
 }
 
 /// How far the policy has heard of each ring.
-pub struct Heard([u64; RINGS]);
+pub struct RingPositions([u64; RINGS]);
 
-impl Heard {
+impl RingPositions {
     /// Of nothing yet.
-    pub const NOTHING: Self = Self([0; RINGS]);
+    pub const START: Self = Self([0; RINGS]);
 }
 
 /// What came of noting a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Noted {
+pub struct NoteOutcome {
     /// The policy is to be told of the ring.
     pub is_due: bool,
     /// Readers of this page may announce themselves.
@@ -67,7 +67,7 @@ impl Hits {
 
     /// Notes a hit of the thread with that number, whose ring has it too.
     #[inline]
-    pub fn note(&self, own: usize, access: Access) -> Noted {
+    pub fn note(&self, own: usize, access: Access) -> NoteOutcome {
         let ring = &self.rings[own];
         let at = match own {
             OWN_RINGS => ring.noted.fetch_add(1, Ordering::Relaxed),
@@ -77,16 +77,16 @@ impl Hits {
         if own != OWN_RINGS {
             ring.noted.store(at + 1, Ordering::Release);
         }
-        Noted { is_due: at % BATCH == BATCH - 1, may_announce: at % ALLOWING == 0 }
+        NoteOutcome { is_due: at % BATCH == BATCH - 1, may_announce: at % ALLOWING == 0 }
     }
 
     /// Hands out what is new in all rings, each in its order.
-    pub fn hear_all(&self, heard: &mut Heard, mut tell: impl FnMut(Access)) {
-        (0..numbers().min(RINGS)).for_each(|ring| self.hear(ring, heard, &mut tell));
+    pub fn drain_all(&self, heard: &mut RingPositions, mut tell: impl FnMut(Access)) {
+        (0..numbers().min(RINGS)).for_each(|ring| self.drain(ring, heard, &mut tell));
     }
 
     /// Hands out what is new in one ring.
-    pub fn hear(&self, ring: usize, Heard(heard): &mut Heard, mut tell: impl FnMut(Access)) {
+    pub fn drain(&self, ring: usize, RingPositions(heard): &mut RingPositions, mut tell: impl FnMut(Access)) {
         let (ring, heard) = (&self.rings[ring], &mut heard[ring]);
         let noted = ring.noted.load(Ordering::Acquire);
         for at in (*heard).max(noted.saturating_sub(NOTES as u64))..noted {
@@ -110,13 +110,13 @@ mod tests {
     #[test]
     fn the_policy_hears_of_every_hit_in_order_and_of_none_twice() {
         alone(|| {
-            let (hits, mut heard, mut told) = (Hits::new(), Heard::NOTHING, Vec::new());
+            let (hits, mut heard, mut told) = (Hits::new(), RingPositions::START, Vec::new());
             let count = NOTES * 5 / 8;
             let accesses: Vec<Access> = (0..count).map(|n| Access::new(Page(n as u32), n % 3 == 0)).collect();
             let due: Vec<usize> = (0..count).filter(|&n| hits.note(own_number(), accesses[n]).is_due).collect();
-            hits.hear_all(&mut heard, |access| told.push(access));
+            hits.drain_all(&mut heard, |access| told.push(access));
             assert_eq!((due, told.as_slice()), (vec![NOTES / 2 - 1], accesses.as_slice()));
-            hits.hear_all(&mut heard, |access| told.push(access));
+            hits.drain_all(&mut heard, |access| told.push(access));
             assert_eq!((told.len(), hits.count()), (count, count as u64));
         });
     }
@@ -124,10 +124,10 @@ mod tests {
     #[test]
     fn a_full_ring_loses_its_oldest_notes_and_counts_them_all_the_same() {
         alone(|| {
-            let (hits, mut heard, mut told) = (Hits::new(), Heard::NOTHING, Vec::new());
+            let (hits, mut heard, mut told) = (Hits::new(), RingPositions::START, Vec::new());
             let all = NOTES as u32 + 36;
             (0..all).for_each(|n| _ = hits.note(own_number(), Access::new(Page(n), false)));
-            hits.hear_all(&mut heard, |access| told.push(access.page().0));
+            hits.drain_all(&mut heard, |access| told.push(access.page().0));
             assert_eq!((told, hits.count()), ((36..all).collect(), u64::from(all)));
         });
     }

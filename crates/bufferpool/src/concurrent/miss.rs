@@ -164,7 +164,7 @@ impl<S: PageStore> BufferPool<S> {
         loop {
             self.sweep_orphans(&mut core);
             if core.free.len() >= self.options.evictions() {
-                core.hear(&self.hits);
+                core.drain(&self.hits);
                 match self.decide_with(&mut core, page, asked) {
                     // Pages on their way are held by nobody for long.
                     Err(PoolError::AllPinned { .. }) if !core.under_way.is_empty() || !is_patient => {}
@@ -192,7 +192,7 @@ impl<S: PageStore> BufferPool<S> {
         for passed_over in std::mem::take(&mut core.passed_over) {
             core.policy.unpin(passed_over)?;
         }
-        let write = made.inspect_err(|_| core.policy.give_up(page))?;
+        let write = made.inspect_err(|_| core.policy.cancel_load(page))?;
         let together = core.plan.reading.len().max(1);
         match asked {
             Asked::Ahead => {
@@ -212,7 +212,7 @@ impl<S: PageStore> BufferPool<S> {
         match self.take_victim(core)? {
             Victim::NotNeeded => Ok(None),
             Victim::Clean((page, frame)) => {
-                core.policy.fall(page);
+                core.policy.evict(page);
                 core.free.push(frame);
                 Ok(None)
             }
@@ -256,11 +256,11 @@ impl<S: PageStore> BufferPool<S> {
             let view = self.words[page.0 as usize].view();
             view.is_resident && !view.is_held
         };
-        policy.choose(victim.0, missing, &mut |page| is_free(page), plan);
+        policy.plan_eviction(victim.0, missing, &mut |page| is_free(page), plan);
         let mut write = Write { tickets: Vec::new(), out: vec![victim], staying: Vec::new() };
         let taken = |page: &Page, write: &mut Write| {
             let word = &self.words[page.0 as usize];
-            if plan.falling.contains(page) {
+            if plan.victims.contains(page) {
                 let frame = word.take_out(&self.waiters);
                 write.out.extend(frame.map(|frame| (*page, frame)));
                 frame.is_some()
@@ -281,14 +281,14 @@ impl<S: PageStore> BufferPool<S> {
             free.extend(frame);
             frame.is_some()
         };
-        plan.falling.retain(|page| falls(page));
-        policy.writing(&plan.batch);
-        for &page in &plan.falling {
+        plan.victims.retain(|page| falls(page));
+        policy.write_started(&plan.batch);
+        for &page in &plan.victims {
             // The policy may not have heard that it was written.
             policy.set_dirty(page, false);
-            policy.fall(page);
+            policy.evict(page);
         }
-        plan.reading.truncate(plan.falling.len());
+        plan.reading.truncate(plan.victims.len());
         write.tickets = core.begin_write();
         write
     }

@@ -51,13 +51,13 @@ use crate::ace::Ace;
 use crate::directory::Page;
 use crate::error::PoolError;
 use crate::policy::{PolicySpec, Shape};
-use crate::pool::{Access, AnyPool, Counts, Plan, PoolOptions};
+use crate::pool::{Access, AnyPool, Counts, EvictionPlan, PoolOptions};
 use crate::prefetch::Prefetch;
 use crate::sync::{Condvar, Mutex, MutexGuard, own_number};
 use frames::Frames;
 use guard::Held;
 pub use guard::{PinnedPage, ReadPage, WritePage};
-use hits::{Heard, Hits};
+use hits::{Hits, RingPositions};
 use miss::Asked;
 use readers::Place;
 pub use store::{DeviceStore, FileStore, PageImage, PageStore};
@@ -152,7 +152,7 @@ pub struct PoolStatistics {
 /// What is decided under the one lock.
 struct Core {
     policy: Box<dyn AnyPool>,
-    heard: Heard,
+    heard: RingPositions,
     /// Frames without a page.
     free: Vec<u32>,
     /// By frame: the page that was put there last.
@@ -165,7 +165,7 @@ struct Core {
     failed_writes: u64,
     checkpoint_pages: u64,
     /// Scratch space of a miss.
-    plan: Plan,
+    plan: EvictionPlan,
     passed_over: Vec<Page>,
 }
 
@@ -228,7 +228,7 @@ impl<S: PageStore> BufferPool<S> {
         let pool_options = PoolOptions { ace: options.ace, prefetch: options.prefetch, next_pages: next_pages.into() };
         let core = Core {
             policy: options.policy.pool(&shape, &pool_options)?,
-            heard: Heard::NOTHING,
+            heard: RingPositions::START,
             free: (0..all as u32).rev().collect(),
             frame_pages: vec![Page(0); all],
             orphans: Vec::new(),
@@ -236,7 +236,7 @@ impl<S: PageStore> BufferPool<S> {
             under_way: Vec::new(),
             failed_writes: 0,
             checkpoint_pages: 0,
-            plan: Plan::default(),
+            plan: EvictionPlan::default(),
             passed_over: Vec::new(),
         };
         Ok(Self {
@@ -381,14 +381,14 @@ impl<S: PageStore> BufferPool<S> {
     fn tell_policy(&self, ring: usize) {
         if let Ok(mut core) = self.core.try_lock() {
             let Core { heard, policy, .. } = &mut *core;
-            self.hits.hear(ring, heard, |access| policy.hit(access.page(), access.is_write()));
+            self.hits.drain(ring, heard, |access| policy.hit(access.page(), access.is_write()));
         }
     }
 
     /// What happened so far.
     pub fn statistics(&self) -> PoolStatistics {
         let mut core = self.lock();
-        core.hear(&self.hits);
+        core.drain(&self.hits);
         let counts = core.policy.counts();
         PoolStatistics {
             accesses: self.hits.count() + counts.misses,
@@ -408,15 +408,15 @@ impl<S: PageStore> BufferPool<S> {
     /// Counts of the policy's pool, with sizes of batches and reads.
     pub fn counts(&self) -> Counts {
         let mut core = self.lock();
-        core.hear(&self.hits);
+        core.drain(&self.hits);
         let counts = core.policy.counts();
         Counts { accesses: self.hits.count() + counts.misses, ..counts.clone() }
     }
 }
 
 impl Core {
-    fn hear(&mut self, hits: &Hits) {
+    fn drain(&mut self, hits: &Hits) {
         let Self { heard, policy, .. } = self;
-        hits.hear_all(heard, |access| policy.hit(access.page(), access.is_write()));
+        hits.drain_all(heard, |access| policy.hit(access.page(), access.is_write()));
     }
 }

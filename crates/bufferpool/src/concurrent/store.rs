@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
-use flashwise_block::{BlockDevice, BlockError, ByteSize, FileDevice, IoBuffer, OwnFile, Request};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, DirectFile, FileDevice, IoBuffer, Request};
 
 use crate::directory::Page;
 
@@ -149,7 +149,7 @@ impl<D: BlockDevice + Send> PageStore for DeviceStore<D> {
 /// together goes through an io_uring that it has for so long.
 #[derive(Debug)]
 pub struct FileStore {
-    file: OwnFile,
+    file: DirectFile,
     page_bytes: usize,
     rings: Mutex<Vec<FileDevice>>,
 }
@@ -159,8 +159,8 @@ impl FileStore {
     ///
     /// # Errors
     /// [`BlockError::Refused`] where they are none, or an error of the system when no ring can be made.
-    pub fn new(file: OwnFile, page_bytes: usize) -> Result<Self, BlockError> {
-        let ring = FileDevice::on_own_file(&file)?;
+    pub fn new(file: DirectFile, page_bytes: usize) -> Result<Self, BlockError> {
+        let ring = FileDevice::on_direct_file(&file)?;
         let block = ring.info().logical_block;
         if page_bytes == 0 || !ByteSize(page_bytes as u64).is_multiple_of(block) {
             let message = format!("pages of {page_bytes} bytes: direct I/O here goes by {block}; take a multiple");
@@ -172,17 +172,17 @@ impl FileStore {
     /// Pages in an existing file.
     ///
     /// # Errors
-    /// As [`OwnFile::open`] and [`FileStore::new`].
+    /// As [`DirectFile::open`] and [`FileStore::new`].
     pub fn open(path: &Path, page_bytes: usize) -> Result<Self, BlockError> {
-        Self::new(OwnFile::open(path)?, page_bytes)
+        Self::new(DirectFile::open(path)?, page_bytes)
     }
 
     /// Pages in a new file.
     ///
     /// # Errors
-    /// As [`OwnFile::create`] and [`FileStore::new`].
+    /// As [`DirectFile::create`] and [`FileStore::new`].
     pub fn create(path: &Path, size: ByteSize, page_bytes: usize) -> Result<Self, BlockError> {
-        Self::new(OwnFile::create(path, size)?, page_bytes)
+        Self::new(DirectFile::create(path, size)?, page_bytes)
     }
 
     fn rings(&self) -> MutexGuard<'_, Vec<FileDevice>> {
@@ -195,7 +195,7 @@ impl FileStore {
 
     fn exchange_on_ring(&self, writes: Vec<PageImage>, reads: &mut [PageRead<'_>]) -> Exchanged {
         let spare = self.rings().pop();
-        let ring = spare.map_or_else(|| FileDevice::on_own_file(&self.file), Ok);
+        let ring = spare.map_or_else(|| FileDevice::on_direct_file(&self.file), Ok);
         let mut ring = match ring {
             Ok(ring) => ring,
             Err(error) => return Exchanged { written: Err(error.clone()), read: Err(error) },

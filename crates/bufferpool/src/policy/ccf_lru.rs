@@ -100,8 +100,8 @@ impl Policy for CcfLru {
         }
         for waits in [false, true] {
             let waiting = |entry: Entry| pages.is_dirty(entry) && !self.cold[entry.at()];
-            let falling = self.lists.iter(MX).filter(|&entry| waiting(entry) == waits);
-            if hand_out(falling, pages, take).is_break() {
+            let victims = self.lists.iter(MX).filter(|&entry| waiting(entry) == waits);
+            if hand_out(victims, pages, take).is_break() {
                 return;
             }
         }

@@ -121,16 +121,16 @@ impl CleanFirst {
         loop {
             let next = entering.iter().copied().min();
             let own = inside.peek().copied();
-            let Some(falling) = next.into_iter().chain(own).min() else { break };
-            if has_new && falling.0.0 > rank.new_rank() {
+            let Some(candidate) = next.into_iter().chain(own).min() else { break };
+            if has_new && candidate.0.0 > rank.new_rank() {
                 // New pages are in the window and fall for ever.
                 return;
             }
-            if Some(falling) == own {
+            if Some(candidate) == own {
                 inside.next();
             }
-            entering.retain(|&other| other != falling);
-            if take(falling.1).is_break() {
+            entering.retain(|&other| other != candidate);
+            if take(candidate.1).is_break() {
                 return;
             }
             // The window slides until a page enters that does not fall at once.
@@ -165,8 +165,8 @@ fn order_by_age(window: &Window, pages: &Directory, take: Taker<'_>) {
     }
     let dirty = window.iter().filter(free).filter(|&entry| pages.is_dirty(entry));
     let mut beyond = window.beyond();
-    for falling in dirty {
-        if take(falling).is_break() {
+    for candidate in dirty {
+        if take(candidate).is_break() {
             return;
         }
         for entry in beyond.by_ref() {

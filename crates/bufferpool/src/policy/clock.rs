@@ -68,8 +68,8 @@ impl Policy for Clock {
         // A referenced page falls the second time around.
         for bit in [0, 1] {
             let ring = (self.hand..).zip(ahead).chain((0..).zip(behind));
-            let falling = ring.filter(|&(_, &own)| own == bit).map(|(frame, _)| Entry(frame as u32));
-            if hand_out(falling, pages, take).is_break() {
+            let victims = ring.filter(|&(_, &own)| own == bit).map(|(frame, _)| Entry(frame as u32));
+            if hand_out(victims, pages, take).is_break() {
                 return;
             }
         }

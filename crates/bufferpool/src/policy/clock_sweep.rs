@@ -68,8 +68,8 @@ impl Policy for ClockSweep {
         // A page falls in the lap after as many as its count.
         for lap in 0..=self.most {
             let ring = (self.hand..).zip(ahead).chain((0..).zip(behind));
-            let falling = ring.filter(|&(_, &usage)| usage == lap).map(|(frame, _)| Entry(frame as u32));
-            if hand_out(falling, pages, take).is_break() {
+            let victims = ring.filter(|&(_, &usage)| usage == lap).map(|(frame, _)| Entry(frame as u32));
+            if hand_out(victims, pages, take).is_break() {
                 return;
             }
         }

@@ -156,16 +156,16 @@ impl Policy for DlCflruE {
         loop {
             let next = entering.iter().copied().min();
             let own = inside.peek().copied();
-            let Some(falling) = next.into_iter().chain(own).min() else { break };
-            if has_new && falling.0.0 > 0 {
+            let Some(candidate) = next.into_iter().chain(own).min() else { break };
+            if has_new && candidate.0.0 > 0 {
                 // New pages, of blocks that were never written, are in the window and fall for ever.
                 return;
             }
-            if Some(falling) == own {
+            if Some(candidate) == own {
                 inside.next();
             }
-            entering.retain(|&other| other != falling);
-            if take(falling.1).is_break() {
+            entering.retain(|&other| other != candidate);
+            if take(candidate.1).is_break() {
                 return;
             }
             match beyond.next() {

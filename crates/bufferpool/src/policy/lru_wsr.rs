@@ -99,8 +99,8 @@ impl Policy for LruWsr {
         }
         for waits in [false, true] {
             let waiting = |entry: Entry| pages.is_dirty(entry) && !self.cold[entry.at()];
-            let falling = self.list.iter(0).filter(|&entry| waiting(entry) == waits);
-            if hand_out(falling, pages, take).is_break() {
+            let victims = self.list.iter(0).filter(|&entry| waiting(entry) == waits);
+            if hand_out(victims, pages, take).is_break() {
                 return;
             }
         }

@@ -130,13 +130,13 @@ fn fall_of_two(
     let mut is_start = true;
     loop {
         let falls_from_first = is_large(length, is_start);
-        let falling = match (falls_from_first, is_start) {
+        let candidate = match (falls_from_first, is_start) {
             (true, true) => first.next().map(|entry| (entry, 0)).or_else(|| second.next().map(|entry| (entry, 1))),
             // A new page would fall, and new ones for ever: what is left follows as if there were none.
             (true, false) => first.next().map(|entry| (entry, 0)).or_else(|| second.next().map(|entry| (entry, 0))),
             (false, _) => second.next().map(|entry| (entry, 1)).or_else(|| first.next().map(|entry| (entry, 0))),
         };
-        let Some((entry, grown)) = falling else { return ControlFlow::Continue(()) };
+        let Some((entry, grown)) = candidate else { return ControlFlow::Continue(()) };
         take(entry)?;
         length += grown;
         is_start = false;

@@ -76,8 +76,8 @@ impl S3Fifo {
         }
         loop {
             let from_main = length < self.small_frames;
-            let falling = if from_main { main.next() } else { small.next() };
-            let Some(entry) = falling else {
+            let candidate = if from_main { main.next() } else { small.next() };
+            let Some(entry) = candidate else {
                 return if from_main { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
             };
             if !from_main && self.count[entry.at()] >= self.threshold {
@@ -206,11 +206,11 @@ impl Policy for S3Fifo {
         loop {
             let has_main = main.peek().is_some() || next < reinserted.len();
             let from_main = if length < *small_frames { has_main } else { new == 0 && small.peek().is_none() };
-            let falling = match from_main {
+            let candidate = match from_main {
                 true => main.next().or_else(|| reinserted.get(next).copied().inspect(|_| next += 1)),
                 false => small.next(),
             };
-            let Some((entry, count)) = falling else { return };
+            let Some((entry, count)) = candidate else { return };
             if from_main && count > 0 {
                 reinserted.push((entry, count - 1));
             } else if !from_main && count >= *threshold {

@@ -1,4 +1,4 @@
-//! Second Chance: FIFO, but a page that was asked for goes to the front once more instead of falling.
+//! Second Chance: FIFO, but a page that was asked for goes to the front once more instead of victims.
 //!
 //! One list and a bit a page. A hit sets the bit. The victim is the oldest page whose bit is 0; those before it whose bit
 //! is 1 go to the front with the bit 0. Pages that somebody holds go to the front as they are.
@@ -61,8 +61,8 @@ impl Policy for SecondChance {
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {
         // A referenced page falls the second time around.
         for referenced in [false, true] {
-            let falling = self.list.iter(0).filter(|entry| self.referenced[entry.at()] == referenced);
-            if hand_out(falling, pages, take).is_break() {
+            let victims = self.list.iter(0).filter(|entry| self.referenced[entry.at()] == referenced);
+            if hand_out(victims, pages, take).is_break() {
                 return;
             }
         }

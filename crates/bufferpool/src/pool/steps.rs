@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   hit ─▶ hit
-//!   miss ─▶ miss ─▶ victim ─clean─▶ fall ─────────────────────────────▶ load
-//!                       └─dirty─▶ choose ─▶ writing ─▶ fall (n_e of them) ─▶ load, load_prefetched
+//!   miss ─▶ miss ─▶ victim ─clean─▶ evict ─────────────────────────────────────────▶ load
+//!                       └─dirty─▶ plan_eviction ─▶ write_started ─▶ evict (n_e of them) ─▶ load, load_prefetched
 //! ```
 //!
 //! Done in this order they decide as [`Pool::access`] does, and count the same.
@@ -13,53 +13,59 @@ use crate::directory::{Found, Page};
 use crate::error::PoolError;
 use crate::policy::Policy;
 
-/// What is to be done beside reading the page that missed.
+/// What an eviction writes, evicts and reads beside the page that missed.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct EvictionPlan {
     /// Dirty pages that are written together, the victim first.
     pub batch: Vec<Page>,
-    /// Pages that fall, in the order in which they are to lose their frames; the victim is one of them.
-    pub falling: Vec<Page>,
-    /// Pages that are read, the one that missed first; none for that one alone.
+    /// Pages to evict, in this order; the victim is one of them.
+    pub victims: Vec<Page>,
+    /// Pages to read, the one that missed first; empty for that one alone.
     pub reading: Vec<Page>,
 }
 
 /// Decides for a pool whose bytes are elsewhere.
 pub trait Steps {
-    /// A page was asked for. Does nothing where it has no frame any more.
+    /// A page was requested. Does nothing where it has no frame any more.
     fn hit(&mut self, page: Page, is_write: bool);
 
-    /// A page without a frame is asked for.
+    /// A page without a frame is requested.
     ///
     /// # Errors
     /// When there is no such page.
     fn miss(&mut self, page: Page) -> Result<(), PoolError>;
 
-    /// The page that falls next and whether it is dirty; `None` while there are free frames.
+    /// The next victim and whether it is dirty; `None` while there are free frames.
     ///
     /// # Errors
-    /// When every page in a frame is held.
+    /// When every page in a frame is pinned.
     fn victim(&mut self) -> Result<Option<(Page, bool)>, PoolError>;
 
-    /// What is done with a dirty victim when `missing` is read; pages that nobody `may` take are left out.
-    fn choose(&mut self, victim: Page, missing: Page, may: &mut dyn FnMut(Page) -> bool, plan: &mut Plan);
+    /// Plans the eviction of a dirty victim for `missing`; pages that the caller `may` not take are left out.
+    fn plan_eviction(
+        &mut self,
+        victim: Page,
+        missing: Page,
+        may: &mut dyn FnMut(Page) -> bool,
+        plan: &mut EvictionPlan,
+    );
 
-    /// A dirty victim and those of its batch are being written: they count as clean from now on.
-    fn writing(&mut self, batch: &[Page]);
+    /// The write of a batch has started: its pages count as clean from now on.
+    fn write_started(&mut self, batch: &[Page]);
 
     /// Whether a page has changes, whatever was known of it.
     fn set_dirty(&mut self, page: Page, is_dirty: bool);
 
-    /// A page loses its frame.
-    fn fall(&mut self, page: Page);
+    /// Evicts a page from its frame.
+    fn evict(&mut self, page: Page);
 
     /// The page that missed has a frame; so many pages are read together.
     ///
     /// # Errors
-    /// When there is none, which a pool in which a page fell before never tells.
+    /// When there is no free frame, which never happens after an eviction.
     fn load(&mut self, page: Page, is_write: bool, together: usize) -> Result<(), PoolError>;
 
-    /// A page that nobody asked for has a frame.
+    /// A prefetched page has a frame.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -68,8 +74,8 @@ pub trait Steps {
     /// A page could not be read: it has no frame, and nothing is remembered of it.
     fn unload(&mut self, page: Page);
 
-    /// The page that missed is not going to be loaded.
-    fn give_up(&mut self, page: Page);
+    /// Cancels the load of the page that missed.
+    fn cancel_load(&mut self, page: Page);
 }
 
 impl<P: Policy> Steps for Pool<P> {
@@ -96,28 +102,34 @@ impl<P: Policy> Steps for Pool<P> {
         Ok(Some((self.pages.page(victim), self.pages.is_dirty(victim))))
     }
 
-    fn choose(&mut self, victim: Page, missing: Page, may: &mut dyn FnMut(Page) -> bool, plan: &mut Plan) {
+    fn plan_eviction(
+        &mut self,
+        victim: Page,
+        missing: Page,
+        may: &mut dyn FnMut(Page) -> bool,
+        plan: &mut EvictionPlan,
+    ) {
         let Found::Resident(victim) = self.pages.find(victim) else { return };
         self.reading.clear();
         self.reading.push(missing);
-        self.falling.clear();
-        self.falling.push(victim);
+        self.victims.clear();
+        self.victims.push(victim);
         self.collect(victim, may);
         let pages_of = |entries: &[crate::directory::Entry], into: &mut Vec<Page>| {
             into.clear();
             into.extend(entries.iter().map(|&entry| self.pages.page(entry)));
         };
         pages_of(&self.batch, &mut plan.batch);
-        pages_of(&self.falling, &mut plan.falling);
+        pages_of(&self.victims, &mut plan.victims);
         plan.reading.clear();
         plan.reading.extend_from_slice(&self.reading);
         // As in `make_room`.
         if self.policy.ghosts() == 0 {
-            plan.falling.reverse();
+            plan.victims.reverse();
         }
     }
 
-    fn writing(&mut self, batch: &[Page]) {
+    fn write_started(&mut self, batch: &[Page]) {
         for &page in batch {
             if let Found::Resident(entry) = self.pages.find(page) {
                 self.pages.mark_clean(entry);
@@ -144,7 +156,7 @@ impl<P: Policy> Steps for Pool<P> {
         }
     }
 
-    fn fall(&mut self, page: Page) {
+    fn evict(&mut self, page: Page) {
         if let Found::Resident(entry) = self.pages.find(page) {
             self.evict(entry, &mut ());
         }
@@ -168,11 +180,11 @@ impl<P: Policy> Steps for Pool<P> {
         if let Found::Resident(entry) = self.pages.find(page) {
             self.policy.evict(entry, &mut self.pages);
         }
-        Pool::give_up(self, page);
+        Pool::cancel_load(self, page);
     }
 
-    fn give_up(&mut self, page: Page) {
-        Pool::give_up(self, page);
+    fn cancel_load(&mut self, page: Page) {
+        Pool::cancel_load(self, page);
     }
 }
 

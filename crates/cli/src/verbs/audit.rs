@@ -10,7 +10,7 @@ use flashwise_block::{Alignment, ByteSize, file_extents, partition_table};
 use flashwise_profile::DeviceProfile;
 use flashwise_report::audit::AuditDocument;
 use flashwise_report::{audit_page, render_audit};
-use flashwise_trace::capture::{self, CaptureError, Traced};
+use flashwise_trace::capture::{self, CaptureError, TracedCommand};
 use flashwise_trace::{IoTrace, ReadOptions, TraceFormat, TraceReader};
 use flashwise_tune::sqlite::{Statements, UserWorkload, Workload};
 use flashwise_tune::{DEFAULT_TARGET, Target};
@@ -37,7 +37,7 @@ pub fn run(options: &AuditArguments, output: &Output) -> Result<ExitCode, Failur
         (Some(trace), ..) => read(trace, options, &profile)?,
         (None, Some(database), Some(sql)) => through_vfs(database, sql, options, &profile)?,
         (None, ..) if options.command.is_empty() => match partitions.clone() {
-            Some(partitions) => Audited::of_partitions(partitions),
+            Some(partitions) => Audited::from_partitions(partitions),
             None => return Err(Failure::usage(NOTHING)),
         },
         _ => through_kernel(options, &profile, *output)?,
@@ -64,8 +64,8 @@ const NOTHING: &str = "nothing is named to audit: give a trace, --db and --sql, 
                        of one as --target";
 
 impl Audited {
-    fn of_partitions(partitions: PartitionAudit) -> Self {
-        Self { name: partitions.drive.clone(), remarks: Vec::new(), audit: Audit::of_partitions(partitions) }
+    fn from_partitions(partitions: PartitionAudit) -> Self {
+        Self { name: partitions.drive.clone(), remarks: Vec::new(), audit: Audit::from_partitions(partitions) }
     }
 }
 
@@ -123,7 +123,7 @@ fn through_kernel(options: &AuditArguments, profile: &DeviceProfile, output: Out
     std::fs::File::create_new(&path).map_err(|e| Failure::file(&path, &e))?;
     let listener = Listener::start(directory.path(), output);
     let interrupted = Arc::clone(&listener.interrupted);
-    let traced = Traced { command: options.command.clone(), output_to_stderr: output.is_json(), interrupted };
+    let traced = TracedCommand { command: options.command.clone(), output_to_stderr: output.is_json(), interrupted };
     let (status, format) = match drive {
         Some(drive) => (capture::block::capture(&traced, drive, &path)?, TraceFormat::Tracefs),
         None => (capture::strace::capture(&traced, &path)?, TraceFormat::Strace),
@@ -218,7 +218,7 @@ fn costs(audit: &Audit, finding: &Finding, least: LeastCost) -> Option<bool> {
         LeastCost::Time(time) => finding.cost.time_ns.map(|ns| at_least(ns, time.0)),
         LeastCost::Bytes(ByteSize(bytes)) => finding.cost.flash_bytes.map(|cost| at_least(cost, bytes)),
         LeastCost::Percent(percent) => {
-            let (cost, whole) = (finding.cost.time_ns?, audit.simulated.as_ref()?.whole(&finding.cost).0);
+            let (cost, whole) = (finding.cost.time_ns?, audit.simulated.as_ref()?.window_totals(&finding.cost).0);
             Some(cost as f64 >= whole as f64 * percent / 100.0)
         }
     }

@@ -30,9 +30,9 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
     let plan = target.plan(LEARN_REGION)?;
     if options.dry_run {
         output.print(&plan, |_| plan.to_string())?;
-        return Ok(if plan.objection().is_none() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) });
+        return Ok(if plan.refusal().is_none() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) });
     }
-    if let Some(objection) = plan.objection() {
+    if let Some(objection) = plan.refusal() {
         return Err(Failure::refused(objection));
     }
     if let Some(words) = &options.export {

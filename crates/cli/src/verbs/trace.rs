@@ -10,8 +10,8 @@ use flashwise_report::trace::{TraceConversion, TraceInfo, TraceOrigin};
 use flashwise_report::{render_trace_conversion, render_trace_info};
 use flashwise_trace::workload::Workload;
 use flashwise_trace::{
-    Conversion, PackedWriter, ReadOptions, TraceError, TraceFormat, TraceReader, TraceSummary, TraceWriter, convert,
-    generate,
+    CompressedWriter, Conversion, ReadOptions, TraceError, TraceFormat, TraceReader, TraceSummary, TraceWriter,
+    convert, generate,
 };
 
 use super::simulate::NAMED_REQUESTS;
@@ -133,7 +133,7 @@ pub(super) fn packed<T>(
     let failed = |e: io::Error| Failure::file(named, &e);
     let file = BufWriter::with_capacity(BUFFER, File::create_new(path).map_err(failed)?);
     let (compression, _) = flashwise_trace::Compression::of_name(named.to_str().unwrap_or_default());
-    let mut out = PackedWriter::new(compression, file).map_err(failed)?;
+    let mut out = CompressedWriter::new(compression, file).map_err(failed)?;
     let done = work(&mut out)?;
     let file = out.finish().map_err(failed)?.into_inner().map_err(|e| failed(e.into_error()))?;
     file.sync_all().map_err(failed)?;

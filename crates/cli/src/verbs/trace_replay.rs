@@ -28,9 +28,9 @@ pub fn run(options: &ReplayArguments, output: &Output) -> Result<ExitCode, Failu
     let plan = target.plan(options.size)?;
     if options.dry_run {
         output.print(&plan, |_| plan.to_string())?;
-        return Ok(if plan.objection().is_none() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) });
+        return Ok(if plan.refusal().is_none() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) });
     }
-    if let Some(objection) = plan.objection() {
+    if let Some(objection) = plan.refusal() {
         return Err(Failure::refused(objection));
     }
     let (flow, decided) = flow(options)?;

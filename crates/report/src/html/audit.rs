@@ -37,7 +37,7 @@ pub(super) fn page(document: &AuditDocument) -> String {
             @if let Some(partitions) = &audit.partitions {
                 @for sentence in findings::partition_sentences(partitions) { p { (kept_together(&sentence)) } }
             }
-            @if !audit.is_of_partitions_alone() {
+            @if !audit.is_partitions_only() {
                 (tables::finding_list(&audit.findings, None, audit.simulated.as_ref()))
             }
             (ends(document))

@@ -150,7 +150,7 @@ fn charts(profile: &DeviceProfile, source: Source<'_>, figures: &[Entry]) -> Vec
 
 fn draw(profile: &DeviceProfile, exhibit: &Exhibit<'_>) -> Markup {
     let keys: Vec<_> = exhibit.figures.iter().map(|(row, _)| row.key).collect();
-    let entries: Vec<Entry> = profile.looked_for().filter(|entry| keys.contains(&entry.key)).collect();
+    let entries: Vec<Entry> = profile.probed_entries().filter(|entry| keys.contains(&entry.key)).collect();
     let charts = charts(profile, exhibit.source, &entries);
     let form = match charts.len() {
         0 => "bare",

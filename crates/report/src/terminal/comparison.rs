@@ -35,7 +35,8 @@ fn audit(screen: &mut Screen, c: &Comparison) {
     let after = (!c.applied.is_empty()).then_some(c.findings_after.as_slice());
     finding_list(screen, &c.findings, after, None);
     let kept = findings::kept_by_both(&c.findings, after.unwrap_or(&c.findings));
-    for end in [kept, findings::unjudged_sentence(&flashwise_audit::unjudged(&c.profile))].into_iter().flatten() {
+    for end in [kept, findings::unjudged_sentence(&flashwise_audit::unchecked_rules(&c.profile))].into_iter().flatten()
+    {
         screen.gap();
         screen.paragraph(&end);
     }

@@ -94,7 +94,7 @@ pub fn render_audit(document: &AuditDocument, style: Style) -> String {
     let mut screen = Screen::new(style);
     screen.heading(&format!("What the audit found in {}", document.trace));
     screen.strong_paragraph(&findings::headline(audit));
-    if !audit.is_of_partitions_alone() {
+    if !audit.is_partitions_only() {
         screen.gap();
         finding_list(&mut screen, &audit.findings, None, audit.simulated.as_ref());
     }

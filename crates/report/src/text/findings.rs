@@ -1,7 +1,8 @@
 //! What an audit found, in words.
 
 use flashwise_audit::{
-    Audit, Cost, Example, Finding, Misplaced, PartitionAudit, Place, PlacedPartition, Rule, Simulated, Unjudged,
+    Audit, Cost, Example, Finding, Misalignment, PartitionAlignment, PartitionAudit, Place, Rule, Simulated,
+    UncheckedRule,
 };
 use flashwise_block::{Operation, TableKind};
 use flashwise_trace::FileRole;
@@ -120,8 +121,8 @@ pub(crate) fn cost(cost: &Cost, simulated: Option<&Simulated>) -> String {
         gained => format!("none in {what}: mended, it takes {} more", words(gained.unsigned_abs())),
     };
     let told = [
-        cost.time_ns.map(|ns| one(ns, &time, "drive time", simulated.map(|s| s.whole(cost).0))),
-        cost.flash_bytes.map(|b| one(b, &bytes, "flash bytes", simulated.map(|s| s.whole(cost).1))),
+        cost.time_ns.map(|ns| one(ns, &time, "drive time", simulated.map(|s| s.window_totals(cost).0))),
+        cost.flash_bytes.map(|b| one(b, &bytes, "flash bytes", simulated.map(|s| s.window_totals(cost).1))),
     ];
     let told: Vec<_> = told.into_iter().flatten().collect();
     let state = if cost.is_in_steady_state { " (in the steady state)" } else { "" };
@@ -145,7 +146,7 @@ fn named_rule(rule: Rule) -> String {
 }
 
 /// The rules that were left open, in a sentence; `None` where there is none.
-pub(crate) fn unjudged_sentence(unjudged: &[Unjudged]) -> Option<String> {
+pub(crate) fn unjudged_sentence(unjudged: &[UncheckedRule]) -> Option<String> {
     let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
     for open in unjudged {
         let number = open.rule.number().to_string();
@@ -206,8 +207,8 @@ pub(crate) fn partition_sentences(audit: &PartitionAudit) -> Vec<String> {
         figures => format!("held against {}", figures.join(", ")),
     };
     let head = format!("Partitions of {} ({kind}), {against}.", audit.drive);
-    let place = |partition: &PlacedPartition| {
-        let off = |m: &Misplaced| format!("{} behind a multiple of the {}", bytes(m.remainder_bytes), m.figure);
+    let place = |partition: &PartitionAlignment| {
+        let off = |m: &Misalignment| format!("{} behind a multiple of the {}", bytes(m.remainder_bytes), m.figure);
         let off: Vec<_> = partition.misplaced.iter().map(off).collect();
         let how = match off.as_slice() {
             [] if audit.figures.is_empty() => String::new(),
@@ -223,7 +224,7 @@ pub(crate) fn partition_sentences(audit: &PartitionAudit) -> Vec<String> {
 
 /// What was found, in a sentence.
 pub(crate) fn headline(audit: &Audit) -> String {
-    if let Some(partitions) = audit.partitions.as_ref().filter(|_| audit.is_of_partitions_alone()) {
+    if let Some(partitions) = audit.partitions.as_ref().filter(|_| audit.is_partitions_only()) {
         let off = partitions.partitions.iter().filter(|partition| !partition.misplaced.is_empty()).count();
         return format!("{} of {} partitions begin off a unit of the drive.", off, partitions.partitions.len());
     }

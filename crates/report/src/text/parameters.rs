@@ -136,7 +136,7 @@ fn address_bits(mask: u64) -> String {
 
 /// The figures of a profile that somebody looked for, group by group; groups without any are left out.
 pub(crate) fn parameter_groups(profile: &DeviceProfile) -> Vec<(&'static Group, Vec<ParameterRow>)> {
-    let entries: Vec<Entry> = profile.looked_for().collect();
+    let entries: Vec<Entry> = profile.probed_entries().collect();
     let evidence = |key: &str| profile.evidence.iter().find(|evidence| evidence.figure == key);
     let row =
         |group: &Group, entry: &Entry| Some(ParameterRow::new(entry, group.name_of(entry.key)?, evidence(entry.key)));

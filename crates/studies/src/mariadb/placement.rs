@@ -13,7 +13,7 @@
 
 use std::path::Path;
 
-use flashwise_block::{ByteSize, Extent, IoBuffer, OwnFile};
+use flashwise_block::{ByteSize, DirectFile, Extent, IoBuffer};
 use flashwise_profile::HotLocation;
 
 use crate::StudyError;
@@ -104,7 +104,7 @@ pub(super) fn placed(extents: &[Extent], start: ByteSize, page: ByteSize, hot: H
 /// # Errors
 /// Where it cannot be read or written; it is to be taken as lost then.
 pub(super) fn write_anew(path: &Path, lead: ByteSize) -> Result<(), StudyError> {
-    let file = OwnFile::open(path)?;
+    let file = DirectFile::open(path)?;
     let (mut at, mut length) = (0, lead.0);
     while at < file.size().0 {
         let mut bytes = IoBuffer::zeroed(length.min(file.size().0 - at) as usize);

@@ -19,7 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::ending::Started;
-use super::{CaptureError, Traced};
+use super::{CaptureError, TracedCommand};
 
 /// Where tracefs is mounted, newest place first.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -123,7 +123,7 @@ impl Drop for Instance {
 ///
 /// # Errors
 /// When there are no block events, or the command cannot be started.
-pub fn capture(traced: &Traced, drive: Drive, output: &Path) -> Result<ExitStatus, CaptureError> {
+pub fn capture(traced: &TracedCommand, drive: Drive, output: &Path) -> Result<ExitStatus, CaptureError> {
     traced.program()?;
     let failed = |error| CaptureError::Output { path: output.to_owned(), error };
     let mut file = io::BufWriter::new(File::create(output).map_err(failed)?);

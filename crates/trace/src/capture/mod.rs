@@ -78,7 +78,7 @@ pub enum CaptureError {
 
 /// A command and where its output goes.
 #[derive(Clone, Debug)]
-pub struct Traced {
+pub struct TracedCommand {
     /// The program and its arguments.
     pub command: Vec<OsString>,
     /// Whether the command's standard output goes to standard error, because standard output holds a document.
@@ -87,7 +87,7 @@ pub struct Traced {
     pub interrupted: Arc<AtomicBool>,
 }
 
-impl Traced {
+impl TracedCommand {
     fn program(&self) -> Result<String, CaptureError> {
         let first = self.command.first().ok_or(CaptureError::NoCommand)?;
         Ok(first.to_string_lossy().into_owned())

@@ -1,6 +1,6 @@
 //! Through `strace`: without root, at the level of files.
 //!
-//! Traced are the calls that name bytes of a file, and those that open files, because the position of `read` and `write`
+//! TracedCommand are the calls that name bytes of a file, and those that open files, because the position of `read` and `write`
 //! is known from there. The kernel stops the program at these calls alone (`--seccomp-bpf`), which is what makes it bearable;
 //! a strace that does not know that option is run without it. What is seen and what is not stands with the format that
 //! reads it.
@@ -13,7 +13,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use flashwise_block::Operation;
 
 use super::ending::Started;
-use super::{CaptureError, Traced};
+use super::{CaptureError, TracedCommand};
 use crate::{FileRole, TraceError, TraceReader};
 
 /// What is traced; `?` before a call that some machines do not have.
@@ -24,7 +24,7 @@ const CALLS: &str = "trace=openat,?open,?creat,dup,?dup2,dup3,read,write,readv,w
 ///
 /// # Errors
 /// When strace is not there, may not trace, or cannot start the command.
-pub fn capture(traced: &Traced, output: &Path) -> Result<ExitStatus, CaptureError> {
+pub fn capture(traced: &TracedCommand, output: &Path) -> Result<ExitStatus, CaptureError> {
     let command = traced.program()?;
     let quick: &[&str] = if knows_seccomp()? { &["--seccomp-bpf"] } else { &[] };
     let mut strace = Command::new("strace");

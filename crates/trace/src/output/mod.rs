@@ -10,7 +10,7 @@ mod packed;
 mod parquet;
 mod texts;
 
-pub use packed::PackedWriter;
+pub use packed::CompressedWriter;
 
 use std::io::Write;
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::input::Compression;
 
 /// Packs what is written. [`finish`](Self::finish) completes the file; without it the file is cut off.
-pub struct PackedWriter<W: Write> {
+pub struct CompressedWriter<W: Write> {
     inner: Inner<W>,
 }
 
@@ -16,13 +16,13 @@ enum Inner<W: Write> {
     Xz(liblzma::write::XzEncoder<W>),
 }
 
-impl<W: Write> std::fmt::Debug for PackedWriter<W> {
+impl<W: Write> std::fmt::Debug for CompressedWriter<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PackedWriter").finish_non_exhaustive()
+        f.debug_struct("CompressedWriter").finish_non_exhaustive()
     }
 }
 
-impl<W: Write> PackedWriter<W> {
+impl<W: Write> CompressedWriter<W> {
     /// Packs into `out`, at each library's usual level.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl<W: Write> PackedWriter<W> {
     }
 }
 
-impl<W: Write> Write for PackedWriter<W> {
+impl<W: Write> Write for CompressedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.inner {
             Inner::Plain(out) => out.write(bytes),
@@ -82,7 +82,7 @@ mod tests {
     fn what_is_packed_is_read_as_it_was() {
         let text = "4711 0 8 8 1\n".repeat(20_000);
         for compression in [Compression::None, Compression::Gzip, Compression::Zstd, Compression::Xz] {
-            let mut writer = PackedWriter::new(compression, Vec::new()).unwrap();
+            let mut writer = CompressedWriter::new(compression, Vec::new()).unwrap();
             writer.write_all(text.as_bytes()).unwrap();
             let input = Input::read(io::Cursor::new(writer.finish().unwrap())).unwrap();
             assert_eq!(input.compression, compression);

@@ -164,7 +164,7 @@ fn checkpoint_lengths(now: &Settings) -> Vec<Candidate> {
 }
 
 fn by_technique(technique: &Technique, drive: &Parameters, now: &Settings) -> Option<Candidate> {
-    let vfs = technique.by_figures(drive, &now.vfs)?;
+    let vfs = technique.recommended(drive, &now.vfs)?;
     let mut settings = Settings { vfs, ..*now };
     let is_for_the_other_journal = match now.journal {
         Journal::Rollback => vfs.log != now.vfs.log,

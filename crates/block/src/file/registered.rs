@@ -41,15 +41,15 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 /// A file open beside whoever else has it open.
 ///
 /// ```no_run
-/// use flashwise_block::{ByteSize, UnlistedFile};
+/// use flashwise_block::{ByteSize, RegisteredFile};
 /// # fn main() -> Result<(), flashwise_block::BlockError> {
-/// let mut file = UnlistedFile::open("app.db".as_ref())?;
+/// let mut file = RegisteredFile::open("app.db".as_ref())?;
 /// file.start_write_back(ByteSize(0), ByteSize::mib(1))?;
 /// file.punch(ByteSize(8192), ByteSize(4096))?;
 /// # Ok(())
 /// # }
 /// ```
-pub struct UnlistedFile {
+pub struct RegisteredFile {
     ring: IoUring,
     name: String,
     /// Set when the ring itself has failed: nobody knows what is in flight.
@@ -63,7 +63,7 @@ pub struct UnlistedFile {
     unseen: Vec<u8>,
 }
 
-impl UnlistedFile {
+impl RegisteredFile {
     /// Opens a file that exists.
     ///
     /// # Errors
@@ -144,7 +144,7 @@ impl UnlistedFile {
     }
 
     /// What is gathered need not be begun with any more: it was synced.
-    pub fn forget_write_back(&mut self) {
+    pub fn cancel_write_back(&mut self) {
         self.to_write_back = None;
     }
 
@@ -183,9 +183,9 @@ impl UnlistedFile {
         }
     }
 
-    /// How many reads ahead the kernel has not completed. Right after [`UnlistedFile::start_read`] it is none where the page
+    /// How many reads ahead the kernel has not completed. Right after [`RegisteredFile::start_read`] it is none where the page
     /// cache had all of it.
-    pub fn reads_under_way(&mut self) -> usize {
+    pub fn reads_in_flight(&mut self) -> usize {
         // Others are awaited where they are made, or are nobody's matter.
         self.reap();
         self.ahead as usize
@@ -248,7 +248,7 @@ impl UnlistedFile {
     }
 }
 
-impl Drop for UnlistedFile {
+impl Drop for RegisteredFile {
     fn drop(&mut self) {
         let limit = Timespec::from(LAST_WAIT);
         self.reap();
@@ -277,7 +277,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         fs::write(&path, vec![1; 64 * 4096]).unwrap();
-        let mut file = UnlistedFile::open(&path).unwrap();
+        let mut file = RegisteredFile::open(&path).unwrap();
         file.start_write_back(ByteSize(0), ByteSize(64 * 4096)).unwrap();
         file.start_write_back(ByteSize(0), ByteSize::gib(20)).unwrap();
         file.punch(ByteSize(4096), ByteSize(4096)).unwrap();
@@ -295,7 +295,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         fs::write(&path, vec![1; 64 * 4096]).unwrap();
-        let mut file = UnlistedFile::open(&path).unwrap();
+        let mut file = RegisteredFile::open(&path).unwrap();
         let page = |number: u64| ByteSize(number * 4096);
         file.is_writing_back = true;
         for number in [9, 3, 20] {
@@ -306,7 +306,7 @@ mod tests {
         file.start_write_back(page(5), ByteSize(4096)).unwrap();
         assert_eq!(file.to_write_back, None, "all of it was handed on");
         file.to_write_back = Some(0..4096);
-        file.forget_write_back();
+        file.cancel_write_back();
         assert_eq!(file.to_write_back, None);
     }
 
@@ -332,7 +332,7 @@ mod tests {
         fs::write(&path, vec![1; BYTES]).unwrap();
         let seen = fs::File::open(&path).unwrap();
         seen.sync_all().unwrap();
-        let mut file = UnlistedFile::open(&path).unwrap();
+        let mut file = RegisteredFile::open(&path).unwrap();
         rustix::fs::fadvise(&seen, 0, None, rustix::fs::Advice::DontNeed).unwrap();
         let before = cached(&seen, BYTES);
         let spans: Vec<_> = (0..256).step_by(4).map(|page| (ByteSize(page * 4096), ByteSize(4096))).collect();
@@ -350,10 +350,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         fs::write(&path, vec![1; 8192]).unwrap();
-        let mut file = UnlistedFile::open(&path).unwrap();
+        let mut file = RegisteredFile::open(&path).unwrap();
         assert_eq!(file.start_read(&[(ByteSize(0), ByteSize(8192))]).unwrap(), 1);
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o444)).unwrap();
-        let mut file = UnlistedFile::open(&path).unwrap();
+        let mut file = RegisteredFile::open(&path).unwrap();
         assert_eq!(file.start_read(&[(ByteSize(0), ByteSize(8192))]).unwrap(), 1);
     }
 
@@ -367,7 +367,7 @@ mod tests {
         let inode = format!(":{} ", rustix::fs::fstat(&owner).unwrap().st_ino);
         let is_locked = || fs::read_to_string("/proc/locks").unwrap().contains(&inode);
         assert!(is_locked());
-        let mut file = UnlistedFile::open(&path).unwrap();
+        let mut file = RegisteredFile::open(&path).unwrap();
         file.punch(ByteSize(0), ByteSize(4096)).unwrap();
         drop(file);
         assert!(is_locked(), "the lock is gone");
@@ -379,6 +379,6 @@ mod tests {
     fn what_is_not_there_is_not_made() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("nothing");
-        assert!(UnlistedFile::open(&path).is_err() && !path.exists());
+        assert!(RegisteredFile::open(&path).is_err() && !path.exists());
     }
 }

@@ -13,7 +13,7 @@ use rustix::fs::{FallocateFlags, FileType, StatxFlags};
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
 use super::scratch;
-use crate::{BlockError, ByteSize, ExtentMap, IoBuffer, Unplaced};
+use crate::{BlockError, ByteSize, ExtentMap, IoBuffer, PlacementUnknown};
 
 /// Smallest unit of direct I/O where the file system does not tell.
 const PAGE: ByteSize = ByteSize::kib(4);
@@ -21,22 +21,22 @@ const PAGE: ByteSize = ByteSize::kib(4);
 /// A file of the program's own, open with `O_DIRECT`. Its clones are the same file, and several threads may use it.
 ///
 /// ```no_run
-/// use flashwise_block::{ByteSize, IoBuffer, OwnFile};
+/// use flashwise_block::{ByteSize, IoBuffer, DirectFile};
 /// # fn main() -> Result<(), flashwise_block::BlockError> {
-/// let file = OwnFile::create("app.pages".as_ref(), ByteSize::mib(64))?;
+/// let file = DirectFile::create("app.pages".as_ref(), ByteSize::mib(64))?;
 /// file.write_at(&IoBuffer::copy_of(&[7; 4096]), ByteSize(0))?;
 /// file.sync()?;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct OwnFile {
+pub struct DirectFile {
     file: Arc<OwnedFd>,
     path: PathBuf,
     size: ByteSize,
 }
 
-impl OwnFile {
+impl DirectFile {
     /// An existing file, of the size that it has.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl OwnFile {
     /// A new file of `size` bytes, allocated in full; nothing may be there by that name.
     ///
     /// # Errors
-    /// As [`OwnFile::open`], and when there is too little room: the file is gone again then.
+    /// As [`DirectFile::open`], and when there is too little room: the file is gone again then.
     pub fn create(path: &Path, size: ByteSize) -> Result<Self, BlockError> {
         let mut file = Self::with(path, OpenOptions::new().read(true).write(true).create_new(true))?;
         let allocated =
@@ -133,7 +133,7 @@ impl OwnFile {
         scratch::file_system(&self.file)
     }
 
-    pub(super) fn extents(&self) -> Result<ExtentMap, Unplaced> {
+    pub(super) fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
         super::fiemap::extents(&self.file, &self.file_system(), self.size)
     }
 
