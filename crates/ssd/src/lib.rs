@@ -35,8 +35,11 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 
 pub mod array;
+mod cache;
+mod clock;
+mod collector;
 pub mod config;
-pub mod controller;
+mod controller;
 pub mod death_time;
 mod device;
 mod error;
@@ -50,6 +53,7 @@ pub mod life;
 mod list;
 mod machine;
 mod memory;
+mod pages;
 mod payload;
 mod power;
 mod precondition;
@@ -65,10 +69,9 @@ pub mod sweep;
 pub mod theory;
 pub mod truth;
 
+pub use cache::{ReadCacheCounters, WriteCacheCounters};
+pub use collector::{SlcCacheCounters, SlcCacheUse};
 pub use config::DeviceConfig;
-pub use controller::read_cache::ReadCacheCounters;
-pub use controller::slc_cache::{SlcCacheCounters, SlcCacheUse};
-pub use controller::write_cache::WriteCacheCounters;
 pub use device::{RemainingLife, SimulatedSsd};
 pub use error::SsdError;
 pub use ftl::element::CleaningStatistics;

@@ -9,7 +9,7 @@
 use flashwise_block::{Operation, Request};
 use rustc_hash::FxHashMap;
 
-use crate::controller::PageSpan;
+use crate::pages::PageSpan;
 use crate::state::AtRest;
 
 /// Contents of physical slots; a slot without an entry holds zeros.

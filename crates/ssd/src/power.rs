@@ -19,50 +19,43 @@
 //! is erased only when its copies are ([`crate::controller::collection`]) is checked here: beside each durable page stands
 //! the slot that holds it on flash, and the slot that its version, if nobody has written it anew, has been moved to.
 
-use flashwise_block::BlockError;
-use rustc_hash::FxHashMap;
-
-use crate::config::Mapping;
-use crate::controller::PageSpan;
-use crate::device::SimulatedSsd;
-use crate::error::SsdError;
-use crate::ftl::Location;
 use crate::payload::Payload;
+use rustc_hash::FxHashMap;
 
 /// What every logical page would be after a power cut.
 pub(crate) struct DurableState {
     /// Whether the page is known at all.
-    known: Vec<bool>,
+    pub(crate) known: Vec<bool>,
     /// Contents, by logical page.
-    contents: Payload,
+    pub(crate) contents: Payload,
     /// The power is off: nothing becomes durable.
-    is_off: bool,
-    copies: Copies,
-    superseded: Superseded,
+    pub(crate) is_off: bool,
+    pub(crate) copies: Copies,
+    pub(crate) superseded: Superseded,
 }
 
 /// Versions of pages that the host has replaced while they were on their way to flash. They get there all the same, and a
 /// flush that waited for them has promised them: until a newer version is durable, they are what a power cut leaves.
 #[derive(Default)]
-struct Superseded {
-    page_of_slot: FxHashMap<u32, u32>,
+pub(crate) struct Superseded {
+    pub(crate) page_of_slot: FxHashMap<u32, u32>,
     /// Slot and content of the versions of each page, the oldest first.
-    of_page: FxHashMap<u32, Vec<Version>>,
+    pub(crate) of_page: FxHashMap<u32, Vec<Version>>,
 }
 
-struct Version {
-    slot: u32,
-    content: Option<Box<[u8]>>,
+pub(crate) struct Version {
+    pub(crate) slot: u32,
+    pub(crate) content: Option<Box<[u8]>>,
 }
 
 impl Superseded {
-    fn add(&mut self, page: u32, slot: u32, content: Option<Box<[u8]>>) {
+    pub(crate) fn add(&mut self, page: u32, slot: u32, content: Option<Box<[u8]>>) {
         self.page_of_slot.insert(slot, page);
         self.of_page.entry(page).or_default().push(Version { slot, content });
     }
 
     /// A slot is on flash: the page whose replaced version it holds, with that version. Older ones no longer matter.
-    fn programmed(&mut self, slot: u32) -> Option<(u32, Option<Box<[u8]>>)> {
+    pub(crate) fn programmed(&mut self, slot: u32) -> Option<(u32, Option<Box<[u8]>>)> {
         let page = *self.page_of_slot.get(&slot)?;
         let versions = self.of_page.get_mut(&page)?;
         let at = versions.iter().position(|version| version.slot == slot)?;
@@ -75,7 +68,7 @@ impl Superseded {
     }
 
     /// A page is durable as it is now.
-    fn forget(&mut self, page: u32) {
+    pub(crate) fn forget(&mut self, page: u32) {
         if self.page_of_slot.is_empty() {
             return;
         }
@@ -87,26 +80,26 @@ impl Superseded {
 
 /// Where the durable versions of logical pages are on flash.
 #[derive(Default)]
-struct Copies {
-    of_page: FxHashMap<u32, Copy>,
+pub(crate) struct Copies {
+    pub(crate) of_page: FxHashMap<u32, Copy>,
     /// The logical page of each slot that holds such a version.
-    page_in: FxHashMap<u32, u32>,
+    pub(crate) page_in: FxHashMap<u32, u32>,
     /// The first page that was erased while what was moved of it was not on flash.
-    lost: Option<u32>,
+    pub(crate) lost: Option<u32>,
 }
 
 /// The durable version of a logical page.
 #[derive(Clone, Copy)]
-struct Copy {
+pub(crate) struct Copy {
     /// The slot that was programmed with it.
-    on_flash: u32,
+    pub(crate) on_flash: u32,
     /// Where it is, or is going, as long as no other version of the page has come.
-    moved_to: u32,
+    pub(crate) moved_to: u32,
 }
 
 impl Copies {
     /// A version of a page is on flash.
-    fn programmed(&mut self, page: u32, slot: u32) {
+    pub(crate) fn programmed(&mut self, page: u32, slot: u32) {
         let copy = Copy { on_flash: slot, moved_to: slot };
         if let Some(before) = self.of_page.insert(page, copy)
             && self.page_in.get(&before.on_flash) == Some(&page)
@@ -117,232 +110,20 @@ impl Copies {
     }
 
     /// A page is moved from one slot to another.
-    fn moved(&mut self, page: u32, from: u32, to: u32) {
+    pub(crate) fn moved(&mut self, page: u32, from: u32, to: u32) {
         if let Some(copy) = self.of_page.get_mut(&page).filter(|copy| copy.moved_to == from) {
             copy.moved_to = to;
         }
     }
 
     /// A slot is erased; `present` says where a page is now.
-    fn erased(&mut self, slot: u32, present: impl Fn(u32) -> Option<u32>) {
+    pub(crate) fn erased(&mut self, slot: u32, present: impl Fn(u32) -> Option<u32>) {
         let Some(page) = self.page_in.remove(&slot) else { return };
         // The page may have been trimmed and written again since: then its durable version is elsewhere.
         let Some(&copy) = self.of_page.get(&page).filter(|copy| copy.on_flash == slot) else { return };
         self.of_page.remove(&page);
         if copy.moved_to != slot && present(page) == Some(copy.moved_to) {
             self.lost.get_or_insert(page);
-        }
-    }
-}
-
-impl SimulatedSsd {
-    /// Makes power cuts possible from now on; costs memory for a second copy of what the drive carries.
-    ///
-    /// # Errors
-    /// When something is outstanding or not flushed yet.
-    pub fn allow_power_cuts(&mut self) -> Result<(), SsdError> {
-        let is_flushed = self.ftl.host_superpages().is_empty() && self.cache_is_empty();
-        let settled = self.is_idle() && (is_flushed || !self.has_volatile_memory());
-        if !settled {
-            let reason = "not all that was written is on flash; flush first".to_owned();
-            return Err(SsdError::Precondition { state: "power cuts", reason });
-        }
-        let pages = self.config.logical_pages() as u32;
-        let known = vec![false; pages as usize];
-        let contents = Payload::new(self.page.bytes());
-        let (copies, superseded) = (Copies::default(), Superseded::default());
-        self.durable = Some(Box::new(DurableState { known, contents, is_off: false, copies, superseded }));
-        (0..pages).for_each(|page| self.page_is_durable(page));
-        self.note_copies();
-        Ok(())
-    }
-
-    /// All that is durable is on flash where it is.
-    fn note_copies(&mut self) {
-        let Some(durable) = &mut self.durable else { return };
-        let lost = durable.copies.lost;
-        durable.copies = Copies { lost, ..Copies::default() };
-        if self.config.ftl.mapping != Mapping::Page {
-            return;
-        }
-        let known = durable.known.iter().zip(0..).filter(|&(&known, _)| known);
-        for (slot, page) in known.filter_map(|(_, page)| Some((self.ftl.slot_of(page)?, page))) {
-            durable.copies.programmed(page, slot);
-        }
-    }
-
-    /// Collection has moved a page.
-    #[inline]
-    pub(crate) fn page_is_moved(&mut self, page: u32, from: u32, to: u32) {
-        if let Some(durable) = &mut self.durable {
-            durable.copies.moved(page, from, to);
-        }
-    }
-
-    /// A superblock is erased.
-    #[inline]
-    pub(crate) fn superblock_is_erased(&mut self, block: u32) {
-        // Without power nothing is erased: the simulation only comes to rest.
-        let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_off) else { return };
-        let first = self.ftl.geometry.first_slot(block, 0);
-        let slots = first..first + self.ftl.geometry.slots_per_superblock();
-        slots.for_each(|slot| durable.copies.erased(slot, |page| self.ftl.slot_of(page)));
-    }
-
-    /// Checks that nothing durable was erased while its only other copy was not on flash.
-    pub(crate) fn check_copies(&self) -> Result<(), String> {
-        match self.durable.as_ref().and_then(|durable| durable.copies.lost) {
-            Some(page) => Err(format!("logical page {page} was erased before what was moved of it was on flash")),
-            None => Ok(()),
-        }
-    }
-
-    fn cache_is_empty(&self) -> bool {
-        self.write_cache.as_ref().is_none_or(|cache| cache.is_empty())
-    }
-
-    /// A logical page is durable as it is now.
-    fn page_is_durable(&mut self, logical_page: u32) {
-        let slot = self.slot_of(logical_page);
-        let Some(durable) = &mut self.durable else { return };
-        let Some(known) = durable.known.get_mut(logical_page as usize) else { return };
-        if durable.is_off {
-            return;
-        }
-        *known = slot.is_some();
-        durable.superseded.forget(logical_page);
-        let content = slot.and_then(|slot| self.payload.copy_of(slot));
-        durable.contents.put(logical_page, content);
-    }
-
-    /// This version of a logical page is on flash, whatever the host has written since.
-    pub(crate) fn version_is_durable(&mut self, logical_page: u32, content: Option<Box<[u8]>>) {
-        let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_off) else { return };
-        if let Some(known) = durable.known.get_mut(logical_page as usize) {
-            *known = true;
-            durable.contents.put(logical_page, content);
-        }
-    }
-
-    /// A superpage is on flash, and with it what is valid in it.
-    pub(crate) fn row_is_durable(&mut self, block: u32, row: u32) {
-        let first = self.ftl.geometry.first_slot(block, row);
-        for slot in first..first + self.ftl.geometry.slots {
-            self.superseded_is_durable(slot);
-            let Some(logical_page) = self.ftl.page_in(slot) else { continue };
-            let content = self.payload.copy_of(slot);
-            let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_off) else { return };
-            // Translation pages stand behind the host's pages and carry nothing.
-            if let Some(known) = durable.known.get_mut(logical_page as usize) {
-                *known = true;
-                durable.superseded.forget(logical_page);
-                durable.copies.programmed(logical_page, slot);
-                durable.contents.put(logical_page, content);
-            }
-        }
-    }
-
-    /// A slot is on flash; where its version of a page was replaced on the way, that one is durable nevertheless.
-    fn superseded_is_durable(&mut self, slot: u32) {
-        let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_off) else { return };
-        let Some((page, content)) = durable.superseded.programmed(slot) else { return };
-        if let Some(known) = durable.known.get_mut(page as usize) {
-            *known = true;
-            durable.contents.put(page, content);
-        }
-    }
-
-    /// A version of a page that is in the write buffer is about to be replaced by another one.
-    #[inline]
-    pub(crate) fn page_is_superseded(&mut self, logical_page: u32, old: u32) {
-        if self.durable.is_some() {
-            self.keep_superseded(logical_page, old);
-        }
-    }
-
-    #[cold]
-    fn keep_superseded(&mut self, logical_page: u32, old: u32) {
-        if self.config.ftl.mapping != Mapping::Page || !self.ftl.is_in_buffer(old) {
-            return;
-        }
-        let content = self.payload.copy_of(old);
-        if let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_off) {
-            durable.superseded.add(logical_page, old, content);
-        }
-    }
-
-    /// A logical page is forgotten for good.
-    pub(crate) fn trim_is_durable(&mut self, logical_page: u32) {
-        let Some(durable) = &mut self.durable else { return };
-        durable.known[logical_page as usize] = false;
-        durable.superseded.forget(logical_page);
-        durable.contents.discard(logical_page);
-        durable.copies.of_page.remove(&logical_page);
-    }
-
-    /// A part of a logical page became zeros where it is; durable if the page is on flash as it was.
-    pub(crate) fn zeros_are_durable(&mut self, span: PageSpan) {
-        // What is on its way to flash takes the zeros there with it.
-        let is_programming =
-            |ssd: &mut Self| ssd.write_cache.as_mut().is_some_and(|cache| cache.zero_programming(span));
-        if self.durable.is_some() && !is_programming(self) && self.is_on_flash(span.logical_page) {
-            self.page_is_durable(span.logical_page);
-        }
-    }
-
-    /// Cuts the power and brings the drive up again. Requests that were outstanding are gone without an answer; every
-    /// page is what it was when it became durable last. The clock goes on to the end of what was under way.
-    ///
-    /// # Errors
-    /// When power cuts were not allowed before ([`SimulatedSsd::allow_power_cuts`]).
-    pub fn power_cut(&mut self) -> Result<(), BlockError> {
-        if self.durable.is_none() {
-            return Err(BlockError::Protocol("power cuts were not allowed on this drive"));
-        }
-        self.set_power(false);
-        self.drop_requests();
-        self.forget_programming(None);
-        if self.has_volatile_memory() {
-            for page in 0..self.config.logical_pages() as u32 {
-                // Most pages of a large drive are like that, and all that there is to do for them is to find out.
-                if !self.is_untouched(page) {
-                    self.restore_page(page);
-                }
-            }
-        }
-        self.set_power(true);
-        if let Some(durable) = &mut self.durable {
-            durable.superseded = Superseded::default();
-        }
-        self.note_copies();
-        Ok(())
-    }
-
-    /// Whether there is nothing of a page, neither durable nor volatile.
-    fn is_untouched(&self, logical_page: u32) -> bool {
-        let is_known = self.durable.as_ref().is_some_and(|durable| durable.known[logical_page as usize]);
-        let is_cached = || self.write_cache.as_ref().is_some_and(|cache| cache.entry_of(logical_page).is_some());
-        !is_known && self.slot_of(logical_page).is_none() && !is_cached()
-    }
-
-    fn set_power(&mut self, on: bool) {
-        if let Some(durable) = &mut self.durable {
-            durable.is_off = !on;
-        }
-    }
-
-    /// Brings a page back to its durable version.
-    fn restore_page(&mut self, logical_page: u32) {
-        self.drop_cached(logical_page);
-        self.forget_read(logical_page);
-        let Some(durable) = &self.durable else { return };
-        if !durable.known[logical_page as usize] {
-            return self.deallocate(logical_page);
-        }
-        let content = durable.contents.copy_of(logical_page);
-        match self.locate(logical_page) {
-            Location::Buffer(slot) | Location::Flash(slot) => self.payload.put(slot, content),
-            Location::Nowhere => debug_assert!(false, "page {logical_page} is durable and nowhere"),
         }
     }
 }

@@ -17,23 +17,23 @@ impl SimulatedSsd {
         self.require_empty("fill")?;
         let pages = self.config().logical_pages() as u32 + self.config().translation_pages();
         match self.config().ftl.mapping {
-            Mapping::Page => self.ftl.fill_in_order(pages),
+            Mapping::Page => self.ftl.pages.fill_in_order(pages),
             Mapping::InPlace => {}
             Mapping::Element => {
-                if let Some(elements) = &mut self.elements {
+                if let Some(elements) = &mut self.ftl.elements {
                     elements.fill_in_block_order();
                 }
             }
             Mapping::Block | Mapping::Fast => {
                 let mut steps = Vec::new();
-                let Some(blocks) = &mut self.blocks else { return Ok(()) };
+                let Some(blocks) = &mut self.ftl.blocks else { return Ok(()) };
                 (0..pages).for_each(|page| {
                     steps.clear();
                     blocks.write(page, &mut steps);
                 });
             }
         }
-        if let Some(translator) = &mut self.translator {
+        if let Some(translator) = &mut self.ftl.translator {
             translator.all_stored();
         }
         Ok(())
@@ -50,10 +50,10 @@ impl SimulatedSsd {
         self.require_empty("steady state")?;
         let policy = self.theory_policy()?;
         let pages = self.config().logical_pages() as u32 + self.config().translation_pages();
-        let slots = self.ftl.geometry.slots_per_superblock();
+        let slots = self.ftl.pages.geometry.slots_per_superblock();
         let (mut amplification, mut weight) = (0.0, 0.0);
         let mut failure = None;
-        let laid_out = self.ftl.lay_out(pages, seed, &mut |sealed, valid| {
+        let laid_out = self.ftl.pages.lay_out(pages, seed, &mut |sealed, valid| {
             let fill = valid as f64 / (f64::from(sealed) * f64::from(slots));
             match theory::valid_count_distribution(fill, slots, policy) {
                 Ok(distribution) => {
@@ -71,7 +71,7 @@ impl SimulatedSsd {
             let reason = failure.unwrap_or_else(|| "the sealed superblocks have no room for all logical pages".into());
             return Err(SsdError::Precondition { state: "steady state", reason });
         }
-        if let Some(translator) = &mut self.translator {
+        if let Some(translator) = &mut self.ftl.translator {
             translator.all_stored();
         }
         Ok(amplification / weight)

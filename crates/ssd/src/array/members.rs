@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, VecDeque};
 use flashwise_block::{BlockDevice, BlockError, Completion, DeviceCounters, FlashCounters, Nanos, Request};
 
 use crate::SimulatedSsd;
-use crate::controller::slc_cache::SlcCacheCounters;
+use crate::collector::SlcCacheCounters;
 use crate::flash::Statistics;
 use crate::reduction::ReductionCounters;
 
@@ -190,7 +190,7 @@ impl Members {
         let Some(drive) = &mut self.places[index].drive else { return Ok(None) };
         match drive.wait_within(Nanos(limit_ns)) {
             Some(done) => Ok(Some((index, done))),
-            None if drive.next_event().is_none() && drive.outstanding() > 0 => Err(crate::device::LOST),
+            None if drive.next_event().is_none() && drive.outstanding() > 0 => Err(crate::host::LOST),
             None => Ok(None),
         }
     }

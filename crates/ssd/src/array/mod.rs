@@ -99,8 +99,8 @@ use work::{Child, Job, MemberRequest, Parent, Work};
 
 use crate::SimulatedSsd;
 use crate::config::{DeviceConfig, QueuePriority};
-use crate::device::Answer;
 use crate::error::SsdError;
+use crate::host::Answer;
 use crate::reduction::ContentModel;
 
 /// What a place among an array's members is in.
@@ -533,7 +533,7 @@ impl BlockDevice for SimulatedArray {
         }
         while self.completed.is_empty() {
             if !self.step(u64::MAX)? {
-                return Err(crate::device::LOST);
+                return Err(crate::host::LOST);
             }
         }
         self.outstanding -= 1;

@@ -3,24 +3,24 @@
 //! There is no write buffer: a write completes when its pages are on flash, behind the merges that they cause, and a flush
 //! has nothing to wait for; unless there is a write cache ([`super::write_cache`]), whose pages come here when they leave it.
 
-use crate::controller::PageSpan;
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, OpClass, Owner};
 use crate::ftl::blocks::Step;
+use crate::pages::PageSpan;
 
 impl SimulatedSsd {
     /// Writes every page of a request; partial pages are read already.
     pub(crate) fn write_block_mapped(&mut self, request: u32) {
         let Some(range) = self.range_of(request) else { return };
         // One more than the pages, so that nothing completes the request before the last page is on its way.
-        self.active[request].pending = 1;
+        self.host.active[request].pending = 1;
         for span in range.spans() {
             self.forget_read(span.logical_page);
             if self.writes_zeroes(request) && self.is_settled_zeros(span) {
                 continue;
             }
-            self.active[request].pending += 1;
-            self.active[request].flash_begins(self.now_ns);
+            self.host.active[request].pending += 1;
+            self.host.active[request].flash_begins(self.clock.now_ns);
             let owner = Owner::InPlace { request };
             self.write_page_block_mapped(span.logical_page, owner, |ssd, slot, old| {
                 ssd.store_at(request, slot, span, old);
@@ -37,10 +37,10 @@ impl SimulatedSsd {
         owner: Owner,
         store: impl FnOnce(&mut Self, u32, Option<u32>),
     ) {
-        let mut steps = std::mem::take(&mut self.scratch_steps);
+        let mut steps = std::mem::take(&mut self.ftl.steps);
         let (mut old, mut store) = (self.slot_of(logical_page), Some(store));
         steps.clear();
-        if let Some(ftl) = &mut self.blocks {
+        if let Some(ftl) = &mut self.ftl.blocks {
             ftl.write(logical_page, &mut steps);
         }
         for &step in &steps {
@@ -55,19 +55,19 @@ impl SimulatedSsd {
                 (_, kept) => store = kept,
             }
         }
-        self.scratch_steps = steps;
+        self.ftl.steps = steps;
     }
 
     /// Brings a page's content to its new slot: the old version, and over it what the host wrote.
     pub(crate) fn store_at(&mut self, request: u32, slot: u32, span: PageSpan, old: Option<u32>) {
-        self.payload.discard(slot);
+        self.flash.payload.discard(slot);
         match old {
-            Some(old) if span.is_whole() => self.payload.discard(old),
-            Some(old) => self.payload.relocate(old, slot),
+            Some(old) if span.is_whole() => self.flash.payload.discard(old),
+            Some(old) => self.flash.payload.relocate(old, slot),
             None => {}
         }
-        if let Some(r) = &self.active[request].request {
-            self.payload.store(slot, span, r);
+        if let Some(r) = &self.host.active[request].request {
+            self.flash.payload.store(slot, span, r);
         }
     }
 
@@ -76,30 +76,30 @@ impl SimulatedSsd {
         let page = self.page.bytes();
         match step {
             Step::Copy { from, to } => {
-                self.flash_counters.bytes_read.0 += page;
-                self.flash_counters.gc_bytes_moved.0 += page;
-                self.flash_counters.gc_pages_moved += 1;
-                self.flash_counters.bytes_programmed.0 += page;
-                self.payload.relocate(from, to);
+                self.flash.counters.bytes_read.0 += page;
+                self.flash.counters.gc_bytes_moved.0 += page;
+                self.flash.counters.gc_pages_moved += 1;
+                self.flash.counters.bytes_programmed.0 += page;
+                self.flash.payload.relocate(from, to);
                 self.issue_at(FlashOpKind::Read, Owner::None, OpClass::GcRead, from, page as u32);
                 self.issue_at(FlashOpKind::Program, Owner::None, OpClass::GcProgram, to, page as u32);
             }
             Step::Program { slot } => {
-                self.flash_counters.bytes_programmed.0 += page;
+                self.flash.counters.bytes_programmed.0 += page;
                 self.issue_at(FlashOpKind::Program, owner, OpClass::HostProgram, slot, page as u32);
             }
             Step::Erase { block } => {
-                self.flash_counters.erases += 1;
-                self.flash_counters.gc_runs += 1;
-                let first = self.ftl.geometry.first_slot(block, 0);
+                self.flash.counters.erases += 1;
+                self.flash.counters.gc_runs += 1;
+                let first = self.ftl.pages.geometry.first_slot(block, 0);
                 self.issue_at(FlashOpKind::Erase, Owner::None, OpClass::Erase, first, 0);
             }
         }
     }
 
     fn issue_at(&mut self, kind: FlashOpKind, owner: Owner, class: OpClass, slot: u32, bytes: u32) {
-        let op = FlashOp::new(kind, owner, self.ftl.geometry.address_of(slot), bytes).of_class(class);
-        let op = self.flash.prepare(op);
-        self.flash.issue(op, self.now_ns, &mut self.events);
+        let op = FlashOp::new(kind, owner, self.ftl.pages.geometry.address_of(slot), bytes).of_class(class);
+        let op = self.flash.array.prepare(op);
+        self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
     }
 }

@@ -1,146 +1,18 @@
-//! Garbage collection: read what is valid in a superblock, program it elsewhere, erase.
+//! The steps of garbage collection: which unit starts, rows read and moved, superblocks erased.
 //!
-//! ```text
-//!   victim ─▶ some rows at a time: read valid pages ─▶ fill a superpage of the unit ─▶ program when full
-//!          └─▶ emptied: waits until the last of its data is on flash ─▶ erase ─▶ free
-//! ```
-//!
-//! Each parallel unit collects by itself; a die's reads go before its programs and erases. *In the background* a unit
-//! collects as soon as it is low on free superblocks, while the host's commands go on; a *preemptible* collection lets
-//! them go first. *In the foreground* it collects when the host's next command comes to its dies, and that one waits
-//! ([`hold`](super::hold)).
-//!
-//! A victim is erased only when all that was valid in it is on flash elsewhere, so that a power cut loses nothing, also
-//! where the program of what was moved fails ([`mod@super::retirement`]). Where superblocks have few rows, an emptied victim whose last data is in a superpage that is not full yet waits for the
-//! next victim to fill it; the superpage is padded when `EMPTIED_MAX` victims wait or no other victim is left. Where they
-//! have many, padding one row costs less than holding a superblock back. When no superblock is free for moved data,
-//! moving waits for the next erase.
-//!
-//! What a page map that is cached ([`super::translate`]) writes of itself, because what it maps was moved, may fill what a
-//! victim frees, and collection would go on for ever on a drive that nobody asks for anything. It stops when it has
-//! emptied as many superblocks as there are, and begins anew with the host's next request.
-//!
-//! Wear levelling, retirement ([`mod@super::retirement`]) and the SLC cache ([`super::slc_cache`]) empty superblocks in the
-//! same way.
+//! What is under way in a unit is its [`UnitCollector`](crate::collector::UnitCollector).
 
 use std::ops::Range;
 
+use crate::collector::{Collection, Emptied, Erasing, Row};
 use crate::config::{EMPTIED_MAX, GcMode, GcTrigger, Mapping};
-use crate::controller::retirement::Unsaved;
-use crate::controller::unprogrammed::Unprogrammed;
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
-use crate::ftl::streams::{ByStream, StreamSet};
+use crate::ftl::streams::StreamSet;
 use crate::ftl::{Cause, Placement, Relocation, Stream};
 
 /// From so many rows on, a victim waits for no other: half a row of padding is less than 1 % of what it frees.
 const MANY_ROWS: u32 = 128;
-
-/// A row of a victim that is being read or moved.
-#[derive(Clone, Copy, Debug, Default)]
-struct Row {
-    row: u32,
-    /// The slot that is moved next.
-    slot: u32,
-    /// Reads that have not ended; without any, the row waits for a free superblock.
-    reads_left: u32,
-}
-
-/// A victim that is being emptied.
-#[derive(Clone, Debug, Default)]
-struct Collection {
-    victim: u32,
-    cause: Option<Cause>,
-    /// The row that is read next.
-    next_row: u32,
-    /// Rows being read or moved.
-    rows: Vec<Row>,
-    /// Where what is moved of it goes.
-    streams: StreamSet,
-    /// What it frees is more than a row: padding one at its end is no loss.
-    frees_a_row: bool,
-}
-
-impl Collection {
-    fn cause(&self) -> Cause {
-        self.cause.unwrap_or(Cause::Gc)
-    }
-}
-
-/// A victim without valid pages.
-#[derive(Clone, Copy, Debug, Default)]
-struct Emptied {
-    block: u32,
-    /// Where its data went.
-    streams: StreamSet,
-    /// The generation of the superpage that the last data of each of these streams is in.
-    generation: ByStream<u64>,
-    is_retired: bool,
-}
-
-/// A superblock that is being erased.
-#[derive(Clone, Copy, Debug)]
-struct Erasing {
-    block: u32,
-    ops_left: u32,
-    has_failed: bool,
-}
-
-/// Garbage collection of one unit.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct UnitCollector {
-    /// Victims under way, in the order in which they were taken.
-    present: Vec<Collection>,
-    /// A row has found no room since all of them could go on.
-    has_stalled: bool,
-    /// Lists of rows that former victims have left.
-    spare_rows: Vec<Vec<Row>>,
-    emptied: Vec<Emptied>,
-    erasing: Vec<Erasing>,
-    /// Generation of the last superpage that moved data went to, by [`Stream`].
-    filled_generation: ByStream<u64>,
-    /// Those of such superpages that are not on flash yet; they need not get there in order.
-    pub(super) not_programmed: Unprogrammed,
-    /// Superblocks that are retired and wait for being emptied.
-    pub(super) failing: Vec<u32>,
-    /// Superpages in them whose content is in the write buffer only.
-    pub(super) unsaved: Vec<Unsaved>,
-    /// The same when all of it is on its way to other ones.
-    pub(super) rescued: Vec<Unsaved>,
-    /// A retired superblock was emptied: the host may take a free one more.
-    pub(super) has_retired: bool,
-}
-
-impl UnitCollector {
-    /// Superblocks that are emptied and not erased yet.
-    pub(super) fn emptied_blocks(&self) -> impl Iterator<Item = u32> {
-        self.emptied.iter().map(|emptied| emptied.block)
-    }
-
-    /// Whether no victim is being emptied.
-    pub(super) fn has_no_victim(&self) -> bool {
-        self.present.is_empty()
-    }
-
-    /// Whether nothing is under way that could free a superblock.
-    pub(super) fn is_idle(&self) -> bool {
-        self.present.is_empty() && self.erasing.is_empty() && self.emptied.is_empty()
-    }
-
-    /// Whether no victim can go on, and none is being erased.
-    #[inline]
-    pub(super) fn is_stalled(&self) -> bool {
-        let is_stalled = |victim: &Collection| victim.rows.iter().any(|row| row.reads_left == 0);
-        let may_be_stalled = self.has_stalled || self.present.is_empty();
-        debug_assert!(may_be_stalled || !self.present.iter().all(is_stalled), "a stall was not noted");
-        may_be_stalled && self.erasing.is_empty() && self.present.iter().all(is_stalled)
-    }
-
-    /// Whether a victim waits for data on its way to flash; `lost` are superpages that will not get there.
-    pub(super) fn awaits_others_than(&self, lost: &[(Stream, u64)]) -> bool {
-        !self.emptied.is_empty() && self.not_programmed.iter().any(|superpage| !lost.contains(&superpage))
-    }
-}
 
 impl SimulatedSsd {
     /// Starts collections where free superblocks run low.
@@ -155,13 +27,14 @@ impl SimulatedSsd {
     #[inline(always)]
     fn needs_no_collection(&self, unit: u32) -> bool {
         let gc = &self.config.ftl.gc;
-        let collector = &self.collectors[unit as usize];
-        if gc.preemptible || self.read_only || !collector.failing.is_empty() || !collector.unsaved.is_empty() {
+        let collector = &self.collector.units[unit as usize];
+        if gc.preemptible || self.collector.read_only || !collector.failing.is_empty() || !collector.unsaved.is_empty()
+        {
             return false;
         }
         match gc.trigger {
-            GcTrigger::SuperblockFilled => !self.ftl.has_filled(unit) && !self.ftl.blocks_host(unit),
-            _ => !self.ftl.wants_collection(unit, 0) && !self.has_to_fold(unit),
+            GcTrigger::SuperblockFilled => !self.ftl.pages.has_filled(unit) && !self.ftl.pages.blocks_host(unit),
+            _ => !self.ftl.pages.wants_collection(unit, 0) && !self.has_to_fold(unit),
         }
     }
 
@@ -178,7 +51,8 @@ impl SimulatedSsd {
             return self.collect_for_filled(unit);
         }
         let in_background = self.config.ftl.gc.mode == GcMode::Background;
-        let is_needed = in_background || self.ftl.is_held(unit) || !self.collectors[unit as usize].failing.is_empty();
+        let is_needed =
+            in_background || self.ftl.pages.is_held(unit) || !self.collector.units[unit as usize].failing.is_empty();
         while is_needed && self.collect_one(unit) {}
         self.fold_if_wanted(unit);
     }
@@ -192,26 +66,26 @@ impl SimulatedSsd {
         if self.is_idle() || self.config.ftl.mapping != Mapping::Page {
             return false;
         }
-        (0..self.ftl.geometry.units).for_each(|unit| self.collect_if_needed(unit));
-        (0..self.ftl.geometry.units).for_each(|unit| self.place_cleaned(unit));
+        (0..self.ftl.pages.geometry.units).for_each(|unit| self.collect_if_needed(unit));
+        (0..self.ftl.pages.geometry.units).for_each(|unit| self.place_cleaned(unit));
         self.admit_writes();
         self.collect_where_opened();
-        self.flash.settle(self.now_ns, &mut self.events);
-        !self.events.is_empty() || self.answered > completed
+        self.flash.array.settle(self.clock.now_ns, &mut self.clock.events);
+        !self.clock.events.is_empty() || self.host.completions > completed
     }
 
     /// A stream has opened a superblock. Another one may wait for the next, and this one for pages that fill its first
     /// superpage: whether too few are free is not found out when that is programmed, but now.
     #[inline(always)]
     pub(crate) fn collect_where_opened(&mut self) {
-        if self.ftl.has_opened() {
+        if self.ftl.pages.has_opened() {
             self.collect_opened();
         }
     }
 
     #[inline(never)]
     fn collect_opened(&mut self) {
-        while let Some(unit) = self.ftl.take_opened() {
+        while let Some(unit) = self.ftl.pages.take_opened() {
             self.collect_if_needed(unit);
         }
     }
@@ -219,8 +93,8 @@ impl SimulatedSsd {
     /// Whether the drive has emptied as many superblocks as it has since the host asked for anything, or anything that it had
     /// written left the buffer: more would gain nothing.
     pub(super) fn collects_in_vain(&self) -> bool {
-        let geometry = &self.ftl.geometry;
-        self.emptied_unasked >= geometry.units * geometry.superblocks && self.is_idle()
+        let geometry = &self.ftl.pages.geometry;
+        self.collector.idle_collections >= geometry.units * geometry.superblocks && self.is_idle()
     }
 
     /// The host asks for something while superblocks were emptied unasked.
@@ -233,66 +107,70 @@ impl SimulatedSsd {
     /// that is asked for.
     #[cold]
     pub(super) fn collect_for_what_leaves_the_buffer(&mut self) {
-        self.buffer.least_bytes = self.buffer.used_bytes;
+        self.cache.buffer.least_bytes = self.cache.buffer.used_bytes;
         self.collect_again(1);
     }
 
     /// Superblocks may be emptied again, of which so many count as emptied unasked.
     fn collect_again(&mut self, unasked: u32) {
-        let geometry = &self.ftl.geometry;
+        let geometry = &self.ftl.pages.geometry;
         let units = geometry.units;
-        let was_in_vain = std::mem::replace(&mut self.emptied_unasked, unasked) >= units * geometry.superblocks;
+        let was_in_vain =
+            std::mem::replace(&mut self.collector.idle_collections, unasked) >= units * geometry.superblocks;
         if was_in_vain {
             (0..units).for_each(|unit| self.collect_if_needed(unit));
             self.collect_where_opened();
-            self.flash.settle(self.now_ns, &mut self.events);
+            self.flash.array.settle(self.clock.now_ns, &mut self.clock.events);
         }
     }
 
     /// Starts one collection for each superblock that was filled, and one where the host could not go on without.
     fn collect_for_filled(&mut self, unit: u32) {
-        for _ in 0..self.ftl.take_filled(unit) {
+        for _ in 0..self.ftl.pages.take_filled(unit) {
             self.collect_beside_others(unit);
         }
-        let collector = &self.collectors[unit as usize];
+        let collector = &self.collector.units[unit as usize];
         let is_quiet = collector.present.is_empty() && collector.erasing.is_empty();
-        if is_quiet && self.ftl.blocks_host(unit) && collector.emptied.len() == self.waiting_for_open_superpage(unit) {
+        if is_quiet
+            && self.ftl.pages.blocks_host(unit)
+            && collector.emptied.len() == self.waiting_for_open_superpage(unit)
+        {
             self.collect_one(unit);
         }
     }
 
     /// Starts one collection if the unit is low, whatever is under way.
     fn collect_beside_others(&mut self, unit: u32) {
-        let collector = &self.collectors[unit as usize];
+        let collector = &self.collector.units[unit as usize];
         let under_way = collector.present.len() + collector.emptied.len() + collector.erasing.len();
         let (victims, most) = (collector.present.len(), self.config.ftl.gc.concurrent_victims as usize);
         // A victim needs a superblock of its own to go to.
-        let has_room = victims == 0 || self.ftl.free_superblocks(unit) as usize > victims;
+        let has_room = victims == 0 || self.ftl.pages.free_superblocks(unit) as usize > victims;
         if under_way < most
             && has_room
-            && self.ftl.wants_collection(unit, 0)
+            && self.ftl.pages.wants_collection(unit, 0)
             && !self.collects_in_vain()
-            && let Some(victim) = self.ftl.take_victim(unit)
+            && let Some(victim) = self.ftl.pages.take_victim(unit)
         {
-            self.flash_counters.gc_runs += 1;
+            self.flash.counters.gc_runs += 1;
             self.empty(unit, victim, Cause::Gc);
         }
     }
 
     /// Starts one collection if it is needed; gives whether another one may be.
     fn collect_one(&mut self, unit: u32) -> bool {
-        if !self.ftl.wants_collection(unit, 0) {
+        if !self.ftl.pages.wants_collection(unit, 0) {
             return false;
         }
         let waiting = self.waiting_for_open_superpage(unit);
-        let collector = &self.collectors[unit as usize];
+        let collector = &self.collector.units[unit as usize];
         let (victims, most) = (collector.present.len(), self.config.ftl.gc.concurrent_victims as usize);
         let soon_free = victims + collector.erasing.len() + collector.emptied.len() - waiting;
-        if victims >= most || !self.ftl.wants_collection(unit, soon_free) {
+        if victims >= most || !self.ftl.pages.wants_collection(unit, soon_free) {
             return false;
         }
         // Beside others, a victim needs a superblock of its own to go to.
-        if victims > 0 && self.ftl.free_superblocks(unit) as usize <= victims {
+        if victims > 0 && self.ftl.pages.free_superblocks(unit) as usize <= victims {
             return false;
         }
         if self.collects_in_vain() {
@@ -300,13 +178,13 @@ impl SimulatedSsd {
             return false;
         }
         // A superblock of the cache holds less than any other may, and gives way first.
-        if let Some(victim) = self.ftl.take_cached(unit, false) {
+        if let Some(victim) = self.ftl.pages.take_cached(unit, false) {
             self.fold(unit, victim);
             return most > 1;
         }
-        match self.ftl.take_victim(unit) {
+        match self.ftl.pages.take_victim(unit) {
             Some(victim) => {
-                self.flash_counters.gc_runs += 1;
+                self.flash.counters.gc_runs += 1;
                 self.empty(unit, victim, Cause::Gc);
                 most > 1
             }
@@ -319,19 +197,20 @@ impl SimulatedSsd {
 
     /// There is no other victim that could fill the superpage which emptied ones wait for.
     fn pad_where_no_victim_is(&mut self, unit: u32) {
-        if self.collectors[unit as usize].present.is_empty() && self.waiting_for_open_superpage(unit) > 0 {
+        if self.collector.units[unit as usize].present.is_empty() && self.waiting_for_open_superpage(unit) > 0 {
             self.pad_awaited(unit);
         }
     }
 
     /// Moves cold data to a worn superblock when the superblocks of a unit are too far apart.
     fn level_wear_if_needed(&mut self, unit: u32) {
-        let is_free = self.collectors[unit as usize].present.is_empty() && self.ftl.free_superblocks(unit) > 1;
+        let is_free =
+            self.collector.units[unit as usize].present.is_empty() && self.ftl.pages.free_superblocks(unit) > 1;
         if !is_free || self.is_read_only() || self.collects_in_vain() {
             return;
         }
-        if let Some(victim) = self.ftl.take_cold_victim(unit) {
-            self.flash_counters.wear_levelling_runs += 1;
+        if let Some(victim) = self.ftl.pages.take_cold_victim(unit) {
+            self.flash.counters.wear_levelling_runs += 1;
             self.empty(unit, victim, Cause::WearLevelling);
         }
     }
@@ -339,16 +218,16 @@ impl SimulatedSsd {
     /// Begins to empty a victim.
     pub(super) fn empty(&mut self, unit: u32, victim: u32, cause: Cause) {
         if self.is_idle() {
-            if self.emptied_unasked == 0 {
-                self.buffer.least_bytes = self.buffer.used_bytes;
+            if self.collector.idle_collections == 0 {
+                self.cache.buffer.least_bytes = self.cache.buffer.used_bytes;
             }
-            self.emptied_unasked = self.emptied_unasked.saturating_add(1);
+            self.collector.idle_collections = self.collector.idle_collections.saturating_add(1);
         }
-        let invalid = self.ftl.geometry.slots_per_superblock() - self.ftl.superblocks[victim].valid;
-        let streams = self.ftl.streams_of_victim(cause);
-        let collector = &mut self.collectors[unit as usize];
+        let invalid = self.ftl.pages.geometry.slots_per_superblock() - self.ftl.pages.superblocks[victim].valid;
+        let streams = self.ftl.pages.streams_of_victim(cause);
+        let collector = &mut self.collector.units[unit as usize];
         let rows = collector.spare_rows.pop().unwrap_or_default();
-        let frees_a_row = invalid >= self.ftl.geometry.slots;
+        let frees_a_row = invalid >= self.ftl.pages.geometry.slots;
         collector.present.push(Collection { victim, cause: Some(cause), next_row: 0, rows, streams, frees_a_row });
         self.read_victim_ahead(unit, victim);
     }
@@ -357,21 +236,21 @@ impl SimulatedSsd {
     fn waiting_for_open_superpage(&self, unit: u32) -> usize {
         let waits = |emptied: &&Emptied| {
             emptied.streams.into_iter().any(|stream| {
-                let open = self.ftl.open_superpage_of(unit, stream);
-                open.is_some_and(|open| self.ftl.superpages[open].generation == emptied.generation[stream])
+                let open = self.ftl.pages.open_superpage_of(unit, stream);
+                open.is_some_and(|open| self.ftl.pages.superpages[open].generation == emptied.generation[stream])
             })
         };
-        self.collectors[unit as usize].emptied.iter().filter(waits).count()
+        self.collector.units[unit as usize].emptied.iter().filter(waits).count()
     }
 
     fn victim(&mut self, unit: u32, victim: u32) -> Option<&mut Collection> {
-        self.collectors[unit as usize].present.iter_mut().find(|c| c.victim == victim)
+        self.collector.units[unit as usize].present.iter_mut().find(|c| c.victim == victim)
     }
 
     /// Reads the next rows that hold something valid, or ends the victim.
     fn read_victim_ahead(&mut self, unit: u32, victim: u32) {
         let most = self.config.ftl.gc.reads_in_flight as usize;
-        let rows = self.ftl.rows_of(victim);
+        let rows = self.ftl.pages.rows_of(victim);
         loop {
             let Some(collection) = self.victim(unit, victim) else { return };
             let row = collection.next_row;
@@ -382,7 +261,7 @@ impl SimulatedSsd {
                 return;
             }
             collection.next_row += 1;
-            let is_buffered = row >= self.ftl.superblocks[victim].programmed_rows;
+            let is_buffered = row >= self.ftl.pages.superblocks[victim].programmed_rows;
             let reads_left = if is_buffered { 0 } else { self.issue_row_reads(unit, victim, row) };
             if reads_left == 0 && !is_buffered {
                 continue;
@@ -400,14 +279,14 @@ impl SimulatedSsd {
     fn issue_row_reads(&mut self, unit: u32, victim: u32, row: u32) -> u32 {
         self.count_bytes_of_row(victim, row);
         let mut reads = 0;
-        for n in 0..self.ftl.geometry.dies_per_unit {
-            let bytes = self.bytes_of_die[n as usize];
+        for n in 0..self.ftl.pages.geometry.dies_per_unit {
+            let bytes = self.collector.bytes_of_die[n as usize];
             if bytes > 0 {
-                self.flash_counters.bytes_read.0 += u64::from(bytes);
+                self.flash.counters.bytes_read.0 += u64::from(bytes);
                 reads += 1;
-                let (at, owner) = (self.ftl.geometry.address(victim, row, n), Owner::Gc { unit });
+                let (at, owner) = (self.ftl.pages.geometry.address(victim, row, n), Owner::Gc { unit });
                 let transfer = if self.config.ftl.gc.copy_back { 0 } else { bytes };
-                let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, at, transfer));
+                let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, owner, at, transfer));
                 self.issue_collecting(unit, op);
             }
         }
@@ -416,14 +295,14 @@ impl SimulatedSsd {
 
     /// Counts for each die what is valid in a row.
     fn count_bytes_of_row(&mut self, victim: u32, row: u32) {
-        self.bytes_of_die.fill(0);
-        self.ftl.expect_row(victim, row + 1);
-        if self.ftl.has_extents() {
-            return self.ftl.count_bytes_of_extents(victim, row, &mut self.bytes_of_die);
+        self.collector.bytes_of_die.fill(0);
+        self.ftl.pages.expect_row(victim, row + 1);
+        if self.ftl.pages.has_extents() {
+            return self.ftl.pages.count_bytes_of_extents(victim, row, &mut self.collector.bytes_of_die);
         }
-        let translator = self.translator.as_ref();
-        for (slot, logical_page) in self.ftl.valid_slots(victim, row) {
-            self.bytes_of_die[self.ftl.geometry.die_index(slot) as usize] += self.page.bytes() as u32;
+        let translator = self.ftl.translator.as_ref();
+        for (slot, logical_page) in self.ftl.pages.valid_slots(victim, row) {
+            self.collector.bytes_of_die[self.ftl.pages.geometry.die_index(slot) as usize] += self.page.bytes() as u32;
             if let Some(translator) = translator {
                 translator.expect_move(logical_page);
             }
@@ -434,27 +313,27 @@ impl SimulatedSsd {
     pub(crate) fn issue_collecting(&mut self, unit: u32, op: u32) {
         if self.config.ftl.gc.preemptible {
             let is_hard = self.is_hard(unit);
-            let prepared = &mut self.flash.prepared()[op];
+            let prepared = &mut self.flash.array.prepared()[op];
             prepared.yields = !is_hard;
             let die = prepared.at.die;
             if is_hard {
                 // The pages of a block stay in order: what was issued before goes before.
-                self.flash.stop_yielding(die);
+                self.flash.array.stop_yielding(die);
             }
         }
-        self.flash.issue(op, self.now_ns, &mut self.events);
+        self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
     }
 
     /// Whether a preemptible collection gives way no longer.
     fn is_hard(&self, unit: u32) -> bool {
-        self.ftl.free_superblocks(unit) <= self.config.ftl.gc.hard_free_superblocks
+        self.ftl.pages.free_superblocks(unit) <= self.config.ftl.gc.hard_free_superblocks
     }
 
     /// Lets collection's waiting commands give way no longer where too few superblocks are free.
     fn promote_if_hard(&mut self, unit: u32) {
         if self.is_hard(unit) {
-            let geometry = &self.ftl.geometry;
-            (0..geometry.dies_per_unit).for_each(|n| self.flash.stop_yielding(geometry.die_in_unit(unit, n)));
+            let geometry = &self.ftl.pages.geometry;
+            (0..geometry.dies_per_unit).for_each(|n| self.flash.array.stop_yielding(geometry.die_in_unit(unit, n)));
         }
     }
 
@@ -478,8 +357,8 @@ impl SimulatedSsd {
         let cause = collection.cause();
         let Some(at) = collection.rows.iter().position(|r| r.row == row) else { return false };
         let first_slot = collection.rows[at].slot;
-        let first_of_row = self.ftl.first_slot_of_pages_in(victim, row);
-        let slots = self.ftl.geometry.first_slot(victim, row) + self.ftl.geometry.slots - first_of_row;
+        let first_of_row = self.ftl.pages.first_slot_of_pages_in(victim, row);
+        let slots = self.ftl.pages.geometry.first_slot(victim, row) + self.ftl.pages.geometry.slots - first_of_row;
         let mut streams = StreamSet::EMPTY;
         let slots = first_of_row + first_slot..first_of_row + slots;
         let no_room = self.relocate(unit, slots, row, cause, &mut streams, None);
@@ -489,7 +368,7 @@ impl SimulatedSsd {
             None => drop(collection.rows.remove(at)),
             Some(slot) => {
                 collection.rows[at].slot = slot - first_of_row;
-                self.collectors[unit as usize].has_stalled = true;
+                self.collector.units[unit as usize].has_stalled = true;
                 // Moving waits for a free superblock.
                 self.pad_awaited(unit);
             }
@@ -509,20 +388,20 @@ impl SimulatedSsd {
         streams: &mut StreamSet,
         mut moved_to: Option<&mut Vec<(Stream, u64)>>,
     ) -> Option<u32> {
-        let only = self.ftl.only_stream(cause);
-        let known = only.filter(|_| !self.ftl.may_borrow_room(unit, cause));
+        let only = self.ftl.pages.only_stream(cause);
+        let known = only.filter(|_| !self.ftl.pages.may_borrow_room(unit, cause));
         let mut next = slots.start;
-        while let Some(from) = self.ftl.next_slot(next, slots.end) {
+        while let Some(from) = self.ftl.pages.next_slot(next, slots.end) {
             next = from + 1;
-            if self.ftl.has_extents() && !self.ftl.ends_in_row(from, row) {
+            if self.ftl.pages.has_extents() && !self.ftl.pages.ends_in_row(from, row) {
                 continue;
             }
-            match self.ftl.relocate(from, cause, only) {
+            match self.ftl.pages.relocate(from, cause, only) {
                 Relocation::NotValid => {}
                 Relocation::Moved(placement, logical_page) => {
-                    self.payload.relocate(from, placement.slot());
+                    self.flash.payload.relocate(from, placement.slot());
                     self.page_is_moved(logical_page, from, placement.slot());
-                    let superpage = &self.ftl.superpages[placement.superpage()];
+                    let superpage = &self.ftl.pages.superpages[placement.superpage()];
                     let (stream, generation) = (known.unwrap_or(superpage.stream), superpage.generation);
                     streams.insert(stream);
                     if let Some(moved_to) = &mut moved_to
@@ -534,7 +413,7 @@ impl SimulatedSsd {
                     if placement.full() {
                         self.program_superpage(placement.superpage());
                     }
-                    if self.ftl.has_extents() {
+                    if self.ftl.pages.has_extents() {
                         self.extent_moved(unit, stream, cause, placement);
                     }
                     // Only now: a changed part of the page map may take the next slot of the same superpage.
@@ -550,10 +429,10 @@ impl SimulatedSsd {
     /// goes as it is; gives whether all of it. Streams and generations of those superpages are added to `moved_to`.
     #[cold]
     pub(super) fn move_superpage(&mut self, unit: u32, superpage: u32, moved_to: &mut Vec<(Stream, u64)>) -> bool {
-        let record = &self.ftl.superpages[superpage];
+        let record = &self.ftl.pages.superpages[superpage];
         let (block, row) = (record.block, record.row);
-        let first = self.ftl.geometry.first_slot(block, row);
-        let slots = first..first + self.ftl.geometry.slots;
+        let first = self.ftl.pages.geometry.first_slot(block, row);
+        let slots = first..first + self.ftl.pages.geometry.slots;
         let mut streams = StreamSet::EMPTY;
         let no_room = self.relocate(unit, slots, row, Cause::Retirement, &mut streams, Some(moved_to));
         // Others may wait for a superblock that becomes free only when this is on flash.
@@ -564,7 +443,7 @@ impl SimulatedSsd {
     /// Moved data is in a superpage of a stream.
     #[inline]
     fn note_filled(&mut self, unit: u32, stream: Stream, generation: u64) {
-        let collector = &mut self.collectors[unit as usize];
+        let collector = &mut self.collector.units[unit as usize];
         if std::mem::replace(&mut collector.filled_generation[stream], generation) != generation {
             collector.not_programmed.push(stream, generation);
         }
@@ -572,16 +451,16 @@ impl SimulatedSsd {
 
     /// A page that takes some slots is moved; it may end in the superpage behind the one that it begins in.
     fn extent_moved(&mut self, unit: u32, stream: Stream, cause: Cause, placement: Placement) {
-        self.flash_counters.gc_pages_moved += u64::from(cause == Cause::Gc);
-        if let (true, Some(next)) = (placement.spans_rows(), self.ftl.superpage_behind(placement)) {
-            self.note_filled(unit, stream, self.ftl.superpages[next].generation);
+        self.flash.counters.gc_pages_moved += u64::from(cause == Cause::Gc);
+        if let (true, Some(next)) = (placement.spans_rows(), self.ftl.pages.superpage_behind(placement)) {
+            self.note_filled(unit, stream, self.ftl.pages.superpages[next].generation);
         }
     }
 
     /// Goes on with the rows that wait for a free superblock.
     pub(super) fn resume_stalled(&mut self, unit: u32) {
         let is_stalled = |row: &&Row| row.reads_left == 0;
-        let present = &self.collectors[unit as usize].present;
+        let present = &self.collector.units[unit as usize].present;
         let next = |c: &Collection| c.rows.iter().find(is_stalled).map(|row| (c.victim, row.row));
         let mut stalled = present.iter().find_map(next);
         while let Some((victim, row)) = stalled {
@@ -589,22 +468,22 @@ impl SimulatedSsd {
                 return;
             }
             self.read_victim_ahead(unit, victim);
-            stalled = self.collectors[unit as usize].present.iter().find_map(next);
+            stalled = self.collector.units[unit as usize].present.iter().find_map(next);
         }
-        self.collectors[unit as usize].has_stalled = false;
+        self.collector.units[unit as usize].has_stalled = false;
     }
 
     fn victim_emptied(&mut self, unit: u32, victim: u32) {
-        let collector = &mut self.collectors[unit as usize];
+        let collector = &mut self.collector.units[unit as usize];
         let Some(at) = collector.present.iter().position(|c| c.victim == victim) else { return };
         let mut ended = collector.present.remove(at);
         ended.rows.clear();
         let (streams, cause) = (ended.streams, ended.cause());
-        let is_retired = self.ftl.superblocks[victim].is_failing;
-        self.ftl.victim_emptied(victim);
+        let is_retired = self.ftl.pages.superblocks[victim].is_failing;
+        self.ftl.pages.victim_emptied(victim);
         let generation = collector.filled_generation;
         collector.emptied.push(Emptied { block: victim, streams, generation, is_retired });
-        let many_rows = self.ftl.geometry.rows >= MANY_ROWS * self.ftl.gc_classes() && ended.frees_a_row;
+        let many_rows = self.ftl.pages.geometry.rows >= MANY_ROWS * self.ftl.pages.gc_classes() && ended.frees_a_row;
         collector.spare_rows.push(ended.rows);
         let pads = is_retired || cause == Cause::WearLevelling;
         self.erase_emptied(unit);
@@ -617,14 +496,14 @@ impl SimulatedSsd {
 
     /// Programs the superpage that moved data is filling as it is.
     pub(super) fn pad_moved(&mut self, unit: u32, stream: Stream) {
-        if let Some(superpage) = self.ftl.open_superpage_of(unit, stream) {
+        if let Some(superpage) = self.ftl.pages.open_superpage_of(unit, stream) {
             self.program_superpage(superpage);
         }
     }
 
     /// Emptied victims wait for company no longer: what they wait for is programmed as it is.
     pub(super) fn pad_awaited(&mut self, unit: u32) {
-        let emptied = self.collectors[unit as usize].emptied.iter();
+        let emptied = self.collector.units[unit as usize].emptied.iter();
         for stream in emptied.fold(StreamSet::EMPTY, |streams, emptied| streams.union(emptied.streams)) {
             if self.waiting_for_open_superpage(unit) > 0 {
                 self.pad_moved(unit, stream);
@@ -634,21 +513,21 @@ impl SimulatedSsd {
 
     /// A superpage of moved data is on flash, or in a write buffer that is as good.
     pub(crate) fn moved_data_is_on_flash(&mut self, unit: u32, stream: Stream, generation: u64) {
-        let collector = &mut self.collectors[unit as usize];
+        let collector = &mut self.collector.units[unit as usize];
         collector.not_programmed.remove(stream, generation);
         if !collector.rescued.is_empty() {
             self.rescued_data_is_on_flash(unit, stream, generation);
         }
-        if !self.collectors[unit as usize].emptied.is_empty() {
+        if !self.collector.units[unit as usize].emptied.is_empty() {
             self.erase_emptied(unit);
         }
     }
 
     /// Erases the victims whose data is all on flash elsewhere, or sets them aside if they are retired.
     fn erase_emptied(&mut self, unit: u32) {
-        let dies = self.ftl.geometry.dies_per_unit;
+        let dies = self.ftl.pages.geometry.dies_per_unit;
         loop {
-            let collector = &mut self.collectors[unit as usize];
+            let collector = &mut self.collector.units[unit as usize];
             let waited_for = &collector.not_programmed;
             let is_done = |emptied: &Emptied| !waited_for.holds_up(emptied.streams, &emptied.generation);
             let Some(at) = collector.emptied.iter().position(is_done) else { return };
@@ -659,8 +538,8 @@ impl SimulatedSsd {
             }
             collector.erasing.push(Erasing { block, ops_left: dies, has_failed: false });
             for n in 0..dies {
-                let (owner, at) = (Owner::Erase { unit, block }, self.ftl.geometry.address(block, 0, n));
-                let op = self.flash.prepare(FlashOp::new(FlashOpKind::Erase, owner, at, 0));
+                let (owner, at) = (Owner::Erase { unit, block }, self.ftl.pages.geometry.address(block, 0, n));
+                let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Erase, owner, at, 0));
                 self.issue_collecting(unit, op);
             }
         }
@@ -668,7 +547,7 @@ impl SimulatedSsd {
 
     /// One die has erased its part of a superblock, or failed to.
     pub(crate) fn erase_finished(&mut self, unit: u32, block: u32, failed: bool) {
-        let collector = &mut self.collectors[unit as usize];
+        let collector = &mut self.collector.units[unit as usize];
         let Some(at) = collector.erasing.iter().position(|erasing| erasing.block == block) else { return };
         let erasing = &mut collector.erasing[at];
         erasing.ops_left -= 1;
@@ -677,12 +556,12 @@ impl SimulatedSsd {
             return;
         }
         let failed = collector.erasing.remove(at).has_failed;
-        self.flash_counters.erases += 1;
+        self.flash.counters.erases += 1;
         self.superblock_is_erased(block);
-        if !self.ftl.superblock_erased(block, failed) {
+        if !self.ftl.pages.superblock_erased(block, failed) {
             self.superblock_lost(unit);
         }
-        if self.config.ftl.gc.trigger == GcTrigger::SuperblockFilled && self.ftl.is_below_host_reserve(unit) {
+        if self.config.ftl.gc.trigger == GcTrigger::SuperblockFilled && self.ftl.pages.is_below_host_reserve(unit) {
             self.collect_beside_others(unit);
         }
         self.space_changed(unit);
@@ -703,37 +582,9 @@ impl SimulatedSsd {
 
     /// Ends the handling of an event: tells who waits for room that a retirement has ended, or that there will be none.
     pub(super) fn settle(&mut self, unit: u32) {
-        if std::mem::take(&mut self.collectors[unit as usize].has_retired) {
+        if std::mem::take(&mut self.collector.units[unit as usize].has_retired) {
             return self.space_changed(unit);
         }
         self.give_up_if_stuck(unit);
-    }
-}
-
-crate::state::state! { Row { saved { row, slot, reads_left } } }
-
-crate::state::state! {
-    Collection {
-        saved { victim, cause, next_row, streams, frees_a_row }
-        lists { rows }
-    }
-}
-
-crate::state::state! { Emptied { saved { block, streams, generation, is_retired } } }
-
-crate::state::state! {
-    UnitCollector {
-        saved { filled_generation, not_programmed, has_retired, has_stalled }
-        lists { present, emptied, failing, unsaved, rescued }
-        empty { erasing }
-        built { spare_rows }
-    }
-}
-
-impl UnitCollector {
-    /// The victims that are being emptied, and the superblocks that are emptied, retired or about to be.
-    pub(crate) fn superblocks(&self) -> (Vec<u32>, Vec<u32>) {
-        let victims = self.present.iter().map(|collection| collection.victim).collect();
-        (victims, self.emptied_blocks().chain(self.failing.iter().copied()).collect())
     }
 }

@@ -13,23 +13,23 @@ impl SimulatedSsd {
             return self.finish(request);
         }
         // One more, so that nothing goes on before every page of the cache is counted.
-        self.active[request].pending = 1;
+        self.host.active[request].pending = 1;
         self.flush_cache(request);
-        self.active[request].pending -= 1;
-        if self.active[request].pending == 0 {
+        self.host.active[request].pending -= 1;
+        if self.host.active[request].pending == 0 {
             self.flush_buffer(request);
         }
     }
 
     /// What was in the write cache is in the buffer; now what is in the buffer goes to flash.
     pub(crate) fn flush_buffer(&mut self, request: u32) {
-        let mut superpages = std::mem::take(&mut self.scratch_superpages);
+        let mut superpages = std::mem::take(&mut self.cache.buffer.to_program);
         superpages.clear();
-        superpages.extend_from_slice(self.ftl.host_superpages());
+        superpages.extend_from_slice(self.ftl.pages.host_superpages());
         superpages.retain(|&superpage| self.flush_waits_for(superpage));
         superpages.iter().for_each(|&superpage| self.wait_for_superpage(request, superpage));
-        self.scratch_superpages = superpages;
-        if self.active[request].pending == 0 {
+        self.cache.buffer.to_program = superpages;
+        if self.host.active[request].pending == 0 {
             self.finish(request);
         }
     }
@@ -37,7 +37,7 @@ impl SimulatedSsd {
     /// Whether a write completes only when it is on flash.
     pub(crate) fn is_forced(&self, request: u32) -> bool {
         let controller = &self.config.controller;
-        let asked = || self.active[request].request.as_ref().is_some_and(|r| r.fua);
+        let asked = || self.host.active[request].request.as_ref().is_some_and(|r| r.fua);
         controller.write_policy == WritePolicy::Through || (!controller.power_loss_protection && asked())
     }
 
@@ -46,8 +46,8 @@ impl SimulatedSsd {
         if !self.is_forced(request) {
             return;
         }
-        let entry = (superpage, self.ftl.superpages[superpage].generation);
-        let touched = &mut self.active[request].touched;
+        let entry = (superpage, self.ftl.pages.superpages[superpage].generation);
+        let touched = &mut self.host.active[request].touched;
         if touched.last() != Some(&entry) {
             touched.push(entry);
         }
@@ -55,10 +55,10 @@ impl SimulatedSsd {
 
     /// All of a write is in the buffer and placed: it completes, or waits for the flash if it is forced.
     pub(crate) fn write_placed(&mut self, request: u32) {
-        if !self.active[request].touched.is_empty() {
+        if !self.host.active[request].touched.is_empty() {
             self.wait_for_touched(request);
         }
-        if self.active[request].pending == 0 {
+        if self.host.active[request].pending == 0 {
             self.finish(request);
         }
     }
@@ -66,25 +66,25 @@ impl SimulatedSsd {
     /// Makes a forced write wait for the superpages that its pages are in.
     fn wait_for_touched(&mut self, request: u32) {
         let mut n = 0;
-        while let Some(&(superpage, generation)) = self.active[request].touched.get(n) {
+        while let Some(&(superpage, generation)) = self.host.active[request].touched.get(n) {
             n += 1;
-            let record = &self.ftl.superpages[superpage];
+            let record = &self.ftl.pages.superpages[superpage];
             if record.live && record.generation == generation {
                 self.wait_for_superpage(request, superpage);
             }
         }
-        self.active[request].touched.clear();
+        self.host.active[request].touched.clear();
     }
 
     /// Makes a request wait for a superpage, which is programmed now, full or not.
     fn wait_for_superpage(&mut self, request: u32, superpage: u32) {
-        if !self.ftl.superpages[superpage].issued {
+        if !self.ftl.pages.superpages[superpage].issued {
             self.program_superpage(superpage);
         }
-        let waiters = &mut self.ftl.superpages[superpage].waiters;
+        let waiters = &mut self.ftl.pages.superpages[superpage].waiters;
         if !waiters.contains(&request) {
             waiters.push(request);
-            self.active[request].pending += 1;
+            self.host.active[request].pending += 1;
         }
     }
 }

@@ -28,22 +28,22 @@ impl SimulatedSsd {
     /// Issues the flash command of a host's read, now or when its die is clean.
     pub(crate) fn issue_host_read(&mut self, op: u32) {
         if self.collects_in_foreground() {
-            let unit = self.flash.prepared()[op].at.block / self.ftl.geometry.superblocks;
+            let unit = self.flash.array.prepared()[op].at.block / self.ftl.pages.geometry.superblocks;
             if self.must_clean_first(unit) {
-                self.held[unit as usize].push(self.flash.prepared(), op);
+                self.collector.held[unit as usize].push(self.flash.array.prepared(), op);
                 return;
             }
         }
-        self.flash.issue(op, self.now_ns, &mut self.events);
+        self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
     }
 
     /// The same for a read that is all its event has to issue.
     #[inline]
     pub(crate) fn issue_only_host_read(&mut self, op: u32) {
-        if self.collects_in_foreground() || self.ahead.is_some() || self.ftl.has_opened() {
+        if self.collects_in_foreground() || self.cache.ahead.is_some() || self.ftl.pages.has_opened() {
             return self.issue_host_read(op);
         }
-        self.flash.issue_alone(op, self.now_ns, &mut self.events);
+        self.flash.array.issue_alone(op, self.clock.now_ns, &mut self.clock.events);
     }
 
     /// Lets the unit that is due for a written page collect first, if it has to.
@@ -52,7 +52,7 @@ impl SimulatedSsd {
             return;
         }
         // A page that finds room in a superpage that is being filled is an operation of its own none the less.
-        if let Some(unit) = self.ftl.candidate_unit(logical_page, 0, self.flash.commands_of_die()) {
+        if let Some(unit) = self.ftl.pages.candidate_unit(logical_page, 0, self.flash.array.commands_of_die()) {
             self.must_clean_first(unit);
         }
     }
@@ -61,7 +61,7 @@ impl SimulatedSsd {
     /// that may take the page collects.
     #[inline]
     pub(crate) fn place_written(&mut self, logical_page: u32, nth: (u32, u32), hint: u16) -> Option<Placement> {
-        let placement = self.ftl.place(logical_page, nth, hint, self.flash.commands_of_die());
+        let placement = self.ftl.pages.place(logical_page, nth, hint, self.flash.array.commands_of_die());
         if placement.is_none() && self.collects_in_foreground() {
             self.clean_a_candidate(logical_page);
         }
@@ -76,7 +76,7 @@ impl SimulatedSsd {
         nth: (u32, u32),
         hint: u16,
     ) -> Option<Placement> {
-        let placement = self.ftl.place_extent(stored, slots, nth, hint, self.flash.commands_of_die());
+        let placement = self.ftl.pages.place_extent(stored, slots, nth, hint, self.flash.array.commands_of_die());
         if placement.is_none() && self.collects_in_foreground() {
             self.clean_a_candidate(stored);
         }
@@ -88,7 +88,7 @@ impl SimulatedSsd {
     #[cold]
     fn clean_a_candidate(&mut self, logical_page: u32) {
         let mut attempt = 0;
-        while let Some(unit) = self.ftl.candidate_unit(logical_page, attempt, self.flash.commands_of_die())
+        while let Some(unit) = self.ftl.pages.candidate_unit(logical_page, attempt, self.flash.array.commands_of_die())
             && !self.must_clean_first(unit)
         {
             attempt += 1;
@@ -105,17 +105,17 @@ impl SimulatedSsd {
 
     /// Whether the host has to wait for a unit; starts what it has to wait for.
     fn must_clean_first(&mut self, unit: u32) -> bool {
-        if self.ftl.is_held(unit) {
+        if self.ftl.pages.is_held(unit) {
             return true;
         }
-        let siblings = self.ftl.geometry.siblings(unit);
-        if self.is_read_only() || !siblings.clone().any(|s| self.ftl.wants_collection(s, 0)) {
+        let siblings = self.ftl.pages.geometry.siblings(unit);
+        if self.is_read_only() || !siblings.clone().any(|s| self.ftl.pages.wants_collection(s, 0)) {
             return false;
         }
-        siblings.clone().for_each(|s| self.ftl.hold(s, true));
+        siblings.clone().for_each(|s| self.ftl.pages.hold(s, true));
         siblings.clone().for_each(|s| self.collect_if_needed(s));
         if siblings.clone().all(|s| self.is_clean(s)) {
-            siblings.for_each(|s| self.ftl.hold(s, false));
+            siblings.for_each(|s| self.ftl.pages.hold(s, false));
             return false;
         }
         true
@@ -123,28 +123,30 @@ impl SimulatedSsd {
 
     /// Whether a unit is not low, or nothing can be done about it.
     fn is_clean(&self, unit: u32) -> bool {
-        !self.ftl.wants_collection(unit, 0) || self.collectors[unit as usize].is_idle() || self.is_read_only()
+        !self.ftl.pages.wants_collection(unit, 0)
+            || self.collector.units[unit as usize].is_idle()
+            || self.is_read_only()
     }
 
     /// Lets the host go on with the units on a unit's dies if all of them are clean.
     #[inline(always)]
     pub(super) fn release_if_clean(&mut self, unit: u32) {
-        if self.ftl.is_held(unit) {
+        if self.ftl.pages.is_held(unit) {
             self.release_clean(unit);
         }
     }
 
     #[inline(never)]
     fn release_clean(&mut self, unit: u32) {
-        let siblings = self.ftl.geometry.siblings(unit);
+        let siblings = self.ftl.pages.geometry.siblings(unit);
         if !siblings.clone().all(|s| self.is_clean(s)) {
             return;
         }
-        siblings.clone().for_each(|s| self.ftl.hold(s, false));
+        siblings.clone().for_each(|s| self.ftl.pages.hold(s, false));
         for sibling in siblings {
-            let mut held: Fifo = std::mem::take(&mut self.held[sibling as usize]);
-            while let Some(op) = held.pop(self.flash.prepared()) {
-                self.flash.issue(op, self.now_ns, &mut self.events);
+            let mut held: Fifo = std::mem::take(&mut self.collector.held[sibling as usize]);
+            while let Some(op) = held.pop(self.flash.array.prepared()) {
+                self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
             }
             self.place_parked(sibling);
         }
@@ -154,7 +156,7 @@ impl SimulatedSsd {
 
     /// Whether a superpage holds something of the host's that a flush has to wait for.
     pub(crate) fn flush_waits_for(&self, superpage: u32) -> bool {
-        let record = &self.ftl.superpages[superpage];
+        let record = &self.ftl.pages.superpages[superpage];
         record.stream.is_host() && record.has_host_data
     }
 }

@@ -6,9 +6,9 @@
 //!
 //! Where the medium has a limit (`flash.endurance`), writes to each page are counted ([`InPlaceWear`]).
 
-use crate::controller::PageSpan;
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
+use crate::pages::PageSpan;
 
 /// Granules that a span touches, and whether it covers all of them wholly.
 fn granules(span: PageSpan, granule: usize) -> (u32, bool) {
@@ -38,14 +38,14 @@ impl SimulatedSsd {
             if self.writes_zeroes(request) && self.is_settled_zeros(span) {
                 continue;
             }
-            if let Some(r) = &self.active[request].request {
-                self.payload.store(span.logical_page, span, r);
+            if let Some(r) = &self.host.active[request].request {
+                self.flash.payload.store(span.logical_page, span, r);
             }
             if !granules(span, granule).1 {
                 self.read_for_fill(request, span.logical_page, page_bytes);
             }
         }
-        if self.active[request].pending == 0 {
+        if self.host.active[request].pending == 0 {
             self.program_in_place(request);
         }
     }
@@ -55,24 +55,26 @@ impl SimulatedSsd {
         let Some(range) = self.range_of(request) else { return };
         let granule = self.config.flash.write_granule_bytes;
         // One more than the pages, so that nothing completes the request before the last page is on its way.
-        self.active[request].pending = 1;
+        self.host.active[request].pending = 1;
         for span in range.spans() {
             if self.writes_zeroes(request) && span.is_whole() {
                 continue;
             }
-            self.active[request].pending += 1;
+            self.host.active[request].pending += 1;
             let (steps, _) = granules(span, granule as usize);
             let bytes = steps * granule as u32;
             debug_assert!(u64::from(bytes) <= self.page.bytes());
-            self.flash_counters.bytes_programmed.0 += u64::from(bytes);
-            self.flash_counters.padding_bytes.0 += u64::from(bytes) - span.len() as u64;
+            self.flash.counters.bytes_programmed.0 += u64::from(bytes);
+            self.flash.counters.padding_bytes.0 += u64::from(bytes) - span.len() as u64;
             let at = self.address_in_place(span.logical_page);
             let mut op = FlashOp::new(FlashOpKind::Program, Owner::InPlace { request }, at, bytes);
             op.array_steps = steps;
-            let op = self.flash.prepare(op);
-            self.active[request].flash_begins(self.now_ns);
-            self.flash.issue(op, self.now_ns, &mut self.events);
-            if self.in_place_wear.as_mut().is_some_and(|wear| wear.written(span.logical_page)) && !self.read_only {
+            let op = self.flash.array.prepare(op);
+            self.host.active[request].flash_begins(self.clock.now_ns);
+            self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
+            if self.collector.in_place_wear.as_mut().is_some_and(|wear| wear.written(span.logical_page))
+                && !self.collector.read_only
+            {
                 self.become_read_only();
             }
         }
@@ -85,7 +87,7 @@ mod tests {
     use flashwise_block::{ByteSize, Request};
 
     use super::*;
-    use crate::controller::{ByteRange, PageSize};
+    use crate::pages::{ByteRange, PageSize};
 
     #[test]
     fn granules_are_counted_as_touched_and_known_as_covered() {

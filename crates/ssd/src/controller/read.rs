@@ -4,13 +4,14 @@
 //! the channel in multiples of the transfer unit. The firmware issues the commands of one run, that is of successive
 //! commands to one channel, together, and the next run `dispatch_ns` later.
 
+use crate::cache::Found;
 use crate::config::{DataTransfer, UnwrittenReads};
-use crate::controller::read_cache::Found;
-use crate::controller::{Active, ByteRange, PageSpan};
 use crate::device::SimulatedSsd;
 use crate::event::Event;
-use crate::flash::{Finished, FlashAddress, FlashOp, FlashOpKind, Owner};
+use crate::flash::{Finished, FlashAddress, FlashOp, FlashOpKind, Owner, RowRead};
 use crate::ftl::Location;
+use crate::host::Active;
+use crate::pages::{ByteRange, PageSpan};
 
 /// What of a read needs no flash.
 #[derive(Default)]
@@ -28,19 +29,12 @@ impl AtOnce {
     }
 }
 
-/// A flash command of the request that is being taken apart.
-#[derive(Clone, Copy)]
-pub(crate) struct RowRead {
-    op: u32,
-    at: FlashAddress,
-}
-
 impl SimulatedSsd {
     /// Takes a read apart and issues its first flash commands.
     /// `is_alone` tells that nothing else happens in the same event.
     pub(crate) fn start_read(&mut self, request: u32, is_alone: bool) {
         let Some(range) = self.range_of(request) else { return };
-        if self.reads_plainly && range.pages() == 1 && !self.active[request].carries_bytes() {
+        if self.cache.is_passed_by_reads && range.pages() == 1 && !self.host.active[request].carries_bytes() {
             let span = range.span(0);
             if let Some(at) = self.only_on_flash(span) {
                 return self.start_page_read(request, span, at, is_alone);
@@ -53,62 +47,62 @@ impl SimulatedSsd {
     /// that needs no flash.
     #[inline(always)]
     fn only_on_flash(&mut self, span: PageSpan) -> Option<FlashAddress> {
-        let slot = match self.ftl.locate(span.logical_page) {
+        let slot = match self.ftl.pages.locate(span.logical_page) {
             Location::Flash(slot) => Some(slot),
             Location::Nowhere if self.config.controller.unwritten_reads != UnwrittenReads::Zeros => {
                 self.slot_of_unwritten(span)
             }
             _ => None,
         };
-        slot.map(|slot| self.ftl.geometry.address_of(slot))
+        slot.map(|slot| self.ftl.pages.geometry.address_of(slot))
     }
 
     /// Starts a read of one page, or of a part of it, as [`Self::start_any_read`] would: most reads are such.
     #[inline(always)]
     fn start_page_read(&mut self, request: u32, span: PageSpan, at: FlashAddress, is_alone: bool) {
         let bytes = self.bytes_on_channel(span);
-        self.flash_counters.bytes_read.0 += u64::from(bytes);
-        let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, Owner::Read { request }, at, bytes));
-        let active = &mut self.active[request];
+        self.flash.counters.bytes_read.0 += u64::from(bytes);
+        let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, Owner::Read { request }, at, bytes));
+        let active = &mut self.host.active[request];
         active.pending += 1;
-        active.finish_ns = self.now_ns;
-        active.flash_begins(self.now_ns);
+        active.finish_ns = self.clock.now_ns;
+        active.flash_begins(self.clock.now_ns);
         if is_alone { self.issue_only_host_read(op) } else { self.issue_host_read(op) }
     }
 
     #[inline(never)]
     fn start_any_read(&mut self, request: u32, range: ByteRange, is_alone: bool) {
         let mut at_once = AtOnce::default();
-        self.row_reads.clear();
+        self.flash.row_reads.clear();
         for span in range.spans() {
             self.read_page(request, span, &mut at_once);
         }
-        if self.active[request].carries_bytes() {
+        if self.host.active[request].carries_bytes() {
             self.fill_buffer(request, range);
         }
-        let ops = self.row_reads.len() as u32;
-        let dram_ns = self.dram.access(self.now_ns, at_once.dram_bytes);
+        let ops = self.flash.row_reads.len() as u32;
+        let dram_ns = self.cache.dram.access(self.clock.now_ns, at_once.dram_bytes);
         let finish_ns = match self.config.host.data_transfer {
             DataTransfer::WholeRequest => dram_ns,
-            _ if at_once.bytes > 0 => self.host.send(dram_ns, 0, at_once.bytes),
-            _ => self.now_ns,
+            _ if at_once.bytes > 0 => self.host.interface.send(dram_ns, 0, at_once.bytes),
+            _ => self.clock.now_ns,
         };
-        let active = &mut self.active[request];
+        let active = &mut self.host.active[request];
         active.pending += ops;
         active.finish_ns = finish_ns;
-        match (active.pending, &self.row_reads[..]) {
+        match (active.pending, &self.flash.row_reads[..]) {
             (0, _) => self.read_ends(request),
             (_, []) => {}
             (_, &[RowRead { op, .. }]) => {
-                active.flash_begins(self.now_ns);
+                active.flash_begins(self.clock.now_ns);
                 if is_alone { self.issue_only_host_read(op) } else { self.issue_host_read(op) }
             }
             (_, reads) => {
-                reads.iter().for_each(|read| active.to_dispatch.push(self.flash.prepared(), read.op));
+                reads.iter().for_each(|read| active.to_dispatch.push(self.flash.array.prepared(), read.op));
                 self.dispatch(request);
             }
         }
-        if self.ahead.is_some() {
+        if self.cache.ahead.is_some() {
             self.read_ahead(range);
         }
     }
@@ -123,11 +117,11 @@ impl SimulatedSsd {
         };
         let Some(span) = from_flash else { return };
         let at = match location {
-            Location::Flash(slot) if self.ftl.has_extents() => return self.read_extent(request, slot, span),
+            Location::Flash(slot) if self.ftl.pages.has_extents() => return self.read_extent(request, slot, span),
             Location::Flash(slot) => self.address_of(slot),
             Location::Buffer(_) => return at_once.add_dram(span),
             Location::Nowhere => match self.slot_of_unwritten(span) {
-                Some(slot) => self.ftl.geometry.address_of(slot),
+                Some(slot) => self.ftl.pages.geometry.address_of(slot),
                 None => return at_once.bytes += span.len() as u64,
             },
         };
@@ -136,7 +130,7 @@ impl SimulatedSsd {
 
     /// The slot that is read for a page that nobody has written; `None` where it is zeros.
     fn slot_of_unwritten(&mut self, span: PageSpan) -> Option<u32> {
-        self.flash_counters.unwritten_pages_read += 1;
+        self.flash.counters.unwritten_pages_read += 1;
         match self.config.controller.unwritten_reads {
             UnwrittenReads::Zeros => None,
             UnwrittenReads::Flash => Some(self.nominal_slot(span.logical_page)),
@@ -148,18 +142,18 @@ impl SimulatedSsd {
 
     /// Gives a page that nobody has written its place.
     fn allocate_unwritten(&mut self, span: PageSpan) -> Option<u32> {
-        if self.ftl.geometry.slots != 1 {
+        if self.ftl.pages.geometry.slots != 1 {
             return None;
         }
-        let (slot, unit) = self.ftl.place_on_flash(span.logical_page, self.flash.commands_of_die())?;
-        let touched = self.sectors.touched(span);
-        self.sectors.write(span.logical_page, touched, false);
+        let (slot, unit) = self.ftl.pages.place_on_flash(span.logical_page, self.flash.array.commands_of_die())?;
+        let touched = self.ftl.sectors.touched(span);
+        self.ftl.sectors.write(span.logical_page, touched, false);
         self.collect_if_needed(unit);
         Some(slot)
     }
 
     fn caches_reads(&self) -> bool {
-        self.write_cache.is_some() || self.read_cache.is_some()
+        self.cache.write.is_some() || self.cache.read.is_some()
     }
 
     /// Serves a page from the caches; gives what of it has to come from elsewhere.
@@ -170,22 +164,22 @@ impl SimulatedSsd {
         location: Location,
         at_once: &mut AtOnce,
     ) -> Option<PageSpan> {
-        let wanted = self.sectors.touched(span);
-        if let Some(cache) = &mut self.write_cache
+        let wanted = self.ftl.sectors.touched(span);
+        if let Some(cache) = &mut self.cache.write
             && let Some(covered) = cache.covered(span.logical_page)
         {
             let missing = if matches!(location, Location::Flash(_)) { wanted & !covered } else { 0 };
-            let Some((from, to)) = self.sectors.extent(missing) else {
+            let Some((from, to)) = self.ftl.sectors.extent(missing) else {
                 cache.counters.read_hits += 1;
                 at_once.add_dram(span);
                 return None;
             };
-            let rest = PageSpan { from: from.max(span.from), to: to.min(span.to), ..span };
+            let rest = span.part(from.max(span.from), to.min(span.to));
             let dram_bytes = (span.len() - rest.len()) as u64;
             (at_once.bytes, at_once.dram_bytes) = (at_once.bytes + dram_bytes, at_once.dram_bytes + dram_bytes);
             return Some(rest);
         }
-        let (Some(cache), Location::Flash(_)) = (&mut self.read_cache, location) else { return Some(span) };
+        let (Some(cache), Location::Flash(_)) = (&mut self.cache.read, location) else { return Some(span) };
         match cache.look_up(span.logical_page, wanted) {
             Found::There => at_once.add_dram(span),
             Found::Loading(load) => self.wait_for_load(request, load, span.len() as u64),
@@ -196,7 +190,7 @@ impl SimulatedSsd {
 
     /// Whether a page is on flash and nowhere newer.
     pub(crate) fn is_on_flash(&self, logical_page: u32) -> bool {
-        let is_cached = self.write_cache.as_ref().is_some_and(|cache| cache.covered(logical_page).is_some());
+        let is_cached = self.cache.write.as_ref().is_some_and(|cache| cache.covered(logical_page).is_some());
         !is_cached && matches!(self.locate(logical_page), Location::Flash(_))
     }
 
@@ -216,33 +210,33 @@ impl SimulatedSsd {
     /// The same for so many bytes.
     #[inline(always)]
     pub(crate) fn read_bytes_at(&mut self, request: u32, at: FlashAddress, bytes: u32) {
-        self.flash_counters.bytes_read.0 += u64::from(bytes);
-        let recent = self.row_reads.iter().rev().take(2 * self.config.flash.channels as usize);
-        if !self.row_reads.is_empty()
+        self.flash.counters.bytes_read.0 += u64::from(bytes);
+        let recent = self.flash.row_reads.iter().rev().take(2 * self.config.flash.channels as usize);
+        if !self.flash.row_reads.is_empty()
             && let Some(read) = recent.copied().find(|read| read.at == at)
         {
-            self.flash.prepared()[read.op].transfer_bytes += bytes;
+            self.flash.array.prepared()[read.op].transfer_bytes += bytes;
             return;
         }
-        let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, Owner::Read { request }, at, bytes));
-        self.row_reads.push(RowRead { op, at });
+        let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, Owner::Read { request }, at, bytes));
+        self.flash.row_reads.push(RowRead { op, at });
     }
 
     /// Copies the data of a read that carries a buffer.
     pub(crate) fn fill_buffer(&mut self, request: u32, range: ByteRange) {
-        let Some(mut buffer) = self.active[request].request.as_mut().and_then(|r| r.buffer.take()) else { return };
+        let Some(mut buffer) = self.host.active[request].request.as_mut().and_then(|r| r.buffer.take()) else { return };
         for span in range.spans() {
             let part = &mut buffer[span.in_buffer..span.in_buffer + span.len()];
-            if self.write_cache.as_ref().is_some_and(|cache| cache.read(span, part)) {
+            if self.cache.write.as_ref().is_some_and(|cache| cache.read(span, part)) {
                 continue;
             }
             match (self.slot_of(span.logical_page), &mut self.reduction) {
-                (Some(slot), Some(reduction)) => reduction.read(&self.payload, slot, span.from, part),
-                (Some(slot), None) => self.payload.read(slot, span.from, part),
+                (Some(slot), Some(reduction)) => reduction.read(&self.flash.payload, slot, span.from, part),
+                (Some(slot), None) => self.flash.payload.read(slot, span.from, part),
                 (None, _) => part.fill(0),
             }
         }
-        if let Some(r) = self.active[request].request.as_mut() {
+        if let Some(r) = self.host.active[request].request.as_mut() {
             r.buffer = Some(buffer);
         }
     }
@@ -250,15 +244,15 @@ impl SimulatedSsd {
     /// Issues the next run of a read's flash commands.
     pub(crate) fn dispatch(&mut self, request: u32) {
         let mut run_channel = None;
-        self.active[request].flash_begins(self.now_ns);
-        while let Some(op) = self.active[request].to_dispatch.peek() {
-            let channel = self.flash.channel_of(op);
+        self.host.active[request].flash_begins(self.clock.now_ns);
+        while let Some(op) = self.host.active[request].to_dispatch.peek() {
+            let channel = self.flash.array.channel_of(op);
             if *run_channel.get_or_insert(channel) != channel {
-                let next_ns = self.now_ns + self.config.controller.dispatch_ns;
-                self.events.schedule(next_ns, Event::Dispatch { request });
+                let next_ns = self.clock.now_ns + self.config.controller.dispatch_ns;
+                self.clock.schedule(next_ns, Event::Dispatch { request });
                 return;
             }
-            self.active[request].to_dispatch.pop(self.flash.prepared());
+            self.host.active[request].to_dispatch.pop(self.flash.array.prepared());
             self.issue_host_read(op);
         }
     }
@@ -266,7 +260,7 @@ impl SimulatedSsd {
     /// One flash command of a read has ended: its data goes over the link.
     #[inline]
     pub(crate) fn read_op_finished(&mut self, request: u32, finished: &Finished) {
-        if self.ftl.has_extents() {
+        if self.ftl.pages.has_extents() {
             return self.compressed_part_arrived(request);
         }
         self.read_part_arrived(request, finished.transfer_ns, u64::from(finished.transfer_bytes));
@@ -276,11 +270,11 @@ impl SimulatedSsd {
     #[inline]
     pub(crate) fn read_part_arrived(&mut self, request: u32, transfer_ns: u64, bytes: u64) {
         let sent_ns = match self.config.host.data_transfer {
-            DataTransfer::CutThrough => self.host.send(self.now_ns, transfer_ns, bytes),
-            DataTransfer::StoreAndForward => self.host.send(self.now_ns, 0, bytes),
-            DataTransfer::WholeRequest => self.now_ns,
+            DataTransfer::CutThrough => self.host.interface.send(self.clock.now_ns, transfer_ns, bytes),
+            DataTransfer::StoreAndForward => self.host.interface.send(self.clock.now_ns, 0, bytes),
+            DataTransfer::WholeRequest => self.clock.now_ns,
         };
-        let active = &mut self.active[request];
+        let active = &mut self.host.active[request];
         active.finish_ns = active.finish_ns.max(sent_ns);
         active.pending -= 1;
         if active.pending == 0 {
@@ -291,7 +285,7 @@ impl SimulatedSsd {
     /// All of a read's data has left the flash.
     #[inline(always)]
     pub(crate) fn read_ends(&mut self, request: u32) {
-        match self.read_cache {
+        match self.cache.read {
             None => self.answer_read(request),
             Some(_) => self.keep_and_answer_read(request),
         }
@@ -315,13 +309,13 @@ impl SimulatedSsd {
     /// All of a read's data is there: what is not with the host yet goes over the link, and the completion behind it.
     #[inline(always)]
     pub(crate) fn send_read(&mut self, request: u32) {
-        let Active { finish_ns, request: Some(r), .. } = &self.active[request] else { return };
+        let Active { finish_ns, request: Some(r), .. } = &self.host.active[request] else { return };
         let (ready_ns, bytes) = (*finish_ns, r.length.bytes());
         let sent_ns = match self.config.host.data_transfer {
-            DataTransfer::WholeRequest => self.host.send(ready_ns, 0, bytes),
+            DataTransfer::WholeRequest => self.host.interface.send(ready_ns, 0, bytes),
             _ => ready_ns,
         };
-        let posted_ns = self.host.post_completion(sent_ns);
-        self.events.schedule(posted_ns, Event::Completed { request });
+        let posted_ns = self.host.interface.post_completion(sent_ns);
+        self.clock.schedule(posted_ns, Event::Completed { request });
     }
 }

@@ -1,96 +1,26 @@
-//! Read-ahead: sequential streams are detected, and what follows is read into the read cache before it is asked for.
-//!
-//! A stream is `trigger` reads, each starting where the one before ended; `streams` of them are followed at a time, and
-//! a read that continues none replaces the one that was quiet for longest. A stream keeps the next `pages` logical pages
-//! on their way or in the cache. A host read of a page that is on its way waits for it instead of reading it again.
-//! Pages of one row on one die are read ahead by one command.
-//!
-//! Source: Smith, "Sequentiality and Prefetching in Database Systems", ACM TODS 3(3), 1978 (prefetch of the pages behind
-//! a sequential run).
+//! Reading ahead of the streams that [`crate::cache::ReadAhead`] has found.
 
-use crate::config::{DeviceConfig, ReadAheadConfig};
-use crate::controller::ByteRange;
 use crate::device::SimulatedSsd;
-use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
+use crate::flash::{FlashOp, FlashOpKind, Owner};
 use crate::ftl::Location;
-use crate::list::Slab;
-
-/// A sequential stream, or a read that may become one.
-#[derive(Clone, Copy, Default)]
-struct Stream {
-    /// The byte at which its next read starts.
-    next: u64,
-    reads: u32,
-    /// The first page that is not read ahead yet.
-    ahead: u32,
-    /// When it was seen last, in reads.
-    seen: u64,
-}
-
-/// A flash command that reads ahead.
-#[derive(Default)]
-struct Load {
-    /// Its pages in the read cache.
-    entries: Vec<u32>,
-    /// Requests that wait for it, with how many bytes of it go to the host.
-    waiting: Vec<(u32, u64)>,
-}
-
-/// The detection of streams, and what is being read ahead.
-pub(crate) struct ReadAhead {
-    pages: u32,
-    trigger: u32,
-    streams: Vec<Stream>,
-    reads: u64,
-    loads: Slab<Load>,
-    /// Commands of the present read-ahead: where, prepared command, record.
-    commands: Vec<(FlashAddress, u32, u32)>,
-}
-
-impl ReadAhead {
-    /// The read-ahead that a configuration has.
-    pub(crate) fn new(config: &DeviceConfig) -> Option<Box<Self>> {
-        let &ReadAheadConfig { pages, streams, trigger } = config.controller.read_ahead.as_ref()?;
-        let streams = vec![Stream::default(); streams as usize];
-        Some(Box::new(Self { pages, trigger, streams, reads: 0, loads: Slab::default(), commands: Vec::new() }))
-    }
-
-    /// Notes a read of bytes `start..end` that ends before logical page `behind`; gives the pages to read ahead.
-    fn note(&mut self, start: u64, end: u64, behind: u32) -> std::ops::Range<u32> {
-        self.reads += 1;
-        let found = self.streams.iter_mut().find(|stream| stream.seen > 0 && stream.next == start);
-        let Some(stream) = found else {
-            if let Some(quiet) = self.streams.iter_mut().min_by_key(|stream| stream.seen) {
-                *quiet = Stream { next: end, reads: 1, ahead: behind, seen: self.reads };
-            }
-            return 0..0;
-        };
-        (stream.next, stream.reads, stream.seen) = (end, stream.reads + 1, self.reads);
-        if stream.reads < self.trigger {
-            return 0..0;
-        }
-        let from = stream.ahead.max(behind);
-        stream.ahead = from.max(behind.saturating_add(self.pages));
-        from..stream.ahead
-    }
-}
+use crate::pages::ByteRange;
 
 impl SimulatedSsd {
     /// A host read has come: reads ahead of the stream that it belongs to.
     pub(crate) fn read_ahead(&mut self, range: ByteRange) {
-        let Some(ahead) = &mut self.ahead else { return };
+        let Some(ahead) = &mut self.cache.ahead else { return };
         let behind = range.span(range.pages() - 1).logical_page + 1;
         let pages = ahead.note(range.start, range.end, behind);
         let last = self.config.logical_pages() as u32;
         for logical_page in pages.start..pages.end.min(last) {
             self.load_ahead(logical_page);
         }
-        let Some(ahead) = &mut self.ahead else { return };
+        let Some(ahead) = &mut self.cache.ahead else { return };
         let mut commands = std::mem::take(&mut ahead.commands);
         for (_, op, _) in commands.drain(..) {
-            self.flash.issue(op, self.now_ns, &mut self.events);
+            self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
         }
-        if let Some(ahead) = &mut self.ahead {
+        if let Some(ahead) = &mut self.cache.ahead {
             ahead.commands = commands;
         }
     }
@@ -103,8 +33,8 @@ impl SimulatedSsd {
         }
         let at = self.address_of(slot);
         let bytes = self.page.bytes() as u32;
-        let covered = self.sectors.all();
-        let (Some(ahead), Some(cache)) = (&mut self.ahead, &mut self.read_cache) else { return };
+        let covered = self.ftl.sectors.all();
+        let (Some(ahead), Some(cache)) = (&mut self.cache.ahead, &mut self.cache.read) else { return };
         if cache.knows(logical_page) {
             return;
         }
@@ -117,12 +47,12 @@ impl SimulatedSsd {
             return;
         };
         ahead.loads[load].entries.push(entry);
-        self.flash_counters.bytes_read.0 += u64::from(bytes);
+        self.flash.counters.bytes_read.0 += u64::from(bytes);
         match known {
-            Some((_, op, _)) => self.flash.prepared()[op].transfer_bytes += bytes,
+            Some((_, op, _)) => self.flash.array.prepared()[op].transfer_bytes += bytes,
             None => {
                 let owner = Owner::ReadAhead { load };
-                let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
+                let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
                 ahead.commands.push((at, op, load));
             }
         }
@@ -130,68 +60,21 @@ impl SimulatedSsd {
 
     /// A host read waits for a page that is on its way.
     pub(crate) fn wait_for_load(&mut self, request: u32, load: u32, bytes: u64) {
-        if let Some(ahead) = &mut self.ahead {
+        if let Some(ahead) = &mut self.cache.ahead {
             ahead.loads[load].waiting.push((request, bytes));
-            self.active[request].pending += 1;
+            self.host.active[request].pending += 1;
         }
     }
 
     /// A command that read ahead has ended.
     pub(crate) fn load_finished(&mut self, load: u32, transfer_ns: u64) {
-        let (Some(ahead), Some(cache)) = (&mut self.ahead, &mut self.read_cache) else { return };
+        let (Some(ahead), Some(cache)) = (&mut self.cache.ahead, &mut self.cache.read) else { return };
         ahead.loads[load].entries.drain(..).for_each(|entry| cache.loaded(entry));
         let mut waiting = std::mem::take(&mut ahead.loads[load].waiting);
         waiting.drain(..).for_each(|(request, bytes)| self.read_part_arrived(request, transfer_ns, bytes));
-        if let Some(ahead) = &mut self.ahead {
+        if let Some(ahead) = &mut self.cache.ahead {
             ahead.loads[load].waiting = waiting;
             ahead.loads.give_back(load);
         }
-    }
-}
-
-crate::state::state! { Stream { saved { next, reads, ahead, seen } } }
-
-crate::state::state! {
-    ReadAhead {
-        saved { streams, reads }
-        at_rest { loads }
-        empty { commands }
-        built { pages, trigger }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read_ahead() -> Box<ReadAhead> {
-        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
-        config.controller.read_ahead = Some(ReadAheadConfig { pages: 4, streams: 2, trigger: 3 });
-        ReadAhead::new(&config).unwrap()
-    }
-
-    /// Notes a read of one 4 KiB page.
-    fn note(ahead: &mut ReadAhead, page: u32) -> std::ops::Range<u32> {
-        let start = u64::from(page) * 4096;
-        ahead.note(start, start + 4096, page + 1)
-    }
-
-    #[test]
-    fn a_stream_begins_with_the_read_that_triggers_it_and_stays_ahead() {
-        let mut ahead = read_ahead();
-        assert_eq!([7, 8, 9, 10].map(|page| note(&mut ahead, page)), [0..0, 0..0, 10..14, 14..15]);
-    }
-
-    #[test]
-    fn streams_run_beside_each_other_and_the_quietest_makes_room() {
-        let mut ahead = read_ahead();
-        for step in 0..3 {
-            assert_eq!(note(&mut ahead, 100 + step).is_empty(), step < 2);
-            assert_eq!(note(&mut ahead, 900 + step).is_empty(), step < 2);
-        }
-        note(&mut ahead, 5);
-        assert!(note(&mut ahead, 103).is_empty(), "it was forgotten");
-        assert!(note(&mut ahead, 6).is_empty());
-        assert_eq!(note(&mut ahead, 7), 8..12);
     }
 }

@@ -15,11 +15,11 @@
 use flashwise_block::ByteSize;
 
 use crate::config::DataTransfer;
-use crate::controller::PageSpan;
 use crate::device::SimulatedSsd;
 use crate::event::Event;
 use crate::flash::{FlashOp, FlashOpKind, Owner};
 use crate::ftl::{Location, Placement};
+use crate::pages::PageSpan;
 use crate::reduction::{ContentModel, Lookup, Prepared, ReductionCounters, SpaceUse};
 
 impl SimulatedSsd {
@@ -39,7 +39,7 @@ impl SimulatedSsd {
     /// Logical bytes on the drive and the physical ones that they take; `None` for a drive that stores everything as it
     /// comes.
     pub fn space_use(&self) -> Option<SpaceUse> {
-        self.reduction.as_ref().map(|reduction| reduction.space_use(&self.ftl))
+        self.reduction.as_ref().map(|reduction| reduction.space_use(&self.ftl.pages))
     }
 
     /// Whether what the drive stores depends on the bytes that it is given.
@@ -63,7 +63,7 @@ impl SimulatedSsd {
         let mut bytes = vec![0; self.page.bytes() as usize];
         for logical_page in 0..self.config.logical_pages() as u32 {
             let stored = reduction.stored(logical_page);
-            let Some((stored, slot)) = stored.and_then(|stored| Some((stored, self.ftl.slot_of(stored)?))) else {
+            let Some((stored, slot)) = stored.and_then(|stored| Some((stored, self.ftl.pages.slot_of(stored)?))) else {
                 continue;
             };
             let at = ByteSize(u64::from(logical_page) * self.page.bytes());
@@ -73,10 +73,10 @@ impl SimulatedSsd {
                 continue;
             }
             let page = reduction.prepare(&bytes);
-            let is_alike = reduction.is_alike(&page, &self.ftl, stored);
+            let is_alike = reduction.is_alike(&page, &self.ftl.pages, stored);
             let is_shared = reduction.sharing.as_ref().is_some_and(|sharing| sharing.references(stored) > 1);
             if is_alike || !is_shared {
-                self.payload.put_copy(slot, reduction.image(&page));
+                self.flash.payload.put_copy(slot, reduction.image(&page));
             }
             if !is_alike {
                 changed.push(at);
@@ -88,7 +88,7 @@ impl SimulatedSsd {
     /// Timers of rests that have ended are forgotten: nothing comes of them.
     pub(crate) fn forget_ended_rests(&mut self) {
         if let Some(sharing) = self.reduction.as_ref().and_then(|reduction| reduction.sharing.as_ref()) {
-            self.events.retain_timers(|event| !matches!(event, Event::Quiet { rest } if !sharing.is_rest(rest)));
+            self.clock.events.retain_timers(|event| !matches!(event, Event::Quiet { rest } if !sharing.is_rest(rest)));
         }
     }
 
@@ -121,10 +121,10 @@ impl SimulatedSsd {
     fn prepare_page(&mut self, request: u32, span: PageSpan) -> Prepared {
         let old = if span.is_whole() { None } else { self.slot_of(span.logical_page) };
         let zeroes = self.writes_zeroes(request);
-        let (Some(reduction), Some(r)) = (&mut self.reduction, &self.active[request].request) else {
+        let (Some(reduction), Some(r)) = (&mut self.reduction, &self.host.active[request].request) else {
             return Prepared::default();
         };
-        let old = old.and_then(|old| self.payload.image(old));
+        let old = old.and_then(|old| self.flash.payload.image(old));
         if r.buffer.is_none() && old.is_none() {
             return reduction.prepare_modelled();
         }
@@ -154,9 +154,9 @@ impl SimulatedSsd {
         }
         let Some(reduction) = &mut self.reduction else { return Taken::Settled };
         let stored = reduction.sharing.as_mut().map_or(logical_page, |sharing| sharing.number_for(logical_page));
-        let placement = match self.ftl.overwrite_extent_in_buffer(stored, page.slots, nth) {
+        let placement = match self.ftl.pages.overwrite_extent_in_buffer(stored, page.slots, nth) {
             Some(placement) => placement,
-            None if self.buffer.is_full() => return Taken::NoRoom,
+            None if self.cache.buffer.is_full() => return Taken::NoRoom,
             None => match self.place_stored(request, stored, page.slots, nth) {
                 Some(placement) => placement,
                 None => return Taken::NoRoom,
@@ -171,10 +171,10 @@ impl SimulatedSsd {
     /// Finds a stored page its slots.
     fn place_stored(&mut self, request: u32, stored: u32, slots: u32, nth: (u32, u32)) -> Option<Placement> {
         self.clean_before_write(stored);
-        let (old, hint) = (self.ftl.slot_of(stored), self.active[request].stream);
+        let (old, hint) = (self.ftl.pages.slot_of(stored), self.host.active[request].stream);
         let placement = self.place_extent_written(stored, slots, nth, hint)?;
         if let Some(old) = old {
-            self.payload.discard(old);
+            self.flash.payload.discard(old);
         }
         self.take_buffer_room(placement.superpage(), slots * self.config.slot_bytes() as u32);
         Some(placement)
@@ -184,14 +184,14 @@ impl SimulatedSsd {
     fn prepared_page_placed(&mut self, request: u32, page: Prepared, placement: Placement) {
         let (page_bytes, slot_bytes) = (self.page.bytes(), self.config.slot_bytes());
         if let Some(reduction) = &mut self.reduction {
-            self.payload.put_copy(placement.slot(), reduction.image(&page));
+            self.flash.payload.put_copy(placement.slot(), reduction.image(&page));
             reduction.counters.unique_bytes += page_bytes;
             reduction.counters.stored_bytes += u64::from(page.slots) * slot_bytes;
-            let done_ns = reduction.compressing.run(self.now_ns, page_bytes);
-            self.active[request].finish_ns = self.active[request].finish_ns.max(done_ns);
+            let done_ns = reduction.compressing.run(self.clock.now_ns, page_bytes);
+            self.host.active[request].finish_ns = self.host.active[request].finish_ns.max(done_ns);
         }
         if !placement.new_slot() {
-            self.flash_counters.absorbed_bytes.0 += u64::from(page.slots) * slot_bytes;
+            self.flash.counters.absorbed_bytes.0 += u64::from(page.slots) * slot_bytes;
         }
         if placement.full() {
             self.program_superpage(placement.superpage());
@@ -225,14 +225,14 @@ impl SimulatedSsd {
         let Some(reduction) = &mut self.reduction else { return };
         let Some(sharing) = &reduction.sharing else { return };
         reduction.counters.lookups += 1;
-        let mut done_ns = self.now_ns;
+        let mut done_ns = self.clock.now_ns;
         if sharing.config.pre_hash {
             done_ns = reduction.pre_hashing.run(done_ns, 0);
         }
         if !sharing.config.pre_hash || sharing.knows_pre_hash(fingerprint) {
             done_ns = reduction.fingerprinting.run(done_ns, 0);
         }
-        self.active[request].finish_ns = self.active[request].finish_ns.max(done_ns);
+        self.host.active[request].finish_ns = self.host.active[request].finish_ns.max(done_ns);
     }
 
     /// A logical page shares what is stored already.
@@ -250,25 +250,26 @@ impl SimulatedSsd {
     /// Reads a stored page to compare it with one that is written, where that is asked for and the page is on flash.
     fn compare(&mut self, request: u32, stored: u32) {
         let compares = self.config.deduplication().is_some_and(|deduplication| deduplication.compare_on_hit);
-        if let (true, Location::Flash(slot)) = (compares, self.ftl.locate(stored)) {
-            self.active[request].flash_begins(self.now_ns);
-            self.active[request].pending += self.read_stored(stored, slot, Owner::Compare { request });
+        if let (true, Location::Flash(slot)) = (compares, self.ftl.pages.locate(stored)) {
+            self.host.active[request].flash_begins(self.clock.now_ns);
+            self.host.active[request].pending += self.read_stored(stored, slot, Owner::Compare { request });
         }
     }
 
     /// One flash page of a stored page that is compared has come.
     pub(crate) fn page_compared(&mut self, request: u32) {
-        self.active[request].pending -= 1;
-        let taken = self.active[request].taken;
-        if self.active[request].pending == 0 && self.range_of(request).is_some_and(|range| range.pages() == taken) {
+        self.host.active[request].pending -= 1;
+        let taken = self.host.active[request].taken;
+        if self.host.active[request].pending == 0 && self.range_of(request).is_some_and(|range| range.pages() == taken)
+        {
             self.write_placed(request);
         }
     }
 
     /// Nobody shares a stored page any more.
     fn release_stored(&mut self, stored: u32) {
-        if let Some(slot) = self.ftl.trim(stored) {
-            self.payload.discard(slot);
+        if let Some(slot) = self.ftl.pages.trim(stored) {
+            self.flash.payload.discard(slot);
         }
     }
 
@@ -277,15 +278,15 @@ impl SimulatedSsd {
         let Some(reduction) = &self.reduction else { return true };
         let is_only = |&stored: &u32| match &reduction.sharing {
             Some(sharing) => sharing.references(stored) == 1,
-            None => self.ftl.slot_of(stored).is_some(),
+            None => self.ftl.pages.slot_of(stored).is_some(),
         };
-        let own = reduction.stored(logical_page).filter(is_only).map_or(0, |stored| self.ftl.slots_of(stored));
-        self.ftl.stored_slots() + u64::from(slots) <= reduction.slots_max + u64::from(own)
+        let own = reduction.stored(logical_page).filter(is_only).map_or(0, |stored| self.ftl.pages.slots_of(stored));
+        self.ftl.pages.stored_slots() + u64::from(slots) <= reduction.slots_max + u64::from(own)
     }
 
     /// A page of a write finds no room on the drive, and will not by waiting.
     fn refuse_for_space(&mut self, request: u32) {
-        (self.active[request].is_refused, self.active[request].has_no_space) = (true, true);
+        (self.host.active[request].is_refused, self.host.active[request].has_no_space) = (true, true);
         if let Some(reduction) = &mut self.reduction {
             reduction.counters.refused_pages += 1;
         }
@@ -316,10 +317,10 @@ enum Taken {
 impl SimulatedSsd {
     /// Adds the reading of a page that takes some slots to the commands of a read.
     pub(crate) fn read_extent(&mut self, request: u32, slot: u32, span: PageSpan) {
-        let Some(stored) = self.ftl.page_in(slot) else { return };
-        self.active[request].compressed_bytes += span.len() as u32;
-        let (slots, slot_bytes) = (self.ftl.slots_of(stored), self.config.slot_bytes() as u32);
-        for (run, n) in self.ftl.geometry.runs(slot, slots) {
+        let Some(stored) = self.ftl.pages.page_in(slot) else { return };
+        self.host.active[request].compressed_bytes += span.len() as u32;
+        let (slots, slot_bytes) = (self.ftl.pages.slots_of(stored), self.config.slot_bytes() as u32);
+        for (run, n) in self.ftl.pages.geometry.runs(slot, slots) {
             let at = self.address_of(run);
             self.read_bytes_at(request, at, self.whole_units(run, n * slot_bytes));
         }
@@ -328,26 +329,26 @@ impl SimulatedSsd {
     /// Bytes of a run of slots on a flash page, in whole transfer units of that.
     fn whole_units(&self, first: u32, bytes: u32) -> u32 {
         let unit = self.config.flash.transfer_unit_bytes;
-        let from = self.ftl.geometry.slot_in_page(first) as u64 * self.config.slot_bytes();
+        let from = self.ftl.pages.geometry.slot_in_page(first) as u64 * self.config.slot_bytes();
         let to = from + u64::from(bytes);
         ((to.div_ceil(unit) - from / unit) * unit) as u32
     }
 
     /// Reads a page that is to be written in part.
     pub(crate) fn read_extent_for_fill(&mut self, request: u32, logical_page: u32, slot: u32) {
-        self.active[request].flash_begins(self.now_ns);
-        self.active[request].pending += self.read_stored(logical_page, slot, Owner::Fill { request });
+        self.host.active[request].flash_begins(self.clock.now_ns);
+        self.host.active[request].pending += self.read_stored(logical_page, slot, Owner::Fill { request });
     }
 
     /// Reads a stored page for somebody; gives the number of flash commands.
     fn read_stored(&mut self, stored: u32, slot: u32, owner: Owner) -> u32 {
-        let (slots, slot_bytes) = (self.ftl.slots_of(stored), self.config.slot_bytes() as u32);
+        let (slots, slot_bytes) = (self.ftl.pages.slots_of(stored), self.config.slot_bytes() as u32);
         let mut reads = 0;
-        for (run, n) in self.ftl.geometry.runs(slot, slots) {
+        for (run, n) in self.ftl.pages.geometry.runs(slot, slots) {
             reads += 1;
             let (at, bytes) = (self.address_of(run), self.whole_units(run, n * slot_bytes));
-            self.flash_counters.bytes_read.0 += u64::from(bytes);
-            let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
+            self.flash.counters.bytes_read.0 += u64::from(bytes);
+            let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
             self.issue_host_read(op);
         }
         reads
@@ -356,21 +357,21 @@ impl SimulatedSsd {
     /// A part of what a read asks for has come from flash, compressed. With the last one all of it is decompressed, and
     /// goes over the link.
     pub(crate) fn compressed_part_arrived(&mut self, request: u32) {
-        self.active[request].pending -= 1;
-        if self.active[request].pending > 0 {
+        self.host.active[request].pending -= 1;
+        if self.host.active[request].pending > 0 {
             return;
         }
-        let bytes = u64::from(self.active[request].compressed_bytes);
+        let bytes = u64::from(self.host.active[request].compressed_bytes);
         let pages = bytes.div_ceil(self.page.bytes());
-        let mut done_ns = self.now_ns;
+        let mut done_ns = self.clock.now_ns;
         if let Some(reduction) = &mut self.reduction {
-            (0..pages).for_each(|_| done_ns = reduction.decompressing.run(self.now_ns, self.page.bytes()));
+            (0..pages).for_each(|_| done_ns = reduction.decompressing.run(self.clock.now_ns, self.page.bytes()));
         }
         let sent_ns = match self.config.host.data_transfer {
             DataTransfer::WholeRequest => done_ns,
-            _ => self.host.send(done_ns, 0, bytes),
+            _ => self.host.interface.send(done_ns, 0, bytes),
         };
-        self.active[request].finish_ns = self.active[request].finish_ns.max(sent_ns);
+        self.host.active[request].finish_ns = self.host.active[request].finish_ns.max(sent_ns);
         self.read_ends(request);
     }
 }
@@ -383,8 +384,8 @@ impl SimulatedSsd {
         reduction.drop_prepared(request);
         let Some(sharing) = &mut reduction.sharing else { return };
         if sharing.config.out_of_line && sharing.has_unlooked() && is_resting {
-            let (at_ns, rest) = (self.now_ns + sharing.config.idle_ns, sharing.begin_rest());
-            self.events.schedule(at_ns, Event::Quiet { rest });
+            let (at_ns, rest) = (self.clock.now_ns + sharing.config.idle_ns, sharing.begin_rest());
+            self.clock.schedule(at_ns, Event::Quiet { rest });
         }
     }
 
@@ -403,7 +404,7 @@ impl SimulatedSsd {
                 return;
             }
             let Some(stored) = sharing.next_unlooked() else { return };
-            if let Location::Flash(slot) = self.ftl.locate(stored) {
+            if let Location::Flash(slot) = self.ftl.pages.locate(stored) {
                 let reads = self.read_stored(stored, slot, Owner::LookUp { stored });
                 return self.wait_for_stored(reads);
             }

@@ -23,46 +23,32 @@
 
 use flashwise_block::BlockDevice;
 
+use crate::cache::Parked;
+use crate::collector::{EndOfLife, Unsaved};
 use crate::config::Mapping;
-use crate::controller::write::Parked;
 use crate::device::SimulatedSsd;
 use crate::ftl::{Cause, Retirement, Stream};
-use crate::life::EndOfLife;
-
-/// A superpage that will not be on flash where it should be.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Unsaved {
-    superpage: u32,
-    /// Streams and generations of the superpages that parts of its content went to.
-    moved_to: Vec<(Stream, u64)>,
-}
-
-impl Unsaved {
-    fn new(superpage: u32) -> Self {
-        Self { superpage, moved_to: Vec::new() }
-    }
-}
 
 impl SimulatedSsd {
     /// Retires a superblock, counted over the drive: what is valid in it moves elsewhere in its unit, and it is not used
     /// again. Does nothing where there is none of that number, or where the mapping is not by page.
     pub fn retire_block(&mut self, superblock: u32) {
-        let all = self.ftl.geometry.units * self.ftl.geometry.superblocks;
+        let all = self.ftl.pages.geometry.units * self.ftl.pages.geometry.superblocks;
         if superblock >= all || self.config.ftl.mapping != Mapping::Page {
             return;
         }
-        let unit = superblock / self.ftl.geometry.superblocks;
-        let before = self.ftl.superblocks[superblock].is_failing;
-        let retirement = self.ftl.retire(superblock);
+        let unit = superblock / self.ftl.pages.geometry.superblocks;
+        let before = self.ftl.pages.superblocks[superblock].is_failing;
+        let retirement = self.ftl.pages.retire(superblock);
         if let Retirement::Empty { open_superpage } = retirement {
-            let collector = &mut self.collectors[unit as usize];
+            let collector = &mut self.collector.units[unit as usize];
             collector.failing.push(superblock);
             collector.unsaved.extend(open_superpage.map(Unsaved::new));
             if let Some(superpage) = open_superpage {
                 self.program_is_not_done(superpage);
             }
         }
-        if before != self.ftl.superblocks[superblock].is_failing {
+        if before != self.ftl.pages.superblocks[superblock].is_failing {
             self.superblock_lost(unit);
         }
         self.space_changed(unit);
@@ -70,18 +56,18 @@ impl SimulatedSsd {
 
     /// Whether the drive has run out of spare superblocks.
     pub fn is_read_only(&self) -> bool {
-        self.read_only
+        self.collector.read_only
     }
 
     /// When the drive became read-only, and what it had taken by then; `None` while it takes writes.
     pub fn end_of_life(&self) -> Option<EndOfLife> {
-        self.end_of_life
+        self.collector.end_of_life
     }
 
     /// A superpage was programmed, but a command failed: its superblock is retired, what it holds stays in the buffer.
     pub(super) fn program_failed(&mut self, unit: u32, superpage: u32) {
-        self.collectors[unit as usize].unsaved.push(Unsaved::new(superpage));
-        let block = self.ftl.superpages[superpage].block;
+        self.collector.units[unit as usize].unsaved.push(Unsaved::new(superpage));
+        let block = self.ftl.pages.superpages[superpage].block;
         self.program_is_not_done(superpage);
         self.retire_block(block);
         self.rescue_unsaved(unit);
@@ -91,7 +77,7 @@ impl SimulatedSsd {
     /// buffer is as good as flash.
     fn program_is_not_done(&mut self, superpage: u32) {
         if self.config.controller.power_loss_protection {
-            let record = &self.ftl.superpages[superpage];
+            let record = &self.ftl.pages.superpages[superpage];
             self.moved_data_is_on_flash(record.unit, record.stream, record.generation);
         }
     }
@@ -99,18 +85,18 @@ impl SimulatedSsd {
     /// Moves what is in the write buffer only, and belongs to retired superblocks of a unit, as far as there is room.
     #[inline]
     pub(super) fn rescue_unsaved(&mut self, unit: u32) {
-        if !self.collectors[unit as usize].unsaved.is_empty() && !self.config.controller.power_loss_protection {
+        if !self.collector.units[unit as usize].unsaved.is_empty() && !self.config.controller.power_loss_protection {
             self.move_unsaved(unit);
         }
     }
 
     #[cold]
     fn move_unsaved(&mut self, unit: u32) {
-        while let Some(unsaved) = self.collectors[unit as usize].unsaved.last_mut() {
+        while let Some(unsaved) = self.collector.units[unit as usize].unsaved.last_mut() {
             // It stays in the list meanwhile, so that nothing else begins to empty its superblock.
             let (superpage, mut moved_to) = (unsaved.superpage, std::mem::take(&mut unsaved.moved_to));
             let is_moved = self.move_superpage(unit, superpage, &mut moved_to);
-            let collector = &mut self.collectors[unit as usize];
+            let collector = &mut self.collector.units[unit as usize];
             moved_to.retain(|&place| collector.not_programmed.contains(place));
             let Some(mut unsaved) = collector.unsaved.pop() else { return };
             unsaved.moved_to = moved_to;
@@ -124,13 +110,13 @@ impl SimulatedSsd {
 
     /// Whether something of a superblock found no room yet that is in the write buffer only.
     fn has_unsaved(&self, unit: u32, block: u32) -> bool {
-        let is_of = |unsaved: &Unsaved| self.ftl.superpages[unsaved.superpage].block == block;
-        !self.config.controller.power_loss_protection && self.collectors[unit as usize].unsaved.iter().any(is_of)
+        let is_of = |unsaved: &Unsaved| self.ftl.pages.superpages[unsaved.superpage].block == block;
+        !self.config.controller.power_loss_protection && self.collector.units[unit as usize].unsaved.iter().any(is_of)
     }
 
     /// A superpage of moved data is on flash; perhaps it was the last that held what another one should have.
     pub(super) fn rescued_data_is_on_flash(&mut self, unit: u32, stream: Stream, generation: u64) {
-        for rescued in &mut self.collectors[unit as usize].rescued {
+        for rescued in &mut self.collector.units[unit as usize].rescued {
             rescued.moved_to.retain(|&place| place != (stream, generation));
         }
         self.settle_rescued(unit);
@@ -138,7 +124,7 @@ impl SimulatedSsd {
 
     /// Releases the superpages whose content is on flash elsewhere.
     fn settle_rescued(&mut self, unit: u32) {
-        let rescued = &mut self.collectors[unit as usize].rescued;
+        let rescued = &mut self.collector.units[unit as usize].rescued;
         if let Some(at) = rescued.iter().position(|rescued| rescued.moved_to.is_empty()) {
             let superpage = rescued.swap_remove(at).superpage;
             self.saved_elsewhere(unit, superpage);
@@ -148,7 +134,7 @@ impl SimulatedSsd {
 
     /// What a superpage should have held is on flash elsewhere.
     fn saved_elsewhere(&mut self, unit: u32, superpage: u32) {
-        let record = &self.ftl.superpages[superpage];
+        let record = &self.ftl.pages.superpages[superpage];
         let (stream, generation) = (record.stream, record.generation);
         self.superpage_saved(superpage);
         self.moved_data_is_on_flash(unit, stream, generation);
@@ -156,40 +142,40 @@ impl SimulatedSsd {
 
     /// Begins to empty the superblocks of a unit that are retired.
     pub(super) fn empty_failing_superblocks(&mut self, unit: u32) {
-        while let Some(&block) = self.collectors[unit as usize].failing.first() {
-            if self.has_unsaved(unit, block) || !self.ftl.take_failing_victim(block) {
+        while let Some(&block) = self.collector.units[unit as usize].failing.first() {
+            if self.has_unsaved(unit, block) || !self.ftl.pages.take_failing_victim(block) {
                 return;
             }
-            self.collectors[unit as usize].failing.remove(0);
+            self.collector.units[unit as usize].failing.remove(0);
             self.empty(unit, block, Cause::Retirement);
         }
     }
 
     /// A retired superblock's data is on flash elsewhere.
     pub(super) fn retirement_finished(&mut self, unit: u32, block: u32) {
-        self.ftl.superblock_retired(block);
-        self.collectors[unit as usize].has_retired = true;
-        let unsaved = std::mem::take(&mut self.collectors[unit as usize].unsaved);
+        self.ftl.pages.superblock_retired(block);
+        self.collector.units[unit as usize].has_retired = true;
+        let unsaved = std::mem::take(&mut self.collector.units[unit as usize].unsaved);
         let (saved, unsaved): (Vec<_>, _) =
-            unsaved.into_iter().partition(|unsaved| self.ftl.superpages[unsaved.superpage].block == block);
-        self.collectors[unit as usize].unsaved = unsaved;
+            unsaved.into_iter().partition(|unsaved| self.ftl.pages.superpages[unsaved.superpage].block == block);
+        self.collector.units[unit as usize].unsaved = unsaved;
         saved.into_iter().for_each(|saved| self.saved_elsewhere(unit, saved.superpage));
     }
 
     /// A superblock was lost: without spares, the drive is read-only.
     pub(super) fn superblock_lost(&mut self, unit: u32) {
-        self.flash_counters.retired_superblocks += 1;
-        if !self.read_only && self.ftl.has_no_spares(unit) {
+        self.flash.counters.retired_superblocks += 1;
+        if !self.collector.read_only && self.ftl.pages.has_no_spares(unit) {
             self.become_read_only();
         }
     }
 
     pub(super) fn become_read_only(&mut self) {
-        self.read_only = true;
+        self.collector.read_only = true;
         let host_bytes_written = self.counters().host_bytes_written.0;
-        self.end_of_life = Some(EndOfLife { at_ns: self.now_ns, host_bytes_written });
+        self.collector.end_of_life = Some(EndOfLife { at_ns: self.clock.now_ns, host_bytes_written });
         self.refuse_waiting_writes();
-        for unit in 0..self.ftl.geometry.units {
+        for unit in 0..self.ftl.pages.geometry.units {
             self.collect_if_needed(unit);
             self.release_if_clean(unit);
         }
@@ -197,17 +183,17 @@ impl SimulatedSsd {
 
     /// Answers the writes that wait for room, now that there will be none.
     fn refuse_waiting_writes(&mut self) {
-        while let Some(request) = self.buffer.waiting.pop(&mut self.active) {
+        while let Some(request) = self.cache.buffer.waiting.pop(&mut self.host.active) {
             // What the rest of it waits for, as a comparison with a stored page, ends with nothing left to take.
             if let Some(range) = self.range_of(request) {
-                self.active[request].taken = range.pages();
+                self.host.active[request].taken = range.pages();
             }
             self.refuse(request);
         }
-        for unit in 0..self.parked.len() {
-            while let Some(page) = self.parked[unit].pop(&mut self.parked_pages) {
-                let what = self.parked_pages[page].what;
-                self.parked_pages.give_back(page);
+        for unit in 0..self.cache.buffer.parked.len() {
+            while let Some(page) = self.cache.buffer.parked[unit].pop(&mut self.cache.buffer.parked_pages) {
+                let what = self.cache.buffer.parked_pages[page].what;
+                self.cache.buffer.parked_pages.give_back(page);
                 match what {
                     Parked::Written { request, charge, .. } => self.refuse_parked(request, charge),
                     Parked::Cached { entry } => self.lose_cached(entry),
@@ -219,19 +205,19 @@ impl SimulatedSsd {
 
     /// A page of a write that waited for room in its unit will have none; it held `charge` bytes of the buffer.
     fn refuse_parked(&mut self, request: u32, charge: u32) {
-        self.buffer.used_bytes -= u64::from(charge);
-        self.buffer.parked_bytes -= u64::from(charge);
-        self.active[request].is_refused = true;
-        self.active[request].pending -= 1;
-        if self.active[request].pending == 0 {
+        self.cache.buffer.used_bytes -= u64::from(charge);
+        self.cache.buffer.parked_bytes -= u64::from(charge);
+        self.host.active[request].is_refused = true;
+        self.host.active[request].pending -= 1;
+        if self.host.active[request].pending == 0 {
             self.complete(request);
         }
     }
 
     /// Answers a request that a read-only drive does not do, or lets it be answered when its last page is on flash.
     pub(crate) fn refuse(&mut self, request: u32) {
-        self.active[request].is_refused = true;
-        if self.active[request].pending == 0 {
+        self.host.active[request].is_refused = true;
+        if self.host.active[request].pending == 0 {
             self.complete(request);
         }
     }
@@ -240,7 +226,7 @@ impl SimulatedSsd {
     /// those who wait for what is still in its buffer are told.
     #[inline(always)]
     pub(super) fn give_up_if_stuck(&mut self, unit: u32) {
-        let collector = &self.collectors[unit as usize];
+        let collector = &self.collector.units[unit as usize];
         if !collector.failing.is_empty() || !collector.is_idle() {
             self.give_up_if_collector_is_stuck(unit);
         }
@@ -255,13 +241,13 @@ impl SimulatedSsd {
 
     /// Whether no victim of a unit can go on and nothing is under way that could help.
     fn is_stuck(&self, unit: u32) -> bool {
-        let collector = &self.collectors[unit as usize];
+        let collector = &self.collector.units[unit as usize];
         if !collector.is_stalled() || !collector.rescued.is_empty() {
             return false;
         }
         // What a retired superblock has in the write buffer, and could not leave to another one, helps no victim.
         let place_of = |unsaved: &Unsaved| {
-            let record = &self.ftl.superpages[unsaved.superpage];
+            let record = &self.ftl.pages.superpages[unsaved.superpage];
             (record.stream, record.generation)
         };
         let unsaved: Vec<_> = collector.unsaved.iter().map(place_of).collect();
@@ -270,35 +256,28 @@ impl SimulatedSsd {
 
     /// Lets the victims of a unit that is stuck go to the host's open superblocks; gives whether that helps.
     fn goes_on_in_borrowed_room(&mut self, unit: u32) -> bool {
-        self.ftl.lend_room(unit, true);
+        self.ftl.pages.lend_room(unit, true);
         self.resume_stalled(unit);
-        self.ftl.lend_room(unit, false);
+        self.ftl.pages.lend_room(unit, false);
         !self.is_stuck(unit)
     }
 
     fn give_up(&mut self, unit: u32) {
-        let collector = &self.collectors[unit as usize];
+        let collector = &self.collector.units[unit as usize];
         let is_running = |&block: &u32| {
-            let state = &self.ftl.superblocks[block];
+            let state = &self.ftl.pages.superblocks[block];
             state.programmed_rows < state.allocated_rows
         };
         if collector.failing.iter().any(is_running) {
             return;
         }
-        if !self.read_only {
+        if !self.collector.read_only {
             self.become_read_only();
         }
-        for Unsaved { superpage, .. } in std::mem::take(&mut self.collectors[unit as usize].unsaved) {
-            let waiters = &self.ftl.superpages[superpage].waiters;
-            waiters.iter().for_each(|&request| self.active[request].is_refused = true);
+        for Unsaved { superpage, .. } in std::mem::take(&mut self.collector.units[unit as usize].unsaved) {
+            let waiters = &self.ftl.pages.superpages[superpage].waiters;
+            waiters.iter().for_each(|&request| self.host.active[request].is_refused = true);
             self.superpage_saved(superpage);
         }
-    }
-}
-
-crate::state::state! {
-    Unsaved {
-        saved { superpage }
-        lists { moved_to }
     }
 }

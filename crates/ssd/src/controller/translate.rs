@@ -1,133 +1,42 @@
-//! Address translation where the page map does not fit controller memory: requests wait for their translation pages.
+//! Requests that wait for their translation pages, and translation pages that are read, changed and placed.
 //!
-//! ```text
-//!   request ─▶ every logical page looked up ─▶ all entries there: goes on
-//!                                          └▶ translation pages read; the request goes on with the last of them
-//!   page leaves the write cache ─▶ looked up in the same way; the write that brought it is long answered
-//!   entry leaves dirty ─▶ translation page read, changed, placed like a page of the host, programmed
-//! ```
-//!
-//! What is decided, and by whom: [`crate::ftl::mapping_cache`].
+//! Who waits for what is kept by the [`Translator`](crate::ftl::translator::Translator).
 
 use flashwise_block::Operation;
 
 use crate::config::UnwrittenReads;
-use crate::controller::unplaced::Unplaced;
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, Owner};
 use crate::ftl::Location;
-use crate::ftl::mapping_cache::{Counters, Lookup, MappingCache};
-use crate::list::{Fifo, Linked, NONE, Slab};
-use crate::memory::prefetch;
-
-/// Who waits for a translation page.
-#[derive(Clone, Copy)]
-enum Waiter {
-    Request(u32),
-    /// A page that leaves the write cache.
-    Cached(u32),
-}
-
-/// Someone who waits for a translation page, for the sake of one logical page.
-#[derive(Clone, Copy)]
-struct Waiting {
-    waiter: Waiter,
-    logical_page: u32,
-    next: u32,
-}
-
-impl Default for Waiting {
-    fn default() -> Self {
-        Self { waiter: Waiter::Request(NONE), logical_page: 0, next: NONE }
-    }
-}
-
-impl Linked for Waiting {
-    fn next(&mut self) -> &mut u32 {
-        &mut self.next
-    }
-}
-
-/// The map's cache and who waits for it.
-pub(crate) struct Translator {
-    cache: MappingCache,
-    /// Number of the first translation page among the logical pages.
-    first_page: u32,
-    /// Bytes of a translation page that a look-up needs from flash.
-    load_bytes: u32,
-    waiting: Slab<Waiting>,
-    /// Who waits, translation page by translation page.
-    waiting_for: Vec<Fifo>,
-    /// Changed translation pages for which no unit had room.
-    unplaced: Unplaced,
-}
-
-impl Translator {
-    /// A translator for the logical pages below `first_page`, which lie in so many units; its translation pages are those
-    /// behind.
-    pub(crate) fn new(cache: MappingCache, first_page: u32, load_bytes: u32, units: u32) -> Self {
-        let waiting_for = vec![Fifo::default(); cache.translation_pages() as usize];
-        Self { cache, first_page, load_bytes, waiting: Slab::default(), waiting_for, unplaced: Unplaced::new(units) }
-    }
-
-    /// The drive has been filled: every translation page is on flash.
-    pub(crate) fn all_stored(&mut self) {
-        self.cache.all_stored();
-    }
-
-    /// Says that the place of a logical page's entry will be asked for soon.
-    #[inline]
-    pub(crate) fn expect_place(&self, logical_page: u32) {
-        self.cache.expect_place(logical_page);
-    }
-
-    /// Says that the entry of a logical page will be needed soon.
-    #[inline]
-    pub(crate) fn expect_page(&self, logical_page: u32) {
-        self.cache.expect_page(logical_page);
-        prefetch(&self.waiting_for, self.cache.translation_page(logical_page) as usize);
-    }
-
-    /// Says that what is cached of the entry of a logical page will be needed soon, when the page moves.
-    #[inline]
-    pub(crate) fn expect_move(&self, logical_page: u32) {
-        if logical_page < self.first_page {
-            self.cache.expect_page(logical_page);
-        }
-    }
-
-    /// How often an entry was found in memory, and how often not.
-    pub(crate) fn counters(&self) -> Counters {
-        self.cache.counters
-    }
-}
+use crate::ftl::mapping_cache::Lookup;
+use crate::ftl::translator::{Waiter, Waiting};
 
 impl SimulatedSsd {
     /// Looks up all logical pages of a request; `false` when it has to wait, [`Self::translated`] is called then.
     pub(crate) fn translate(&mut self, request: u32) -> bool {
-        if self.translator.is_none() {
+        if self.ftl.translator.is_none() {
             return true;
         }
         let Some(range) = self.range_of(request) else { return true };
         // One more than the pages, so that nothing goes on before the last page is looked up.
-        self.active[request].pending += 1;
+        self.host.active[request].pending += 1;
         for span in range.spans() {
             self.translate_page(Waiter::Request(request), span.logical_page);
         }
-        self.active[request].pending -= 1;
-        self.active[request].pending == 0
+        self.host.active[request].pending -= 1;
+        self.host.active[request].pending == 0
     }
 
     /// Looks up the page that leaves the write cache; `false` when it has to wait, [`Self::cached_page_translated`] is
     /// called then.
     pub(crate) fn translate_cached(&mut self, entry: u32, logical_page: u32) -> bool {
-        self.translator.is_none() || self.translate_page(Waiter::Cached(entry), logical_page)
+        self.ftl.translator.is_none() || self.translate_page(Waiter::Cached(entry), logical_page)
     }
 
     /// Looks up a page; `false` when its translation page has to be read, which may have happened already when it is in
     /// the write buffer.
     fn translate_page(&mut self, waiter: Waiter, logical_page: u32) -> bool {
-        let Some(translator) = &mut self.translator else { return true };
+        let Some(translator) = &mut self.ftl.translator else { return true };
         let page = translator.cache.translation_page(logical_page);
         let lookup = translator.cache.look_up(logical_page);
         if lookup == Lookup::Ready {
@@ -138,7 +47,7 @@ impl SimulatedSsd {
         translator.waiting[waiting] = Waiting { waiter, logical_page, ..Waiting::default() };
         translator.waiting_for[page as usize].push(&mut translator.waiting, waiting);
         if let Waiter::Request(request) = waiter {
-            self.active[request].pending += 1;
+            self.host.active[request].pending += 1;
         }
         if lookup == Lookup::Load {
             let bytes = translator.load_bytes;
@@ -151,13 +60,13 @@ impl SimulatedSsd {
     fn make_entry(&mut self, waiter: Waiter, logical_page: u32) {
         let is_write = match waiter {
             Waiter::Request(index) => {
-                self.active[index].request.as_ref().is_some_and(|r| r.operation != Operation::Read)
+                self.host.active[index].request.as_ref().is_some_and(|r| r.operation != Operation::Read)
             }
             Waiter::Cached(_) => true,
         };
         let allocates = self.config.controller.unwritten_reads == UnwrittenReads::Allocate;
         let is_write = is_write || (allocates && self.locate(logical_page) == Location::Nowhere);
-        let Some(translator) = &mut self.translator else { return };
+        let Some(translator) = &mut self.ftl.translator else { return };
         if let Some(page) = translator.cache.insert(logical_page, is_write) {
             self.update_translation_page(page);
         }
@@ -165,18 +74,18 @@ impl SimulatedSsd {
 
     /// A translation page has arrived for the requests that wait for it.
     pub(crate) fn translation_page_loaded(&mut self, page: u32) {
-        let Some(translator) = &mut self.translator else { return };
+        let Some(translator) = &mut self.ftl.translator else { return };
         translator.cache.loaded(page);
         let mut waiting_for = std::mem::take(&mut translator.waiting_for[page as usize]);
-        while let Some(translator) = &mut self.translator {
+        while let Some(translator) = &mut self.ftl.translator {
             let Some(index) = waiting_for.pop(&mut translator.waiting) else { break };
             let Waiting { waiter, logical_page, .. } = translator.waiting[index];
             translator.waiting.give_back(index);
             self.make_entry(waiter, logical_page);
             match waiter {
                 Waiter::Request(request) => {
-                    self.active[request].pending -= 1;
-                    if self.active[request].pending == 0 {
+                    self.host.active[request].pending -= 1;
+                    if self.host.active[request].pending == 0 {
                         self.translated(request);
                     }
                 }
@@ -187,10 +96,10 @@ impl SimulatedSsd {
 
     /// Garbage collection has moved a logical page.
     pub(crate) fn mapping_moved(&mut self, logical_page: u32) {
-        let Some(translator) = &mut self.translator else { return };
+        let Some(translator) = &mut self.ftl.translator else { return };
         if logical_page >= translator.first_page {
             let waits = !translator.unplaced.is_empty();
-            translator.unplaced.may_be_in_buffer |= waits && self.ftl.is_in_open_superpage(logical_page);
+            translator.unplaced.may_be_in_buffer |= waits && self.ftl.pages.is_in_open_superpage(logical_page);
             return;
         }
         if let Some(page) = translator.cache.moved(logical_page) {
@@ -200,7 +109,7 @@ impl SimulatedSsd {
 
     /// Brings a translation page up to date: its old version is read first.
     fn update_translation_page(&mut self, page: u32) {
-        let Some(translator) = &self.translator else { return };
+        let Some(translator) = &self.ftl.translator else { return };
         if translator.cache.is_stored(page) {
             let bytes = translator.load_bytes;
             self.read_translation_page(page, Owner::MapUpdate { page }, bytes);
@@ -214,40 +123,40 @@ impl SimulatedSsd {
     /// read-only has no room, it stays in memory.
     pub(crate) fn place_translation_page(&mut self, page: u32) {
         if !self.place_where(page, true)
-            && let Some(translator) = &mut self.translator
+            && let Some(translator) = &mut self.ftl.translator
         {
-            let set = self.ftl.set_of_units(translator.first_page + page);
+            let set = self.ftl.pages.set_of_units(translator.first_page + page);
             translator.unplaced.push(set, page);
         }
     }
 
     /// The same; where no unit has room, only over what is in the buffer. Gives whether the page has a place.
     fn place_where(&mut self, page: u32, is_there_room: bool) -> bool {
-        let Some(translator) = &mut self.translator else { return true };
+        let Some(translator) = &mut self.ftl.translator else { return true };
         if translator.cache.is_deferred() {
             translator.cache.updated(page);
             return true;
         }
         let logical_page = translator.first_page + page;
-        let placement = match self.ftl.overwrite_in_buffer(logical_page, (0, 1)) {
+        let placement = match self.ftl.pages.overwrite_in_buffer(logical_page, (0, 1)) {
             None if is_there_room => {
                 self.clean_before_write(logical_page);
                 self.place_written(logical_page, (0, 1), 0)
             }
             placement => placement,
         };
-        let Some(translator) = &mut self.translator else { return true };
+        let Some(translator) = &mut self.ftl.translator else { return true };
         let Some(placement) = placement else {
-            match self.read_only {
+            match self.collector.read_only {
                 true => translator.cache.updated(page),
-                false => translator.unplaced.may_be_in_buffer |= self.ftl.is_in_open_superpage(logical_page),
+                false => translator.unplaced.may_be_in_buffer |= self.ftl.pages.is_in_open_superpage(logical_page),
             }
-            return self.read_only;
+            return self.collector.read_only;
         };
         translator.cache.updated(page);
         if placement.new_slot() {
             self.take_buffer_room(placement.superpage(), self.page.bytes() as u32);
-            self.flash_counters.mapping_bytes.0 += self.page.bytes();
+            self.flash.counters.mapping_bytes.0 += self.page.bytes();
         }
         if placement.full() {
             self.program_superpage(placement.superpage());
@@ -257,12 +166,12 @@ impl SimulatedSsd {
 
     /// Room has become free: translation pages that had none try again.
     pub(crate) fn place_waiting_translation_pages(&mut self) {
-        let Some(translator) = &mut self.translator else { return };
+        let Some(translator) = &mut self.ftl.translator else { return };
         if translator.unplaced.is_empty() {
             return;
         }
         let may_be_in_buffer = std::mem::take(&mut translator.unplaced.may_be_in_buffer);
-        for set in 0..self.ftl.geometry.units {
+        for set in 0..self.ftl.pages.geometry.units {
             if !self.place_first_in_line(set) && may_be_in_buffer {
                 self.place_in_buffer(set);
             }
@@ -273,7 +182,7 @@ impl SimulatedSsd {
     fn place_first_in_line(&mut self, set: u32) -> bool {
         while let Some(page) = self.first_in_line(set) {
             if !self.place_where(page, true) {
-                if let Some(translator) = &mut self.translator {
+                if let Some(translator) = &mut self.ftl.translator {
                     translator.unplaced.push_front(set, page);
                 }
                 return false;
@@ -284,11 +193,11 @@ impl SimulatedSsd {
 
     /// Of those that wait for a set of units, places those that need no room.
     fn place_in_buffer(&mut self, set: u32) {
-        let waiting = self.translator.as_ref().map_or(0, |translator| translator.unplaced.len(set));
+        let waiting = self.ftl.translator.as_ref().map_or(0, |translator| translator.unplaced.len(set));
         for _ in 0..waiting {
             let Some(page) = self.first_in_line(set) else { return };
             if !self.place_where(page, false)
-                && let Some(translator) = &mut self.translator
+                && let Some(translator) = &mut self.ftl.translator
             {
                 translator.unplaced.push(set, page);
             }
@@ -297,21 +206,21 @@ impl SimulatedSsd {
 
     /// Takes the translation page that has waited longest for a set of units.
     fn first_in_line(&mut self, set: u32) -> Option<u32> {
-        self.translator.as_mut()?.unplaced.pop(set)
+        self.ftl.translator.as_mut()?.unplaced.pop(set)
     }
 
     fn read_translation_page(&mut self, page: u32, owner: Owner, bytes: u32) {
-        let Some(translator) = &self.translator else { return };
+        let Some(translator) = &self.ftl.translator else { return };
         let logical_page = translator.first_page + page;
         let at = match self.locate(logical_page) {
             Location::Flash(slot) => self.address_of(slot),
             // In the write buffer: nothing to sense.
             Location::Buffer(_) => return self.translation_page_read(owner),
-            Location::Nowhere => self.ftl.geometry.address_of(self.nominal_slot(logical_page)),
+            Location::Nowhere => self.ftl.pages.geometry.address_of(self.nominal_slot(logical_page)),
         };
-        self.flash_counters.bytes_read.0 += u64::from(bytes);
-        let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
-        self.flash.issue(op, self.now_ns, &mut self.events);
+        self.flash.counters.bytes_read.0 += u64::from(bytes);
+        let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
+        self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
     }
 
     /// A read of a translation page has ended.
@@ -325,23 +234,6 @@ impl SimulatedSsd {
 
     /// The slot that a page which nobody has written would have, had the drive been filled in order.
     pub(crate) fn nominal_slot(&self, logical_page: u32) -> u32 {
-        self.ftl.geometry.nominal_slot(logical_page, self.ftl.bound_unit(logical_page))
-    }
-}
-
-crate::state::state! {
-    Translator {
-        saved { cache, unplaced }
-        at_rest { waiting, waiting_for }
-        built { first_page, load_bytes }
-    }
-    checked check_restored
-}
-
-crate::state::parts_of_some_drives!(Translator);
-
-impl Translator {
-    fn check_restored(&self) -> Result<(), String> {
-        self.unplaced.check_restored(self.cache.translation_pages())
+        self.ftl.pages.geometry.nominal_slot(logical_page, self.ftl.pages.bound_unit(logical_page))
     }
 }

@@ -9,64 +9,12 @@
 
 use flashwise_block::Operation;
 
-use crate::controller::{ByteRange, PageSpan};
+use crate::cache::Parked;
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, OpClass, Owner};
 use crate::ftl::geometry::Geometry;
 use crate::ftl::{Cause, Location, Placement};
-use crate::list::{Fifo, Linked, NONE};
-
-/// A page in the write buffer whose unit has no room for it yet.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct ParkedPage {
-    pub(crate) what: Parked,
-    next: u32,
-}
-
-/// Which page that is.
-#[derive(Clone, Copy)]
-pub(crate) enum Parked {
-    /// The `n`th page of a write, which takes so many bytes of the buffer.
-    Written { request: u32, n: u32, charge: u32 },
-    /// A page that leaves the write cache, and counts its room itself.
-    Cached { entry: u32 },
-}
-
-impl Default for Parked {
-    fn default() -> Self {
-        Self::Cached { entry: NONE }
-    }
-}
-
-impl Linked for ParkedPage {
-    fn next(&mut self) -> &mut u32 {
-        &mut self.next
-    }
-}
-
-/// How full the write buffer is.
-pub(crate) struct WriteBuffer {
-    pub(crate) capacity_bytes: u64,
-    pub(crate) used_bytes: u64,
-    /// Of those, bytes of pages of writes that are parked.
-    pub(crate) parked_bytes: u64,
-    /// The least that it has held since superblocks are emptied unasked: what the host has written leaves it once, while the pages
-    /// of a map come and go.
-    pub(crate) least_bytes: u64,
-    /// Writes that wait for room.
-    pub(crate) waiting: Fifo,
-    /// Writes are being let in.
-    pub(crate) is_admitting: bool,
-    /// There may be more room than when the first waiting write was last tried.
-    pub(crate) has_changed: bool,
-}
-
-impl WriteBuffer {
-    /// Whether it takes no further page.
-    pub(crate) fn is_full(&self) -> bool {
-        self.used_bytes >= self.capacity_bytes
-    }
-}
+use crate::pages::{ByteRange, PageSpan};
 
 impl SimulatedSsd {
     /// A write's data is in the drive: partial pages are filled up first.
@@ -82,7 +30,7 @@ impl SimulatedSsd {
     #[inline(never)]
     fn start_partial_write(&mut self, request: u32, range: ByteRange) {
         self.fill_partial_pages(request, range);
-        if self.active[request].pending == 0 {
+        if self.host.active[request].pending == 0 {
             self.write_filled(request);
         }
     }
@@ -90,7 +38,7 @@ impl SimulatedSsd {
     /// Whether a page is only ever filled up when it leaves the write cache.
     #[inline]
     fn cache_fills_up(&self) -> bool {
-        self.write_cache.is_some() && self.sectors.are_known()
+        self.cache.write.is_some() && self.ftl.sectors.are_known()
     }
 
     /// Reads what a write lacks of its first and its last page.
@@ -100,7 +48,7 @@ impl SimulatedSsd {
         let partial = if last == 0 { &ends[..1] } else { &ends[..] };
         for span in partial.iter().filter(|span| !span.is_whole()) {
             match self.missing_on_flash(*span) {
-                Some((slot, _)) if self.ftl.has_extents() => {
+                Some((slot, _)) if self.ftl.pages.has_extents() => {
                     self.read_extent_for_fill(request, span.logical_page, slot)
                 }
                 Some((slot, bytes)) => self.read_for_fill(request, slot, bytes),
@@ -111,27 +59,27 @@ impl SimulatedSsd {
 
     /// What has to be read of a page, and where, before a part of it can be written.
     fn missing_on_flash(&self, span: PageSpan) -> Option<(u32, u32)> {
-        if let Some(cache) = &self.write_cache
+        if let Some(cache) = &self.cache.write
             && cache.covered(span.logical_page).is_some()
         {
             // A page in the cache is full.
             return None;
         }
         let Location::Flash(slot) = self.locate(span.logical_page) else { return None };
-        if self.ftl.has_extents() {
+        if self.ftl.pages.has_extents() {
             return Some((slot, 0));
         }
-        let missing = self.sectors.missing_bytes(span.logical_page, self.sectors.covered(span));
+        let missing = self.ftl.sectors.missing_bytes(span.logical_page, self.ftl.sectors.covered(span));
         (missing > 0).then_some((slot, missing))
     }
 
     /// Reads of a logical page of which only a part is written what is missing.
     pub(crate) fn read_for_fill(&mut self, request: u32, slot: u32, bytes: u32) {
-        self.active[request].flash_begins(self.now_ns);
+        self.host.active[request].flash_begins(self.clock.now_ns);
         let at = self.address_of(slot);
-        self.flash_counters.bytes_read.0 += u64::from(bytes);
-        self.active[request].pending += 1;
-        let op = self.flash.prepare(FlashOp::new(FlashOpKind::Read, Owner::Fill { request }, at, bytes));
+        self.flash.counters.bytes_read.0 += u64::from(bytes);
+        self.host.active[request].pending += 1;
+        let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, Owner::Fill { request }, at, bytes));
         self.issue_host_read(op);
     }
 
@@ -140,7 +88,7 @@ impl SimulatedSsd {
         if self.is_read_only() {
             return self.refuse(request);
         }
-        self.buffer.waiting.push(&mut self.active, request);
+        self.cache.buffer.waiting.push(&mut self.host.active, request);
         self.admit_writes();
     }
 
@@ -148,58 +96,61 @@ impl SimulatedSsd {
     /// a page may make room for others; they are let in here then, not in the midst of that page.
     #[inline]
     pub(crate) fn admit_writes(&mut self) {
-        self.buffer.has_changed = true;
-        let has_queued = self.write_cache.as_ref().is_some_and(|cache| cache.has_queued());
-        if !self.buffer.is_admitting && (has_queued || self.buffer.waiting.peek().is_some()) {
+        self.cache.buffer.has_changed = true;
+        let has_queued = self.cache.write.as_ref().is_some_and(|cache| cache.has_queued());
+        if !self.cache.buffer.is_admitting && (has_queued || self.cache.buffer.waiting.peek().is_some()) {
             self.admit_waiting();
         }
     }
 
     fn admit_waiting(&mut self) {
-        self.buffer.is_admitting = true;
+        self.cache.buffer.is_admitting = true;
         self.write_back_queued();
-        while let Some(request) = self.buffer.waiting.peek() {
-            self.buffer.has_changed = false;
+        while let Some(request) = self.cache.buffer.waiting.peek() {
+            self.cache.buffer.has_changed = false;
             if self.takes_no_page(request) {
                 self.end_cache_admission();
                 break;
             }
             if self.admit(request) {
-                self.buffer.waiting.pop(&mut self.active);
+                self.cache.buffer.waiting.pop(&mut self.host.active);
                 self.all_pages_taken(request);
-            } else if !self.buffer.has_changed {
+            } else if !self.cache.buffer.has_changed {
                 break;
             }
         }
-        self.buffer.is_admitting = false;
+        self.cache.buffer.is_admitting = false;
     }
 
     /// Whether trying to take a page of a write changes nothing, because it would have to go on to a buffer that is full.
     #[inline]
     fn takes_no_page(&self, request: u32) -> bool {
-        self.buffer.is_full() && self.cache_hands_on() && self.read_cache.is_none() && !self.writes_zeroes(request)
+        self.cache.buffer.is_full()
+            && self.cache_hands_on()
+            && self.cache.read.is_none()
+            && !self.writes_zeroes(request)
     }
 
     /// Takes the pages of a write into the buffer and places them; `false` when it has to wait with the rest.
     fn admit(&mut self, request: u32) -> bool {
         let Some(range) = self.range_of(request) else { return true };
         let (pages, zeroes) = (range.pages(), self.writes_zeroes(request));
-        let (mut n, mut bytes) = (self.active[request].taken, 0);
+        let (mut n, mut bytes) = (self.host.active[request].taken, 0);
         while n < pages {
             let span = range.span(n);
             if !(zeroes && self.is_settled_zeros(span) || self.take_page(request, span, (n, pages))) {
                 break;
             }
             n += 1;
-            self.active[request].taken = n;
+            self.host.active[request].taken = n;
             bytes += span.len() as u64;
         }
         if zeroes {
             bytes = 0;
         }
-        let active = &mut self.active[request];
-        active.finish_ns = active.finish_ns.max(self.dram.access(self.now_ns, bytes));
-        if self.write_cache.is_some() {
+        let active = &mut self.host.active[request];
+        active.finish_ns = active.finish_ns.max(self.cache.dram.access(self.clock.now_ns, bytes));
+        if self.cache.write.is_some() {
             self.end_cache_admission();
         }
         n == pages
@@ -212,33 +163,33 @@ impl SimulatedSsd {
             return self.take_page_to_reduce(request, nth);
         }
         self.forget_read(span.logical_page);
-        if self.write_cache.is_some() {
+        if self.cache.write.is_some() {
             return self.cache_page(request, span, nth);
         }
-        let touched = self.sectors.touched(span);
-        let old = self.ftl.slot_of(span.logical_page);
-        if let Some(placement) = self.ftl.overwrite_in_buffer(span.logical_page, nth) {
-            self.flash_counters.absorbed_bytes.0 += span.len() as u64;
+        let touched = self.ftl.sectors.touched(span);
+        let old = self.ftl.pages.slot_of(span.logical_page);
+        if let Some(placement) = self.ftl.pages.overwrite_in_buffer(span.logical_page, nth) {
+            self.flash.counters.absorbed_bytes.0 += span.len() as u64;
             self.store(request, span, old, placement);
-            self.sectors.write(span.logical_page, touched, old.is_some());
+            self.ftl.sectors.write(span.logical_page, touched, old.is_some());
             self.remember_for_fua(request, placement.superpage());
             return true;
         }
-        if self.buffer.is_full() {
+        if self.cache.buffer.is_full() {
             return false;
         }
-        let charge = self.sectors.written_bytes(touched);
+        let charge = self.ftl.sectors.written_bytes(touched);
         self.clean_before_write(span.logical_page);
-        let hint = self.active[request].stream;
+        let hint = self.host.active[request].stream;
         if let Some(placement) = self.place_written(span.logical_page, nth, hint) {
             self.take_buffer_room(placement.superpage(), charge);
             self.page_placed(request, span, old, placement);
             return true;
         }
-        let Some(unit) = self.ftl.bound_unit(span.logical_page) else { return false };
-        self.buffer.used_bytes += u64::from(charge);
-        self.buffer.parked_bytes += u64::from(charge);
-        self.active[request].pending += 1;
+        let Some(unit) = self.ftl.pages.bound_unit(span.logical_page) else { return false };
+        self.cache.buffer.used_bytes += u64::from(charge);
+        self.cache.buffer.parked_bytes += u64::from(charge);
+        self.host.active[request].pending += 1;
         self.park(Parked::Written { request, n: nth.0, charge }, Some(unit));
         true
     }
@@ -258,22 +209,22 @@ impl SimulatedSsd {
 
     /// Parks a page at the unit that it is bound to, or behind all units where any will do.
     fn park(&mut self, what: Parked, unit: Option<u32>) {
-        let page = self.parked_pages.take();
-        self.parked_pages[page].what = what;
-        let list = unit.map_or(self.parked.len() - 1, |unit| unit as usize);
-        self.parked[list].push(&mut self.parked_pages, page);
+        let page = self.cache.buffer.parked_pages.take();
+        self.cache.buffer.parked_pages[page].what = what;
+        let list = unit.map_or(self.cache.buffer.parked.len() - 1, |unit| unit as usize);
+        self.cache.buffer.parked[list].push(&mut self.cache.buffer.parked_pages, page);
     }
 
     /// A page in a superpage takes room in the write buffer.
     pub(crate) fn take_buffer_room(&mut self, superpage: u32, bytes: u32) {
-        self.buffer.used_bytes += u64::from(bytes);
-        self.ftl.superpages[superpage].held_bytes += bytes;
+        self.cache.buffer.used_bytes += u64::from(bytes);
+        self.ftl.pages.superpages[superpage].held_bytes += bytes;
     }
 
     /// A page has its slot: its content goes there, and a superpage that it fills is programmed.
     fn page_placed(&mut self, request: u32, span: PageSpan, old: Option<u32>, placement: Placement) {
         self.store(request, span, old, placement);
-        self.sectors.write(span.logical_page, self.sectors.touched(span), old.is_some());
+        self.ftl.sectors.write(span.logical_page, self.ftl.sectors.touched(span), old.is_some());
         self.remember_for_fua(request, placement.superpage());
         if placement.full() {
             self.program_superpage(placement.superpage());
@@ -282,17 +233,17 @@ impl SimulatedSsd {
 
     /// A unit has room again: the pages that waited for it are placed in the order in which they came.
     pub(crate) fn place_parked(&mut self, unit: u32) {
-        for list in [unit as usize, self.parked.len() - 1] {
-            while let Some(page) = self.parked[list].peek() {
-                let placed = match self.parked_pages[page].what {
+        for list in [unit as usize, self.cache.buffer.parked.len() - 1] {
+            while let Some(page) = self.cache.buffer.parked[list].peek() {
+                let placed = match self.cache.buffer.parked_pages[page].what {
                     Parked::Written { request, n, charge } => self.place_parked_page(request, n, charge),
                     Parked::Cached { entry } => self.try_to_place_cached(entry),
                 };
                 if !placed {
                     break;
                 }
-                self.parked[list].pop(&mut self.parked_pages);
-                self.parked_pages.give_back(page);
+                self.cache.buffer.parked[list].pop(&mut self.cache.buffer.parked_pages);
+                self.cache.buffer.parked_pages.give_back(page);
             }
         }
     }
@@ -303,14 +254,14 @@ impl SimulatedSsd {
         let span = range.span(n);
         let nth = (n, range.pages());
         self.clean_before_write(span.logical_page);
-        let old = self.ftl.slot_of(span.logical_page);
-        let hint = self.active[request].stream;
+        let old = self.ftl.pages.slot_of(span.logical_page);
+        let hint = self.host.active[request].stream;
         let Some(placement) = self.place_written(span.logical_page, nth, hint) else { return false };
-        self.buffer.parked_bytes -= u64::from(charge);
-        self.ftl.superpages[placement.superpage()].held_bytes += charge;
+        self.cache.buffer.parked_bytes -= u64::from(charge);
+        self.ftl.pages.superpages[placement.superpage()].held_bytes += charge;
         self.page_placed(request, span, old, placement);
-        self.active[request].pending -= 1;
-        if self.active[request].pending == 0 && self.active[request].taken == nth.1 {
+        self.host.active[request].pending -= 1;
+        if self.host.active[request].pending == 0 && self.host.active[request].taken == nth.1 {
             self.write_placed(request);
         }
         true
@@ -318,7 +269,7 @@ impl SimulatedSsd {
 
     /// All of a write is in the buffer; what has its place may complete.
     fn all_pages_taken(&mut self, request: u32) {
-        if self.active[request].pending == 0 {
+        if self.host.active[request].pending == 0 {
             self.write_placed(request);
         }
     }
@@ -329,23 +280,23 @@ impl SimulatedSsd {
         if let Some(old) = old.filter(|_| placement.new_slot()) {
             self.page_is_superseded(span.logical_page, old);
             if span.is_whole() {
-                self.payload.discard(old);
+                self.flash.payload.discard(old);
             } else {
-                self.payload.relocate(old, placement.slot());
+                self.flash.payload.relocate(old, placement.slot());
             }
         }
-        if let Some(r) = &self.active[request].request {
-            self.payload.store(placement.slot(), span, r);
+        if let Some(r) = &self.host.active[request].request {
+            self.flash.payload.store(placement.slot(), span, r);
         }
     }
 
     /// Programs a superpage that is full or that cannot wait for more.
     pub(crate) fn program_superpage(&mut self, superpage: u32) {
-        self.ftl.close_superpage(superpage);
-        let record = &self.ftl.superpages[superpage];
+        self.ftl.pages.close_superpage(superpage);
+        let record = &self.ftl.pages.superpages[superpage];
         let (unit, block, row, stream) = (record.unit, record.block, record.row, record.stream);
         let (filled, moved, held_bytes) = (record.filled, record.moved, record.held_bytes);
-        let Geometry { dies_per_unit, program_bytes_per_die, .. } = self.ftl.geometry;
+        let Geometry { dies_per_unit, program_bytes_per_die, .. } = self.ftl.pages.geometry;
         let all_moved = match moved {
             [0, 0, 0, 0] => filled == 0,
             moved => moved.iter().sum::<u32>() == filled,
@@ -353,20 +304,20 @@ impl SimulatedSsd {
         let bytes = match stream {
             _ if all_moved && self.config.ftl.gc.copy_back => 0,
             // The die gets what was written, and no padding.
-            _ if stream.is_host() && !all_moved && self.sectors.are_known() && dies_per_unit == 1 => {
+            _ if stream.is_host() && !all_moved && self.ftl.sectors.are_known() && dies_per_unit == 1 => {
                 held_bytes.min(program_bytes_per_die)
             }
             _ => program_bytes_per_die,
         };
-        if self.ftl.has_slc_cache() {
-            self.flash.set_slc_mode(block, self.ftl.is_slc(block));
+        if self.ftl.pages.has_slc_cache() {
+            self.flash.array.set_slc_mode(block, self.ftl.pages.is_slc(block));
         }
         let class = if all_moved { OpClass::GcProgram } else { OpClass::HostProgram };
         for n in 0..dies_per_unit {
-            let (at, owner) = (self.ftl.geometry.address(block, row, n), Owner::Superpage { superpage });
-            let op = self.flash.prepare(FlashOp::new(FlashOpKind::Program, owner, at, bytes).of_class(class));
+            let (at, owner) = (self.ftl.pages.geometry.address(block, row, n), Owner::Superpage { superpage });
+            let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Program, owner, at, bytes).of_class(class));
             if stream.is_host() {
-                self.flash.issue(op, self.now_ns, &mut self.events);
+                self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
             } else {
                 self.issue_collecting(unit, op);
             }
@@ -376,9 +327,9 @@ impl SimulatedSsd {
 
     /// Counts a programmed superpage with so many slots filled, and those of them that were moved by cause.
     fn count_programmed(&mut self, filled: u32, moved: [u32; Cause::COUNT]) {
-        let slot_bytes = self.ftl.slot_bytes();
-        let slots = self.ftl.geometry.slots;
-        let counters = &mut self.flash_counters;
+        let slot_bytes = self.ftl.pages.slot_bytes();
+        let slots = self.ftl.pages.geometry.slots;
+        let counters = &mut self.flash.counters;
         counters.bytes_programmed.0 += u64::from(slots) * slot_bytes;
         counters.padding_bytes.0 += u64::from(slots - filled) * slot_bytes;
         if moved == [0; Cause::COUNT] {
@@ -386,7 +337,7 @@ impl SimulatedSsd {
         }
         let bytes = |cause: Cause| u64::from(moved[cause as usize]) * slot_bytes;
         counters.gc_bytes_moved.0 += bytes(Cause::Gc);
-        if !self.ftl.has_extents() {
+        if !self.ftl.pages.has_extents() {
             counters.gc_pages_moved += u64::from(moved[Cause::Gc as usize]);
         }
         counters.wear_levelling_bytes_moved.0 += bytes(Cause::WearLevelling);
@@ -396,7 +347,7 @@ impl SimulatedSsd {
 
     /// One of a superpage's program commands has ended.
     pub(crate) fn program_op_finished(&mut self, superpage: u32, failed: bool) {
-        let record = &mut self.ftl.superpages[superpage];
+        let record = &mut self.ftl.pages.superpages[superpage];
         record.programs_left -= 1;
         record.has_failed |= failed;
         if record.programs_left > 0 {
@@ -407,10 +358,10 @@ impl SimulatedSsd {
         let (block, row) = (record.block, record.row);
         let (filled, moved) = (record.filled, record.moved);
         self.count_programmed(filled, moved);
-        if self.ftl.has_slc_cache() {
+        if self.ftl.pages.has_slc_cache() {
             self.count_cached(block, self.config.superpage_bytes(), stream.is_host());
         }
-        self.ftl.row_programmed(superpage);
+        self.ftl.pages.row_programmed(superpage);
         if has_failed {
             self.program_failed(unit, superpage);
         } else {
@@ -430,16 +381,16 @@ impl SimulatedSsd {
 
     /// What a superpage holds is on flash, there or elsewhere.
     pub(crate) fn superpage_saved(&mut self, superpage: u32) {
-        let record = &mut self.ftl.superpages[superpage];
+        let record = &mut self.ftl.pages.superpages[superpage];
         let (stream, held_bytes) = (record.stream, record.held_bytes);
         let has_waiters = !record.waiters.is_empty();
-        self.ftl.release_superpage(superpage);
+        self.ftl.pages.release_superpage(superpage);
         if has_waiters {
             self.superpage_waiters_go_on(superpage);
         }
         if stream.is_host() {
-            self.buffer.used_bytes -= u64::from(held_bytes);
-            if self.emptied_unasked > 0 && self.buffer.used_bytes < self.buffer.least_bytes {
+            self.cache.buffer.used_bytes -= u64::from(held_bytes);
+            if self.collector.idle_collections > 0 && self.cache.buffer.used_bytes < self.cache.buffer.least_bytes {
                 self.collect_for_what_leaves_the_buffer();
             }
             self.admit_writes();
@@ -449,7 +400,7 @@ impl SimulatedSsd {
     /// Those who waited for a superpage go on; the list stays, with its room, in the record.
     #[inline(never)]
     fn superpage_waiters_go_on(&mut self, superpage: u32) {
-        let waiters = &mut self.ftl.superpages[superpage].waiters;
+        let waiters = &mut self.ftl.pages.superpages[superpage].waiters;
         if let [only] = waiters[..] {
             waiters.clear();
             return self.one_less_pending(only);
@@ -457,13 +408,13 @@ impl SimulatedSsd {
         // Who goes on may come to need the record anew.
         let mut waiters = std::mem::take(waiters);
         waiters.drain(..).for_each(|request| self.one_less_pending(request));
-        self.ftl.superpages[superpage].waiters = waiters;
+        self.ftl.pages.superpages[superpage].waiters = waiters;
     }
 
     /// Something that a write or a flush waited for has happened.
     pub(crate) fn one_less_pending(&mut self, request: u32) {
-        self.active[request].pending -= 1;
-        if self.active[request].pending == 0 {
+        self.host.active[request].pending -= 1;
+        if self.host.active[request].pending == 0 {
             self.finish(request);
         }
     }
@@ -478,7 +429,7 @@ impl SimulatedSsd {
             self.deallocate(span.logical_page);
         }
         self.zero_partial_pages(range);
-        if self.write_cache.is_some() {
+        if self.cache.write.is_some() {
             self.admit_writes();
         }
         self.finish(request);
@@ -489,15 +440,15 @@ impl SimulatedSsd {
         self.trim_is_durable(logical_page);
         self.drop_cached(logical_page);
         self.forget_read(logical_page);
-        self.sectors.forget(logical_page);
+        self.ftl.sectors.forget(logical_page);
         if let Some(slot) = self.forget(logical_page) {
-            self.payload.discard(slot);
+            self.flash.payload.discard(slot);
         }
     }
 
     /// Whether a request writes zeros.
     pub(crate) fn writes_zeroes(&self, request: u32) -> bool {
-        self.active[request].request.as_ref().is_some_and(|r| r.operation == Operation::WriteZeroes)
+        self.host.active[request].request.as_ref().is_some_and(|r| r.operation == Operation::WriteZeroes)
     }
 
     /// Does what a write of zeros does to a page where nothing needs to be written: a page that it covers wholly is
@@ -507,7 +458,7 @@ impl SimulatedSsd {
             self.deallocate(span.logical_page);
             return true;
         }
-        let is_cached = self.write_cache.as_ref().is_some_and(|cache| cache.covered(span.logical_page).is_some());
+        let is_cached = self.cache.write.as_ref().is_some_and(|cache| cache.covered(span.logical_page).is_some());
         !is_cached && self.slot_of(span.logical_page).is_none()
     }
 
@@ -515,28 +466,20 @@ impl SimulatedSsd {
     fn zero_partial_pages(&mut self, range: ByteRange) {
         for span in range.spans().filter(|span| !span.is_whole()) {
             // What the cache holds is all of the page; its older version on flash stays as it is.
-            if self.write_cache.as_mut().is_some_and(|cache| cache.zero(span)) {
+            if self.cache.write.as_mut().is_some_and(|cache| cache.zero(span)) {
                 continue;
             }
             if let Some(slot) = self.slot_of(span.logical_page) {
                 match &mut self.reduction {
                     Some(reduction) => {
-                        if reduction.zero(&mut self.payload, slot, span) {
+                        if reduction.zero(&mut self.flash.payload, slot, span) {
                             self.deallocate(span.logical_page);
                         }
                     }
-                    None => self.payload.zero(slot, span.from, span.to),
+                    None => self.flash.payload.zero(slot, span.from, span.to),
                 }
             }
             self.zeros_are_durable(span);
         }
-    }
-}
-
-crate::state::state! {
-    WriteBuffer {
-        saved { used_bytes, parked_bytes, least_bytes, has_changed }
-        at_rest { waiting, is_admitting }
-        built { capacity_bytes }
     }
 }

@@ -33,6 +33,7 @@ mod channel;
 mod chip;
 mod command;
 mod die;
+mod medium;
 mod multi_plane;
 mod reliability;
 mod scheduler;
@@ -47,6 +48,7 @@ use std::hint::cold_path;
 
 pub use command::OpClass;
 pub(crate) use command::{Finished, FlashAddress, FlashOp, FlashOpKind, Owner};
+pub(crate) use medium::{Medium, RowRead};
 pub(crate) use statistics::KnownOp;
 pub use statistics::{ChannelStatistics, ClassStatistics, DieStatistics, Statistics};
 

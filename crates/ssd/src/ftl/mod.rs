@@ -22,6 +22,9 @@ pub(crate) mod sectors;
 mod slc_cache;
 pub(crate) mod streams;
 pub(crate) mod superblock;
+mod translation;
+pub(crate) mod translator;
+mod unplaced;
 pub(crate) mod wear;
 
 use rand::SeedableRng;
@@ -43,6 +46,7 @@ pub(crate) use streams::Stream;
 use streams::foresight::Foresight;
 use streams::{AnyStreams, StreamPolicy};
 use superblock::{BlockState, Superblocks};
+pub(crate) use translation::Translation;
 
 /// Why a page is moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

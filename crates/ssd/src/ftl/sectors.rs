@@ -13,7 +13,7 @@
 //! in whole pages it is all zeros, and takes no memory.
 
 use crate::config::{DeviceConfig, PartialPages};
-use crate::controller::PageSpan;
+use crate::pages::PageSpan;
 use crate::sparse::SparseTable;
 
 /// The parts of every logical page that hold data.
@@ -169,7 +169,7 @@ crate::state::state! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::{ByteRange, PageSize};
+    use crate::pages::{ByteRange, PageSize};
     use flashwise_block::{ByteSize, Request};
 
     fn sectors(page: u64, partial: PartialPages) -> Sectors {

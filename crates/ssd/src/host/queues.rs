@@ -17,7 +17,7 @@
 //! Source: NVM Express base specification 1.4, section 4.13, "Command Arbitration".
 
 use crate::config::{Arbitration, HostConfig, QueuePriority};
-use crate::controller::Active;
+use crate::host::Active;
 use crate::list::{Fifo, Linked, NONE, Slab};
 
 /// Urgent, high, medium, low.

@@ -9,7 +9,7 @@
 
 use flashwise_block::Nanos;
 
-use crate::controller::Active;
+use crate::host::Active;
 
 /// Sums of the time that completed requests of a kind spent in each stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

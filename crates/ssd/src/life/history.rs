@@ -24,8 +24,8 @@ use flashwise_block::{BlockDevice, DeviceCounters};
 
 use super::projection::{Evenness, Mortality, WornUnit, evenness};
 use super::{DataReduction, Life, LifeFactors, Projection};
+use crate::collector::SlcCacheCounters;
 use crate::config::{DeviceConfig, Mapping, StaticWearLevelling};
-use crate::controller::slc_cache::SlcCacheCounters;
 use crate::device::SimulatedSsd;
 use crate::ftl::superblock::BlockState;
 use crate::reduction::ReductionCounters;
@@ -60,9 +60,11 @@ struct Note {
 
 impl Note {
     fn of(drive: &SimulatedSsd) -> Self {
-        let wear = drive.in_place_wear.as_ref();
+        let wear = drive.collector.in_place_wear.as_ref();
         let cycles = match wear {
-            None => (0..drive.ftl.superblocks.blocks.len() as u32).map(|block| drive.ftl.worn_cycles(block)).collect(),
+            None => (0..drive.ftl.pages.superblocks.blocks.len() as u32)
+                .map(|block| drive.ftl.pages.worn_cycles(block))
+                .collect(),
             Some(_) => Vec::new(),
         };
         let (at_ns, counters) = (drive.now().0, drive.counters());
@@ -95,9 +97,9 @@ impl History {
             return None;
         }
         let start = Note::of(drive);
-        let is_bad = |block: u32| drive.ftl.superblocks[block].state == BlockState::Bad;
-        let superblocks = 0..drive.ftl.superblocks.blocks.len() as u32;
-        let is_used = superblocks.map(|block| !is_bad(block) && !drive.ftl.is_dedicated(block)).collect();
+        let is_bad = |block: u32| drive.ftl.pages.superblocks[block].state == BlockState::Bad;
+        let superblocks = 0..drive.ftl.pages.superblocks.blocks.len() as u32;
+        let is_used = superblocks.map(|block| !is_bad(block) && !drive.ftl.pages.is_dedicated(block)).collect();
         let due_bytes = start.host_bytes() + drive.config().capacity_bytes / 64;
         Some(Self { start, notes: Vec::new(), due_bytes, is_used })
     }
@@ -134,7 +136,7 @@ impl History {
         if late.host_bytes() <= middle.host_bytes() || late.host_bytes() == end.host_bytes() {
             return Err(too_short.to_owned());
         }
-        let (wear, units) = match drive.in_place_wear.as_ref() {
+        let (wear, units) = match drive.collector.in_place_wear.as_ref() {
             None => self.of_superblocks(drive, middle, &end)?,
             Some(_) => self.of_pages(drive, middle, &end)?,
         };
@@ -175,8 +177,8 @@ impl History {
             squares += bin.iter().map(|&n| (second[n] - of_bin).powi(2)).sum::<f64>();
             bin.iter().for_each(|&n| rates[n] = of_bin / mean);
         }
-        let geometry = &drive.ftl.geometry;
-        let spares = u64::from(drive.ftl.spare_superblocks(drive.config()));
+        let geometry = &drive.ftl.pages.geometry;
+        let spares = u64::from(drive.ftl.pages.spare_superblocks(drive.config()));
         let mut units = vec![WornUnit { spares, rates: Vec::new() }; geometry.units as usize];
         used.iter().zip(&rates).for_each(|(&block, &rate)| {
             units[geometry.unit_of(block as u32) as usize].rates.push((rate, 1));
@@ -193,7 +195,7 @@ impl History {
 
     /// Rates of the pages of a medium that is written in place.
     fn of_pages(&self, drive: &SimulatedSsd, middle: &Note, end: &Note) -> Result<(Mortality, Vec<WornUnit>), String> {
-        let Some(wear) = &drive.in_place_wear else { return Err("nothing wears out".to_owned()) };
+        let Some(wear) = &drive.collector.in_place_wear else { return Err("nothing wears out".to_owned()) };
         if wear.replaced() > 0 {
             return Err("pages have been replaced already".to_owned());
         }
@@ -245,7 +247,7 @@ fn mortality(drive: &SimulatedSsd) -> Mortality {
 /// Bytes programmed in SLC mode between two moments, less those that would have worn the superblocks that data rests in as
 /// much: a byte there wears as many cells as `bits` do otherwise, and each of these less.
 fn gentle_bytes(drive: &SimulatedSsd, from: &Note, to: &Note) -> f64 {
-    let (config, geometry) = (drive.config(), &drive.ftl.geometry);
+    let (config, geometry) = (drive.config(), &drive.ftl.pages.geometry);
     let dedicated = to.slc_cache.dedicated_bytes - from.slc_cache.dedicated_bytes;
     let dynamic = to.slc_cache.dynamic_bytes - from.slc_cache.dynamic_bytes;
     let cells = f64::from(geometry.rows) / f64::from(geometry.slc_rows);
@@ -255,7 +257,7 @@ fn gentle_bytes(drive: &SimulatedSsd, from: &Note, to: &Note) -> f64 {
 /// Bytes of the medium that were worn once between two moments.
 fn worn_bytes(drive: &SimulatedSsd, from: &Note, to: &Note) -> f64 {
     let flash = to.counters.since(&from.counters).flash.unwrap_or_default();
-    match drive.in_place_wear {
+    match drive.collector.in_place_wear {
         None => flash.bytes_programmed.0 as f64 - gentle_bytes(drive, from, to),
         Some(_) => ((to.page_writes - from.page_writes) * drive.config().ftl.logical_page_bytes) as f64,
     }
@@ -264,7 +266,7 @@ fn worn_bytes(drive: &SimulatedSsd, from: &Note, to: &Note) -> f64 {
 /// Write amplification by cause between two moments; a page that is written in place in part is worn as a whole.
 fn causes(drive: &SimulatedSsd, from: &Note, to: &Note) -> WriteCauses {
     let counters = to.counters.since(&from.counters);
-    match drive.in_place_wear {
+    match drive.collector.in_place_wear {
         None => write_causes(&counters, &counters.flash.unwrap_or_default()).unwrap_or_default(),
         Some(_) => {
             let all = worn_bytes(drive, from, to) / counters.host_bytes_written.0 as f64;
@@ -353,13 +355,15 @@ impl Life {
 
 /// P/E cycles of the most worn and of the mean superblock that data rests in, or writes to pages.
 fn wear(drive: &SimulatedSsd) -> (f64, f64) {
-    if drive.ftl.has_slc_cache() {
-        let rests = (0..drive.ftl.superblocks.blocks.len() as u32).filter(|&block| !drive.ftl.is_dedicated(block));
-        let cycles: Vec<f64> = rests.map(|block| drive.ftl.worn_cycles(block)).collect();
+    if drive.ftl.pages.has_slc_cache() {
+        let rests =
+            (0..drive.ftl.pages.superblocks.blocks.len() as u32).filter(|&block| !drive.ftl.pages.is_dedicated(block));
+        let cycles: Vec<f64> = rests.map(|block| drive.ftl.pages.worn_cycles(block)).collect();
         let mean = cycles.iter().sum::<f64>() / cycles.len().max(1) as f64;
         return (cycles.into_iter().fold(0.0, f64::max), mean);
     }
-    let counts = drive.in_place_wear.as_ref().map_or_else(|| drive.erase_histogram(), |wear| wear.histogram());
+    let counts =
+        drive.collector.in_place_wear.as_ref().map_or_else(|| drive.erase_histogram(), |wear| wear.histogram());
     let all: u64 = counts.values().sum();
     let sum: f64 = counts.iter().map(|(&cycles, &number)| f64::from(cycles) * number as f64).sum();
     (counts.keys().next_back().map_or(0.0, |&most| f64::from(most)), sum / all.max(1) as f64)

@@ -30,17 +30,9 @@ mod reduction;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::collector::EndOfLife;
 pub(crate) use history::History;
 pub use reduction::DataReduction;
-
-/// The moment from which a drive takes no more writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EndOfLife {
-    /// On the drive's clock, ns.
-    pub at_ns: u64,
-    /// Bytes that the host had written since the drive was new.
-    pub host_bytes_written: u64,
-}
 
 /// What is known of a drive's life after a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

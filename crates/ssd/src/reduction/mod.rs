@@ -25,8 +25,8 @@ mod sharing;
 use serde::{Deserialize, Serialize};
 
 use crate::config::DeviceConfig;
-use crate::controller::PageSpan;
 use crate::ftl::Ftl;
+use crate::pages::PageSpan;
 use crate::payload::Payload;
 use crate::state::{AtRest, state};
 use codec::Compressor;

@@ -4,7 +4,7 @@ use flashwise_block::{DeviceCounters, FlashCounters};
 
 use super::document::{Busy, CommandTimes, DataReduction, FlashActivity, SlcCache, Utilisation};
 use super::target::Target;
-use crate::controller::slc_cache::SlcCacheCounters;
+use crate::collector::SlcCacheCounters;
 use crate::flash::{ClassStatistics, OpClass, Statistics};
 use crate::reduction::ReductionCounters;
 

@@ -19,7 +19,7 @@ use super::recorder::{FlowRecord, Record};
 use super::target::Target;
 use super::timeline::Timeline;
 use super::{SimulationError, SimulationOptions, flow_queues};
-use crate::device::{Answer, LOST};
+use crate::host::{Answer, LOST};
 use crate::life::History;
 
 /// Completions between two calls of the progress listener.

@@ -8,10 +8,10 @@ use flashwise_block::{BlockDevice, BlockError, ByteSize, Operation, Progress, Re
 
 use super::{Precondition, Preconditioned, SimulationError, precondition};
 use crate::array::{ArrayActivity, SimulatedArray};
+use crate::collector::{SlcCacheCounters, SlcCacheUse};
 use crate::config::{DeviceConfig, QueuePriority};
-use crate::controller::slc_cache::{SlcCacheCounters, SlcCacheUse};
-use crate::device::Answer;
 use crate::flash::Statistics;
+use crate::host::Answer;
 use crate::life::{History, Life};
 use crate::reduction::{ContentModel, ReductionCounters, SpaceUse};
 use crate::{SimulatedSsd, SsdError};

@@ -87,7 +87,7 @@ impl SimulatedSsd {
             schema_version: VERSION,
             saved_by: format!("by flashwise {}", env!("CARGO_PKG_VERSION")),
             layout: fingerprint(),
-            at_ns: self.now_ns,
+            at_ns: self.clock.now_ns,
             seed: self.seed,
             device: described(&self.config),
             note,
@@ -114,7 +114,7 @@ impl SimulatedSsd {
     /// # Errors
     /// [`StateError::Unsupported`] says why not.
     pub fn can_be_saved(&self) -> Result<(), StateError> {
-        if self.reduction.is_some() || self.payload.is_empty() {
+        if self.reduction.is_some() || self.flash.payload.is_empty() {
             return Ok(());
         }
         Err(StateError::Unsupported { reason: "it carries bytes, which are not part of the state" })
@@ -219,7 +219,7 @@ impl SimulatedSsd {
     /// Elements that all lists of the drive's state may have together; far more than any drive needs, and far less than a
     /// machine has room for.
     fn list_elements_max(&self) -> u64 {
-        let geometry = &self.ftl.geometry;
+        let geometry = &self.ftl.pages.geometry;
         let superblocks = u64::from(geometry.units) * u64::from(geometry.superblocks);
         let controller = &self.config.controller;
         let cache_bytes = controller.write_cache.as_ref().map_or(0, |cache| cache.bytes)
@@ -235,8 +235,10 @@ impl SimulatedSsd {
 
     /// Checks what was restored: the invariants of a drive, and that no part of it leads where there is nothing.
     fn check_restored(&self) -> Result<(), String> {
-        if self.now_ns > LATEST_NS || self.events.next_time().is_some_and(|time_ns| time_ns < self.now_ns) {
-            return Err(format!("its clock is at {} ns, and something was to happen before", self.now_ns));
+        if self.clock.now_ns > LATEST_NS
+            || self.clock.events.next_time().is_some_and(|time_ns| time_ns < self.clock.now_ns)
+        {
+            return Err(format!("its clock is at {} ns, and something was to happen before", self.clock.now_ns));
         }
         if self.config.ftl.mapping == Mapping::Page {
             self.check_collectors()?;
@@ -246,12 +248,12 @@ impl SimulatedSsd {
 
     /// Checks that what collection is about is there.
     fn check_collectors(&self) -> Result<(), String> {
-        let superblocks = self.ftl.geometry.superblocks;
-        for (unit, collector) in (0..).zip(&self.collectors) {
+        let superblocks = self.ftl.pages.geometry.superblocks;
+        for (unit, collector) in (0..).zip(&self.collector.units) {
             let (victims, others) = collector.superblocks();
             match victims.iter().chain(&others).find(|&&block| block / superblocks != unit) {
                 Some(block) => return Err(format!("superblock {block} is collected in unit {unit}")),
-                None => self.ftl.check_victims(unit, &victims)?,
+                None => self.ftl.pages.check_victims(unit, &victims)?,
             }
         }
         Ok(())

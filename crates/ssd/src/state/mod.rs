@@ -17,6 +17,7 @@
 
 mod carrier;
 mod document;
+mod drive;
 mod error;
 mod parts;
 #[cfg(test)]

@@ -8,11 +8,11 @@ use flashwise_block::{
     BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, Nanos, Operation, Request,
 };
 
-use super::{Answer, Expected, SimulatedSsd};
 use crate::config::Mapping;
-use crate::controller::Active;
+use crate::device::SimulatedSsd;
 use crate::event::Event;
 use crate::flash::Owner;
+use crate::host::{Active, Answer, Hint, LOST};
 use crate::reduction::Sharing;
 
 impl SimulatedSsd {
@@ -20,23 +20,23 @@ impl SimulatedSsd {
     /// step before has brought, and is taken when the drive is told of a further request.
     #[inline]
     pub(crate) fn expect(&mut self, operation: Operation, offset: ByteSize) {
-        self.is_told = true;
-        let told = Expected { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
-        self.expected.push(told);
+        self.host.hints.are_given = true;
+        let told = Hint { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
+        self.host.hints.push(told);
         self.expect_places(told.page);
-        self.expect_entries(self.expected.before(2).page);
-        let earlier = self.expected.before(5);
+        self.expect_entries(self.host.hints.before(2).page);
+        let earlier = self.host.hints.before(5);
         self.expect_contents(earlier);
     }
 
     /// The places where the tables hold what they know of a page will be asked for.
     fn expect_places(&self, page: u32) {
-        self.ftl.expect_place(page);
-        if let Some(cache) = &self.write_cache {
+        self.ftl.pages.expect_place(page);
+        if let Some(cache) = &self.cache.write {
             cache.expect_place(page);
         }
-        self.sectors.expect_place(page);
-        if let Some(translator) = &self.translator {
+        self.ftl.sectors.expect_place(page);
+        if let Some(translator) = &self.ftl.translator {
             translator.expect_place(page);
         }
         if let Some(sharing) = self.sharing() {
@@ -52,12 +52,12 @@ impl SimulatedSsd {
     /// What the tables know of a page will be needed, its places being here by now.
     #[inline(always)]
     fn expect_entries(&self, page: u32) {
-        self.ftl.expect_page(page);
-        if let Some(cache) = &self.write_cache {
+        self.ftl.pages.expect_page(page);
+        if let Some(cache) = &self.cache.write {
             cache.expect_page(page);
         }
-        self.sectors.expect_page(page);
-        if let Some(translator) = &self.translator {
+        self.ftl.sectors.expect_page(page);
+        if let Some(translator) = &self.ftl.translator {
             translator.expect_page(page);
         }
         if let Some(sharing) = self.sharing() {
@@ -67,8 +67,8 @@ impl SimulatedSsd {
 
     /// What the entries of a page lead to will be needed.
     #[inline(always)]
-    fn expect_contents(&self, Expected { page, is_write }: Expected) {
-        self.ftl.expect_slot(page, is_write);
+    fn expect_contents(&self, Hint { page, is_write }: Hint) {
+        self.ftl.pages.expect_slot(page, is_write);
         if let Some(sharing) = self.sharing().filter(|_| is_write) {
             sharing.expect_fingerprint(page);
         }
@@ -78,9 +78,9 @@ impl SimulatedSsd {
     #[inline(always)]
     fn is_plain(&self, request: &Request) -> bool {
         let (offset, length) = (request.offset.0, request.length.0);
-        let limit = self.info.capacity.0;
-        (offset | length) & self.in_logical_block == 0
-            && length.wrapping_sub(1) < self.info.max_transfer.0
+        let limit = self.host.info.capacity.0;
+        (offset | length) & self.host.in_logical_block == 0
+            && length.wrapping_sub(1) < self.host.info.max_transfer.0
             && offset <= limit
             && length <= limit - offset
             && request.buffer.is_none()
@@ -105,7 +105,7 @@ impl SimulatedSsd {
     #[cold]
     #[inline(never)]
     fn enter_checked(&mut self, request: Request) -> Result<(), BlockError> {
-        self.info.check(&request)?;
+        self.host.info.check(&request)?;
         self.accept(request);
         Ok(())
     }
@@ -113,25 +113,25 @@ impl SimulatedSsd {
     /// Takes a request that is right.
     #[inline(always)]
     fn accept(&mut self, request: Request) {
-        let index = self.active.take();
+        let index = self.host.active.take();
         let queue = request.queue;
-        self.active[index].start(request, Nanos(self.now_ns));
-        self.outstanding += 1;
-        if self.emptied_unasked > 0 {
+        self.host.active[index].start(request, Nanos(self.clock.now_ns));
+        self.host.outstanding += 1;
+        if self.collector.idle_collections > 0 {
             self.collect_when_asked();
         }
-        if self.in_drive < self.config.host.queue_depth && self.queues.pass() {
+        if self.host.in_drive < self.config.host.queue_depth && self.host.queues.pass() {
             self.take_command(index);
         } else {
-            self.queues.push(&mut self.active, index, queue);
+            self.host.queues.push(&mut self.host.active, index, queue);
             self.take_commands();
         }
     }
 
     /// Takes requests from the host's queue for as long as the drive's queue has a place.
     fn take_commands(&mut self) {
-        while self.in_drive < self.config.host.queue_depth {
-            let Some(request) = self.queues.pop(&mut self.active) else { return };
+        while self.host.in_drive < self.config.host.queue_depth {
+            let Some(request) = self.host.queues.pop(&mut self.host.active) else { return };
             self.take_command(request);
         }
     }
@@ -139,45 +139,45 @@ impl SimulatedSsd {
     /// Takes a request that has left the host's queue.
     #[inline(always)]
     fn take_command(&mut self, request: u32) {
-        self.in_drive += 1;
-        let mut ready_ns = self.host.take_command(self.now_ns);
-        let active = &mut self.active[request];
-        active.taken_ns = self.now_ns;
-        if let Some(elements) = &self.elements {
+        self.host.in_drive += 1;
+        let mut ready_ns = self.host.interface.take_command(self.clock.now_ns);
+        let active = &mut self.host.active[request];
+        active.taken_ns = self.clock.now_ns;
+        if let Some(elements) = &self.ftl.elements {
             active.ready_ns = ready_ns;
             if let Some(Request { offset, .. }) = &active.request {
                 elements.expect_page(self.page.of_byte(offset.0));
             }
-            if ready_ns == self.now_ns {
+            if ready_ns == self.clock.now_ns {
                 return self.start(request);
             }
         } else if let Some(Request { operation: Operation::Write, length, .. }) = &active.request {
-            ready_ns = self.host.receive(ready_ns, length.bytes());
+            ready_ns = self.host.interface.receive(ready_ns, length.bytes());
         }
-        if !self.is_told {
+        if !self.host.hints.are_given {
             self.expect_taken(request);
         }
-        self.events.schedule(ready_ns, Event::Command { request });
+        self.clock.schedule(ready_ns, Event::Command { request });
     }
 
     /// The tables' entries for a request that the drive has just taken, and of the one before the last, will be needed.
     fn expect_taken(&mut self, request: u32) {
-        let Some(Request { operation, offset, .. }) = self.active[request].request else { return };
-        let taken = Expected { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
-        self.expected.push(taken);
+        let Some(Request { operation, offset, .. }) = self.host.active[request].request else { return };
+        let taken = Hint { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
+        self.host.hints.push(taken);
         self.expect_entries(taken.page);
-        let earlier = self.expected.before(2);
+        let earlier = self.host.hints.before(2);
         self.expect_contents(earlier);
     }
 
     /// A command has its first effect.
     fn start(&mut self, request: u32) {
-        let Some(operation) = self.active[request].request.as_ref().map(|r| r.operation) else { return };
-        self.active[request].ready_ns = self.now_ns;
+        let Some(operation) = self.host.active[request].request.as_ref().map(|r| r.operation) else { return };
+        self.host.active[request].ready_ns = self.clock.now_ns;
         // A write to the cache needs the map only when its pages leave it.
-        let is_cached = operation == Operation::Write && self.write_cache.is_some();
+        let is_cached = operation == Operation::Write && self.cache.write.is_some();
         let is_mapped = operation != Operation::Flush && !is_cached;
-        if is_mapped && self.translator.is_some() {
+        if is_mapped && self.ftl.translator.is_some() {
             return self.look_up(request, operation);
         }
         self.start_translated(request, operation, true);
@@ -193,7 +193,7 @@ impl SimulatedSsd {
 
     /// All entries of the page map that a request needs are there.
     pub(crate) fn translated(&mut self, request: u32) {
-        let Some(operation) = self.active[request].request.as_ref().map(|r| r.operation) else { return };
+        let Some(operation) = self.host.active[request].request.as_ref().map(|r| r.operation) else { return };
         self.start_translated(request, operation, false);
     }
 
@@ -220,9 +220,9 @@ impl SimulatedSsd {
         if self.waits_for_dram(request) {
             return;
         }
-        let posted_ns = self.host.post_completion(self.now_ns);
-        if posted_ns > self.now_ns {
-            self.events.schedule(posted_ns, Event::Completed { request });
+        let posted_ns = self.host.interface.post_completion(self.clock.now_ns);
+        if posted_ns > self.clock.now_ns {
+            self.clock.schedule(posted_ns, Event::Completed { request });
         } else {
             self.complete(request);
         }
@@ -232,8 +232,8 @@ impl SimulatedSsd {
     /// that comes before it finds the link taken.
     #[inline(always)]
     pub(crate) fn waits_for_dram(&mut self, request: u32) -> bool {
-        let ready_ns = self.active[request].finish_ns;
-        let waits = ready_ns > self.now_ns;
+        let ready_ns = self.host.active[request].finish_ns;
+        let waits = ready_ns > self.clock.now_ns;
         if waits {
             self.wait_for_dram(request, ready_ns);
         }
@@ -242,12 +242,12 @@ impl SimulatedSsd {
 
     #[inline(never)]
     fn wait_for_dram(&mut self, request: u32, ready_ns: u64) {
-        self.events.schedule(ready_ns, Event::InMemory { request });
+        self.clock.schedule(ready_ns, Event::InMemory { request });
     }
 
     /// A request's part in DRAM has ended.
     fn in_memory(&mut self, request: u32) {
-        match self.active[request].request.as_ref().map(|r| r.operation) {
+        match self.host.active[request].request.as_ref().map(|r| r.operation) {
             Some(Operation::Read) => self.send_read(request),
             _ => self.finish(request),
         }
@@ -255,23 +255,23 @@ impl SimulatedSsd {
 
     /// Answers a request.
     pub(crate) fn complete(&mut self, request: u32) {
-        let active = &mut self.active[request];
+        let active = &mut self.host.active[request];
         let Some(Request { operation, length, .. }) = active.request else { return };
-        active.completed_ns = self.now_ns;
+        active.completed_ns = self.clock.now_ns;
         match operation {
-            Operation::Read => self.stage_times[0].add(active, self.now_ns),
-            operation if operation.writes() => self.stage_times[1].add(active, self.now_ns),
+            Operation::Read => self.host.stage_times[0].add(active, self.clock.now_ns),
+            operation if operation.writes() => self.host.stage_times[1].add(active, self.clock.now_ns),
             _ => {}
         }
         let (queue, is_refused) = (active.queue, active.is_refused);
-        self.queues.answered(queue);
+        self.host.queues.answered(queue);
         if !is_refused {
-            self.counters.count(operation, length);
+            self.host.counters.count(operation, length);
         }
-        self.completed.push(&mut self.active, request);
-        self.answered += 1;
-        self.in_drive -= 1;
-        if self.queues.waiting() > 0 || self.reduction.is_some() || self.ftl.has_slc_cache() {
+        self.host.completed.push(&mut self.host.active, request);
+        self.host.completions += 1;
+        self.host.in_drive -= 1;
+        if self.host.queues.waiting() > 0 || self.reduction.is_some() || self.ftl.pages.has_slc_cache() {
             self.place_is_free(request);
         }
     }
@@ -283,14 +283,14 @@ impl SimulatedSsd {
         if self.reduction.is_some() {
             self.request_left(request);
         }
-        if self.ftl.has_slc_cache() {
+        if self.ftl.pages.has_slc_cache() {
             self.watch_rest();
         }
     }
 
     /// Whether the drive has nothing to do for the host.
     pub(crate) fn is_resting(&self) -> bool {
-        self.in_drive == 0 && self.queues.waiting() == 0
+        self.host.in_drive == 0 && self.host.queues.waiting() == 0
     }
 
     #[inline(always)]
@@ -306,11 +306,15 @@ impl SimulatedSsd {
             Event::Quiet { rest } => return self.drive_is_quiet(rest),
             Event::Idle { .. } => return self.look_at_rest(),
             Event::Programmed { die } | Event::ArrayDone { die } => {
-                self.flash.array_done(die, self.now_ns, &mut self.events)
+                self.flash.array.array_done(die, self.clock.now_ns, &mut self.clock.events)
             }
-            Event::Sensed { die } => self.flash.sensed(die, self.now_ns, &mut self.events),
-            Event::DataSent { channel } => self.flash.data_sent(channel, self.now_ns, &mut self.events),
-            Event::CommandSent { channel } => self.flash.command_sent(channel, self.now_ns, &mut self.events),
+            Event::Sensed { die } => self.flash.array.sensed(die, self.clock.now_ns, &mut self.clock.events),
+            Event::DataSent { channel } => {
+                self.flash.array.data_sent(channel, self.clock.now_ns, &mut self.clock.events)
+            }
+            Event::CommandSent { channel } => {
+                self.flash.array.command_sent(channel, self.clock.now_ns, &mut self.clock.events)
+            }
             Event::Decoded { op } => Some(op),
         };
         if let Some(op) = finished {
@@ -324,23 +328,23 @@ impl SimulatedSsd {
             Mapping::Page => self.enqueue_write(request),
             Mapping::InPlace => self.program_in_place(request),
             Mapping::Element => {}
-            Mapping::Block | Mapping::Fast if self.write_cache.is_some() => self.enqueue_write(request),
+            Mapping::Block | Mapping::Fast if self.cache.write.is_some() => self.enqueue_write(request),
             Mapping::Block | Mapping::Fast => self.write_block_mapped(request),
         }
     }
 
     #[inline(always)]
     fn flash_op_finished(&mut self, op: u32) {
-        let finished = self.flash.take_ended(op, self.now_ns);
+        let finished = self.flash.array.take_ended(op, self.clock.now_ns);
         if let (true, Owner::Read { request } | Owner::Fill { request }) = (finished.failed, finished.owner) {
-            self.active[request].failed = true;
+            self.host.active[request].failed = true;
         }
         match finished.owner {
             Owner::None => {}
             Owner::Read { request } => self.read_op_finished(request, &finished),
             Owner::Fill { request } => {
-                self.active[request].pending -= 1;
-                if self.active[request].pending == 0 {
+                self.host.active[request].pending -= 1;
+                if self.host.active[request].pending == 0 {
                     self.write_filled(request);
                 }
             }
@@ -366,7 +370,7 @@ impl SimulatedSsd {
     pub fn wait_until(&mut self, deadline: Nanos) -> Result<Option<Completion>, BlockError> {
         let answered = self.next_answered(deadline.0);
         if answered.is_none() {
-            self.now_ns = self.now_ns.max(deadline.0);
+            self.clock.now_ns = self.clock.now_ns.max(deadline.0);
         }
         Ok(answered.and_then(|request| self.completion_of(request)))
     }
@@ -379,7 +383,7 @@ impl SimulatedSsd {
 
     /// When something happens in the drive next; `None` where nothing is scheduled.
     pub fn next_event(&self) -> Option<Nanos> {
-        self.events.next_time().map(Nanos)
+        self.clock.events.next_time().map(Nanos)
     }
 
     /// [`Self::wait_until`] for a caller that gives no buffers and needs no more than an [`Answer`].
@@ -388,7 +392,7 @@ impl SimulatedSsd {
         match self.next_answered(deadline_ns) {
             Some(request) => self.answer_of(request),
             None => {
-                self.now_ns = self.now_ns.max(deadline_ns);
+                self.clock.now_ns = self.clock.now_ns.max(deadline_ns);
                 None
             }
         }
@@ -404,18 +408,18 @@ impl SimulatedSsd {
     /// at `deadline_ns`.
     #[inline(always)]
     fn next_answered(&mut self, deadline_ns: u64) -> Option<u32> {
-        if self.answered == 0 && !self.run(deadline_ns, 0) {
+        if self.host.completions == 0 && !self.run(deadline_ns, 0) {
             return None;
         }
-        let request = self.completed.pop(&mut self.active)?;
-        self.answered -= 1;
-        self.outstanding -= 1;
+        let request = self.host.completed.pop(&mut self.host.active)?;
+        self.host.completions -= 1;
+        self.host.outstanding -= 1;
         Some(request)
     }
 
     /// What the host is told of a request that is answered; its record is free from then on.
     fn completion_of(&mut self, request: u32) -> Option<Completion> {
-        let active = &mut self.active[request];
+        let active = &mut self.host.active[request];
         let done = active.request.take()?;
         let completion = Completion {
             tag: done.tag,
@@ -426,13 +430,13 @@ impl SimulatedSsd {
             result: if active.failed || active.is_refused { Err(failure(active, &done)) } else { Ok(()) },
             buffer: done.buffer,
         };
-        self.active.give_back(request);
+        self.host.active.give_back(request);
         Some(completion)
     }
 
     #[inline(always)]
     fn answer_of(&mut self, request: u32) -> Option<Answer> {
-        let active = &mut self.active[request];
+        let active = &mut self.host.active[request];
         let done = active.request.as_ref()?;
         let answer = Answer {
             tag: done.tag,
@@ -443,45 +447,45 @@ impl SimulatedSsd {
             error: if active.failed || active.is_refused { Some(Box::new(failure(active, done))) } else { None },
         };
         active.request = None;
-        self.active.give_back(request);
+        self.host.active.give_back(request);
         Some(answer)
     }
 
     /// Whether an answer is there to be taken: several requests may be answered in one moment.
     pub(crate) fn has_answers(&self) -> bool {
-        self.answered > 0
+        self.host.completions > 0
     }
 
     /// Lets everything happen that does not wait for the drive to have had nothing to do for a while.
     pub(crate) fn come_to_rest(&mut self) {
-        while !self.events.holds_timers_alone() {
-            let Some((time_ns, event)) = self.events.pop_until(u64::MAX) else { return };
-            self.now_ns = time_ns;
+        while !self.clock.events.holds_timers_alone() {
+            let Some((time_ns, event)) = self.clock.events.pop_until(u64::MAX) else { return };
+            self.clock.now_ns = time_ns;
             self.handle(event);
             self.collect_where_opened();
-            self.flash.settle(time_ns, &mut self.events);
+            self.flash.array.settle(time_ns, &mut self.clock.events);
         }
         self.forget_ended_rests();
     }
 
     /// Whether no request is outstanding.
     pub(crate) fn is_idle(&self) -> bool {
-        self.outstanding == 0
+        self.host.outstanding == 0
     }
 
     /// Forgets every outstanding request: those that wait at once, those under way when they end. None of them is
     /// counted or answered.
     pub(crate) fn drop_requests(&mut self) {
-        let (counters, stage_times) = (self.counters, self.stage_times);
-        self.queues.clear(&mut self.active);
-        while self.in_drive > 0 && self.run(u64::MAX, self.answered) {}
-        self.answered = 0;
-        while let Some(request) = self.completed.pop(&mut self.active) {
-            self.active[request].request = None;
-            self.active.give_back(request);
+        let (counters, stage_times) = (self.host.counters, self.host.stage_times);
+        self.host.queues.clear(&mut self.host.active);
+        while self.host.in_drive > 0 && self.run(u64::MAX, self.host.completions) {}
+        self.host.completions = 0;
+        while let Some(request) = self.host.completed.pop(&mut self.host.active) {
+            self.host.active[request].request = None;
+            self.host.active.give_back(request);
         }
-        self.outstanding = 0;
-        (self.counters, self.stage_times) = (counters, stage_times);
+        self.host.outstanding = 0;
+        (self.host.counters, self.host.stage_times) = (counters, stage_times);
     }
 
     /// Lets events happen until more than so many requests wait to be given back; `false` when none is left to happen
@@ -489,29 +493,26 @@ impl SimulatedSsd {
     #[inline(never)]
     fn run(&mut self, deadline_ns: u64, completed: u32) -> bool {
         loop {
-            while let Some((time_ns, event)) = self.events.pop_until(deadline_ns) {
-                debug_assert!(time_ns >= self.now_ns, "time never runs back");
-                self.now_ns = time_ns;
+            while let Some((time_ns, event)) = self.clock.events.pop_until(deadline_ns) {
+                debug_assert!(time_ns >= self.clock.now_ns, "time never runs back");
+                self.clock.now_ns = time_ns;
                 self.handle(event);
                 self.collect_where_opened();
-                self.flash.settle(time_ns, &mut self.events);
-                if self.answered > completed {
+                self.flash.array.settle(time_ns, &mut self.clock.events);
+                if self.host.completions > completed {
                     return true;
                 }
             }
-            if !self.events.is_empty() || !self.collect_at_rest(completed) {
+            if !self.clock.events.is_empty() || !self.collect_at_rest(completed) {
                 return false;
             }
             // What was let in at rest may have completed at once.
-            if self.answered > completed {
+            if self.host.completions > completed {
                 return true;
             }
         }
     }
 }
-
-/// The drive has nothing left to do, and has not answered everything.
-pub(crate) const LOST: BlockError = BlockError::Protocol("the simulated drive lost a request");
 
 /// Why a request was not done.
 #[cold]
@@ -526,11 +527,11 @@ fn failure(active: &Active, request: &Request) -> BlockError {
 
 impl BlockDevice for SimulatedSsd {
     fn info(&self) -> &DeviceInfo {
-        &self.info
+        &self.host.info
     }
 
     fn now(&self) -> Nanos {
-        Nanos(self.now_ns)
+        Nanos(self.clock.now_ns)
     }
 
     fn submit(&mut self, request: Request) -> Result<(), BlockError> {
@@ -538,7 +539,7 @@ impl BlockDevice for SimulatedSsd {
     }
 
     fn wait(&mut self) -> Result<Option<Completion>, BlockError> {
-        if self.outstanding == 0 {
+        if self.host.outstanding == 0 {
             return Ok(None);
         }
         let answered = self.next_answered(u64::MAX).and_then(|request| self.completion_of(request));
@@ -546,17 +547,17 @@ impl BlockDevice for SimulatedSsd {
     }
 
     fn outstanding(&self) -> usize {
-        self.outstanding as usize
+        self.host.outstanding as usize
     }
 
     fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
-        let end_ns = self.now_ns.saturating_add(duration.0);
+        let end_ns = self.clock.now_ns.saturating_add(duration.0);
         self.run(end_ns, u32::MAX);
-        self.now_ns = end_ns;
+        self.clock.now_ns = end_ns;
         Ok(())
     }
 
     fn counters(&self) -> DeviceCounters {
-        DeviceCounters { flash: Some(self.flash_counters), ..self.counters }
+        DeviceCounters { flash: Some(self.flash.counters), ..self.host.counters }
     }
 }

@@ -9,55 +9,55 @@ use std::collections::VecDeque;
 
 /// The lines of those that wait, by the set of units that they may go to.
 pub(crate) struct Unplaced {
-    lines: Vec<Line>,
+    pub(crate) lines: Vec<Line>,
     /// How many wait.
-    waiting: u32,
+    pub(crate) waiting: u32,
     /// The old version of one that waits may be in a superpage that is being filled.
-    pub(super) may_be_in_buffer: bool,
+    pub(crate) may_be_in_buffer: bool,
 }
 
 /// Translation pages in the order in which they came.
 #[derive(Clone, Default)]
-struct Line {
-    pages: VecDeque<u32>,
+pub(crate) struct Line {
+    pub(crate) pages: VecDeque<u32>,
 }
 
 impl Unplaced {
     /// Nobody waits for any of so many sets of units.
-    pub(super) fn new(sets: u32) -> Self {
+    pub(crate) fn new(sets: u32) -> Self {
         Self { lines: vec![Line::default(); sets as usize], waiting: 0, may_be_in_buffer: false }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.waiting == 0
     }
 
     /// Those that wait for a set of units.
-    pub(super) fn len(&self, set: u32) -> usize {
+    pub(crate) fn len(&self, set: u32) -> usize {
         self.lines[set as usize].pages.len()
     }
 
     /// A page waits behind all others for its set of units.
-    pub(super) fn push(&mut self, set: u32, page: u32) {
+    pub(crate) fn push(&mut self, set: u32, page: u32) {
         self.waiting += 1;
         self.lines[set as usize].pages.push_back(page);
     }
 
     /// A page waits before all others.
-    pub(super) fn push_front(&mut self, set: u32, page: u32) {
+    pub(crate) fn push_front(&mut self, set: u32, page: u32) {
         self.waiting += 1;
         self.lines[set as usize].pages.push_front(page);
     }
 
     /// The page that has waited longest.
-    pub(super) fn pop(&mut self, set: u32) -> Option<u32> {
+    pub(crate) fn pop(&mut self, set: u32) -> Option<u32> {
         let page = self.lines[set as usize].pages.pop_front()?;
         self.waiting -= 1;
         Some(page)
     }
 
     /// Checks what was read, of a map with so many translation pages.
-    pub(super) fn check_restored(&self, translation_pages: u32) -> Result<(), String> {
+    pub(crate) fn check_restored(&self, translation_pages: u32) -> Result<(), String> {
         let pages = || self.lines.iter().flat_map(|line| &line.pages);
         if pages().any(|&page| page >= translation_pages) {
             return Err("a translation page that there is none of".to_owned());

@@ -1,0 +1,58 @@
+//! Garbage collection as work: what is under way in each unit, and what the drive has left of its life.
+//!
+//! One [`UnitCollector`] a parallel unit empties superblocks: for space, to level wear, because they are retired
+//! ([`unsaved`]), or because they hold the SLC cache ([`folding`]). Which superblock is next is the FTL's decision
+//! ([`crate::ftl::gc`]); what happens step by step is in [`crate::controller`].
+
+mod end_of_life;
+mod folding;
+mod unit;
+mod unprogrammed;
+mod unsaved;
+
+pub use end_of_life::EndOfLife;
+pub(crate) use folding::Folding;
+pub use folding::{SlcCacheCounters, SlcCacheUse};
+pub(crate) use unit::{Collection, Emptied, Erasing, Row, UnitCollector};
+pub(crate) use unsaved::Unsaved;
+
+use crate::config::DeviceConfig;
+use crate::ftl::geometry::Geometry;
+use crate::ftl::wear::InPlaceWear;
+use crate::list::Fifo;
+
+/// Garbage collection of a drive, and what ends its life.
+pub(crate) struct Collector {
+    pub(crate) units: Vec<UnitCollector>,
+    /// Flash commands of the host that wait until their unit is clean, unit by unit.
+    pub(crate) held: Vec<Fifo>,
+    /// Superblocks that were chosen to be emptied since the host has nothing outstanding and nothing left the buffer.
+    pub(crate) idle_collections: u32,
+    pub(crate) folding: Folding,
+    pub(crate) slc_counters: SlcCacheCounters,
+    /// The drive has run out of spare superblocks.
+    pub(crate) read_only: bool,
+    pub(crate) end_of_life: Option<EndOfLife>,
+    /// Wear of a medium that is written in place, where it has a limit.
+    pub(crate) in_place_wear: Option<Box<InPlaceWear>>,
+    /// Scratch space: what is valid in a row, die by die.
+    pub(crate) bytes_of_die: Vec<u32>,
+}
+
+impl Collector {
+    /// Nothing is collected yet.
+    pub(crate) fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
+        let units = geometry.units as usize;
+        Self {
+            units: vec![UnitCollector::default(); units],
+            held: vec![Fifo::default(); units],
+            idle_collections: 0,
+            folding: Folding::default(),
+            slc_counters: SlcCacheCounters::default(),
+            read_only: false,
+            end_of_life: None,
+            in_place_wear: InPlaceWear::new(config).map(Box::new),
+            bytes_of_die: vec![0; geometry.dies_per_unit as usize],
+        }
+    }
+}
