@@ -8,7 +8,6 @@
 //! ```
 
 use crate::memory::prefetch;
-use crate::policy::Shape;
 
 /// A page, numbered densely from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,16 +69,16 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// For a pool of that shape whose policy remembers at most `ghosts` pages.
-    pub(crate) fn new(shape: &Shape, ghosts: usize) -> Self {
-        // One more than there are frames and ghosts: a page that comes in has its entry before its ghost is let go.
-        let entries = shape.frames + ghosts + 1;
+    /// For a pool of so many frames over so many pages, whose policy remembers at most `ghosts` pages.
+    pub(crate) fn new(frames: usize, pages: usize, ghosts: usize) -> Self {
+        // One more than there are frames and ghosts: a page that comes in has its entry before its ghost is dropped.
+        let entries = frames + ghosts + 1;
         Self {
-            table: vec![NONE; shape.pages],
+            table: vec![NONE; pages],
             records: vec![Record { page: NONE, state: 0 }; entries],
             dirty_bits: vec![0; entries.div_ceil(64)],
             free: (0..entries as u32).rev().collect(),
-            frames: shape.frames,
+            frames,
             resident: 0,
             pinned: 0,
             dirty: 0,

@@ -145,7 +145,7 @@ impl<P: Policy> Pool<P> {
             reads: vec![0; most_read.min(shape.frames) + 1],
             ..Counts::default()
         };
-        let pages = Directory::new(shape, policy.ghosts());
+        let pages = Directory::new(shape.frames, shape.pages, policy.ghosts());
         let (batch, victims, reading, writing) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self { policy, pages, ace, prefetcher, counts, batch, victims, reading, writing }
     }

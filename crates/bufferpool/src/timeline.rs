@@ -390,8 +390,7 @@ mod tests {
         fn the_order_is_that_of_a_queue_however_often_all_are_numbered_anew(
             steps in prop::collection::vec(step(), 0..1200),
         ) {
-            let shape = crate::policy::Shape { frames: 12, pages: 12, blocks: [].into() };
-            let pages = Directory::new(&shape, 0);
+            let pages = Directory::new(12, 12, 0);
             let mut line = Timeline::new(12);
             let mut unused: Vec<Entry> = (0..12).map(Entry).collect();
             // From the oldest on.

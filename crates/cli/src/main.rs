@@ -8,6 +8,7 @@ mod files;
 mod interrupt;
 mod output;
 mod progress;
+mod traces;
 mod verbs;
 
 use std::process::ExitCode;

@@ -9,10 +9,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FallocateFlags, FileType, StatxFlags};
+use rustix::fs::{FallocateFlags, FileType};
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
-use super::scratch;
+use super::statx;
 use crate::{BlockError, ByteSize, ExtentMap, IoBuffer, PlacementUnknown};
 
 /// Smallest unit of direct I/O where the file system does not tell.
@@ -130,7 +130,7 @@ impl DirectFile {
     }
 
     pub(super) fn file_system(&self) -> String {
-        scratch::file_system(&self.file)
+        statx::file_system(&self.file)
     }
 
     pub(super) fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
@@ -139,8 +139,7 @@ impl DirectFile {
 
     /// Smallest unit of direct I/O.
     pub(super) fn logical_block(&self) -> ByteSize {
-        let told = scratch::statx(&self.file).filter(|told| told.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
-        let offset = told.map_or(0, |told| told.stx_dio_offset_align);
+        let offset = statx::direct_alignment(&self.file).map_or(0, |alignment| alignment.offset);
         if offset.is_power_of_two() { ByteSize(u64::from(offset.max(512))) } else { PAGE }
     }
 

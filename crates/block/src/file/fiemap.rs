@@ -82,7 +82,7 @@ pub fn file_extents(path: &Path) -> Result<ExtentMap, PlacementUnknown> {
         return Err(PlacementUnknown(format!("{}: is no regular file", path.display())));
     }
     let size = ByteSize(u64::try_from(status.st_size).unwrap_or(0));
-    extents(&file, &super::scratch::file_system(&file), size)
+    extents(&file, &super::statx::file_system(&file), size)
 }
 
 /// Where the first `size` bytes of a file lie on the drive below its file system.

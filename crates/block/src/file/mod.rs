@@ -14,6 +14,7 @@
 //! | `engine.rs` | the seam between both: start a job, reap what is done |
 //! | `ring.rs`, `threads.rs` | the two engines |
 //! | `fiemap.rs` | where a file lies on the drive |
+//! | `statx.rs` | its file system, and how direct I/O to it must be aligned |
 //! | `memory.rs` | payloads for requests that carry none |
 //!
 //! # Rules
@@ -52,6 +53,7 @@ mod memory;
 mod registered;
 mod ring;
 mod scratch;
+mod statx;
 mod threads;
 
 use std::collections::VecDeque;

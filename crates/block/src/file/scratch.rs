@@ -3,15 +3,15 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, Statx, StatxFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
+use super::statx::{DirectAlignment, direct_alignment, file_system};
 use crate::{BlockError, ByteSize, ExtentMap, IoBuffer, PlacementUnknown};
 
 /// The size of a scratch file is a multiple of this.
@@ -115,8 +115,7 @@ impl ScratchFile {
             Errno::INVAL => unfit(&self.directory, "takes no direct write of 4 KiB"),
             _ => BlockError::os(format!("{}: first write", self.directory.display()), &error.into()),
         })?;
-        let told = statx(&self.file).filter(|told| told.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
-        if let Some(Statx { stx_dio_mem_align: memory, stx_dio_offset_align: offset, .. }) = told {
+        if let Some(DirectAlignment { memory, offset }) = direct_alignment(&self.file) {
             let sound = (1..=PAGE.0 as u32).contains(&memory) && offset.is_power_of_two() && offset <= STEP.0 as u32;
             return match sound {
                 true => Ok(ByteSize(u64::from(offset.max(512)))),
@@ -261,29 +260,6 @@ fn open_new(directory: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Owned
     rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR)
 }
 
-pub(super) fn statx(file: &OwnedFd) -> Option<Statx> {
-    rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID | StatxFlags::DIOALIGN).ok()
-}
-
-/// The type of the file system that `file` is on.
-pub(super) fn file_system(file: &OwnedFd) -> String {
-    let mount = statx(file).filter(|told| told.stx_mask & StatxFlags::MNT_ID.bits() != 0).map(|told| told.stx_mnt_id);
-    let mounts: io::Result<String> = fs::read_to_string("/proc/self/mountinfo");
-    match (mount, &mounts) {
-        (Some(mount), Ok(mounts)) => type_of_mount(mount, mounts),
-        _ => None,
-    }
-    .unwrap_or("unknown file system")
-    .to_owned()
-}
-
-/// Finds the type of mount number `mount` in the text of `/proc/self/mountinfo`.
-fn type_of_mount(mount: u64, mountinfo: &str) -> Option<&str> {
-    let is_it = |line: &&str| line.split(' ').next().is_some_and(|id| id.parse() == Ok(mount));
-    let (_, behind_the_options) = mountinfo.lines().find(is_it)?.split_once(" - ")?;
-    behind_the_options.split(' ').next()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -359,14 +335,5 @@ mod tests {
         drop(open_and_unlink(handle.as_fd()).unwrap());
         assert!(!path(leftover).exists());
         assert_eq!(count(), before - 1);
-    }
-
-    #[test]
-    fn the_file_system_is_found_by_the_number_of_its_mount() {
-        let mountinfo = "21 1 252:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n\
-                         210 21 0:41 /@ /my\\040disk rw - btrfs /dev/sdb rw,subvol=/@\n";
-        assert_eq!(type_of_mount(21, mountinfo), Some("ext4"));
-        assert_eq!(type_of_mount(210, mountinfo), Some("btrfs"));
-        assert_eq!(type_of_mount(2, mountinfo), None);
     }
 }

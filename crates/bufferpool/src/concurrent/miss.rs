@@ -12,7 +12,7 @@ use flashwise_block::BlockError;
 
 use super::store::{Exchanged, PageStore};
 use super::word::Hold;
-use super::write_back::Write;
+use super::write_back::{Placed, Write};
 use super::{BufferPool, Core};
 use crate::directory::Page;
 use crate::error::PoolError;
@@ -29,9 +29,6 @@ pub(super) enum Asked {
     /// Not yet.
     Ahead,
 }
-
-/// A page and its frame.
-pub(super) type Placed = (Page, u32);
 
 /// What one miss does.
 #[derive(Debug, Default)]

@@ -2,12 +2,14 @@
 
 use flashwise_block::{BlockError, IoBuffer};
 
-use super::miss::Placed;
 use super::store::{Exchanged, PageImage, PageRead, PageStore};
 use super::word::Hold;
 use super::{BufferPool, Core};
 use crate::directory::Page;
 use crate::error::PoolError;
+
+/// A page and its frame.
+pub(super) type Placed = (Page, u32);
 
 /// Pages that are written together.
 #[derive(Debug, Default)]

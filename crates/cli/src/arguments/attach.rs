@@ -9,7 +9,8 @@ use flashwise_attach::{FileSystem, Range};
 use flashwise_block::{ByteSize, Nanos};
 use flashwise_trace::TraceFormat;
 
-use super::{PreconditionName, written_format_parser};
+use super::PreconditionName;
+use super::trace::written_format_parser;
 
 /// `attach`: a drive to attach, or what is to be done to one that is attached.
 #[derive(Debug, Args)]

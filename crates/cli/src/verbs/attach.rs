@@ -22,14 +22,13 @@ use flashwise_ssd::simulation::precondition;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
 use super::attach_interrupt::Listener;
-use super::simulate::precondition_of;
-use super::trace::written_format;
 use super::{attach_order, attach_watchdog, read_device};
 use crate::arguments::{AttachArguments, Data, PreconditionName, ServeArguments, Time};
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
 use crate::progress::Bar;
+use crate::traces::written_format;
 
 /// Where a command finds the drive: its URI, and its file.
 const URI: &str = "FLASHWISE_NBD";
@@ -121,7 +120,7 @@ fn drive(
     let new = || {
         let mut drive = SimulatedSsd::new(config.clone(), options.seed)?;
         let mut bar = Bar::interrupted_by(Arc::clone(&listener.interrupted));
-        precondition(&mut drive, precondition_of(options.precondition), options.seed, &mut bar)?;
+        precondition(&mut drive, options.precondition.into(), options.seed, &mut bar)?;
         Ok::<_, Failure>(drive)
     };
     let Data::File(path) = &options.data else {

@@ -16,13 +16,13 @@ use flashwise_tune::sqlite::{Statements, UserWorkload, Workload};
 use flashwise_tune::{DEFAULT_TARGET, Target};
 
 use super::read_profile;
-use super::trace::{decision, tell};
 use crate::arguments::{AuditArguments, FailOn, LeastCost};
 use crate::failure::{Failure, INCONCLUSIVE, VIOLATIONS};
 use crate::files::{Kind, Wanted, check_new};
 use crate::interrupt::Listener;
 use crate::output::Output;
 use crate::progress::Bar;
+use crate::traces::{format_note, print_note};
 
 /// Holds a trace against a profile.
 pub fn run(options: &AuditArguments, output: &Output) -> Result<ExitCode, Failure> {
@@ -86,10 +86,10 @@ fn audit_options(options: &AuditArguments, is_above_page_cache: bool) -> AuditOp
 /// Of a trace that is there.
 fn read(trace: &Path, options: &AuditArguments, profile: &DeviceProfile) -> Result<Audited, Failure> {
     let mut reader = TraceReader::open(trace, &options.reading.into())?;
-    let decision = decision(&reader, options.reading.trace_format);
+    let note = format_note(&reader, options.reading.trace_format);
     let is_above = reader.detection().format == TraceFormat::Strace;
     let audit = audit_trace(&mut reader, profile, &audit_options(options, is_above), None)?;
-    tell(decision);
+    print_note(note);
     Ok(Audited { name: trace.display().to_string(), remarks: reader.remarks(), audit })
 }
 

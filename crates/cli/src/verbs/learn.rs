@@ -32,8 +32,8 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
         output.print(&plan, |_| plan.to_string())?;
         return Ok(if plan.refusal().is_none() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) });
     }
-    if let Some(objection) = plan.refusal() {
-        return Err(Failure::refused(objection));
+    if let Some(refusal) = plan.refusal() {
+        return Err(Failure::refused(refusal));
     }
     if let Some(words) = &options.export {
         return export(words, &target, options.seed, output);

@@ -7,13 +7,13 @@ use flashwise_bufferpool::simulate::{PoolPlan, simulate};
 use flashwise_bufferpool::{Ace, PageTrace, PoolError, Reach, TraceOptions};
 use flashwise_report::{pool_page, render_pool};
 
-use super::trace::{decision, tell};
 use super::{read_device, read_profile};
 use crate::arguments::{PoolArguments, PrefetchName};
 use crate::failure::Failure;
 use crate::files::{Kind, Wanted};
 use crate::output::Output;
 use crate::progress::shared_bar;
+use crate::traces::{format_note, print_note};
 
 /// Pages that are written together where nothing tells how many the drive takes.
 const BATCH: usize = 8;
@@ -39,7 +39,7 @@ pub fn run(options: &PoolArguments, output: &Output) -> Result<ExitCode, Failure
     };
     let report = simulate(&mut trace, &plan, &|fraction| bar.show("simulating pools", fraction))?;
     drop(bar);
-    tell(decision(&reader, options.reading.trace_format));
+    print_note(format_note(&reader, options.reading.trace_format));
     if let Some(page) = &page {
         page.write(pool_page(&report))?;
     }

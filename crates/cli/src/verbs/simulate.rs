@@ -9,19 +9,19 @@ use flashwise_report::{
 };
 use flashwise_ssd::Machine;
 use flashwise_ssd::array::FailureConfig;
-use flashwise_ssd::simulation::{Precondition, Simulation, SimulationOptions};
+use flashwise_ssd::simulation::{Simulation, SimulationOptions};
 use flashwise_trace::workload::{
-    Access, Arrivals, Content, Flow, Pacing, Size, Synthetic, TraceReplay, Workload, WorkloadError, workload_schema,
+    Access, Arrivals, Content, Flow, Pacing, Size, Synthetic, TraceReplay, Workload, workload_schema,
 };
 use flashwise_trace::{ReadOptions, TraceReader};
 
 use super::read_machine;
-use super::trace::{decision, tell};
-use crate::arguments::{PreconditionName, RateProcess, Rw, SimulateArguments};
+use crate::arguments::{RateProcess, Rw, SimulateArguments};
 use crate::failure::Failure;
 use crate::files::{Kind, Wanted};
 use crate::output::Output;
 use crate::progress::Bar;
+use crate::traces::{NAMED_REQUESTS, format_note, print_note};
 
 /// Runs a workload on a simulated drive or array.
 pub fn run(options: &SimulateArguments, output: &Output) -> Result<ExitCode, Failure> {
@@ -31,11 +31,11 @@ pub fn run(options: &SimulateArguments, output: &Output) -> Result<ExitCode, Fai
     }
     let name = options.device.as_deref().unwrap_or_default();
     let machine = with_failures(read_machine(name)?, name, &options.fail)?;
-    let Asked { workload, base, decision } = workload(options, &machine)?;
+    let Asked { workload, base, note } = workload(options, &machine)?;
     let reports = Reports::prepare(options)?;
-    let how = SimulationOptions { precondition: precondition_of(options.precondition), interval: options.interval };
+    let how = SimulationOptions { precondition: options.precondition.into(), interval: options.interval };
     let simulation = machine.simulate(&workload, &base, &how, &mut Bar::new())?;
-    tell(decision);
+    print_note(note);
     let written = reports.write(&simulation)?;
     output.print(&simulation, |style| {
         let text = render_simulation(&simulation, style);
@@ -64,12 +64,12 @@ struct Asked {
     workload: Workload,
     /// The folder that its traces are relative to.
     base: PathBuf,
-    /// What a trace was taken for.
-    decision: Option<String>,
+    /// The format that a trace was read as.
+    note: Option<String>,
 }
 
 fn workload(options: &SimulateArguments, machine: &Machine) -> Result<Asked, Failure> {
-    let (mut base, mut decision) = (PathBuf::new(), None);
+    let (mut base, mut note) = (PathBuf::new(), None);
     let mut workload = match (&options.workload, options.rw) {
         (Some(path), _) if is_toml(path) && options.format.is_none() => {
             if options.fold || options.widen || options.skip_bad_lines > 0 {
@@ -82,7 +82,7 @@ fn workload(options: &SimulateArguments, machine: &Machine) -> Result<Asked, Fai
         }
         (Some(path), _) => match named(path, options) {
             Some(workload) => workload,
-            None => replay(path, options, &mut decision)?,
+            None => replay(path, options, &mut note)?,
         },
         (None, Some(rw)) => like_fio(rw, options, machine)?,
         (None, None) => return Err(Failure::usage("a workload is missing; see 'flashwise simulate --help'")),
@@ -95,7 +95,7 @@ fn workload(options: &SimulateArguments, machine: &Machine) -> Result<Asked, Fai
     }
     workload.content = content(options, workload.content);
     workload.check()?;
-    Ok(Asked { workload, base, decision })
+    Ok(Asked { workload, base, note })
 }
 
 /// What the data is like, as far as options say.
@@ -116,9 +116,6 @@ fn is_toml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "toml")
 }
 
-/// Requests of a workload by name where nothing says how many.
-pub const NAMED_REQUESTS: u64 = 100_000;
-
 /// A workload by name, as long as no file has it.
 fn named(path: &Path, options: &SimulateArguments) -> Option<Workload> {
     let name = path.to_str().filter(|_| !path.exists())?;
@@ -126,14 +123,14 @@ fn named(path: &Path, options: &SimulateArguments) -> Option<Workload> {
 }
 
 /// A workload of one trace.
-fn replay(path: &Path, options: &SimulateArguments, told: &mut Option<String>) -> Result<Workload, Failure> {
+fn replay(path: &Path, options: &SimulateArguments, note: &mut Option<String>) -> Result<Workload, Failure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let asked = options.format.unwrap_or_default();
     if path == Path::new("-") {
         return Err(Failure::usage("a trace is read through before it is replayed: save standard input to a file"));
     }
     let reader = TraceReader::open(path, &ReadOptions::of(asked))?;
-    *told = decision(&reader, asked);
+    *note = format_note(&reader, asked);
     let mut trace = TraceReplay::new(path, reader.detection().format);
     (trace.fold, trace.widen, trace.skip_bad_lines) = (options.fold, options.widen, options.skip_bad_lines);
     Ok(Workload { name: name.clone(), seed: 1, content: None, flows: vec![Flow::replay(name, trace)] })
@@ -194,22 +191,6 @@ fn pacing(options: &SimulateArguments) -> Pacing {
 fn rw_name(rw: Rw) -> String {
     use clap::ValueEnum;
     rw.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-}
-
-/// The state by the name that it has among the options.
-pub(super) fn precondition_of(name: PreconditionName) -> Precondition {
-    match name {
-        PreconditionName::Empty => Precondition::Empty,
-        PreconditionName::Fill => Precondition::Fill,
-        PreconditionName::Steady => Precondition::Steady,
-        PreconditionName::Analytic => Precondition::Analytic,
-    }
-}
-
-impl From<WorkloadError> for Failure {
-    fn from(error: WorkloadError) -> Self {
-        Self::error(error)
-    }
 }
 
 /// The files that are written beside the result; known to be writable before the simulation starts.

@@ -13,11 +13,11 @@ use flashwise_trace::workload::{
 use flashwise_trace::{ReadOptions, TraceFormat, TraceReader};
 use flashwise_tune::Target;
 
-use super::trace::{decision, read_workload, tell};
 use crate::arguments::ReplayArguments;
 use crate::failure::{Failure, REFUSED};
 use crate::output::Output;
 use crate::progress::Bar;
+use crate::traces::{format_note, print_note, read_workload};
 
 /// Replays one flow on a drive.
 pub fn run(options: &ReplayArguments, output: &Output) -> Result<ExitCode, Failure> {
@@ -30,10 +30,10 @@ pub fn run(options: &ReplayArguments, output: &Output) -> Result<ExitCode, Failu
         output.print(&plan, |_| plan.to_string())?;
         return Ok(if plan.refusal().is_none() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) });
     }
-    if let Some(objection) = plan.refusal() {
-        return Err(Failure::refused(objection));
+    if let Some(refusal) = plan.refusal() {
+        return Err(Failure::refused(refusal));
     }
-    let (flow, decided) = flow(options)?;
+    let (flow, note) = flow(options)?;
     if let Some(warning) = plan.warning() {
         eprintln!("flashwise: {warning}");
     }
@@ -53,7 +53,7 @@ pub fn run(options: &ReplayArguments, output: &Output) -> Result<ExitCode, Failu
     };
     let mut payload = |request: &FlowRequest| payload(request, info.clock);
     let report = replay(&mut source, device.as_mut(), &mut payload, &mut bar)?;
-    tell(decided);
+    print_note(note);
     let document = TraceReplayed {
         schema: "flashwise.trace-replay",
         schema_version: 1,
@@ -91,7 +91,7 @@ fn payload(request: &FlowRequest, clock: Clock) -> Option<IoBuffer> {
 fn flow(options: &ReplayArguments) -> Result<(Flow, Option<String>), Failure> {
     let name = options.trace.to_str().unwrap_or_default();
     let is_workload = name.ends_with(".toml") || (Workload::named(name, 1).is_some() && !options.trace.exists());
-    let (mut flow, decided) = if is_workload { (of_workload(name, options)?, None) } else { of_trace(options)? };
+    let (mut flow, note) = if is_workload { (of_workload(name, options)?, None) } else { of_trace(options)? };
     flow.requests = options.requests.or(flow.requests);
     if let (Some(depth), Some(trace)) = (options.iodepth, &mut flow.trace) {
         trace.pacing = ReplayPacing::Closed { queue_depth: depth };
@@ -99,7 +99,7 @@ fn flow(options: &ReplayArguments) -> Result<(Flow, Option<String>), Failure> {
     if let (Some(depth), Some(synthetic)) = (options.iodepth, &mut flow.synthetic) {
         synthetic.pacing = Pacing::Closed { queue_depth: depth, think_ns: 0 };
     }
-    Ok((flow, decided))
+    Ok((flow, note))
 }
 
 fn of_workload(name: &str, options: &ReplayArguments) -> Result<Flow, Failure> {
@@ -116,7 +116,7 @@ fn of_trace(options: &ReplayArguments) -> Result<(Flow, Option<String>), Failure
     }
     let reading = ReadOptions::from(options.reading);
     let reader = TraceReader::open(&options.trace, &reading)?;
-    let decided = decision(&reader, options.reading.trace_format);
+    let note = format_note(&reader, options.reading.trace_format);
     let format: TraceFormat = reader.detection().format;
     // The flow's base is the trace's folder; a folder without a name of its own, such as `.`, needs none.
     let whole = || std::path::absolute(&options.trace).map_err(|e| Failure::file(&options.trace, &e));
@@ -124,7 +124,7 @@ fn of_trace(options: &ReplayArguments) -> Result<(Flow, Option<String>), Failure
     let mut trace = TraceReplay::new(&file, format);
     (trace.fold, trace.widen, trace.time_scale) = (options.fold, options.widen, 1.0 / options.speed);
     (trace.skip_bad_lines, trace.logical_block_bytes) = (reading.skip_bad_lines, reading.sector_bytes);
-    Ok((Flow::replay(file.to_string_lossy(), trace), decided))
+    Ok((Flow::replay(file.to_string_lossy(), trace), note))
 }
 
 impl From<ReplayError> for Failure {

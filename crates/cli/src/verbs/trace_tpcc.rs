@@ -8,12 +8,12 @@ use flashwise_trace::{Conversion, TraceWriter};
 use flashwise_tune::sqlite::{TpccWorkload, tpcc};
 use flashwise_tune::{DEFAULT_TARGET, Target};
 
-use super::trace::{packed, written_format};
 use crate::arguments::TpccArguments;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
 use crate::progress::Bar;
+use crate::traces::{self, written_format};
 
 /// Runs TPC-C and writes what it asked for.
 pub fn run(options: &TpccArguments, output: &Output) -> Result<(), Failure> {
@@ -30,7 +30,7 @@ pub fn run(options: &TpccArguments, output: &Output) -> Result<(), Failure> {
         let (written, losses) = writer.finish()?;
         Ok(Conversion { written, losses, early: 0 })
     };
-    let told = files::create(path, *output, |new| packed(new, path, work))?;
-    let document = TraceTpcc::new(TraceConversion::new(None, name.clone(), format, told), run);
+    let Some(conversion) = traces::write(path, *output, work)? else { return Ok(()) };
+    let document = TraceTpcc::new(TraceConversion::new(None, name.clone(), format, conversion), run);
     output.print(&document, |style| render_trace_tpcc(&document, style))
 }

@@ -1,0 +1,120 @@
+//! The command line: one file a verb, with the options that several verbs share in `raw_device.rs` and `trace.rs`.
+
+use clap::{Parser, Subcommand};
+use flashwise_block::ByteSize;
+
+use crate::output::Format;
+
+mod attach;
+mod audit;
+mod device;
+mod device_stat;
+mod fit;
+mod generate;
+mod learn;
+mod pool;
+mod raw_device;
+mod simulate;
+mod sqlite;
+mod study;
+mod sweep;
+mod trace;
+mod tune_mariadb;
+mod tune_postgres;
+mod tune_sqlite;
+
+pub use attach::{AttachAction, AttachArguments, Data, FaultArguments, ServeArguments, Time};
+pub use audit::{AuditArguments, FailOn, LeastCost};
+pub use device::DeviceAction;
+pub use device_stat::StatArguments;
+pub use fit::{FitDatabase, FitSqlite, Scale};
+pub use generate::Generated;
+pub use learn::LearnArguments;
+pub use pool::{PoolArguments, PrefetchName};
+pub use raw_device::RawDevice;
+pub use simulate::{PreconditionName, RateProcess, Rw, SimulateArguments};
+pub use sqlite::SqliteAction;
+pub use study::StudyArguments;
+pub use sweep::SweepArguments;
+pub use trace::{ReplayArguments, TpccArguments, TraceAction, TraceReading};
+pub use tune_mariadb::TuneMariadb;
+pub use tune_postgres::TunePostgres;
+pub use tune_sqlite::TuneSqlite;
+
+/// Fit your database to the SSD it runs on
+///
+/// flashwise learns what a drive hides, audits a database's I/O against it, applies what follows, and measures before
+/// and after. The default drive is simulated. Existing files are never written to, raw devices only with
+/// --destructive and --confirm-device.
+#[derive(Debug, Parser)]
+#[command(name = "flashwise", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 done, 1 error, 2 usage, 3 an audit found violations, 4 inconclusive, \
+                        5 refused for safety, 130 interrupted")]
+pub struct Arguments {
+    /// What to do
+    #[command(subcommand)]
+    pub verb: Verb,
+    /// Form of the result on stdout
+    #[arg(short, long, global = true, value_enum, default_value_t = Format::Text, alias = "output-format", display_order = 100)]
+    pub output: Format,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Learn a drive, run a database on it, audit, apply what follows, run again, report
+    #[command(subcommand)]
+    Fit(FitDatabase),
+    /// What to change of a database of your own, what each change brings, and how to undo it
+    #[command(subcommand)]
+    Tune(TuneDatabase),
+    /// Learn what a drive hides: write unit, stripe, chunk, page, hot locations, asymmetry, concurrency
+    Learn(LearnArguments),
+    /// Hold a trace of requests against what was learned about a drive
+    Audit(AuditArguments),
+    /// Run a workload or a trace on a simulated drive
+    Simulate(Box<SimulateArguments>),
+    /// A simulated drive as a disk for other programs, with its timing
+    Attach(Box<AttachArguments>),
+    /// The process that `attach --mount` starts to watch over itself
+    #[command(hide = true)]
+    AttachWatchdog,
+    /// Run many simulations: every combination of a few values, on all cores
+    Sweep(SweepArguments),
+    /// Buffer-pool policies side by side on a trace, classic and with batched write-back
+    Pool(Box<PoolArguments>),
+    /// A published study: what it claims beside what is measured
+    Study(StudyArguments),
+    /// Database files that the flashwise VFS laid out
+    #[command(subcommand)]
+    Sqlite(SqliteAction),
+    /// Simulated drives: presets and configurations, and what an attached one is doing
+    #[command(subcommand)]
+    Device(DeviceAction),
+    /// I/O traces: what is in one, and in another form
+    #[command(subcommand)]
+    Trace(TraceAction),
+    /// Man pages and shell completions
+    #[command(subcommand)]
+    Generate(Generated),
+}
+
+/// Databases that can be tuned.
+#[derive(Debug, Subcommand)]
+pub enum TuneDatabase {
+    /// SQLite: page size, journal mode, page cache, checkpoints, and the techniques of the flashwise VFS
+    Sqlite(Box<TuneSqlite>),
+    /// PostgreSQL: costs, concurrency, write-back, write-ahead log and fill factors, as ALTER SYSTEM and ALTER TABLE
+    Postgres(Box<TunePostgres>),
+    /// MariaDB: write-back, log and threads of InnoDB, as SET GLOBAL and an option file
+    Mariadb(Box<TuneMariadb>),
+}
+
+/// A size of at least one byte.
+fn positive_size(text: &str) -> Result<ByteSize, String> {
+    match text.parse::<ByteSize>() {
+        Ok(ByteSize(0)) => Err("it must be at least one byte".to_owned()),
+        Ok(size) => Ok(size),
+        Err(error) => Err(error.to_string()),
+    }
+}

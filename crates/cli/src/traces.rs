@@ -1,0 +1,121 @@
+//! Traces and workloads that the user named: how each verb reads and writes them.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use flashwise_trace::workload::{Workload, WorkloadError};
+use flashwise_trace::{CompressedWriter, Compression, ReadOptions, TraceError, TraceFormat, TraceReader, TraceWriter};
+
+use crate::arguments::TraceReading;
+use crate::failure::Failure;
+use crate::files;
+use crate::output::Output;
+
+/// Bytes that are written at a time.
+const BUFFER: usize = 256 << 10;
+
+/// Requests of a workload by name where nothing says how many.
+pub const NAMED_REQUESTS: u64 = 100_000;
+
+/// A workload by name, or from a file.
+pub fn read_workload(name: &str, requests: Option<u64>) -> Result<Workload, Failure> {
+    if let Some(workload) = Workload::named(name, requests.unwrap_or(NAMED_REQUESTS)) {
+        return Ok(workload);
+    }
+    if !name.ends_with(".toml") {
+        let names = Workload::NAMES.join(", ");
+        return Err(Failure::usage(format!("'{name}' is no workload: give a file NAME.toml or one of {names}")));
+    }
+    let mut workload = Workload::read(name)?;
+    workload.flows.iter_mut().for_each(|flow| flow.requests = requests.or(flow.requests));
+    Ok(workload)
+}
+
+/// Writes a new trace file, compressed where its name ends so; `None` for `-`, standard output, which then holds the trace
+/// and nothing else.
+pub fn write<T>(
+    path: &Path,
+    output: Output,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, Failure>,
+) -> Result<Option<T>, Failure> {
+    if path != Path::new("-") {
+        return files::create(path, output, |new| compressed(new, path, write)).map(Some);
+    }
+    if output.is_json() {
+        return Err(Failure::usage(
+            "standard output holds the trace; write it to a file to have a document with -o json",
+        ));
+    }
+    let mut out = BufWriter::with_capacity(BUFFER, io::stdout());
+    write(&mut out)?;
+    Ok(None)
+}
+
+/// Writes a new file, compressed as the name says that it will get.
+fn compressed<T>(
+    new: &Path,
+    named: &Path,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let failed = |e: io::Error| Failure::file(named, &e);
+    let file = BufWriter::with_capacity(BUFFER, File::create_new(new).map_err(failed)?);
+    let (compression, _) = Compression::of_name(named.to_str().unwrap_or_default());
+    let mut out = CompressedWriter::new(compression, file).map_err(failed)?;
+    let done = write(&mut out)?;
+    let file = out.finish().map_err(failed)?.into_inner().map_err(|e| failed(e.into_error()))?;
+    file.sync_all().map_err(failed)?;
+    Ok(done)
+}
+
+/// The requested form of a new trace, or the one that its name has.
+pub fn written_format(path: &Path, to: Option<TraceFormat>) -> Result<TraceFormat, Failure> {
+    if let Some(format) = to {
+        return Ok(format);
+    }
+    let name = path.to_str().unwrap_or_default();
+    let (_, plain) = Compression::of_name(name);
+    match Path::new(plain).extension().and_then(|extension| extension.to_str()) {
+        Some("csv") => Ok(TraceFormat::Csv),
+        Some("parquet") => Ok(TraceFormat::Parquet),
+        _ => {
+            let names: Vec<_> = TraceWriter::FORMATS.iter().map(|format| format.name()).collect();
+            let names = names.join(", ");
+            Err(Failure::usage(format!("{name}: the name does not tell the form; add --to, one of {names}")))
+        }
+    }
+}
+
+/// A note on the format that a trace was read as, where it was detected; none for flashwise's own.
+pub fn format_note(reader: &TraceReader, asked: TraceFormat) -> Option<String> {
+    let detection = reader.detection();
+    let is_guessed = asked == TraceFormat::Auto && detection.format != TraceFormat::Csv;
+    is_guessed.then(|| format!("{}: read as {}: {}", reader.name(), detection.format.name(), detection.reason))
+}
+
+/// Prints a note on stderr.
+pub fn print_note(note: Option<String>) {
+    if let Some(note) = note {
+        // Where nobody listens nothing is lost.
+        let _ = writeln!(io::stderr(), "flashwise: {note}");
+    }
+}
+
+impl From<TraceReading> for ReadOptions {
+    fn from(reading: TraceReading) -> Self {
+        let TraceReading { trace_format, skip_bad_lines, sector_size, page_size } = reading;
+        Self { format: trace_format, skip_bad_lines, sector_bytes: sector_size.0, page_bytes: page_size.0 }
+    }
+}
+
+impl From<TraceError> for Failure {
+    fn from(error: TraceError) -> Self {
+        Self::error(error)
+    }
+}
+
+impl From<WorkloadError> for Failure {
+    fn from(error: WorkloadError) -> Self {
+        Self::error(error)
+    }
+}
