@@ -1,13 +1,11 @@
 //! Slots that are reused, and first-in-first-out lists through them: no allocation on the path of a request.
 
 use crate::memory::prefetch;
+pub(crate) use crate::state::NONE;
 use crate::state::{AtRest, Carried, Carrier, Layout, State, StateError};
 
 /// Slots for which there is room as soon as there is one.
 const FIRST: usize = 64;
-
-/// "No slot".
-pub(crate) const NONE: u32 = u32::MAX;
 
 /// A vector whose freed slots are given out again.
 pub(crate) struct Slab<T> {
@@ -222,6 +220,12 @@ impl<T> Slab<T> {
 impl<T: Default> AtRest for Slab<T> {
     fn is_at_rest(&self) -> bool {
         self.taken() == 0
+    }
+}
+
+impl AtRest for Fifo {
+    fn is_at_rest(&self) -> bool {
+        self.peek().is_none()
     }
 }
 

@@ -9,7 +9,7 @@ use flashwise_trace::workload::Workload;
 
 use crate::SimulatedSsd;
 use crate::array::{ArrayConfig, SimulatedArray};
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, is_of_array};
 use crate::error::SsdError;
 use crate::simulation::{Simulation, SimulationError, SimulationOptions, simulate, simulate_array};
 
@@ -47,7 +47,7 @@ impl Machine {
     /// # Errors
     /// When the text does not parse or describes nothing possible.
     pub fn from_toml(text: &str, path: &str) -> Result<Self, SsdError> {
-        if ArrayConfig::recognise(text) {
+        if is_of_array(text) {
             return ArrayConfig::from_toml(text, path).map(|(config, member)| Self::array(config, member));
         }
         DeviceConfig::from_toml(text, path).map(Self::drive)

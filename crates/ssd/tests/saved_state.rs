@@ -15,7 +15,7 @@ use flashwise_ssd::config::{
     CompressionConfig, DeduplicationConfig, GcConfig, GcPolicy, Mapping, MappingCacheConfig, Placement,
     ReductionConfig, StaticWearLevelling,
 };
-use flashwise_ssd::state::{SavedDrive, StateError};
+use flashwise_ssd::saved::{SavedDrive, StateError};
 use flashwise_ssd::{ContentModel, DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};

@@ -34,7 +34,7 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, IoBuffer, Request};
-use flashwise_ssd::state::{SavedDrive, StateError};
+use flashwise_ssd::saved::{SavedDrive, StateError};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use serde::{Deserialize, Serialize};
 

@@ -127,12 +127,6 @@ impl ArrayConfig {
         }
     }
 
-    /// Whether a text is an array's configuration rather than a drive's.
-    pub fn recognise(text: &str) -> bool {
-        toml::from_str::<toml::Table>(text)
-            .is_ok_and(|table| ["level", "members", "member"].iter().any(|key| table.contains_key(*key)))
-    }
-
     /// Reads and checks an array and the drive that its members are; `path` is for messages, and its folder is where a
     /// file of the member is looked for.
     ///
@@ -260,6 +254,7 @@ impl ArrayCacheConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::is_of_array;
 
     const GOOD: &str = r#"
         name = "four drives"
@@ -281,8 +276,8 @@ mod tests {
         let (config, member) = ArrayConfig::from_toml(GOOD, "mine.toml").unwrap();
         assert_eq!((config.level, config.members, config.controller.iops_max), (Level::Raid5, 4, 45_000));
         assert_eq!(member.name, "Micron M500 120GB");
-        assert!(ArrayConfig::recognise(GOOD));
-        assert!(PRESETS.iter().all(|preset| !ArrayConfig::recognise(preset.toml)));
+        assert!(is_of_array(GOOD));
+        assert!(PRESETS.iter().all(|preset| !is_of_array(preset.toml)));
     }
 
     #[test]

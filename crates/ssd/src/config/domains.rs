@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
-use super::{DeviceConfig, Mapping, Placement};
+use super::{DeviceConfig, Mapping, Placement, StaticUnits};
 use crate::error::SsdError;
 
 /// Most domains of a drive.
@@ -123,7 +123,7 @@ impl DeviceConfig {
         if self.ftl.domains.is_empty() {
             return Ok(());
         }
-        let (nth, most) = crate::ftl::placement::fullest_unit(self);
+        let (nth, most) = StaticUnits::fullest(self);
         let most = most.saturating_mul(self.ftl.logical_page_bytes);
         let reason = format!(
             "domain {nth} (counted from 0): a plane would have to hold {}, and garbage collection leaves it room for {}",

@@ -211,7 +211,7 @@ impl HostConfig {
             let possible = SATA_RATES.contains(&rate) && self.interface == Interface::Sata;
             checker.require("host.sata_gigabits_per_s", rate, possible, reason)?;
         }
-        checker.rate("host.link_bytes_per_s", crate::host::link_bytes_per_s(self))
+        checker.rate("host.link_bytes_per_s", super::link_bytes_per_s(self))
     }
 
     fn check_pcie(&self, checker: &Checker<'_>) -> Result<(), SsdError> {

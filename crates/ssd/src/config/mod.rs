@@ -12,10 +12,13 @@ mod endurance;
 mod flash;
 mod ftl;
 mod gc;
+mod hint;
 mod host;
+mod link;
 mod reduction;
 mod reliability;
 mod slc_cache;
+mod static_units;
 mod streams;
 
 use flashwise_block::ByteSize;
@@ -41,10 +44,15 @@ pub use gc::{
     BadBlocksConfig, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, GcTrigger, StaticWearLevelling,
     WearLevellingConfig,
 };
+pub use hint::nearest;
 pub use host::{Arbitration, ArbitrationWeights, DataTransfer, HostConfig, Interface, QueuePriority};
+pub(crate) use link::link_bytes_per_s;
+pub(crate) use reduction::STORED_PAGE_HEADER;
 pub use reduction::{Codec, CompressionConfig, DeduplicationConfig, ReductionConfig};
 pub use reliability::ReliabilityConfig;
 pub use slc_cache::{SlcCacheConfig, SlcCacheFull, SlcModeConfig};
+pub use static_units::StaticUnits;
+pub(crate) use streams::CLASSES_MAX;
 pub use streams::{StreamPolicy, StreamsConfig};
 
 /// A whole drive.
@@ -83,7 +91,7 @@ impl DeviceConfig {
     /// # Errors
     /// When the text does not parse or describes no possible drive.
     pub fn from_toml(text: &str, path: &str) -> Result<Self, SsdError> {
-        let config: Self = toml::from_str(text).map_err(|e| match crate::array::ArrayConfig::recognise(text) {
+        let config: Self = toml::from_str(text).map_err(|e| match is_of_array(text) {
             true => SsdError::IsArray { path: path.to_owned() },
             false => syntax_error(text, path, &e),
         })?;
@@ -201,13 +209,19 @@ impl DeviceConfig {
 /// Most logical pages: 2³⁰, 4 TiB of pages of 4 KiB, whose page map and its inverse take 8 GiB of address space.
 const LOGICAL_PAGES_MAX: u64 = 1 << 30;
 
+/// Whether a text describes an array of drives rather than a drive: an array has a level and members.
+pub fn is_of_array(text: &str) -> bool {
+    toml::from_str::<toml::Table>(text)
+        .is_ok_and(|table| ["level", "members", "member"].iter().any(|key| table.contains_key(*key)))
+}
+
 /// What is said of an unknown key, with the known one that is nearest to it.
 fn with_hint(message: String) -> String {
     let Some(list) = message.strip_prefix("unknown field `").or(message.strip_prefix("unknown variant `")) else {
         return message;
     };
     let mut names = list.split('`').step_by(2);
-    let near = names.next().and_then(|unknown| crate::import::nearest(unknown, names));
+    let near = names.next().and_then(|unknown| nearest(unknown, names));
     near.map_or_else(|| message.clone(), |near| format!("{message}; is `{near}` meant?"))
 }
 

@@ -121,6 +121,9 @@ impl Default for DeduplicationConfig {
 /// Most granules of a page: their number less one fits a byte.
 const GRANULES_MAX: u64 = 256;
 
+/// Bytes of the number in front of a stored page: how long it is.
+pub(crate) const STORED_PAGE_HEADER: usize = size_of::<u32>();
+
 /// Most granules of a drive: slots are numbered with 32 bits.
 const SLOTS_MAX: u64 = 1 << 31;
 
@@ -143,6 +146,12 @@ impl DeviceConfig {
     /// Bytes that what is stored may take on flash.
     pub fn physical_bytes(&self) -> u64 {
         self.reduction.as_ref().and_then(|reduction| reduction.physical_bytes).unwrap_or(self.capacity_bytes)
+    }
+
+    /// The most bytes that a drive carries of a page's content.
+    pub(crate) fn content_bytes(&self) -> u64 {
+        let header = if self.reduction.is_some() { STORED_PAGE_HEADER as u64 } else { 0 };
+        header + self.ftl.logical_page_bytes
     }
 
     /// Bytes of a superblock that may stay empty because the next page might not have fitted.

@@ -7,7 +7,9 @@ use super::DeviceConfig;
 use super::check::Checker;
 use super::ftl::Mapping;
 use crate::error::SsdError;
-use crate::ftl::streams::CLASSES_MAX;
+
+/// Most classes that a policy tells apart, among written and among moved pages each.
+pub(crate) const CLASSES_MAX: u32 = 16;
 
 /// Which open superblock of its unit a page goes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -5,7 +5,6 @@ use flashwise_block::FlashCounters;
 use super::{FlashAddress, FlashArray};
 use crate::config::DeviceConfig;
 use crate::payload::Payload;
-use crate::reduction::Reduction;
 
 /// A flash command of the request that is being taken apart.
 #[derive(Clone, Copy)]
@@ -28,7 +27,7 @@ impl Medium {
     pub(crate) fn new(config: &DeviceConfig, seed: u64) -> Self {
         Self {
             array: FlashArray::new(config, seed),
-            payload: Payload::new(Reduction::content_bytes(config)),
+            payload: Payload::new(config.content_bytes()),
             counters: FlashCounters::default(),
             row_reads: Vec::new(),
         }

@@ -12,10 +12,10 @@
 //! Inside a superpage the pages are filled one after the other: channel by channel, then way by way, then plane by
 //! plane.
 
-use super::reciprocal::Divisor;
 use super::superblock::CellMode;
 use crate::config::DeviceConfig;
 use crate::flash::FlashAddress;
+use crate::reciprocal::Divisor;
 
 /// The counts that turn a slot number into a place in the flash.
 #[derive(Clone, Debug)]

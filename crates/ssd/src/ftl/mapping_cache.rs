@@ -20,9 +20,9 @@
 
 use std::ops::Range;
 
-use crate::ftl::reciprocal::Divisor;
 use crate::list::NONE;
 use crate::memory::prefetch;
+use crate::reciprocal::Divisor;
 use crate::sparse::SparseTable;
 
 /// A cached entry of the map.

@@ -16,7 +16,6 @@ mod min_tree;
 mod placed;
 pub(crate) mod placement;
 pub(crate) mod prefill;
-pub(crate) mod reciprocal;
 mod reclaim;
 pub(crate) mod sectors;
 mod slc_cache;

@@ -21,7 +21,7 @@ use super::streams::{ByStream, StreamPolicy, StreamSet};
 use super::superblock::{BlockState, Superblock};
 use super::wear::{ColdBlocks, FreeBlocks, UnitWear};
 use super::{CLOSED, Cause, Ftl, Stream, WritePoint};
-use crate::config::{DeviceConfig, GcTrigger, StaticWearLevelling};
+use crate::config::{DeviceConfig, GcTrigger, StaticUnits, StaticWearLevelling};
 use crate::list::NONE;
 
 /// A row that is done before its turn.
@@ -121,7 +121,7 @@ impl Reclaiming {
         let stored_slots = stored_slots(config, logical_pages);
         let in_fullest = match &config.ftl.domains[..] {
             [] => stored_slots.div_ceil(u64::from(geometry.units)),
-            _ => placement::fullest_unit(config).1,
+            _ => StaticUnits::fullest(config).1,
         };
         let needed = in_fullest.div_ceil(u64::from(geometry.slots_per_superblock())) + kept;
         Self {

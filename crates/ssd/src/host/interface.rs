@@ -1,7 +1,6 @@
 //! Firmware and link: how long a command and its data take on their way in and out.
 
-use super::link_bytes_per_s;
-use crate::config::{HostConfig, Interface};
+use crate::config::{HostConfig, Interface, link_bytes_per_s};
 
 /// What the last piece of a read needs on the link after it has left the flash.
 const CUT_THROUGH_BYTES: u64 = 4096;

@@ -17,7 +17,6 @@
 mod active;
 mod hints;
 mod interface;
-mod link;
 mod queues;
 mod stages;
 mod whole_request_link;
@@ -27,7 +26,6 @@ use flashwise_block::{BlockError, ByteSize, Clock, DeviceCounters, DeviceInfo, O
 pub(crate) use active::Active;
 pub(crate) use hints::{Hint, PrefetchHints};
 pub(crate) use interface::HostInterface;
-pub(crate) use link::link_bytes_per_s;
 pub(crate) use queues::SubmissionQueues;
 pub use stages::StageTimes;
 pub(crate) use whole_request_link::WholeRequestLink;

@@ -1,6 +1,7 @@
 //! DiskSim's parameter files: `type name { key = value, … }`, values being numbers, words, lists and blocks.
 
-use super::{ImportError, nearest};
+use super::ImportError;
+use crate::config::nearest;
 
 /// One block with its entries.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use roxmltree::{Document, Node};
 
-use super::{ImportError, nearest};
+use super::ImportError;
+use crate::config::nearest;
 
 /// Parses a whole file.
 pub(super) fn parse<'a>(text: &'a str, file: &str) -> Result<Document<'a>, ImportError> {

@@ -24,7 +24,7 @@ mod sharing;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, STORED_PAGE_HEADER as HEADER};
 use crate::ftl::Ftl;
 use crate::pages::PageSpan;
 use crate::payload::Payload;
@@ -178,12 +178,6 @@ impl Reduction {
             image: Vec::new(),
             page: vec![0; page_bytes as usize],
         }))
-    }
-
-    /// The most bytes that a drive carries of a page.
-    pub(crate) fn content_bytes(config: &DeviceConfig) -> u64 {
-        let header = if config.reduction.is_some() { HEADER as u64 } else { 0 };
-        header + config.ftl.logical_page_bytes
     }
 
     /// Says what pages are like that carry no bytes.
@@ -352,9 +346,6 @@ impl Reduction {
         }
     }
 }
-
-/// Bytes of the number in front of a stored page.
-const HEADER: usize = size_of::<u32>();
 
 state! {
     ReductionCounters {

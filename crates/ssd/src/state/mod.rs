@@ -16,17 +16,12 @@
 //! header ([`carrier::Layout`]). `docs/formats/drive-state.md` draws the bytes.
 
 mod carrier;
-mod document;
-mod drive;
 mod error;
 mod parts;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use carrier::{AtRest, Carried, Carrier, Layout, State};
-pub use document::SavedDrive;
 pub use error::StateError;
 pub(crate) use parts::{
-    carry_members, carry_sparse, expect_rest, optional_values, parts_of_some_drives, rests, state, state_names,
+    NONE, carry_members, carry_sparse, expect_rest, optional_values, parts_of_some_drives, rests, state, state_names,
     state_of_policy,
 };

@@ -5,7 +5,9 @@ use rand_pcg::Pcg64Mcg;
 
 use super::carrier::{AtRest, Carried, Carrier, Layout, State};
 use super::error::StateError;
-use crate::list::Fifo;
+
+/// Stands where an index would be: there is none.
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Says what of a type is saved. Each field is named, or the type does not compile:
 ///
@@ -49,7 +51,7 @@ macro_rules! state {
                     crate::state::expect_rest($empty.is_empty(), stringify!($empty))?;
                 )*)?
                 $($(
-                    crate::state::expect_rest(*$none == crate::list::NONE, stringify!($none))?;
+                    crate::state::expect_rest(*$none == crate::state::NONE, stringify!($none))?;
                 )*)?
                 $($(
                     crate::state::State::carry($saved, carrier).map_err(|e| e.inside(stringify!($saved)))?;
@@ -412,12 +414,6 @@ impl AtRest for u64 {
 impl AtRest for usize {
     fn is_at_rest(&self) -> bool {
         *self == 0
-    }
-}
-
-impl AtRest for Fifo {
-    fn is_at_rest(&self) -> bool {
-        self.peek().is_none()
     }
 }
 

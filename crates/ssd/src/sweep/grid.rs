@@ -31,7 +31,7 @@ use toml::{Table, Value};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::array::ArrayConfig;
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, is_of_array};
 use crate::error::SsdError;
 use crate::machine::Machine;
 use crate::preset::Preset;
@@ -195,7 +195,7 @@ struct BaseDevice {
 impl BaseDevice {
     fn read(name: &str, folder: &Path) -> Result<Self, SweepError> {
         let (device, folder) = drive_table(name, folder)?;
-        let is_array = ArrayConfig::recognise(&device.to_string());
+        let is_array = is_of_array(&device.to_string());
         let member = if is_array { Some(member_table(&device, &folder)?) } else { None };
         Ok(Self { device, folder, member })
     }

@@ -5,7 +5,7 @@ use flashwise_profile::{Figure, Parameters};
 
 use super::{Reasons, exactly};
 use crate::DeviceConfig;
-use crate::config::{CommandScope, Mapping, Placement};
+use crate::config::{CommandScope, Mapping, Placement, StaticUnits};
 use crate::ftl::geometry::Geometry;
 
 /// Logical pages over which an address bit is tried.
@@ -54,8 +54,8 @@ fn first_die(config: &DeviceConfig) -> Option<Box<dyn Fn(u64) -> u64>> {
             Some(Box::new(move |page| u64::from(geometry.die_in_unit((page / slots % in_group) as u32, 0))))
         }
         Placement::Static => {
-            let unit_of = crate::ftl::placement::static_units(config);
-            Some(Box::new(move |page| u64::from(geometry.die_in_unit(unit_of(page as u32), 0))))
+            let units = StaticUnits::new(config);
+            Some(Box::new(move |page| u64::from(geometry.die_in_unit(units.unit_of(page as u32), 0))))
         }
         Placement::RoundRobin | Placement::LeastLoaded => None,
     }

@@ -31,11 +31,11 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 use super::mapping::Mapping;
-use super::reciprocal::Divisor;
 use crate::config::{AllocationPool, BlockOrder, CleaningMode, DeviceConfig};
 use crate::flash::{KnownOp, OpClass, Statistics};
 use crate::memory::prefetch;
 use crate::payload::Payload;
+use crate::reciprocal::Divisor;
 use cleaning::CleaningRules;
 use fullness::Fullness;
 

@@ -93,19 +93,6 @@ impl AnyPlacement {
     }
 }
 
-/// The unit of each logical page, where placement is static.
-pub(crate) fn static_units(config: &DeviceConfig) -> impl Fn(u32) -> u32 + use<> {
-    let policy = Static::new(config);
-    move |logical_page| policy.bound_unit(logical_page).unwrap_or(0)
-}
-
-/// The unit that holds the most logical pages where placement is static: the first domain that is on it, and how many.
-pub(crate) fn fullest_unit(config: &DeviceConfig) -> (usize, u64) {
-    let loads = Static::new(config).loads(config);
-    let (pages, domain) = loads.into_iter().max_by_key(|&(pages, _)| pages).unwrap_or_default();
-    (domain, pages)
-}
-
 macro_rules! each {
     ($self:expr, $policy:ident => $call:expr) => {
         match $self {

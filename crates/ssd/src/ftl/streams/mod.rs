@@ -29,7 +29,7 @@ use std::ops::{Index, IndexMut};
 use zerocopy::FromZeros;
 
 use super::geometry::Geometry;
-use crate::config::{DeviceConfig, StreamPolicy as PolicyName};
+use crate::config::{CLASSES_MAX, DeviceConfig, StreamPolicy as PolicyName};
 use crate::state::{Carried, Carrier, Layout, State, StateError};
 use bloom_filters::BloomFilters;
 use death_time::DeathTime;
@@ -37,9 +37,6 @@ use foresight::Foresight;
 use hint::Hint;
 use one::One;
 use sep_bit::SepBit;
-
-/// Most classes that a policy tells apart, among written and among moved pages each.
-pub(crate) const CLASSES_MAX: u32 = 16;
 
 /// Which open superblock of a unit data goes to: that of a class of the host's pages, that of a class of moved pages,
 /// or that of what wear levelling moves.

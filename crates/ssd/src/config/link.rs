@@ -18,7 +18,7 @@
 //! handshake primitives are not counted. 6 Gb/s: 600 MB/s · 8192/8208 = 598.8 MB/s. Source: Serial ATA 3.5, sections 9
 //! (link layer) and 10.5.12 (data FIS).
 
-use crate::config::HostConfig;
+use super::HostConfig;
 
 const SATA_FIS_BYTES: u128 = 8192;
 const SATA_FIS_OVERHEAD_BYTES: u128 = 16;

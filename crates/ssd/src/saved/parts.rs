@@ -1,6 +1,5 @@
 //! What of a drive is saved, part by part, under the names and in the order that files have.
 
-use super::{Carried, Carrier, Layout, State, rests};
 use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::collector::Collector;
@@ -8,6 +7,7 @@ use crate::device::SimulatedSsd;
 use crate::flash::Medium;
 use crate::ftl::Translation;
 use crate::host::Host;
+use crate::state::{Carried, Carrier, Layout, State, rests};
 
 /// Says which place in the drive each name of the saved form stands for, in the order of the form.
 macro_rules! saved_as {

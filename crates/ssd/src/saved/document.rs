@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::carrier::{Carrier, Layout, State};
-use super::error::StateError;
 use crate::config::{DeviceConfig, Mapping};
 use crate::device::SimulatedSsd;
+use crate::state::{Carrier, Layout, State, StateError};
 
 /// What a state begins with.
 const MAGIC: [u8; 16] = *b"flashwise.drive\n";
