@@ -4,7 +4,7 @@
 //! standard library's. A frame's bytes are a cell that tells when two threads touch it at once.
 #![allow(dead_code, unused_imports, clippy::unwrap_used, reason = "only a part of the files is used; tests panic")]
 
-#[path = "support/loom_sync.rs"]
+#[path = "it/support/loom_sync.rs"]
 mod sync;
 
 #[path = "../src/concurrent/readers.rs"]

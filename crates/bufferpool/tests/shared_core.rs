@@ -6,7 +6,7 @@
 //! each access to which is a point where another thread may go on.
 #![allow(dead_code, unused_imports, clippy::unwrap_used, reason = "only a part of the files is used; tests panic")]
 
-#[path = "support/loom_sync.rs"]
+#[path = "it/support/loom_sync.rs"]
 mod sync;
 
 mod ace {

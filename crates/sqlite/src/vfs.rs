@@ -454,7 +454,7 @@ fn observed(drive: &SharedDrive) -> MutexGuard<'_, Drive> {
 }
 
 #[cfg(test)]
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/it/support/mod.rs"]
 pub(crate) mod support;
 
 #[cfg(test)]

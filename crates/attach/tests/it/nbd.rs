@@ -1,0 +1,249 @@
+//! The server as its clients see it: bytes over a socket.
+
+use crate::support;
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+use flashwise_attach::{Capture, Pace};
+use flashwise_block::Operation;
+use flashwise_ssd::DeviceConfig;
+use flashwise_trace::{ReadOptions, TraceFormat, TraceReader};
+use support::{Client, DISCONNECT, FLUSH, FUA, READ, Served, TRIM, WRITE, WRITE_ZEROES, bound, engine, engine_of};
+
+fn pattern(seed: u8, length: usize) -> Vec<u8> {
+    (0..length).map(|n| seed.wrapping_add((n / 512) as u8).wrapping_mul(31) ^ n as u8).collect()
+}
+
+#[test]
+fn what_one_connection_writes_another_one_reads() {
+    let served = Served::start(Pace::Free, None);
+    let (mut writer, mut reader) = (Client::connect(&served.socket), Client::connect(&served.socket));
+    for (seed, offset, length) in [(1, 0, 4096), (2, 512, 512), (3, 1 << 20, 3 << 20), (4, writer.capacity - 512, 512)]
+    {
+        let bytes = pattern(seed, length);
+        writer.write(offset, &bytes);
+        assert!(reader.read(offset, length as u32) == bytes, "{length} bytes at {offset}");
+    }
+    assert_eq!(writer.execute(0, FLUSH, 0, 0, &[]), 0);
+    assert_eq!(writer.execute(FUA, WRITE, 0, 512, &pattern(9, 512)), 0);
+    let report = served.end();
+    assert_eq!(
+        (report.counters.flushes, report.counters.host_bytes_written.0),
+        (1, 4096 + 512 + (3 << 20) + 512 + 512)
+    );
+}
+
+#[test]
+fn trimmed_and_zeroed_bytes_read_as_zeros_and_no_others() {
+    let served = Served::start(Pace::Free, None);
+    let mut client = Client::connect(&served.socket);
+    let bytes = pattern(7, 64 << 10);
+    client.write(0, &bytes);
+    assert_eq!(client.execute(0, TRIM, 16 << 10, 16 << 10, &[]), 0);
+    assert_eq!(client.execute(FUA, WRITE_ZEROES, 48 << 10, 4096, &[]), 0);
+    let mut expected = bytes;
+    expected[16 << 10..32 << 10].fill(0);
+    expected[48 << 10..52 << 10].fill(0);
+    assert!(client.read(0, 64 << 10) == expected);
+    let report = served.end();
+    assert_eq!((report.counters.trims, report.counters.zero_writes), (1, 1));
+}
+
+/// What compresses well is stored in less, and a drive that offers more than it has room for says when that is used up.
+#[test]
+fn a_drive_that_compresses_tells_what_it_stores_and_when_it_is_full() {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/compressing.toml")).unwrap();
+    let mut config = DeviceConfig::from_toml(&text, "compressing.toml").unwrap();
+    config.reduction.as_mut().unwrap().physical_bytes = Some(1 << 20);
+    let served = Served::of(engine_of(config, Pace::Free, None));
+    let mut client = Client::connect(&served.socket);
+    let mut random = 1_u64;
+    let mut noise = |length: usize| -> Vec<u8> {
+        let next = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 56) as u8
+        };
+        std::iter::repeat_with(next).take(length).collect()
+    };
+    let mut compressible = noise(512);
+    compressible.resize(4096, 0);
+    // 4 MiB of blocks that are alike, then as much noise as there is room for beside the one that is stored of them.
+    for n in 0..1024 {
+        client.write(n * 4096, &compressible);
+    }
+    for n in 0..255 {
+        client.write((4 << 20) + n * 4096, &noise(4096));
+    }
+    let refused = client.execute(0, WRITE, 8 << 20, 4096, &noise(4096));
+    assert_eq!(refused, 28, "ENOSPC");
+    assert_eq!(client.execute(0, TRIM, 4 << 20, 4096, &[]), 0);
+    assert_eq!(client.execute(0, WRITE, 8 << 20, 4096, &noise(4096)), 0);
+    assert!(client.read(77 * 4096, 4096) == compressible);
+    let space = served.end().space.unwrap();
+    assert_eq!(space.logical_bytes, (1024 + 255) * 4096);
+    // Of all the compressible ones one is stored, 512 bytes of it noise.
+    assert!((255 * 4096 + 512..=255 * 4096 + 640).contains(&space.physical_bytes), "{space:?}");
+}
+
+#[test]
+fn many_requests_at_once_are_each_answered_once() {
+    let served = Served::start(Pace::Scaled(0.1), None);
+    let mut client = Client::connect(&served.socket);
+    let pages = 3000;
+    let mut asked = HashMap::new();
+    // More than are taken at a time: the rest waits in the socket, which a thread of its own fills.
+    let mut sender = client.stream.try_clone().unwrap();
+    let sending = std::thread::spawn(move || {
+        for n in 0..pages {
+            let mut request = 0x2560_9513_u32.to_be_bytes().to_vec();
+            request.extend([0, 0, 0, WRITE as u8]);
+            request.extend((n as u64).to_be_bytes());
+            request.extend((n as u64 * 4096).to_be_bytes());
+            request.extend(4096_u32.to_be_bytes());
+            request.extend(pattern(n as u8, 4096));
+            sender.write_all(&request).unwrap();
+        }
+    });
+    for _ in 0..pages {
+        let (error, cookie) = client.reply();
+        assert_eq!((error, asked.insert(cookie, ())), (0, None));
+    }
+    sending.join().unwrap();
+    for n in [0, 1, pages / 2, pages - 1] {
+        assert!(client.read(n as u64 * 4096, 4096) == pattern(n as u8, 4096));
+    }
+    assert_eq!(served.end().counters.host_writes, pages as u64);
+}
+
+#[test]
+fn answers_do_not_come_before_the_drive_gives_them() {
+    // A thousand times slower than real, so that no machine is too slow for it.
+    let served = Served::start(Pace::Scaled(1000.0), None);
+    let mut client = Client::connect(&served.socket);
+    let began = Instant::now();
+    assert_eq!(client.execute(FUA, WRITE, 0, 4096, &pattern(1, 4096)), 0);
+    let took = began.elapsed();
+    let report = served.end();
+    let simulated = Duration::from_nanos(report.latency.writes.p50_ns);
+    assert!(took >= simulated * 999, "{took:?} for a write of {simulated:?}");
+    assert!(report.pacing.unwrap().error.count == 1);
+}
+
+#[test]
+fn what_makes_no_sense_is_an_error_of_that_request_alone() {
+    let served = Served::start(Pace::Free, None);
+    let mut client = Client::connect(&served.socket);
+    let behind = client.capacity;
+    assert_eq!(client.execute(0, READ, 100, 512, &[]), 22, "not a whole block");
+    assert_eq!(client.execute(0, READ, behind, 512, &[]), 22, "a read behind the end");
+    assert_eq!(client.execute(0, WRITE, behind, 512, &[0; 512]), 28, "a write behind the end");
+    assert_eq!(client.execute(0, READ, 0, 33 << 20, &[]), 75, "a read that is too long");
+    assert_eq!(client.execute(0, 7, 0, 0, &[]), 22, "a command that nobody negotiated");
+    client.write(0, &[1; 512]);
+    assert_eq!(client.read(0, 512), [1; 512]);
+    served.end();
+}
+
+#[test]
+fn a_client_that_makes_no_sense_is_sent_away_and_others_are_served_on() {
+    let served = Served::start(Pace::Free, None);
+    let mut sane = Client::connect(&served.socket);
+    sane.write(0, &[5; 512]);
+
+    let mut mad = Client::connect(&served.socket);
+    mad.stream.write_all(&[0xff; 28]).unwrap();
+    assert_eq!(mad.stream.read(&mut [0; 16]).unwrap(), 0, "no request begins like that");
+    let mut long = Client::connect(&served.socket);
+    long.ask(0, WRITE, 0, u32::MAX, &[]);
+    assert_eq!(long.stream.read(&mut [0; 16]).unwrap(), 0, "a write of 4 GiB");
+    let mut cut = Client::connect(&served.socket);
+    cut.ask(0, WRITE, 0, 4096, &[9; 100]);
+    drop(cut);
+    let mut hello = UnixStream::connect(&served.socket).unwrap();
+    hello.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    hello.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    assert_eq!(hello.read_to_end(&mut Vec::new()).unwrap(), 18, "it gets the greeting alone");
+
+    assert_eq!(sane.read(0, 512), [5; 512]);
+    served.end();
+}
+
+#[test]
+fn a_client_that_says_goodbye_gets_what_it_asked_for_first() {
+    let served = Served::start(Pace::Scaled(1.0), None);
+    let mut client = Client::connect(&served.socket);
+    let cookie = client.ask(FUA, WRITE, 0, 512, &[3; 512]);
+    client.ask(0, DISCONNECT, 0, 0, &[]);
+    assert_eq!(client.reply(), (0, cookie));
+    assert_eq!(client.stream.read(&mut [0; 1]).unwrap(), 0);
+    served.end();
+}
+
+#[test]
+fn the_end_of_the_server_completes_what_is_under_way() {
+    let served = Served::start(Pace::Scaled(200.0), None);
+    let mut client = Client::connect(&served.socket);
+    let cookie = client.ask(FUA, WRITE, 0, 4096, &[3; 4096]);
+    // The server has to have taken the request: a read that it answers tells.
+    let mut other = Client::connect(&served.socket);
+    other.read(1 << 20, 512);
+    served.stop.request();
+    assert_eq!(client.reply(), (0, cookie));
+    assert_eq!(served.end().counters.host_writes, 1);
+}
+
+#[test]
+fn a_socket_left_by_a_server_that_is_gone_is_replaced_and_nothing_else_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ssd.sock");
+    drop(UnixListener::bind(&path).unwrap());
+    assert!(path.exists(), "left behind");
+    let server = bound(&path, engine(Pace::Free, None)).unwrap();
+    let error = bound(&path, engine(Pace::Free, None)).unwrap_err().to_string();
+    assert!(error.ends_with("another server listens here; end it, or give another path"), "{error}");
+    drop(server);
+    assert!(!path.exists());
+    std::fs::write(&path, "mine").unwrap();
+    let error = bound(&path, engine(Pace::Free, None)).unwrap_err().to_string();
+    assert!(error.contains("this is no socket and is not replaced"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+}
+
+#[test]
+fn everything_that_reached_the_drive_is_captured_with_both_stamps_and_the_client_s_process() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let capture = Capture::start(TraceFormat::Csv, file.reopen().unwrap(), "run.csv").unwrap();
+    let served = Served::start(Pace::Scaled(1.0), Some(capture));
+    let mut client = Client::connect(&served.socket);
+    client.write(8192, &pattern(1, 4096));
+    assert_eq!(client.execute(FUA, WRITE, 0, 512, &[1; 512]), 0);
+    client.read(8192, 4096);
+    assert_eq!(client.execute(0, FLUSH, 0, 0, &[]), 0);
+    assert_eq!(client.execute(0, TRIM, 0, 4096, &[]), 0);
+    assert_eq!(client.execute(0, WRITE_ZEROES, 0, 4096, &[]), 0);
+    let report = served.end();
+    assert_eq!(report.capture.as_ref().unwrap().requests, 6);
+
+    let mut reader = TraceReader::open(file.path(), &ReadOptions::of(TraceFormat::Csv)).unwrap();
+    let mut told = Vec::new();
+    let mut last = 0;
+    while let Some(record) = reader.next_record().unwrap() {
+        assert!(record.at.0 >= last && record.latency.is_some());
+        assert_eq!(record.process, Some(std::process::id()));
+        last = record.at.0;
+        told.push((record.operation, record.offset.0, record.length.0, record.fua));
+    }
+    use Operation::{Flush, Read, Trim, Write, WriteZeroes};
+    let expected = [
+        (Write, 8192, 4096, false),
+        (Write, 0, 512, true),
+        (Read, 8192, 4096, false),
+        (Flush, 0, 0, false),
+        (Trim, 0, 4096, false),
+        (WriteZeroes, 0, 4096, false),
+    ];
+    assert_eq!(told, expected);
+}

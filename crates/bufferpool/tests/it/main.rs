@@ -1,0 +1,10 @@
+//! The integration tests of `flashwise-bufferpool`, in one program: each file of this folder is a module, and what they share is
+//! compiled once.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+
+mod concurrent;
+mod naive;
+mod peers;
+mod published_example;
+mod reference_models;
+mod support;

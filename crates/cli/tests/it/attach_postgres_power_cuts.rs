@@ -1,0 +1,262 @@
+//! PostgreSQL on a file system on an attached drive, whose power is cut again and again at any moment.
+//!
+//! Like `attach_power_cuts.rs`, with a server that recovers from its log after each cut. Three sessions commit
+//! transactions of inserts, an update and deletes, checkpoints come between, and the server's data checksums are on. After
+//! each cut every transaction that was acknowledged is there, none by half, and every row can be read.
+//!
+//! `FLASHWISE_POSTGRES_POWER_CUTS` asks for more than a few cuts.
+
+use crate::mounted;
+use crate::support;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use mounted::{Drive, MOMENT, Power, assert_nothing_left, place, power_fails, run, small_drive, turn};
+use postgres::{Client, NoTls};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use support::Place;
+
+const SESSIONS: i32 = 3;
+/// Transactions whose rows are kept; older ones are deleted.
+const KEPT: i64 = 40;
+
+const TABLES: &str = "CREATE TABLE a (session int, n bigint, v bytea, PRIMARY KEY (session, n));
+    CREATE TABLE b (session int, n bigint, v bytea, PRIMARY KEY (session, n));
+    ALTER TABLE a ALTER v SET STORAGE EXTERNAL;
+    CREATE TABLE last (session int PRIMARY KEY, n bigint)";
+
+/// Cuts of each file system.
+fn cuts() -> u64 {
+    std::env::var("FLASHWISE_POSTGRES_POWER_CUTS").ok().map_or(3, |text| text.parse::<u64>().unwrap().div_ceil(2))
+}
+
+/// The programs of a server, the newest that is installed, and the user who runs it; says so where there is none.
+fn programs() -> Option<(PathBuf, u32, u32)> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let found = versions.map(|version| version.path().join("bin")).filter(|bin| bin.join("initdb").exists()).max();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap();
+    let user = users.lines().find_map(|line| line.strip_prefix("postgres:"));
+    let (Some(bin), Some(user)) = (found, user) else {
+        eprintln!("PostgreSQL is not installed: not tested");
+        return None;
+    };
+    let mut fields = user.split(':').skip(1).map(|field| field.parse().unwrap());
+    Some((bin, fields.next().unwrap(), fields.next().unwrap()))
+}
+
+/// A cluster on the drive, and the server that runs on it.
+struct Server {
+    bin: PathBuf,
+    user: (u32, u32),
+    data: PathBuf,
+    sockets: PathBuf,
+    log: PathBuf,
+    process: Option<Child>,
+}
+
+impl Server {
+    /// Makes a cluster on a drive that is mounted `on`.
+    fn on(place: &Place, (bin, user, group): (PathBuf, u32, u32)) -> Self {
+        std::fs::set_permissions(place.path("."), Permissions::from_mode(0o711)).unwrap();
+        let [data, sockets] = ["on/db", "sockets"].map(|name| place.path(name));
+        for path in [&data, &sockets] {
+            std::fs::create_dir(path).unwrap();
+            chown(path, Some(user), Some(group)).unwrap();
+        }
+        let server = Self { bin, user: (user, group), data, sockets, log: place.path("server.log"), process: None };
+        let mut initdb = server.program("initdb");
+        initdb
+            .args("-A trust -U postgres -E UTF8 --locale=C -k --wal-segsize=1 --no-sync -D".split(' '))
+            .arg(&server.data);
+        let made = initdb.output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        run("sync", &["--file-system", &place.path("on").display().to_string()]);
+        server
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(self.bin.join(name));
+        command.uid(self.user.0).gid(self.user.1).current_dir("/").env("LC_ALL", "C").process_group(0);
+        command
+    }
+
+    /// Starts the server, which recovers if it has to, and waits until it can be reached.
+    fn start(&mut self) {
+        let log = File::create(&self.log).unwrap();
+        let mut postgres = self.program("postgres");
+        postgres.arg("-D").arg(&self.data).arg("-k").arg(&self.sockets).stderr(log);
+        for setting in [
+            "listen_addresses=",
+            "restart_after_crash=off",
+            "shared_buffers=8MB",
+            "max_wal_size=8MB",
+            "min_wal_size=2MB",
+            "autovacuum_naptime=1s",
+        ] {
+            postgres.args(["-c", setting]);
+        }
+        self.process = Some(postgres.spawn().unwrap());
+        let end = Instant::now() + MOMENT;
+        while self.connect().is_none() {
+            let ended = self.process.as_mut().unwrap().try_wait().unwrap();
+            let log = || std::fs::read_to_string(&self.log).unwrap();
+            assert!(ended.is_none() && Instant::now() < end, "it does not start: {}", log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn address(&self) -> postgres::Config {
+        let mut address = postgres::Config::new();
+        address.host_path(&self.sockets).user("postgres").dbname("postgres");
+        address
+    }
+
+    fn connect(&self) -> Option<Client> {
+        self.address().connect(NoTls).ok()
+    }
+
+    /// Ends a server whose drive is gone.
+    fn crash(&mut self) {
+        let Some(mut process) = self.process.take() else { return };
+        let _ = kill_process(Pid::from_child(&process), Signal::QUIT);
+        let end = Instant::now() + MOMENT;
+        while process.try_wait().unwrap().is_none() {
+            if Instant::now() > end {
+                let _ = kill_process_group(Pid::from_child(&process), Signal::KILL);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn stop(&mut self) {
+        let mut process = self.process.take().unwrap();
+        kill_process(Pid::from_child(&process), Signal::INT).unwrap();
+        assert!(process.wait().unwrap().success(), "{}", std::fs::read_to_string(&self.log).unwrap());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.crash();
+    }
+}
+
+/// Commits one transaction after the other until the power fails or it is told an error; what was acknowledged last is in
+/// `acknowledged`.
+fn write(
+    address: &postgres::Config,
+    session: i32,
+    acknowledged: &AtomicI64,
+    power: &Power,
+    seed: u64,
+) -> Result<(), postgres::Error> {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let mut client = address.connect(NoTls)?;
+    loop {
+        let n = acknowledged.load(Ordering::Relaxed) + 1;
+        let mut transaction = client.transaction()?;
+        for table in ["a", "b"] {
+            let value = vec![random.random::<u8>(); random.random_range(1..6_000)];
+            transaction.execute(&format!("INSERT INTO {table} VALUES ($1, $2, $3)"), &[&session, &n, &value])?;
+            let old = n - KEPT;
+            transaction.execute(&format!("DELETE FROM {table} WHERE session = $1 AND n <= $2"), &[&session, &old])?;
+        }
+        transaction.execute("UPDATE last SET n = $2 WHERE session = $1", &[&session, &n])?;
+        transaction.commit()?;
+        if !power.is_on() {
+            return Ok(());
+        }
+        acknowledged.store(n, Ordering::Relaxed);
+    }
+}
+
+/// The last transaction of a session that is there, whole, with those before it.
+fn last_transaction(client: &mut Client, session: i32) -> i64 {
+    let last: i64 = client.query_one("SELECT n FROM last WHERE session = $1", &[&session]).unwrap().get(0);
+    for table in ["a", "b"] {
+        // The sum reads every byte, and with it the checksums of all pages.
+        let sql = format!(
+            "SELECT count(*), coalesce(max(n), 0), coalesce(sum(length(md5(v))), 0)::bigint FROM {table} WHERE session = $1"
+        );
+        let row = client.query_one(&sql, &[&session]).unwrap();
+        let (count, greatest, digits): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+        assert_eq!(greatest, last, "half of a transaction in {table}");
+        assert_eq!((count, digits), (last.min(KEPT), 32 * count), "one is missing between others in {table}");
+    }
+    last
+}
+
+/// Cuts the power in the middle of work, lets the server recover, and looks; gives whether something was under way.
+fn cut(place: &Place, device: &str, server: &mut Server, acknowledged: &[Arc<AtomicI64>], seed: u64) -> bool {
+    let (address, power) = (server.address(), Arc::new(Power::default()));
+    let writing: Vec<_> = (0..)
+        .zip(acknowledged)
+        .map(|(session, acknowledged)| {
+            let (address, acknowledged, power) = (address.clone(), Arc::clone(acknowledged), Arc::clone(&power));
+            let seed = 10 * seed + u64::from(session as u32);
+            std::thread::spawn(move || write(&address, session, &acknowledged, &power, seed))
+        })
+        .collect();
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let until_power_fails = Duration::from_micros(random.random_range(0..500_000));
+    let checkpointing = std::thread::spawn(move || {
+        std::thread::sleep(until_power_fails.mul_f64(random.random_range(0.2..1.5)));
+        // It may be interrupted.
+        address.connect(NoTls).and_then(|mut client| client.batch_execute("CHECKPOINT"))
+    });
+    std::thread::sleep(until_power_fails);
+    let (lost_requests, ended) = power_fails(place, device, &power, || {
+        server.crash();
+        let _ = checkpointing.join().unwrap();
+        writing.into_iter().map(|session| session.join().unwrap()).collect::<Vec<_>>()
+    });
+    server.start();
+    let mut client = server.connect().unwrap();
+    for (session, acknowledged) in (0..).zip(acknowledged) {
+        let (before, after) = (acknowledged.load(Ordering::Relaxed), last_transaction(&mut client, session));
+        assert!(after >= before, "{} of {before} acknowledged transactions are lost: {ended:?}", before - after);
+        // One more may be there: it was on its way to be acknowledged.
+        assert!(after <= before + 1, "{after} of {before}");
+        acknowledged.store(after, Ordering::Relaxed);
+    }
+    lost_requests > 0
+}
+
+#[test]
+fn postgresql_loses_no_transaction_that_it_acknowledged_to_a_power_cut() {
+    let Some(_turn) = turn(&["mkfs.ext4", "mkfs.xfs", "blockdev"]) else { return };
+    let Some(programs) = programs() else { return };
+    for (kind, seed) in [("ext4", 1), ("xfs", 2)] {
+        let place = place();
+        small_drive(&place);
+        // Slow enough for requests to be under way when the power goes.
+        let more = ["--fs", kind, "--power-cuts", "--precondition", "steady", "--time-scale", "4"];
+        let drive = Drive::of(&place, &[&["attach", "drive.toml", "--mount", "on"], &more[..]].concat());
+        let device = drive.device();
+        let mut server = Server::on(&place, programs.clone());
+        server.start();
+        let mut client = server.connect().unwrap();
+        client.batch_execute(TABLES).unwrap();
+        client.execute("INSERT INTO last SELECT generate_series(0, $1 - 1), 0", &[&SESSIONS]).unwrap();
+        drop(client);
+        let acknowledged: Vec<_> = (0..SESSIONS).map(|_| Arc::new(AtomicI64::new(0))).collect();
+        let under_way =
+            (0..cuts()).filter(|n| cut(&place, &device, &mut server, &acknowledged, seed * 1_000_000 + n)).count();
+        let transactions: i64 = acknowledged.iter().map(|session| session.load(Ordering::Relaxed)).sum();
+        eprintln!("{kind}: {} cuts, {under_way} in the middle of requests; {transactions} transactions", cuts());
+        assert!(transactions.cast_unsigned() > cuts(), "it was at work: {transactions}");
+        server.stop();
+        let process = drive.number();
+        drive.signal(Signal::INT);
+        drive.ended().expect(0);
+        assert_nothing_left(&place, process);
+    }
+}

@@ -1,0 +1,102 @@
+//! What `examples/` holds does what its README says.
+
+use crate::support;
+use std::path::PathBuf;
+use std::process::Command;
+
+use assert_cmd::cargo::cargo_bin;
+use support::{Ended, Place};
+
+/// All of them: what is new here belongs into a test below.
+const EXAMPLES: [&str; 10] = [
+    "README.md",
+    "caching.toml",
+    "compressing.toml",
+    "depths.toml",
+    "fit-a-database.sh",
+    "mix.toml",
+    "my-drive.toml",
+    "queries.sql",
+    "raid.toml",
+    "trace.csv",
+];
+
+fn directory() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").canonicalize().unwrap()
+}
+
+fn example(name: &str) -> String {
+    directory().join(name).into_os_string().into_string().unwrap()
+}
+
+#[test]
+fn no_file_is_there_that_these_tests_do_not_know() {
+    let entries = std::fs::read_dir(directory()).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, EXAMPLES);
+}
+
+#[test]
+fn each_drive_is_one() {
+    for name in ["my-drive.toml", "compressing.toml", "caching.toml", "raid.toml"] {
+        Place::new().run(&["device", "check", &example(name)]).expect(0);
+    }
+}
+
+#[test]
+fn what_its_readme_shows_of_a_drive_of_one_s_own_is_what_is_learned() {
+    let readme = std::fs::read_to_string(example("README.md")).unwrap();
+    let shown = readme.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    assert!(shown.lines().count() >= 5, "{shown}");
+    let told = Place::new().run(&["learn", &format!("sim:{}", example("my-drive.toml"))]).expect(0).stdout;
+    for line in shown.lines() {
+        assert!(told.lines().any(|one| one.trim_end() == line.trim_end()), "{line}\n{told}");
+    }
+    // What it says of a drive whose buffer survives.
+    let place = Place::new();
+    let text = std::fs::read_to_string(example("my-drive.toml")).unwrap();
+    let hiding = text.replace("power_loss_protection = false", "power_loss_protection = true");
+    assert_ne!(hiding, text, "the key is there to be changed");
+    place.write("hiding.toml", &hiding);
+    let told = place.run(&["learn", "sim:hiding.toml"]).expect(4).stdout;
+    let of = |name: &str| told.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+    assert!(of("write unit").contains(" 4 KiB "), "{told}");
+    assert!(of("stripe").ends_with("cannot tell"), "{told}");
+}
+
+#[test]
+fn an_array_goes_on_when_a_member_fails() {
+    let work = ["--rw", "randwrite", "--bs", "4k", "--iodepth", "32", "--requests", "20000", "--precondition", "fill"];
+    let array = example("raid.toml");
+    let run = [&["simulate", &array][..], &work, &["--fail", "3@250ms", "-o", "json"]].concat();
+    let document = Place::new().run(&run).expect(0).document();
+    assert_eq!(document["total"]["requests"], 20_000);
+}
+
+#[test]
+fn a_trace_with_violations_is_audited() {
+    let place = Place::with_profile();
+    place.run(&["audit", &example("trace.csv"), "--profile", "p.toml"]).expect(3);
+}
+
+#[test]
+fn a_workload_is_simulated_and_a_grid_over_it() {
+    let place = Place::new();
+    let simulated =
+        place.run(&["simulate", "samsung-960-evo", &example("mix.toml"), "-o", "json"]).expect(0).document();
+    assert_eq!(simulated["total"]["requests"], 202_000);
+    let grid = place.run(&["sweep", &example("depths.toml"), "-o", "json"]).expect(0).document();
+    assert_eq!(grid["cells"].as_array().map(Vec::len), Some(8));
+}
+
+#[test]
+fn a_database_is_made_and_fitted() {
+    let place = Place::new();
+    let mut script = Command::new(example("fit-a-database.sh"));
+    script.arg(place.path("fit")).env("FLASHWISE", cargo_bin!("flashwise")).env("COLUMNS", "80");
+    let ended = Ended::from(script.output().unwrap()).expect(0);
+    assert!(ended.stdout.ends_with("kv.db, report/report.html\n"), "{}", ended.stdout);
+    let page = std::fs::read_to_string(place.path("fit/report/report.html")).unwrap();
+    assert!(page.contains("</html>"));
+}

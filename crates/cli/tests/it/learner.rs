@@ -1,0 +1,324 @@
+//! What `learn` leaves: samples, job files that fio takes, and a profile that survives Ctrl-C and a full disk.
+
+use crate::loops;
+use crate::support;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use flashwise_profile::{DeviceProfile, Verdict};
+use loops::{LoopDevice, Mounted, run};
+use support::Place;
+
+/// A drive of 96 MiB, learned in a moment.
+fn small_drive(place: &Place) {
+    let preset = include_str!("../../../../devices/micron-m500.toml");
+    let small = preset
+        .replace("capacity_bytes = 120_034_123_776", "capacity_bytes = 100_663_296")
+        .replace("blocks_per_plane = 4096", "blocks_per_plane = 32")
+        .replace("pages_per_block = 512", "pages_per_block = 64");
+    assert!(small.contains("100_663_296") && small.contains("= 32 ") && small.contains("= 64 "));
+    place.write("small.toml", &small);
+}
+
+const LEARN: [&str; 3] = ["learn", "sim:small.toml", "--quick"];
+
+fn profile(place: &Place, name: &str) -> DeviceProfile {
+    DeviceProfile::from_toml(&place.read(name), name).unwrap()
+}
+
+/// Learning ends with 0, or with 4 where a figure is inconclusive.
+fn learned(place: &Place, arguments: &[&str]) {
+    let ended = place.run(&[&LEARN[..], arguments].concat());
+    assert!([0, 4].contains(&ended.code), "{}: {}", ended.code, ended.stderr);
+}
+
+// ---- samples --------------------------------------------------------------------------------------------------------
+
+/// The tables in `raw`, each with its rows.
+fn tables(place: &Place) -> Vec<(String, Vec<(f64, f64)>)> {
+    let entries = std::fs::read_dir(place.path("raw")).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names.into_iter().map(|name| (name.clone(), rows(&place.read(&format!("raw/{name}")), &name))).collect()
+}
+
+fn rows(table: &str, name: &str) -> Vec<(f64, f64)> {
+    let row = |line: &str| {
+        let (varied, measured) = line.split_once(',').unwrap_or_else(|| panic!("{name}: {line}"));
+        (varied.parse().unwrap(), measured.parse().unwrap())
+    };
+    table.strip_prefix("varied,measured\n").unwrap_or_else(|| panic!("{name}")).lines().map(row).collect()
+}
+
+#[test]
+fn raw_keeps_every_sample_in_a_table_for_each_probe() {
+    let place = Place::new();
+    small_drive(&place);
+    learned(&place, &["--raw", "raw"]);
+    let first = tables(&place);
+    assert!(first.len() >= 6, "{:?}", first.iter().map(|table| &table.0).collect::<Vec<_>>());
+    for (name, rows) in &first {
+        assert!(name.ends_with(".csv") && !name.contains(' '), "{name}");
+        assert!(rows.len() > 1, "{name} has {} rows", rows.len());
+        assert!(rows.iter().all(|(varied, measured)| varied.is_finite() && *measured >= 0.0), "{name}");
+    }
+    learned(&place, &["--raw", "raw"]);
+    assert_eq!(tables(&place), first, "the same seed takes the same samples, and replaces the tables");
+}
+
+#[test]
+fn raw_replaces_no_file_of_anybody_else() {
+    let place = Place::new();
+    small_drive(&place);
+    learned(&place, &["--raw", "raw"]);
+    let (name, _) = tables(&place).remove(0);
+    place.write(&format!("raw/{name}"), "precious\n");
+    let ended = place.run(&[&LEARN[..], &["--raw", "raw"]].concat()).expect(5);
+    assert!(ended.stderr.contains(&name) && ended.stderr.contains("it is not replaced"), "{}", ended.stderr);
+    assert_eq!(place.read(&format!("raw/{name}")), "precious\n");
+}
+
+// ---- fio ------------------------------------------------------------------------------------------------------------
+
+/// The job files for a directory on a disk; `None`, said aloud, where there is no fio.
+fn exported(place: &Place) -> Option<Vec<String>> {
+    if let Err(why) = run("fio", &[&"--version"]) {
+        eprintln!("SKIPPED, no fio here: {why}");
+        return None;
+    }
+    std::fs::create_dir(place.path("target")).unwrap();
+    let target = place.path("target");
+    let document =
+        place.run(&["learn", target.to_str().unwrap(), "--export", "fio", "jobs", "-o", "json"]).expect(0).document();
+    assert_eq!(document["schema"], "flashwise.export");
+    let files: Vec<String> =
+        document["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap().to_owned()).collect();
+    assert!(support::is_empty(&target), "nothing is learned, and nothing written to the target");
+    Some(files)
+}
+
+#[test]
+fn fio_accepts_every_job_file() {
+    let place = Place::new();
+    let Some(files) = exported(&place) else { return };
+    assert!(files.len() >= 8, "{files:?}");
+    for file in files {
+        run("fio", &[&"--parse-only", &place.path(&file)]).unwrap_or_else(|why| panic!("{file}: {why}"));
+    }
+}
+
+#[test]
+fn fio_runs_the_jobs_and_tells_a_latency_for_each() {
+    let place = Place::new();
+    let Some(files) = exported(&place) else { return };
+    let file = files.iter().find(|file| file.contains("durable-writes")).unwrap();
+    let small = place.read(file).replace("size=268435456", "size=16777216");
+    assert!(small.contains("size=16777216"), "the region is there to be made smaller: {small}");
+    // The temporary directory may be in memory, where there is no direct I/O; the target directory of the build is not.
+    let scratch = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let place_of_file = scratch.path().join("file");
+    let ours = place.path("target").join("flashwise-fio");
+    let small = small.replace(ours.to_str().unwrap(), place_of_file.to_str().unwrap());
+    assert!(small.contains(place_of_file.to_str().unwrap()), "{small}");
+    place.write("small.fio", &small);
+    let told = run("fio", &[&"--output-format=json", &place.path("small.fio")]);
+    let told = match told {
+        Err(why) if why.contains("libaio") || why.contains("O_DIRECT") || why.contains("Invalid argument") => {
+            return eprintln!("SKIPPED, no direct I/O here: {why}");
+        }
+        told => told.unwrap(),
+    };
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let jobs = told["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), small.matches("\n[write-").count());
+    for job in jobs {
+        assert_eq!((&job["error"], &job["write"]["total_ios"]), (&0.into(), &60.into()), "{}", job["jobname"]);
+        assert!(job["write"]["clat_ns"]["percentile"]["50.000000"].as_f64().unwrap() > 0.0, "{}", job["jobname"]);
+    }
+}
+
+#[test]
+fn an_export_names_its_format_and_replaces_nothing_of_anybody_else() {
+    let place = Place::new();
+    let line = place.fails(2, &["learn", "--export", "vdbench", "jobs"]);
+    assert!(line.contains("vdbench") && line.contains("fio"), "{line}");
+    std::fs::create_dir(place.path("jobs")).unwrap();
+    place.write("jobs/1-durable-writes.fio", "[mine]\n");
+    let line = place.fails(5, &["learn", "--export", "fio", "jobs"]);
+    assert!(line.contains("1-durable-writes.fio") && line.contains("it is not replaced"), "{line}");
+    assert_eq!(place.read("jobs/1-durable-writes.fio"), "[mine]\n");
+}
+
+// ---- Ctrl-C ---------------------------------------------------------------------------------------------------------
+
+/// Waits until something is so; whether it was before the program ended.
+fn until(child: &mut Child, so: impl Fn() -> bool) -> bool {
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(300) {
+        if so() {
+            return true;
+        }
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("nothing happened for five minutes");
+}
+
+#[test]
+fn ctrl_c_keeps_the_profile_of_the_probes_that_were_finished_and_learning_goes_on_from_it() {
+    let place = Place::new();
+    small_drive(&place);
+    // Not the quick one: it must still be at work when it is stopped.
+    let arguments = ["learn", "sim:small.toml", "--thorough", "--profile", "p.toml"];
+    let mut child = place.command(&arguments).spawn().unwrap();
+    let has_probes = || std::fs::read_to_string(place.path("p.toml")).is_ok_and(|text| text.contains("probes = ["));
+    assert!(until(&mut child, has_probes), "it ended before its profile was seen");
+    run("kill", &[&"-INT", &child.id().to_string()]).unwrap();
+    let ended = support::Ended::of(child);
+    assert_eq!((ended.code, &*ended.stdout), (130, ""), "{}", ended.stderr);
+    assert!(ended.stderr.contains("interrupted"), "{}", ended.stderr);
+    assert_eq!(place.names(), ["p.toml", "small.toml"], "and no file under another name");
+
+    let partial = profile(&place, "p.toml");
+    assert!(!partial.recipe.probes.is_empty());
+    learned(&place, &["--resume", "p.toml", "--profile", "p.toml"]);
+    let whole = profile(&place, "p.toml");
+    assert!(whole.recipe.probes.len() > partial.recipe.probes.len());
+    assert!(whole.recipe.probes.starts_with(&partial.recipe.probes), "{:?}", whole.recipe.probes);
+    assert!(whole.recipe.bytes_written > partial.recipe.bytes_written);
+    for entry in partial.parameters.entries() {
+        let then = whole.parameters.entries().into_iter().find(|then| then.key == entry.key).unwrap();
+        let is_kept = entry.figure.verdict != Verdict::Certain || then.figure.value == entry.figure.value;
+        assert!(is_kept, "{entry:?} became {then:?}");
+    }
+}
+
+#[test]
+fn a_run_that_comes_to_nothing_takes_the_place_of_no_earlier_profile() {
+    let place = Place::new();
+    small_drive(&place);
+    learned(&place, &["--profile", "p.toml", "--html", "p.html"]);
+    let before = (place.read("p.toml"), place.read("p.html"));
+    let line =
+        place.fails(1, &[&LEARN[..], &["--profile", "p.toml", "--html", "p.html", "--max-write", "1m"]].concat());
+    assert!(line.contains("--max-write 1 MiB"), "{line}");
+    assert!((place.read("p.toml"), place.read("p.html")) == before);
+}
+
+#[test]
+fn a_profile_of_another_drive_is_not_gone_on_from() {
+    let place = Place::with_profile();
+    small_drive(&place);
+    let before = place.read("p.toml");
+    let line = place.fails(1, &[&LEARN[..], &["--resume", "p.toml", "--profile", "p.toml"]].concat());
+    assert!(line.contains("cannot go on from this profile") && line.contains("Samsung"), "{line}");
+    assert_eq!(place.read("p.toml"), before);
+}
+
+// ---- a full disk ----------------------------------------------------------------------------------------------------
+
+/// Something mounted; unmounted at the end.
+struct Memory(std::path::PathBuf);
+
+impl Memory {
+    /// A file system of so many KiB in memory, or `None`, said aloud.
+    fn new(place: &Path, kib: u64) -> Option<Self> {
+        std::fs::create_dir(place).unwrap();
+        let size = format!("size={kib}k");
+        match run("mount", &[&"-t", &"tmpfs", &"-o", &size, &"none", &place]) {
+            Ok(_) => Some(Self(place.to_owned())),
+            Err(why) => {
+                eprintln!("SKIPPED, nothing can be mounted here: {why}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let _ = run("umount", &[&self.0]);
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_profile_for_which_there_is_no_room_leaves_the_earlier_one_and_says_so() {
+    let place = Place::new();
+    small_drive(&place);
+    let Some(_full) = Memory::new(&place.path("full"), 1024) else { return };
+    learned(&place, &["--profile", "full/p.toml"]);
+    let before = place.read("full/p.toml");
+    // Whole pages: what is left holds nothing.
+    let mut filler = std::fs::File::create(place.path("full/filler")).unwrap();
+    while std::io::Write::write_all(&mut filler, &[1; 4096]).is_ok() {}
+    drop(filler);
+    let line = place.fails(1, &[&LEARN[..], &["--seed", "2", "--profile", "full/p.toml"]].concat());
+    assert!(line.contains("full/p.toml: No space left on device"), "{line}");
+    assert_eq!(place.read("full/p.toml"), before);
+    assert_eq!(names(&place.path("full")), ["filler", "p.toml"]);
+}
+
+/// Bytes that are free where this is.
+fn free(directory: &Path) -> u64 {
+    let told = Command::new("stat").args(["--file-system", "--format=%a %S"]).arg(directory).output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    told.split_whitespace().map(|word| word.parse::<u64>().unwrap()).product()
+}
+
+#[test]
+fn a_directory_without_room_for_a_scratch_file_is_refused_and_stays_as_it_was() {
+    let place = Place::new();
+    let Some(device) = LoopDevice::new(&place.path("image"), 320) else { return };
+    let mounted =
+        run("mkfs.ext4", &[&"-q", &device.path()]).and_then(|_| Mounted::new(device.path(), &place.path("mnt")));
+    let _mounted = match mounted {
+        Ok(mounted) => mounted,
+        Err(why) => return eprintln!("SKIPPED: {why}"),
+    };
+    let line = place.fails(5, &["learn", "mnt"]);
+    assert!(line.contains("mnt") && line.contains("free"), "{line}");
+    assert_eq!(names(&place.path("mnt")), ["lost+found"]);
+}
+
+#[test]
+fn a_disk_that_becomes_full_keeps_the_earlier_profile_and_no_scratch_file() {
+    let place = Place::new();
+    let Some(device) = LoopDevice::new(&place.path("image"), 1024) else { return };
+    let mounted =
+        run("mkfs.ext4", &[&"-q", &device.path()]).and_then(|_| Mounted::new(device.path(), &place.path("mnt")));
+    let _mounted = match mounted {
+        Ok(mounted) => mounted,
+        Err(why) => return eprintln!("SKIPPED: {why}"),
+    };
+    small_drive(&place);
+    learned(&place, &["--profile", "mnt/p.toml"]);
+    let (before, room) = (place.read("mnt/p.toml"), free(&place.path("mnt")));
+    let arguments = ["learn", "mnt", "--seed", "2", "--time-budget", "20s", "--profile", "mnt/p.toml"];
+    let mut child = place.command(&arguments).spawn().unwrap();
+    let has_scratch_file = || free(&place.path("mnt")) + (64 << 20) <= room;
+    assert!(until(&mut child, has_scratch_file), "{:?}", child.wait_with_output());
+    let _ = run("fallocate", &[&"--length", &free(&place.path("mnt")).to_string(), &place.path("mnt/filler")]);
+    let mut filler = std::fs::OpenOptions::new().create(true).append(true).open(place.path("mnt/filler")).unwrap();
+    while std::io::Write::write_all(&mut filler, &[1; 4096]).is_ok() {}
+    let ended = support::Ended::of(child);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    if ended.stderr.contains("--time-budget") {
+        return eprintln!("SKIPPED, this machine is too slow for one probe in 20 s: {}", ended.stderr);
+    }
+    assert!(ended.stderr.contains("mnt/p.toml: No space left on device"), "{}", ended.stderr);
+    assert_eq!(place.read("mnt/p.toml"), before);
+    assert_eq!(names(&place.path("mnt")), ["filler", "lost+found", "p.toml"]);
+    drop(filler);
+    std::fs::remove_file(place.path("mnt/filler")).unwrap();
+    assert!(free(&place.path("mnt")) + (1 << 20) >= room, "what the scratch file held is free again");
+}

@@ -1,0 +1,33 @@
+//! The integration tests of `flashwise-cli`, in one program: each file of this folder is a module, and what they share is
+//! compiled once.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+
+mod arrays;
+mod attach;
+mod attach_control;
+mod attach_data;
+mod attach_memory;
+mod attach_mount;
+mod attach_postgres_power_cuts;
+mod attach_power_cuts;
+mod audit;
+mod contract;
+mod device_files;
+mod examples;
+mod fillfactor;
+mod learner;
+#[path = "../../../block/tests/it/support/mod.rs"]
+mod loops;
+mod mounted;
+mod pool;
+mod raw_target;
+mod simulate;
+mod streams;
+mod study_mariadb;
+mod support;
+mod sweep;
+mod traces;
+mod tune_mariadb;
+mod tune_postgres;
+mod verbs;
+mod words;

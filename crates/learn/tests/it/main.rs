@@ -1,0 +1,15 @@
+//! The integration tests of `flashwise-learn`, in one program: each file of this folder is a module, and what they share is
+//! compiled once.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+
+mod budgets;
+mod failures;
+mod features;
+mod other_drives;
+mod placement;
+mod published_table;
+mod reduction;
+mod resume;
+mod score;
+mod slc_cache;
+mod support;

@@ -1,0 +1,57 @@
+//! The learner held against the truth of drives that were not drawn by the generator of random ones: files of
+//! `tests/drives`, each with something that the generator does not make.
+
+use flashwise_block::Silent;
+use flashwise_learn::score::score;
+use flashwise_learn::{LearnOptions, learn};
+use flashwise_profile::Verdict;
+use flashwise_ssd::truth::truth;
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+
+/// Nothing that is told for certain is wrong, and nine in ten of all figures are right.
+fn assert_is_learned(file: &str) {
+    let path = format!("{}/tests/drives/{file}.toml", env!("CARGO_MANIFEST_DIR"));
+    let config = DeviceConfig::from_toml(&std::fs::read_to_string(&path).unwrap(), &path).unwrap();
+    let mut drive = SimulatedSsd::new(config.clone(), 1).unwrap();
+    let profile = learn(&mut drive, &LearnOptions::complete(file), &mut Silent).unwrap();
+    let score = score(&profile, &truth(&config).unwrap().parameters);
+    let wrong: Vec<String> = score
+        .figures
+        .iter()
+        .filter(|figure| !figure.correct)
+        .map(|f| format!("{}: {:?} {:?} instead of {:?}", f.figure, f.verdict, f.value, f.truth))
+        .collect();
+    let is_settled_wrong = score.figures.iter().any(|f| !f.correct && f.verdict != Verdict::Inconclusive);
+    assert!(!is_settled_wrong && score.false_features == 0, "{file}: {wrong:#?}");
+    assert!(score.correct * 10 >= score.scored * 9, "{file}: {} of {}: {wrong:#?}", score.correct, score.scored);
+}
+
+#[test]
+fn a_superpage_of_three_channels_is_not_taken_for_a_chunk() {
+    assert_is_learned("superpages-over-three-channels");
+}
+
+#[test]
+fn slow_firmware_hides_volumes_and_nobody_says_that_there_are_none() {
+    assert_is_learned("slow-firmware");
+}
+
+#[test]
+fn units_that_only_the_other_half_of_the_drive_has_are_found() {
+    assert_is_learned("two-sets-of-channels");
+}
+
+#[test]
+fn a_drive_behind_a_slow_link_is_learned() {
+    assert_is_learned("slow-link");
+}
+
+#[test]
+fn a_drive_that_maps_long_pages_is_learned() {
+    assert_is_learned("logical-pages-of-16-kib");
+}
+
+#[test]
+fn a_drive_whose_addresses_are_bound_to_twelve_channels_is_learned() {
+    assert_is_learned("static-over-twelve-channels");
+}

@@ -1,0 +1,178 @@
+//! The loadable extension in a SQLite that knows nothing of it: the machine's own shell and Python, where they are, and
+//! Node and Go, where `scripts/extension-hosts` has set them up.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Runs SQL in the shell with the extension loaded. `None` where the machine has no shell that can load one.
+fn shell(dir: &Path, uri: &str, environment: Option<&str>, sql: &str) -> Option<Output> {
+    let library = std::env::current_exe().unwrap().with_file_name("libflashwise_sqlite.so");
+    let mut command = Command::new("sqlite3");
+    command.current_dir(dir).args(["-batch", "-bail", ":memory:"]);
+    command.arg(format!(".load {}", library.display())).arg(format!(".open {uri}")).arg(sql);
+    command.env_remove("FLASHWISE_SQLITE");
+    if let Some(options) = environment {
+        command.env("FLASHWISE_SQLITE", options);
+    }
+    match command.output() {
+        Ok(output) => Some(output),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            println!("skipped: this machine has no sqlite3 shell");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+const FILL: &str = "PRAGMA journal_mode = wal; CREATE TABLE t (x); INSERT INTO t VALUES (1), (2), (3);
+                    SELECT sum(x) FROM t; PRAGMA integrity_check;";
+
+#[test]
+fn techniques_are_named_in_the_uri_and_the_file_says_which_it_has() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, techniques, layout, log) in [
+        ("plain.db", "", "plain", "plain"),
+        ("hot.db", "&use-hot-locations=64k+32k", "hot-locations", "plain"),
+        ("stripes.db", "&write-aligned-stripes=64k&concurrent-write-back=8", "headed", "aligned"),
+        ("sparse.db", "&sparse-log=4k&discard=on", "headed", "sparse"),
+        ("both.db", "&use-hot-locations=64k+32k&contain-write-in-flash-page=16k", "hot-locations", "contained"),
+    ] {
+        let uri = format!("file:{name}?vfs=flashwise{techniques}");
+        let Some(output) = shell(dir.path(), &uri, None, FILL) else { return };
+        assert_eq!(text(&output), "wal\n6\nok\n", "{name}");
+        let info = flashwise_sqlite::info(&dir.path().join(name)).unwrap();
+        assert_eq!((info.layout.as_str(), info.log.as_str()), (layout, log), "{name}");
+        let again = shell(dir.path(), &format!("file:{name}?vfs=flashwise"), None, "SELECT count(*) FROM t").unwrap();
+        assert_eq!(text(&again), "3\n", "{name} without a word about techniques");
+        let plain = shell(dir.path(), &format!("file:{name}"), None, "SELECT count(*) FROM t").unwrap();
+        let expected = if layout == "plain" { "3" } else { "(laid out by flashwise: open it with vfs=flashwise, or" };
+        assert!(text(&plain).contains(expected), "{name} with plain SQLite: {}", text(&plain));
+        if layout != "plain" {
+            let before = fs::read(dir.path().join(name)).unwrap();
+            let backup = format!(".backup {name}");
+            shell(dir.path(), "file:plain.db", None, &backup).unwrap();
+            assert_eq!(fs::read(dir.path().join(name)).unwrap(), before, "a backup by plain SQLite over {name}");
+        }
+    }
+}
+
+#[test]
+fn the_environment_holds_where_a_uri_says_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Some("write-aligned-stripes=64k");
+    let Some(output) = shell(dir.path(), "file:a.db?vfs=flashwise", options, FILL) else { return };
+    assert_eq!(text(&output), "wal\n6\nok\n");
+    assert_eq!(flashwise_sqlite::info(&dir.path().join("a.db")).unwrap().log, "aligned");
+    shell(dir.path(), "file:b.db?vfs=flashwise&discard=off", options, FILL).unwrap();
+    assert_eq!(flashwise_sqlite::info(&dir.path().join("b.db")).unwrap().log, "plain", "the URI comes first");
+    let told = text(&shell(dir.path(), "file:c.db", Some("faster=on"), "SELECT 1").unwrap());
+    assert!(told.contains("FLASHWISE_SQLITE: faster: is no technique"), "{told}");
+}
+
+#[test]
+fn a_profile_chooses_and_what_it_cannot_tell_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let profile = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samsung-960-evo.toml");
+    fs::copy(profile, dir.path().join("drive.toml")).unwrap();
+    let uri = "file:a.db?vfs=flashwise&profile=drive.toml";
+    let Some(output) = shell(dir.path(), uri, None, &format!("PRAGMA page_size = 65536; {FILL}")) else { return };
+    assert_eq!(text(&output), "wal\n6\nok\n");
+    let info = flashwise_sqlite::info(&dir.path().join("a.db")).unwrap();
+    assert_eq!(info.layout, "hot-locations");
+    let refused = shell(dir.path(), "file:b.db?vfs=flashwise&sparse-log=on", None, FILL).unwrap();
+    assert!(text(&refused).contains("unable to open database"), "{}", text(&refused));
+    assert!(!dir.path().join("b.db").exists());
+}
+
+#[test]
+fn a_reader_in_another_process_sees_what_was_committed() {
+    let dir = tempfile::tempdir().unwrap();
+    let uri = "file:a.db?vfs=flashwise&write-aligned-stripes=64k&concurrent-write-back=8";
+    let Some(_) = shell(dir.path(), uri, None, FILL) else { return };
+    let library = std::env::current_exe().unwrap().with_file_name("libflashwise_sqlite.so");
+    let load = format!(".load {}", library.display());
+    // The first process keeps its log open, uncheckpointed, while others read and write it.
+    let inner =
+        format!("sqlite3 -batch :memory: '{load}' '.open {uri}' 'INSERT INTO t VALUES (4)' 'SELECT sum(x) FROM t'");
+    let sql =
+        format!("PRAGMA wal_autocheckpoint = 0;\nINSERT INTO t VALUES (10);\n.shell {inner}\nSELECT sum(x) FROM t;\n");
+    fs::write(dir.path().join("script"), format!("{load}\n.open {uri}\n{sql}")).unwrap();
+    let output =
+        Command::new("sqlite3").current_dir(dir.path()).args(["-batch", ":memory:", ".read script"]).output().unwrap();
+    assert_eq!(text(&output), "0\n20\n20\n");
+}
+
+#[test]
+fn python_opens_a_database_through_it() {
+    const PROGRAM: &str = "
+import sqlite3, sys
+loader = sqlite3.connect(':memory:')
+loader.enable_load_extension(True)
+loader.load_extension(sys.argv[1])
+uri = 'file:p.db?vfs=flashwise&write-aligned-stripes=64k&concurrent-write-back=8'
+db = sqlite3.connect(uri, uri=True)
+db.execute('PRAGMA journal_mode = wal')
+db.execute('CREATE TABLE t (x)')
+with db:
+    db.executemany('INSERT INTO t VALUES (?)', ((i,) for i in range(1000)))
+copy = sqlite3.connect('file:copy.db?vfs=flashwise', uri=True)
+db.backup(copy)
+print(copy.execute('SELECT sum(x) FROM t').fetchone()[0], copy.execute('PRAGMA integrity_check').fetchone()[0])
+";
+    let dir = tempfile::tempdir().unwrap();
+    let library = std::env::current_exe().unwrap().with_file_name("libflashwise_sqlite.so");
+    // Some builds of Python cannot load extensions; the system's own can.
+    let can_load = |python: &&str| {
+        let asked = "import sqlite3; sqlite3.connect(':memory:').enable_load_extension(True)";
+        Command::new(python).args(["-c", asked]).output().is_ok_and(|output| output.status.success())
+    };
+    let Some(python) = ["python3", "/usr/bin/python3"].into_iter().find(can_load) else {
+        return println!("skipped: this machine has no Python that loads extensions of SQLite");
+    };
+    let output = Command::new(python).current_dir(dir.path()).args(["-c", PROGRAM]).arg(library).output().unwrap();
+    assert_eq!(text(&output), "499500 ok\n");
+    assert_eq!(flashwise_sqlite::info(&dir.path().join("p.db")).unwrap().log, "aligned");
+    assert_eq!(flashwise_sqlite::info(&dir.path().join("copy.db")).unwrap().layout, "plain");
+}
+
+/// A file of what `scripts/extension-hosts` builds; `None`, and a line that says so, where it did not.
+fn host(name: &str) -> Option<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"));
+    let path = target.join("extension-hosts").join(name);
+    if !path.exists() {
+        println!("skipped: {} is not there; scripts/extension-hosts builds it as root", path.display());
+        return None;
+    }
+    Some(path.canonicalize().unwrap())
+}
+
+/// Runs a host in a directory of its own, and looks at the database that it left.
+fn host_writes_and_reads_a_laid_out_database(host: &mut Command) {
+    let dir = tempfile::tempdir().unwrap();
+    let library = std::env::current_exe().unwrap().with_file_name("libflashwise_sqlite.so");
+    let output = host.arg(library).current_dir(dir.path()).env_remove("FLASHWISE_SQLITE").output().unwrap();
+    assert_eq!(text(&output), "499500 ok\n");
+    assert_eq!(flashwise_sqlite::info(&dir.path().join("host.db")).unwrap().log, "aligned");
+}
+
+#[test]
+#[ignore = "its host takes minutes to build: make test-full does and runs it"]
+fn node_opens_a_database_through_it() {
+    let Some(modules) = host("node/built") else { return };
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts/host.js");
+    let modules = modules.with_file_name("node_modules");
+    host_writes_and_reads_a_laid_out_database(Command::new("node").env("NODE_PATH", modules).arg(program));
+}
+
+#[test]
+#[ignore = "its host takes minutes to build: make test-full does and runs it"]
+fn go_opens_a_database_through_it() {
+    let Some(program) = host("go-host") else { return };
+    host_writes_and_reads_a_laid_out_database(&mut Command::new(program));
+}

@@ -1,0 +1,22 @@
+//! The integration tests of `flashwise-sqlite`, in one program: each file of this folder is a module, and what they share is
+//! compiled once.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+
+mod batches;
+mod beyond_4_gib;
+mod configurations;
+mod cut_fs;
+mod extension;
+mod faults;
+mod full;
+mod layout;
+mod log_damage;
+mod power_cut_processes;
+mod processes;
+mod programs;
+mod read_ahead;
+mod sql;
+mod sqlite_programs;
+mod sqllogictest;
+mod suite;
+mod support;

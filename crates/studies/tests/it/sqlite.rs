@@ -1,0 +1,102 @@
+//! `sqlite`, the quick form: what is claimed beside what is measured, and what must hold whatever the seed.
+use flashwise_report::study::{StudyCell, StudyDocument, StudySection, StudyVerdict};
+use flashwise_studies::{Study, StudyOptions};
+
+fn section<'a>(document: &'a StudyDocument, title: &str) -> &'a StudySection {
+    document.sections.iter().find(|section| section.title.contains(title)).unwrap()
+}
+
+fn value(cell: &StudyCell) -> f64 {
+    match cell {
+        StudyCell::Measured(measured) => measured.value,
+        other => panic!("{other:?} is no mean"),
+    }
+}
+
+/// Rows of a table by the name in their first cell.
+fn rows(section: &StudySection, table: usize) -> Vec<(String, Vec<f64>)> {
+    let row = |row: &Vec<StudyCell>| (row[0].words(), row[1..].iter().map(value).collect());
+    section.tables[table].rows.iter().map(row).collect()
+}
+
+fn row(rows: &[(String, Vec<f64>)], name: &str) -> Vec<f64> {
+    rows.iter().find(|(known, _)| known == name).unwrap_or_else(|| panic!("no row {name} in {rows:?}")).1.clone()
+}
+
+/// Hot locations gain the same however many rows a transaction inserts.
+fn assert_hot_locations(document: &StudyDocument) {
+    let rows = rows(section(document, "hot locations"), 0);
+    assert_eq!(rows.len(), 4);
+    for (name, numbers) in &rows {
+        let (cold, hot, gain) = (numbers[0], numbers[1], numbers[2]);
+        assert!((hot / cold - 1.0 - gain / 100.0).abs() < 0.01, "{name}: {numbers:?}");
+        assert!((40.0..75.0).contains(&gain), "{name}: {gain}");
+    }
+}
+
+/// Every commit's log is whole blocks, and on the text's drive whole stripes reach the flash.
+fn assert_aligned_log(document: &StudyDocument) {
+    let section = section(document, "aligned log");
+    let (inserts, pages, drives) = (rows(section, 0), rows(section, 1), rows(section, 2));
+    assert_eq!((inserts.len(), pages.len(), drives.len()), (4, 4, 7));
+    for (name, numbers) in inserts.iter().chain(&pages).chain(&drives[..1]) {
+        let (host, flash) = (&numbers[..2], &numbers[2..4]);
+        assert!(flash.iter().zip(host).all(|(flash, host)| flash >= host), "{name}: {numbers:?}");
+        assert!(flash.iter().all(|&flash| flash >= 64.0), "{name}: less than a stripe: {numbers:?}");
+    }
+    // One insert dirties a page of 32 KiB, at times more: it and its header are nine blocks. Plain they lie in one or
+    // in two stripes; aligned in one, with the header in one elsewhere.
+    let one = row(&inserts, "1");
+    assert!((36.0..42.0).contains(&one[0]) && (one[1] / one[0] - 1.0).abs() < 0.02, "{one:?}");
+    assert!((90.0..106.0).contains(&one[2]) && (108.0..128.0).contains(&one[3]), "{one:?}");
+    // Without padding the flash programs what the host writes, or less where a block is replaced in the buffer.
+    let survives = row(&drives, "buffer survives");
+    assert!(survives[2] <= survives[0] * 1.02 && survives[3] <= survives[1] * 1.02, "{survives:?}");
+    let worn_in = row(&rows(section, 3), "small and worn in");
+    assert!(worn_in[4] > 0.0 && worn_in[5] > 0.0, "nothing was erased: {worn_in:?}");
+}
+
+/// A sparse log costs the host more wherever it is, and a drive that does not compress as well.
+fn assert_sparse_log(document: &StudyDocument) {
+    for (name, numbers) in rows(section(document, "sparse log"), 0) {
+        assert!(numbers[1] >= numbers[0], "{name}: {numbers:?}");
+        assert!(numbers[4] > -1.0, "{name}: {numbers:?}");
+    }
+}
+
+/// Pages of 4 KiB that are written together make a checkpoint shorter.
+fn assert_write_back(document: &StudyDocument) {
+    let rows = rows(section(document, "checkpoint gain"), 0);
+    assert_eq!(rows.len(), 24);
+    for depths in rows.chunks(6) {
+        assert_eq!(depths[0].1[1], 1.0);
+        // Longer pages fill the buffer whatever is under way.
+        assert!(!depths[0].0.contains(" 4 KiB") || depths[3].1[1] > 2.0, "{depths:?}");
+    }
+}
+
+fn assert_all(document: &StudyDocument) {
+    assert_eq!(document.sections.len(), 5);
+    assert_eq!(document.claims.len(), 4);
+    assert!(document.claims.iter().all(|claim| !claim.measured.contains("NaN")), "{:#?}", document.claims);
+    assert_eq!(document.claims[0].verdict, StudyVerdict::Partly, "{:#?}", document.claims[0]);
+    assert_hot_locations(document);
+    assert_aligned_log(document);
+    assert_sparse_log(document);
+    assert_write_back(document);
+}
+
+fn study(quick: bool) -> StudyDocument {
+    Study::find("sqlite").unwrap().run(&StudyOptions { quick, seed: 1, program: None }, &|_, _| {}).unwrap()
+}
+
+#[test]
+fn a_fitted_sqlite_gains_where_the_drive_has_something_to_give() {
+    assert_all(&study(true));
+}
+
+#[test]
+#[ignore = "long: make test-full"]
+fn at_the_texts_scale_it_is_the_same() {
+    assert_all(&study(false));
+}

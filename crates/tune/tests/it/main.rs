@@ -1,0 +1,10 @@
+//! The integration tests of `flashwise-tune`, in one program: each file of this folder is a module, and what they share is
+//! compiled once.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+
+mod audit_sqlite;
+mod fit_sqlite;
+mod support;
+mod tune_postgres;
+mod tune_sqlite;
+mod user_database;

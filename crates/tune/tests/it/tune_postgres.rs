@@ -1,0 +1,315 @@
+//! `tune postgres` with a real server: what is read, what is applied, what is taken back, and that nothing stays behind.
+//!
+//! Where no server is installed there is nothing to test, and a line says so.
+
+use crate::support;
+use std::path::Path;
+
+use flashwise_block::Silent;
+use flashwise_profile::{DeviceProfile, Figure};
+use flashwise_tune::TuneError;
+use flashwise_tune::postgres::{
+    LeftAlone, MeasureOptions, PostgresOptions, PostgresTuning, PrivateServer, SettingProposal, tune_postgres,
+};
+use postgres::{Client, NoTls};
+use support::samsung;
+
+/// A server that runs; `None`, told, where none is installed.
+fn server() -> Option<PrivateServer> {
+    let mut server = match PrivateServer::new(None, None) {
+        Err(TuneError::Missing(why)) => {
+            println!("skipped: {why}");
+            return None;
+        }
+        other => other.unwrap(),
+    };
+    server.create("data", &mut Silent).unwrap();
+    server.start("data", &[], &mut Silent).unwrap();
+    Some(server)
+}
+
+/// A server, and room for the clusters of a measurement, which must fit in a tenth of what is free.
+fn server_and_room() -> Option<PrivateServer> {
+    let space = rustix::fs::statvfs(std::env::temp_dir()).unwrap();
+    if space.f_bavail * space.f_frsize < 24 << 30 {
+        println!("skipped: it takes 24 GiB of free space in {}", std::env::temp_dir().display());
+        return None;
+    }
+    server()
+}
+
+/// The default drive, with what is learned of it only where more is asked for than the layout.
+fn drive() -> DeviceProfile {
+    let mut profile = samsung();
+    profile.parameters.flush_ns = Figure::certain(740_000, 708_000, 771_000);
+    profile
+}
+
+fn connect(server: &PrivateServer) -> Client {
+    Client::connect(&server.dsn(), NoTls).unwrap()
+}
+
+fn show(server: &PrivateServer, name: &str) -> String {
+    connect(server).query_one("SELECT current_setting($1)", &[&name]).unwrap().get(0)
+}
+
+fn options(server: &PrivateServer, profile: DeviceProfile) -> PostgresOptions {
+    PostgresOptions {
+        profile,
+        dsn: Some(server.dsn()),
+        version: 15,
+        sessions: 1,
+        depth: Some(1),
+        skip: Vec::new(),
+        apply: false,
+        measure: None,
+    }
+}
+
+fn tuned(options: &PostgresOptions) -> PostgresTuning {
+    tune_postgres(options, &mut Silent).unwrap()
+}
+
+fn proposal<'a>(tuning: &'a PostgresTuning, name: &str) -> &'a SettingProposal {
+    let found = tuning.proposals.iter().find(|proposal| proposal.name == name);
+    found.unwrap_or_else(|| panic!("{name}: {:?}", tuning.proposals))
+}
+
+fn left<'a>(tuning: &'a PostgresTuning, name: &str) -> &'a LeftAlone {
+    tuning.left_alone.iter().find(|left| left.name == name).unwrap_or_else(|| panic!("{name}: {:?}", tuning.left_alone))
+}
+
+/// Everything that can be set, as a new connection sees it.
+fn all_settings(server: &PrivateServer) -> Vec<(String, String)> {
+    let rows = connect(server).query("SELECT name, setting FROM pg_settings ORDER BY name", &[]).unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// Runs statements one by one, and waits until new connections have read the configuration again.
+fn run_and_wait(server: &PrivateServer, statements: &[String], is_done: impl Fn() -> bool) {
+    let mut client = connect(server);
+    statements.iter().for_each(|statement| client.batch_execute(statement).unwrap());
+    for _ in 0..200 {
+        if is_done() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("the configuration was not read again");
+}
+
+#[test]
+fn nothing_is_changed_unless_that_is_asked_for_and_undo_takes_all_of_it_back() {
+    let Some(server) = server() else { return };
+    run_and_wait(&server, &["ALTER SYSTEM SET commit_delay = 7".into(), "SELECT pg_reload_conf()".into()], || {
+        show(&server, "commit_delay") == "7"
+    });
+    let before = all_settings(&server);
+    let plan = tuned(&options(&server, drive()));
+    assert!(plan.applied.is_none() && all_settings(&server) == before, "only read");
+    assert!(plan.program.starts_with("PostgreSQL ") && plan.server.as_deref().unwrap().ends_with(":5432"));
+    assert_eq!(plan.proposals[0].name, "random_page_cost");
+
+    let applied = tuned(&PostgresOptions { apply: true, ..options(&server, drive()) });
+    let done = applied.applied.as_ref().unwrap();
+    assert_eq!((&done.statements, &done.undo), (&plan.sql, &plan.undo_sql));
+    assert!(done.needs_restart.is_empty());
+    for proposal in &plan.proposals {
+        assert_eq!(show(&server, &proposal.name), proposal.new_value, "{}", proposal.name);
+        assert_ne!(proposal.old_value, proposal.new_value);
+    }
+    let again = tuned(&options(&server, drive()));
+    assert_eq!(again.proposals, [], "what was applied fits");
+
+    assert_eq!(proposal(&plan, "commit_delay").undo, "ALTER SYSTEM SET commit_delay = 7;");
+    run_and_wait(&server, &done.undo, || all_settings(&server) == before);
+}
+
+#[test]
+fn a_table_gets_room_from_its_own_updates_and_keeps_what_it_had() {
+    let Some(server) = server() else { return };
+    let rows = "CREATE TABLE moved (k integer PRIMARY KEY, v text);
+        CREATE TABLE \"Half\" (k integer PRIMARY KEY, v text) WITH (fillfactor = 95);
+        CREATE TABLE quiet (k integer PRIMARY KEY, v text) WITH (fillfactor = 50);
+        INSERT INTO moved SELECT i, repeat('x', 100) FROM generate_series(1, 5000) i;
+        INSERT INTO \"Half\" SELECT i, repeat('x', 100) FROM generate_series(1, 5000) i;
+        INSERT INTO quiet SELECT i, repeat('x', 100) FROM generate_series(1, 5000) i;";
+    let mut client = connect(&server);
+    client.batch_execute(rows).unwrap();
+    for table in ["moved", "\"Half\"", "quiet"] {
+        client.batch_execute(&format!("UPDATE {table} SET v = repeat('y', 100) WHERE k % 4 = 0")).unwrap();
+    }
+    client.batch_execute("SELECT pg_stat_force_next_flush()").unwrap();
+    drop(client);
+    let mut seen = tuned(&options(&server, drive()));
+    for _ in 0..100 {
+        if seen.proposals.iter().filter(|proposal| proposal.name.starts_with("fillfactor of")).count() == 2 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        seen = tuned(&options(&server, drive()));
+    }
+    // 1,250 updates of 5,000 rows: 0.25 of a row, 100 ÷ 1.25 = 80.
+    let moved = proposal(&seen, "fillfactor of public.moved");
+    assert_eq!((&*moved.old_value, &*moved.new_value, &*moved.takes_effect), ("100", "80", "new-pages"));
+    assert_eq!(moved.undo, "ALTER TABLE public.moved RESET (fillfactor);");
+    let half = proposal(&seen, "fillfactor of public.\"Half\"");
+    assert_eq!(half.undo, "ALTER TABLE public.\"Half\" SET (fillfactor = 95);");
+    assert_eq!(left(&seen, "fillfactor of public.quiet").verdict, "fits");
+
+    let fill = |table: &str| -> Option<String> {
+        let query = "SELECT array_to_string(reloptions, ',') FROM pg_class WHERE relname = $1";
+        connect(&server).query_one(query, &[&table]).unwrap().get(0)
+    };
+    let skip = vec!["fillfactor of public.\"Half\"".to_owned()];
+    let applied = tuned(&PostgresOptions { apply: true, skip, ..options(&server, drive()) }).applied.unwrap();
+    assert_eq!((fill("moved").as_deref(), fill("Half").as_deref()), (Some("fillfactor=80"), Some("fillfactor=95")));
+    run_and_wait(&server, &applied.undo, || fill("moved").is_none());
+}
+
+#[test]
+fn a_statement_that_fails_takes_back_those_before_it() {
+    let Some(server) = server() else { return };
+    let before = all_settings(&server);
+    let lesser = "CREATE ROLE lesser LOGIN; GRANT ALTER SYSTEM ON PARAMETER random_page_cost TO lesser;
+        GRANT EXECUTE ON FUNCTION pg_reload_conf TO lesser";
+    connect(&server).batch_execute(lesser).unwrap();
+    let dsn = Some(server.dsn().replace("user=postgres", "user=lesser"));
+    let error = tune_postgres(&PostgresOptions { apply: true, dsn, ..options(&server, drive()) }, &mut Silent);
+    let told = error.unwrap_err().to_string();
+    assert!(told.contains("ALTER SYSTEM SET effective_io_concurrency") && told.contains("permission denied"), "{told}");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert_eq!(all_settings(&server), before);
+}
+
+#[test]
+fn what_is_set_elsewhere_is_left() {
+    let Some(server) = server() else { return };
+    connect(&server).batch_execute("ALTER ROLE postgres SET random_page_cost = 2").unwrap();
+    let tuning = tuned(&options(&server, drive()));
+    let cost = left(&tuning, "random_page_cost");
+    assert_eq!((&*cost.verdict, &*cost.value), ("overridden", "2"));
+    assert!(cost.reason.contains("ALTER ROLE"));
+}
+
+#[test]
+fn the_documented_defaults_are_those_of_the_server() {
+    let Some(server) = server() else { return };
+    let version: i32 =
+        connect(&server).query_one("SELECT current_setting('server_version_num')::int / 10000", &[]).unwrap().get(0);
+    let mut profile = drive();
+    // Then the rule of either setting speaks.
+    profile.parameters.compression_gain = Figure::certain(3.0, 2.9, 3.1);
+    let asked = tuned(&options(&server, profile.clone()));
+    let known = tuned(&PostgresOptions { dsn: None, version: version.unsigned_abs(), ..options(&server, profile) });
+    let values = |tuning: &PostgresTuning| {
+        let proposed = tuning.proposals.iter().map(|p| (p.name.clone(), p.old_value.clone(), p.new_value.clone()));
+        let left = tuning.left_alone.iter().map(|l| (l.name.clone(), l.value.clone(), String::new()));
+        proposed.chain(left).filter(|(name, ..)| !name.starts_with("fillfactor")).collect::<Vec<_>>()
+    };
+    assert_eq!(values(&asked), values(&known));
+    assert_eq!(proposal(&asked, "wal_recycle").new_value, "off");
+}
+
+/// Transactions whose time is told by a setting.
+struct Work {
+    place: tempfile::TempDir,
+}
+
+impl Work {
+    fn new(transaction: &str) -> Self {
+        let work = Self { place: tempfile::tempdir().unwrap() };
+        std::fs::write(work.path("work.sql"), transaction).unwrap();
+        std::fs::write(work.path("load.sql"), "CREATE TABLE t AS SELECT 1 AS k").unwrap();
+        std::fs::create_dir(work.path("data")).unwrap();
+        for path in [work.place.path(), &work.path("data")] {
+            // The server's user is another one where the tests are run by root.
+            std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        work
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.place.path().join(name)
+    }
+
+    fn options(&self, server: &PrivateServer) -> PostgresOptions {
+        let measure = MeasureOptions {
+            programs: None,
+            directory: Some(self.path("data")),
+            load: Some(self.path("load.sql")),
+            script: Some(self.path("work.sql")),
+            scale: 1,
+            clients: 2,
+            rounds: 5,
+            round_seconds: 1,
+            seed: 1,
+        };
+        PostgresOptions { measure: Some(measure), apply: true, ..options(server, drive()) }
+    }
+
+    fn left_nothing(&self) -> bool {
+        std::fs::read_dir(self.path("data")).unwrap().next().is_none() && works_in(self.place.path()).is_empty()
+    }
+}
+
+/// A transaction that takes longer where `maintenance_io_concurrency` is what a comparison with its default says.
+fn slow_where(comparison: &str) -> String {
+    let setting = "current_setting('maintenance_io_concurrency')::int";
+    format!("SELECT k, pg_sleep(CASE WHEN {setting} {comparison} 10 THEN 0.05 ELSE 0.01 END) FROM t;\n")
+}
+
+#[test]
+fn new_settings_that_are_faster_pay_and_are_applied() {
+    let Some(server) = server_and_room() else { return };
+    let work = Work::new(&slow_where("="));
+    let tuning = tuned(&work.options(&server));
+    let measured = tuning.measured.unwrap();
+    assert_eq!((measured.rounds, &*measured.verdict), (5, "pays"), "{:?}", measured.gain);
+    assert_eq!(measured.settings.len(), tuning.proposals.len());
+    // Two sessions that sleep for 50 or for 10 ms; how long a checkpoint takes is the machine's.
+    assert!((4.0..=40.0).contains(&measured.before.per_s), "{:?}", measured.before);
+    assert!(measured.gain.ratio > 2.0 && measured.gain.low <= measured.gain.ratio, "{:?}", measured.gain);
+    assert_ne!(show(&server, "maintenance_io_concurrency"), "10", "applied");
+    assert!(tuning.applied.is_some() && work.left_nothing());
+}
+
+#[test]
+fn new_settings_that_are_slower_are_told_as_that_and_not_applied() {
+    let Some(server) = server_and_room() else { return };
+    let work = Work::new(&slow_where("<>"));
+    let before = all_settings(&server);
+    let tuning = tuned(&work.options(&server));
+    assert_eq!(tuning.measured.unwrap().verdict, "costs");
+    assert!(tuning.applied.is_none() && tuning.notes.iter().any(|note| note.starts_with("Nothing was applied")));
+    assert!(all_settings(&server) == before && work.left_nothing());
+}
+
+#[test]
+fn transactions_that_fail_are_told_with_their_reason_and_leave_nothing_behind() {
+    let Some(server) = server_and_room() else { return };
+    let work = Work::new("SELECT * FROM nowhere;\n");
+    let told = tune_postgres(&work.options(&server), &mut Silent).unwrap_err().to_string();
+    assert!(told.starts_with("pgbench: ") && told.contains("nowhere"), "{told}");
+    assert!(work.left_nothing());
+}
+
+#[test]
+fn a_server_goes_with_its_directory() {
+    let Some(server) = server() else { return };
+    let directory = server.directory().to_owned();
+    let dsn = server.dsn();
+    assert!(directory.join("data/postmaster.pid").exists());
+    drop(server);
+    assert!(!directory.exists());
+    assert!(Client::connect(&dsn, NoTls).is_err());
+    assert!(works_in(&directory).is_empty());
+}
+
+/// Processes whose working directory is below a directory.
+fn works_in(directory: &Path) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let places = processes.filter_map(|process| std::fs::read_link(process.path().join("cwd")).ok());
+    let places = places.map(|place| place.display().to_string());
+    places.filter(|place| place.starts_with(&directory.display().to_string())).collect()
+}

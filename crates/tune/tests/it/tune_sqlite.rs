@@ -1,0 +1,210 @@
+//! `tune sqlite`: what is proposed pays, what is applied is what was proposed, and nothing is done that was not asked for.
+
+use crate::support;
+use std::path::{Path, PathBuf};
+
+use flashwise_block::{ByteSize, Silent};
+use flashwise_sqlite::{Backend, Vfs, VfsOptions};
+use flashwise_tune::sqlite::{TuneOptions, tune};
+use flashwise_tune::{DEFAULT_TARGET, TuneError, Tuning};
+use rusqlite::{Connection, OpenFlags};
+use support::{contents, samsung, target};
+use tempfile::TempDir;
+
+/// Rows so long that a page of 64 KiB holds one.
+const LONG_ROWS: &str = "PRAGMA page_size = 65536; CREATE TABLE t (k INTEGER PRIMARY KEY, v BLOB);
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40)
+    INSERT INTO t SELECT i, zeroblob(50000) FROM n;";
+const SHORT_ROWS: &str = "CREATE TABLE t (k INTEGER PRIMARY KEY, v TEXT);
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+    INSERT INTO t SELECT i, hex(zeroblob(100)) FROM n;";
+
+struct Place {
+    directory: TempDir,
+}
+
+impl Place {
+    fn new(schema: &str, statements: impl Iterator<Item = String>) -> Self {
+        let place = Self { directory: tempfile::tempdir().unwrap() };
+        Connection::open(place.path("app.db")).unwrap().execute_batch(schema).unwrap();
+        std::fs::write(place.path("work.sql"), statements.collect::<String>()).unwrap();
+        place
+    }
+
+    fn with_updates() -> Self {
+        Self::new(SHORT_ROWS, (0..40).map(|i| format!("UPDATE t SET v = 'x' || v WHERE k = {};\n", 1 + i * 37)))
+    }
+
+    fn with_reads() -> Self {
+        Self::new(LONG_ROWS, (0..80).map(|i| format!("SELECT v FROM t WHERE k = {};\n", 1 + i * 37 % 40)))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn options(&self) -> TuneOptions {
+        TuneOptions {
+            database: self.path("app.db"),
+            statements: Some(self.path("work.sql")),
+            profile: samsung(),
+            target: target(DEFAULT_TARGET),
+            seed: 1,
+            page_cache: ByteSize::kib(256),
+            page_cache_limit: ByteSize::mib(1),
+            skip: Vec::new(),
+            apply: false,
+        }
+    }
+
+    /// Tunes without one or more of the changes.
+    fn without(&self, skip: &[&str]) -> TuneOptions {
+        TuneOptions { skip: skip.iter().map(|&name| name.to_owned()).collect(), ..self.options() }
+    }
+}
+
+fn tuned(options: &TuneOptions) -> Tuning {
+    tune(options, &mut Silent).unwrap()
+}
+
+fn names(tuning: &Tuning) -> Vec<&str> {
+    tuning.proposals.iter().map(|proposal| proposal.name.as_str()).collect()
+}
+
+fn ask(db: &Connection, sql: &str) -> String {
+    db.query_row(sql, [], |row| row.get::<_, rusqlite::types::Value>(0)).map(|value| format!("{value:?}")).unwrap()
+}
+
+#[test]
+fn what_is_proposed_pays_and_the_database_is_left_alone() {
+    let place = Place::with_updates();
+    let before = contents(place.directory.path());
+    let tuning = tuned(&place.options());
+    assert!(before == contents(place.directory.path()), "the directory has changed");
+    assert!(names(&tuning).contains(&"journal_mode"), "{tuning:?}");
+    assert!(tuning.proposals.iter().all(|proposal| proposal.gain.low > 1.01), "{:?}", tuning.proposals);
+    assert!(tuning.declined.iter().all(|declined| declined.gain.low <= 1.01), "{:?}", tuning.declined);
+    let gain = tuning.gain.unwrap();
+    let product: f64 = tuning.proposals.iter().map(|proposal| proposal.gain.ratio).product();
+    assert!((gain.ratio / product - 1.0).abs() < 1e-9, "each gain is on top of those before it");
+    assert!(gain.low <= gain.ratio && gain.ratio <= gain.high);
+    assert!(tuning.after.drive_time_ns < tuning.before.drive_time_ns);
+    assert_eq!((tuning.applied, tuning.after.integrity_check.as_str()), (None, "ok"));
+}
+
+#[test]
+fn what_is_applied_in_place_is_what_was_proposed_and_can_be_taken_back() {
+    let place = Place::with_updates();
+    let tuning = tuned(&TuneOptions { apply: true, ..place.without(&["use-hot-locations", "write-aligned-stripes"]) });
+    let applied = tuning.applied.clone().unwrap();
+    assert!(applied.in_place && applied.steps == ["PRAGMA journal_mode = wal"], "{applied:?}");
+    let db = Connection::open(place.path("app.db")).unwrap();
+    assert_eq!(ask(&db, "PRAGMA journal_mode"), "Text(\"wal\")");
+    assert_eq!(ask(&db, "SELECT count(*) || max(k) FROM t"), "Text(\"30003000\")");
+    let journal = tuning.proposals.iter().find(|proposal| proposal.name == "journal_mode").unwrap();
+    db.execute_batch(&journal.undo).unwrap();
+    assert_eq!(ask(&db, "PRAGMA journal_mode"), "Text(\"delete\")");
+    assert_eq!(names(&tuned(&TuneOptions { apply: true, ..place.without(&["use-hot-locations"]) })), names(&tuning));
+}
+
+#[test]
+fn pages_of_another_size_are_given_and_taken_back_whatever_the_journal() {
+    // Long rows in small pages: one read of a long page instead of a dozen of short ones.
+    for journal in ["delete", "wal"] {
+        let small = LONG_ROWS.replace("65536", "4096");
+        let place = Place::new(
+            &format!("{small}; PRAGMA journal_mode = {journal}"),
+            (0..80).map(|i| format!("SELECT v FROM t WHERE k = {};\n", 1 + i * 37 % 40)),
+        );
+        let tuning =
+            tuned(&TuneOptions { apply: true, ..place.without(&["use-hot-locations", "cache_size", "journal_mode"]) });
+        let page = tuning.proposals.iter().find(|proposal| proposal.name == "page_size").expect("longer pages pay");
+        let db = Connection::open(place.path("app.db")).unwrap();
+        let sizes = |db: &Connection| (ask(db, "PRAGMA page_size"), ask(db, "PRAGMA journal_mode"));
+        assert_eq!(sizes(&db), (format!("Integer({})", tuning.after.page_bytes), format!("Text({journal:?})")));
+        db.execute_batch(&page.undo).unwrap();
+        assert_eq!(sizes(&db), ("Integer(4096)".to_owned(), format!("Text({journal:?})")));
+        assert_eq!(ask(&db, "SELECT count(*) FROM t"), "Integer(40)");
+    }
+}
+
+#[test]
+fn a_layout_makes_a_new_file_and_leaves_the_database_as_it_is() {
+    let place = Place::with_reads();
+    let original = std::fs::read(place.path("app.db")).unwrap();
+    let tuning = tuned(&TuneOptions { apply: true, ..place.options() });
+    assert!(names(&tuning).contains(&"use-hot-locations"), "{:?}", tuning.proposals);
+    let applied = tuning.applied.unwrap();
+    assert_eq!((applied.in_place, Path::new(&applied.file)), (false, &*place.path("app-fitted.db")));
+    assert!(original == std::fs::read(place.path("app.db")).unwrap(), "the database has changed");
+    assert_eq!(flashwise_sqlite::info(Path::new(&applied.file)).unwrap().layout, "hot-locations");
+    let vfs = Vfs::register("tuned", Backend::Directory, VfsOptions::PLAIN).unwrap();
+    let db = Connection::open_with_flags_and_vfs(&applied.file, OpenFlags::default(), vfs.name()).unwrap();
+    assert_eq!(ask(&db, "SELECT count(*) || sum(length(v)) FROM t"), "Text(\"402000000\")");
+    assert_eq!(ask(&db, "PRAGMA integrity_check"), "Text(\"ok\")");
+    assert_eq!(tuning.uri.unwrap(), format!("file:{}?vfs=flashwise", applied.file));
+
+    drop(db);
+    let again = tune(&TuneOptions { apply: true, ..place.options() }, &mut Silent).unwrap_err();
+    assert!(matches!(&again, TuneError::Refused(why) if why.contains("app-fitted.db: exists")), "{again}");
+    let names: Vec<_> = std::fs::read_dir(place.directory.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 3, "{names:?}: nothing is left behind");
+}
+
+#[test]
+fn batches_are_proposed_for_rollback_journals_and_applied_as_a_new_file() {
+    let place = Place::with_updates();
+    let log = tuned(&place.options());
+    assert!(!names(&log).contains(&"atomic-batch"), "a log has no use for them: {:?}", log.proposals);
+    let kept = ["journal_mode", "page_size", "cache_size", "use-hot-locations"];
+    let tuning = tuned(&TuneOptions { apply: true, ..place.without(&kept) });
+    assert!(names(&tuning).contains(&"atomic-batch"), "{:?}", tuning.proposals);
+    let applied = tuning.applied.unwrap();
+    assert!(flashwise_sqlite::info(Path::new(&applied.file)).unwrap().atomic_batches && !applied.in_place);
+    assert!(tuning.uri.unwrap().starts_with(&format!("file:{}?vfs=flashwise", applied.file)));
+    assert!(tuning.notes.iter().any(|note| note.contains("plain SQLite refuses it")), "{:?}", tuning.notes);
+    let vfs = Vfs::register("batched", Backend::Directory, VfsOptions::PLAIN).unwrap();
+    let db = Connection::open_with_flags_and_vfs(&applied.file, OpenFlags::default(), vfs.name()).unwrap();
+    assert_eq!(ask(&db, "SELECT count(*) FROM t"), "Integer(3000)");
+}
+
+#[test]
+fn what_is_to_stay_is_not_even_tried() {
+    let place = Place::with_updates();
+    let tuning = tuned(&place.without(&["journal_mode", "cache_size"]));
+    let tried = tuning.declined.iter().map(|declined| declined.name.as_str()).chain(names(&tuning));
+    assert!(tried.clone().all(|name| !["journal_mode", "cache_size", "wal_autocheckpoint"].contains(&name)));
+    assert!(tried.count() > 0);
+    let error = tune(&place.without(&["journal"]), &mut Silent).unwrap_err().to_string();
+    assert!(error.starts_with("--skip journal: there is cache_size, journal_mode, page_size, "), "{error}");
+}
+
+#[test]
+fn a_database_that_is_open_elsewhere_keeps_its_pages_and_its_log() {
+    let small = LONG_ROWS.replace("65536", "4096");
+    let place = Place::new(
+        &format!("{small}; PRAGMA journal_mode = wal"),
+        (0..80).map(|i| format!("SELECT v FROM t WHERE k = {};\n", 1 + i * 37 % 40)),
+    );
+    let other = Connection::open(place.path("app.db")).unwrap();
+    assert_eq!(ask(&other, "SELECT count(*) FROM t"), "Integer(40)");
+    let options = TuneOptions { apply: true, ..place.without(&["use-hot-locations", "cache_size"]) };
+    let error = tune(&options, &mut Silent).unwrap_err().to_string();
+    assert!(error.contains("locked") || error.contains("open elsewhere"), "{error}");
+    assert_eq!(ask(&other, "PRAGMA page_size"), "Integer(4096)");
+    assert_eq!(ask(&other, "PRAGMA journal_mode"), "Text(\"wal\")");
+    assert_eq!(ask(&other, "PRAGMA integrity_check"), "Text(\"ok\")");
+}
+
+#[test]
+fn without_statements_they_are_made_up_and_the_notes_say_so() {
+    let place = Place::with_updates();
+    let tuning = tuned(&TuneOptions { statements: None, ..place.without(&["cache_size"]) });
+    assert!(tuning.workload.starts_with("made-up statements on a copy of "), "{}", tuning.workload);
+    assert!(tuning.notes[0].contains("--sql"), "{:?}", tuning.notes);
+    assert!(tuning.before.select_latency.count > 3000 && tuning.before.transaction_latency.count > 900);
+
+    Connection::open(place.path("app.db")).unwrap().execute_batch("DELETE FROM t").unwrap();
+    let error = tune(&TuneOptions { statements: None, ..place.options() }, &mut Silent).unwrap_err().to_string();
+    assert!(error.contains("no table in it has rows") && error.contains("--sql"), "{error}");
+}
