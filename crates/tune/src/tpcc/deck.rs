@@ -23,6 +23,13 @@ pub enum TpccTransaction {
     StockLevel,
 }
 
+impl TpccTransaction {
+    /// Whether it changes anything.
+    pub(crate) fn is_writing(self) -> bool {
+        !matches!(self, Self::OrderStatus | Self::StockLevel)
+    }
+}
+
 /// What is left of the cards.
 #[derive(Debug, Default)]
 pub(crate) struct Deck(Vec<TpccTransaction>);

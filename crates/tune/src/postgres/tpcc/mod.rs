@@ -11,7 +11,7 @@
 //! sessions from waiting for the same row, as thousands of large ones do.
 
 mod load;
-mod transactions;
+mod sql;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -22,8 +22,8 @@ use postgres::{Client, NoTls};
 
 use super::server::failed;
 use crate::TuneError;
-use crate::tpcc::{Deck, Source};
-use transactions::Terminal;
+use crate::tpcc::{Deck, Scale, Source, Sql, Terminal};
+use sql::PostgresSession;
 
 /// Stack of a session's thread.
 const STACK_BYTES: usize = 512 << 10;
@@ -86,9 +86,8 @@ impl PostgresTpcc {
         }
     }
 
-    /// Last names that some customer of each district has.
-    fn names(&self) -> u32 {
-        self.customers.min(1_000)
+    fn scale(&self) -> Scale {
+        Scale { warehouses: self.warehouses, items: self.items, customers: self.customers }
     }
 
     /// Makes and fills the tables of an empty database, which is best on a server with `wal_level = minimal`: nothing of it is
@@ -99,7 +98,8 @@ impl PostgresTpcc {
     pub fn load(&self, dsn: &str, seed: u64) -> Result<(), TuneError> {
         self.check()?;
         let mut client = connect(dsn)?;
-        load::load(&mut client, self, &mut Source::new(seed)).map_err(|e| failed("loading TPC-C", &e))
+        let loaded = load::load(&mut client, self.scale(), self.fill_factor, &mut Source::new(seed));
+        loaded.map_err(|e| failed("loading TPC-C", &e))
     }
 
     /// Runs transactions from sessions at once.
@@ -140,7 +140,7 @@ impl PostgresTpcc {
         retries: &AtomicU64,
     ) -> Result<(), TuneError> {
         let mut deck = Deck::default();
-        let mut terminal = Terminal::new(client, *self);
+        let mut terminal = Terminal::new(PostgresSession::new(client), self.scale());
         while left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
             let what = deck.draw(&mut source);
             for tries in 1.. {
@@ -149,7 +149,7 @@ impl PostgresTpcc {
                     return Err(failed(&format!("{what:?}"), &error));
                 }
                 retries.fetch_add(1, Ordering::Relaxed);
-                terminal.undo().map_err(|e| failed("ROLLBACK", &e))?;
+                terminal.sql.rollback().map_err(|e| failed("ROLLBACK", &e))?;
             }
         }
         Ok(())

@@ -17,7 +17,7 @@
 //! warehouses. **What is not**: terminals, think and keying times, the audit of results. No rate of this is one of TPC's.
 
 mod load;
-mod transactions;
+mod sql;
 
 use std::collections::BTreeMap;
 
@@ -30,9 +30,9 @@ use serde::Serialize;
 use super::session::Session;
 use super::workload::check_page_cache;
 pub use crate::tpcc::TpccTransaction;
-use crate::tpcc::{DECK, Deck, Source};
+use crate::tpcc::{DECK, Deck, Scale, Source, Terminal};
 use crate::{Target, TuneError};
-use transactions::Terminal;
+use sql::SqliteSession;
 
 /// SQLite's page cache while the tables are loaded: as good as unlimited.
 const LOADING_CACHE: ByteSize = ByteSize::gib(4);
@@ -59,18 +59,9 @@ pub struct TpccWorkload {
 }
 
 impl TpccWorkload {
-    fn items(&self) -> u32 {
-        ((100_000.0 * self.scale) as u32).max(100)
-    }
-
-    /// Of a district.
-    fn customers(&self) -> u32 {
-        ((3_000.0 * self.scale) as u32).max(30)
-    }
-
-    /// Last names that some customer of each district has.
-    fn names(&self) -> u32 {
-        self.customers().min(1_000)
+    fn rows(&self) -> Scale {
+        let of = |count: f64, least: u32| ((count * self.scale) as u32).max(least);
+        Scale { warehouses: self.warehouses, items: of(100_000.0, 100), customers: of(3_000.0, 30) }
     }
 
     /// Bytes that the database takes at most, roughly.
@@ -151,8 +142,8 @@ pub fn tpcc(
     )?;
     db.set_prepared_statement_cache_capacity(128);
     let (counts, starts) = (BTreeMap::new(), Vec::new());
-    let mut run =
-        Run { db: &db, session: &session, workload, source, counts, starts, undone: 0, deck: Deck::default() };
+    let terminal = Terminal::new(SqliteSession(&db), workload.rows());
+    let mut run = Run { terminal, session: &session, source, counts, starts, undone: 0, deck: Deck::default() };
     run.play(DECK, &mut |_| Ok(()))?;
     (run.counts, run.starts, run.undone) = (BTreeMap::new(), Vec::new(), 0);
     session.vfs().set_recording(true);
@@ -183,8 +174,10 @@ fn load_tables(
     session
         .batch(&db, &format!("PRAGMA cache_size = -{cache}; PRAGMA page_size = {page}; PRAGMA journal_mode = OFF"))?;
     session.batch(&db, "BEGIN")?;
-    load::load(&db, workload, source, &mut |part| progress.advance("TPC-C: loading", part).map_err(Stopped::Block))
-        .map_err(|stopped| stopped.told(session, "loading"))?;
+    load::load(&db, workload.rows(), source, &mut |part| {
+        progress.advance("TPC-C: loading", part).map_err(Stopped::Block)
+    })
+    .map_err(|stopped| stopped.told(session, "loading"))?;
     session.batch(&db, "COMMIT")
 }
 
@@ -211,9 +204,8 @@ impl Stopped {
 
 /// The transactions, one after the other.
 struct Run<'a> {
-    db: &'a Connection,
+    terminal: Terminal<SqliteSession<'a>>,
     session: &'a Session,
-    workload: &'a TpccWorkload,
     source: Source,
     counts: BTreeMap<TpccTransaction, u64>,
     /// When each transaction began, on the drive's clock.
@@ -231,20 +223,10 @@ impl Run<'_> {
             let what = self.deck.draw(&mut self.source);
             *self.counts.entry(what).or_default() += 1;
             self.starts.push((self.session.vfs().now(), what));
-            self.transact(what).map_err(|e| self.session.sql_error(&format!("{what:?}"), &e))?;
-        }
-        Ok(())
-    }
-
-    fn transact(&mut self, what: TpccTransaction) -> rusqlite::Result<()> {
-        let date = self.counts.values().sum::<u64>() as i64;
-        let mut terminal = Terminal { db: self.db, workload: self.workload, source: &mut self.source, date };
-        match what {
-            TpccTransaction::NewOrder => self.undone += u64::from(!terminal.new_order()?),
-            TpccTransaction::Payment => terminal.payment()?,
-            TpccTransaction::OrderStatus => terminal.order_status()?,
-            TpccTransaction::Delivery => terminal.delivery()?,
-            TpccTransaction::StockLevel => terminal.stock_level()?,
+            self.terminal.set_date(self.counts.values().sum::<u64>() as i64);
+            let is_kept = self.terminal.transact(what, &mut self.source);
+            let is_kept = is_kept.map_err(|e| self.session.sql_error(&format!("{what:?}"), &e))?;
+            self.undone += u64::from(!is_kept);
         }
         Ok(())
     }

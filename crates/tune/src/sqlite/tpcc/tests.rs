@@ -4,6 +4,7 @@ use flashwise_block::Silent;
 
 use super::*;
 use crate::DEFAULT_TARGET;
+use crate::tpcc::conditions;
 
 /// A hundredth of a warehouse, and of each transaction several.
 fn small() -> TpccWorkload {
@@ -50,6 +51,23 @@ fn every_request_is_whole_pages_of_the_database() {
         assert!(matches!(record.operation, Operation::Read | Operation::Write), "{record:?}");
         assert!(record.offset.is_multiple_of(TPCC_PAGE) && record.length.is_multiple_of(TPCC_PAGE), "{record:?}");
         assert!(record.offset.0 + record.length.0 <= end, "{record:?}");
+    }
+}
+
+#[test]
+fn transactions_leave_the_tables_as_consistent_as_the_specification_wants_them() {
+    let db = Connection::open_in_memory().unwrap();
+    let (rows, mut source) = (small().rows(), Source::new(1));
+    load::load::<rusqlite::Error>(&db, rows, &mut source, &mut |_| Ok(())).unwrap();
+    let (mut terminal, mut deck) = (Terminal::new(SqliteSession(&db), rows), Deck::default());
+    for date in 0..400 {
+        terminal.set_date(date);
+        let what = deck.draw(&mut source);
+        terminal.transact(what, &mut source).unwrap();
+    }
+    for (condition, violations) in conditions("new_order") {
+        let count: i64 = db.query_row(&violations, [], |row| row.get(0)).unwrap();
+        assert_eq!(count, 0, "{condition}");
     }
 }
 
