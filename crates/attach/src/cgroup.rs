@@ -75,7 +75,7 @@ impl Tree {
     }
 
     /// Asks for it in the groups below one.
-    fn hand_down_in(&self, group: &Path) {
+    fn enable_in(&self, group: &Path) {
         if !self.is_version_1 {
             let (_, name, _) = self.controller.names();
             // Whether it was is seen in those.
@@ -83,7 +83,7 @@ impl Tree {
         }
     }
 
-    fn is_handed_down_to(&self, group: &Path) -> Result<(), String> {
+    fn check_enabled_in(&self, group: &Path) -> Result<(), String> {
         let (_, name, file) = self.controller.names();
         match self.is_version_1 || group.join(file).exists() {
             true => Ok(()),
@@ -129,10 +129,10 @@ impl Cgroup {
             Some(own) => {
                 let mut place = tree.path.clone();
                 for name in own.split('/').filter(|name| !name.is_empty()) {
-                    tree.hand_down_in(&place);
+                    tree.enable_in(&place);
                     place.push(name);
                 }
-                tree.is_handed_down_to(&place).map(|()| None)
+                tree.check_enabled_in(&place).map(|()| None)
             }
         }
     }
@@ -141,12 +141,12 @@ impl Cgroup {
     fn below(tree: &Tree) -> Result<Self, String> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         sweep(&tree.path);
-        tree.hand_down_in(&tree.path);
+        tree.enable_in(&tree.path);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = tree.path.join(format!("{NAME}{}.{number}", std::process::id()));
         fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let group = Self { path, is_version_1: tree.is_version_1 };
-        tree.is_handed_down_to(&group.path)?;
+        tree.check_enabled_in(&group.path)?;
         Ok(group)
     }
 
@@ -159,7 +159,7 @@ impl Cgroup {
     ///
     /// # Errors
     /// In words, also where it has ended.
-    pub fn hold(&self, process: u32) -> Result<(), String> {
+    pub fn add_process(&self, process: u32) -> Result<(), String> {
         self.write("cgroup.procs", process.into())
     }
 
@@ -170,7 +170,7 @@ impl Cgroup {
     /// moment is outside in version 2.
     pub fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         if !self.is_version_1 {
-            return command.spawn().inspect(|child| drop(self.hold(child.id())));
+            return command.spawn().inspect(|child| drop(self.add_process(child.id())));
         }
         // A thread by itself can be in a group of version 1, and what it starts is in that from the first moment on.
         let start = || {

@@ -13,10 +13,10 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::control::{Order, Told};
-use crate::engine::{Engine, Look, Times};
-use crate::event::Bell;
-use crate::fault::FaultOrder;
+use crate::control::{Command, Reply};
+use crate::engine::{Engine, Snapshot, Times};
+use crate::event_fd::EventFd;
+use crate::fault::FaultCommand;
 use crate::{AttachError, DeviceStat, FaultState, PowerCut};
 
 /// How long who orders waits between two orders at least.
@@ -29,24 +29,24 @@ pub(crate) struct Call {
 }
 
 enum What {
-    Look(Box<Times>),
+    Snapshot(Box<Times>),
     Cut,
-    Fault(FaultOrder),
+    Fault(FaultCommand),
 }
 
 enum Got {
-    Look(Box<Look>),
+    Snapshot(Box<Snapshot>),
     Cut(PowerCut),
     Fault(FaultState),
 }
 
 impl Got {
     /// What is said of it; a look is told in full by who has looked.
-    fn told(self) -> Told {
+    fn told(self) -> Reply {
         match self {
-            Self::Cut(cut) => Told::Cut(cut),
-            Self::Fault(state) => Told::Fault(state),
-            Self::Look(_) => Told::Ending,
+            Self::Cut(cut) => Reply::Cut(cut),
+            Self::Fault(state) => Reply::Fault(state),
+            Self::Snapshot(_) => Reply::Ending,
         }
     }
 }
@@ -54,7 +54,7 @@ impl Got {
 /// Where the server finds what it is to do.
 pub(crate) struct Desk {
     calls: Receiver<Call>,
-    bell: Arc<Bell>,
+    bell: Arc<EventFd>,
     caller: Caller,
 }
 
@@ -68,9 +68,9 @@ impl Desk {
     /// The desk of an engine.
     pub(crate) fn new(engine: &Engine) -> Result<Self, AttachError> {
         let (sender, calls) = channel();
-        let bell = Arc::new(Bell::new()?);
+        let bell = Arc::new(EventFd::new()?);
         let rest = Arc::new(Mutex::new(Instant::now()));
-        let caller = Caller { calls: sender, bell: Arc::clone(&bell), looked_at: engine.looked_at(), rest };
+        let caller = Caller { calls: sender, bell: Arc::clone(&bell), reported_times: engine.reported_times(), rest };
         Ok(Self { calls, bell, caller })
     }
 
@@ -83,12 +83,12 @@ impl Desk {
         self.caller.clone()
     }
 
-    /// Does what has been ordered since the last look.
+    /// Does what has been ordered since the last snapshot.
     ///
     /// # Errors
     /// When the drive is lost as a whole.
     pub(crate) fn serve(&self, engine: &mut Engine, at: Instant) -> Result<(), AttachError> {
-        self.bell.rings();
+        self.bell.take();
         self.calls.try_iter().try_for_each(|call| call.serve(engine, at))
     }
 }
@@ -96,18 +96,18 @@ impl Desk {
 impl Call {
     fn serve(self, engine: &mut Engine, at: Instant) -> Result<(), AttachError> {
         let got = match self.what {
-            What::Look(empty) => engine.look(empty, at).map(|look| Got::Look(Box::new(look))),
+            What::Snapshot(empty) => engine.snapshot(empty, at).map(|snapshot| Got::Snapshot(Box::new(snapshot))),
             What::Cut => engine.power_cut(at).map(Got::Cut),
             What::Fault(order) => engine.fault(&order, at).map(Got::Fault),
         };
         let got = match got {
-            Err(error @ (AttachError::NoPowerCuts | AttachError::Order(_))) => Err(error.to_string()),
+            Err(error @ (AttachError::NoPowerCuts | AttachError::Refused(_))) => Err(error.to_string()),
             got => Ok(got?),
         };
         if let Err(unsent) = self.answer.send(got)
-            && let Ok(Got::Look(look)) = unsent.0
+            && let Ok(Got::Snapshot(snapshot)) = unsent.0
         {
-            engine.take_back(&look.times);
+            engine.restore_times(&snapshot.times);
         }
         Ok(())
     }
@@ -117,40 +117,40 @@ impl Call {
 #[derive(Clone)]
 pub(crate) struct Caller {
     calls: Sender<Call>,
-    bell: Arc<Bell>,
-    /// All times up to the last look.
-    looked_at: Arc<Mutex<Times>>,
+    bell: Arc<EventFd>,
+    /// All times up to the last snapshot.
+    reported_times: Arc<Mutex<Times>>,
     /// When the next order may come.
     rest: Arc<Mutex<Instant>>,
 }
 
 impl Caller {
     /// Does what is ordered, as soon as the drive comes to it.
-    pub(crate) fn order(&self, order: Order) -> Told {
+    pub(crate) fn order(&self, order: Command) -> Reply {
         let told = match order {
-            Order::Stat => self.stat().map(|stat| Told::Stat(Box::new(stat))),
-            Order::Cut => self.call(What::Cut).map(Got::told),
-            Order::Fault(order) => self.call(What::Fault(order)).map(Got::told),
+            Command::Stat => self.stat().map(|stat| Reply::Stat(Box::new(stat))),
+            Command::Cut => self.call(What::Cut).map(Got::told),
+            Command::Fault(order) => self.call(What::Fault(order)).map(Got::told),
         };
         told.unwrap_or_else(|told| told)
     }
 
     /// What the drive is doing; or what is said instead.
-    pub(crate) fn stat(&self) -> Result<DeviceStat, Told> {
-        let Got::Look(look) = self.call(What::Look(Box::default()))? else { return Err(Told::Ending) };
-        let mut times = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
-        times.merge(&look.times);
-        Ok(DeviceStat::new(*look, &times))
+    pub(crate) fn stat(&self) -> Result<DeviceStat, Reply> {
+        let Got::Snapshot(snapshot) = self.call(What::Snapshot(Box::default()))? else { return Err(Reply::Ending) };
+        let mut times = self.reported_times.lock().unwrap_or_else(PoisonError::into_inner);
+        times.merge(&snapshot.times);
+        Ok(DeviceStat::new(*snapshot, &times))
     }
 
-    fn call(&self, what: What) -> Result<Got, Told> {
+    fn call(&self, what: What) -> Result<Got, Reply> {
         let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
         std::thread::sleep(rest.saturating_duration_since(Instant::now()));
         let (answer, answered) = sync_channel(1);
-        self.calls.send(Call { what, answer }).map_err(|_| Told::Ending)?;
-        self.bell.ring();
-        let got = answered.recv().map_err(|_| Told::Ending)?;
+        self.calls.send(Call { what, answer }).map_err(|_| Reply::Ending)?;
+        self.bell.notify();
+        let got = answered.recv().map_err(|_| Reply::Ending)?;
         *rest = Instant::now() + REST;
-        got.map_err(Told::Error)
+        got.map_err(Reply::Error)
     }
 }

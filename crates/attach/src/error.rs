@@ -60,7 +60,7 @@ pub enum AttachError {
     NoPowerCuts,
     /// The drive cannot do what it was told to while it runs.
     #[error("{0}")]
-    Order(String),
+    Refused(String),
     /// The metrics would be told to other machines.
     #[error(
         "metrics at {0} could be read from other machines; give a loopback address such as 127.0.0.1:{port}, or \

@@ -17,14 +17,14 @@ use flashwise_block::{BlockError, ByteSize, DeviceInfo, Nanos, Operation};
 use serde::{Deserialize, Serialize};
 
 /// Longest latency that is added, ns: an hour.
-const LONGEST_NS: u64 = 3_600_000_000_000;
+const MAX_EXTRA_NS: u64 = 3_600_000_000_000;
 /// Ranges that one order makes unreadable at most.
-const RANGES: usize = 256;
+const MAX_RANGES: usize = 256;
 
 /// What is to go wrong from now on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct FaultOrder {
+pub struct FaultCommand {
     /// First end all faults that there are.
     pub clear: bool,
     /// Requests take longer; takes the place of an earlier one.
@@ -89,17 +89,17 @@ impl Spike {
     }
 }
 
-impl FaultOrder {
+impl FaultCommand {
     /// Whether a drive can do it.
     ///
     /// # Errors
     /// What is wrong, and what to do, in words.
     pub fn check(&self, info: &DeviceInfo) -> Result<(), String> {
-        if self.latency_spike.is_some_and(|spike| spike.extra_ns == 0 || spike.extra_ns > LONGEST_NS) {
+        if self.latency_spike.is_some_and(|spike| spike.extra_ns == 0 || spike.extra_ns > MAX_EXTRA_NS) {
             return Err("a latency spike is longer than nothing, and at most an hour".to_owned());
         }
-        if self.unreadable.len() > RANGES {
-            return Err(format!("at most {RANGES} ranges become unreadable at a time"));
+        if self.unreadable.len() > MAX_RANGES {
+            return Err(format!("at most {MAX_RANGES} ranges become unreadable at a time"));
         }
         let (block, capacity) = (info.logical_block.0, info.capacity.0);
         for Range { offset_bytes, length_bytes } in &self.unreadable {
@@ -118,7 +118,7 @@ impl FaultOrder {
 
 impl Faults {
     /// Does what is ordered, which has been checked.
-    pub(crate) fn obey(&mut self, order: &FaultOrder, now: Nanos) {
+    pub(crate) fn apply(&mut self, order: &FaultCommand, now: Nanos) {
         if order.clear {
             *self = Self::default();
         }
@@ -154,7 +154,7 @@ impl Faults {
         }
         match operation {
             Operation::Flush => {}
-            Operation::Read if self.unreadable.touches(offset.0, length.0) => {
+            Operation::Read if self.unreadable.overlaps(offset.0, length.0) => {
                 return Err(BlockError::Uncorrectable { operation, offset, length });
             }
             Operation::Read => {}
@@ -192,7 +192,7 @@ impl Ranges {
         self.0.iter().map(|(start, end)| end - start).sum()
     }
 
-    fn touches(&self, offset: u64, length: u64) -> bool {
+    fn overlaps(&self, offset: u64, length: u64) -> bool {
         self.0.range(..offset.saturating_add(length)).next_back().is_some_and(|(_, &end)| end > offset)
     }
 
@@ -225,23 +225,23 @@ mod tests {
 
     #[test]
     fn a_spike_ends_with_its_time_or_its_requests_whichever_is_asked_for() {
-        let order = |for_ns, requests| FaultOrder {
+        let order = |for_ns, requests| FaultCommand {
             latency_spike: Some(LatencySpike { extra_ns: 50, for_ns, requests }),
-            ..FaultOrder::default()
+            ..FaultCommand::default()
         };
         let delays = |faults: &mut Faults, times: &[u64]| -> Vec<u64> {
             times.iter().map(|&now| faults.delay(Nanos(now)).0).collect()
         };
         let mut faults = Faults::default();
-        faults.obey(&order(Some(100), None), Nanos(1000));
+        faults.apply(&order(Some(100), None), Nanos(1000));
         assert_eq!(faults.state(Nanos(1040)).latency_spike.unwrap().for_ns, Some(60));
         assert_eq!(delays(&mut faults, &[1000, 1099, 1100, 1101]), [50, 50, 0, 0]);
-        faults.obey(&order(None, Some(2)), Nanos(2000));
+        faults.apply(&order(None, Some(2)), Nanos(2000));
         assert_eq!(delays(&mut faults, &[2000, 9000, 9001]), [50, 50, 0]);
         assert_eq!(faults.state(Nanos(9001)), FaultState::default());
-        faults.obey(&order(None, None), Nanos(0));
+        faults.apply(&order(None, None), Nanos(0));
         assert_eq!(delays(&mut faults, &[1, u64::MAX]), [50, 50]);
-        faults.obey(&FaultOrder { clear: true, ..FaultOrder::default() }, Nanos(0));
+        faults.apply(&FaultCommand { clear: true, ..FaultCommand::default() }, Nanos(0));
         assert_eq!(delays(&mut faults, &[1]), [0]);
     }
 
@@ -249,19 +249,22 @@ mod tests {
     fn only_what_a_drive_can_do_is_taken() {
         let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap();
         let capacity = drive.info().capacity.0;
-        let range = |offset_bytes, length_bytes| FaultOrder {
+        let range = |offset_bytes, length_bytes| FaultCommand {
             unreadable: vec![Range { offset_bytes, length_bytes }],
-            ..FaultOrder::default()
+            ..FaultCommand::default()
         };
         assert_eq!(range(capacity - 4096, 4096).check(drive.info()), Ok(()));
         for wrong in [range(1, 4096), range(0, 100), range(0, 0), range(capacity, 512), range(u64::MAX - 511, 512)] {
             assert!(wrong.check(drive.info()).unwrap_err().contains("no range of this drive"), "{wrong:?}");
         }
-        let many = FaultOrder { unreadable: vec![range(0, 512).unreadable[0]; RANGES + 1], ..FaultOrder::default() };
+        let many =
+            FaultCommand { unreadable: vec![range(0, 512).unreadable[0]; MAX_RANGES + 1], ..FaultCommand::default() };
         assert!(many.check(drive.info()).is_err());
-        for extra_ns in [0, LONGEST_NS + 1] {
+        for extra_ns in [0, MAX_EXTRA_NS + 1] {
             let spike = LatencySpike { extra_ns, for_ns: None, requests: None };
-            assert!(FaultOrder { latency_spike: Some(spike), ..FaultOrder::default() }.check(drive.info()).is_err());
+            assert!(
+                FaultCommand { latency_spike: Some(spike), ..FaultCommand::default() }.check(drive.info()).is_err()
+            );
         }
     }
 
@@ -276,7 +279,7 @@ mod tests {
                 match kind {
                     0 => ranges.insert(offset, length),
                     1 => ranges.remove(offset, length),
-                    _ => prop_assert_eq!(ranges.touches(offset, length), flags[span.clone()].contains(&true)),
+                    _ => prop_assert_eq!(ranges.overlaps(offset, length), flags[span.clone()].contains(&true)),
                 }
                 if kind < 2 {
                     flags[span].fill(kind == 0);

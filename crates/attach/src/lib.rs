@@ -4,8 +4,8 @@
 //!   fio, qemu, nbdcopy, …            a program that is not changed
 //!        │  requests, data
 //!        ▼
-//!   nbd/  fuse/     front ends: bytes of a protocol, or the kernel's requests for a file, into [`Command`]s; [`Answer`]s
-//!        │          back the same way
+//!   nbd/  fuse/     front ends: bytes of a protocol, or the kernel's requests for a file, become [`HostRequest`]s,
+//!        │          and [`HostCompletion`]s become replies
 //!        ▼
 //!   volume/         a file system on the file, through a loop device
 //!   guard/          nobody on the machine hangs because of a mounted drive
@@ -26,7 +26,7 @@
 //! accounts in simulated time alone.
 //!
 //! **Memory.** A request that waits for memory may wait for the very drive that serves it. So no request takes any from the
-//! system: its bytes are in buffers that are used again (`buffers.rs`), the drive's content in pages that are
+//! system: its bytes are in buffers that are used again (`buffer_pool.rs`), the drive's content in pages that are
 //! (`flashwise-ssd`), and lists have their room from the start. `tests/allocations.rs` counts.
 //!
 //! **Limits.** The drive's content is in memory and gone at the end, or in a file of a file system with sparse files.
@@ -35,7 +35,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![forbid(unsafe_code)]
 
-mod buffers;
+mod buffer_pool;
 mod capture;
 mod cgroup;
 pub mod control;
@@ -43,7 +43,7 @@ mod data;
 mod desk;
 mod engine;
 mod error;
-mod event;
+mod event_fd;
 mod fault;
 mod fuse;
 mod guard;
@@ -51,20 +51,20 @@ mod metrics;
 mod mounts;
 pub mod nbd;
 mod pace;
+mod realtime;
 mod reception;
 mod report;
 mod server;
 mod socket;
 mod stat;
-mod urgent;
 mod volume;
 
 pub use capture::{Capture, Captured};
 pub use cgroup::Cgroup;
 pub use data::{Continuation, DataFile};
-pub use engine::{Answer, Command, Engine, KindLatencies, KindLatency, PowerCut, Wake};
+pub use engine::{Engine, HostCompletion, HostRequest, KindLatencies, KindLatency, PowerCut, Wake};
 pub use error::AttachError;
-pub use fault::{FaultOrder, FaultState, LatencySpike, Range};
+pub use fault::{FaultCommand, FaultState, LatencySpike, Range};
 pub use fuse::NAME as DISK;
 pub use guard::memory::available as available_memory;
 pub use guard::watchdog::{WatchdogEnd, watch};

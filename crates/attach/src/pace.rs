@@ -13,7 +13,7 @@ use crate::AttachError;
 pub enum Pace {
     /// A second of simulated time takes so many seconds: 1 is real time, 10 is ten times slower.
     Scaled(f64),
-    /// Answers come at once; simulated time goes by what the drive does alone.
+    /// Completions are sent at once; simulated time goes by what the drive does alone.
     Free,
 }
 
@@ -105,7 +105,7 @@ pub struct Pacing {
 }
 
 /// What is known of the answers of a drive, on the machine's clock.
-pub(crate) struct Answers<'a> {
+pub(crate) struct ReplyTimes<'a> {
     /// Of each, how much longer its client waits than the drive takes.
     pub(crate) errors: &'a LatencySummary,
     /// Of each, how long the client waits, the round trip with it.
@@ -117,7 +117,7 @@ pub(crate) struct Answers<'a> {
 }
 
 impl Pacing {
-    pub(crate) fn new(answers: &Answers<'_>, round_trip: Duration, scale: f64) -> Self {
+    pub(crate) fn new(answers: &ReplyTimes<'_>, round_trip: Duration, scale: f64) -> Self {
         let error = answers.errors.percentiles();
         let (latency_ns, at_once) = (answers.latencies.percentile(50.0).0, answers.at_once.percentiles());
         let round_trip_ns = u64::try_from(round_trip.as_nanos()).unwrap_or(u64::MAX);
@@ -175,7 +175,7 @@ impl Span {
 /// itself, as what else a machine does makes both times longer; and whatever it does makes no way shorter. A way that is told
 /// too long would let answers come before the drive's time, one that is told too short is told as an error. Requests of others
 /// are left out; `None` where there are no more.
-pub(crate) fn way(waited: &[Span], had: &[Span]) -> Option<Duration> {
+pub(crate) fn estimate_round_trip(waited: &[Span], had: &[Span]) -> Option<Duration> {
     let mut had = had.iter().peekable();
     let mut ways: Vec<Duration> = waited
         .iter()
@@ -203,12 +203,12 @@ mod tests {
         // The machine was busy at the second and the fourth: in the server at one, outside of it at the other.
         let waited = [span(0, 130), span(1_000, 5_030), span(7_000, 128), span(8_000, 9_000), span(20_000, 140)];
         let had = [span(10, 100), span(1_010, 5_000), span(7_010, 100), span(8_010, 100), span(20_010, 100)];
-        assert_eq!(way(&waited, &had), Some(Duration::from_micros(30)));
+        assert_eq!(estimate_round_trip(&waited, &had), Some(Duration::from_micros(30)));
         let others = [span(600, 50), span(7_050, 500), span(30_000, 1)];
         let mut all = [&had[..], &others].concat();
         all.sort_unstable_by_key(|span| span.from);
-        assert_eq!(way(&waited, &all), Some(Duration::from_micros(30)));
-        assert_eq!(way(&waited, &others), None);
+        assert_eq!(estimate_round_trip(&waited, &all), Some(Duration::from_micros(30)));
+        assert_eq!(estimate_round_trip(&waited, &others), None);
     }
 
     #[test]
@@ -236,14 +236,14 @@ mod tests {
         summary
     }
 
-    /// Answers that are so late, of requests that take so long for their clients, and how long until the next one comes.
+    /// Completions that are so late, of requests that take so long for their clients, and how long until the next one comes.
     fn pacing(error_us: u64, latency_us: u64, at_once_us: u64, scale: f64) -> Pacing {
         pacing_at(1.0, error_us, latency_us, at_once_us, scale)
     }
 
     fn pacing_at(depth: f64, error_us: u64, latency_us: u64, at_once_us: u64, scale: f64) -> Pacing {
         let [errors, latencies, at_once] = [error_us, latency_us, at_once_us].map(|us| of(us * 1000));
-        let answers = Answers { errors: &errors, latencies: &latencies, at_once: &at_once, depth };
+        let answers = ReplyTimes { errors: &errors, latencies: &latencies, at_once: &at_once, depth };
         Pacing::new(&answers, Duration::from_micros(15), scale)
     }
 
@@ -252,7 +252,7 @@ mod tests {
         assert!(pacing(10, 100, 100, 1.0).spoils_the_result);
         assert!(!pacing(1, 100, 100, 1.0).spoils_the_result);
         let none = LatencySummary::new();
-        let answers = Answers { errors: &none, latencies: &none, at_once: &none, depth: 0.0 };
+        let answers = ReplyTimes { errors: &none, latencies: &none, at_once: &none, depth: 0.0 };
         assert!(!Pacing::new(&answers, Duration::from_micros(15), 1.0).spoils_the_result);
     }
 

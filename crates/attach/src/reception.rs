@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::AttachError;
-use crate::event::Bell;
+use crate::event_fd::EventFd;
 use crate::socket::Socket;
 
 /// How long a visitor may take to say what it wants, and again to hear the answer.
@@ -59,7 +59,7 @@ impl Door for TcpListener {
 /// The thread; dropping it ends it, and closes the doors.
 #[derive(Debug)]
 pub(crate) struct Reception {
-    stop: Arc<Bell>,
+    stop: Arc<EventFd>,
     receiving: Option<JoinHandle<()>>,
 }
 
@@ -73,7 +73,7 @@ impl Reception {
         doors: Vec<D>,
         mut receive: impl FnMut(&mut D::Visitor) + Send + 'static,
     ) -> Result<Self, AttachError> {
-        let stop = Arc::new(Bell::new()?);
+        let stop = Arc::new(EventFd::new()?);
         let until = Arc::clone(&stop);
         let run = move || {
             while let Some(visitor) = next(&doors, &until) {
@@ -88,7 +88,7 @@ impl Reception {
 
 impl Drop for Reception {
     fn drop(&mut self) {
-        self.stop.ring();
+        self.stop.notify();
         if let Some(receiving) = self.receiving.take() {
             // What made it panic was told where it did.
             let _ = receiving.join();
@@ -97,7 +97,7 @@ impl Drop for Reception {
 }
 
 /// Waits for visitors: those that have come, at most one a door; `None` at the end.
-fn next<D: Door>(doors: &[D], stop: &Bell) -> Option<Vec<D::Visitor>> {
+fn next<D: Door>(doors: &[D], stop: &EventFd) -> Option<Vec<D::Visitor>> {
     let mut fds = vec![PollFd::new(stop, PollFlags::IN)];
     fds.extend(doors.iter().map(|door| PollFd::from_borrowed_fd(door.fd(), PollFlags::IN)));
     match poll(&mut fds, None) {

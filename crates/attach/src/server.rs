@@ -18,41 +18,41 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::control;
 use crate::desk::Desk;
-use crate::engine::KERNEL;
-use crate::event::Bell;
-use crate::fuse::{Kernel, Mounted, Reply};
+use crate::engine::KERNEL_CLIENT;
+use crate::event_fd::EventFd;
+use crate::fuse::{FuseReply, KernelClient, Mounted};
 use crate::guard::memory;
-use crate::guard::watchdog::{BEAT, Watchdog};
+use crate::guard::watchdog::{HEARTBEAT, Watchdog};
 use crate::metrics;
 use crate::nbd::Connection;
+use crate::realtime::RealtimePriority;
 use crate::reception::Reception;
 use crate::socket::Socket;
-use crate::urgent::Urgency;
-use crate::volume::{FileSystem, Home, Plan, Tell, Volume};
-use crate::{Answer, AttachError, Command, Engine, Wake};
+use crate::volume::{FileSystem, Messages, MountPlan, RuntimeDirectory, Volume};
+use crate::{AttachError, Engine, HostCompletion, HostRequest, Wake};
 
 /// Requests and answers of a turn for which there is room from the start.
-const AT_ONCE: usize = 1024;
+const BATCH: usize = 1024;
 /// Clients at most.
-const CLIENTS: usize = 16;
+const MAX_CLIENTS: usize = 16;
 /// What else is waited for: the end, new clients, the kernel's requests, orders.
-const OTHERS: usize = 4;
+const OTHER_FDS: usize = 4;
 /// The stretch before a deadline that is waited for awake.
-pub(crate) const AWAKE: Duration = Duration::from_micros(20);
+pub(crate) const SPIN: Duration = Duration::from_micros(20);
 /// How long clients are given to take what is owed to them at the end.
-const FAREWELL: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes of what is written to a mounted drive for which memory is taken before.
-const RESERVED: u64 = 256 << 20;
+const RESERVED_CONTENT: u64 = 256 << 20;
 /// Bytes of requests of each usual size for which memory is taken at the start, of any drive.
-const BUFFERS: usize = 2 << 20;
+const RESERVED_BUFFERS: usize = 2 << 20;
 /// Requests of a mounted drive that are under way at most, and bytes of the largest, for which memory is taken before.
-const UNDER_WAY: usize = 128;
-const LONGEST: ByteSize = ByteSize(1 << 20);
+const MAX_IN_FLIGHT: usize = 128;
+const MAX_REQUEST: ByteSize = ByteSize(1 << 20);
 /// What follows where something is not as it should be.
 const HANGS: &str =
     "a drive that is stopped or out of memory while it is mounted may let every sync of this machine hang";
 /// How often it is looked whether anybody still has the file, at the end.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Where a drive is mounted.
 #[derive(Clone, Debug)]
@@ -66,27 +66,27 @@ pub struct MountedAt {
 }
 
 /// How a mounted drive is to be watched.
-struct Guard {
+struct WatchdogConfig {
     command: Box<dyn FnOnce() -> std::process::Command + Send>,
-    patience: Duration,
+    timeout: Duration,
 }
 
-impl std::fmt::Debug for Guard {
+impl std::fmt::Debug for WatchdogConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Guard({:?})", self.patience)
+        write!(f, "WatchdogConfig({:?})", self.timeout)
     }
 }
 
-/// Replies to the kernel that are not given, each at a number that is used again.
+/// Replies that the kernel still waits for, in slots that are used again.
 #[derive(Debug, Default)]
-struct Replies {
-    kept: Vec<Option<Reply>>,
+struct PendingReplies {
+    kept: Vec<Option<FuseReply>>,
     free: Vec<u64>,
 }
 
-impl Replies {
+impl PendingReplies {
     /// Keeps a reply; its number.
-    fn keep(&mut self, reply: Reply) -> u64 {
+    fn keep(&mut self, reply: FuseReply) -> u64 {
         match self.free.pop() {
             Some(number) => {
                 self.kept[number as usize] = Some(reply);
@@ -99,7 +99,7 @@ impl Replies {
         }
     }
 
-    fn take(&mut self, number: u64) -> Option<Reply> {
+    fn take(&mut self, number: u64) -> Option<FuseReply> {
         let reply = self.kept.get_mut(number as usize)?.take()?;
         self.free.push(number);
         Some(reply)
@@ -107,9 +107,9 @@ impl Replies {
 }
 
 /// The system's words without its number.
-struct Words<'a>(&'a io::Error);
+struct OsMessage<'a>(&'a io::Error);
 
-impl std::fmt::Display for Words<'_> {
+impl std::fmt::Display for OsMessage<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let words = self.0.to_string();
         f.write_str(words.split(" (os error").next().unwrap_or_default())
@@ -118,13 +118,13 @@ impl std::fmt::Display for Words<'_> {
 
 /// Ends a server from elsewhere, such as from a signal's handler.
 #[derive(Clone, Debug)]
-pub struct Stop(Arc<Bell>);
+pub struct Stop(Arc<EventFd>);
 
 impl Stop {
     /// Lets the server complete what is under way and end. A mounted file is served until nobody has it open any more, a file
     /// system until nobody holds it; a second request ends that too, and a file system is written back to the drive then.
     pub fn request(&self) {
-        self.0.ring();
+        self.0.notify();
     }
 }
 
@@ -136,32 +136,32 @@ pub struct Server {
     /// Dropped first: what the file is asked from then on is answered with an error, and nobody waits for it any more.
     mounted: Option<Mounted>,
     volume: Option<Volume>,
-    home: Option<Home>,
+    runtime: Option<RuntimeDirectory>,
     /// Ended where nothing is mounted any more.
     watchdog: Option<Watchdog>,
-    guard: Option<Guard>,
-    tell: Tell,
+    watchdog_config: Option<WatchdogConfig>,
+    messages: Messages,
     /// Another thread does something that waits for the drive.
-    is_looking: bool,
+    is_waited_for: bool,
     /// What the way through the kernel takes is measured.
-    measures_ways: bool,
+    measures_round_trips: bool,
     /// Where the answers to the kernel's commands go, by cookie.
-    replies: Replies,
+    replies: PendingReplies,
     stop: Stop,
     /// Where answers have their time.
-    urgency: Option<Urgency>,
+    priority: Option<RealtimePriority>,
     /// Dropped before the receptions, whose threads may wait for it.
     desk: Desk,
     receptions: Vec<Reception>,
     connections: Vec<Connection>,
     clients: u32,
-    commands: Vec<Command>,
-    answers: Vec<Answer>,
+    commands: Vec<HostRequest>,
+    answers: Vec<HostCompletion>,
 }
 
-impl std::fmt::Debug for Reply {
+impl std::fmt::Debug for FuseReply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Reply")
+        f.write_str("FuseReply")
     }
 }
 
@@ -172,27 +172,27 @@ impl Server {
     /// Where the system has no more file descriptors.
     pub fn new(engine: Engine) -> Result<Self, AttachError> {
         let desk = Desk::new(&engine)?;
-        engine.buffers().reserve_all(BUFFERS, 2 * UNDER_WAY);
+        engine.buffers().reserve_all(RESERVED_BUFFERS, 2 * MAX_IN_FLIGHT);
         Ok(Self {
             engine,
             socket: None,
             volume: None,
             mounted: None,
-            home: None,
+            runtime: None,
             watchdog: None,
-            guard: None,
-            tell: Tell(Arc::new(|_| ())),
-            is_looking: false,
-            measures_ways: false,
-            replies: Replies::default(),
-            stop: Stop(Arc::new(Bell::new()?)),
-            urgency: None,
+            watchdog_config: None,
+            messages: Messages(Arc::new(|_| ())),
+            is_waited_for: false,
+            measures_round_trips: false,
+            replies: PendingReplies::default(),
+            stop: Stop(Arc::new(EventFd::new()?)),
+            priority: None,
             desk,
             receptions: Vec::new(),
             connections: Vec::new(),
-            clients: KERNEL,
-            commands: Vec::with_capacity(AT_ONCE),
-            answers: Vec::with_capacity(AT_ONCE),
+            clients: KERNEL_CLIENT,
+            commands: Vec::with_capacity(BATCH),
+            answers: Vec::with_capacity(BATCH),
         })
     }
 
@@ -212,34 +212,38 @@ impl Server {
     /// # Errors
     /// [`AttachError::Place`] where the directory is not empty, or cannot be mounted.
     pub fn mount(&mut self, directory: &Path) -> Result<(), AttachError> {
-        let (client, buffers) = (KERNEL, self.engine.buffers());
-        let kernel = Kernel { client, buffers, is_urgent: self.engine.is_paced() };
+        let (client, buffers) = (KERNEL_CLIENT, self.engine.buffers());
+        let kernel = KernelClient { client, buffers, is_realtime: self.engine.is_paced() };
         let mounted = Mounted::mount(directory, self.engine.info(), kernel)?;
-        let way = if self.measures_ways { mounted.round_trip(&mounted.file()) } else { None };
+        let way = if self.measures_round_trips { mounted.round_trip(&mounted.file()) } else { None };
         self.mounted = Some(mounted);
-        self.way_through_kernel(way);
+        self.set_kernel_round_trip(way);
         Ok(())
     }
 
     /// Measures what the way through the kernel takes as soon as there is one, to take it off the answers.
-    pub fn measures_ways(&mut self) {
-        self.measures_ways = true;
+    pub fn measures_round_trips(&mut self) {
+        self.measures_round_trips = true;
     }
 
-    fn way_through_kernel(&mut self, takes: Option<Duration>) {
+    fn set_kernel_round_trip(&mut self, takes: Option<Duration>) {
         let has_sockets = self.socket.is_some();
-        takes.into_iter().for_each(|takes| self.engine.way_through_kernel(takes, has_sockets));
+        takes.into_iter().for_each(|takes| self.engine.set_kernel_round_trip(takes, has_sockets));
     }
 
     /// Where the user is told what happens while the server runs, a line at a time. Nobody is told else.
-    pub fn tells(&mut self, tell: impl Fn(&str) + Send + Sync + 'static) {
-        self.tell = Tell(Arc::new(tell));
+    pub fn on_message(&mut self, show: impl Fn(&str) + Send + Sync + 'static) {
+        self.messages = Messages(Arc::new(show));
     }
 
     /// Has a drive that is mounted watched by another process, which runs [`crate::watch`] on its standard input and output:
     /// where the drive shows no sign of life for so long, everything that waits for it gets I/O errors.
-    pub fn watched_by(&mut self, command: impl FnOnce() -> std::process::Command + Send + 'static, patience: Duration) {
-        self.guard = Some(Guard { command: Box::new(command), patience });
+    pub fn set_watchdog(
+        &mut self,
+        command: impl FnOnce() -> std::process::Command + Send + 'static,
+        timeout: Duration,
+    ) {
+        self.watchdog_config = Some(WatchdogConfig { command: Box::new(command), timeout });
     }
 
     /// Makes a file system on a drive that is blank, and mounts it, or the one that is there, at an empty directory. Serves
@@ -255,10 +259,10 @@ impl Server {
             let block = info.logical_block;
             return Err(refused(format!("an offset of {offset} is no multiple of {block} within the drive")));
         }
-        let (plan, home) = Plan::prepare(directory, kind, offset).map_err(refused)?;
+        let (plan, home) = MountPlan::prepare(directory, kind, offset).map_err(refused)?;
         let place = home.fuse();
         self.socket.iter().for_each(|socket| home.note(socket.path()));
-        self.home = Some(home);
+        self.runtime = Some(home);
         self.mount(&place)?;
         let Some(mounted) = &self.mounted else { return Err(refused("its file is gone".to_owned())) };
         let (file, abort) = (mounted.file(), mounted.abort_file());
@@ -267,12 +271,12 @@ impl Server {
         let mut volume = self.serve_during(move || plan.attach(&file, sector, scale))?.map_err(refused)?;
         volume.abort = abort.as_ref().ok().and_then(|abort| abort.try_clone().ok());
         let volume = self.volume.insert(volume);
-        self.home.iter().try_for_each(|home| volume.note_in(home)).map_err(refused)?;
+        self.runtime.iter().try_for_each(|home| volume.note_in(home)).map_err(refused)?;
         let (device, mounting) = (volume.device(), volume.mounting(is_blank));
         if let Some(mounted) = &self.mounted {
             mounted.check_depth_through(&device).map_err(refused)?;
-            let way = if self.measures_ways { mounted.round_trip(&device) } else { None };
-            self.way_through_kernel(way);
+            let way = if self.measures_round_trips { mounted.round_trip(&device) } else { None };
+            self.set_kernel_round_trip(way);
         }
         let locked_bytes = self.protect(abort);
         let kind = self.serve_during(mounting)?.map_err(refused)?;
@@ -282,27 +286,31 @@ impl Server {
     /// Sees to it that the machine does not hang because of the drive; says what of it is not allowed. Gives the bytes of memory
     /// that are locked.
     fn protect(&mut self, abort: io::Result<File>) -> Option<u64> {
-        self.engine.reserve(ByteSize(RESERVED), UNDER_WAY);
+        self.engine.reserve(ByteSize(RESERVED_CONTENT), MAX_IN_FLIGHT);
         let buffers = self.engine.buffers();
-        let large = memory::available().map_or(0, |free| free / 16).min(UNDER_WAY as u64 * LONGEST.0);
-        buffers.reserve(LONGEST, (large / LONGEST.0) as usize);
-        buffers.reserve_all(large as usize / 8, UNDER_WAY);
+        let large = memory::available().map_or(0, |free| free / 16).min(MAX_IN_FLIGHT as u64 * MAX_REQUEST.0);
+        buffers.reserve(MAX_REQUEST, (large / MAX_REQUEST.0) as usize);
+        buffers.reserve_all(large as usize / 8, MAX_IN_FLIGHT);
         let locked = memory::lock();
         match &locked {
             Ok(locked) if locked.is_whole => {}
-            Ok(_) => self.tell.say("the drive is large for this machine's memory, which is locked only as it is used"),
-            Err(error) => self.tell.say(&format!("the drive's memory is not locked ({}): {HANGS}", Words(error))),
+            Ok(_) => {
+                self.messages.send("the drive is large for this machine's memory, which is locked only as it is used")
+            }
+            Err(error) => {
+                self.messages.send(&format!("the drive's memory is not locked ({}): {HANGS}", OsMessage(error)))
+            }
         }
         let allowed = memory::spare_from_killing().and_then(|()| memory::may_serve_writes());
         if let Err(error) = allowed {
             let words = "where memory is out the drive is not spared, which takes CAP_SYS_RESOURCE: leave room";
-            self.tell.say(&format!("{words} ({})", Words(&error)));
+            self.messages.send(&format!("{words} ({})", OsMessage(&error)));
         }
         // Last: before it watches, the memory of a large drive may take seconds.
-        let start = |guard: Guard| Watchdog::start((guard.command)(), abort?, guard.patience);
-        match self.guard.take().map(start).transpose() {
+        let start = |guard: WatchdogConfig| Watchdog::start((guard.command)(), abort?, guard.timeout);
+        match self.watchdog_config.take().map(start).transpose() {
             Ok(watchdog) => self.watchdog = watchdog,
-            Err(error) => self.tell.say(&format!("there is no watchdog ({}): {HANGS}", Words(&error))),
+            Err(error) => self.messages.send(&format!("there is no watchdog ({}): {HANGS}", OsMessage(&error))),
         }
         locked.ok().map(|locked| locked.bytes)
     }
@@ -312,11 +320,11 @@ impl Server {
     fn serve_during<T: Send + 'static>(&mut self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, AttachError> {
         let system = |error| AttachError::System { context: "a thread", error };
         let working = std::thread::Builder::new().name("work".to_owned()).spawn(work).map_err(system)?;
-        let (mut is_ending, looked) = (false, std::mem::replace(&mut self.is_looking, true));
+        let (mut is_ending, looked) = (false, std::mem::replace(&mut self.is_waited_for, true));
         while !working.is_finished() {
-            is_ending |= self.turn(true)?;
+            is_ending |= self.poll_once(true)?;
         }
-        self.is_looking = looked;
+        self.is_waited_for = looked;
         if is_ending {
             self.stop.request();
         }
@@ -335,7 +343,7 @@ impl Server {
 
     /// Has a socket taken away by the next drive where this one is killed.
     fn note(&self, socket: &Path) {
-        self.home.iter().for_each(|home| home.note(socket));
+        self.runtime.iter().for_each(|home| home.note(socket));
     }
 
     /// Tells what the drive is doing to who asks for it over HTTP at an address, such as Prometheus; gives the address,
@@ -369,37 +377,38 @@ impl Server {
             let _ = memory::serve_writes();
         }
         if self.engine.is_paced() {
-            self.urgency = Some(Urgency::of_this_thread(Instant::now()));
+            self.priority = Some(RealtimePriority::of_this_thread(Instant::now()));
         }
-        while !self.turn(true)? {}
+        while !self.poll_once(true)? {}
         // Threads that are started from here on are not urgent.
-        self.urgency.take().iter_mut().for_each(Urgency::end);
-        self.farewell()?;
+        self.priority.take().iter_mut().for_each(RealtimePriority::give_up);
+        self.drain_clients()?;
         Ok(self.engine)
     }
 
     /// One round: answer, wait, listen. `true` once the end is requested. At the end, new clients and new requests of
     /// theirs are not taken any more; the kernel's are.
-    fn turn(&mut self, is_open: bool) -> Result<bool, AttachError> {
-        self.give_sign(is_open)?;
-        if let Some(held) = self.engine.has_become_full() {
+    fn poll_once(&mut self, is_open: bool) -> Result<bool, AttachError> {
+        self.check_mount(is_open)?;
+        if let Some(held) = self.engine.take_memory_full() {
             let held = ByteSize(held);
-            self.tell
-                .say(&format!("memory holds {held} of what was written, and may hold no more (--memory): writes fail"));
+            self.messages.send(&format!(
+                "memory holds {held} of what was written, and may hold no more (--memory): writes fail"
+            ));
         }
-        if let Some(words) = self.engine.data_trouble() {
-            self.tell.say(&words);
+        if let Some(words) = self.engine.take_data_error() {
+            self.messages.send(&words);
         }
         self.engine.poll(Instant::now(), &mut self.answers)?;
-        self.deliver();
+        self.send_completions();
         let waits = Instant::now();
         let ready = self.wait(is_open)?;
         let arrived = Instant::now();
-        self.urgency.iter_mut().for_each(|urgency| urgency.was_away(waits, arrived));
+        self.priority.iter_mut().for_each(|priority| priority.waited(waits, arrived));
         if ready.listener {
             self.accept();
         }
-        for n in (0..CLIENTS).filter(|n| ready.inputs >> n & 1 == 1) {
+        for n in (0..MAX_CLIENTS).filter(|n| ready.inputs >> n & 1 == 1) {
             let connection = &mut self.connections[n];
             if connection.receive(self.engine.info(), &mut self.commands).is_err() {
                 connection.abandon();
@@ -408,31 +417,31 @@ impl Server {
         for command in self.commands.drain(..) {
             self.engine.submit(command, arrived)?;
         }
-        if let Some(mounted) = self.mounted.as_ref().filter(|_| ready.letters) {
-            for mut letter in mounted.letters() {
-                letter.command.cookie = self.replies.keep(letter.reply);
-                self.engine.submit(letter.command, letter.arrived)?;
+        if let Some(mounted) = self.mounted.as_ref().filter(|_| ready.requests) {
+            for mut request in mounted.requests() {
+                request.command.cookie = self.replies.keep(request.reply);
+                self.engine.submit(request.command, request.arrived)?;
             }
         }
         if ready.orders {
             // A power cut takes its time.
-            self.watchdog.iter_mut().for_each(|watchdog| watchdog.allow(true));
+            self.watchdog.iter_mut().for_each(|watchdog| watchdog.allow_long_step(true));
             self.desk.serve(&mut self.engine, Instant::now())?;
-            self.watchdog.iter_mut().for_each(|watchdog| watchdog.allow(false));
+            self.watchdog.iter_mut().for_each(|watchdog| watchdog.allow_long_step(false));
         }
-        Ok(ready.stop && self.stop.0.rings() > 0)
+        Ok(ready.stop && self.stop.0.take() > 0)
     }
 
     /// Tells the watchdog that all is well, and finds out whether the mounted drive is still there.
-    fn give_sign(&mut self, is_open: bool) -> Result<(), AttachError> {
+    fn check_mount(&mut self, is_open: bool) -> Result<(), AttachError> {
         let Some(mounted) = &self.mounted else { return Ok(()) };
         if let Some(watchdog) = &mut self.watchdog
-            && !watchdog.turn(mounted.busy())
+            && !watchdog.beat(mounted.busy())
         {
-            self.tell.say(&format!("the watchdog has ended: {HANGS}"));
+            self.messages.send(&format!("the watchdog has ended: {HANGS}"));
         }
         match &self.volume {
-            Some(volume) if is_open && mounted.is_over() => {
+            Some(volume) if is_open && mounted.has_ended() => {
                 Err(AttachError::TakenAway { path: volume.directory().to_owned() })
             }
             _ => Ok(()),
@@ -440,10 +449,10 @@ impl Server {
     }
 
     /// Hands out answers and sends what can be sent.
-    fn deliver(&mut self) {
+    fn send_completions(&mut self) {
         let (capacity, buffers) = (self.engine.info().capacity, self.engine.buffers());
         for answer in self.answers.drain(..) {
-            if answer.client == KERNEL {
+            if answer.client == KERNEL_CLIENT {
                 if let Some(reply) = self.replies.take(answer.cookie) {
                     reply.send(&answer);
                 }
@@ -461,7 +470,7 @@ impl Server {
         self.connections.retain(|connection| {
             let is_over = connection.is_over();
             if is_over {
-                engine.client_is_gone(connection.id);
+                engine.forget_client(connection.id);
             }
             !is_over
         });
@@ -470,18 +479,18 @@ impl Server {
     /// Waits for whatever comes first.
     fn wait(&self, is_open: bool) -> Result<Ready, AttachError> {
         let readable = |wanted: bool| if wanted { PollFlags::IN } else { PollFlags::empty() };
-        let mut fds: [_; CLIENTS + OTHERS] = std::array::from_fn(|_| PollFd::new(&*self.stop.0, PollFlags::IN));
+        let mut fds: [_; MAX_CLIENTS + OTHER_FDS] = std::array::from_fn(|_| PollFd::new(&*self.stop.0, PollFlags::IN));
         let mut count = 1;
-        for connection in self.connections.iter().take(CLIENTS) {
+        for connection in self.connections.iter().take(MAX_CLIENTS) {
             let mut events = readable(is_open && connection.wants_input());
             events.set(PollFlags::OUT, connection.has_output());
             put(&mut fds, &mut count, PollFd::from_borrowed_fd(connection.fd(), events));
         }
-        let clients = self.connections.len().min(CLIENTS);
+        let clients = self.connections.len().min(MAX_CLIENTS);
         let mut wait_for = |fd| put(&mut fds, &mut count, PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        let socket = self.socket.as_ref().filter(|_| is_open && clients < CLIENTS);
+        let socket = self.socket.as_ref().filter(|_| is_open && clients < MAX_CLIENTS);
         let listener_at = socket.map(|socket| wait_for(socket.fd()));
-        let letters_at = self.mounted.as_ref().map(|mounted| wait_for(mounted.fd()));
+        let requests_at = self.mounted.as_ref().map(|mounted| wait_for(mounted.fd()));
         let orders_at = wait_for(self.desk.fd());
         let timeout = self.timeout(is_open).map(|timeout| Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
@@ -494,43 +503,43 @@ impl Server {
         let came = |fd: &PollFd<'_>| fd.revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR);
         let has_requests = |&n: &usize| {
             let connection = &self.connections[n];
-            is_open && connection.wants_input() && (came(&fds[1 + n]) || connection.is_held_up())
+            is_open && connection.wants_input() && (came(&fds[1 + n]) || connection.has_buffered_requests())
         };
         Ok(Ready {
             stop: came(&fds[0]),
             inputs: (0..clients).filter(has_requests).fold(0, |inputs, n| inputs | 1 << n),
             listener: listener_at.is_some_and(|at| came(&fds[at])),
-            letters: letters_at.is_some_and(|at| came(&fds[at])),
+            requests: requests_at.is_some_and(|at| came(&fds[at])),
             orders: came(&fds[orders_at]),
         })
     }
 
     /// How long nothing has to be done; `None` until somebody comes.
     fn timeout(&self, is_open: bool) -> Option<Duration> {
-        if is_open && self.connections.iter().any(Connection::is_held_up) {
+        if is_open && self.connections.iter().any(Connection::has_buffered_requests) {
             return Some(Duration::ZERO);
         }
         let wake = self.engine.next_wake();
-        if self.watchdog.is_some() && wake == Wake::Never && is_open && !self.is_looking {
-            return Some(BEAT);
+        if self.watchdog.is_some() && wake == Wake::Never && is_open && !self.is_waited_for {
+            return Some(HEARTBEAT);
         }
         match wake {
             Wake::Now => Some(Duration::ZERO),
             Wake::At(at) => {
-                let due = at.saturating_duration_since(Instant::now()).saturating_sub(AWAKE);
+                let due = at.saturating_duration_since(Instant::now()).saturating_sub(SPIN);
                 Some(match () {
-                    () if self.is_looking || !is_open => due.min(LOOK),
-                    () if self.watchdog.is_some() => due.min(BEAT),
+                    () if self.is_waited_for || !is_open => due.min(POLL_INTERVAL),
+                    () if self.watchdog.is_some() => due.min(HEARTBEAT),
                     () => due,
                 })
             }
-            Wake::Never if is_open && !self.is_looking => None,
-            Wake::Never => Some(LOOK),
+            Wake::Never if is_open && !self.is_waited_for => None,
+            Wake::Never => Some(POLL_INTERVAL),
         }
     }
 
     fn accept(&mut self) {
-        while self.connections.len() < CLIENTS
+        while self.connections.len() < MAX_CLIENTS
             && let Some(stream) = self.socket.as_ref().and_then(Socket::accept)
         {
             self.adopt(stream);
@@ -547,11 +556,12 @@ impl Server {
 
     /// Completes what is under way for connections, unmounts the file system as soon as nobody holds it, and serves the file
     /// until nobody has it any more.
-    fn farewell(&mut self) -> Result<(), AttachError> {
-        let end = Instant::now() + FAREWELL;
-        self.connections.iter_mut().for_each(Connection::leave);
+    fn drain_clients(&mut self) -> Result<(), AttachError> {
+        let end = Instant::now() + DRAIN_TIMEOUT;
+        self.connections.iter_mut().for_each(Connection::close);
         let hurry = Arc::new(AtomicBool::new(false));
-        let unmounting = self.volume.as_ref().map(|volume| volume.unmounting(Arc::clone(&hurry), self.tell.clone()));
+        let unmounting =
+            self.volume.as_ref().map(|volume| volume.unmounting(Arc::clone(&hurry), self.messages.clone()));
         let unmounting = unmounting.map(std::thread::spawn);
         loop {
             let has_volume = unmounting.as_ref().is_some_and(|unmounting| !unmounting.is_finished());
@@ -560,12 +570,12 @@ impl Server {
                 mounted.unmount();
             }
             let has_clients = !self.connections.is_empty() && Instant::now() < end;
-            let is_held = !hurries && self.mounted.as_ref().is_some_and(|mounted| !mounted.is_over());
+            let is_held = !hurries && self.mounted.as_ref().is_some_and(|mounted| !mounted.has_ended());
             if !has_clients && !is_held && !has_volume {
                 return Ok(());
             }
-            // Asked for again: who holds the file system loses it; who asks once more does not want to wait for that.
-            if self.turn(false)? && (!has_volume || hurry.swap(true, Ordering::Relaxed)) {
+            // Requested again: who holds the file system loses it; who asks once more does not want to wait for that.
+            if self.poll_once(false)? && (!has_volume || hurry.swap(true, Ordering::Relaxed)) {
                 return Ok(());
             }
         }
@@ -576,7 +586,7 @@ impl Server {
 struct Ready {
     stop: bool,
     listener: bool,
-    letters: bool,
+    requests: bool,
     orders: bool,
     /// A bit for each client that has requests.
     inputs: u32,

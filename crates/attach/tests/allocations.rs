@@ -200,7 +200,7 @@ fn in_file(image: &Path, config: &DeviceConfig, has_power_cuts: bool) -> Engine 
     let new = || Ok::<_, flashwise_attach::AttachError>(SimulatedSsd::new(config.clone(), 1).unwrap());
     let (drive, _) = data.drive(config, new).unwrap();
     let mut engine = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
-    engine.keep_in(data, has_power_cuts);
+    engine.store_content_in(data, has_power_cuts);
     engine.reserve(ByteSize(2 * BYTES), 2 * DEPTH as usize);
     engine
 }

@@ -8,7 +8,7 @@
 //! The socket is beside the drive ([`control_path`]) and for its owner alone (mode 0600). One line a visit, of at most
 //! 64 KiB within a second.
 
-mod places;
+mod paths;
 mod protocol;
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -20,11 +20,11 @@ use std::time::Duration;
 use crate::desk::Caller;
 use crate::reception::{Reception, hear, say};
 use crate::socket::Socket;
-use crate::{AttachError, nbd};
-pub(crate) use places::real;
-pub use places::{control_candidates, control_path};
-use protocol::{LONGEST_ANSWER, LONGEST_ORDER, order_line, parse_order, parse_told, told_line};
-pub use protocol::{Order, Told};
+use crate::{AttachError, DeviceStat, FaultCommand, FaultState, PowerCut, nbd};
+pub(crate) use paths::real_parent;
+pub use paths::{control_candidates, control_path};
+pub use protocol::{Command, Reply};
+use protocol::{MAX_COMMAND, MAX_REPLY, command_line, parse_command, parse_reply, reply_line};
 
 /// How long a drive may take to answer; a power cut of a large drive takes a while.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -33,15 +33,15 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) fn listen(path: &Path, caller: Caller) -> Result<Reception, AttachError> {
     let socket = Socket::bind_private(path)?;
     Reception::open("control", vec![socket], move |visitor| {
-        let told = match hear(visitor, b"\n", LONGEST_ORDER) {
-            Ok(line) => parse_order(&line).map_or_else(Told::Error, |order| caller.order(order)),
+        let told = match hear(visitor, b"\n", MAX_COMMAND) {
+            Ok(line) => parse_command(&line).map_or_else(Reply::Error, |order| caller.order(order)),
             Err(error) if error.kind() == ErrorKind::InvalidData => {
-                Told::Error(format!("an order is a line of at most {LONGEST_ORDER} bytes"))
+                Reply::Error(format!("an order is a line of at most {MAX_COMMAND} bytes"))
             }
             Err(_) => return,
         };
         // Who has gone does not want to know.
-        let _ = say(visitor, &told_line(&told));
+        let _ = say(visitor, &reply_line(&told));
     })
 }
 
@@ -64,15 +64,15 @@ pub fn find(place: &str) -> Result<PathBuf, AttachError> {
     Err(AttachError::Control { path: place.into(), reason })
 }
 
-/// Gives a drive an order at its control socket; what it says, or why not.
+/// Sends a command to the control socket of a drive; its reply.
 ///
 /// # Errors
 /// [`AttachError::Ended`] where the drive is gone; [`AttachError::Control`] where it cannot be asked;
-/// [`AttachError::Order`] where it refuses.
-pub fn order(control: &Path, order: &Order) -> Result<Told, AttachError> {
+/// [`AttachError::Refused`] where it refuses.
+pub fn send(control: &Path, command: &Command) -> Result<Reply, AttachError> {
     let failed = |reason: String| AttachError::Control { path: control.to_owned(), reason };
     let ended = || AttachError::Ended { path: control.to_owned() };
-    let line = order_line(order).map_err(failed)?;
+    let line = command_line(command).map_err(failed)?;
     let answer = match exchange(control, &line) {
         Err(error) if is_end(&error) => return Err(ended()),
         answer => answer.map_err(|error| failed(reason(&error)))?,
@@ -84,11 +84,42 @@ pub fn order(control: &Path, order: &Order) -> Result<Told, AttachError> {
         let reason = "this is the drive's own socket, and its control socket is not beside it; give the path of that";
         return Err(failed(reason.to_owned()));
     }
-    match parse_told(&answer).map_err(failed)? {
-        Told::Error(error) => Err(AttachError::Order(error)),
-        Told::Ending => Err(ended()),
+    match parse_reply(&answer).map_err(failed)? {
+        Reply::Error(error) => Err(AttachError::Refused(error)),
+        Reply::Ending => Err(ended()),
         told => Ok(told),
     }
+}
+
+/// The statistics of a drive.
+///
+/// # Errors
+/// As for [`send`].
+pub fn stat(control: &Path) -> Result<DeviceStat, AttachError> {
+    let Reply::Stat(stat) = send(control, &Command::Stat)? else { return Err(unexpected()) };
+    Ok(*stat)
+}
+
+/// Cuts a drive's power.
+///
+/// # Errors
+/// As for [`send`].
+pub fn cut(control: &Path) -> Result<PowerCut, AttachError> {
+    let Reply::Cut(cut) = send(control, &Command::Cut)? else { return Err(unexpected()) };
+    Ok(cut)
+}
+
+/// Injects faults into a drive, or clears them; the faults that are active then.
+///
+/// # Errors
+/// As for [`send`].
+pub fn fault(control: &Path, command: FaultCommand) -> Result<FaultState, AttachError> {
+    let Reply::Fault(faults) = send(control, &Command::Fault(command))? else { return Err(unexpected()) };
+    Ok(faults)
+}
+
+fn unexpected() -> AttachError {
+    AttachError::Refused("the drive answered something else".to_owned())
 }
 
 fn exchange(control: &Path, line: &[u8]) -> io::Result<Vec<u8>> {
@@ -97,7 +128,7 @@ fn exchange(control: &Path, line: &[u8]) -> io::Result<Vec<u8>> {
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.write_all(line)?;
     let mut answer = Vec::new();
-    BufReader::new(stream.take(LONGEST_ANSWER as u64)).read_until(b'\n', &mut answer)?;
+    BufReader::new(stream.take(MAX_REPLY as u64)).read_until(b'\n', &mut answer)?;
     Ok(answer)
 }
 

@@ -1,4 +1,4 @@
-//! What is said over a control socket: one line of JSON, and one line back.
+//! The protocol of the control socket: one line of JSON each way.
 //!
 //! ```text
 //!   {"version":1,"order":"stat"}                                      {"version":1,"told":{"stat":{…}}}
@@ -9,54 +9,56 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DeviceStat, FaultOrder, FaultState, PowerCut};
+use crate::{DeviceStat, FaultCommand, FaultState, PowerCut};
 
-/// Version of what is said.
+/// Version of the protocol.
 pub(super) const VERSION: u32 = 1;
-/// Longest order, bytes, with its line end.
-pub(crate) const LONGEST_ORDER: usize = 64 << 10;
-/// Longest answer, bytes: a drive of many planes tells how busy each was.
-pub(super) const LONGEST_ANSWER: usize = 8 << 20;
+/// Bytes of a command line at most, with its line end.
+pub(crate) const MAX_COMMAND: usize = 64 << 10;
+/// Bytes of a reply at most: a drive of many planes reports how busy each was.
+pub(super) const MAX_REPLY: usize = 8 << 20;
 
-/// What a drive can be told while it runs.
+/// A command to a running drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
-    /// Tell what you are doing.
+pub enum Command {
+    /// Report the statistics.
     Stat,
     /// Cut the power.
     Cut,
-    /// Let things go wrong.
-    Fault(FaultOrder),
+    /// Inject faults, or clear them.
+    Fault(FaultCommand),
 }
 
-/// What it says to that.
+/// The reply to a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Told {
-    /// What it is doing.
+pub enum Reply {
+    /// The statistics.
     Stat(Box<DeviceStat>),
     /// What the power cut did.
     Cut(PowerCut),
-    /// What goes wrong now.
+    /// The faults that are active now.
     Fault(FaultState),
-    /// Why not.
+    /// The command failed: why.
     Error(String),
-    /// It is ending, and does nothing more.
+    /// The drive is shutting down and takes no more commands.
     Ending,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Ordered {
+struct CommandLine {
     version: u32,
-    order: Order,
+    #[serde(rename = "order")]
+    command: Command,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Answered {
+struct ReplyLine {
     version: u32,
-    told: Told,
+    #[serde(rename = "told")]
+    reply: Reply,
 }
 
 /// What stays the same in every version.
@@ -65,15 +67,15 @@ struct Versioned {
     version: u32,
 }
 
-/// An order as a line.
-pub(super) fn order_line(order: &Order) -> Result<Vec<u8>, String> {
-    line(&Ordered { version: VERSION, order: order.clone() })
+/// A command as a line.
+pub(super) fn command_line(command: &Command) -> Result<Vec<u8>, String> {
+    line(&CommandLine { version: VERSION, command: command.clone() })
 }
 
-/// An answer as a line.
-pub(super) fn told_line(told: &Told) -> Vec<u8> {
+/// A reply as a line.
+pub(super) fn reply_line(reply: &Reply) -> Vec<u8> {
     let nothing = || b"{\"version\":1,\"told\":{\"error\":\"the answer is no JSON\"}}\n".to_vec();
-    line(&Answered { version: VERSION, told: told.clone() }).unwrap_or_else(|_| nothing())
+    line(&ReplyLine { version: VERSION, reply: reply.clone() }).unwrap_or_else(|_| nothing())
 }
 
 fn line(value: &impl Serialize) -> Result<Vec<u8>, String> {
@@ -82,24 +84,24 @@ fn line(value: &impl Serialize) -> Result<Vec<u8>, String> {
     Ok(line)
 }
 
-/// Reads an order.
+/// Reads a command.
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub(super) fn parse_order(line: &[u8]) -> Result<Order, String> {
+pub(super) fn parse_command(line: &[u8]) -> Result<Command, String> {
     check_version(line, "order")?;
-    let ordered: Ordered = serde_json::from_slice(line).map_err(|error| format!("this is no order: {error}"))?;
-    Ok(ordered.order)
+    let line: CommandLine = serde_json::from_slice(line).map_err(|error| format!("this is no order: {error}"))?;
+    Ok(line.command)
 }
 
-/// Reads an answer.
+/// Reads a reply.
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub(super) fn parse_told(line: &[u8]) -> Result<Told, String> {
+pub(super) fn parse_reply(line: &[u8]) -> Result<Reply, String> {
     check_version(line, "answer")?;
-    let answered: Answered = serde_json::from_slice(line).map_err(|error| format!("this is no answer: {error}"))?;
-    Ok(answered.told)
+    let line: ReplyLine = serde_json::from_slice(line).map_err(|error| format!("this is no answer: {error}"))?;
+    Ok(line.reply)
 }
 
 fn check_version(line: &[u8], what: &str) -> Result<(), String> {
@@ -117,24 +119,27 @@ mod tests {
 
     #[test]
     fn an_order_is_read_as_it_was_written() {
-        let order = FaultOrder {
+        let order = FaultCommand {
             clear: true,
             latency_spike: Some(LatencySpike { extra_ns: 5, for_ns: Some(7), requests: None }),
             unreadable: vec![Range { offset_bytes: 512, length_bytes: 1024 }],
             read_only: true,
         };
-        for order in [Order::Stat, Order::Cut, Order::Fault(order)] {
-            let line = order_line(&order).unwrap();
+        for order in [Command::Stat, Command::Cut, Command::Fault(order)] {
+            let line = command_line(&order).unwrap();
             assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
-            assert_eq!(parse_order(&line), Ok(order));
+            assert_eq!(parse_command(&line), Ok(order));
         }
         let short = br#"{"version":1,"order":{"fault":{"read_only":true}}}"#;
-        assert_eq!(parse_order(short), Ok(Order::Fault(FaultOrder { read_only: true, ..FaultOrder::default() })));
+        assert_eq!(
+            parse_command(short),
+            Ok(Command::Fault(FaultCommand { read_only: true, ..FaultCommand::default() }))
+        );
     }
 
     #[test]
     fn what_makes_no_sense_is_told_in_words() {
-        let wrong = |line: &str| parse_order(line.as_bytes()).unwrap_err();
+        let wrong = |line: &str| parse_command(line.as_bytes()).unwrap_err();
         assert!(wrong("GET /").contains("this is no order"));
         assert!(wrong(r#"{"version":2,"order":"stat"}"#).contains("version 2 is spoken there, version 1 here"));
         assert!(wrong(r#"{"version":1,"order":"format"}"#).contains("unknown variant `format`"));
@@ -142,7 +147,7 @@ mod tests {
         assert!(wrong(r#"{"version":1,"order":{"fault":{"reed_only":true}}}"#).contains("unknown field"));
         assert!(wrong(&"[".repeat(10_000)).contains("this is no order"));
         assert!(
-            parse_told(br#"{"version":1,"told":{"error":"no"}}"#).is_ok_and(|told| told == Told::Error("no".into()))
+            parse_reply(br#"{"version":1,"told":{"error":"no"}}"#).is_ok_and(|told| told == Reply::Error("no".into()))
         );
     }
 }

@@ -56,7 +56,7 @@ pub struct DataFile {
     is_new: bool,
     mark: PathBuf,
     /// What the mark said that was there already.
-    left: Option<Left>,
+    unclean: Option<UncleanDetach>,
     /// A flush of a client's brings what was written to the medium.
     pub(crate) syncs: bool,
     /// A client has asked for something, or the drive was detached: the files stay as they are then.
@@ -74,7 +74,7 @@ struct Binding {
 
 /// What the mark of a drive says that was not detached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Left {
+struct UncleanDetach {
     /// The machine has been started anew since.
     before_boot: bool,
     /// Each flush had synced the image.
@@ -213,7 +213,7 @@ impl DataFile {
             generation: 0,
             is_new,
             mark,
-            left: None,
+            unclean: None,
             syncs: false,
             is_used: false,
         })
@@ -226,11 +226,11 @@ impl DataFile {
     }
 
     /// What is known of a drive that was not detached.
-    fn what_is_left(&self) -> Option<Left> {
+    fn unclean_detach(&self) -> Option<UncleanDetach> {
         let mark = std::fs::read(&self.mark).ok()?;
         let mark = String::from_utf8_lossy(&mark);
         let booted = mark.lines().find_map(|line| line.strip_prefix(BOOT));
-        Some(Left {
+        Some(UncleanDetach {
             before_boot: booted.is_some_and(|booted| booted != boot()),
             synced: mark.lines().any(|line| line == SYNCED),
         })
@@ -272,7 +272,7 @@ impl DataFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(refused(&state, words(&error)).into()),
         };
-        self.left = self.what_is_left();
+        self.unclean = self.unclean_detach();
         let Some(saved) = saved else {
             let mut drive = new()?;
             if self.is_new {
@@ -289,16 +289,16 @@ impl DataFile {
         self.generation = binding.generation;
         let changed = self.image.changed().map_err(|error| refused(&self.path, words(&error)))?;
         let reason = match () {
-            () if self.left.is_some() => Some("the drive was not detached"),
+            () if self.unclean.is_some() => Some("the drive was not detached"),
             () if changed != binding.image_changed => Some("the image was changed while it was detached"),
             () => None,
         };
         let at_ns = saved.at_ns();
         let mut drive = saved.restore(config.clone()).map_err(|error| self.no_state(&error))?;
         let changed = self.bring_content(&mut drive).map_err(|error| refused(&self.path, words(&error)))?;
-        let continuation = match (reason, self.left) {
+        let continuation = match (reason, self.unclean) {
             (None, _) => Continuation::Exact { at_ns },
-            (_, Some(Left { before_boot: true, synced })) => {
+            (_, Some(UncleanDetach { before_boot: true, synced })) => {
                 Continuation::AfterCrash { synced, unknown_bytes: self.catch_up(&mut drive, &changed)? }
             }
             (Some(reason), _) => {
@@ -476,7 +476,7 @@ impl Drop for DataFile {
         }
         let state = self.state();
         let made: &[&Path] = if self.is_new { &[&self.path, &state, &self.mark] } else { &[&self.mark] };
-        for path in made.iter().filter(|path| **path != self.mark || self.left.is_none()) {
+        for path in made.iter().filter(|path| **path != self.mark || self.unclean.is_none()) {
             // Where it cannot be removed, the next attach says that the drive was not detached.
             let _ = std::fs::remove_file(path);
         }

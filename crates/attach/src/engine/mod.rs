@@ -13,13 +13,13 @@
 //! that arrives meanwhile begins at the last event that has happened, at most the head start late, and its own answer is
 //! early by the same.
 //!
-//! What somebody asks of the drive while it runs is in files of their own: [`look`], [`power`]; what goes wrong on demand
-//! is in [`crate::fault`]; bytes that are in a file and not in the drive, in [`bytes`].
+//! Commands to the running drive have files of their own: [`snapshot`], [`power`]; faults on demand are in [`crate::fault`],
+//! a drive's bytes in a file in [`file_content`].
 
-mod bytes;
-mod contents;
-mod look;
+mod file_content;
+mod memory_limit;
 mod power;
+mod snapshot;
 mod times;
 mod turnaround;
 
@@ -34,28 +34,28 @@ use flashwise_ssd::SimulatedSsd;
 use flashwise_ssd::flash::Statistics;
 use flashwise_trace::TraceRecord;
 
-use crate::buffers::Buffers;
+use crate::buffer_pool::BufferPool;
 use crate::capture::Capture;
-use crate::fault::{FaultOrder, FaultState, Faults};
+use crate::fault::{FaultCommand, FaultState, Faults};
 use crate::pace::{Clocks, Pace, Span};
 use crate::{AttachError, AttachReport};
-use bytes::Bytes;
-use contents::Contents;
-pub(crate) use look::Look;
+use file_content::FileContent;
+use memory_limit::MemoryLimit;
 pub use power::PowerCut;
+pub(crate) use snapshot::Snapshot;
 pub(crate) use times::Times;
 pub use times::{KindLatencies, KindLatency};
 use turnaround::Turnarounds;
 
 /// The client that stands for the kernel; connections are numbered from 1 on.
-pub(crate) const KERNEL: u32 = 0;
+pub(crate) const KERNEL_CLIENT: u32 = 0;
 
 /// Commands under way for which there is room from the start.
 const COMMANDS: usize = 1024;
 
 /// What a client asks for.
 #[derive(Debug)]
-pub struct Command {
+pub struct HostRequest {
     /// The client's connection; handed back untouched.
     pub client: u32,
     /// The client's own mark; handed back untouched.
@@ -76,7 +76,7 @@ pub struct Command {
 
 /// What the client is told.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HostCompletion {
     /// The command's connection.
     pub client: u32,
     /// The command's mark.
@@ -105,7 +105,7 @@ pub enum Wake {
 /// A command under way.
 #[derive(Debug)]
 struct Active {
-    command: Command,
+    command: HostRequest,
     arrived: Instant,
     submitted: Nanos,
     /// Its place in the capture.
@@ -129,55 +129,55 @@ pub struct Engine {
     drive: Drive,
     /// `None` where answers come at once.
     clocks: Option<Clocks>,
-    ways: Ways,
+    round_trips: RoundTrips,
     turnarounds: Turnarounds,
     /// How long each command was in the server, where somebody wants to know.
-    residences: Option<Vec<Span>>,
+    service_times: Option<Vec<Span>>,
     /// Memory for the bytes of commands.
-    buffers: Buffers,
+    buffers: BufferPool,
     active: Vec<Option<Active>>,
     free: Vec<u32>,
-    /// Answered by the drive while its clock was brought forward, with when.
+    /// Completed by the drive while its clock was brought forward, with when.
     ready: VecDeque<Completion>,
     /// Commands that make no sense to the drive.
-    refused: Vec<Answer>,
+    refused: Vec<HostCompletion>,
     /// Commands that the drive has done and whose answers are held back, with when they are due.
     delayed: BTreeSet<(Nanos, u32)>,
     capture: Option<Capture>,
     /// Since somebody looked last.
     times: Box<Times>,
     /// Before that. Whoever looks adds to it what has come since; the engine waits for that at its end alone.
-    looked_at: Arc<Mutex<Times>>,
+    reported_times: Arc<Mutex<Times>>,
     faults: Faults,
     power_cuts: u64,
     /// `None` where as much may be written as there is memory.
-    contents: Option<Contents>,
+    memory_limit: Option<MemoryLimit>,
     /// Where bytes are in a file, and not in the drive.
-    bytes: Option<Bytes>,
+    bytes: Option<FileContent>,
     /// The drive at the start.
-    began: Began,
+    baseline: Baseline,
 }
 
-/// What the ways to clients and back take.
+/// Round-trip times between clients and the server.
 #[derive(Clone, Copy, Debug)]
-struct Ways {
+struct RoundTrips {
     /// Through a socket.
     socket: Duration,
     /// Through the kernel, where that is another one.
     kernel: Option<Duration>,
-    /// How much earlier than the drive answers are given: no more than the shorter of the ways that are open.
+    /// How much earlier than the drive answers are given: no more than the shorter of the round trips in use.
     head_start: Duration,
 }
 
-impl Ways {
+impl RoundTrips {
     fn of(&self, client: u32) -> Duration {
-        self.kernel.filter(|_| client == KERNEL).unwrap_or(self.socket)
+        self.kernel.filter(|_| client == KERNEL_CLIENT).unwrap_or(self.socket)
     }
 }
 
 /// What a drive had done when it was attached.
 #[derive(Debug)]
-struct Began {
+struct Baseline {
     at: Nanos,
     counters: DeviceCounters,
     flash: Statistics,
@@ -211,15 +211,15 @@ impl Engine {
                 Some(Clocks::new(began, drive.now(), scale))
             }
         };
-        let began = Began { at: drive.now(), counters: drive.counters(), flash: drive.flash_statistics() };
+        let baseline = Baseline { at: drive.now(), counters: drive.counters(), flash: drive.flash_statistics() };
         Ok(Self {
-            began,
+            baseline,
             drive: Drive(drive),
             clocks,
-            ways: Ways { socket: round_trip, kernel: None, head_start: round_trip },
+            round_trips: RoundTrips { socket: round_trip, kernel: None, head_start: round_trip },
             turnarounds: Turnarounds::default(),
-            residences: None,
-            buffers: Buffers::default(),
+            service_times: None,
+            buffers: BufferPool::default(),
             active: Vec::with_capacity(COMMANDS),
             free: Vec::with_capacity(COMMANDS),
             ready: VecDeque::with_capacity(COMMANDS),
@@ -227,10 +227,10 @@ impl Engine {
             delayed: BTreeSet::new(),
             capture,
             times: Box::default(),
-            looked_at: Arc::default(),
+            reported_times: Arc::default(),
             faults: Faults::default(),
             power_cuts: 0,
-            contents: None,
+            memory_limit: None,
             bytes: None,
         })
     }
@@ -242,18 +242,18 @@ impl Engine {
 
     /// Lets memory hold at most so many bytes of what is written, of which the drive keeps so many `copies`: two where it keeps
     /// what a power cut would leave. Writes of pages that there is no room for are answered with [`BlockError::NoSpace`].
-    pub fn hold_at_most(&mut self, limit: ByteSize, copies: u64) {
+    pub fn limit_memory(&mut self, limit: ByteSize, copies: u64) {
         let drive = &self.drive.0;
         let page_bytes = drive.config().ftl.logical_page_bytes;
-        let mut contents = Contents::new(drive.info().capacity, page_bytes, copies.max(1), limit);
+        let mut limit = MemoryLimit::new(drive.info().capacity, page_bytes, copies.max(1), limit);
         if drive.carries_bytes() {
-            contents.hold(|byte| drive.carries_bytes_of(byte));
+            limit.hold(|byte| drive.carries_bytes_of(byte));
         }
-        self.contents = Some(contents);
+        self.memory_limit = Some(limit);
     }
 
     /// Memory for the bytes of commands: who asks takes it from here, and gives back what an answer has brought.
-    pub(crate) fn buffers(&self) -> Buffers {
+    pub(crate) fn buffers(&self) -> BufferPool {
         self.buffers.clone()
     }
 
@@ -268,12 +268,12 @@ impl Engine {
     /// How much more memory may hold, bytes; `None` where there is no limit.
     pub(crate) fn room(&self) -> Option<u64> {
         let in_file_alone = self.bytes.is_some() && !self.drive.0.depends_on_content();
-        self.contents.as_ref().map(Contents::room).or(in_file_alone.then_some(0))
+        self.memory_limit.as_ref().map(MemoryLimit::room).or(in_file_alone.then_some(0))
     }
 
     /// Whether writes have been refused because of that and nobody has been told. Gives what memory holds then, bytes.
-    pub(crate) fn has_become_full(&mut self) -> Option<u64> {
-        self.contents.as_mut().and_then(Contents::tell)
+    pub(crate) fn take_memory_full(&mut self) -> Option<u64> {
+        self.memory_limit.as_mut().and_then(MemoryLimit::take_report)
     }
 
     /// Seconds of the machine's for one of the drive's; 1 where answers come at once.
@@ -287,23 +287,23 @@ impl Engine {
     }
 
     /// The way through the kernel and back is known; whether there are sockets too.
-    pub(crate) fn way_through_kernel(&mut self, takes: Duration, has_sockets: bool) {
-        self.ways.kernel = Some(takes);
-        self.ways.head_start = if has_sockets { takes.min(self.ways.socket) } else { takes };
+    pub(crate) fn set_kernel_round_trip(&mut self, takes: Duration, has_sockets: bool) {
+        self.round_trips.kernel = Some(takes);
+        self.round_trips.head_start = if has_sockets { takes.min(self.round_trips.socket) } else { takes };
     }
 
     /// Keeps from now on how long each command is in the server, which takes memory.
-    pub(crate) fn keep_residences(&mut self) {
-        self.residences = Some(Vec::new());
+    pub(crate) fn keep_service_times(&mut self) {
+        self.service_times = Some(Vec::new());
     }
 
     /// How long each command was in the server, from its arrival to its answer, in the order of the answers.
-    pub(crate) fn residences(&self) -> &[Span] {
-        self.residences.as_deref().unwrap_or_default()
+    pub(crate) fn service_times(&self) -> &[Span] {
+        self.service_times.as_deref().unwrap_or_default()
     }
 
     /// A client is gone.
-    pub(crate) fn client_is_gone(&mut self, client: u32) {
+    pub(crate) fn forget_client(&mut self, client: u32) {
         self.turnarounds.forget(client);
     }
 
@@ -316,18 +316,18 @@ impl Engine {
     ///
     /// # Errors
     /// When the drive is lost as a whole. A command that makes no sense is answered with why.
-    pub fn submit(&mut self, command: Command, arrived: Instant) -> Result<(), AttachError> {
+    pub fn submit(&mut self, command: HostRequest, arrived: Instant) -> Result<(), AttachError> {
         if let Err(error) = self.check(&command).and_then(|()| self.make_room(&command)) {
-            let Command { client, cookie, operation, length, payload, .. } = command;
+            let HostRequest { client, cookie, operation, length, payload, .. } = command;
             payload.into_iter().for_each(|payload| self.buffers.give(payload));
-            self.refused.push(Answer { client, cookie, operation, length, result: Err(error), payload: None });
+            self.refused.push(HostCompletion { client, cookie, operation, length, result: Err(error), payload: None });
             return Ok(());
         }
         self.catch_up(arrived)?;
         let index = self.take(command, arrived);
         if let Err(error) = self.send(index) {
             // The check before has let nothing through that the drive does not take; what it refuses now is its state.
-            self.fail(index, error);
+            self.reject(index, error);
         }
         Ok(())
     }
@@ -343,41 +343,41 @@ impl Engine {
     }
 
     /// Whether the drive can do it, as a whole.
-    fn check(&self, command: &Command) -> Result<(), BlockError> {
-        let Command { operation, offset, length, ref payload, .. } = *command;
-        let fail =
+    fn check(&self, command: &HostRequest) -> Result<(), BlockError> {
+        let HostRequest { operation, offset, length, ref payload, .. } = *command;
+        let reject =
             |reason: &str| Err(BlockError::InvalidRequest { operation, offset, length, reason: reason.to_owned() });
         let info = self.info();
         if operation == Operation::Flush {
             return Ok(());
         }
         if !offset.is_multiple_of(info.logical_block) || !length.is_multiple_of(info.logical_block) || length.0 == 0 {
-            return fail("offset and length must be multiples of the logical block, and not zero");
+            return reject("offset and length must be multiples of the logical block, and not zero");
         }
         if offset.0.checked_add(length.0).is_none_or(|end| end > info.capacity.0) {
-            return fail("it reaches behind the drive");
+            return reject("it reaches behind the drive");
         }
         if self.faults.refuses(operation) {
             return Err(BlockError::ReadOnly);
         }
         match (operation, payload) {
             (Operation::Write, Some(payload)) if payload.len() as u64 == length.0 => Ok(()),
-            (Operation::Write, _) => fail("a write without its bytes"),
+            (Operation::Write, _) => reject("a write without its bytes"),
             _ => Ok(()),
         }
     }
 
     /// Notes what a command writes.
-    fn make_room(&mut self, command: &Command) -> Result<(), BlockError> {
-        let Some(contents) = &mut self.contents else { return Ok(()) };
-        contents.admit(command.operation, command.offset, command.length).then_some(()).ok_or(BlockError::NoSpace)
+    fn make_room(&mut self, command: &HostRequest) -> Result<(), BlockError> {
+        let Some(limit) = &mut self.memory_limit else { return Ok(()) };
+        limit.admit(command.operation, command.offset, command.length).then_some(()).ok_or(BlockError::NoSpace)
     }
 
-    fn take(&mut self, command: Command, arrived: Instant) -> u32 {
+    fn take(&mut self, command: HostRequest, arrived: Instant) -> u32 {
         let submitted = self.drive.0.now();
-        self.turnarounds.asked(command.client, arrived, &mut self.times.at_once);
-        let flush = self.bytes_wanted(&command);
-        let Command { operation, offset, length, fua, process, .. } = command;
+        self.turnarounds.submitted(command.client, arrived, &mut self.times.at_once);
+        let flush = self.prepare_transfer(&command);
+        let HostRequest { operation, offset, length, fua, process, .. } = command;
         let record = TraceRecord { fua, process, ..TraceRecord::new(submitted, operation, offset, length) };
         let captured = self.capture.as_mut().map_or(0, |capture| capture.submitted(record));
         let in_pieces = self.bytes.is_none() && length > self.info().max_transfer;
@@ -401,7 +401,7 @@ impl Engine {
     fn send(&mut self, index: u32) -> Result<(), BlockError> {
         let longest = self.info().max_transfer.0.max(1);
         let Some(active) = self.active[index as usize].as_mut() else { return Ok(()) };
-        let Command { operation, offset, length, fua, .. } = active.command;
+        let HostRequest { operation, offset, length, fua, .. } = active.command;
         let whole = matches!(operation, Operation::Flush | Operation::Trim) || length.0 <= longest;
         // In a file, bytes move when the drive has done its part; one that stores less than it is given looks at them before.
         let carries = self.bytes.is_none();
@@ -439,17 +439,24 @@ impl Engine {
     }
 
     /// A command that the drive did not take is answered with why, once what it took of it is done.
-    fn fail(&mut self, index: u32, error: BlockError) {
+    fn reject(&mut self, index: u32, error: BlockError) {
         let Some(active) = self.active[index as usize].as_mut() else { return };
         active.result = Err(error);
         if active.pending == 0 {
             let Some(active) = self.release(index) else { return };
-            let Command { client, cookie, operation, length, .. } = active.command;
+            let HostRequest { client, cookie, operation, length, .. } = active.command;
             if let Some(capture) = &mut self.capture {
                 capture.answered(active.captured, Nanos(0));
             }
             self.turnarounds.lost(client);
-            self.refused.push(Answer { client, cookie, operation, length, result: active.result, payload: None });
+            self.refused.push(HostCompletion {
+                client,
+                cookie,
+                operation,
+                length,
+                result: active.result,
+                payload: None,
+            });
         }
     }
 
@@ -462,12 +469,12 @@ impl Engine {
     /// Lets things go wrong from now on, or no more; tells what does.
     ///
     /// # Errors
-    /// [`AttachError::Order`] for what this drive cannot do; when the drive is lost as a whole.
-    pub fn fault(&mut self, order: &FaultOrder, at: Instant) -> Result<FaultState, AttachError> {
-        order.check(self.info()).map_err(AttachError::Order)?;
+    /// [`AttachError::Refused`] for what this drive cannot do; when the drive is lost as a whole.
+    pub fn fault(&mut self, order: &FaultCommand, at: Instant) -> Result<FaultState, AttachError> {
+        order.check(self.info()).map_err(AttachError::Refused)?;
         self.catch_up(at)?;
         let now = self.drive.0.now();
-        self.faults.obey(order, now);
+        self.faults.apply(order, now);
         Ok(self.faults.state(now))
     }
 
@@ -481,7 +488,7 @@ impl Engine {
             _ if self.outstanding() == 0 => Wake::Never,
             (Some(clocks), Some(event)) => {
                 let at = clocks.machine(event);
-                Wake::At(at.checked_sub(self.ways.head_start).unwrap_or(at))
+                Wake::At(at.checked_sub(self.round_trips.head_start).unwrap_or(at))
             }
             _ => Wake::Now,
         }
@@ -491,7 +498,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the drive is lost as a whole, or the capture cannot be written.
-    pub fn poll(&mut self, now: Instant, answers: &mut Vec<Answer>) -> Result<(), AttachError> {
+    pub fn poll(&mut self, now: Instant, answers: &mut Vec<HostCompletion>) -> Result<(), AttachError> {
         answers.append(&mut self.refused);
         while let Some(completion) = self.ready.pop_front() {
             self.completed(completion, now, answers);
@@ -505,7 +512,7 @@ impl Engine {
                 }
             }
             Some(clocks) => {
-                let head_start = clocks.simulated_span(self.ways.head_start);
+                let head_start = clocks.simulated_span(self.round_trips.head_start);
                 let until = Nanos(clocks.simulated(now).0.saturating_add(head_start.0));
                 while let Some(completion) = self.drive.0.wait_within(until) {
                     self.completed(completion, now, answers);
@@ -526,7 +533,7 @@ impl Engine {
     }
 
     /// Lets the drive do all that it was asked for.
-    fn poll_all(&mut self, now: Instant, answers: &mut Vec<Answer>) -> Result<(), BlockError> {
+    fn poll_all(&mut self, now: Instant, answers: &mut Vec<HostCompletion>) -> Result<(), BlockError> {
         while let Some(completion) = self.ready.pop_front() {
             self.completed(completion, now, answers);
         }
@@ -537,7 +544,7 @@ impl Engine {
     }
 
     /// A request is done; with the last of a command's, the command is.
-    fn completed(&mut self, completion: Completion, now: Instant, answers: &mut Vec<Answer>) {
+    fn completed(&mut self, completion: Completion, now: Instant, answers: &mut Vec<HostCompletion>) {
         let (index, piece) = (completion.tag as u32, completion.tag >> 32);
         let longest = self.info().max_transfer.0;
         let Some(active) = self.active[index as usize].as_mut() else { return };
@@ -568,14 +575,14 @@ impl Engine {
     }
 
     /// Answers a command that is done.
-    fn answer(&mut self, index: u32, now: Instant, answers: &mut Vec<Answer>) {
+    fn answer(&mut self, index: u32, now: Instant, answers: &mut Vec<HostCompletion>) {
         let Some(mut active) = self.release(index) else { return };
-        let Command { client, cookie, operation, offset, length, .. } = active.command;
+        let HostRequest { client, cookie, operation, offset, length, .. } = active.command;
         if active.result.is_ok() {
             active.result = self.faults.done(operation, offset, length);
         }
         if active.result.is_ok() {
-            active.result = self.move_bytes(&mut active);
+            active.result = self.transfer(&mut active);
         }
         self.account(&active, now);
         let Active { result, read, command, .. } = active;
@@ -587,7 +594,7 @@ impl Engine {
                 None
             }
         };
-        answers.push(Answer { client, cookie, operation, length, result, payload });
+        answers.push(HostCompletion { client, cookie, operation, length, result, payload });
     }
 
     /// Notes how long a command took, and how late its answer is.
@@ -598,16 +605,16 @@ impl Engine {
         }
         let client = active.command.client;
         let resided = now.saturating_duration_since(active.arrived);
-        self.turnarounds.answered(client, now, resided);
-        if let Some(residences) = &mut self.residences {
-            residences.push(Span { from: active.arrived, takes: resided });
+        self.turnarounds.completed(client, now, resided);
+        if let Some(service_times) = &mut self.service_times {
+            service_times.push(Span { from: active.arrived, takes: resided });
         }
         if active.result.is_err() {
             self.times.failed += 1;
             return;
         }
         self.times.record(active.command.operation, latency);
-        let way = self.ways.of(client);
+        let way = self.round_trips.of(client);
         self.times.machine.record(nanos(resided + way));
         if let Some(clocks) = self.clocks {
             // The client has it when the way back is gone too. Where the drive is faster than the way, that is late however
@@ -623,12 +630,12 @@ impl Engine {
     /// When the capture cannot be written to its end.
     pub fn finish(self) -> Result<AttachReport, AttachError> {
         let captured = self.capture.map(Capture::finish).transpose()?;
-        let mut times = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut times = self.reported_times.lock().unwrap_or_else(PoisonError::into_inner);
         times.merge(&self.times);
-        let pacing = self.clocks.map(|clocks| times.pacing(self.ways.head_start, clocks.scale()));
+        let pacing = self.clocks.map(|clocks| times.pacing(self.round_trips.head_start, clocks.scale()));
         Ok(AttachReport::new(
             &self.drive.0,
-            &(self.began.at, self.began.counters),
+            &(self.baseline.at, self.baseline.counters),
             times.requests(),
             times.failed,
             pacing,

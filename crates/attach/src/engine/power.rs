@@ -14,7 +14,7 @@ use std::time::Instant;
 use flashwise_block::{BlockDevice, BlockError, Nanos};
 use serde::{Deserialize, Serialize};
 
-use super::{Active, Answer, Command, Engine};
+use super::{Active, Engine, HostCompletion, HostRequest};
 use crate::AttachError;
 
 /// `EIO`.
@@ -45,7 +45,7 @@ impl Engine {
             self.completed(completion, at, &mut answers);
         }
         self.refused = answers;
-        self.revert_bytes()?;
+        self.revert_content()?;
         self.drive.0.power_cut().map_err(|_| AttachError::NoPowerCuts)?;
         self.delayed.clear();
         let under_way = self.active.iter().zip(0..).filter_map(|(active, n)| active.as_ref().map(|_| n));
@@ -53,13 +53,13 @@ impl Engine {
         under_way.iter().for_each(|&index| self.lose(index, cut_at));
         self.power_cuts += 1;
         let lost_requests = under_way.len() as u64;
-        Ok(PowerCut { at_ns: cut_at.since(self.began.at).0, lost_requests, power_cuts: self.power_cuts })
+        Ok(PowerCut { at_ns: cut_at.since(self.baseline.at).0, lost_requests, power_cuts: self.power_cuts })
     }
 
     /// A command is lost with the power.
     fn lose(&mut self, index: u32, cut_at: Nanos) {
         let Some(active) = self.release(index) else { return };
-        let Active { command: Command { client, cookie, operation, length, .. }, captured, submitted, .. } = active;
+        let Active { command: HostRequest { client, cookie, operation, length, .. }, captured, submitted, .. } = active;
         if let Some(capture) = &mut self.capture {
             capture.answered(captured, cut_at.since(submitted));
         }
@@ -67,6 +67,6 @@ impl Engine {
         self.turnarounds.lost(client);
         let message = "the request was under way".to_owned();
         let error = BlockError::Os { context: "the power was cut".to_owned(), message, errno: INPUT_OUTPUT };
-        self.refused.push(Answer { client, cookie, operation, length, result: Err(error), payload: None });
+        self.refused.push(HostCompletion { client, cookie, operation, length, result: Err(error), payload: None });
     }
 }

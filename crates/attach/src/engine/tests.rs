@@ -9,10 +9,10 @@ fn drive() -> SimulatedSsd {
     SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap()
 }
 
-fn command(operation: Operation, offset: u64, length: u64) -> Command {
+fn command(operation: Operation, offset: u64, length: u64) -> HostRequest {
     let payload = (operation == Operation::Write).then(|| IoBuffer::zeroed(length as usize));
     let (offset, length) = (ByteSize(offset), ByteSize(length));
-    Command { client: 1, cookie: offset.0, process: None, operation, offset, length, fua: false, payload }
+    HostRequest { client: 1, cookie: offset.0, process: None, operation, offset, length, fua: false, payload }
 }
 
 fn engine(pace: Pace, round_trip: Duration, began: Instant) -> Engine {
@@ -20,7 +20,7 @@ fn engine(pace: Pace, round_trip: Duration, began: Instant) -> Engine {
 }
 
 /// Sleeps exactly as long as the engine says, until everything is answered: the answers and their moments.
-fn play(engine: &mut Engine, mut now: Instant) -> Vec<(Answer, Instant)> {
+fn play(engine: &mut Engine, mut now: Instant) -> Vec<(HostCompletion, Instant)> {
     let (mut played, mut answers) = (Vec::new(), Vec::new());
     loop {
         engine.poll(now, &mut answers).unwrap();
@@ -47,7 +47,7 @@ fn an_answer_comes_exactly_when_the_drive_has_done_it() {
     for scale in [1.0, 10.0] {
         let began = Instant::now();
         let mut engine = engine(Pace::Scaled(scale), Duration::ZERO, began);
-        engine.submit(Command { fua: true, ..command(Operation::Write, 0, 65_536) }, began).unwrap();
+        engine.submit(HostRequest { fua: true, ..command(Operation::Write, 0, 65_536) }, began).unwrap();
         let written = play(&mut engine, began);
         assert_eq!(written[0].1 - began, write.mul_f64(scale), "scale {scale}");
         let later = began + Duration::from_secs(1);
@@ -63,7 +63,7 @@ fn the_way_to_the_client_is_taken_off() {
     let (_, read) = alone();
     let (began, trip) = (Instant::now(), Duration::from_micros(15));
     let mut engine = engine(Pace::Scaled(1.0), trip, began);
-    engine.submit(Command { fua: true, ..command(Operation::Write, 0, 65_536) }, began).unwrap();
+    engine.submit(HostRequest { fua: true, ..command(Operation::Write, 0, 65_536) }, began).unwrap();
     play(&mut engine, began);
     let later = began + Duration::from_secs(1);
     engine.submit(command(Operation::Read, 0, 4096), later).unwrap();
@@ -75,7 +75,7 @@ fn an_answer_that_is_given_late_is_told_as_late() {
     let (write, _) = alone();
     let (began, late) = (Instant::now(), Duration::from_millis(7));
     let mut engine = engine(Pace::Scaled(1.0), Duration::ZERO, began);
-    engine.submit(Command { fua: true, ..command(Operation::Write, 0, 65_536) }, began).unwrap();
+    engine.submit(HostRequest { fua: true, ..command(Operation::Write, 0, 65_536) }, began).unwrap();
     let mut answers = Vec::new();
     engine.poll(began + write - Duration::from_nanos(1), &mut answers).unwrap();
     assert!(answers.is_empty(), "not a nanosecond early");
@@ -122,7 +122,7 @@ fn what_makes_no_sense_is_answered_and_the_drive_never_sees_it() {
         command(Operation::Trim, capacity, 4096),
         command(Operation::Read, u64::MAX - 511, 512),
         command(Operation::Read, 0, 0),
-        Command { payload: None, ..command(Operation::Write, 0, 4096) },
+        HostRequest { payload: None, ..command(Operation::Write, 0, 4096) },
     ];
     let count = wrong.len();
     wrong.into_iter().for_each(|command| engine.submit(command, began).unwrap());
@@ -166,9 +166,9 @@ proptest! {
     }
 }
 
-fn spike(extra: Duration, for_ns: Option<u64>, requests: Option<u64>) -> FaultOrder {
+fn spike(extra: Duration, for_ns: Option<u64>, requests: Option<u64>) -> FaultCommand {
     let extra_ns = extra.as_nanos() as u64;
-    FaultOrder { latency_spike: Some(LatencySpike { extra_ns, for_ns, requests }), ..FaultOrder::default() }
+    FaultCommand { latency_spike: Some(LatencySpike { extra_ns, for_ns, requests }), ..FaultCommand::default() }
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_latency_spike_is_added_on_the_drive_s_clock_exactly() {
         let began = Instant::now();
         let mut engine = engine(Pace::Scaled(scale), Duration::ZERO, began);
         engine.fault(&spike(extra, None, Some(1)), began).unwrap();
-        engine.submit(Command { fua: true, ..command(Operation::Write, 0, 65_536) }, began).unwrap();
+        engine.submit(HostRequest { fua: true, ..command(Operation::Write, 0, 65_536) }, began).unwrap();
         let mut answers = Vec::new();
         let due = began + (write + extra).mul_f64(scale);
         engine.poll(due - Duration::from_nanos(1), &mut answers).unwrap();
@@ -237,12 +237,12 @@ fn looks_change_nothing_of_the_report() {
             engine.submit(command(Operation::Write, n << 16, 65_536), now).unwrap();
             now = play(&mut engine, now)[0].1;
             if looks && n % 3 == 0 {
-                let look = engine.look(Box::default(), now).unwrap();
-                assert_eq!(look.counters.host_writes, n + 1);
+                let snapshot = engine.snapshot(Box::default(), now).unwrap();
+                assert_eq!(snapshot.counters.host_writes, n + 1);
                 if n % 2 == 0 {
-                    engine.looked_at().lock().unwrap().merge(&look.times);
+                    engine.reported_times().lock().unwrap().merge(&snapshot.times);
                 } else {
-                    engine.take_back(&look.times);
+                    engine.restore_times(&snapshot.times);
                 }
             }
         }

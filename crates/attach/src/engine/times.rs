@@ -6,7 +6,7 @@ use flashwise_block::{LatencySummary, Nanos, Operation};
 use serde::{Deserialize, Serialize};
 
 use crate::Pacing;
-use crate::pace::Answers;
+use crate::pace::ReplyTimes;
 use crate::report::RequestTimes;
 
 /// How long the commands of one kind took on the drive's clock.
@@ -81,24 +81,24 @@ pub struct KindLatencies {
 }
 
 /// What is longer lets the summary grow: an allocation, once.
-const LONGEST: Nanos = Nanos::secs(60);
+const MAX_RECORDED: Nanos = Nanos::secs(60);
 
 impl Default for KindTimes {
     fn default() -> Self {
-        Self { latencies: LatencySummary::up_to(LONGEST), sum_ns: 0 }
+        Self { latencies: LatencySummary::up_to(MAX_RECORDED), sum_ns: 0 }
     }
 }
 
 impl Default for AtOnce {
     fn default() -> Self {
-        Self { times: LatencySummary::up_to(LONGEST), under_way: 0 }
+        Self { times: LatencySummary::up_to(MAX_RECORDED), under_way: 0 }
     }
 }
 
 /// With room for every time that is likely, so that to note one takes no memory.
 impl Default for Times {
     fn default() -> Self {
-        let room = || LatencySummary::up_to(LONGEST);
+        let room = || LatencySummary::up_to(MAX_RECORDED);
         Self {
             reads: KindTimes::default(),
             writes: KindTimes::default(),
@@ -113,7 +113,7 @@ impl Default for Times {
 }
 
 impl KindTimes {
-    fn told(&self) -> KindLatency {
+    fn latencies(&self) -> KindLatency {
         let at = |percent| self.latencies.percentile(percent).0;
         KindLatency {
             requests: self.latencies.count(),
@@ -164,7 +164,7 @@ impl Times {
     /// How well answers kept to the drive's times.
     pub(crate) fn pacing(&self, round_trip: Duration, scale: f64) -> Pacing {
         let (at_once, depth) = (&self.at_once.times, self.at_once.depth());
-        let answers = Answers { errors: &self.late, latencies: &self.machine, at_once, depth };
+        let answers = ReplyTimes { errors: &self.late, latencies: &self.machine, at_once, depth };
         Pacing::new(&answers, round_trip, scale)
     }
 
@@ -175,8 +175,8 @@ impl Times {
     }
 
     /// For a look at the drive while it runs.
-    pub(crate) fn told(&self) -> KindLatencies {
-        let [reads, writes, flushes, trims] = self.kinds().map(KindTimes::told);
+    pub(crate) fn latencies(&self) -> KindLatencies {
+        let [reads, writes, flushes, trims] = self.kinds().map(KindTimes::latencies);
         KindLatencies { reads, writes, flushes, trims }
     }
 }

@@ -12,13 +12,13 @@ use super::nanos;
 use super::times::AtOnce;
 
 /// Answers of a client that are remembered at most.
-const ANSWERS: usize = 1024;
+const MAX_COMPLETED: usize = 1024;
 /// Requests after which it is forgotten how many were under way before those.
 const WINDOW: u32 = 64;
 
 /// An answer that no request has followed.
 #[derive(Clone, Copy, Debug)]
-struct Answered {
+struct Completed {
     at: Instant,
     /// From the arrival of its request on.
     after: Duration,
@@ -28,7 +28,7 @@ struct Answered {
 #[derive(Debug)]
 struct Client {
     number: u32,
-    answered: VecDeque<Answered>,
+    answered: VecDeque<Completed>,
     in_flight: u32,
     /// Most that were under way, in the present window and in the one before.
     deepest: [u32; 2],
@@ -49,7 +49,7 @@ impl Turnarounds {
     fn of(&mut self, number: u32) -> &mut Client {
         let known = self.0.iter().position(|client| client.number == number);
         let place = known.unwrap_or_else(|| {
-            let answered = VecDeque::with_capacity(ANSWERS + 1);
+            let answered = VecDeque::with_capacity(MAX_COMPLETED + 1);
             self.0.push(Client { number, answered, in_flight: 0, deepest: [0; 2], requests: 0 });
             self.0.len() - 1
         });
@@ -58,7 +58,7 @@ impl Turnarounds {
 
     /// A request has arrived; notes how long that took from the arrival of the one on whose answer it follows, and how many its
     /// client has under way, on their way and answered.
-    pub(super) fn asked(&mut self, client: u32, at: Instant, times: &mut AtOnce) {
+    pub(super) fn submitted(&mut self, client: u32, at: Instant, times: &mut AtOnce) {
         let client = self.of(client);
         client.in_flight += 1;
         client.requests += 1;
@@ -67,19 +67,19 @@ impl Turnarounds {
             client.deepest = [0, client.deepest[0]];
         }
         client.deepest[0] = client.deepest[0].max(client.in_flight);
-        if let Some(Answered { at: answered, after }) = client.answered.pop_front() {
+        if let Some(Completed { at: answered, after }) = client.answered.pop_front() {
             times.times.record(nanos(at.saturating_duration_since(answered) + after));
             times.under_way += u64::from(client.in_flight) + client.answered.len() as u64;
         }
     }
 
     /// It is answered.
-    pub(super) fn answered(&mut self, client: u32, at: Instant, after: Duration) {
+    pub(super) fn completed(&mut self, client: u32, at: Instant, after: Duration) {
         let Some(client) = self.known(client) else { return };
         client.in_flight = client.in_flight.saturating_sub(1);
-        client.answered.push_back(Answered { at, after });
+        client.answered.push_back(Completed { at, after });
         // A client that has fewer requests under way than before does not ask for each answer.
-        let most = (client.deepest[0].max(client.deepest[1]) as usize).min(ANSWERS);
+        let most = (client.deepest[0].max(client.deepest[1]) as usize).min(MAX_COMPLETED);
         while client.answered.len() > most {
             client.answered.pop_front();
         }
@@ -107,9 +107,9 @@ mod tests {
     fn play(turnarounds: &mut Turnarounds, began: Instant, depths: &[u32]) -> AtOnce {
         let (mut times, mut now) = (AtOnce::default(), began);
         for &depth in depths {
-            (0..depth).for_each(|_| turnarounds.asked(7, now, &mut times));
+            (0..depth).for_each(|_| turnarounds.submitted(7, now, &mut times));
             now += 10 * MICROSECOND;
-            (0..depth).for_each(|_| turnarounds.answered(7, now, 10 * MICROSECOND));
+            (0..depth).for_each(|_| turnarounds.completed(7, now, 10 * MICROSECOND));
             now += 5 * MICROSECOND;
         }
         times
@@ -140,13 +140,13 @@ mod tests {
     #[test]
     fn what_is_lost_is_followed_by_nothing_and_a_client_that_is_gone_is_forgotten() {
         let (mut turnarounds, mut times, now) = (Turnarounds::default(), AtOnce::default(), Instant::now());
-        turnarounds.asked(1, now, &mut times);
+        turnarounds.submitted(1, now, &mut times);
         turnarounds.lost(1);
-        turnarounds.asked(1, now, &mut times);
-        turnarounds.answered(1, now, MICROSECOND);
+        turnarounds.submitted(1, now, &mut times);
+        turnarounds.completed(1, now, MICROSECOND);
         turnarounds.forget(1);
-        turnarounds.answered(1, now, MICROSECOND);
-        turnarounds.asked(1, now, &mut times);
+        turnarounds.completed(1, now, MICROSECOND);
+        turnarounds.submitted(1, now, &mut times);
         assert_eq!(times.times.count(), 0);
     }
 }

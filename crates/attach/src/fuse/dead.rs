@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::{SOURCE, unmount};
-use crate::control::real;
+use crate::control::real_parent;
 use crate::mounts::{Mount, mounts};
 
 /// What is mounted, as the kernel calls it: by root, and by `fusermount3`.
@@ -23,7 +23,7 @@ pub(crate) fn clear(directory: &Path) -> Result<(), String> {
         return Ok(());
     }
     // What is dead itself cannot be asked for its name.
-    let place = real(directory);
+    let place = real_parent(directory);
     let mounts = mounts().map_err(|error| format!("mountinfo: {error}"))?;
     if !is_ours(&mounts, &place) {
         return Err("what is mounted here answers nothing, and is not flashwise's; unmount it".to_owned());

@@ -2,7 +2,7 @@
 //! on them.
 //!
 //! ```text
-//!   kernel ─▶ fuser's threads ─ Letter: command, when it came, where the reply goes ─▶ the server's thread
+//!   kernel ─▶ fuser's threads ─ FuseRequest: command, arrival time, reply handle ─▶ the server's thread
 //!   kernel ◀──────────────────────────────────────────────── reply ◀──────────────────┘
 //! ```
 //!
@@ -34,12 +34,12 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::buffers::Buffers;
-use crate::event::Bell;
-use crate::guard::watchdog::Busy;
+use crate::buffer_pool::BufferPool;
+use crate::event_fd::EventFd;
+use crate::guard::watchdog::BusyThreads;
 use crate::mounts::{Mount, mounts};
-use crate::urgent::Urgency;
-use crate::{Answer, AttachError, Command};
+use crate::realtime::RealtimePriority;
+use crate::{AttachError, HostCompletion, HostRequest};
 use flashwise_block::{BlockError, ByteSize, DeviceInfo, Operation};
 use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
@@ -55,34 +55,34 @@ pub const NAME: &str = "disk";
 const ROOT: INodeNo = INodeNo(1);
 const DISK: INodeNo = INodeNo(2);
 /// How long the kernel may believe what it is told of the file, which never changes.
-const BELIEVE: Duration = Duration::from_secs(3600);
+const ATTRIBUTE_TTL: Duration = Duration::from_secs(3600);
 /// What the mount names as its source.
 const SOURCE: &str = "flashwise";
 /// Requests that wait in the kernel at most.
-const KERNEL_QUEUE: u16 = 256;
+const MAX_BACKGROUND: u16 = 256;
 /// Longest request, bytes.
-const LONGEST: u32 = 1 << 20;
+const MAX_WRITE: u32 = 1 << 20;
 /// Requests that are taken from the kernel and wait for the server's thread, at most; then the next ones wait in the kernel.
-const LETTERS: usize = 1024;
+const QUEUE_LENGTH: usize = 1024;
 /// Threads that take requests from the kernel.
 const THREADS: usize = 2;
 
 /// A command of the kernel's.
-pub(crate) struct Letter {
-    pub(crate) command: Command,
+pub(crate) struct FuseRequest {
+    pub(crate) command: HostRequest,
     pub(crate) arrived: Instant,
-    pub(crate) reply: Reply,
+    pub(crate) reply: FuseReply,
 }
 
 /// Where an answer goes.
-pub(crate) enum Reply {
+pub(crate) enum FuseReply {
     Read(ReplyData),
     Written(ReplyWrite, u32),
     Done(ReplyEmpty),
 }
 
-impl Reply {
-    pub(crate) fn send(self, answer: &Answer) {
+impl FuseReply {
+    pub(crate) fn send(self, answer: &HostCompletion) {
         let error = answer.result.as_ref().err().map(errno);
         match (self, error) {
             (Self::Read(reply), None) => reply.data(answer.payload.as_deref().unwrap_or_default()),
@@ -106,40 +106,45 @@ fn errno(error: &BlockError) -> Errno {
 }
 
 /// What the kernel's requests are to the server.
-pub(crate) struct Kernel {
+pub(crate) struct KernelClient {
     /// The mark of its commands.
     pub(crate) client: u32,
     /// Where their bytes are.
-    pub(crate) buffers: Buffers,
+    pub(crate) buffers: BufferPool,
     /// Requests are to be taken as soon as they come, whatever else the machine does.
-    pub(crate) is_urgent: bool,
+    pub(crate) is_realtime: bool,
 }
 
 /// A mounted file, and what its requests come through.
 #[derive(Debug)]
 pub(crate) struct Mounted {
-    letters: Receiver<Letter>,
-    bell: Arc<Bell>,
+    requests: Receiver<FuseRequest>,
+    event_fd: Arc<EventFd>,
     directory: PathBuf,
     is_unmounted: bool,
-    busy: Arc<Busy>,
+    busy: Arc<BusyThreads>,
     serving: Option<JoinHandle<io::Result<()>>>,
 }
 
-impl std::fmt::Debug for Letter {
+impl std::fmt::Debug for FuseRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Letter({:?})", self.command)
+        write!(f, "FuseRequest({:?})", self.command)
     }
 }
 
 impl Mounted {
     /// Mounts a directory with the file in it.
-    pub(crate) fn mount(directory: &Path, info: &DeviceInfo, kernel: Kernel) -> Result<Self, AttachError> {
-        Self::with_queue(directory, info, kernel, KERNEL_QUEUE)
+    pub(crate) fn mount(directory: &Path, info: &DeviceInfo, kernel: KernelClient) -> Result<Self, AttachError> {
+        Self::with_queue(directory, info, kernel, MAX_BACKGROUND)
     }
 
     /// The same, where so many requests may wait in the kernel.
-    fn with_queue(directory: &Path, info: &DeviceInfo, kernel: Kernel, waiting: u16) -> Result<Self, AttachError> {
+    fn with_queue(
+        directory: &Path,
+        info: &DeviceInfo,
+        kernel: KernelClient,
+        waiting: u16,
+    ) -> Result<Self, AttachError> {
         let refused = |reason: String| AttachError::Place { path: directory.to_owned(), reason };
         dead::clear(directory).map_err(refused)?;
         let mounted = Self::start(check(directory).map_err(refused)?, info, kernel, waiting)?;
@@ -147,16 +152,16 @@ impl Mounted {
         Ok(mounted)
     }
 
-    fn start(directory: PathBuf, info: &DeviceInfo, kernel: Kernel, waiting: u16) -> Result<Self, AttachError> {
+    fn start(directory: PathBuf, info: &DeviceInfo, kernel: KernelClient, waiting: u16) -> Result<Self, AttachError> {
         let refused = |reason: String| AttachError::Place { path: directory.clone(), reason };
-        let (sender, letters) = sync_channel(LETTERS);
-        let bell = Arc::new(Bell::new()?);
-        let busy = Arc::new(Busy::new());
+        let (sender, requests) = sync_channel(QUEUE_LENGTH);
+        let event_fd = Arc::new(EventFd::new()?);
+        let busy = Arc::new(BusyThreads::new());
         let disk = Disk {
             busy: Arc::clone(&busy),
-            letters: sender,
+            requests: sender,
             kernel,
-            bell: Arc::clone(&bell),
+            event_fd: Arc::clone(&event_fd),
             waiting,
             capacity: info.capacity.0,
             logical_block: info.logical_block.0,
@@ -172,21 +177,21 @@ impl Mounted {
         })?;
         let serving = std::thread::Builder::new().name("fuse".to_owned()).spawn(move || session.run());
         let serving = serving.map_err(|error| AttachError::System { context: "a thread", error })?;
-        Ok(Self { letters, bell, directory, is_unmounted: false, busy, serving: Some(serving) })
+        Ok(Self { requests, event_fd, directory, is_unmounted: false, busy, serving: Some(serving) })
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.event_fd.as_fd()
     }
 
     /// What has come since the last look.
-    pub(crate) fn letters(&self) -> impl Iterator<Item = Letter> {
-        self.bell.rings();
-        self.letters.try_iter()
+    pub(crate) fn requests(&self) -> impl Iterator<Item = FuseRequest> {
+        self.event_fd.take();
+        self.requests.try_iter()
     }
 
     /// How long the threads that take requests have been busy with one.
-    pub(crate) fn busy(&self) -> &Busy {
+    pub(crate) fn busy(&self) -> &BusyThreads {
         &self.busy
     }
 
@@ -219,7 +224,7 @@ impl Mounted {
     }
 
     /// Whether nobody has the file any more.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.serving.as_ref().is_none_or(JoinHandle::is_finished)
     }
 }
@@ -228,7 +233,7 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         // Where the connection was ended from outside, nobody has unmounted it.
         let is_mounted = |mounts: Vec<Mount>| mounts.iter().any(|mount| mount.point == self.directory);
-        if !self.is_over() || mounts().is_ok_and(is_mounted) {
+        if !self.has_ended() || mounts().is_ok_and(is_mounted) {
             self.unmount();
         }
     }
@@ -262,17 +267,19 @@ fn serve_writes() {
 }
 
 /// This thread has taken a request of the kernel's; the threads are fuser's, so each is known by that.
-fn come_by(now: Instant) {
-    thread_local!(static URGENCY: RefCell<Option<Urgency>> = const { RefCell::new(None) });
-    URGENCY.with_borrow_mut(|urgency| urgency.get_or_insert_with(|| Urgency::of_this_thread(now)).comes_by(now));
+fn raise_priority(now: Instant) {
+    thread_local!(static PRIORITY_OF_THREAD: RefCell<Option<RealtimePriority>> = const { RefCell::new(None) });
+    PRIORITY_OF_THREAD.with_borrow_mut(|priority| {
+        priority.get_or_insert_with(|| RealtimePriority::of_this_thread(now)).called_again(now)
+    });
 }
 
 /// The file system: a directory and the file.
 struct Disk {
-    busy: Arc<Busy>,
-    letters: SyncSender<Letter>,
-    kernel: Kernel,
-    bell: Arc<Bell>,
+    busy: Arc<BusyThreads>,
+    requests: SyncSender<FuseRequest>,
+    kernel: KernelClient,
+    event_fd: Arc<EventFd>,
     /// Requests that wait in the kernel at most.
     waiting: u16,
     capacity: u64,
@@ -307,28 +314,37 @@ impl Disk {
         })
     }
 
-    fn command(&self, request: &Request, operation: Operation, offset: u64, length: u64) -> Command {
+    fn command(&self, request: &Request, operation: Operation, offset: u64, length: u64) -> HostRequest {
         let (offset, length) = (ByteSize(offset), ByteSize(length));
         let process = Some(request.pid()).filter(|&pid| pid != 0);
-        Command { client: self.kernel.client, cookie: 0, process, operation, offset, length, fua: false, payload: None }
+        HostRequest {
+            client: self.kernel.client,
+            cookie: 0,
+            process,
+            operation,
+            offset,
+            length,
+            fua: false,
+            payload: None,
+        }
     }
 
-    fn post(&self, command: Command, reply: Reply) {
+    fn submit(&self, command: HostRequest, reply: FuseReply) {
         serve_writes();
         let arrived = Instant::now();
-        if self.kernel.is_urgent {
-            come_by(arrived);
+        if self.kernel.is_realtime {
+            raise_priority(arrived);
         }
         self.busy.with(|| {
             // Where the server is gone the reply is dropped, and fuser tells the kernel of an error.
-            if self.letters.send(Letter { command, arrived, reply }).is_ok() {
-                self.bell.ring();
+            if self.requests.send(FuseRequest { command, arrived, reply }).is_ok() {
+                self.event_fd.notify();
             }
         });
     }
 
     /// The part of a range that is in the file.
-    fn inside(&self, offset: u64, length: u64) -> u64 {
+    fn clamp(&self, offset: u64, length: u64) -> u64 {
         length.min(self.capacity.saturating_sub(offset))
     }
 }
@@ -339,19 +355,19 @@ impl Filesystem for Disk {
         config.add_capabilities(InitFlags::FUSE_ASYNC_DIO).map_err(missing)?;
         let refused = |nearest| io::Error::other(format!("the kernel takes {nearest} at most"));
         config.set_max_background(self.waiting).map_err(refused)?;
-        config.set_max_write(LONGEST).map(drop).map_err(|nearest| refused(nearest as u16))
+        config.set_max_write(MAX_WRITE).map(drop).map_err(|nearest| refused(nearest as u16))
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         match self.attributes(DISK).filter(|_| parent == ROOT && name == NAME) {
-            Some(attributes) => reply.entry(&BELIEVE, &attributes, Generation(0)),
+            Some(attributes) => reply.entry(&ATTRIBUTE_TTL, &attributes, Generation(0)),
             None => reply.error(Errno::ENOENT),
         }
     }
 
     fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         match self.attributes(node) {
-            Some(attributes) => reply.attr(&BELIEVE, &attributes),
+            Some(attributes) => reply.attr(&ATTRIBUTE_TTL, &attributes),
             None => reply.error(Errno::ENOENT),
         }
     }
@@ -377,7 +393,7 @@ impl Filesystem for Disk {
         let changes_size = size.is_some_and(|size| size != self.capacity);
         match self.attributes(node) {
             Some(_) if changes_size || mode.is_some() || uid.is_some() || gid.is_some() => reply.error(Errno::EPERM),
-            Some(attributes) => reply.attr(&BELIEVE, &attributes),
+            Some(attributes) => reply.attr(&ATTRIBUTE_TTL, &attributes),
             None => reply.error(Errno::ENOENT),
         }
     }
@@ -417,9 +433,9 @@ impl Filesystem for Disk {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match self.inside(offset, size.into()) {
+        match self.clamp(offset, size.into()) {
             0 => reply.data(&[]),
-            length => self.post(self.command(request, Operation::Read, offset, length), Reply::Read(reply)),
+            length => self.submit(self.command(request, Operation::Read, offset, length), FuseReply::Read(reply)),
         }
     }
 
@@ -435,14 +451,14 @@ impl Filesystem for Disk {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let length = self.inside(offset, data.len() as u64);
+        let length = self.clamp(offset, data.len() as u64);
         if length == 0 {
             return if data.is_empty() { reply.written(0) } else { reply.error(Errno::ENOSPC) };
         }
         serve_writes();
         let payload = Some(self.busy.with(|| self.kernel.buffers.copy_of(&data[..length as usize])));
-        let command = Command { payload, ..self.command(request, Operation::Write, offset, length) };
-        self.post(command, Reply::Written(reply, length as u32));
+        let command = HostRequest { payload, ..self.command(request, Operation::Write, offset, length) };
+        self.submit(command, FuseReply::Written(reply, length as u32));
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
@@ -451,7 +467,7 @@ impl Filesystem for Disk {
     }
 
     fn fsync(&self, request: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.post(self.command(request, Operation::Flush, 0, 0), Reply::Done(reply));
+        self.submit(self.command(request, Operation::Flush, 0, 0), FuseReply::Done(reply));
     }
 
     fn fallocate(
@@ -475,9 +491,9 @@ impl Filesystem for Disk {
             0 => return reply.ok(),
             _ => return reply.error(Errno::EOPNOTSUPP),
         };
-        match self.inside(offset, length) {
+        match self.clamp(offset, length) {
             0 => reply.ok(),
-            length => self.post(self.command(request, operation, offset, length), Reply::Done(reply)),
+            length => self.submit(self.command(request, operation, offset, length), FuseReply::Done(reply)),
         }
     }
 

@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 use flashwise_block::{BlockDevice, BlockError, ByteSize, DirectFile, FileDevice, IoBuffer, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Letter, Mounted, Reply};
-use crate::pace::{Span, way};
-use crate::server::AWAKE;
+use super::{FuseReply, FuseRequest, Mounted};
+use crate::pace::{Span, estimate_round_trip};
+use crate::server::SPIN;
 
 /// Reads that are asked for at once.
 const READS: u64 = 32;
 /// How many of them must come together: more than the 16 that a kernel lets wait where it is told nothing.
-const TOGETHER: usize = 17;
+const MIN_TOGETHER: usize = 17;
 /// Bytes of each.
 const LENGTH: ByteSize = ByteSize(4096);
 /// When no more has come for so long, no more is coming.
@@ -30,43 +30,43 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// Reads whose way is timed.
 const TIMED: usize = 400;
 /// How long each of them is kept: a drive keeps it too, and who waits is asleep when the answer comes.
-const KEPT: Duration = Duration::from_micros(50);
+const HOLD_TIME: Duration = Duration::from_micros(50);
 /// How often it is looked whether all is over.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Fails, in words, where too few requests for the file come together.
 pub(super) fn check_depth(mounted: &Mounted) -> Result<(), String> {
     let path = mounted.file();
-    check(mounted, "the file at once", "FUSE", move || ask(&path))
+    check(mounted, "the file at once", "FUSE", move || read_at_once(&path))
 }
 
 /// The same for requests for a block device over the file.
 pub(super) fn check_depth_through(mounted: &Mounted, device: &Path) -> Result<(), String> {
     let path = device.to_owned();
-    check(mounted, "the loop device at once", "loop device", move || ask_by_threads(&path))
+    check(mounted, "the loop device at once", "loop device", move || read_by_threads(&path))
 }
 
 fn check(
     mounted: &Mounted,
     what: &str,
     culprit: &str,
-    ask: impl FnOnce() -> Result<(), BlockError> + Send + 'static,
+    read: impl FnOnce() -> Result<(), BlockError> + Send + 'static,
 ) -> Result<(), String> {
-    let asking = std::thread::Builder::new().name("self-test".to_owned()).spawn(ask);
+    let asking = std::thread::Builder::new().name("self-test".to_owned()).spawn(read);
     let asking = asking.map_err(|error| format!("its queue depth cannot be tried: {error}"))?;
     let held = gather(mounted, &asking);
     let together = held.len();
     held.into_iter().for_each(answer);
     while !asking.is_finished() {
-        wait(mounted, LOOK);
-        mounted.letters().for_each(answer);
+        wait(mounted, POLL_INTERVAL);
+        mounted.requests().for_each(answer);
     }
     match asking.join() {
         Ok(Ok(())) => {}
         Ok(Err(error)) => return Err(format!("its queue depth cannot be tried: {error}")),
         Err(_) => return Err("its queue depth cannot be tried".to_owned()),
     }
-    if together >= TOGETHER {
+    if together >= MIN_TOGETHER {
         return Ok(());
     }
     Err(format!(
@@ -79,30 +79,31 @@ fn check(
 /// for one after the other, of the file or of a block device over it. `None` where it cannot be measured.
 pub(super) fn round_trip(mounted: &Mounted, path: &Path) -> Option<Duration> {
     let path = path.to_owned();
-    let asking = std::thread::Builder::new().name("round trip".to_owned()).spawn(move || ask_in_turn(&path)).ok()?;
+    let asking =
+        std::thread::Builder::new().name("round trip".to_owned()).spawn(move || read_one_by_one(&path)).ok()?;
     // As in the server: a timer that may come 50 µs late would be measured instead. Not for long, as programs that this
     // thread starts would have it too.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let mut kept = Vec::with_capacity(TIMED);
     while !asking.is_finished() {
-        wait(mounted, LOOK);
-        for letter in mounted.letters() {
-            let arrived = letter.arrived;
-            let rest = KEPT.saturating_sub(arrived.elapsed());
-            wait_for_nothing(rest.saturating_sub(AWAKE));
-            while arrived.elapsed() < KEPT {
+        wait(mounted, POLL_INTERVAL);
+        for request in mounted.requests() {
+            let arrived = request.arrived;
+            let rest = HOLD_TIME.saturating_sub(arrived.elapsed());
+            wait_for_nothing(rest.saturating_sub(SPIN));
+            while arrived.elapsed() < HOLD_TIME {
                 std::hint::spin_loop();
             }
             kept.push(Span::since(arrived));
-            answer(letter);
+            answer(request);
         }
     }
     let _ = rustix::thread::set_current_timer_slack(None);
-    way(&asking.join().ok()?.ok()?, &kept)
+    estimate_round_trip(&asking.join().ok()?.ok()?, &kept)
 }
 
 /// Reads one page after the other.
-fn ask_in_turn(path: &Path) -> std::io::Result<Vec<Span>> {
+fn read_one_by_one(path: &Path) -> std::io::Result<Vec<Span>> {
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
     let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
     let file = std::fs::OpenOptions::new().read(true).custom_flags(direct).open(path)?;
@@ -123,12 +124,12 @@ fn wait_for_nothing(time: Duration) {
 }
 
 /// Holds what comes until all has, or no more does.
-fn gather(mounted: &Mounted, asking: &JoinHandle<Result<(), BlockError>>) -> Vec<Letter> {
+fn gather(mounted: &Mounted, asking: &JoinHandle<Result<(), BlockError>>) -> Vec<FuseRequest> {
     let (mut held, mut last) = (Vec::new(), Instant::now());
     while held.len() < READS as usize && last.elapsed() < SILENCE && !asking.is_finished() {
-        wait(mounted, LOOK);
+        wait(mounted, POLL_INTERVAL);
         let before = held.len();
-        held.extend(mounted.letters());
+        held.extend(mounted.requests());
         if held.len() > before {
             last = Instant::now();
         }
@@ -143,14 +144,14 @@ fn wait(mounted: &Mounted, at_most: Duration) {
     let _ = poll(&mut [PollFd::from_borrowed_fd(mounted.fd(), PollFlags::IN)], Some(&at_most));
 }
 
-fn answer(letter: Letter) {
-    if let Reply::Read(reply) = letter.reply {
-        reply.data(&vec![0; letter.command.length.0 as usize]);
+fn answer(request: FuseRequest) {
+    if let FuseReply::Read(reply) = request.reply {
+        reply.data(&vec![0; request.command.length.0 as usize]);
     }
 }
 
 /// Asks for all of it at once.
-fn ask(path: &Path) -> Result<(), BlockError> {
+fn read_at_once(path: &Path) -> Result<(), BlockError> {
     let file = DirectFile::open(path)?;
     let pages = (file.size().0 / LENGTH.0).max(1);
     let mut device = FileDevice::on_direct_file(&file)?;
@@ -166,7 +167,7 @@ fn ask(path: &Path) -> Result<(), BlockError> {
 
 /// Asks a block device for all of it at once, each by a thread: a whole device is not for [`FileDevice`], which guards those
 /// that hold somebody's data.
-fn ask_by_threads(path: &Path) -> Result<(), BlockError> {
+fn read_by_threads(path: &Path) -> Result<(), BlockError> {
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
     let failed = |error: std::io::Error| BlockError::os(path.display().to_string(), &error);
     let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
@@ -186,11 +187,11 @@ mod tests {
 
     use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
-    use super::super::{KERNEL_QUEUE, Kernel, Mounted};
+    use super::super::{KernelClient, MAX_BACKGROUND, Mounted};
     use crate::{AttachError, Engine, Pace};
 
-    fn kernel(engine: &Engine) -> Kernel {
-        Kernel { client: 0, buffers: engine.buffers(), is_urgent: false }
+    fn kernel(engine: &Engine) -> KernelClient {
+        KernelClient { client: 0, buffers: engine.buffers(), is_realtime: false }
     }
 
     fn mount(waiting: u16) -> Result<(), AttachError> {
@@ -202,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_kernel_that_lets_sixteen_requests_through_at_a_time_is_refused() {
-        if let Err(error) = mount(KERNEL_QUEUE) {
+        if let Err(error) = mount(MAX_BACKGROUND) {
             assert!(error.to_string().contains("it cannot be mounted"), "{error}");
             return eprintln!("{error}: not tested");
         }
@@ -230,11 +231,11 @@ mod tests {
                 Some(made)
             });
             while !making.is_finished() {
-                super::wait(mounted, super::LOOK);
-                for letter in mounted.letters() {
-                    match letter.reply {
-                        super::Reply::Done(reply) => reply.ok(),
-                        _ => super::answer(letter),
+                super::wait(mounted, super::POLL_INTERVAL);
+                for request in mounted.requests() {
+                    match request.reply {
+                        super::FuseReply::Done(reply) => reply.ok(),
+                        _ => super::answer(request),
                     }
                 }
             }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The server's thread gives a sign as it turns its loop, four a second, unless one of the threads that take requests from
-//! the kernel has been busy with one for half the time: such a thread waits for memory ([`Busy`]). The watchdog is the same
+//! the kernel has been busy with one for half the time: such a thread waits for memory ([`BusyThreads`]). The watchdog is the same
 //! program, started anew, because a fork of one with threads may not allocate; it holds nothing but the pipe and the `abort`
 //! file, locks its memory, and is not hit by Ctrl-C.
 
@@ -21,7 +21,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 /// How often a sign is given.
-pub(crate) const BEAT: Duration = Duration::from_millis(250);
+pub(crate) const HEARTBEAT: Duration = Duration::from_millis(250);
 /// How long a step may take that is known to take long, such as a power cut of a large drive.
 pub(crate) const LONG_STEP: Duration = Duration::from_secs(120);
 
@@ -29,9 +29,9 @@ pub(crate) const LONG_STEP: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     /// Written to without waiting.
-    signs: OwnedFd,
+    heartbeats: OwnedFd,
     process: Child,
-    patience: Duration,
+    timeout: Duration,
     last: Instant,
     is_gone: bool,
 }
@@ -41,34 +41,34 @@ impl Watchdog {
     ///
     /// # Errors
     /// Where it cannot be started.
-    pub(crate) fn start(mut command: Command, abort: File, patience: Duration) -> io::Result<Self> {
+    pub(crate) fn start(mut command: Command, abort: File, timeout: Duration) -> io::Result<Self> {
         use std::os::unix::process::CommandExt;
-        let (heard, signs) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (heard, heartbeats) = pipe_with(PipeFlags::CLOEXEC)?;
         // The end of the drive alone must not wait, and whether a write waits is a matter of each end.
-        rustix::fs::fcntl_setfl(&signs, rustix::fs::OFlags::NONBLOCK)?;
+        rustix::fs::fcntl_setfl(&heartbeats, rustix::fs::OFlags::NONBLOCK)?;
         let process = command.stdin(heard).stdout(abort).process_group(0).spawn()?;
-        let mut watchdog = Self { signs, process, patience, last: Instant::now(), is_gone: false };
-        watchdog.give(patience);
+        let mut watchdog = Self { heartbeats, process, timeout, last: Instant::now(), is_gone: false };
+        watchdog.send_heartbeat(timeout);
         Ok(watchdog)
     }
 
     /// A turn of the server's; `busy` are the threads that take requests. `false` where the watchdog itself has just been found
     /// to be gone.
-    pub(crate) fn turn(&mut self, busy: &Busy) -> bool {
-        let is_due = self.last.elapsed() >= BEAT && busy.longest() < self.patience / 2;
-        !is_due || self.give(self.patience)
+    pub(crate) fn beat(&mut self, busy: &BusyThreads) -> bool {
+        let is_due = self.last.elapsed() >= HEARTBEAT && busy.longest() < self.timeout / 2;
+        !is_due || self.send_heartbeat(self.timeout)
     }
 
     /// Before a step that may take longer, and after it.
-    pub(crate) fn allow(&mut self, long: bool) {
-        self.give(if long { LONG_STEP.max(self.patience) } else { self.patience });
+    pub(crate) fn allow_long_step(&mut self, long: bool) {
+        self.send_heartbeat(if long { LONG_STEP.max(self.timeout) } else { self.timeout });
     }
 
-    fn give(&mut self, until_next: Duration) -> bool {
+    fn send_heartbeat(&mut self, until_next: Duration) -> bool {
         self.last = Instant::now();
         let sign = u32::try_from(until_next.as_millis()).unwrap_or(u32::MAX).to_ne_bytes();
         // A pipe that is full is read later; the sign is not missed in it.
-        let is_gone = matches!(rustix::io::write(&self.signs, &sign), Err(rustix::io::Errno::PIPE));
+        let is_gone = matches!(rustix::io::write(&self.heartbeats, &sign), Err(rustix::io::Errno::PIPE));
         !is_gone || std::mem::replace(&mut self.is_gone, true)
     }
 }
@@ -77,7 +77,7 @@ impl Drop for Watchdog {
     /// Ends it: nothing is mounted any more, or what is shall be cut off.
     fn drop(&mut self) {
         if let Ok((_, nobody)) = pipe_with(PipeFlags::CLOEXEC) {
-            self.signs = nobody;
+            self.heartbeats = nobody;
         }
         let end = Instant::now() + Duration::from_secs(1);
         while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < end {
@@ -88,13 +88,13 @@ impl Drop for Watchdog {
 
 /// How long threads have been busy with what they are doing. Marking costs two writes to memory of their own.
 #[derive(Debug)]
-pub(crate) struct Busy {
+pub(crate) struct BusyThreads {
     began: Instant,
     /// Since when each thread is, µs after `began` and one more; 0 where it is not.
     since: [AtomicU64; 8],
 }
 
-impl Busy {
+impl BusyThreads {
     pub(crate) fn new() -> Self {
         Self { began: Instant::now(), since: Default::default() }
     }
@@ -129,29 +129,29 @@ pub enum WatchdogEnd {
     Silent,
 }
 
-/// What a watchdog does: hears signs of life, and writes to `abort` as soon as they cease.
+/// The watchdog process: reads heartbeats, and writes to `abort` as soon as they stop.
 ///
 /// # Errors
 /// Where `abort` cannot be written to for another reason than that the connection is gone already.
-pub fn watch(signs: impl AsFd, abort: impl AsFd) -> io::Result<WatchdogEnd> {
+pub fn watch(heartbeats: impl AsFd, abort: impl AsFd) -> io::Result<WatchdogEnd> {
     // It must not wait for memory either, nor be ended first. Where that is not allowed it does what it can.
     let _ = super::memory::lock();
     let _ = super::memory::spare_from_killing();
-    let end = listen(&signs);
+    let end = listen(&heartbeats);
     match rustix::io::write(&abort, b"1") {
         Ok(_) | Err(rustix::io::Errno::NODEV | rustix::io::Errno::NOTCONN | rustix::io::Errno::NOENT) => Ok(end),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Hears signs until they cease.
-fn listen(signs: &impl AsFd) -> WatchdogEnd {
+/// Reads heartbeats until they stop.
+fn listen(heartbeats: &impl AsFd) -> WatchdogEnd {
     let mut due: Option<Instant> = None;
     loop {
         let rest = due.map(|due| due.saturating_duration_since(Instant::now()));
         let rest =
             rest.map(|rest| Timespec { tv_sec: rest.as_secs().cast_signed(), tv_nsec: rest.subsec_nanos().into() });
-        match poll(&mut [PollFd::new(signs, PollFlags::IN)], rest.as_ref()) {
+        match poll(&mut [PollFd::new(heartbeats, PollFlags::IN)], rest.as_ref()) {
             Ok(0) => return WatchdogEnd::Silent,
             Err(rustix::io::Errno::INTR) => continue,
             Ok(_) => {}
@@ -159,7 +159,7 @@ fn listen(signs: &impl AsFd) -> WatchdogEnd {
         }
         // Signs are written whole; of several the last one counts.
         let mut bytes = [0; 4 * 64];
-        match rustix::io::read(signs, &mut bytes) {
+        match rustix::io::read(heartbeats, &mut bytes) {
             Err(rustix::io::Errno::INTR) => {}
             Ok(0) | Err(_) => return WatchdogEnd::Gone,
             Ok(count) => {
@@ -176,10 +176,10 @@ mod tests {
     use super::*;
 
     fn watched() -> (OwnedFd, OwnedFd, std::thread::JoinHandle<WatchdogEnd>) {
-        let (heard, signs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let (heard, heartbeats) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let (aborted, abort) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         (
-            signs,
+            heartbeats,
             aborted,
             std::thread::spawn(move || {
                 let end = listen(&heard);
@@ -189,16 +189,16 @@ mod tests {
         )
     }
 
-    fn sign(signs: &OwnedFd, milliseconds: u32) {
-        rustix::io::write(signs, &milliseconds.to_ne_bytes()).unwrap();
+    fn sign(heartbeats: &OwnedFd, milliseconds: u32) {
+        rustix::io::write(heartbeats, &milliseconds.to_ne_bytes()).unwrap();
     }
 
     #[test]
     fn it_waits_as_long_as_the_last_sign_said_and_no_longer() {
-        let (signs, _aborted, watching) = watched();
+        let (heartbeats, _aborted, watching) = watched();
         let began = Instant::now();
         for milliseconds in [60_000, 100, 400] {
-            sign(&signs, milliseconds);
+            sign(&heartbeats, milliseconds);
         }
         assert_eq!(watching.join().unwrap(), WatchdogEnd::Silent);
         let waited = began.elapsed();
@@ -207,16 +207,16 @@ mod tests {
 
     #[test]
     fn it_hears_at_once_that_the_drive_is_gone() {
-        let (signs, aborted, watching) = watched();
-        sign(&signs, 60_000);
-        drop(signs);
+        let (heartbeats, aborted, watching) = watched();
+        sign(&heartbeats, 60_000);
+        drop(heartbeats);
         assert_eq!(watching.join().unwrap(), WatchdogEnd::Gone);
         assert_eq!(rustix::io::read(&aborted, &mut [0; 8]).unwrap(), 1);
     }
 
     #[test]
     fn the_thread_that_has_been_busy_longest_counts() {
-        let busy = Busy::new();
+        let busy = BusyThreads::new();
         assert_eq!(busy.longest(), Duration::ZERO);
         busy.with(|| {
             std::thread::sleep(Duration::from_millis(30));

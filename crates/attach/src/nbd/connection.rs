@@ -12,15 +12,15 @@ use flashwise_block::{ByteSize, DeviceInfo, IoBuffer, Operation};
 
 use super::handshake::{Handshake, Step, greeting};
 use super::protocol::*;
-use crate::buffers::Buffers;
-use crate::{Answer, Command};
+use crate::buffer_pool::BufferPool;
+use crate::{HostCompletion, HostRequest};
 
 /// Bytes that are read together.
 const INPUT: usize = 256 << 10;
 /// Requests of a client that are under way at most; further ones wait in the socket.
-const REQUESTS: usize = 1024;
+const MAX_IN_FLIGHT_PER_CLIENT: usize = 1024;
 /// Bytes of a client's requests and replies that are held before no more of its requests are taken.
-const HELD: u64 = 64 << 20;
+const MAX_HELD: u64 = 64 << 20;
 /// Pieces of replies that are handed to the socket together.
 const SLICES: usize = 64;
 
@@ -32,27 +32,27 @@ enum Phase {
     Ready,
     /// A write whose bytes have come up to `filled`.
     Receiving {
-        asked: Asked,
+        request: NbdRequest,
         payload: IoBuffer,
         filled: usize,
     },
     /// It has said goodbye, or makes no sense; what is owed to it is sent.
-    Leaving,
+    Closing,
 }
 
-/// Piece of a reply.
+/// Part of a reply.
 #[derive(Debug)]
-enum Piece {
+enum ReplyPart {
     Head([u8; REPLY_BYTES]),
-    Words(Vec<u8>),
+    OsMessage(Vec<u8>),
     Data(IoBuffer),
 }
 
-impl Piece {
+impl ReplyPart {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Head(head) => head,
-            Self::Words(words) => words,
+            Self::OsMessage(words) => words,
             Self::Data(data) => data,
         }
     }
@@ -60,7 +60,7 @@ impl Piece {
 
 /// The other side is gone.
 #[derive(Debug)]
-pub(crate) struct Gone;
+pub(crate) struct Disconnected;
 
 /// A client.
 #[derive(Debug)]
@@ -68,13 +68,13 @@ pub(crate) struct Connection {
     pub(crate) id: u32,
     stream: UnixStream,
     process: Option<u32>,
-    buffers: Buffers,
+    buffers: BufferPool,
     phase: Phase,
     /// What has come and is not used up is in `start..end`.
     input: Box<[u8]>,
     start: usize,
     end: usize,
-    output: VecDeque<Piece>,
+    output: VecDeque<ReplyPart>,
     /// Bytes of the first piece that are sent.
     sent: usize,
     in_flight: usize,
@@ -84,7 +84,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Greets a client.
-    pub(crate) fn new(id: u32, stream: UnixStream, buffers: Buffers) -> io::Result<Self> {
+    pub(crate) fn new(id: u32, stream: UnixStream, buffers: BufferPool) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let process = rustix::net::sockopt::socket_peercred(&stream).ok();
         let process = process.and_then(|who| u32::try_from(who.pid.as_raw_nonzero().get()).ok());
@@ -97,12 +97,12 @@ impl Connection {
             input: vec![0; INPUT].into(),
             start: 0,
             end: 0,
-            output: VecDeque::with_capacity(2 * REQUESTS),
+            output: VecDeque::with_capacity(2 * MAX_IN_FLIGHT_PER_CLIENT),
             sent: 0,
             in_flight: 0,
             held_bytes: 0,
         };
-        connection.queue(Piece::Words(greeting()));
+        connection.queue(ReplyPart::OsMessage(greeting()));
         Ok(connection)
     }
 
@@ -112,16 +112,16 @@ impl Connection {
 
     /// Whether its requests are taken now.
     pub(crate) fn wants_input(&self) -> bool {
-        !matches!(self.phase, Phase::Leaving) && self.has_room()
+        !matches!(self.phase, Phase::Closing) && self.has_capacity()
     }
 
-    fn has_room(&self) -> bool {
-        self.in_flight < REQUESTS && self.held_bytes < HELD
+    fn has_capacity(&self) -> bool {
+        self.in_flight < MAX_IN_FLIGHT_PER_CLIENT && self.held_bytes < MAX_HELD
     }
 
     /// Whether requests have been read that there was no room for, and is now.
-    pub(crate) fn is_held_up(&self) -> bool {
-        matches!(self.phase, Phase::Ready) && self.has_room() && self.end - self.start >= REQUEST_BYTES
+    pub(crate) fn has_buffered_requests(&self) -> bool {
+        matches!(self.phase, Phase::Ready) && self.has_capacity() && self.end - self.start >= REQUEST_BYTES
     }
 
     /// Whether something waits for the socket.
@@ -131,23 +131,23 @@ impl Connection {
 
     /// Whether nothing is left to be done for it.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Leaving) && self.in_flight == 0 && self.output.is_empty()
+        matches!(self.phase, Phase::Closing) && self.in_flight == 0 && self.output.is_empty()
     }
 
     /// No further requests of it are taken.
-    pub(crate) fn leave(&mut self) {
-        self.phase = Phase::Leaving;
+    pub(crate) fn close(&mut self) {
+        self.phase = Phase::Closing;
     }
 
     /// The client is gone: nothing is owed to it, and what is under way for it is done for nobody.
     pub(crate) fn abandon(&mut self) {
-        self.phase = Phase::Leaving;
+        self.phase = Phase::Closing;
         self.output.clear();
         self.in_flight = 0;
     }
 
     /// Reads what has come and puts its commands into `commands`.
-    pub(crate) fn receive(&mut self, info: &DeviceInfo, commands: &mut Vec<Command>) -> Result<(), Gone> {
+    pub(crate) fn receive(&mut self, info: &DeviceInfo, commands: &mut Vec<HostRequest>) -> Result<(), Disconnected> {
         loop {
             self.advance(info, commands);
             if !self.wants_input() {
@@ -172,7 +172,7 @@ impl Connection {
                 }
             };
             match read {
-                Ok(0) => return Err(Gone),
+                Ok(0) => return Err(Disconnected),
                 // The socket had no more; the next look at it would only say so.
                 Ok(bytes) if bytes < wanted => {
                     self.advance(info, commands);
@@ -181,21 +181,21 @@ impl Connection {
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(_) => return Err(Gone),
+                Err(_) => return Err(Disconnected),
             }
         }
     }
 
     /// Uses up what is there.
-    fn advance(&mut self, info: &DeviceInfo, commands: &mut Vec<Command>) {
+    fn advance(&mut self, info: &DeviceInfo, commands: &mut Vec<HostRequest>) {
         while self.step(info, commands) {}
     }
 
     /// Uses up one option or request; `false` where more bytes are needed.
-    fn step(&mut self, info: &DeviceInfo, commands: &mut Vec<Command>) -> bool {
-        let has_room = self.has_room();
+    fn step(&mut self, info: &DeviceInfo, commands: &mut Vec<HostRequest>) -> bool {
+        let has_room = self.has_capacity();
         match &mut self.phase {
-            Phase::Leaving => false,
+            Phase::Closing => false,
             Phase::Negotiating(handshake) => {
                 let (state, mut words) = (*handshake, Vec::new());
                 let step = state.advance(&self.input[self.start..self.end], info, &mut words);
@@ -203,12 +203,12 @@ impl Connection {
                     Step::More => return false,
                     Step::Next(used, next) => (used, Phase::Negotiating(next)),
                     Step::Done(used) => (used, Phase::Ready),
-                    Step::Close => (0, Phase::Leaving),
+                    Step::Close => (0, Phase::Closing),
                 };
                 self.start += used;
                 self.phase = phase;
                 if !words.is_empty() {
-                    self.queue(Piece::Words(words));
+                    self.queue(ReplyPart::OsMessage(words));
                 }
                 true
             }
@@ -222,8 +222,8 @@ impl Connection {
                 if *filled < payload.len() {
                     return false;
                 }
-                if let Phase::Receiving { asked, payload, .. } = std::mem::replace(&mut self.phase, Phase::Ready) {
-                    self.command(asked, Operation::Write, Some(payload), commands);
+                if let Phase::Receiving { request, payload, .. } = std::mem::replace(&mut self.phase, Phase::Ready) {
+                    self.command(request, Operation::Write, Some(payload), commands);
                 }
                 true
             }
@@ -231,63 +231,69 @@ impl Connection {
     }
 
     /// Takes a request's first bytes.
-    fn request(&mut self, commands: &mut Vec<Command>) -> bool {
+    fn request(&mut self, commands: &mut Vec<HostRequest>) -> bool {
         let Some(bytes) = self.input[self.start..self.end].first_chunk::<REQUEST_BYTES>() else { return false };
-        let Some(asked) = Asked::parse(bytes) else {
-            self.leave();
+        let Some(request) = NbdRequest::parse(bytes) else {
+            self.close();
             return false;
         };
         self.start += REQUEST_BYTES;
-        match asked.kind {
-            Kind::Disconnect => self.leave(),
-            Kind::Unknown => self.refuse(asked.cookie, EINVAL),
+        match request.kind {
+            Kind::Disconnect => self.close(),
+            Kind::Unknown => self.refuse(request.cookie, EINVAL),
             // Its bytes would have to be taken first, and no sensible client sends them.
-            Kind::Do(Operation::Write) if asked.payload_bytes() > LONGEST => self.leave(),
+            Kind::Do(Operation::Write) if request.payload_bytes() > MAX_TRANSFER => self.close(),
             Kind::Do(Operation::Write) => {
-                let payload = self.buffers.take(ByteSize(asked.length.into()));
-                self.phase = Phase::Receiving { asked, payload, filled: 0 };
+                let payload = self.buffers.take(ByteSize(request.length.into()));
+                self.phase = Phase::Receiving { request, payload, filled: 0 };
             }
-            Kind::Do(Operation::Read) if asked.length > LONGEST => self.refuse(asked.cookie, EOVERFLOW),
-            Kind::Do(operation) => self.command(asked, operation, None, commands),
+            Kind::Do(Operation::Read) if request.length > MAX_TRANSFER => self.refuse(request.cookie, EOVERFLOW),
+            Kind::Do(operation) => self.command(request, operation, None, commands),
         }
         true
     }
 
-    fn command(&mut self, asked: Asked, operation: Operation, payload: Option<IoBuffer>, commands: &mut Vec<Command>) {
-        let Asked { cookie, offset, length, fua, .. } = asked;
+    fn command(
+        &mut self,
+        request: NbdRequest,
+        operation: Operation,
+        payload: Option<IoBuffer>,
+        commands: &mut Vec<HostRequest>,
+    ) {
+        let NbdRequest { cookie, offset, length, fua, .. } = request;
         let is_flush = operation == Operation::Flush;
         let place = |bytes: u64| ByteSize(if is_flush { 0 } else { bytes });
         let (offset, length) = (place(offset), place(u64::from(length)));
         self.in_flight += 1;
         self.held_bytes += held_by(operation, length);
         let (client, process) = (self.id, self.process);
-        commands.push(Command { client, cookie, process, operation, offset, length, fua, payload });
+        commands.push(HostRequest { client, cookie, process, operation, offset, length, fua, payload });
     }
 
     fn refuse(&mut self, cookie: u64, error: u32) {
-        self.queue(Piece::Head(reply(cookie, error)));
+        self.queue(ReplyPart::Head(reply(cookie, error)));
     }
 
-    fn queue(&mut self, piece: Piece) {
+    fn queue(&mut self, piece: ReplyPart) {
         self.held_bytes += piece.bytes().len() as u64;
         self.output.push_back(piece);
     }
 
     /// Queues the reply to a command.
-    pub(crate) fn answer(&mut self, answer: Answer, capacity: ByteSize) {
+    pub(crate) fn answer(&mut self, answer: HostCompletion, capacity: ByteSize) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.held_bytes = self.held_bytes.saturating_sub(held_by(answer.operation, answer.length));
         let error = answer.result.as_ref().map_or_else(|error| error_number(error, capacity), |()| 0);
-        self.queue(Piece::Head(reply(answer.cookie, error)));
+        self.queue(ReplyPart::Head(reply(answer.cookie, error)));
         match answer.payload {
-            Some(data) if error == 0 => self.queue(Piece::Data(data)),
+            Some(data) if error == 0 => self.queue(ReplyPart::Data(data)),
             Some(data) => self.buffers.give(data),
             None => {}
         }
     }
 
     /// Sends as much as the socket takes.
-    pub(crate) fn send(&mut self) -> Result<(), Gone> {
+    pub(crate) fn send(&mut self) -> Result<(), Disconnected> {
         while !self.output.is_empty() {
             let sent = {
                 let mut slices = [IoSlice::new(&[]); SLICES];
@@ -301,7 +307,7 @@ impl Connection {
                 Ok(bytes) => self.sent_bytes(bytes),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(_) => return Err(Gone),
+                Err(_) => return Err(Disconnected),
             }
         }
         Ok(())
@@ -315,7 +321,7 @@ impl Connection {
             && self.sent >= first.bytes().len()
         {
             self.sent -= first.bytes().len();
-            if let Some(Piece::Data(data)) = self.output.pop_front() {
+            if let Some(ReplyPart::Data(data)) = self.output.pop_front() {
                 self.buffers.give(data);
             }
         }

@@ -8,7 +8,7 @@ use flashwise_block::DeviceInfo;
 use super::protocol::*;
 
 /// Longest option that is looked at, bytes: a name of 4,096 bytes and a request for every piece of information there is.
-const LONGEST_OPTION: usize = 64 << 10;
+const MAX_OPTION: usize = 64 << 10;
 
 /// Bytes of an option without its data.
 const OPTION_BYTES: usize = 16;
@@ -81,7 +81,7 @@ fn option(input: &[u8], zeroes: bool, info: &DeviceInfo, out: &mut Vec<u8>) -> S
     if magic != GREETING[1] {
         return Step::Close;
     }
-    if length > LONGEST_OPTION {
+    if length > MAX_OPTION {
         // EXPORT_NAME has no way to say no.
         let skipping = Handshake::Skipping { zeroes, option, bytes: length as u64 };
         return if option == OPT_EXPORT_NAME { Step::Close } else { Step::Next(OPTION_BYTES, skipping) };
@@ -108,13 +108,13 @@ fn option(input: &[u8], zeroes: bool, info: &DeviceInfo, out: &mut Vec<u8>) -> S
             out.extend(option_reply(option, REP_ACK, &[]));
             next
         }
-        OPT_INFO | OPT_GO => match asked_information(data) {
+        OPT_INFO | OPT_GO => match parse_information_request(data) {
             None => refuse(option, REP_ERR_INVALID, "the option does not parse", out, next),
             Some((name, _)) if !is_export(name) => {
                 refuse(option, REP_ERR_UNKNOWN, "the only export is 'disk'", out, next)
             }
             Some((_, asked)) => {
-                inform(option, asked, info, out);
+                reply_information(option, asked, info, out);
                 if option == OPT_GO { Step::Done(used) } else { next }
             }
         },
@@ -133,7 +133,7 @@ fn is_export(name: &[u8]) -> bool {
 }
 
 /// The name and the kinds of information, two bytes each, that INFO or GO ask for.
-fn asked_information(data: &[u8]) -> Option<(&[u8], &[u8])> {
+fn parse_information_request(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = be32(data.get(..4)?, 0) as usize;
     let (name, rest) = data[4..].split_at_checked(length)?;
     let count = usize::from(be16(rest.get(..2)?, 0));
@@ -142,7 +142,7 @@ fn asked_information(data: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// The export, and of the rest what is asked for.
-fn inform(option: u32, asked: &[u8], info: &DeviceInfo, out: &mut Vec<u8>) {
+fn reply_information(option: u32, asked: &[u8], info: &DeviceInfo, out: &mut Vec<u8>) {
     out.extend(option_reply(option, REP_INFO, &export(info.capacity)));
     for kind in asked.chunks_exact(2).map(|kind| be16(kind, 0)) {
         let told: Vec<u8> = match kind {

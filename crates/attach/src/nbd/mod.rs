@@ -1,8 +1,8 @@
 //! The network block device: an attached drive behind a Unix socket, without root and without a kernel module.
 //!
 //! ```text
-//!   socket ─ bytes ─▶ connection.rs ─ handshake.rs, then requests ─▶ Command ─▶ engine
-//!   socket ◀─ bytes ─ connection.rs ◀──────────── replies ────────── Answer ◀─ engine
+//!   socket ─ bytes ─▶ connection.rs ─ handshake.rs, then requests ─▶ HostRequest ─▶ engine
+//!   socket ◀─ bytes ─ connection.rs ◀──────────── replies ────────── HostCompletion ◀─ engine
 //! ```
 //!
 //! Source: "The NBD protocol" (doc/proto.md of the NetworkBlockDevice project), fixed newstyle negotiation, simple replies;

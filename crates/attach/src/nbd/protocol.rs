@@ -60,7 +60,7 @@ const ENOSPC: u32 = 28;
 pub(super) const EOVERFLOW: u32 = 75;
 
 /// Longest read or write, the limit that the protocol suggests, bytes.
-pub(super) const LONGEST: u32 = 32 << 20;
+pub(super) const MAX_TRANSFER: u32 = 32 << 20;
 
 /// Bytes of a request without its payload, and of a reply without its own.
 pub(super) const REQUEST_BYTES: usize = 28;
@@ -68,7 +68,7 @@ pub(super) const REPLY_BYTES: usize = 16;
 
 /// A request as it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct NbdRequest {
     pub(super) cookie: u64,
     pub(super) kind: Kind,
     pub(super) offset: u64,
@@ -84,7 +84,7 @@ pub(super) enum Kind {
     Unknown,
 }
 
-impl Asked {
+impl NbdRequest {
     /// Reads a request; `None` where its first bytes are no request's.
     pub(super) fn parse(bytes: &[u8; REQUEST_BYTES]) -> Option<Self> {
         if be32(bytes, 0) != REQUEST_MAGIC {
@@ -137,7 +137,7 @@ pub(super) fn block_sizes(info: &DeviceInfo) -> [u8; 14] {
     bytes[..2].copy_from_slice(&INFO_BLOCK_SIZE.to_be_bytes());
     bytes[2..6].copy_from_slice(&least.to_be_bytes());
     bytes[6..10].copy_from_slice(&best.to_be_bytes());
-    bytes[10..].copy_from_slice(&(LONGEST - LONGEST % least).to_be_bytes());
+    bytes[10..].copy_from_slice(&(MAX_TRANSFER - MAX_TRANSFER % least).to_be_bytes());
     bytes
 }
 
@@ -201,10 +201,13 @@ mod tests {
 
     #[test]
     fn requests_are_read_as_the_protocol_numbers_them() {
-        let write = Asked::parse(&request(1, 1, 77, 4096, 512)).unwrap();
-        assert_eq!(write, Asked { cookie: 77, kind: Kind::Do(Operation::Write), offset: 4096, length: 512, fua: true });
+        let write = NbdRequest::parse(&request(1, 1, 77, 4096, 512)).unwrap();
+        assert_eq!(
+            write,
+            NbdRequest { cookie: 77, kind: Kind::Do(Operation::Write), offset: 4096, length: 512, fua: true }
+        );
         assert_eq!(write.payload_bytes(), 512);
-        let kinds: Vec<_> = (0..9).map(|n| Asked::parse(&request(0, n, 0, 0, 9)).unwrap()).collect();
+        let kinds: Vec<_> = (0..9).map(|n| NbdRequest::parse(&request(0, n, 0, 0, 9)).unwrap()).collect();
         assert!(kinds.iter().filter(|asked| asked.payload_bytes() > 0).count() == 1, "only a write brings bytes");
         use Operation::{Flush, Read, Trim, Write, WriteZeroes};
         let expected = [
@@ -219,7 +222,7 @@ mod tests {
             Kind::Unknown,
         ];
         assert_eq!(kinds.iter().map(|asked| asked.kind).collect::<Vec<_>>(), expected);
-        assert_eq!(Asked::parse(&[0; REQUEST_BYTES]), None);
+        assert_eq!(NbdRequest::parse(&[0; REQUEST_BYTES]), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use flashwise_block::{ByteSize, Request, execute};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
 use super::protocol::{EXPORT, OPT_EXPORT_NAME, REPLY_BYTES, REQUEST_MAGIC};
-use crate::pace::{Span, way};
+use crate::pace::{Span, estimate_round_trip};
 use crate::{AttachError, Engine, Pace, Server};
 
 /// Reads that are timed.
@@ -34,7 +34,7 @@ pub fn measure_round_trip(config: &DeviceConfig, pace: Pace) -> Result<Duration,
     let drive = SimulatedSsd::new(config.clone(), 1).map_err(no_drive)?;
     let pace = at_most(pace, config).map_err(no_drive)?;
     let mut engine = Engine::new(drive, pace, Duration::ZERO, None, Instant::now())?;
-    engine.keep_residences();
+    engine.keep_service_times();
     let (client, served) = UnixStream::pair().map_err(system("a pair of sockets"))?;
     let mut server = Server::new(engine)?;
     server.adopt(served);
@@ -46,7 +46,7 @@ pub fn measure_round_trip(config: &DeviceConfig, pace: Pace) -> Result<Duration,
     let engine =
         serving.join().map_err(|_| system("the round trip's server")(std::io::Error::other("it panicked")))??;
     let lost = || system("the round trip's requests")(std::io::Error::other("the server has not seen all of them"));
-    way(&measured?, engine.residences()).ok_or_else(lost)
+    estimate_round_trip(&measured?, engine.service_times()).ok_or_else(lost)
 }
 
 /// A pace at which a read takes no longer than it must to be one that is waited for.

@@ -13,7 +13,7 @@
 //! may get the same name for its own. What is never used twice is the number that the kernel gives each file below a
 //! device, its `diskseq`. It is noted when the device is made, also in the drive's directory, and everything that is done
 //! to a device by its name, detaching it above all, is done while the device is held open and found to have that number
-//! still ([`LoopDevice::held`]): nobody can put another file below a device that somebody has open, whoever detaches it. The
+//! still ([`LoopDevice::open_if_same`]): nobody can put another file below a device that somebody has open, whoever detaches it. The
 //! path of the file below a device is no such mark: once the drive's process is gone it is anything from the path
 //! that it had to `/disk`.
 //!
@@ -52,7 +52,7 @@ pub(super) struct LoopDevice {
 
 /// A loop device that is open: what is below it stays what it is.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct OpenLoopDevice {
     _open: File,
 }
 
@@ -67,7 +67,12 @@ impl LoopDevice {
     ///
     /// # Errors
     /// In words: there is no loop device, or the kernel does not do direct I/O on it.
-    pub(super) fn attach(losetup: &Path, file: &Path, sector: u64, offset: ByteSize) -> Result<(Self, Held), String> {
+    pub(super) fn attach(
+        losetup: &Path,
+        file: &Path,
+        sector: u64,
+        offset: ByteSize,
+    ) -> Result<(Self, OpenLoopDevice), String> {
         let (sector, offset) = (sector.clamp(512, 4096).to_string(), offset.0.to_string());
         let options = ["--show", "--find", "--direct-io=on", "--sector-size", &sector, "--offset", &offset];
         let arguments: Vec<_> = options.iter().map(OsStr::new).chain([file.as_os_str()]).collect();
@@ -81,9 +86,9 @@ impl LoopDevice {
         if device.backing().is_none_or(|over| over != file) {
             return Err(format!("somebody else has taken {made} for another file meanwhile; try again"));
         }
-        let (device, held) = (Self { sequence: device.sequence_now(), ..device }, Held { _open: open });
+        let (device, held) = (Self { sequence: device.sequence_now(), ..device }, OpenLoopDevice { _open: open });
         device.be_as_long_as_its_file()?;
-        if device.told("loop/dio").as_deref() == Some("1") {
+        if device.attribute("loop/dio").as_deref() == Some("1") {
             return Ok((device, held));
         }
         device.detach();
@@ -91,15 +96,15 @@ impl LoopDevice {
     }
 
     /// Holds it, if it is still the one that it was.
-    pub(super) fn held(&self) -> Option<Held> {
+    pub(super) fn open_if_same(&self) -> Option<OpenLoopDevice> {
         let open = File::open(self.path()).ok()?;
         let is_the_same = self.backing().is_some() && self.sequence_now() == self.sequence;
-        is_the_same.then_some(Held { _open: open })
+        is_the_same.then_some(OpenLoopDevice { _open: open })
     }
 
     /// What tells what is below it now from everything else.
     fn sequence_now(&self) -> Option<u64> {
-        self.told("diskseq")?.parse().ok()
+        self.attribute("diskseq")?.parse().ok()
     }
 
     /// What the next drive finds it by, where this one is killed: a line.
@@ -110,7 +115,7 @@ impl LoopDevice {
     /// A kernel that could not learn the length of the file, of which it says nothing (`lo_calculate_size`), makes an empty
     /// device over it. Then it is asked again.
     fn be_as_long_as_its_file(&self) -> Result<(), String> {
-        let is_empty = || self.told("size").as_deref() == Some("0");
+        let is_empty = || self.attribute("size").as_deref() == Some("0");
         if is_empty() {
             let asked = tools::run(&self.losetup, &[OsStr::new("--set-capacity"), self.path().as_os_str()]);
             if is_empty() {
@@ -124,21 +129,21 @@ impl LoopDevice {
 
     /// Lets the device be no narrower than the drive, of whose seconds each takes `scale` of the machine's, whatever its last user
     /// has left.
-    pub(super) fn widen(&self, scale: f64) {
-        let number = |name: &str| self.told(name).and_then(|told| told.parse::<u64>().ok());
+    pub(super) fn set_queue_limits(&self, scale: f64) {
+        let number = |name: &str| self.attribute(name).and_then(|told| told.parse::<u64>().ok());
         let longest = number("queue/max_hw_sectors_kb").map_or(LONGEST_KIB, |most| most.min(LONGEST_KIB));
-        self.tell("queue/max_sectors_kb", &longest.to_string());
-        self.tell("queue/scheduler", "none");
+        self.set_attribute("queue/max_sectors_kb", &longest.to_string());
+        self.set_attribute("queue/scheduler", "none");
         // In two steps: from 16 to 128 at once, Linux 6.18 says 128 and lets 16 through.
-        self.tell("queue/nr_requests", STEP);
-        self.tell("queue/nr_requests", REQUESTS);
+        self.set_attribute("queue/nr_requests", STEP);
+        self.set_attribute("queue/nr_requests", REQUESTS);
         // The kernel's own again; what is there may be one that was stretched already.
-        self.tell("queue/wbt_lat_usec", "-1");
+        self.set_attribute("queue/wbt_lat_usec", "-1");
         if let Some(throttle) = number("queue/wbt_lat_usec").filter(|_| scale > 1.0) {
-            self.tell("queue/wbt_lat_usec", &((throttle as f64 * scale) as u64).to_string());
+            self.set_attribute("queue/wbt_lat_usec", &((throttle as f64 * scale) as u64).to_string());
         }
         // After the length of requests, of which the kernel takes it.
-        self.tell("queue/read_ahead_kb", READ_AHEAD_KIB);
+        self.set_attribute("queue/read_ahead_kb", READ_AHEAD_KIB);
     }
 
     /// All devices over the file of a drive that was killed: the one that was noted, and those over its path.
@@ -158,7 +163,7 @@ impl LoopDevice {
 
     /// The file below it; none once it is detached.
     pub(super) fn backing(&self) -> Option<PathBuf> {
-        self.told("loop/backing_file").map(PathBuf::from)
+        self.attribute("loop/backing_file").map(PathBuf::from)
     }
 
     /// Its name among the system's files.
@@ -168,24 +173,24 @@ impl LoopDevice {
 
     /// Its numbers, by which a mount names it.
     pub(super) fn numbers(&self) -> Option<(u32, u32)> {
-        self.told("dev").and_then(|numbers| mounts::device(&numbers))
+        self.attribute("dev").and_then(|numbers| mounts::device(&numbers))
     }
 
     /// Gives it back, if it is still ours; where somebody has it, as soon as nobody has.
     pub(super) fn detach(&self) {
-        // Held until the kernel has been told: what the name means cannot change in between.
-        let Some(_held) = self.held() else { return };
+        // Open until the kernel has been told: what the name means cannot change in between.
+        let Some(_held) = self.open_if_same() else { return };
         // Where it is gone already there is nothing to do.
         let _ = tools::run(&self.losetup, &[OsStr::new("--detach"), self.path().as_os_str()]);
     }
 
-    fn told(&self, name: &str) -> Option<String> {
+    fn attribute(&self, name: &str) -> Option<String> {
         let told = std::fs::read_to_string(Path::new("/sys/block").join(&self.name).join(name)).ok()?;
         Some(told.trim_end().to_owned())
     }
 
     /// What the kernel does not take it leaves as it is; the self-test tells whether the device is wide enough.
-    fn tell(&self, name: &str, value: &str) {
+    fn set_attribute(&self, name: &str, value: &str) {
         let _ = std::fs::write(Path::new("/sys/block").join(&self.name).join(name), value);
     }
 }
@@ -238,7 +243,7 @@ mod tests {
         let dead = |note: &str| LoopDevice::of_dead(&place.losetup, &place.file("ours"), note);
         device.detach();
         let is_there = device.backing() == Some(place.file("theirs"));
-        let (found, held) = (dead(&device.note()), device.held().is_some());
+        let (found, held) = (dead(&device.note()), device.open_if_same().is_some());
         theirs.detach();
         assert!(is_there, "what is theirs is not detached");
         assert!(found.is_empty() && !held, "nor is it found as ours: {found:?}");

@@ -8,15 +8,15 @@
 //! thread serves. It is taken away in the opposite order: unmounted, which waits for who still holds it; the loop device
 //! given back; the file unmounted. What is not taken away in order is cut off ([`Volume`]'s `drop`): the kernel's connection
 //! to the file is ended first, so that nothing can wait for a drive that serves no more. What a drive that was killed has left
-//! is taken away by the next one ([`home`]).
+//! is taken away by the next one ([`runtime_directory`]).
 //!
 //! A file system is made without discarding anything: an empty drive has nothing to discard, and what a drive is
 //! preconditioned with is to stay. Tables of inodes are left for the file system to fill where it needs them, as the drive
 //! reads as zeros; a thread of ext4's would else write them while a database is measured.
 
 mod holders;
-mod home;
 mod loops;
+mod runtime_directory;
 mod tools;
 
 use std::ffi::{CString, OsStr};
@@ -32,8 +32,8 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::mounts::{Mount, mounts};
-pub(crate) use home::Home;
-use loops::{Held, LoopDevice};
+use loops::{LoopDevice, OpenLoopDevice};
+pub(crate) use runtime_directory::RuntimeDirectory;
 
 /// How often it is looked whether a mount is still held.
 const LOOK: Duration = Duration::from_millis(20);
@@ -97,23 +97,23 @@ impl FileSystem {
 
 /// Says something to the user while the server runs.
 #[derive(Clone)]
-pub(crate) struct Tell(pub(crate) Arc<dyn Fn(&str) + Send + Sync>);
+pub(crate) struct Messages(pub(crate) Arc<dyn Fn(&str) + Send + Sync>);
 
-impl Tell {
-    pub(crate) fn say(&self, words: &str) {
+impl Messages {
+    pub(crate) fn send(&self, words: &str) {
         (self.0)(words);
     }
 }
 
-impl std::fmt::Debug for Tell {
+impl std::fmt::Debug for Messages {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Tell")
+        f.write_str("Messages")
     }
 }
 
 /// What is to be mounted where, once it is known that it can be.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct MountPlan {
     directory: PathBuf,
     kind: FileSystem,
     /// Where on the drive the file system begins.
@@ -128,12 +128,16 @@ pub(crate) struct Plan {
 const COMMIT_S: f64 = 5.0;
 const LONGEST_COMMIT_S: f64 = 86_400.0;
 
-impl Plan {
+impl MountPlan {
     /// Looks whether all is there, and makes the drive's directory.
     ///
     /// # Errors
     /// In words that say what is missing.
-    pub(crate) fn prepare(directory: &Path, kind: FileSystem, offset: ByteSize) -> Result<(Self, Home), String> {
+    pub(crate) fn prepare(
+        directory: &Path,
+        kind: FileSystem,
+        offset: ByteSize,
+    ) -> Result<(Self, RuntimeDirectory), String> {
         if !rustix::process::geteuid().is_root() {
             return Err(
                 "only root mounts a file system; run this as root, or serve the drive with --nbd or --fuse".to_owned()
@@ -142,8 +146,9 @@ impl Plan {
         let losetup = loops::losetup()?;
         let (maker, package) = kind.maker();
         let maker = tools::find(maker, package)?;
-        let made = Home::create(Path::new(home::BASE), &losetup);
-        let home = made.map_err(|error| format!("its file needs a directory in {}: {error}", home::BASE))?;
+        let made = RuntimeDirectory::create(Path::new(runtime_directory::BASE), &losetup);
+        let home =
+            made.map_err(|error| format!("its file needs a directory in {}: {error}", runtime_directory::BASE))?;
         let directory = check(directory)?;
         Ok((Self { directory, kind, offset, losetup, maker, scale: 1.0 }, home))
     }
@@ -152,7 +157,7 @@ impl Plan {
     /// drive's.
     pub(crate) fn attach(self, file: &Path, sector: u64, scale: f64) -> Result<Volume, String> {
         let (device, held) = LoopDevice::attach(&self.losetup, file, sector, self.offset)?;
-        device.widen(scale);
+        device.set_queue_limits(scale);
         Ok(Volume { plan: Self { scale, ..self }, device, held: Some(held), abort: None })
     }
 }
@@ -173,10 +178,10 @@ fn check(directory: &Path) -> Result<PathBuf, String> {
 /// A drive with a loop device, and perhaps a file system that is mounted.
 #[derive(Debug)]
 pub(crate) struct Volume {
-    plan: Plan,
+    plan: MountPlan,
     device: LoopDevice,
     /// Until it is mounted, and so held by that.
-    held: Option<Held>,
+    held: Option<OpenLoopDevice>,
     /// Ends the kernel's connection to the drive's file where anything is written to it.
     pub(crate) abort: Option<File>,
 }
@@ -196,7 +201,7 @@ impl Volume {
     ///
     /// # Errors
     /// In words: nothing can be noted.
-    pub(crate) fn note_in(&self, home: &Home) -> Result<(), String> {
+    pub(crate) fn note_in(&self, home: &RuntimeDirectory) -> Result<(), String> {
         home.note_device(&self.device).map_err(|error| format!("its loop device cannot be noted: {error}"))
     }
 
@@ -222,17 +227,17 @@ impl Volume {
 
     /// What unmounts the file system, as soon as nobody holds it or at once where there is a `hurry`, and gives the loop device
     /// back; for another thread.
-    pub(crate) fn unmounting(&self, hurry: Arc<AtomicBool>, tell: Tell) -> impl FnOnce() + Send + 'static {
+    pub(crate) fn unmounting(&self, hurry: Arc<AtomicBool>, messages: Messages) -> impl FnOnce() + Send + 'static {
         let device = self.device.clone();
         move || {
             // Somebody else may have unmounted and detached it, and its name be that of a device which is not ours.
-            let Some(held) = device.held() else { return };
+            let Some(held) = device.open_if_same() else { return };
             let Some(numbers) = device.numbers() else { return };
             let (began, mut is_told) = (Instant::now(), false);
             while let Some(busy) = unmount_next(numbers, hurry.load(Ordering::Relaxed)) {
                 if !is_told && began.elapsed() > MOMENT {
                     is_told = true;
-                    tell.say(&words_of(&busy));
+                    messages.send(&words_of(&busy));
                 }
                 std::thread::sleep(LOOK);
             }
@@ -243,7 +248,7 @@ impl Volume {
 }
 
 /// Mounts a file system.
-fn mount_as(plan: &Plan, device: &Path, kind: FileSystem) -> Result<FileSystem, String> {
+fn mount_as(plan: &MountPlan, device: &Path, kind: FileSystem) -> Result<FileSystem, String> {
     let (name, options) = (kind.name(), kind.mount_options(plan.scale));
     let mounted = mount(device, &plan.directory, name, MountFlags::NOATIME, options.as_c_str());
     mounted.map(|()| kind).map_err(|error| match error {
@@ -295,7 +300,7 @@ impl Drop for Volume {
         if let Some(abort) = &mut self.abort {
             let _ = abort.write_all(b"1");
         }
-        let Some(_held) = self.device.held() else { return };
+        let Some(_held) = self.device.open_if_same() else { return };
         if let Some(numbers) = self.device.numbers() {
             unmount_all(|mount| mount.device == numbers);
         }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
-use flashwise_attach::control::{self, Order, control_path};
+use flashwise_attach::control::{self, Command, control_path};
 use flashwise_attach::{AttachError, Pace, Server};
 use flashwise_block::Percentiles;
 use flashwise_ssd::DeviceConfig;
@@ -103,7 +103,7 @@ fn the_control_socket_is_for_its_owner_alone_and_found_by_where_the_drive_is() {
     for place in [&served.socket, &served.control] {
         assert_eq!(control::find(place.to_str().unwrap()).unwrap(), served.control);
     }
-    let error = control::order(&served.socket, &Order::Stat).unwrap_err().to_string();
+    let error = control::send(&served.socket, &Command::Stat).unwrap_err().to_string();
     assert!(error.contains("this is the drive's own socket"), "{error}");
     let control = served.control.clone();
     served.end();
@@ -160,7 +160,7 @@ fn a_drive_that_has_ended_is_told_as_gone() {
     let served = Served::start(Pace::Free, None);
     let control = served.control.clone();
     served.end();
-    let error = control::order(&control, &Order::Stat).unwrap_err();
+    let error = control::send(&control, &Command::Stat).unwrap_err();
     assert!(
         matches!(error, AttachError::Ended { .. }) && error.to_string().contains("the drive that was here is gone"),
         "{error}"

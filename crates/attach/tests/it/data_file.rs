@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flashwise_attach::{Answer, AttachError, Command, Continuation, DataFile, Engine, Pace};
+use flashwise_attach::{AttachError, Continuation, DataFile, Engine, HostCompletion, HostRequest, Pace};
 use flashwise_block::{BlockDevice, BlockError, ByteSize, IoBuffer, Operation};
 use flashwise_ssd::config::{CompressionConfig, DeduplicationConfig, Placement, ReductionConfig};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
@@ -89,7 +89,7 @@ impl Files {
     fn attach_one(&self, config: &DeviceConfig, pace: Pace) -> (Engine, Continuation) {
         let (drive, data, continuation) = self.open(config).unwrap();
         let mut engine = Engine::new(drive, pace, Duration::ZERO, None, Instant::now()).unwrap();
-        engine.keep_in(data, false);
+        engine.store_content_in(data, false);
         (engine, continuation)
     }
 
@@ -99,10 +99,16 @@ impl Files {
 }
 
 /// Does a command on a drive that has all the time of the world.
-fn execute(engine: &mut Engine, operation: Operation, offset: u64, length: u64, bytes: Option<&[u8]>) -> Answer {
+fn execute(
+    engine: &mut Engine,
+    operation: Operation,
+    offset: u64,
+    length: u64,
+    bytes: Option<&[u8]>,
+) -> HostCompletion {
     let payload = bytes.map(IoBuffer::copy_of);
     let (offset, length) = (ByteSize(offset), ByteSize(length));
-    let command = Command { client: 1, cookie: 0, process: None, operation, offset, length, fua: false, payload };
+    let command = HostRequest { client: 1, cookie: 0, process: None, operation, offset, length, fua: false, payload };
     let (now, mut answers) = (Instant::now(), Vec::new());
     engine.submit(command, now).unwrap();
     engine.poll(now, &mut answers).unwrap();
@@ -158,7 +164,7 @@ fn the_drive_goes_on_with_its_wear_its_counters_and_its_clock() {
             assert_eq!(found, before);
         }
         let mut engine = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
-        engine.keep_in(data, false);
+        engine.store_content_in(data, false);
         let random = |n: u64| (n * 2_654_435_761 + round) % 3500 * 4096;
         (0..12_000).for_each(|n| write(&mut engine, random(n), &[n as u8; 4096]));
         engine.detach().unwrap();
@@ -260,7 +266,7 @@ fn a_drive_that_reduces_knows_after_a_detach_how_much_room_its_pages_take() {
         assert!(matches!(continuation, Continuation::Exact { .. }), "{continuation}");
         assert_eq!(drive.space_use(), Some(before));
         let mut engine = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
-        engine.keep_in(data, false);
+        engine.store_content_in(data, false);
         // A page that is changed in part is stored as the whole of it can be.
         let block = config.host.logical_block_bytes;
         write(&mut engine, 0, &vec![0; block as usize]);
@@ -291,7 +297,7 @@ fn a_drive_that_reduces_and_was_killed_stores_what_the_image_has() {
         assert_eq!(space.logical_bytes, (96 << 10) + 4096, "nothing is stored of zeros");
         assert!((64 << 10..70 << 10).contains(&space.physical_bytes), "noise takes all of its room: {space:?}");
         let mut engine = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
-        engine.keep_in(data, false);
+        engine.store_content_in(data, false);
         let read = execute(&mut engine, Operation::Read, 0, 96 << 10, None).payload.unwrap();
         assert!(read[..32 << 10] == [1; 32 << 10] && read[32 << 10..] == noise);
         engine.detach().unwrap();
@@ -360,7 +366,7 @@ fn a_drive_that_takes_no_more_writes_is_attached_with_what_its_image_holds() {
     };
     let (drive, _) = data.drive(&config(), worn).unwrap();
     let mut engine = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
-    engine.keep_in(data, false);
+    engine.store_content_in(data, false);
     assert_eq!(execute(&mut engine, Operation::Read, 1 << 20, 512, None).payload.unwrap()[..], [7; 512]);
 }
 
@@ -373,8 +379,8 @@ fn memory_that_a_drive_that_reduces_has_for_its_content_counts_what_was_there_be
     drop(engine);
     let (drive, data, _) = files.open(&compressing()).unwrap();
     let mut engine = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
-    engine.hold_at_most(ByteSize(10 * 4096), 1);
-    engine.keep_in(data, false);
+    engine.limit_memory(ByteSize(10 * 4096), 1);
+    engine.store_content_in(data, false);
     let mut result = |at: u64, pages: usize| {
         let bytes = vec![7; pages * 4096];
         execute(&mut engine, Operation::Write, at * 4096, bytes.len() as u64, Some(&bytes)).result
@@ -407,7 +413,7 @@ fn a_drive_that_was_killed_has_its_bytes_and_says_that_its_ftl_is_older() {
         [0, 64 << 10, 4 << 20].iter().all(|&at| drive.is_mapped(ByteSize(at))) && !drive.is_mapped(ByteSize(5 << 20))
     );
     let mut engine = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
-    engine.keep_in(data, false);
+    engine.store_content_in(data, false);
     let read = execute(&mut engine, Operation::Read, 0, 96 << 10, None).payload.unwrap();
     assert!(read[..32 << 10] == [1; 32 << 10] && read[32 << 10..] == [2; 64 << 10]);
     engine.detach().unwrap();

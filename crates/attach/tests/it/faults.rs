@@ -3,26 +3,26 @@
 use crate::support;
 use std::time::{Duration, Instant};
 
-use flashwise_attach::control::{Order, Told};
-use flashwise_attach::{FaultOrder, FaultState, LatencySpike, Pace, Range, ReadOnlyCause};
+use flashwise_attach::control::{Command, Reply};
+use flashwise_attach::{FaultCommand, FaultState, LatencySpike, Pace, Range, ReadOnlyCause};
 use support::{Client, FLUSH, READ, Served, TRIM, WRITE, WRITE_ZEROES};
 
 /// `EPERM`, as the protocol has it for a drive that is read-only, and `EIO`.
 const EPERM: u32 = 1;
 const EIO: u32 = 5;
 
-fn fault(served: &Served, order: FaultOrder) -> FaultState {
-    match served.order(&Order::Fault(order)).unwrap() {
-        Told::Fault(state) => state,
+fn fault(served: &Served, order: FaultCommand) -> FaultState {
+    match served.order(&Command::Fault(order)).unwrap() {
+        Reply::Fault(state) => state,
         told => panic!("{told:?}"),
     }
 }
 
-fn unreadable(offset_bytes: u64, length_bytes: u64) -> FaultOrder {
-    FaultOrder { unreadable: vec![Range { offset_bytes, length_bytes }], ..FaultOrder::default() }
+fn unreadable(offset_bytes: u64, length_bytes: u64) -> FaultCommand {
+    FaultCommand { unreadable: vec![Range { offset_bytes, length_bytes }], ..FaultCommand::default() }
 }
 
-const CLEAR: FaultOrder = FaultOrder { clear: true, latency_spike: None, unreadable: Vec::new(), read_only: false };
+const CLEAR: FaultCommand = FaultCommand { clear: true, latency_spike: None, unreadable: Vec::new(), read_only: false };
 
 #[test]
 fn bytes_that_cannot_be_read_give_eio_until_they_are_written_again() {
@@ -46,7 +46,7 @@ fn bytes_that_cannot_be_read_give_eio_until_they_are_written_again() {
     assert_eq!(client.execute(0, READ, 0, 512, &[]), EIO);
     assert_eq!(fault(&served, CLEAR), FaultState::default());
     assert_eq!(client.read(0, 512), [1; 512], "its bytes were there all the time");
-    let refused = served.order(&Order::Fault(unreadable(1, 512))).unwrap_err().to_string();
+    let refused = served.order(&Command::Fault(unreadable(1, 512))).unwrap_err().to_string();
     assert!(refused.contains("whole logical blocks of 512 bytes"), "{refused}");
     served.end();
 }
@@ -56,7 +56,7 @@ fn a_read_only_drive_refuses_writes_and_serves_reads_until_that_is_cleared() {
     let served = Served::start(Pace::Free, None);
     let mut client = Client::connect(&served.socket);
     client.write(0, &[1; 4096]);
-    fault(&served, FaultOrder { read_only: true, ..FaultOrder::default() });
+    fault(&served, FaultCommand { read_only: true, ..FaultCommand::default() });
     for (command, payload) in [(WRITE, &[2; 512][..]), (WRITE_ZEROES, &[]), (TRIM, &[])] {
         assert_eq!(client.execute(0, command, 0, 512, payload), EPERM, "{command}");
     }
@@ -77,7 +77,7 @@ fn a_latency_spike_holds_answers_back_for_so_many_requests() {
     let mut client = Client::connect(&served.socket);
     let extra = Duration::from_millis(120);
     let spike = LatencySpike { extra_ns: 120_000_000, for_ns: None, requests: Some(2) };
-    fault(&served, FaultOrder { latency_spike: Some(spike), ..FaultOrder::default() });
+    fault(&served, FaultCommand { latency_spike: Some(spike), ..FaultCommand::default() });
     let began = Instant::now();
     let both = [client.ask(0, WRITE, 0, 512, &[1; 512]), client.ask(0, READ, 0, 512, &[])];
     let first = client.reply();

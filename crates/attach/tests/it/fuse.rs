@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use flashwise_attach::control::{self, Order, Told, control_path};
+use flashwise_attach::control::{self, Command, Reply, control_path};
 use flashwise_attach::{
-    AttachError, AttachReport, Capture, Engine, FaultOrder, LatencySpike, Pace, Range, Server, Stop,
+    AttachError, AttachReport, Capture, Engine, FaultCommand, LatencySpike, Pace, Range, Server, Stop,
 };
 use flashwise_block::{IoBuffer, Operation};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
@@ -46,12 +46,12 @@ impl Mounted {
         Some(Self { directory, control, stop, serving })
     }
 
-    fn order(&self, order: &Order) -> Told {
-        control::order(&self.control, order).unwrap()
+    fn order(&self, order: &Command) -> Reply {
+        control::send(&self.control, order).unwrap()
     }
 
-    fn fault(&self, order: FaultOrder) {
-        self.order(&Order::Fault(order));
+    fn fault(&self, order: FaultCommand) {
+        self.order(&Command::Fault(order));
     }
 
     fn open(&self, flags: i32) -> File {
@@ -175,9 +175,9 @@ fn faults_on_demand_reach_who_reads_and_writes_the_file() {
     let Some(mounted) = Mounted::start(Pace::Scaled(1.0), None) else { return };
     let disk = mounted.open(0);
     disk.write_all_at(&page(3), 4096).unwrap();
-    mounted.fault(FaultOrder {
+    mounted.fault(FaultCommand {
         unreadable: vec![Range { offset_bytes: 4096, length_bytes: 4096 }],
-        ..FaultOrder::default()
+        ..FaultCommand::default()
     });
     let mut read = page(0);
     let errno = |result: std::io::Result<usize>| result.unwrap_err().raw_os_error().unwrap();
@@ -187,7 +187,7 @@ fn faults_on_demand_reach_who_reads_and_writes_the_file() {
     disk.read_exact_at(&mut read, 4096).unwrap();
     assert!(read[..] == page(5)[..]);
 
-    mounted.fault(FaultOrder { read_only: true, ..FaultOrder::default() });
+    mounted.fault(FaultCommand { read_only: true, ..FaultCommand::default() });
     assert_eq!(errno(disk.write_at(&page(7), 4096)), 30, "EROFS");
     use rustix::fs::{FallocateFlags, fallocate};
     let punched = fallocate(&disk, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 4096, 4096);
@@ -198,11 +198,11 @@ fn faults_on_demand_reach_who_reads_and_writes_the_file() {
 
     let extra = Duration::from_millis(80);
     let spike = LatencySpike { extra_ns: 80_000_000, for_ns: None, requests: None };
-    mounted.fault(FaultOrder { clear: true, latency_spike: Some(spike), ..FaultOrder::default() });
+    mounted.fault(FaultCommand { clear: true, latency_spike: Some(spike), ..FaultCommand::default() });
     let began = Instant::now();
     disk.write_all_at(&page(9), 4096).unwrap();
     assert!(began.elapsed() >= extra, "{:?}", began.elapsed());
-    mounted.fault(FaultOrder { clear: true, ..FaultOrder::default() });
+    mounted.fault(FaultCommand { clear: true, ..FaultCommand::default() });
     drop(disk);
     mounted.end();
 }
@@ -219,7 +219,7 @@ fn a_power_cut_takes_what_was_not_synced_and_the_file_stays() {
     disk.write_all_at(&page(3), 0).unwrap();
     disk.sync_data().unwrap();
     disk.write_all_at(&page(5), 1 << 20).unwrap();
-    assert!(matches!(mounted.order(&Order::Cut), Told::Cut(cut) if cut.power_cuts == 1));
+    assert!(matches!(mounted.order(&Command::Cut), Reply::Cut(cut) if cut.power_cuts == 1));
     let mut read = page(0);
     disk.read_exact_at(&mut read, 0).unwrap();
     assert!(read[..] == page(3)[..], "what was synced is there");

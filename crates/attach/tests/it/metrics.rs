@@ -6,8 +6,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use flashwise_attach::control::Order;
-use flashwise_attach::{AttachError, FaultOrder, Pace, Server};
+use flashwise_attach::control::Command;
+use flashwise_attach::{AttachError, FaultCommand, Pace, Server};
 use flashwise_ssd::DeviceConfig;
 use support::{Client, FLUSH, FUA, Served, TRIM, WRITE, WRITE_ZEROES, engine, engine_of};
 
@@ -165,7 +165,7 @@ fn counters_never_fall() {
         assert!(now.of_name(written) > before.of_name(written));
         before = now;
     }
-    served.order(&Order::Fault(FaultOrder { read_only: true, ..FaultOrder::default() })).unwrap();
+    served.order(&Command::Fault(FaultCommand { read_only: true, ..FaultCommand::default() })).unwrap();
     assert_eq!(Page::of(&served).of_name("read_only"), 1.0);
     served.end();
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use flashwise_attach::control::{Order, Told};
-use flashwise_attach::{Answer, AttachError, Command, DataFile, Engine, Pace, PowerCut, Wake};
+use flashwise_attach::control::{Command, Reply};
+use flashwise_attach::{AttachError, DataFile, Engine, HostCompletion, HostRequest, Pace, PowerCut, Wake};
 use flashwise_block::{ByteSize, IoBuffer, Operation};
 use flashwise_ssd::random::random_device;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
@@ -29,7 +29,7 @@ fn cuttable_in(directory: &Path, config: DeviceConfig, pace: Pace, began: Instan
     let (mut drive, _) = file.drive(&config, new).unwrap();
     drive.allow_power_cuts().unwrap();
     let mut engine = Engine::new(drive, pace, Duration::ZERO, None, began).unwrap();
-    engine.keep_in(file, true);
+    engine.store_content_in(file, true);
     engine
 }
 
@@ -105,7 +105,7 @@ impl Host {
             bytes
         });
         let offset = ByteSize(page * self.page_bytes);
-        let command = Command { client: 1, cookie, process: None, operation, offset, length, fua, payload };
+        let command = HostRequest { client: 1, cookie, process: None, operation, offset, length, fua, payload };
         self.under_way.insert(cookie, (operation, page, pages, fua, cookie));
         self.engine.submit(command, self.now).unwrap();
     }
@@ -129,7 +129,7 @@ impl Host {
         self.poll();
     }
 
-    fn poll(&mut self) -> Vec<Answer> {
+    fn poll(&mut self) -> Vec<HostCompletion> {
         let mut answers = Vec::new();
         self.engine.poll(self.now, &mut answers).unwrap();
         for answer in &answers {
@@ -241,7 +241,7 @@ fn loses_what_was_not_flushed(engine: Engine) {
     client.write(0, &[3; 512]);
     client.write(2 << 20, &[4; 512]);
     assert_eq!(client.read(0, 512), [3; 512]);
-    let Told::Cut(cut) = served.order(&Order::Cut).unwrap() else { panic!("something else is told") };
+    let Reply::Cut(cut) = served.order(&Command::Cut).unwrap() else { panic!("something else is told") };
     assert_eq!((cut.power_cuts, cut.lost_requests), (1, 0));
     assert_eq!(client.read(0, 32 << 10), old, "it is as it was flushed");
     assert_eq!(client.read(1 << 20, 512), [2; 512], "what was FUA is there");
@@ -262,7 +262,7 @@ fn requests_under_way_get_an_error_and_what_was_answered_before_does_not() {
     }
     client.ask(0, READ, 1, 1, &[]);
     assert_eq!(client.reply().0, 22, "the drive has them by now");
-    let Told::Cut(cut) = served.order(&Order::Cut).unwrap() else { panic!("something else is told") };
+    let Reply::Cut(cut) = served.order(&Command::Cut).unwrap() else { panic!("something else is told") };
     assert_eq!(cut.lost_requests, 4);
     for _ in 0..4 {
         assert_eq!(client.reply().0, 5, "EIO");
@@ -276,8 +276,8 @@ fn a_drive_that_does_not_keep_what_a_cut_would_leave_says_so_and_goes_on() {
     let served = Served::start(Pace::Free, None);
     let mut client = Client::connect(&served.socket);
     client.write(0, &[1; 512]);
-    let error = served.order(&Order::Cut).unwrap_err();
-    assert!(matches!(&error, AttachError::Order(words) if words.contains("--power-cuts")), "{error}");
+    let error = served.order(&Command::Cut).unwrap_err();
+    assert!(matches!(&error, AttachError::Refused(words) if words.contains("--power-cuts")), "{error}");
     assert_eq!(client.read(0, 512), [1; 512]);
     served.end();
 }

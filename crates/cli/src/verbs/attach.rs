@@ -22,7 +22,7 @@ use flashwise_ssd::simulation::precondition;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
 use super::attach_interrupt::Listener;
-use super::{attach_order, attach_watchdog, read_device};
+use super::{attach_command, attach_watchdog, read_device};
 use crate::arguments::{AttachArguments, Data, PreconditionName, ServeArguments, Time};
 use crate::failure::Failure;
 use crate::files;
@@ -46,7 +46,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Attaches a drive, or does something to one that is attached.
 pub fn run(arguments: &AttachArguments, output: &Output) -> Result<ExitCode, Failure> {
     match (&arguments.action, &arguments.serve) {
-        (Some(action), _) => attach_order::run(action, output),
+        (Some(action), _) => attach_command::run(action, output),
         (None, Some(options)) => serve(options, output),
         (None, None) => Err(Failure::usage("a drive is missing; see 'flashwise attach --help'")),
     }
@@ -66,18 +66,18 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
     let capture = options.capture.as_deref().map(|path| capture(path, options)).transpose()?;
     let mut engine = Engine::new(drive, pace, round_trip, capture, Instant::now())?;
     if let Some(memory) = memory(options).filter(|_| data.is_none() || config.reduction.is_some()) {
-        engine.hold_at_most(memory, 1 + u64::from(options.power_cuts));
+        engine.limit_memory(memory, 1 + u64::from(options.power_cuts));
     }
     if let Some(data) = data {
-        engine.keep_in(data, options.power_cuts);
+        engine.store_content_in(data, options.power_cuts);
     }
     let mut server = Server::new(engine)?;
     // Where nobody listens nothing is lost.
-    server.tells(|words| drop(writeln!(io::stderr(), "flashwise: {words}")));
+    server.on_message(|words| drop(writeln!(io::stderr(), "flashwise: {words}")));
     if options.round_trip.is_none() && pace != Pace::Free {
-        server.measures_ways();
+        server.measures_round_trips();
     }
-    server.watched_by(attach_watchdog::command, Duration::from_nanos(options.watchdog.0));
+    server.set_watchdog(attach_watchdog::command, Duration::from_nanos(options.watchdog.0));
     let places = Places::open(options, &mut server)?;
     let stop = server.stop();
     listener.attached(stop.clone(), places.disk.clone());

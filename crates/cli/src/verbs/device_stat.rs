@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use flashwise_attach::control::{self, Order, Told};
-use flashwise_attach::{AttachError, DeviceStat};
+use flashwise_attach::{AttachError, DeviceStat, control};
 use flashwise_report::render_device_stat;
 
 use crate::arguments::StatArguments;
@@ -20,19 +19,12 @@ const REDRAW: &str = "\x1b[H\x1b[J";
 /// Tells what a drive is doing, once or again and again.
 pub fn run(options: &StatArguments, output: &Output) -> Result<ExitCode, Failure> {
     let control = control::find(&options.place)?;
-    let first = look(&control)?;
+    let first = control::stat(&control)?;
     match options.watch {
         None => output.print(&first, |style| render_device_stat(&first, None, style))?,
         Some(interval) => watch(&control, first, Duration::from_nanos(interval.0), output)?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn look(control: &Path) -> Result<DeviceStat, AttachError> {
-    match control::order(control, &Order::Stat)? {
-        Told::Stat(stat) => Ok(*stat),
-        _ => Err(AttachError::Order("the drive answered something else".to_owned())),
-    }
 }
 
 /// Looks until the drive ends, or nobody reads any more: on a terminal always at the same place, otherwise one below the other.
@@ -47,7 +39,7 @@ fn watch(control: &Path, first: DeviceStat, interval: Duration, output: &Output)
             return Ok(());
         }
         thread::sleep(interval);
-        let next = match look(control) {
+        let next = match control::stat(control) {
             Ok(next) => next,
             Err(AttachError::Ended { .. }) => {
                 // Where nobody listens nothing is lost.

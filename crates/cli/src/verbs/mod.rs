@@ -1,8 +1,8 @@
 //! One file a verb: options into a call, its result into the output.
 
 pub mod attach;
+mod attach_command;
 mod attach_interrupt;
-mod attach_order;
 pub mod attach_watchdog;
 pub mod audit;
 pub mod device;

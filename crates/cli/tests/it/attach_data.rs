@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use flashwise_attach::{AttachError, Command as Asked, DataFile, Engine, Pace, Wake};
+use flashwise_attach::{AttachError, DataFile, Engine, HostRequest as Asked, Pace, Wake};
 use flashwise_block::{ByteSize, IoBuffer, Operation};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use mounted::{Drive, Power, assert_nothing_left, place, power_fails, small_drive, turn};
@@ -238,7 +238,7 @@ fn in_file(config: &DeviceConfig, image: &Path, syncs: bool) -> Engine {
     let new = || Ok::<_, AttachError>(SimulatedSsd::new(config.clone(), 1).unwrap());
     let (drive, _) = data.drive(config, new).unwrap();
     let mut engine = Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
-    engine.keep_in(data, false);
+    engine.store_content_in(data, false);
     engine
 }
 

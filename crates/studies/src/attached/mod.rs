@@ -24,8 +24,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flashwise_attach::control::{Order, Told, order};
-use flashwise_attach::{Cgroup, DeviceStat};
+use flashwise_attach::{Cgroup, DeviceStat, control};
 use flashwise_block::ByteSize;
 use flashwise_ssd::DeviceConfig;
 use flashwise_trace::{ReadOptions, TraceError, TraceFormat, TraceReader, TraceRecord};
@@ -99,7 +98,7 @@ impl Attached {
         let mut command = Command::new(program);
         command.current_dir("/").process_group(0).env_remove("FLASHWISE_OUTPUT");
         command.arg("attach").arg(place.path().join("drive.toml")).arg("--mount").arg(place.path().join("on"));
-        command.arg("--control").arg(control(&place)).args(["--time-scale", &how.time_scale.to_string()]);
+        command.arg("--control").arg(control_path(&place)).args(["--time-scale", &how.time_scale.to_string()]);
         command.args(["--offset", &how.offset.0.to_string()]);
         if how.is_captured {
             command.arg("--capture").arg(trace(&place)).args(["--capture-format", "csv"]);
@@ -155,11 +154,7 @@ impl Attached {
     /// # Errors
     /// Where it is gone.
     pub(crate) fn stat(&self) -> Result<DeviceStat, StudyError> {
-        match order(&control(&self.place), &Order::Stat) {
-            Ok(Told::Stat(stat)) => Ok(*stat),
-            Ok(_) => Err(StudyError::Attach("the drive does not tell what it has done".to_owned())),
-            Err(error) => Err(StudyError::Attach(error.to_string())),
-        }
+        control::stat(&control_path(&self.place)).map_err(|error| StudyError::Attach(error.to_string()))
     }
 
     /// Bytes of the file system that are in use, everything written back.
@@ -220,7 +215,7 @@ pub(crate) fn bound_memory(server: u32, bytes: u64) -> Result<Result<Cgroup, Str
 /// Puts a server in, with what it has started; what it starts later is in it too.
 fn hold(group: &Cgroup, server: u32) -> Result<(), StudyError> {
     for process in family(server)? {
-        let told = group.hold(process);
+        let told = group.add_process(process);
         // Another one that has ended meanwhile needs none.
         if process == server {
             told.map_err(StudyError::Attach)?;
@@ -229,7 +224,7 @@ fn hold(group: &Cgroup, server: u32) -> Result<(), StudyError> {
     Ok(())
 }
 
-fn control(place: &Guard) -> PathBuf {
+fn control_path(place: &Guard) -> PathBuf {
     place.path().join("control")
 }
 

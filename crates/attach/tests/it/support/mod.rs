@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use flashwise_attach::control::{self, Order, Told, control_path};
+use flashwise_attach::control::{self, Command, Reply, control_path};
 use flashwise_attach::{AttachError, AttachReport, Capture, DeviceStat, Engine, Pace, Server, Stop};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use tempfile::TempDir;
@@ -56,14 +56,14 @@ impl Served {
     }
 
     /// What the drive says to an order.
-    pub fn order(&self, order: &Order) -> Result<Told, AttachError> {
-        control::order(&self.control, order)
+    pub fn order(&self, order: &Command) -> Result<Reply, AttachError> {
+        control::send(&self.control, order)
     }
 
     /// What the drive is doing.
     pub fn stat(&self) -> DeviceStat {
-        match self.order(&Order::Stat).unwrap() {
-            Told::Stat(stat) => *stat,
+        match self.order(&Command::Stat).unwrap() {
+            Reply::Stat(stat) => *stat,
             told => panic!("{told:?}"),
         }
     }

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use flashwise_attach::FaultOrder;
-use flashwise_attach::control::{Order, Told, control_path, order};
+use flashwise_attach::FaultCommand;
+use flashwise_attach::control::{self, control_path};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Ended, Place};
@@ -241,15 +241,15 @@ impl Power {
 pub fn power_fails<T>(place: &Place, device: &str, power: &Power, ended: impl FnOnce() -> T) -> (u64, T) {
     power.is_off.store(true, Ordering::SeqCst);
     let on = place.path("on").display().to_string();
-    let order = |what: Order| order(&control_path(&place.path("on")), &what).unwrap();
-    order(Order::Fault(FaultOrder { read_only: true, ..FaultOrder::default() }));
-    let told = order(Order::Cut);
+    let control = control_path(&place.path("on"));
+    let fault = |command| control::fault(&control, command).unwrap();
+    fault(FaultCommand { read_only: true, ..FaultCommand::default() });
+    let cut = control::cut(&control).unwrap();
     let ended = ended();
     run("umount", &[&on]);
     // What could not be written is not to be read from memory.
     run("blockdev", &["--flushbufs", device]);
-    order(Order::Fault(FaultOrder { clear: true, ..FaultOrder::default() }));
+    fault(FaultCommand { clear: true, ..FaultCommand::default() });
     run("mount", &["-o", "noatime,discard", device, &on]);
-    let Told::Cut(cut) = told else { panic!("{told:?}") };
     (cut.lost_requests, ended)
 }

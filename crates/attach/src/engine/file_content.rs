@@ -1,5 +1,5 @@
-//! Bytes of a drive whose content is in a file ([`crate::data`]): they move when the drive has done a command, just before
-//! that is answered.
+//! The content of a drive in a file ([`crate::data`]): bytes move when the drive has done a command, just before its
+//! completion is sent.
 //!
 //! What the file refuses comes to the client as the command's error, and is told once a kind: the drive has done the
 //! command then, and the bytes are as they were.
@@ -10,9 +10,9 @@ use std::io;
 use flashwise_block::{BlockError, ByteSize, Operation};
 use flashwise_ssd::SimulatedSsd;
 
-use super::{Active, Command, Engine};
+use super::{Active, Engine, HostRequest};
 use crate::AttachError;
-use crate::buffers::Buffers;
+use crate::buffer_pool::BufferPool;
 use crate::data::{DataFile, Versions};
 
 /// Pages whose older versions are kept before it is looked which of them are durable.
@@ -22,7 +22,7 @@ const NO_SPACE: i32 = 28;
 
 /// The content of a drive in a file.
 #[derive(Debug)]
-pub(super) struct Bytes {
+pub(super) struct FileContent {
     file: DataFile,
     page_bytes: u64,
     /// What a power cut may bring back, where there are power cuts and the drive loses anything in one.
@@ -33,14 +33,14 @@ pub(super) struct Bytes {
     look_at: usize,
     /// The error number of the first sync that failed: nobody knows what is on the medium from then on.
     lost_sync: Option<i32>,
-    /// Errors that were told, and one that was not.
-    told: BTreeSet<i32>,
-    untold: Option<String>,
+    /// Errors that were reported, and one that was not.
+    reported: BTreeSet<i32>,
+    unreported: Option<String>,
 }
 
 impl Engine {
     /// Keeps the drive's bytes in a file from now on. The drive carries none, and has nothing under way.
-    pub fn keep_in(&mut self, file: DataFile, has_power_cuts: bool) {
+    pub fn store_content_in(&mut self, file: DataFile, has_power_cuts: bool) {
         let drive = &self.drive.0;
         let config = drive.config();
         let page_bytes = config.ftl.logical_page_bytes;
@@ -50,8 +50,9 @@ impl Engine {
         let has_versions = has_power_cuts && drive.has_volatile_memory();
         let versions = has_versions.then(|| Versions::new(page_bytes as usize, look_at));
         let before = vec![0; page_bytes as usize].into_boxed_slice();
-        let (told, untold) = (BTreeSet::new(), None);
-        self.bytes = Some(Bytes { file, page_bytes, versions, before, look_at, lost_sync: None, told, untold });
+        let (reported, unreported) = (BTreeSet::new(), None);
+        self.bytes =
+            Some(FileContent { file, page_bytes, versions, before, look_at, lost_sync: None, reported, unreported });
     }
 
     /// Whether nobody has ever put anything on the drive, as far as is known.
@@ -60,12 +61,12 @@ impl Engine {
     }
 
     /// An error of the file's that nobody has been told of.
-    pub(crate) fn data_trouble(&mut self) -> Option<String> {
-        self.bytes.as_mut().and_then(|bytes| bytes.untold.take())
+    pub(crate) fn take_data_error(&mut self) -> Option<String> {
+        self.bytes.as_mut().and_then(|bytes| bytes.unreported.take())
     }
 
     /// A command goes to the drive: gives the number of the flush that it is.
-    pub(super) fn bytes_wanted(&mut self, command: &Command) -> u64 {
+    pub(super) fn prepare_transfer(&mut self, command: &HostRequest) -> u64 {
         let Some(bytes) = &mut self.bytes else { return 0 };
         bytes.file.is_used();
         match (command.operation, &mut bytes.versions) {
@@ -77,14 +78,14 @@ impl Engine {
     }
 
     /// Moves the bytes of a command that the drive has done.
-    pub(super) fn move_bytes(&mut self, active: &mut Active) -> Result<(), BlockError> {
+    pub(super) fn transfer(&mut self, active: &mut Active) -> Result<(), BlockError> {
         let Some(bytes) = &mut self.bytes else { return Ok(()) };
-        let moved = bytes.move_for(active, &self.drive.0, &self.buffers);
+        let moved = bytes.transfer_for(active, &self.drive.0, &self.buffers);
         moved.map_err(|error| bytes.failed(&error))
     }
 
     /// The power is about to be cut: pages that are not durable are as they were.
-    pub(super) fn revert_bytes(&mut self) -> Result<(), AttachError> {
+    pub(super) fn revert_content(&mut self) -> Result<(), AttachError> {
         let (Some(bytes), drive) = (&mut self.bytes, &self.drive.0) else { return Ok(()) };
         let page_bytes = bytes.page_bytes;
         let Some(versions) = &mut bytes.versions else { return Ok(()) };
@@ -115,9 +116,9 @@ impl Engine {
     }
 }
 
-impl Bytes {
-    fn move_for(&mut self, active: &mut Active, drive: &SimulatedSsd, buffers: &Buffers) -> io::Result<()> {
-        let Command { operation, offset, length, fua, ref payload, .. } = active.command;
+impl FileContent {
+    fn transfer_for(&mut self, active: &mut Active, drive: &SimulatedSsd, buffers: &BufferPool) -> io::Result<()> {
+        let HostRequest { operation, offset, length, fua, ref payload, .. } = active.command;
         match (operation, payload) {
             (Operation::Read, _) => {
                 let read = active.read.insert(buffers.take(length));
@@ -186,10 +187,10 @@ impl Bytes {
     /// What the client is told of an error.
     fn failed(&mut self, error: &io::Error) -> BlockError {
         let errno = error.raw_os_error().unwrap_or(0);
-        if self.told.insert(errno) {
+        if self.reported.insert(errno) {
             let words = error.to_string();
             let words = words.split(" (os error").next().unwrap_or_default();
-            self.untold = Some(format!("{}: {words}: clients get errors", self.file.path().display()));
+            self.unreported = Some(format!("{}: {words}: clients get errors", self.file.path().display()));
         }
         match errno {
             NO_SPACE => BlockError::NoSpace,

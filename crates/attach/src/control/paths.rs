@@ -15,7 +15,7 @@ const SUFFIX: &str = "control";
 
 /// Where the control socket of a drive is that is at `place`: a Unix socket, or a directory.
 pub fn control_path(place: &Path) -> PathBuf {
-    real(place).with_added_extension(SUFFIX)
+    real_parent(place).with_added_extension(SUFFIX)
 }
 
 /// Where a drive's control socket may be, the likeliest place first. `place` is what a user says: the drive's socket with
@@ -40,7 +40,7 @@ pub fn control_candidates(place: &str) -> Vec<PathBuf> {
 }
 
 /// A path whose directories are real ones; its last part is as it is.
-pub(crate) fn real(path: &Path) -> PathBuf {
+pub(crate) fn real_parent(path: &Path) -> PathBuf {
     let path = absolute(path);
     match (path.parent().and_then(|parent| parent.canonicalize().ok()), path.file_name()) {
         (Some(parent), Some(name)) => parent.join(name),

@@ -29,27 +29,27 @@ const NORMAL: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSc
 
 /// What a thread is to the scheduler.
 #[derive(Debug)]
-pub(crate) struct Urgency {
+pub(crate) struct RealtimePriority {
     /// How the thread is set back, where it may be urgent at all.
     normal: Option<ThreadPriority>,
-    is_urgent: bool,
+    is_realtime: bool,
     /// When it waited last.
     awake_since: Instant,
     seen: Instant,
 }
 
-impl Urgency {
+impl RealtimePriority {
     /// Of the thread that calls, which is urgent from now on. One that is not scheduled as most are stays as it is.
     pub(crate) fn of_this_thread(now: Instant) -> Self {
         let is_one_of_many = thread_schedule_policy().is_ok_and(|policy| policy == NORMAL);
         let normal = if is_one_of_many { niceness() } else { None };
-        let mut this = Self { normal, is_urgent: false, awake_since: now, seen: now };
+        let mut this = Self { normal, is_realtime: false, awake_since: now, seen: now };
         normal.into_iter().for_each(|normal| this.set(true, normal));
         this
     }
 
     /// The thread that calls has waited, or worked, from a moment to another.
-    pub(crate) fn was_away(&mut self, from: Instant, to: Instant) {
+    pub(crate) fn waited(&mut self, from: Instant, to: Instant) {
         let Some(normal) = self.normal else { return };
         self.seen = to;
         let wants = match to.saturating_duration_since(from) >= AWAY {
@@ -57,30 +57,30 @@ impl Urgency {
                 self.awake_since = to;
                 true
             }
-            false => self.is_urgent && to.saturating_duration_since(self.awake_since) < LONGEST,
+            false => self.is_realtime && to.saturating_duration_since(self.awake_since) < LONGEST,
         };
-        if wants != self.is_urgent {
+        if wants != self.is_realtime {
             self.set(wants, normal);
         }
     }
 
     /// The thread that calls has come by again; what it did since it came last is not known.
-    pub(crate) fn comes_by(&mut self, now: Instant) {
-        self.was_away(self.seen, now);
+    pub(crate) fn called_again(&mut self, now: Instant) {
+        self.waited(self.seen, now);
     }
 
     /// The thread that calls is one of many from now on, and so are those that it starts.
-    pub(crate) fn end(&mut self) {
-        if let Some(normal) = self.normal.take().filter(|_| self.is_urgent) {
+    pub(crate) fn give_up(&mut self) {
+        if let Some(normal) = self.normal.take().filter(|_| self.is_realtime) {
             self.set(false, normal);
         }
     }
 
-    fn set(&mut self, is_urgent: bool, normal: ThreadPriority) {
+    fn set(&mut self, is_realtime: bool, normal: ThreadPriority) {
         let urgent = ThreadPriorityValue::try_from(PRIORITY).map_or(ThreadPriority::Min, ThreadPriority::Crossplatform);
-        let (priority, policy) = if is_urgent { (urgent, FIFO) } else { (normal, NORMAL) };
+        let (priority, policy) = if is_realtime { (urgent, FIFO) } else { (normal, NORMAL) };
         match set_thread_priority_and_policy(thread_native_id(), priority, policy) {
-            Ok(()) => self.is_urgent = is_urgent,
+            Ok(()) => self.is_realtime = is_realtime,
             // It is not asked for again.
             Err(_) => self.normal = None,
         }
@@ -108,22 +108,22 @@ mod tests {
         let began = Instant::now();
         let at = |us| began + Duration::from_micros(us);
         let nice = rustix::process::getpriority_process(None).unwrap();
-        let mut urgency = Urgency::of_this_thread(began);
+        let mut priority = RealtimePriority::of_this_thread(began);
         if !is_fifo() {
-            assert!(urgency.normal.is_none(), "it is not tried again");
+            assert!(priority.normal.is_none(), "it is not tried again");
             return eprintln!("SCHED_FIFO is not allowed here: not tested");
         }
-        (0..400).for_each(|n| urgency.comes_by(at(49 * n)));
+        (0..400).for_each(|n| priority.called_again(at(49 * n)));
         assert!(is_fifo(), "19.6 ms without waiting");
-        (400..600).for_each(|n| urgency.comes_by(at(49 * n)));
+        (400..600).for_each(|n| priority.called_again(at(49 * n)));
         assert!(!is_fifo(), "more than 20 ms");
-        urgency.was_away(at(29_000), at(29_049));
+        priority.waited(at(29_000), at(29_049));
         assert!(!is_fifo(), "it has not waited");
-        urgency.comes_by(at(60_000));
+        priority.called_again(at(60_000));
         assert!(is_fifo(), "it has waited again");
-        urgency.end();
+        priority.give_up();
         assert!(!is_fifo() && rustix::process::getpriority_process(None).unwrap() == nice);
-        urgency.was_away(at(60_000), at(90_000));
+        priority.waited(at(60_000), at(90_000));
         assert!(!is_fifo(), "it has ended");
     }
 

@@ -8,21 +8,21 @@ use crate::AttachError;
 
 /// Rung by any thread, heard by the one that waits for it.
 #[derive(Debug)]
-pub(crate) struct Bell(OwnedFd);
+pub(crate) struct EventFd(OwnedFd);
 
-impl Bell {
+impl EventFd {
     pub(crate) fn new() -> Result<Self, AttachError> {
         let made = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
         made.map(Self).map_err(|error| AttachError::System { context: "an eventfd", error: error.into() })
     }
 
-    pub(crate) fn ring(&self) {
+    pub(crate) fn notify(&self) {
         // It fails only where it has been rung 2^64 times.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
     /// How often it has been rung since the last look.
-    pub(crate) fn rings(&self) -> u64 {
+    pub(crate) fn take(&self) -> u64 {
         let mut count = [0; 8];
         match rustix::io::read(&self.0, &mut count) {
             Ok(8) => u64::from_ne_bytes(count),
@@ -31,7 +31,7 @@ impl Bell {
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for EventFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

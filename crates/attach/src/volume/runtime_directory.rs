@@ -29,13 +29,13 @@ pub(super) const BASE: &str = "/run/flashwise";
 
 /// A drive's directory; gone with it.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct RuntimeDirectory {
     directory: PathBuf,
     /// Held.
     _lock: File,
 }
 
-impl Home {
+impl RuntimeDirectory {
     /// Makes a directory, and takes away what drives that were killed have left.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for RuntimeDirectory {
     fn drop(&mut self) {
         remove(&self.directory);
     }
@@ -112,7 +112,7 @@ fn clear(directory: &Path, losetup: &Path) {
     let fuse = directory.join("fuse");
     let note = std::fs::read_to_string(directory.join("loop")).unwrap_or_default();
     for device in LoopDevice::of_dead(losetup, &fuse.join(crate::DISK), &note) {
-        let held = device.held();
+        let held = device.open_if_same();
         if let Some(numbers) = device.numbers().filter(|_| held.is_some()) {
             unmount_all(|mount| mount.device == numbers);
         }
@@ -146,7 +146,7 @@ mod tests {
     fn only_what_a_killed_drive_has_left_is_taken_away() {
         let base = tempfile::tempdir().unwrap();
         let losetup = Path::new("/nonexistent/losetup");
-        let alive = Home::create(base.path(), losetup).unwrap();
+        let alive = RuntimeDirectory::create(base.path(), losetup).unwrap();
         // What a killed drive leaves: no lock, or one that nobody holds.
         let dead = base.path().join("1.0");
         std::fs::create_dir_all(dead.join("fuse")).unwrap();
@@ -159,7 +159,7 @@ mod tests {
         let sockets = ["dead.sock", "alive.sock", "file", "none"].map(|name| at(name).display().to_string());
         std::fs::write(dead.join("sockets"), sockets.join("\n")).unwrap();
 
-        let second = Home::create(base.path(), losetup).unwrap();
+        let second = RuntimeDirectory::create(base.path(), losetup).unwrap();
         assert!(!dead.exists() && !at("2.0").exists() && !at("dead.sock").exists());
         assert!(at("alive.sock").exists() && at("file").exists());
         assert!(alive.fuse().is_dir() && second.fuse().is_dir());

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use flashwise_attach::control::{self, Order, Told};
-use flashwise_attach::{AttachError, FaultOrder, FaultState, LatencySpike, PowerCut};
+use flashwise_attach::control;
+use flashwise_attach::{FaultCommand, FaultState, LatencySpike, PowerCut};
 use flashwise_report::{render_faults, render_power_cut};
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ pub fn run(action: &AttachAction, output: &Output) -> Result<ExitCode, Failure> 
 }
 
 fn cut(control: &Path, output: &Output) -> Result<(), Failure> {
-    let Told::Cut(cut) = control::order(control, &Order::Cut)? else { return Err(unexpected()) };
+    let cut = control::cut(control)?;
     let document = CutDocument { schema: "flashwise.attach-cut", schema_version: 1, cut: &cut };
     output.print(&document, |style| render_power_cut(&cut, style))
 }
@@ -50,17 +50,13 @@ fn fault(control: &Path, options: &FaultArguments, output: &Output) -> Result<()
         for_ns: options.duration.map(|duration| duration.0),
         requests: options.requests,
     };
-    let order = FaultOrder {
+    let command = FaultCommand {
         clear: options.clear,
         latency_spike: options.latency_spike.map(spike),
         unreadable: options.unreadable.clone(),
         read_only: options.read_only,
     };
-    let Told::Fault(faults) = control::order(control, &Order::Fault(order))? else { return Err(unexpected()) };
+    let faults = control::fault(control, command)?;
     let document = FaultDocument { schema: "flashwise.attach-fault", schema_version: 1, faults: &faults };
     output.print(&document, |style| render_faults(&faults, style))
-}
-
-fn unexpected() -> Failure {
-    AttachError::Order("the drive answered something else".to_owned()).into()
 }

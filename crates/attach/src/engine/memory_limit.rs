@@ -8,7 +8,7 @@ use flashwise_block::{ByteSize, Operation};
 
 /// Which logical pages are held.
 #[derive(Debug)]
-pub(super) struct Contents {
+pub(super) struct MemoryLimit {
     page_bytes: u64,
     /// What a page takes, bytes: two copies where what a power cut would leave is kept.
     held_bytes: u64,
@@ -22,11 +22,11 @@ pub(super) struct Contents {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refused {
     Never,
-    Untold,
-    Told,
+    Unreported,
+    Reported,
 }
 
-impl Contents {
+impl MemoryLimit {
     /// None so far, of a drive of so many pages; at most so many bytes, `copies` of each page.
     pub(super) fn new(capacity: ByteSize, page_bytes: u64, copies: u64, limit: ByteSize) -> Self {
         let words = capacity.0.div_ceil(page_bytes).div_ceil(64) as usize;
@@ -69,23 +69,23 @@ impl Contents {
                 let new = pages.clone().filter(|&page| !self.holds(page)).count() as u64;
                 if self.pages + new > self.most {
                     if self.refused == Refused::Never {
-                        self.refused = Refused::Untold;
+                        self.refused = Refused::Unreported;
                     }
                     return false;
                 }
                 pages.for_each(|page| self.held[page as usize / 64] |= 1 << (page % 64));
                 self.pages += new;
             }
-            Operation::Trim => self.forget(offset.0.div_ceil(self.page_bytes), end / self.page_bytes),
+            Operation::Trim => self.trim(offset.0.div_ceil(self.page_bytes), end / self.page_bytes),
             Operation::Read | Operation::Flush | Operation::WriteZeroes => {}
         }
         true
     }
 
     /// The bytes that pages take, where a page was refused and this is asked for the first time since.
-    pub(super) fn tell(&mut self) -> Option<u64> {
-        let is_untold = self.refused == Refused::Untold;
-        is_untold.then(|| self.refused = Refused::Told).map(|()| self.bytes())
+    pub(super) fn take_report(&mut self) -> Option<u64> {
+        let is_unreported = self.refused == Refused::Unreported;
+        is_unreported.then(|| self.refused = Refused::Reported).map(|()| self.bytes())
     }
 
     fn holds(&self, page: u64) -> bool {
@@ -93,7 +93,7 @@ impl Contents {
     }
 
     /// Pages from one up to another are trimmed. Most of a large drive is held by nobody: whole words are looked at.
-    fn forget(&mut self, from: u64, to: u64) {
+    fn trim(&mut self, from: u64, to: u64) {
         let mut page = from;
         while page < to {
             let (word, first) = (page as usize / 64, page % 64);
@@ -110,39 +110,39 @@ impl Contents {
 mod tests {
     use super::*;
 
-    fn contents(limit: u64) -> Contents {
-        Contents::new(ByteSize(1 << 20), 4096, 1, ByteSize(limit))
+    fn limit(limit: u64) -> MemoryLimit {
+        MemoryLimit::new(ByteSize(1 << 20), 4096, 1, ByteSize(limit))
     }
 
     #[test]
     fn what_is_there_can_be_written_again_and_what_is_trimmed_makes_room() {
-        let mut contents = contents(3 * 4096);
-        let mut write = |offset, length| contents.admit(Operation::Write, ByteSize(offset), ByteSize(length));
+        let mut limit = limit(3 * 4096);
+        let mut write = |offset, length| limit.admit(Operation::Write, ByteSize(offset), ByteSize(length));
         assert!(write(0, 512) && write(4096, 8192), "three pages");
         assert!(write(512, 4096) && write(0, 12_288), "again");
         assert!(!write(12_288, 512) && !write(8192, 8192), "a fourth");
-        assert_eq!((contents.tell(), contents.tell()), (Some(3 * 4096), None), "it is told once");
-        assert_eq!(contents.bytes(), 3 * 4096);
-        assert!(contents.admit(Operation::Trim, ByteSize(512), ByteSize(8192)));
-        assert_eq!(contents.bytes(), 2 * 4096, "the one page that is trimmed whole");
-        assert!(contents.admit(Operation::Write, ByteSize(1 << 19), ByteSize(1)));
-        assert!(contents.admit(Operation::Trim, ByteSize(0), ByteSize(1 << 20)) && contents.bytes() == 0);
+        assert_eq!((limit.take_report(), limit.take_report()), (Some(3 * 4096), None), "it is told once");
+        assert_eq!(limit.bytes(), 3 * 4096);
+        assert!(limit.admit(Operation::Trim, ByteSize(512), ByteSize(8192)));
+        assert_eq!(limit.bytes(), 2 * 4096, "the one page that is trimmed whole");
+        assert!(limit.admit(Operation::Write, ByteSize(1 << 19), ByteSize(1)));
+        assert!(limit.admit(Operation::Trim, ByteSize(0), ByteSize(1 << 20)) && limit.bytes() == 0);
     }
 
     #[test]
     fn a_range_of_many_words_is_forgotten_to_the_page() {
-        let mut contents = contents(1 << 20);
-        assert!(contents.admit(Operation::Write, ByteSize(0), ByteSize(1 << 20)));
-        assert!(contents.admit(Operation::Trim, ByteSize(63 * 4096), ByteSize(130 * 4096)));
-        assert_eq!(contents.bytes(), (256 - 130) * 4096);
-        assert!(contents.holds(62) && !contents.holds(63) && !contents.holds(192) && contents.holds(193));
+        let mut limit = limit(1 << 20);
+        assert!(limit.admit(Operation::Write, ByteSize(0), ByteSize(1 << 20)));
+        assert!(limit.admit(Operation::Trim, ByteSize(63 * 4096), ByteSize(130 * 4096)));
+        assert_eq!(limit.bytes(), (256 - 130) * 4096);
+        assert!(limit.holds(62) && !limit.holds(63) && !limit.holds(192) && limit.holds(193));
     }
 
     #[test]
     fn two_copies_take_twice_the_room() {
-        let mut contents = Contents::new(ByteSize(1 << 20), 4096, 2, ByteSize(3 * 4096));
-        assert!(contents.admit(Operation::Write, ByteSize(0), ByteSize(4096)));
-        assert!(!contents.admit(Operation::Write, ByteSize(4096), ByteSize(4096)));
-        assert_eq!(contents.bytes(), 2 * 4096);
+        let mut limit = MemoryLimit::new(ByteSize(1 << 20), 4096, 2, ByteSize(3 * 4096));
+        assert!(limit.admit(Operation::Write, ByteSize(0), ByteSize(4096)));
+        assert!(!limit.admit(Operation::Write, ByteSize(4096), ByteSize(4096)));
+        assert_eq!(limit.bytes(), 2 * 4096);
     }
 }

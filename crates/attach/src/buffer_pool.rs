@@ -33,9 +33,9 @@ struct Shelves {
 
 /// The buffers of a drive; copies are the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Buffers(Arc<Mutex<Shelves>>);
+pub(crate) struct BufferPool(Arc<Mutex<Shelves>>);
 
-impl Default for Buffers {
+impl Default for BufferPool {
     fn default() -> Self {
         let of_size = std::array::from_fn(|_| Vec::with_capacity(EACH));
         Self(Arc::new(Mutex::new(Shelves { of_size, idle_bytes: 0 })))
@@ -48,7 +48,7 @@ fn shelf(length: usize) -> Option<usize> {
     (size < SIZES).then_some(size)
 }
 
-impl Buffers {
+impl BufferPool {
     fn shelves(&self) -> MutexGuard<'_, Shelves> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_buffer_is_used_again_for_every_length_that_it_has_room_for() {
-        let buffers = Buffers::default();
+        let buffers = BufferPool::default();
         let first = buffers.take(ByteSize(5000));
         let place = first.as_ptr();
         buffers.give(first);
@@ -129,15 +129,15 @@ mod tests {
 
     #[test]
     fn no_more_lies_idle_than_may() {
-        let buffers = Buffers::default();
+        let buffers = BufferPool::default();
         (0..20).for_each(|_| buffers.give(IoBuffer::zeroed(32 << 20)));
         assert_eq!(buffers.idle(), MOST / (32 << 20));
         buffers.reserve(ByteSize(512), 10);
         assert_eq!(buffers.idle(), MOST / (32 << 20), "it is full");
-        let all = Buffers::default();
+        let all = BufferPool::default();
         all.reserve_all(1 << 20, 64);
         assert_eq!(all.idle(), 64 + 64 + 64 + 32 + 16 + 8 + 4 + 2 + 1, "from 4 KiB to 1 MiB");
-        let small = Buffers::default();
+        let small = BufferPool::default();
         small.reserve(ByteSize(512), EACH + 10);
         assert_eq!(small.idle(), EACH);
     }
