@@ -95,7 +95,7 @@ impl SimulatedSsd {
             GcPolicy::Random => Ok(Policy::Random),
             GcPolicy::Fifo => Ok(Policy::Fifo),
             GcPolicy::WindowedGreedy => Ok(Policy::WindowedGreedy { share: gc.window_share }),
-            GcPolicy::WearAware | GcPolicy::CostBenefit | GcPolicy::TwoR | GcPolicy::TwoRFifo => {
+            _ => {
                 let reason = "no theory covers this garbage collection; bring the drive there by writing".to_owned();
                 Err(SsdError::Precondition { state: "steady state", reason })
             }

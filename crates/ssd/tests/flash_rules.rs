@@ -56,14 +56,8 @@ fn exercise(config: DeviceConfig) -> SimulatedSsd {
 }
 
 fn any_rules() -> impl Strategy<Value = DeviceConfig> {
-    let scheduling = prop::sample::select(vec![
-        Scheduling::Fcfs,
-        Scheduling::ReadFirst,
-        Scheduling::OutOfOrder,
-        Scheduling::PriorityOutOfOrder,
-        Scheduling::PreemptibleGc,
-    ]);
-    let suspend = prop::sample::select(vec![Suspend::None, Suspend::Erase, Suspend::ProgramErase]);
+    let scheduling = prop::sample::select(&Scheduling::ALL[..]);
+    let suspend = prop::sample::select(&Suspend::ALL[..]);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (scheduling, suspend, flags).prop_map(|(scheduling, suspend, (chip, multi_plane, interleave, tlc))| {
         let mut config = small_drive();

@@ -34,7 +34,7 @@ fn drive(by_plane: bool) -> DeviceConfig {
 fn any_drive() -> impl Strategy<Value = DeviceConfig> {
     let modes = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let wear = (any::<bool>(), any::<bool>(), prop::option::of(5_u32..60), any::<bool>());
-    (prop::sample::select(GcPolicy::ALL.to_vec()), modes, wear, 1_u32..=3, 1_u32..=4).prop_map(
+    (prop::sample::select(&GcPolicy::ALL[..]), modes, wear, 1_u32..=3, 1_u32..=4).prop_map(
         |(policy, (by_plane, foreground, preemptible, shared, copy_back), wear, victims, rows)| {
             let mut config = drive(by_plane);
             config.ftl.gc = GcConfig {

@@ -4,49 +4,53 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
+use super::choices::choices;
 use crate::error::SsdError;
 
-/// What takes one command at a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CommandScope {
-    /// A die: it takes its next command as soon as it is idle, and waits for its channel with it.
-    #[default]
-    Die,
-    /// A chip: it takes commands only when all its dies and its channel are idle, and then for one die, or with
-    /// `interleave` for each of its dies, commands of one kind.
-    Chip,
+choices! {
+    /// What takes one command at a time.
+    #[derive(Default)]
+    pub enum CommandScope {
+        /// A die: it takes its next command as soon as it is idle, and waits for its channel with it.
+        #[default]
+        Die = "die",
+        /// A chip: it takes commands only when all its dies and its channel are idle, and then for one die, or with
+        /// `interleave` for each of its dies, commands of one kind.
+        Chip = "chip",
+    }
 }
 
-/// Which waiting command goes first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scheduling {
-    /// In the order of arrival.
-    Fcfs,
-    /// Reads before programs and erases, each in the order of arrival.
-    #[default]
-    ReadFirst,
-    /// By class: host read, mapping read, GC read, host program, mapping program, GC program, erase.
-    OutOfOrder,
-    /// As MQSim's scheduler of this name while garbage collection may not be preempted: mapping read, GC read,
-    /// GC program, erase, host read, mapping program, host program.
-    PriorityOutOfOrder,
-    /// As MQSim's while it may: mapping read, host read, host program, mapping program, GC read, GC program, erase.
-    PreemptibleGc,
+choices! {
+    /// Which waiting command goes first.
+    #[derive(Default)]
+    pub enum Scheduling {
+        /// In the order of arrival.
+        Fcfs = "fcfs",
+        /// Reads before programs and erases, each in the order of arrival.
+        #[default]
+        ReadFirst = "read-first",
+        /// By class: host read, mapping read, GC read, host program, mapping program, GC program, erase.
+        OutOfOrder = "out-of-order",
+        /// As MQSim's scheduler of this name while garbage collection may not be preempted: mapping read, GC read,
+        /// GC program, erase, host read, mapping program, host program.
+        PriorityOutOfOrder = "priority-out-of-order",
+        /// As MQSim's while it may: mapping read, host read, host program, mapping program, GC read, GC program, erase.
+        PreemptibleGc = "preemptible-gc",
+    }
 }
 
-/// What a read may interrupt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Suspend {
-    /// Nothing: it waits for the end.
-    #[default]
-    None,
-    /// Erases.
-    Erase,
-    /// Programs and erases.
-    ProgramErase,
+choices! {
+    /// What a read may interrupt.
+    #[derive(Default)]
+    pub enum Suspend {
+        /// Nothing: it waits for the end.
+        #[default]
+        None = "none",
+        /// Erases.
+        Erase = "erase",
+        /// Programs and erases.
+        ProgramErase = "program-erase",
+    }
 }
 
 /// How reads interrupt programs and erases: keys of `[flash.suspension]`.

@@ -4,60 +4,66 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
+use super::choices::choices;
 use super::{DeviceConfig, Mapping};
 use crate::error::SsdError;
 
-/// When a write completes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum WritePolicy {
-    /// When the controller has its data.
-    #[default]
-    Back,
-    /// When the flash has its data.
-    Through,
+choices! {
+    /// When a write completes.
+    #[derive(Default)]
+    pub enum WritePolicy {
+        /// When the controller has its data.
+        #[default]
+        Back = "back",
+        /// When the flash has its data.
+        Through = "through",
+    }
 }
 
-/// What a read of pages that nobody has written costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum UnwrittenReads {
-    /// Nothing: the map says that they are zeros.
-    #[default]
-    Zeros,
-    /// A flash read at the place where the page would be, had the drive been filled in order.
-    Flash,
-    /// A flash read of the page that the next write to its unit would have gone to, which is the logical page's from
-    /// then on, as if it had been written: what MQSim does. Without a free one it is as `flash`.
-    Allocate,
+choices! {
+    /// What a read of pages that nobody has written costs.
+    #[derive(Default)]
+    pub enum UnwrittenReads {
+        /// Nothing: the map says that they are zeros.
+        #[default]
+        Zeros = "zeros",
+        /// A flash read at the place where the page would be, had the drive been filled in order.
+        Flash = "flash",
+        /// A flash read of the page that the next write to its unit would have gone to, which is the logical page's
+        /// from then on, as if it had been written: what MQSim does. Without a free one it is as `flash`.
+        Allocate = "allocate",
+    }
 }
 
-/// Which page leaves a cache first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CachePolicy {
-    /// The one that was not used for longest.
-    #[default]
-    Lru,
-    /// The one that came first.
-    Fifo,
+choices! {
+    /// Which page leaves a cache first.
+    #[derive(Default)]
+    pub enum CachePolicy {
+        /// The one that was not used for longest.
+        #[default]
+        Lru = "lru",
+        /// The one that came first.
+        Fifo = "fifo",
+    }
 }
 
-/// When the write cache writes dirty pages back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CacheFlush {
-    /// One by one, to make room for others.
-    #[default]
-    WhenFull,
-    /// From `high_watermark` of the cache down to `low_watermark`.
-    Watermark,
-    /// At once.
-    Immediate,
+choices! {
+    /// When the write cache writes dirty pages back.
+    #[derive(Default)]
+    pub enum CacheFlush {
+        /// One by one, to make room for others.
+        #[default]
+        WhenFull = "when-full",
+        /// From `high_watermark` of the cache down to `low_watermark`.
+        Watermark = "watermark",
+        /// At once.
+        Immediate = "immediate",
+    }
 }
 
-/// A write-back cache of logical pages in controller memory, in front of the write buffer, or of an FTL that maps blocks. There,
-/// where no write buffer follows, a page that leaves the cache takes its room in `write_buffer_bytes` until it is programmed.
+/// A write-back cache of logical pages in controller memory, in front of the write buffer, or of an FTL that maps
+/// blocks. There, where no write buffer follows, a page that leaves the cache takes its room in `write_buffer_bytes`
+/// until it is programmed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteCacheConfig {

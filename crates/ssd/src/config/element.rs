@@ -1,60 +1,65 @@
 //! The table `[ftl.element]`: a drive whose elements are log-structured drives of their own, for `mapping = "element"`.
 //!
-//! Source: Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008, sections 3 and 5, whose simulator is
-//! the SSD model of DiskSim 4.0. Its terms: an *element* is a flash package with its own bus, the *allocation pool* is
-//! what a write may choose from, *cleaning* is garbage collection.
+//! Source: Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008, sections 3 and 5, whose simulator
+//! is the SSD model of DiskSim 4.0. Its terms: an *element* is a flash package with its own bus, the *allocation pool*
+//! is what a write may choose from, *cleaning* is garbage collection.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::DeviceConfig;
 use super::check::Checker;
+use super::choices::choices;
 use crate::error::SsdError;
 
-/// From which planes of its element a write may choose.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum AllocationPool {
-    /// From all: the one with the most free pages among those where the page's new copy comes behind the old one in the
-    /// order in which blocks were opened, so that the newest copy can be told after a power cut.
-    #[default]
-    Element,
-    /// None: a page stays in its plane.
-    Plane,
+choices! {
+    /// From which planes of its element a write may choose.
+    #[derive(Default)]
+    pub enum AllocationPool {
+        /// From all: the one with the most free pages among those where the page's new copy comes behind the old one in
+        /// the order in which blocks were opened, so that the newest copy can be told after a power cut.
+        #[default]
+        Element = "element",
+        /// None: a page stays in its plane.
+        Plane = "plane",
+    }
 }
 
-/// How the blocks of an element are numbered, which is the order in which a drive is filled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum BlockOrder {
-    /// One block of each plane in turn.
-    #[default]
-    Interleaved,
-    /// Plane after plane.
-    Concatenated,
+choices! {
+    /// How the blocks of an element are numbered, which is the order in which a drive is filled.
+    #[derive(Default)]
+    pub enum BlockOrder {
+        /// One block of each plane in turn.
+        #[default]
+        Interleaved = "interleaved",
+        /// Plane after plane.
+        Concatenated = "concatenated",
+    }
 }
 
-/// Which block is cleaned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CleaningPolicy {
-    /// The sealed block with the fewest valid pages; among equals, the one with the highest number.
-    #[default]
-    Greedy,
-    /// The same, but a block with less life left than `migration_ratio` of its plane's average takes the plane's coldest
-    /// data and is kept, and one with less than `skip_ratio` may be passed over.
-    WearAware,
+choices! {
+    /// Which block is cleaned.
+    #[derive(Default)]
+    pub enum CleaningPolicy {
+        /// The sealed block with the fewest valid pages; among equals, the one with the highest number.
+        #[default]
+        Greedy = "greedy",
+        /// The same, but a block with less life left than `migration_ratio` of its plane's average takes the plane's
+        /// coldest data and is kept, and one with less than `skip_ratio` may be passed over.
+        WearAware = "wear-aware",
+    }
 }
 
-/// When an element that is low on free blocks cleans.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CleaningMode {
-    /// Before it does its next page operation, read or write.
-    #[default]
-    Foreground,
-    /// Also while it has nothing else to do.
-    Background,
+choices! {
+    /// When an element that is low on free blocks cleans.
+    #[derive(Default)]
+    pub enum CleaningMode {
+        /// Before it does its next page operation, read or write.
+        #[default]
+        Foreground = "foreground",
+        /// Also while it has nothing else to do.
+        Background = "background",
+    }
 }
 
 /// An element and what it does by itself.
@@ -78,8 +83,8 @@ pub struct ElementConfig {
     pub cleaning_policy: CleaningPolicy,
     /// When. Default: in the foreground.
     pub cleaning_mode: CleaningMode,
-    /// Blocks that are cleaned before one page operation, at most; by default until no plane of the element is low, which
-    /// needs a `min_free_share` below the share that is held in reserve.
+    /// Blocks that are cleaned before one page operation, at most; by default until no plane of the element is low,
+    /// which needs a `min_free_share` below the share that is held in reserve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cleanings_per_operation_max: Option<u32>,
     /// P/E cycles of a block, 50 in the shipped model, after which it is filled once more at most and never cleaned.
@@ -88,8 +93,8 @@ pub struct ElementConfig {
     /// For `cleaning_policy = "wear-aware"`: a victim with less life left than this share of its plane's average takes
     /// the plane's coldest data. Default: 0.85.
     pub migration_ratio: f64,
-    /// For `cleaning_policy = "wear-aware"`: a candidate with no more life left than this share of the average is passed
-    /// over with probability 1 − (life ÷ average) ÷ `skip_ratio`. Default: 0.80.
+    /// For `cleaning_policy = "wear-aware"`: a candidate with no more life left than this share of the average is
+    /// passed over with probability 1 − (life ÷ average) ÷ `skip_ratio`. Default: 0.80.
     pub skip_ratio: f64,
 }
 

@@ -28,30 +28,26 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
+use super::choices::choices;
 use super::{CellType, DeviceConfig, Mapping};
 use crate::error::SsdError;
 
-/// Whose figures for the P/E cycles of a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum EnduranceFigures {
-    /// What was said of the cells of 2009: SLC 100,000, MLC 10,000 (StorIQ, 2011).
-    #[serde(rename = "2009")]
-    Y2009,
-    /// What the same text says of those of 2011: SLC 1,000,000, MLC 100,000; no data sheet bears it out.
-    #[serde(rename = "2011")]
-    Y2011,
-    /// What cells of this kind are promised today at least: SLC 30,000, MLC 3,000, TLC 800, QLC 100, 3D XPoint 54,750.
-    #[serde(rename = "today")]
-    Today,
-    /// The same at most: SLC 100,000, MLC 10,000, TLC 3,000, QLC 1,000, 3D XPoint 1,400,000.
-    #[serde(rename = "today-best")]
-    TodayBest,
+choices! {
+    /// Whose figures for the P/E cycles of a cell.
+    pub enum EnduranceFigures {
+        /// What was said of the cells of 2009: SLC 100,000, MLC 10,000 (StorIQ, 2011).
+        Y2009 = "2009",
+        /// What the same text says of those of 2011: SLC 1,000,000, MLC 100,000; no data sheet bears it out.
+        Y2011 = "2011",
+        /// What cells of this kind are promised today at least: SLC 30,000, MLC 3,000, TLC 800, QLC 100, 3D XPoint
+        /// 54,750.
+        Today = "today",
+        /// The same at most: SLC 100,000, MLC 10,000, TLC 3,000, QLC 1,000, 3D XPoint 1,400,000.
+        TodayBest = "today-best",
+    }
 }
 
 impl EnduranceFigures {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Y2009, Self::Y2011, Self::Today, Self::TodayBest];
-
     /// P/E cycles that a cell endures; `None` where these figures know no such cell.
     pub fn pe_cycles(self, cell: CellType) -> Option<u32> {
         let by_figures = match cell {
@@ -73,13 +69,13 @@ pub struct EnduranceConfig {
     /// number of one's own instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figures: Option<EnduranceFigures>,
-    /// P/E cycles after which each further erase of a block fails; with mapping in place, writes to a page after which it
-    /// takes no more.
+    /// P/E cycles after which each further erase of a block fails; with mapping in place, writes to a page after which
+    /// it takes no more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pe_cycles: Option<u32>,
-    /// Blocks differ: their P/E cycles are normally distributed about that number with a standard deviation of this share
-    /// of it, drawn from the drive's seed, and at least 1; default 0. Boboila and Desnoyers, "Write Endurance in Flash
-    /// Drives: Measurements and Analysis", FAST 2010, measured how far apart blocks of one chip are.
+    /// Blocks differ: their P/E cycles are normally distributed about that number with a standard deviation of this
+    /// share of it, drawn from the drive's seed, and at least 1; default 0. Boboila and Desnoyers, "Write Endurance in
+    /// Flash Drives: Measurements and Analysis", FAST 2010, measured how far apart blocks of one chip are.
     pub spread: f64,
     /// Years for which drive writes a day are told; default 5.
     pub warranty_years: f64,
@@ -122,8 +118,8 @@ impl EnduranceConfig {
 }
 
 impl DeviceConfig {
-    /// P/E cycles that a block endures, or writes to a page of a medium that is written in place, as a mean where blocks
-    /// differ; `None` where nothing wears out.
+    /// P/E cycles that a block endures, or writes to a page of a medium that is written in place, as a mean where
+    /// blocks differ; `None` where nothing wears out.
     pub fn pe_cycles_limit(&self) -> Option<u32> {
         let own = self.flash.reliability.and_then(|reliability| reliability.pe_cycles_limit);
         let Some(endurance) = self.flash.endurance else { return own };

@@ -4,26 +4,27 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
+use super::choices::choices;
 use super::commands::{CommandScope, CommandTimes, EnergyConfig, Scheduling, SuspensionConfig};
 use super::endurance::EnduranceConfig;
 use super::reliability::ReliabilityConfig;
 use super::slc_cache::SlcModeConfig;
 use crate::error::SsdError;
 
-/// What a cell is, and with it how many bits it holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum CellType {
-    /// One.
-    Slc,
-    /// Two.
-    Mlc,
-    /// Three.
-    Tlc,
-    /// Four.
-    Qlc,
-    /// One, of 3D XPoint: it is written in place and needs no erase.
-    Xpoint,
+choices! {
+    /// What a cell is, and with it how many bits it holds.
+    pub enum CellType {
+        /// One.
+        Slc = "slc",
+        /// Two.
+        Mlc = "mlc",
+        /// Three.
+        Tlc = "tlc",
+        /// Four.
+        Qlc = "qlc",
+        /// One, of 3D XPoint: it is written in place and needs no erase.
+        Xpoint = "xpoint",
+    }
 }
 
 impl CellType {
@@ -38,16 +39,17 @@ impl CellType {
     }
 }
 
-/// Which page of a block is of which type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PageOrder {
-    /// Page number modulo bits a cell: LSB, MSB, LSB, MSB …, or LSB, CSB, MSB, LSB ….
-    #[default]
-    InTurn,
-    /// For three bits, six LSB pages, two CSB pages, then pairs of LSB, CSB and MSB pages, as MQSim has it; otherwise
-    /// as in turn.
-    Shadow,
+choices! {
+    /// Which page of a block is of which type.
+    #[derive(Default)]
+    pub enum PageOrder {
+        /// Page number modulo bits a cell: LSB, MSB, LSB, MSB …, or LSB, CSB, MSB, LSB ….
+        #[default]
+        InTurn = "in-turn",
+        /// For three bits, six LSB pages, two CSB pages, then pairs of LSB, CSB and MSB pages, as MQSim has it;
+        /// otherwise as in turn.
+        Shadow = "shadow",
+    }
 }
 
 /// The medium and the buses to it.
@@ -90,8 +92,8 @@ pub struct FlashConfig {
     #[serde(default)]
     pub multi_plane: bool,
     /// Whether the pages of a block are programmed in order, as NAND flash demands (ONFI, "Page Programming Order");
-    /// default: yes. Without it, a program may overtake others of its plane to go together with one of another plane, as
-    /// in MQSim.
+    /// default: yes. Without it, a program may overtake others of its plane to go together with one of another plane,
+    /// as in MQSim.
     #[serde(default = "yes")]
     pub programs_in_order: bool,
     /// Whether a chip takes commands for all its dies at once with `command_scope = "chip"`; default: yes. Dies that

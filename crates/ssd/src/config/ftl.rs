@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DeviceConfig;
 use super::check::Checker;
+use super::choices::choices;
 use super::domains::DomainConfig;
 use super::element::ElementConfig;
 use super::gc::{BadBlocksConfig, GcConfig, WearLevellingConfig};
@@ -15,37 +16,74 @@ use super::slc_cache::SlcCacheConfig;
 use super::streams::StreamsConfig;
 use crate::error::SsdError;
 
-/// How logical pages find their place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mapping {
-    /// Log-structured page mapping: a write goes to a clean page, the old one becomes invalid.
-    Page,
-    /// Each logical page has its place for ever; for media without erase.
-    InPlace,
-    /// Block mapping with replacement blocks.
-    Block,
-    /// FAST: block mapping with log blocks that all logical blocks of a unit share.
-    Fast,
-    /// Page mapping inside elements, flash packages that are log-structured drives of their own.
-    Element,
+choices! {
+    /// How logical pages find their place.
+    pub enum Mapping {
+        /// Log-structured page mapping: a write goes to a clean page, the old one becomes invalid.
+        Page = "page",
+        /// Each logical page has its place for ever; for media without erase.
+        InPlace = "in-place",
+        /// Block mapping with replacement blocks.
+        Block = "block",
+        /// FAST: block mapping with log blocks that all logical blocks of a unit share.
+        Fast = "fast",
+        /// Page mapping inside elements, flash packages that are log-structured drives of their own.
+        Element = "element",
+    }
 }
 
-/// Which parallel unit a written page goes to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Placement {
-    /// A write is cut into pieces of `stripe_bytes`; each piece goes to the next group of channels, and inside the
-    /// group to the unit that follows from the logical address.
-    #[default]
-    Stripe,
-    /// The unit follows from the logical address alone, in the order of `static_order`.
-    Static,
-    /// Each page goes to the next unit, whatever its address: channels first, then ways, then planes.
-    RoundRobin,
-    /// Each page goes to the channel, and on it to the die, with the least work waiting.
-    LeastLoaded,
+/// How much of a page's place its logical address decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BoundTo {
+    /// The one unit that it may go to.
+    Unit,
+    /// The unit inside a group of channels, each of which has one for it.
+    UnitInGroup,
+    /// Nothing: it may go to any unit.
+    Nothing,
 }
+
+/// Every placement: what it is, its name, and in brackets the type in `ftl/placement/` and what it binds an address to.
+macro_rules! placements {
+    ($then:ident) => {
+        $then! {
+            /// Which parallel unit a written page goes to.
+            #[derive(Default)]
+            pub enum Placement {
+                /// A write is cut into pieces of `stripe_bytes`; each piece goes to the next group of channels, and
+                /// inside the group to the unit that follows from the logical address.
+                #[default]
+                Stripe = "stripe" [stripe::Stripe, UnitInGroup],
+                /// The unit follows from the logical address alone, in the order of `static_order`.
+                Static = "static" [static_order::Static, Unit],
+                /// Each page goes to the next unit, whatever its address: channels first, then ways, then planes.
+                RoundRobin = "round-robin" [round_robin::RoundRobin, Nothing],
+                /// Each page goes to the channel, and on it to the die, with the least work waiting.
+                LeastLoaded = "least-loaded" [least_loaded::LeastLoaded, Nothing],
+            }
+        }
+    };
+}
+
+macro_rules! binding {
+    (
+        $(#[$meta:meta])*
+        pub enum $type:ident {
+            $($(#[$about:meta])* $name:ident = $text:literal [$policy:path, $binds:ident]),* $(,)?
+        }
+    ) => {
+        impl $type {
+            /// What it binds a logical address to.
+            pub const fn binds_to(self) -> BoundTo {
+                match self { $(Self::$name => BoundTo::$binds,)* }
+            }
+        }
+    };
+}
+
+placements!(choices);
+placements!(binding);
+pub(crate) use placements;
 
 /// A level of parallelism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,17 +156,18 @@ impl TryFrom<String> for StaticOrder {
     }
 }
 
-/// What happens when a write covers a logical page in part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PartialPages {
-    /// The page is read first, so that all of it is written again.
-    #[default]
-    Fill,
-    /// The FTL remembers which sixteenths of a page (at least 512 bytes each) hold data. The page is read first only
-    /// when the write leaves some of them uncovered, and only what is written crosses the channel and takes room in the
-    /// write buffer.
-    Sectors,
+choices! {
+    /// What happens when a write covers a logical page in part.
+    #[derive(Default)]
+    pub enum PartialPages {
+        /// The page is read first, so that all of it is written again.
+        #[default]
+        Fill = "fill",
+        /// The FTL remembers which sixteenths of a page (at least 512 bytes each) hold data. The page is read first
+        /// only when the write leaves some of them uncovered, and only what is written crosses the channel and takes
+        /// room in the write buffer.
+        Sectors = "sectors",
+    }
 }
 
 /// A page map that lies on flash, with the part in use cached in controller memory (DFTL).
@@ -159,8 +198,8 @@ pub struct MappingCacheConfig {
     /// default no.
     #[serde(default)]
     pub write_back_renews: bool,
-    /// The logical pages are split into so many ranges, each with `capacity_bytes` of its own: ranges of equal length, or
-    /// the domains where `ftl.domains` names as many; default 1.
+    /// The logical pages are split into so many ranges, each with `capacity_bytes` of its own: ranges of equal length,
+    /// or the domains where `ftl.domains` names as many; default 1.
     #[serde(default = "one")]
     pub partitions: u32,
 }
@@ -207,8 +246,8 @@ pub struct FtlConfig {
     /// The order of levels for `placement = "static"`.
     #[serde(default)]
     pub static_order: StaticOrder,
-    /// For `placement = "static"`: successive ranges of logical addresses, each on a part of the flash; by default there is
-    /// one, on all of it.
+    /// For `placement = "static"`: successive ranges of logical addresses, each on a part of the flash; by default
+    /// there is one, on all of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<DomainConfig>,
     /// For `placement = "stripe"`: a write is cut into pieces of this length from its start.

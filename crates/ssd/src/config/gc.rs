@@ -5,79 +5,78 @@ use serde::{Deserialize, Serialize};
 
 use super::DeviceConfig;
 use super::check::Checker;
+use super::choices::choices;
 use super::ftl::Mapping;
 use crate::error::SsdError;
 
-/// Which superblock garbage collection takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum GcPolicy {
-    /// The sealed superblock with the fewest valid pages; among equals, the one that came to that count first.
-    #[default]
-    Greedy,
-    /// Greedy as DiskSim's SSD model chooses: among equals, the one with the highest number.
-    DisksimGreedy,
-    /// Greedy as in DiskSim's SSD model, which spares the superblocks that have less life left than the average; see
-    /// `lifetime_erasures`, `skip_ratio` and `migration_ratio`.
-    WearAware,
-    /// The one with the largest (1 − u) ÷ 2u × age, u being its share of valid pages and age the time since it last
-    /// lost one (Kawaguchi et al., USENIX 1995).
-    CostBenefit,
-    /// The emptiest of `choices` drawn at random (Van Houdt, SIGMETRICS 2013; MQSim's RGA).
-    RandomGreedy,
-    /// Any, with equal probability.
-    Random,
-    /// The one that was sealed first.
-    Fifo,
-    /// The emptiest among those of the unit that were sealed first, `window_share` of it (Hu et al., SYSTOR 2009).
-    WindowedGreedy,
-    /// Greedy in two regions, of data that the host wrote and of data that was moved; one region is collected until
-    /// a superblock is gained (2R of SSD-iq, PVLDB 18(11), 2025, in its greedy form).
-    TwoR,
-    /// In the same two regions, the oldest superblock that is empty enough: each lap over the oldest 70 % allows 5 % more of
-    /// a superblock to be valid (2R of SSD-iq, in its FIFO form).
-    TwoRFifo,
+/// Every garbage-collection policy: what it is, its name, and in brackets the type in `ftl/gc/` that chooses victims by
+/// it.
+macro_rules! gc_policies {
+    ($then:ident) => {
+        $then! {
+            /// Which superblock garbage collection takes.
+            #[derive(Default)]
+            pub enum GcPolicy {
+                /// The sealed superblock with the fewest valid pages; among equals, the one that came to that count
+                /// first.
+                #[default]
+                Greedy = "greedy" [greedy::Greedy],
+                /// Greedy as DiskSim's SSD model chooses: among equals, the one with the highest number.
+                DisksimGreedy = "disksim-greedy" [disksim_greedy::DisksimGreedy],
+                /// Greedy as in DiskSim's SSD model, which spares the superblocks that have less life left than the
+                /// average; see `lifetime_erasures`, `skip_ratio` and `migration_ratio`.
+                WearAware = "wear-aware" [wear_aware::WearAware],
+                /// The one with the largest (1 − u) ÷ 2u × age, u being its share of valid pages and age the time since
+                /// it last lost one (Kawaguchi et al., USENIX 1995).
+                CostBenefit = "cost-benefit" [cost_benefit::CostBenefit],
+                /// The emptiest of `choices` drawn at random (Van Houdt, SIGMETRICS 2013; MQSim's RGA).
+                RandomGreedy = "random-greedy" [random_greedy::RandomGreedy],
+                /// Any, with equal probability.
+                Random = "random" [random::Random],
+                /// The one that was sealed first.
+                Fifo = "fifo" [fifo::OldestFirst],
+                /// The emptiest among those of the unit that were sealed first, `window_share` of it (Hu et al., SYSTOR
+                /// 2009).
+                WindowedGreedy = "windowed-greedy" [windowed_greedy::WindowedGreedy],
+                /// Greedy in two regions, of data that the host wrote and of data that was moved; one region is
+                /// collected until a superblock is gained (2R of SSD-iq, PVLDB 18(11), 2025, in its greedy form).
+                TwoR = "two-r" [two_r::TwoR],
+                /// In the same two regions, the oldest superblock that is empty enough: each lap over the oldest 70 %
+                /// allows 5 % more of a superblock to be valid (2R of SSD-iq, in its FIFO form).
+                TwoRFifo = "two-r-fifo" [two_r_fifo::TwoRFifo],
+            }
+        }
+    };
 }
 
-impl GcPolicy {
-    /// All policies.
-    pub const ALL: [Self; 10] = [
-        Self::Greedy,
-        Self::DisksimGreedy,
-        Self::WearAware,
-        Self::CostBenefit,
-        Self::RandomGreedy,
-        Self::Random,
-        Self::Fifo,
-        Self::WindowedGreedy,
-        Self::TwoR,
-        Self::TwoRFifo,
-    ];
+gc_policies!(choices);
+pub(crate) use gc_policies;
+
+choices! {
+    /// When a unit that is low on free superblocks collects.
+    #[derive(Default)]
+    pub enum GcMode {
+        /// As soon as it is low, while the host's commands go on.
+        #[default]
+        Background = "background",
+        /// When the next command of the host comes to one of its dies, which waits until no unit on these dies is low
+        /// any more (DiskSim's SSD model with cleaning in the foreground).
+        Foreground = "foreground",
+    }
 }
 
-/// When a unit that is low on free superblocks collects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum GcMode {
-    /// As soon as it is low, while the host's commands go on.
-    #[default]
-    Background,
-    /// When the next command of the host comes to one of its dies, which waits until no unit on these dies is low
-    /// any more (DiskSim's SSD model with cleaning in the foreground).
-    Foreground,
-}
-
-/// What makes a unit that is low on free superblocks take a victim.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum GcTrigger {
-    /// That it is low: it takes victims until those under way make up for what is missing.
-    #[default]
-    Low,
-    /// That one of its superblocks was filled while it is low, by the host or by collection, whose place a free one takes
-    /// at once: one victim for each, whatever is under way. Each victim fills a part of a superblock, so that victims
-    /// come in bursts; this, and not the policy, sets MQSim's write amplification apart from theory's.
-    SuperblockFilled,
+choices! {
+    /// What makes a unit that is low on free superblocks take a victim.
+    #[derive(Default)]
+    pub enum GcTrigger {
+        /// That it is low: it takes victims until those under way make up for what is missing.
+        #[default]
+        Low = "low",
+        /// That one of its superblocks was filled while it is low, by the host or by collection, whose place a free one
+        /// takes at once: one victim for each, whatever is under way. Each victim fills a part of a superblock, so that
+        /// victims come in bursts; this, and not the policy, sets MQSim's write amplification apart from theory's.
+        SuperblockFilled = "superblock-filled",
+    }
 }
 
 /// Garbage collection.
@@ -96,11 +95,11 @@ pub struct GcConfig {
     pub free_share: Option<f64>,
     /// When a unit that is low collects.
     pub mode: GcMode,
-    /// What makes a unit that is low take a victim; `superblock-filled` needs superpages of one logical page and no wear
-    /// levelling that moves data.
+    /// What makes a unit that is low take a victim; `superblock-filled` needs superpages of one logical page and no
+    /// wear levelling that moves data.
     pub trigger: GcTrigger,
-    /// The host's writes to a unit wait while it has fewer free superblocks than this; without it, while there are no more
-    /// than collection needs (MQSim: 10).
+    /// The host's writes to a unit wait while it has fewer free superblocks than this; without it, while there are no
+    /// more than collection needs (MQSim: 10).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_reserve_superblocks: Option<u32>,
     /// Collection's commands let the host's go first on their die, until `hard_free_superblocks` or fewer are free.
@@ -155,27 +154,29 @@ impl Default for GcConfig {
     }
 }
 
-/// Which free superblock is written next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DynamicWearLevelling {
-    /// The one that became free first.
-    #[default]
-    Fifo,
-    /// The one that was erased least often; among equals, the one that became free first.
-    LeastErased,
+choices! {
+    /// Which free superblock is written next.
+    #[derive(Default)]
+    pub enum DynamicWearLevelling {
+        /// The one that became free first.
+        #[default]
+        Fifo = "fifo",
+        /// The one that was erased least often; among equals, the one that became free first.
+        LeastErased = "least-erased",
+    }
 }
 
-/// Whether data that never changes is moved so that its superblock wears as well.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum StaticWearLevelling {
-    /// It stays.
-    #[default]
-    None,
-    /// When the most and the least erased superblock of a unit are more than `threshold` erasures apart, the data in
-    /// the latter moves to the most worn free superblock.
-    Threshold,
+choices! {
+    /// Whether data that never changes is moved so that its superblock wears as well.
+    #[derive(Default)]
+    pub enum StaticWearLevelling {
+        /// It stays.
+        #[default]
+        None = "none",
+        /// When the most and the least erased superblock of a unit are more than `threshold` erasures apart, the data
+        /// in the latter moves to the most worn free superblock.
+        Threshold = "threshold",
+    }
 }
 
 /// Wear levelling.
@@ -239,8 +240,8 @@ impl DeviceConfig {
         migrates || self.ftl.wear_levelling.static_ != StaticWearLevelling::None
     }
 
-    /// Superblocks of a unit that the host's data cannot have: free ones, open ones, victims under way, bad ones, those of
-    /// an SLC cache.
+    /// Superblocks of a unit that the host's data cannot have: free ones, open ones, victims under way, bad ones, those
+    /// of an SLC cache.
     pub(crate) fn superblocks_kept(&self) -> u64 {
         let open_for_cold_data = u64::from(self.moves_cold_data());
         let more_victims = u64::from(self.ftl.gc.concurrent_victims.saturating_sub(1));

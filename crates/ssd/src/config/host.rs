@@ -4,42 +4,45 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
+use super::choices::choices;
 use crate::error::SsdError;
 
-/// Which protocol the host speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Interface {
-    /// NVMe over PCIe: both directions at once.
-    Nvme,
-    /// SATA with native command queuing: one direction at a time, at most 32 commands.
-    Sata,
+choices! {
+    /// Which protocol the host speaks.
+    pub enum Interface {
+        /// NVMe over PCIe: both directions at once.
+        Nvme = "nvme",
+        /// SATA with native command queuing: one direction at a time, at most 32 commands.
+        Sata = "sata",
+    }
 }
 
-/// From which submission queue the next command is taken. Source: NVM Express base specification 1.4, section 4.13.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arbitration {
-    /// All queues in turn, `arbitration_burst` commands at a time.
-    #[default]
-    RoundRobin,
-    /// Urgent queues first; the others share by the weights of their classes.
-    WeightedRoundRobin,
+choices! {
+    /// From which submission queue the next command is taken. Source: NVM Express base specification 1.4, section 4.13.
+    #[derive(Default)]
+    pub enum Arbitration {
+        /// All queues in turn, `arbitration_burst` commands at a time.
+        #[default]
+        RoundRobin = "round-robin",
+        /// Urgent queues first; the others share by the weights of their classes.
+        WeightedRoundRobin = "weighted-round-robin",
+    }
 }
 
-/// The priority class of a submission queue under weighted round robin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum QueuePriority {
-    /// Strictly before all others.
-    Urgent,
-    /// Weight `arbitration_weights.high`.
-    High,
-    /// Weight `arbitration_weights.medium`.
-    #[default]
-    Medium,
-    /// Weight `arbitration_weights.low`.
-    Low,
+choices! {
+    /// The priority class of a submission queue under weighted round robin.
+    #[derive(Default)]
+    pub enum QueuePriority {
+        /// Strictly before all others.
+        Urgent = "urgent",
+        /// Weight `arbitration_weights.high`.
+        High = "high",
+        /// Weight `arbitration_weights.medium`.
+        #[default]
+        Medium = "medium",
+        /// Weight `arbitration_weights.low`.
+        Low = "low",
+    }
 }
 
 /// Commands that each class may have executed in one round of arbitration, 1 to 256.
@@ -61,17 +64,18 @@ impl Default for ArbitrationWeights {
     }
 }
 
-/// When the data of a read goes over the link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DataTransfer {
-    /// While it is still coming in from the flash.
-    #[default]
-    CutThrough,
-    /// Each flash command's data after it has left the flash.
-    StoreAndForward,
-    /// All of the request in one go, after the last of it has left the flash.
-    WholeRequest,
+choices! {
+    /// When the data of a read goes over the link.
+    #[derive(Default)]
+    pub enum DataTransfer {
+        /// While it is still coming in from the flash.
+        #[default]
+        CutThrough = "cut-through",
+        /// Each flash command's data after it has left the flash.
+        StoreAndForward = "store-and-forward",
+        /// All of the request in one go, after the last of it has left the flash.
+        WholeRequest = "whole-request",
+    }
 }
 
 /// The host interface.
@@ -97,8 +101,8 @@ pub struct HostConfig {
     /// What each class may take in a round of weighted round robin.
     #[serde(default)]
     pub arbitration_weights: ArbitrationWeights,
-    /// Class of each queue under weighted round robin; queues that are not listed are medium. Without a list, the flows of
-    /// a workload decide by their `priority`.
+    /// Class of each queue under weighted round robin; queues that are not listed are medium. Without a list, the flows
+    /// of a workload decide by their `priority`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue_priorities: Vec<QueuePriority>,
     /// Payload bytes a second over the link, each direction; one of the three ways to give the link.

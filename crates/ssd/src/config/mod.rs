@@ -4,6 +4,7 @@
 //! the value and what would be right.
 
 pub(crate) mod check;
+pub(crate) mod choices;
 mod commands;
 mod controller;
 mod domains;
@@ -38,12 +39,13 @@ pub use domains::DomainConfig;
 pub use element::{AllocationPool, BlockOrder, CleaningMode, CleaningPolicy, ElementConfig};
 pub use endurance::{EnduranceConfig, EnduranceFigures};
 pub use flash::{CellType, FlashConfig, PageOrder};
-pub use ftl::{FtlConfig, Level, Mapping, MappingCacheConfig, PartialPages, Placement, StaticOrder};
-pub(crate) use gc::EMPTIED_MAX;
+pub(crate) use ftl::placements;
+pub use ftl::{BoundTo, FtlConfig, Level, Mapping, MappingCacheConfig, PartialPages, Placement, StaticOrder};
 pub use gc::{
     BadBlocksConfig, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, GcTrigger, StaticWearLevelling,
     WearLevellingConfig,
 };
+pub(crate) use gc::{EMPTIED_MAX, gc_policies};
 pub use hint::nearest;
 pub use host::{Arbitration, ArbitrationWeights, DataTransfer, HostConfig, Interface, QueuePriority};
 pub(crate) use link::link_bytes_per_s;
@@ -53,6 +55,7 @@ pub use reliability::ReliabilityConfig;
 pub use slc_cache::{SlcCacheConfig, SlcCacheFull, SlcModeConfig};
 pub use static_units::StaticUnits;
 pub(crate) use streams::CLASSES_MAX;
+pub(crate) use streams::stream_policies;
 pub use streams::{StreamPolicy, StreamsConfig};
 
 /// A whole drive.

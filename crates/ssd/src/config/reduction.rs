@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
-use super::{DeviceConfig, LOGICAL_PAGES_MAX, Mapping, PartialPages, Placement, UnwrittenReads, WritePolicy};
+use super::choices::choices;
+use super::{BoundTo, DeviceConfig, LOGICAL_PAGES_MAX, Mapping, PartialPages, UnwrittenReads, WritePolicy};
 use crate::error::SsdError;
 
 /// What a drive does to store less than it is given.
@@ -15,9 +16,9 @@ use crate::error::SsdError;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReductionConfig {
-    /// Bytes that what is stored may take on flash; default: `capacity_bytes`. With less than that, the drive is thin: it
-    /// offers more than it has room for, and a write that finds none is refused until something is trimmed or overwritten
-    /// with data that takes less.
+    /// Bytes that what is stored may take on flash; default: `capacity_bytes`. With less than that, the drive is thin:
+    /// it offers more than it has room for, and a write that finds none is refused until something is trimmed or
+    /// overwritten with data that takes less.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub physical_bytes: Option<u64>,
     /// Compression of each logical page by itself; by default there is none.
@@ -28,17 +29,19 @@ pub struct ReductionConfig {
     pub deduplication: Option<DeduplicationConfig>,
 }
 
-/// How a logical page is compressed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Codec {
-    /// Deflate (RFC 1951), without the frame of zlib (RFC 1950): the drive has checksums of its own. The CSD 2000's.
-    #[default]
-    Zlib,
-    /// The block format of LZ4.
-    Lz4,
-    /// Zstandard (RFC 8878).
-    Zstd,
+choices! {
+    /// How a logical page is compressed.
+    #[derive(Default)]
+    pub enum Codec {
+        /// Deflate (RFC 1951), without the frame of zlib (RFC 1950): the drive has checksums of its own. The CSD
+        /// 2000's.
+        #[default]
+        Zlib = "zlib",
+        /// The block format of LZ4.
+        Lz4 = "lz4",
+        /// Zstandard (RFC 8878).
+        Zstd = "zstd",
+    }
 }
 
 /// Compression in line, as ScaleFlux's CSD 2000 does it for each block of 4 KiB.
@@ -166,7 +169,7 @@ impl DeviceConfig {
         checker.multiple("reduction.physical_bytes", physical, page)?;
         let reason = "it offers more than 2^30 logical pages";
         checker.require("capacity_bytes", self.capacity_bytes, self.logical_pages() <= LOGICAL_PAGES_MAX, reason)?;
-        let binds = self.units() > 1 && matches!(self.ftl.placement, Placement::Static | Placement::Stripe);
+        let binds = self.units() > 1 && self.ftl.placement.binds_to() != BoundTo::Nothing;
         let reason = "a drive that offers more than it has room for needs a placement that does not bind addresses: \
                       \"round-robin\" or \"least-loaded\"";
         let is_thin = physical < self.capacity_bytes;
@@ -299,15 +302,15 @@ mod tests {
             config.capacity_bytes = 4 << 30;
         };
         assert!(reducing(thin).unwrap_err().contains("does not bind addresses"));
-        reducing(|c| (thin(c), c.ftl.placement = Placement::RoundRobin).1).unwrap();
+        reducing(|c| (thin(c), c.ftl.placement = crate::config::Placement::RoundRobin).1).unwrap();
         let beyond = reducing(|c| {
-            c.ftl.placement = Placement::RoundRobin;
+            c.ftl.placement = crate::config::Placement::RoundRobin;
             reduction(c).physical_bytes = Some(c.raw_bytes());
         });
         assert!(beyond.unwrap_err().contains("garbage collection needs"));
         let vast = reducing(|c| {
             thin(c);
-            c.ftl.placement = Placement::RoundRobin;
+            c.ftl.placement = crate::config::Placement::RoundRobin;
             c.capacity_bytes = 1 << 62;
         });
         assert!(vast.unwrap_err().contains("more than 2^30 logical pages"));

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
+use super::choices::choices;
 use super::{CellType, DeviceConfig, GcMode, GcTrigger, Mapping, UnwrittenReads};
 use crate::error::SsdError;
 
@@ -42,15 +43,16 @@ impl SlcModeConfig {
     }
 }
 
-/// What becomes of the host's writes while the cache has no room.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SlcCacheFull {
-    /// They go to blocks that hold all bits; the cache is emptied when the drive has nothing to do.
-    #[default]
-    Bypass,
-    /// They wait until a superblock of the cache is emptied.
-    Fold,
+choices! {
+    /// What becomes of the host's writes while the cache has no room.
+    #[derive(Default)]
+    pub enum SlcCacheFull {
+        /// They go to blocks that hold all bits; the cache is emptied when the drive has nothing to do.
+        #[default]
+        Bypass = "bypass",
+        /// They wait until a superblock of the cache is emptied.
+        Fold = "fold",
+    }
 }
 
 /// Superblocks of each unit that take the host's writes in SLC mode.

@@ -5,40 +5,67 @@ use serde::{Deserialize, Serialize};
 
 use super::DeviceConfig;
 use super::check::Checker;
+use super::choices::choices;
 use super::ftl::Mapping;
 use crate::error::SsdError;
 
 /// Most classes that a policy tells apart, among written and among moved pages each.
 pub(crate) const CLASSES_MAX: u32 = 16;
 
-/// Which open superblock of its unit a page goes to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum StreamPolicy {
-    /// A unit has one for what the host writes and, with `separate_open_block`, one for what is moved.
-    #[default]
-    One,
-    /// That of the stream which the request names, of `streams` (NVM Express Base Specification 2.0, section 8.7.3,
-    /// the Streams directive); moved pages stay with their stream.
-    Hint,
-    /// By how long the page's last version lived, and by its age when it is moved: two classes of written and four of
-    /// moved pages (SepBIT; Wang et al., FAST 2022).
-    #[serde(rename = "sepbit")]
-    SepBit,
-    /// Hot pages, which were written often and of late, and cold ones, by four Bloom filters (Park and Du, MSST 2011).
-    BloomFilters,
-    /// By how much longer a page will probably live, when each version is expected to live as long as the one before:
-    /// three classes of written and of moved pages each (placement by predicted death; Lange et al., SIGMETRICS 2021).
-    DeathTime,
+/// Every way to tell streams apart: what it is, its name, and in brackets the type in `ftl/streams/` that does it, with
+/// the open superblocks of a unit for what the host writes and for what is moved.
+macro_rules! stream_policies {
+    ($then:ident) => {
+        $then! {
+            /// Which open superblock of its unit a page goes to.
+            #[derive(Default)]
+            pub enum StreamPolicy {
+                /// A unit has one for what the host writes and, with `separate_open_block`, one for what is moved.
+                #[default]
+                One = "one" [one::One, |_| (1, 1)],
+                /// That of the stream which the request names, of `streams` (NVM Express Base Specification 2.0,
+                /// section 8.7.3, the Streams directive); moved pages stay with their stream.
+                Hint = "hint" [hint::Hint, |config| (config.streams, config.streams)],
+                /// By how long the page's last version lived, and by its age when it is moved: two classes of written
+                /// and four of moved pages (SepBIT; Wang et al., FAST 2022).
+                SepBit = "sepbit" [sep_bit::SepBit, |_| (2, 4)],
+                /// Hot pages, which were written often and of late, and cold ones, by four Bloom filters (Park and Du,
+                /// MSST 2011).
+                BloomFilters = "bloom-filters" [bloom_filters::BloomFilters, |_| (2, 2)],
+                /// By how much longer a page will probably live, when each version is expected to live as long as the
+                /// one before: three classes of written and of moved pages each (placement by predicted death; Lange et
+                /// al., SIGMETRICS 2021).
+                DeathTime = "death-time" [death_time::DeathTime, |_| (3, 3)],
+            }
+        }
+    };
 }
 
-impl StreamPolicy {
-    /// All policies.
-    pub const ALL: [Self; 5] = [Self::One, Self::Hint, Self::SepBit, Self::BloomFilters, Self::DeathTime];
+macro_rules! classes {
+    (
+        $(#[$meta:meta])*
+        pub enum $type:ident {
+            $($(#[$about:meta])* $name:ident = $text:literal [$policy:path, $classes:expr]),* $(,)?
+        }
+    ) => {
+        impl StreamsConfig {
+            /// Open superblocks of a unit for what the host writes, and for what garbage collection moves.
+            fn classes(&self) -> (u32, u32) {
+                let of: fn(&Self) -> (u32, u32) = match self.policy { $($type::$name => $classes,)* };
+                of(self)
+            }
+        }
+    };
+}
 
+stream_policies!(choices);
+stream_policies!(classes);
+pub(crate) use stream_policies;
+
+impl StreamPolicy {
     /// Whether pages are told apart by when they were written, and not by what the host says of them.
     pub(crate) fn infers(self) -> bool {
-        matches!(self, Self::SepBit | Self::BloomFilters | Self::DeathTime)
+        !matches!(self, Self::One | Self::Hint)
     }
 }
 
@@ -54,9 +81,10 @@ pub struct StreamsConfig {
     /// For `policy = "bloom-filters"`: what the host writes before the oldest of four filters is emptied, as a share of
     /// the logical pages.
     pub decay_share: f64,
-    /// For `policy = "death-time"`: a simulation of a workload of one flow tells the drive beforehand when each page will be
-    /// overwritten, and the drive believes that a version lives e^(z · error) times as long, z drawn from the standard normal
-    /// distribution. 0 for the truth. Without it, the drive expects the last life once more, as a real one might.
+    /// For `policy = "death-time"`: a simulation of a workload of one flow tells the drive beforehand when each page
+    /// will be overwritten, and the drive believes that a version lives e^(z · error) times as long, z drawn from the
+    /// standard normal distribution. 0 for the truth. Without it, the drive expects the last life once more, as a real
+    /// one might.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foresight_error: Option<f64>,
 }
@@ -70,23 +98,12 @@ impl Default for StreamsConfig {
 impl StreamsConfig {
     /// Open superblocks of a unit for what the host writes.
     pub fn host_classes(&self) -> u32 {
-        match self.policy {
-            StreamPolicy::One => 1,
-            StreamPolicy::Hint => self.streams,
-            StreamPolicy::SepBit | StreamPolicy::BloomFilters => 2,
-            StreamPolicy::DeathTime => 3,
-        }
+        self.classes().0
     }
 
-    /// Open superblocks of a unit for what garbage collection moves, where it has any of its own.
+    /// Open superblocks of a unit for what garbage collection moves.
     pub fn gc_classes(&self) -> u32 {
-        match self.policy {
-            StreamPolicy::One => 1,
-            StreamPolicy::Hint => self.streams,
-            StreamPolicy::SepBit => 4,
-            StreamPolicy::BloomFilters => 2,
-            StreamPolicy::DeathTime => 3,
-        }
+        self.classes().1
     }
 
     /// Open superblocks of a unit beyond the two that a drive has without streams.
@@ -105,17 +122,17 @@ impl StreamsConfig {
         if self.policy == StreamPolicy::One {
             return Ok(());
         }
-        let policy = self.name();
+        let policy = self.policy.name();
         let by_page = config.ftl.mapping == Mapping::Page;
         checker.require(
             "ftl.streams.policy",
-            &policy,
+            policy,
             by_page,
             "streams are simulated with mapping = \"page\" alone",
         )?;
         let reason = "moved data would mix again what the host's streams keep apart: it needs \
                       ftl.gc.separate_open_block = true";
-        checker.require("ftl.streams.policy", &policy, config.ftl.gc.separate_open_block, reason)
+        checker.require("ftl.streams.policy", policy, config.ftl.gc.separate_open_block, reason)
     }
 
     fn check_foresight(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
@@ -141,7 +158,7 @@ impl StreamsConfig {
         let fits = |kept: u64| kept < blocks && data <= config.units() * superblock * (blocks - kept);
         let (key, value) = match self.policy {
             StreamPolicy::Hint => ("ftl.streams.streams", self.streams.to_string()),
-            _ => ("ftl.streams.policy", self.name()),
+            _ => ("ftl.streams.policy", self.policy.name().to_owned()),
         };
         let (host, gc) = (self.host_classes(), self.gc_classes());
         let usable = config.units() * superblock * blocks.saturating_sub(kept);
@@ -151,18 +168,6 @@ impl StreamsConfig {
              flash.blocks_per_plane"
         );
         checker.require(key, value, fits(kept) || !fits(kept - more), reason)
-    }
-
-    /// The policy as it is written in a file.
-    fn name(&self) -> String {
-        match self.policy {
-            StreamPolicy::One => "one",
-            StreamPolicy::Hint => "hint",
-            StreamPolicy::SepBit => "sepbit",
-            StreamPolicy::BloomFilters => "bloom-filters",
-            StreamPolicy::DeathTime => "death-time",
-        }
-        .to_owned()
     }
 }
 
@@ -217,7 +222,7 @@ mod tests {
         for policy in StreamPolicy::ALL {
             config.ftl.streams = StreamsConfig { policy, streams: 2, ..StreamsConfig::default() };
             let text = toml::to_string(&config).unwrap();
-            assert!(text.contains(&format!("policy = \"{}\"", config.ftl.streams.name())), "{text}");
+            assert!(text.contains(&format!("policy = \"{}\"", policy.name())), "{text}");
             assert_eq!(toml::from_str::<DeviceConfig>(&text).unwrap(), config);
         }
     }

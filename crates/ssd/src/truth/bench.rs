@@ -7,7 +7,7 @@ use flashwise_block::{BlockDevice, ByteSize, Nanos, Request};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::config::{Mapping, Placement};
+use crate::config::{BoundTo, Mapping};
 use crate::simulation::SimulationError;
 use crate::{DeviceConfig, SimulatedSsd};
 
@@ -47,8 +47,7 @@ pub(crate) enum Past {
 impl Past {
     /// Whether the state that a drive ends up in may depend on its past, even where nothing is collected.
     pub(crate) fn may_matter(config: &DeviceConfig) -> bool {
-        config.ftl.mapping == Mapping::Page
-            && matches!(config.ftl.placement, Placement::LeastLoaded | Placement::RoundRobin)
+        config.ftl.mapping == Mapping::Page && config.ftl.placement.binds_to() == BoundTo::Nothing
     }
 }
 

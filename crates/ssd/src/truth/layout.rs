@@ -13,7 +13,7 @@ use flashwise_profile::{Figure, HotLocation, Parameters};
 use super::bench::{Bench, Span, median};
 use super::{Reasons, exactly};
 use crate::DeviceConfig;
-use crate::config::{Mapping, Placement, WritePolicy};
+use crate::config::{BoundTo, Mapping, Placement, WritePolicy};
 use crate::simulation::SimulationError;
 
 /// Read back in requests of this length (the paper's).
@@ -92,8 +92,7 @@ fn write_unit(config: &DeviceConfig, reasons: &mut Reasons) -> Figure<u64> {
 
 /// Whether each page goes to another die, whatever its address.
 fn scatters(config: &DeviceConfig) -> bool {
-    config.ftl.mapping == Mapping::Page
-        && matches!(config.ftl.placement, Placement::RoundRobin | Placement::LeastLoaded)
+    config.ftl.mapping == Mapping::Page && config.ftl.placement.binds_to() == BoundTo::Nothing
 }
 
 /// What a read moves whole: a logical page that is compressed as a whole, a transfer unit, or where that is no more than what

@@ -57,7 +57,7 @@ fn first_die(config: &DeviceConfig) -> Option<Box<dyn Fn(u64) -> u64>> {
             let units = StaticUnits::new(config);
             Some(Box::new(move |page| u64::from(geometry.die_in_unit(units.unit_of(page as u32), 0))))
         }
-        Placement::RoundRobin | Placement::LeastLoaded => None,
+        _ => None,
     }
 }
 

@@ -17,8 +17,7 @@ use proptest::prelude::*;
 fn gc() -> impl Strategy<Value = GcConfig> {
     let start = (2_u32..=5, any::<bool>(), any::<bool>(), 0_u32..=2);
     let pace = (1_u32..=4, 1_u32..=6, any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(0_u32..5));
-    let policy =
-        (prop::sample::select(GcPolicy::ALL.to_vec()), 1_u32..12, 0.0_f64..1.0, prop::option::of(0.0_f64..1.0));
+    let policy = (prop::sample::select(&GcPolicy::ALL[..]), 1_u32..12, 0.0_f64..1.0, prop::option::of(0.0_f64..1.0));
     (start, pace, policy).prop_map(|(start, pace, policy)| GcConfig {
         policy: policy.0,
         free_superblocks: Some(start.0),
@@ -58,7 +57,7 @@ fn wear() -> impl Strategy<Value = (WearLevellingConfig, BadBlocksConfig, Option
 
 /// Every way to tell streams apart; every second drive has one.
 fn streams() -> impl Strategy<Value = StreamsConfig> {
-    let policy = prop::sample::select([StreamPolicy::ALL, [StreamPolicy::One; 5]].concat());
+    let policy = prop::sample::select([StreamPolicy::ALL, [StreamPolicy::One; StreamPolicy::ALL.len()]].concat());
     (policy, 2_u32..=5, 0.01_f64..0.5).prop_map(|(policy, streams, decay_share)| StreamsConfig {
         policy,
         streams,
@@ -72,9 +71,8 @@ pub fn small_config() -> impl Strategy<Value = DeviceConfig> {
     let groups = (1_u32..=4, 1_u32..=3, 1_u32..=3, 1_u32..=2);
     let shape = (1_u32..=3, 9_u32..=32, 1_u32..=12, prop::sample::select(vec![4096_u64, 8192, 16384]));
     let rest = (0.2_f64..1.01, any::<bool>(), any::<bool>(), 1_u32..=32, 0_u64..=4, 1_u64..=3);
-    let placement =
-        prop::sample::select(vec![Placement::Stripe, Placement::Static, Placement::RoundRobin, Placement::LeastLoaded]);
-    let ftl = (placement, prop::sample::select(StaticOrder::all()), any::<bool>(), 0_u32..3);
+    let ftl =
+        (prop::sample::select(&Placement::ALL[..]), prop::sample::select(StaticOrder::all()), any::<bool>(), 0_u32..3);
     let mapping = (
         prop::sample::select(vec![Mapping::Page, Mapping::Page, Mapping::Block, Mapping::Fast, Mapping::Element]),
         0_u64..300,
@@ -184,7 +182,7 @@ fn element(keep: u32, kind: u64) -> ElementConfig {
 
 /// A small drive with any of the caches, and several queues.
 pub fn small_config_with_caches() -> impl Strategy<Value = DeviceConfig> {
-    let flush = prop::sample::select(vec![CacheFlush::WhenFull, CacheFlush::Watermark, CacheFlush::Immediate]);
+    let flush = prop::sample::select(&CacheFlush::ALL[..]);
     let write = prop::option::of((1_u64..200, flush, 0.0_f64..=1.0, 0.0_f64..=1.0, any::<bool>()));
     let read = prop::option::of((1_u64..200, prop::option::of((1_u32..64, 1_u32..=8, 2_u32..5))));
     let rest = (any::<bool>(), any::<bool>(), any::<bool>(), 1_u32..6, prop::option::of(1_u32..16));
@@ -278,7 +276,7 @@ pub fn small_config_in_domains() -> impl Strategy<Value = DeviceConfig> {
 
 /// A small drive that compresses or shares pages, or both, some of them thin, and what it is given.
 pub fn small_config_that_reduces() -> impl Strategy<Value = (DeviceConfig, ContentModel)> {
-    let compression = prop::option::weighted(0.8, (4_u32..=12, any::<bool>()));
+    let compression = prop::option::weighted(0.8, (4_u32..=12, prop::sample::select(&Codec::ALL[..])));
     let deduplication = prop::option::of((1_u32..200, any::<[bool; 5]>()));
     let content = (0.01_f64..1.0, 0.0_f64..1.0, 0.0_f64..0.3, 0.0_f64..0.9);
     (small_config(), compression, deduplication, content, 0.2_f64..2.0).prop_map(
@@ -302,13 +300,12 @@ pub fn small_config_that_reduces() -> impl Strategy<Value = (DeviceConfig, Conte
                 config.ftl.placement = Placement::RoundRobin;
             }
             let compression = compression.filter(|_| config.superpage_bytes() >= 2 * config.ftl.logical_page_bytes);
-            let codec = |fast| if fast { Codec::Lz4 } else { Codec::Zlib };
             let page = config.ftl.logical_page_bytes;
             let physical_bytes = ((config.capacity_bytes as f64 * physical) as u64 / page * page).max(page);
             config.reduction = Some(ReductionConfig {
                 physical_bytes: (physical_bytes < config.capacity_bytes).then_some(physical_bytes),
-                compression: compression.map(|(shift, fast)| CompressionConfig {
-                    codec: codec(fast),
+                compression: compression.map(|(shift, codec)| CompressionConfig {
+                    codec,
                     granule_bytes: (1 << shift).clamp(page / 256, page),
                     compress_ns: 500,
                     decompress_bytes_per_s: 2_000_000_000,

@@ -12,6 +12,7 @@
 
 use super::count_lists::CountLists;
 use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
+use crate::config::GcConfig;
 
 /// The cost-benefit policy.
 pub(crate) struct CostBenefit {
@@ -23,7 +24,7 @@ pub(crate) struct CostBenefit {
 }
 
 impl CostBenefit {
-    pub(super) fn new(shape: Shape) -> Self {
+    pub(super) fn new(_: &GcConfig, shape: Shape) -> Self {
         let Shape { units, superblocks, pages } = shape;
         let all = units * superblocks;
         Self { lists: CountLists::new(units, all, pages), changed: vec![0; all as usize], superblocks, pages }
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn an_older_superblock_goes_before_one_that_is_a_little_emptier_but_not_before_an_empty_one() {
-        let mut bench = Bench::new(CostBenefit::new(SHAPE), SHAPE);
+        let mut bench = Bench::new(CostBenefit::new(&GcConfig::default(), SHAPE), SHAPE);
         bench.seal(0, 4);
         bench.clock = 90;
         bench.seal(1, 3);
@@ -96,7 +97,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_agrees_with_a_scan_over_all_superblocks(steps in steps()) {
-            agrees(CostBenefit::new(SHAPE), SHAPE, &steps, |sealed, clock| {
+            agrees(CostBenefit::new(&GcConfig::default(), SHAPE), SHAPE, &steps, |sealed, clock| {
                 // The values are ratios with denominators up to 6: times 5040 they are whole.
                 let value = |valid: u32, age: u64| match valid {
                     0 => u64::MAX,

@@ -9,6 +9,7 @@
 //! Source: Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008, and the SSD add-on to DiskSim 4.0.
 
 use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
+use crate::config::GcConfig;
 use crate::ftl::min_tree::{ABSENT, MinTree};
 
 /// The candidates of each unit.
@@ -55,7 +56,7 @@ pub(crate) struct DisksimGreedy {
 }
 
 impl DisksimGreedy {
-    pub(super) fn new(shape: Shape) -> Self {
+    pub(super) fn new(_: &GcConfig, shape: Shape) -> Self {
         Self { candidates: Candidates::new(shape) }
     }
 }
@@ -110,7 +111,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_takes_the_last_of_the_candidates_that_a_scan_in_the_order_of_numbers_keeps(steps in steps()) {
-            agrees(DisksimGreedy::new(SHAPE), SHAPE, &steps, |sealed, _| chain(sealed).last().map(|s| s.block))?;
+            agrees(DisksimGreedy::new(&GcConfig::default(), SHAPE), SHAPE, &steps, |sealed, _| chain(sealed).last().map(|s| s.block))?;
         }
     }
 }

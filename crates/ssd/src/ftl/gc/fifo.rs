@@ -4,6 +4,7 @@
 
 use super::order::Order;
 use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
+use crate::config::GcConfig;
 
 /// The FIFO policy.
 pub(crate) struct OldestFirst {
@@ -12,7 +13,7 @@ pub(crate) struct OldestFirst {
 }
 
 impl OldestFirst {
-    pub(super) fn new(shape: Shape) -> Self {
+    pub(super) fn new(_: &GcConfig, shape: Shape) -> Self {
         Self { order: Order::new(shape.units, shape.units * shape.superblocks), superblocks: shape.superblocks }
     }
 }
@@ -52,7 +53,7 @@ mod tests {
     proptest! {
         #[test]
         fn superblocks_go_in_the_order_in_which_they_were_sealed(steps in steps()) {
-            agrees(OldestFirst::new(SHAPE), SHAPE, &steps, |sealed, _| {
+            agrees(OldestFirst::new(&GcConfig::default(), SHAPE), SHAPE, &steps, |sealed, _| {
                 sealed.iter().min_by_key(|s| s.sealed_step).map(|s| s.block)
             })?;
         }

@@ -5,6 +5,7 @@
 
 use super::count_lists::CountLists;
 use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
+use crate::config::GcConfig;
 
 /// The greedy policy.
 pub(crate) struct Greedy {
@@ -13,7 +14,7 @@ pub(crate) struct Greedy {
 }
 
 impl Greedy {
-    pub(super) fn new(shape: Shape) -> Self {
+    pub(super) fn new(_: &GcConfig, shape: Shape) -> Self {
         let Shape { units, superblocks, pages } = shape;
         Self { lists: CountLists::new(units, units * superblocks, pages), superblocks }
     }
@@ -56,7 +57,7 @@ mod tests {
 
     #[test]
     fn the_emptiest_superblock_goes_first_and_the_longest_waiting_one_among_equals() {
-        let mut bench = Bench::new(Greedy::new(SHAPE), SHAPE);
+        let mut bench = Bench::new(Greedy::new(&GcConfig::default(), SHAPE), SHAPE);
         for (block, valid) in [(0, 5), (1, 3), (2, 5), (3, 3)] {
             bench.seal(block, valid);
         }
@@ -68,7 +69,7 @@ mod tests {
     #[test]
     fn units_do_not_mix() {
         let shape = Shape { units: 2, superblocks: 2, pages: 10 };
-        let mut bench = Bench::new(Greedy::new(shape), shape);
+        let mut bench = Bench::new(Greedy::new(&GcConfig::default(), shape), shape);
         bench.seal(0, 9);
         bench.seal(3, 1);
         assert_eq!([bench.take(0), bench.take(0), bench.take(1)], [Some(0), None, Some(3)]);
@@ -77,7 +78,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_agrees_with_a_scan_over_all_superblocks(steps in super::super::naive::steps()) {
-            agrees(Greedy::new(SHAPE), SHAPE, &steps, |sealed, _| {
+            agrees(Greedy::new(&GcConfig::default(), SHAPE), SHAPE, &steps, |sealed, _| {
                 let best = sealed.iter().min_by_key(|s| (s.valid, s.changed_step));
                 best.map(|s| s.block)
             })?;

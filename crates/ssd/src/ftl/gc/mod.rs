@@ -31,17 +31,7 @@ use rand_pcg::Pcg64Mcg;
 use super::geometry::Geometry;
 use super::superblock::Superblocks;
 use super::wear::UnitWear;
-use crate::config::{DeviceConfig, GcPolicy};
-use cost_benefit::CostBenefit;
-use disksim_greedy::DisksimGreedy;
-use fifo::OldestFirst;
-use greedy::Greedy;
-use random::Random;
-use random_greedy::RandomGreedy;
-use two_r::TwoR;
-use two_r_fifo::TwoRFifo;
-use wear_aware::WearAware;
-use windowed_greedy::WindowedGreedy;
+use crate::config::{DeviceConfig, GcPolicy, gc_policies};
 
 /// How many superblocks and pages a policy has to do with.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +42,13 @@ pub(crate) struct Shape {
     pub(crate) superblocks: u32,
     /// Logical pages of a superblock.
     pub(crate) pages: u32,
+}
+
+impl Shape {
+    fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
+        let pages = u64::from(geometry.slots_per_superblock()) * config.slot_bytes() / config.ftl.logical_page_bytes;
+        Self { units: geometry.units, superblocks: geometry.superblocks, pages: pages as u32 }
+    }
 }
 
 /// Whose data a superblock was sealed with.
@@ -123,29 +120,30 @@ pub(crate) trait VictimPolicy {
     fn take_victim(&mut self, unit: u32, context: &mut Context<'_>) -> Option<Choice>;
 }
 
-macro_rules! policies {
-    ($($name:ident($type:ty) = $new:expr;)*) => {
+/// Makes one type of the list of policies: a variant each, chosen by the configuration.
+macro_rules! dispatch {
+    (
+        $(#[$meta:meta])*
+        pub enum $setting:ident {
+            $($(#[$about:meta])* $name:ident = $text:literal [$policy:ty]),* $(,)?
+        }
+    ) => {
         /// The policies, behind one type so that the loss of a valid page needs no indirect call.
         pub(crate) enum AnyPolicy {
-            $(#[doc = concat!("See [`", stringify!($type), "`].")] $name($type),)*
+            $(#[doc = concat!("See [`", stringify!($policy), "`].")] $name($policy),)*
         }
 
         impl AnyPolicy {
             /// The policy that a configuration names.
             pub(crate) fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
-                let shape = Shape {
-                    units: geometry.units,
-                    superblocks: geometry.superblocks,
-                    pages: (u64::from(geometry.slots_per_superblock()) * config.slot_bytes()
-                        / config.ftl.logical_page_bytes) as u32,
-                };
-                match config.ftl.gc.policy {
-                    $(GcPolicy::$name => Self::$name($new(config, shape)),)*
+                let (gc, shape) = (&config.ftl.gc, Shape::new(config, geometry));
+                match gc.policy {
+                    $($setting::$name => Self::$name(<$policy>::new(gc, shape)),)*
                 }
             }
         }
 
-        crate::state::state_of_policy! { AnyPolicy { $($name($type)),* } }
+        crate::state::state_of_policy! { AnyPolicy { $($name($policy)),* } }
 
         impl VictimPolicy for AnyPolicy {
             fn candidates(&self) -> Vec<Candidate> {
@@ -172,15 +170,4 @@ macro_rules! policies {
     };
 }
 
-policies! {
-    Greedy(Greedy) = |_, shape| Greedy::new(shape);
-    DisksimGreedy(DisksimGreedy) = |_, shape| DisksimGreedy::new(shape);
-    WearAware(WearAware) = |config: &DeviceConfig, shape| WearAware::new(&config.ftl.gc, shape);
-    CostBenefit(CostBenefit) = |_, shape| CostBenefit::new(shape);
-    RandomGreedy(RandomGreedy) = |config: &DeviceConfig, shape| RandomGreedy::new(config.ftl.gc.choices, shape);
-    Random(Random) = |_, shape| Random::new(shape);
-    Fifo(OldestFirst) = |_, shape| OldestFirst::new(shape);
-    WindowedGreedy(WindowedGreedy) = |config: &DeviceConfig, shape| WindowedGreedy::new(config.ftl.gc.window_share, shape);
-    TwoR(TwoR) = |_, shape| TwoR::new(shape);
-    TwoRFifo(TwoRFifo) = |_, shape| TwoRFifo::new(shape);
-}
+gc_policies!(dispatch);

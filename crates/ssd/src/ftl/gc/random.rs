@@ -5,6 +5,7 @@
 
 use super::sealed_set::SealedSet;
 use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
+use crate::config::GcConfig;
 
 /// The random policy.
 pub(crate) struct Random {
@@ -12,7 +13,7 @@ pub(crate) struct Random {
 }
 
 impl Random {
-    pub(super) fn new(shape: Shape) -> Self {
+    pub(super) fn new(_: &GcConfig, shape: Shape) -> Self {
         Self { sealed: SealedSet::new(shape.units, shape.superblocks) }
     }
 }
@@ -52,7 +53,7 @@ mod tests {
 
     #[test]
     fn each_superblock_is_taken_equally_often() {
-        let mut bench = Bench::new(Random::new(SHAPE), SHAPE);
+        let mut bench = Bench::new(Random::new(&GcConfig::default(), SHAPE), SHAPE);
         let mut taken = [0; 8];
         (0..8).for_each(|block| bench.seal(block, block % 6));
         for _ in 0..8_000 {
@@ -66,7 +67,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_takes_what_is_sealed_and_nothing_else(steps in steps()) {
-            let mut bench = Bench::new(Random::new(SHAPE), SHAPE);
+            let mut bench = Bench::new(Random::new(&GcConfig::default(), SHAPE), SHAPE);
             for step in steps {
                 let sealed = bench.sealed.len();
                 if let Some(choice) = bench.play(step, SHAPE.pages) {

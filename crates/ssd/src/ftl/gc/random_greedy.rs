@@ -5,6 +5,7 @@
 
 use super::sealed_set::SealedSet;
 use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
+use crate::config::GcConfig;
 
 /// The random greedy policy.
 pub(crate) struct RandomGreedy {
@@ -13,8 +14,8 @@ pub(crate) struct RandomGreedy {
 }
 
 impl RandomGreedy {
-    pub(super) fn new(choices: u32, shape: Shape) -> Self {
-        Self { sealed: SealedSet::new(shape.units, shape.superblocks), choices }
+    pub(super) fn new(gc: &GcConfig, shape: Shape) -> Self {
+        Self { sealed: SealedSet::new(shape.units, shape.superblocks), choices: gc.choices }
     }
 }
 
@@ -61,7 +62,7 @@ mod tests {
     #[test]
     fn of_two_among_four_it_takes_each_as_often_as_counting_pairs_says() {
         // Of the six pairs, the emptiest superblock is in three, the next is the emptier one of two, the third of one.
-        let mut bench = Bench::new(RandomGreedy::new(2, SHAPE), SHAPE);
+        let mut bench = Bench::new(RandomGreedy::new(&GcConfig { choices: 2, ..GcConfig::default() }, SHAPE), SHAPE);
         let mut taken = [0; 4];
         (0..4).for_each(|block| bench.seal(block, block + 1));
         for _ in 0..6_000 {
@@ -77,7 +78,7 @@ mod tests {
         #[test]
         fn with_as_many_choices_as_superblocks_it_is_greedy(steps in steps()) {
             let lowest = |sealed: &[super::super::naive::Seen]| sealed.iter().map(|s| s.valid).min();
-            let mut bench = Bench::new(RandomGreedy::new(8, SHAPE), SHAPE);
+            let mut bench = Bench::new(RandomGreedy::new(&GcConfig { choices: 8, ..GcConfig::default() }, SHAPE), SHAPE);
             for &step in &steps {
                 let before = bench.sealed.clone();
                 if let Some(choice) = bench.play(step, SHAPE.pages) {
@@ -85,7 +86,7 @@ mod tests {
                     prop_assert_eq!(valid, lowest(&before));
                 }
             }
-            agrees(RandomGreedy::new(1, SHAPE), SHAPE, &[], |_, _| None)?;
+            agrees(RandomGreedy::new(&GcConfig { choices: 1, ..GcConfig::default() }, SHAPE), SHAPE, &[], |_, _| None)?;
         }
     }
 }

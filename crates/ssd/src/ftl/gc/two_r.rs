@@ -4,13 +4,14 @@
 
 use super::regions::Regions;
 use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
+use crate::config::GcConfig;
 use crate::state::{Carried, Carrier, Layout, State};
 
 /// The 2R policy.
 pub(crate) struct TwoR(Regions);
 
 impl TwoR {
-    pub(super) fn new(shape: Shape) -> Self {
+    pub(super) fn new(_: &GcConfig, shape: Shape) -> Self {
         Self(Regions::new(shape))
     }
 }
@@ -62,7 +63,7 @@ mod tests {
 
     #[test]
     fn it_stays_in_a_region_until_a_superblock_is_gained() {
-        let mut bench = Bench::new(TwoR::new(SHAPE), SHAPE);
+        let mut bench = Bench::new(TwoR::new(&GcConfig::default(), SHAPE), SHAPE);
         for (block, valid, origin) in
             [(0, 2, Origin::Host), (1, 4, Origin::Host), (2, 3, Origin::Moved), (3, 3, Origin::Moved)]
         {
@@ -75,7 +76,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_takes_the_emptiest_of_the_region_that_a_scan_chooses(steps in steps()) {
-            let mut bench = Bench::new(TwoR::new(SHAPE), SHAPE);
+            let mut bench = Bench::new(TwoR::new(&GcConfig::default(), SHAPE), SHAPE);
             let mut regions = by_scan::Regions::new(SHAPE.pages);
             for &step in &steps {
                 let before = bench.sealed.clone();

@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use super::order::Order;
 use super::regions::Regions;
 use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
+use crate::config::GcConfig;
 use crate::list::NONE;
 
 /// Steps of the limit to a superblock that is all valid.
@@ -69,7 +70,7 @@ struct State {
 const FIRST_LAP: Scan = Scan { limit: 1, behind: 0 };
 
 impl TwoRFifo {
-    pub(super) fn new(shape: Shape) -> Self {
+    pub(super) fn new(_: &GcConfig, shape: Shape) -> Self {
         let (groups, all) = (2 * shape.units, shape.units * shape.superblocks);
         let group =
             Group { superblocks: 0, scanned: 0, last: NONE, by_share: std::array::from_fn(|_| BTreeSet::new()) };
@@ -266,7 +267,7 @@ mod tests {
 
     #[test]
     fn the_oldest_below_the_limit_goes_first_and_the_limit_rises_after_a_lap() {
-        let mut bench = Bench::new(TwoRFifo::new(SHAPE), SHAPE);
+        let mut bench = Bench::new(TwoRFifo::new(&GcConfig::default(), SHAPE), SHAPE);
         // Seven of ten are scanned; the last two are the emptiest.
         for (block, valid) in [(0, 5), (1, 2), (2, 4), (3, 2), (4, 6), (5, 6), (6, 0), (7, 0)] {
             bench.seal(block, valid);
@@ -279,7 +280,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_takes_what_a_scan_over_the_list_comes_to(steps in steps()) {
-            let mut bench = Bench::new(TwoRFifo::new(SHAPE), SHAPE);
+            let mut bench = Bench::new(TwoRFifo::new(&GcConfig::default(), SHAPE), SHAPE);
             let mut regions = by_scan::Regions::new(SHAPE.pages);
             let (mut limit, mut behind) = (1, 0);
             for &step in &steps {

@@ -13,6 +13,7 @@
 use super::count_lists::CountLists;
 use super::order::Order;
 use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
+use crate::config::GcConfig;
 use crate::list::NONE;
 
 /// The windowed greedy policy.
@@ -35,8 +36,8 @@ struct Window {
 }
 
 impl WindowedGreedy {
-    /// `share` of a unit's superblocks, at least one, is looked at.
-    pub(super) fn new(share: f64, shape: Shape) -> Self {
+    /// `window_share` of a unit's superblocks, at least one, is looked at.
+    pub(super) fn new(gc: &GcConfig, shape: Shape) -> Self {
         let Shape { units, superblocks, pages } = shape;
         let all = units * superblocks;
         Self {
@@ -45,7 +46,7 @@ impl WindowedGreedy {
             valid: vec![0; all as usize],
             is_inside: vec![false; all as usize],
             units: vec![Window { filled: 0, outside: NONE }; units as usize],
-            window: ((share * f64::from(superblocks)).ceil() as u32).max(1),
+            window: ((gc.window_share * f64::from(superblocks)).ceil() as u32).max(1),
             superblocks,
         }
     }
@@ -155,13 +156,17 @@ mod tests {
 
     const SHAPE: Shape = Shape { units: 1, superblocks: 8, pages: 6 };
 
+    fn looking_at(window_share: f64) -> GcConfig {
+        GcConfig { window_share, ..GcConfig::default() }
+    }
+
     proptest! {
         #[test]
         fn it_takes_the_emptiest_of_the_window_that_a_scan_finds(steps in steps(), window in 1_usize..=8) {
             let share = window as f64 / 8.0;
             // When each superblock came to its count in the window is not what `changed_step` says, so only the count
             // is compared, and that the choice is in the window.
-            let mut bench = super::super::naive::Bench::new(WindowedGreedy::new(share, SHAPE), SHAPE);
+            let mut bench = super::super::naive::Bench::new(WindowedGreedy::new(&looking_at(share), SHAPE), SHAPE);
             for &step in &steps {
                 let mut inside = bench.sealed.clone();
                 inside.sort_by_key(|s| s.sealed_step);
@@ -176,10 +181,10 @@ mod tests {
 
         #[test]
         fn a_window_of_one_is_fifo_and_one_of_all_is_greedy(steps in steps()) {
-            agrees(WindowedGreedy::new(0.0, SHAPE), SHAPE, &steps, |sealed, _| {
+            agrees(WindowedGreedy::new(&looking_at(0.0), SHAPE), SHAPE, &steps, |sealed, _| {
                 sealed.iter().min_by_key(|s| s.sealed_step).map(|s| s.block)
             })?;
-            agrees(WindowedGreedy::new(1.0, SHAPE), SHAPE, &steps, |sealed, _| {
+            agrees(WindowedGreedy::new(&looking_at(1.0), SHAPE), SHAPE, &steps, |sealed, _| {
                 sealed.iter().min_by_key(|s| (s.valid, s.changed_step)).map(|s| s.block)
             })?;
         }

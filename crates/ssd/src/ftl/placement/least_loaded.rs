@@ -5,6 +5,7 @@
 
 use super::PlacementPolicy;
 use super::round::Round;
+use crate::config::DeviceConfig;
 use crate::ftl::geometry::Geometry;
 
 /// The unit with the least work.
@@ -17,7 +18,7 @@ pub(crate) struct LeastLoaded {
 }
 
 impl LeastLoaded {
-    pub(crate) fn new(geometry: &Geometry) -> Self {
+    pub(super) fn new(_: &DeviceConfig, geometry: &Geometry) -> Self {
         Self { geometry: geometry.clone(), round: Round::new(geometry), last: geometry.units - 1, filled: 0 }
     }
 

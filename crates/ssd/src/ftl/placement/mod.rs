@@ -11,11 +11,7 @@ mod static_order;
 mod stripe;
 
 use super::geometry::Geometry;
-use crate::config::{DeviceConfig, Placement};
-use least_loaded::LeastLoaded;
-use round_robin::RoundRobin;
-use static_order::Static;
-use stripe::Stripe;
+use crate::config::{BoundTo, DeviceConfig, Placement, placements};
 
 /// Names the unit for the host's next page.
 pub(crate) trait PlacementPolicy {
@@ -52,94 +48,81 @@ pub(crate) trait PlacementPolicy {
     fn set_of_units(&self, logical_page: u32) -> u32;
 }
 
-/// The policies, behind one type so that placing a page needs no indirect call.
-pub(crate) enum AnyPlacement {
-    /// See [`Stripe`].
-    Stripe(Stripe),
-    /// See [`Static`].
-    Static(Static),
-    /// See [`RoundRobin`].
-    RoundRobin(RoundRobin),
-    /// See [`LeastLoaded`].
-    LeastLoaded(LeastLoaded),
-}
-
-impl AnyPlacement {
-    /// The policy that a configuration names.
-    pub(crate) fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
-        match config.ftl.placement {
-            Placement::Stripe => Self::Stripe(Stripe::new(config, geometry)),
-            Placement::Static => Self::Static(Static::new(config)),
-            Placement::RoundRobin => Self::RoundRobin(RoundRobin::new(geometry)),
-            Placement::LeastLoaded => Self::LeastLoaded(LeastLoaded::new(geometry)),
+/// Makes one type of the list of placements: a variant each, chosen by the configuration.
+macro_rules! dispatch {
+    (
+        $(#[$meta:meta])*
+        pub enum $setting:ident {
+            $($(#[$about:meta])* $name:ident = $text:literal [$policy:ty, $binds:ident]),* $(,)?
         }
-    }
-}
-
-/// Whether each address belongs to one unit, so that no page can go to another one when that is full.
-pub(super) fn binds_addresses(config: &DeviceConfig, geometry: &Geometry) -> bool {
-    match config.ftl.placement {
-        Placement::Static => true,
-        Placement::Stripe => geometry.groups() == 1,
-        Placement::RoundRobin | Placement::LeastLoaded => geometry.units == 1,
-    }
-}
-
-impl AnyPlacement {
-    /// Whether any page may go to any unit.
-    #[inline]
-    pub(crate) fn may_take_any(&self) -> bool {
-        matches!(self, Self::RoundRobin(_) | Self::LeastLoaded(_))
-    }
-}
-
-macro_rules! each {
-    ($self:expr, $policy:ident => $call:expr) => {
-        match $self {
-            AnyPlacement::Stripe($policy) => $call,
-            AnyPlacement::Static($policy) => $call,
-            AnyPlacement::RoundRobin($policy) => $call,
-            AnyPlacement::LeastLoaded($policy) => $call,
+    ) => {
+        /// The policies, behind one type so that placing a page needs no indirect call.
+        pub(crate) enum AnyPlacement {
+            $(#[doc = concat!("See [`", stringify!($policy), "`].")] $name($policy),)*
         }
+
+        impl AnyPlacement {
+            /// The policy that a configuration names.
+            pub(crate) fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
+                match config.ftl.placement {
+                    $(Placement::$name => Self::$name(<$policy>::new(config, geometry)),)*
+                }
+            }
+
+            /// Whether any page may go to any unit.
+            #[inline]
+            pub(crate) fn may_take_any(&self) -> bool {
+                match self { $(Self::$name(_) => matches!(BoundTo::$binds, BoundTo::Nothing),)* }
+            }
+        }
+
+        impl PlacementPolicy for AnyPlacement {
+            #[inline]
+            fn unit(&self, logical_page: u32, attempt: u32, commands_of_die: &[u32]) -> Option<u32> {
+                match self { $(Self::$name(policy) => policy.unit(logical_page, attempt, commands_of_die),)* }
+            }
+
+            #[inline(always)]
+            fn first_fit(&self, logical_page: u32, commands_of_die: &[u32], fit: impl FnMut(u32) -> bool) -> Option<u32> {
+                match self { $(Self::$name(policy) => policy.first_fit(logical_page, commands_of_die, fit),)* }
+            }
+
+            fn attempt(&self, turn: u32) -> u32 {
+                match self { $(Self::$name(policy) => policy.attempt(turn),)* }
+            }
+
+            #[inline]
+            fn placed(&mut self, unit: u32, n: u32, pages: u32) {
+                match self { $(Self::$name(policy) => policy.placed(unit, n, pages),)* }
+            }
+
+            #[inline]
+            fn overwritten(&mut self, n: u32, pages: u32) {
+                match self { $(Self::$name(policy) => policy.overwritten(n, pages),)* }
+            }
+
+            fn bound_unit(&self, logical_page: u32) -> Option<u32> {
+                match self { $(Self::$name(policy) => policy.bound_unit(logical_page),)* }
+            }
+
+            fn set_of_units(&self, logical_page: u32) -> u32 {
+                match self { $(Self::$name(policy) => policy.set_of_units(logical_page),)* }
+            }
+        }
+
+        crate::state::state_of_policy! { AnyPlacement { $($name($policy)),* } }
     };
 }
 
-impl PlacementPolicy for AnyPlacement {
-    #[inline]
-    fn unit(&self, logical_page: u32, attempt: u32, commands_of_die: &[u32]) -> Option<u32> {
-        each!(self, policy => policy.unit(logical_page, attempt, commands_of_die))
-    }
+placements!(dispatch);
 
-    #[inline(always)]
-    fn first_fit(&self, logical_page: u32, commands_of_die: &[u32], fit: impl FnMut(u32) -> bool) -> Option<u32> {
-        each!(self, policy => policy.first_fit(logical_page, commands_of_die, fit))
+/// Whether each address belongs to one unit, so that no page can go to another one when that is full.
+pub(super) fn binds_addresses(config: &DeviceConfig, geometry: &Geometry) -> bool {
+    match config.ftl.placement.binds_to() {
+        BoundTo::Unit => true,
+        BoundTo::UnitInGroup => geometry.groups() == 1,
+        BoundTo::Nothing => geometry.units == 1,
     }
-
-    fn attempt(&self, turn: u32) -> u32 {
-        each!(self, policy => policy.attempt(turn))
-    }
-
-    #[inline]
-    fn placed(&mut self, unit: u32, n: u32, pages: u32) {
-        each!(self, policy => policy.placed(unit, n, pages))
-    }
-
-    #[inline]
-    fn overwritten(&mut self, n: u32, pages: u32) {
-        each!(self, policy => policy.overwritten(n, pages))
-    }
-
-    fn bound_unit(&self, logical_page: u32) -> Option<u32> {
-        each!(self, policy => policy.bound_unit(logical_page))
-    }
-
-    fn set_of_units(&self, logical_page: u32) -> u32 {
-        each!(self, policy => policy.set_of_units(logical_page))
-    }
-}
-
-crate::state::state_of_policy! {
-    AnyPlacement { Stripe(Stripe), Static(Static), RoundRobin(RoundRobin), LeastLoaded(LeastLoaded) }
 }
 
 #[cfg(test)]
@@ -149,7 +132,7 @@ mod tests {
     #[test]
     fn the_first_fit_is_the_first_choice_that_is_fit_under_every_policy() {
         let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
-        for placement in [Placement::Stripe, Placement::Static, Placement::RoundRobin, Placement::LeastLoaded] {
+        for placement in Placement::ALL {
             config.ftl.placement = placement;
             let geometry = Geometry::new(&config);
             let mut policy = AnyPlacement::new(&config, &geometry);

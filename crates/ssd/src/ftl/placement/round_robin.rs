@@ -4,6 +4,7 @@
 
 use super::PlacementPolicy;
 use super::round::Round;
+use crate::config::DeviceConfig;
 use crate::ftl::geometry::Geometry;
 
 /// One unit after the other, channel by channel.
@@ -15,7 +16,7 @@ pub(crate) struct RoundRobin {
 }
 
 impl RoundRobin {
-    pub(crate) fn new(geometry: &Geometry) -> Self {
+    pub(super) fn new(_: &DeviceConfig, geometry: &Geometry) -> Self {
         Self { turn: 0, round: Round::new(geometry), superpage_pages: geometry.pages }
     }
 

@@ -2,6 +2,7 @@
 
 use super::PlacementPolicy;
 use crate::config::{DeviceConfig, StaticUnits};
+use crate::ftl::geometry::Geometry;
 
 /// One of the 24 static orders, in each of the drive's domains.
 pub(crate) struct Static {
@@ -9,7 +10,7 @@ pub(crate) struct Static {
 }
 
 impl Static {
-    pub(crate) fn new(config: &DeviceConfig) -> Self {
+    pub(super) fn new(config: &DeviceConfig, _: &Geometry) -> Self {
         Self { units: StaticUnits::new(config) }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct Stripe {
 }
 
 impl Stripe {
-    pub(crate) fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
+    pub(super) fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
         let stripe_pages = (config.ftl.stripe_bytes / config.ftl.logical_page_bytes) as u32;
         let Geometry { units_per_group, pages, .. } = *geometry;
         Self { group: 0, groups: geometry.groups(), units_per_group, superpage_pages: pages, stripe_pages }

@@ -16,7 +16,8 @@
 //! The same bit of all filters is in one byte, so that a look-up reads two bytes. Hot and cold pages stay apart when
 //! they are moved.
 
-use super::{Stream, StreamPolicy};
+use super::{Shape, Stream, StreamPolicy};
+use crate::config::StreamsConfig;
 
 const FILTERS: u32 = 4;
 /// Bits of a filter for each write between two decays.
@@ -42,8 +43,8 @@ pub(crate) struct BloomFilters {
 
 impl BloomFilters {
     /// For a drive of so many logical pages, a share of which is written between two decays.
-    pub(crate) fn new(logical_pages: u64, decay_share: f64) -> Self {
-        let decay_pages = ((logical_pages as f64 * decay_share) as u64).max(1);
+    pub(super) fn new(config: &StreamsConfig, shape: Shape) -> Self {
+        let decay_pages = ((shape.logical_pages as f64 * config.decay_share) as u64).max(1);
         let cells = (BITS_PER_WRITE * decay_pages).next_power_of_two();
         Self {
             cells: vec![0; cells as usize],
@@ -140,13 +141,17 @@ impl BloomFilters {
 mod tests {
     use super::*;
 
+    fn filters(logical_pages: u64, decay_share: f64) -> BloomFilters {
+        BloomFilters::new(&StreamsConfig { decay_share, ..StreamsConfig::default() }, Shape::of(logical_pages))
+    }
+
     fn write(policy: &mut BloomFilters, page: u32, times: u32) {
         (0..times).for_each(|_| policy.written(page, 0));
     }
 
     #[test]
     fn a_page_is_hot_when_the_filters_that_know_it_weigh_four() {
-        let mut policy = BloomFilters::new(1000, 0.5);
+        let mut policy = filters(1000, 0.5);
         // The first three writes go to filters 0, 1 and 2, which weigh 0.5, 1 and 1.5 before any decay.
         write(&mut policy, 7, 2);
         assert_eq!(policy.class_of_written(7, 0, 0), COLD);
@@ -159,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_is_not_written_again_cools_down() {
-        let mut policy = BloomFilters::new(1000, 0.5);
+        let mut policy = filters(1000, 0.5);
         write(&mut policy, 7, 4);
         let cools: Vec<u8> = (0..4)
             .map(|_| {
@@ -174,7 +179,7 @@ mod tests {
 
     #[test]
     fn pages_written_as_often_as_all_others_are_hardly_ever_hot() {
-        let mut policy = BloomFilters::new(10_000, 0.125);
+        let mut policy = filters(10_000, 0.125);
         let mut state = 1_u64;
         for _ in 0..40_700 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -186,7 +191,7 @@ mod tests {
 
     #[test]
     fn pages_written_nine_times_as_often_are_hot() {
-        let mut policy = BloomFilters::new(10_000, 0.125);
+        let mut policy = filters(10_000, 0.125);
         let mut state = 1_u64;
         for n in 0..40_700 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

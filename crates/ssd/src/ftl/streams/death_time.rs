@@ -29,7 +29,8 @@
 //! by predicted death. The prediction, the last life once more, and the limits of the classes are our own.
 
 use super::foresight::{Death, Foresight};
-use super::{Stream, StreamPolicy};
+use super::{Shape, Stream, StreamPolicy};
+use crate::config::StreamsConfig;
 use crate::sparse::SparseTable;
 
 /// What is left of a life that was expected, at some age: of one that was longer than expected, once more its age.
@@ -56,7 +57,8 @@ pub(crate) struct DeathTime {
 
 impl DeathTime {
     /// For a drive of so many logical pages. Until lives have been seen the median is that of uniform writes at most.
-    pub(crate) fn new(logical_pages: u64) -> Self {
+    pub(super) fn new(_: &StreamsConfig, shape: Shape) -> Self {
+        let logical_pages = shape.logical_pages;
         let table = || SparseTable::new(logical_pages as usize);
         Self { written_at: table(), expected: table(), median: logical_pages.max(1) * FRACTION, foresight: None }
     }
@@ -145,7 +147,7 @@ mod tests {
 
     /// A policy that takes lives around 100 for the usual ones, and has seen page 7 written at 1 and at `second`.
     fn learned(second: u64) -> DeathTime {
-        let mut policy = DeathTime::new(1000);
+        let mut policy = DeathTime::new(&StreamsConfig::default(), Shape::of(1000));
         policy.written(7, 1);
         policy.written(7, second);
         policy.median = 100 * FRACTION;
@@ -175,7 +177,7 @@ mod tests {
         let class = |clock| learned(101).class_of_moved(7, Stream::HOST, clock);
         // It was expected to die at 201.
         assert_eq!([103, 203, 299, 303, 899, 903].map(class), [0, 0, 0, 1, 1, 2]);
-        let mut once = DeathTime::new(1000);
+        let mut once = DeathTime::new(&StreamsConfig::default(), Shape::of(1000));
         once.written(7, 1);
         once.median = 100 * FRACTION;
         let class = |clock| once.class_of_moved(7, Stream::HOST, clock);
@@ -184,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_limits_follow_the_median_of_what_is_written() {
-        let mut policy = DeathTime::new(1_000_000);
+        let mut policy = DeathTime::new(&StreamsConfig::default(), Shape::of(1_000_000));
         // Lives from 1 to 999 in an order that repeats no part of them for long: 389 and 999 have no common divisor.
         (0..20_000_u32).for_each(|n| policy.learn(1 + n * 389 % 999));
         let median = policy.median / FRACTION;

@@ -6,7 +6,8 @@
 //! identifiers beyond the streams that a drive has: they are taken modulo their number, as writes without one are of
 //! stream 0. What wear levelling has moved belongs to stream 0 from then on.
 
-use super::{Stream, StreamPolicy};
+use super::{Shape, Stream, StreamPolicy};
+use crate::config::StreamsConfig;
 
 /// The stream that the request names, modulo the number of streams.
 pub(crate) struct Hint {
@@ -14,8 +15,8 @@ pub(crate) struct Hint {
 }
 
 impl Hint {
-    pub(crate) fn new(streams: u32) -> Self {
-        Self { streams: streams as u16 }
+    pub(super) fn new(config: &StreamsConfig, _: Shape) -> Self {
+        Self { streams: config.streams as u16 }
     }
 }
 
@@ -39,7 +40,7 @@ mod tests {
 
     #[test]
     fn a_write_goes_to_the_stream_that_it_names_and_stays_there_when_moved() {
-        let policy = Hint::new(3);
+        let policy = Hint::new(&StreamsConfig { streams: 3, ..StreamsConfig::default() }, Shape::of(1000));
         assert_eq!([0, 2, 4].map(|hint| policy.class_of_written(7, hint, 0)), [0, 2, 1]);
         let from = [Stream::host(2), Stream::gc(2), Stream::HOST, Stream::COLD];
         assert_eq!(from.map(|from| policy.class_of_moved(7, from, 0)), [2, 2, 0, 0]);

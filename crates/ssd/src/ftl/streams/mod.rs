@@ -29,14 +29,9 @@ use std::ops::{Index, IndexMut};
 use zerocopy::FromZeros;
 
 use super::geometry::Geometry;
-use crate::config::{CLASSES_MAX, DeviceConfig, StreamPolicy as PolicyName};
+use crate::config::{CLASSES_MAX, DeviceConfig, StreamPolicy as PolicyName, stream_policies};
 use crate::state::{Carried, Carrier, Layout, State, StateError};
-use bloom_filters::BloomFilters;
-use death_time::DeathTime;
 use foresight::Foresight;
-use hint::Hint;
-use one::One;
-use sep_bit::SepBit;
 
 /// Which open superblock of a unit data goes to: that of a class of the host's pages, that of a class of moved pages,
 /// or that of what wear levelling moves.
@@ -215,21 +210,36 @@ pub(crate) struct Shape {
     superblocks: u32,
 }
 
-macro_rules! policies {
-    ($($name:ident($type:ty) = $new:expr;)*) => {
+#[cfg(test)]
+impl Shape {
+    /// A drive of four superblocks.
+    fn of(logical_pages: u64) -> Self {
+        Self { logical_pages, superblocks: 4 }
+    }
+}
+
+/// Makes one type of the list of policies: a variant each, chosen by the configuration.
+macro_rules! dispatch {
+    (
+        $(#[$meta:meta])*
+        pub enum $setting:ident {
+            $($(#[$about:meta])* $name:ident = $text:literal [$policy:ty, $classes:expr]),* $(,)?
+        }
+    ) => {
         /// The policies, behind one type so that a written page needs no indirect call. Those that look something up do
         /// so out of line, so that a drive without streams pays for no more than a comparison.
         #[repr(u8)]
         pub(crate) enum AnyStreams {
-            $(#[doc = concat!("See [`", stringify!($type), "`].")] $name($type),)*
+            $(#[doc = concat!("See [`", stringify!($policy), "`].")] $name($policy),)*
         }
 
         impl AnyStreams {
             /// The policy that a configuration names.
             pub(crate) fn new(config: &DeviceConfig, geometry: &Geometry, logical_pages: u64) -> Self {
                 let shape = Shape { logical_pages, superblocks: geometry.units * geometry.superblocks };
-                match config.ftl.streams.policy {
-                    $(PolicyName::$name => Self::$name($new(config, shape)),)*
+                let config = &config.ftl.streams;
+                match config.policy {
+                    $(PolicyName::$name => Self::$name(<$policy>::new(config, shape)),)*
                 }
             }
         }
@@ -266,19 +276,11 @@ macro_rules! policies {
             }
         }
 
-        crate::state::state_of_policy! { AnyStreams { $($name($type)),* } }
+        crate::state::state_of_policy! { AnyStreams { $($name($policy)),* } }
     };
 }
 
-policies! {
-    One(One) = |_, _| One;
-    Hint(Hint) = |config: &DeviceConfig, _| Hint::new(config.ftl.streams.streams);
-    SepBit(SepBit) = |_, shape: Shape| SepBit::new(shape.logical_pages, shape.superblocks);
-    BloomFilters(BloomFilters) = |config: &DeviceConfig, shape: Shape| {
-        BloomFilters::new(shape.logical_pages, config.ftl.streams.decay_share)
-    };
-    DeathTime(DeathTime) = |_, shape: Shape| DeathTime::new(shape.logical_pages);
-}
+stream_policies!(dispatch);
 
 impl State for Stream {
     fn layout(layout: &mut Layout) {

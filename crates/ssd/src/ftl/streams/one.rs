@@ -1,9 +1,16 @@
 //! One: the host's pages are not told apart, nor are the moved ones.
 
-use super::{Stream, StreamPolicy};
+use super::{Shape, Stream, StreamPolicy};
+use crate::config::StreamsConfig;
 
 /// One class of written and one of moved pages.
 pub(crate) struct One;
+
+impl One {
+    pub(super) fn new(_: &StreamsConfig, _: Shape) -> Self {
+        Self
+    }
+}
 
 impl StreamPolicy for One {
     #[inline]

@@ -13,7 +13,8 @@
 //! Log-Structured Storage", FAST 2022, section 3 and algorithm 1 (six classes; ℓ over the last 16 collected segments).
 //! Left open there: ℓ is one for all units of the drive; a page that was laid out at once counts as never written.
 
-use super::{Stream, StreamPolicy};
+use super::{Shape, Stream, StreamPolicy};
+use crate::config::StreamsConfig;
 use crate::state::{Carried, Carrier, Layout, State, carry_sparse};
 
 /// Collected superblocks that a new value of ℓ is computed from.
@@ -35,10 +36,10 @@ pub(crate) struct SepBit {
 }
 
 impl SepBit {
-    pub(crate) fn new(logical_pages: u64, superblocks: u32) -> Self {
+    pub(super) fn new(_: &StreamsConfig, shape: Shape) -> Self {
         Self {
-            written_at: vec![0; logical_pages as usize],
-            opened_at: vec![0; superblocks as usize],
+            written_at: vec![0; shape.logical_pages as usize],
+            opened_at: vec![0; shape.superblocks as usize],
             mean_life: u64::MAX,
             lives: 0,
             collected: 0,
@@ -116,7 +117,7 @@ mod tests {
 
     /// A policy that has seen pages 0 to 199 written, one a tick, and then that short-lived superblocks live for 100.
     fn learned() -> SepBit {
-        let mut policy = SepBit::new(1000, 4);
+        let mut policy = SepBit::new(&StreamsConfig::default(), Shape::of(1000));
         for page in 0..200 {
             assert_eq!(policy.class_of_written(page, 0, u64::from(page)), LONG, "nothing is known of a new page");
             policy.written(page, u64::from(page));
