@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::StatArguments;
-use crate::output::Format;
 
 /// What can be done with simulated drives.
 #[derive(Debug, Subcommand)]
@@ -46,11 +45,7 @@ pub enum DeviceAction {
         #[arg(long, value_name = "PARV")]
         disksim: Option<PathBuf>,
         /// The directory that device.toml and workload.toml go to; made where there is none
-        #[arg(long = "output", value_name = "DIR", alias = "dir")]
-        dir: PathBuf,
-        /// Form of the result on stdout
-        // The global option, by its identity; only here, where --output is what is written, it has another long name.
-        #[arg(short, long = "output-format", value_enum, default_value_t = Format::Text, display_order = 100)]
-        output: Format,
+        #[arg(long, value_name = "DIR", alias = "dir")]
+        directory: PathBuf,
     },
 }

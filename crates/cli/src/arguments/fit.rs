@@ -13,9 +13,9 @@ pub enum FitDatabase {
     Sqlite(Box<FitSqlite>),
 }
 
-/// How much of the seed's workload is run.
+/// Size of the built-in workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Scale {
+pub enum WorkloadSize {
     /// 200,000 rows; less than a minute on the simulated drive
     Quick,
     /// 10 million rows, 100 rounds of 50,000 inserts and 50,000 SELECTs; hours
@@ -32,8 +32,8 @@ pub struct FitSqlite {
     #[arg(long = "target", value_name = "TARGET", conflicts_with = "target")]
     pub target_option: Option<String>,
     /// Size of the built-in workload
-    #[arg(long, value_enum, default_value_t = Scale::Quick, conflicts_with_all = ["db", "sql"])]
-    pub scale: Scale,
+    #[arg(long, alias = "scale", value_enum, default_value_t = WorkloadSize::Quick, conflicts_with_all = ["db", "sql"])]
+    pub workload_size: WorkloadSize,
     /// Rows to load before the rounds
     #[arg(long, value_name = "N", conflicts_with = "db")]
     pub rows: Option<u32>,

@@ -27,7 +27,7 @@ pub use attach::{AttachAction, AttachArguments, Data, FaultArguments, ServeArgum
 pub use audit::{AuditArguments, FailOn, LeastCost};
 pub use device::DeviceAction;
 pub use device_stat::StatArguments;
-pub use fit::{FitDatabase, FitSqlite, Scale};
+pub use fit::{FitDatabase, FitSqlite, WorkloadSize};
 pub use generate::Generated;
 pub use learn::LearnArguments;
 pub use pool::{PoolArguments, PrefetchName};
@@ -116,5 +116,37 @@ fn positive_size(text: &str) -> Result<ByteSize, String> {
         Ok(ByteSize(0)) => Err("it must be at least one byte".to_owned()),
         Ok(size) => Ok(size),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use clap::{Command, CommandFactory};
+
+    use super::*;
+
+    /// Each option of a command and of those below it, with what it takes.
+    fn options(command: &Command, found: &mut BTreeMap<String, Vec<String>>) {
+        for option in command.get_arguments().filter(|option| !option.is_positional()) {
+            let names = option.get_value_names().filter(|_| option.get_action().takes_values()).unwrap_or_default();
+            let takes = names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+            let known = found.entry(option.get_long().unwrap_or_default().to_owned()).or_default();
+            if !known.contains(&takes) {
+                known.push(takes);
+            }
+        }
+        command.get_subcommands().for_each(|verb| options(verb, found));
+    }
+
+    #[test]
+    fn an_option_takes_the_same_wherever_it_stands() {
+        let mut found = BTreeMap::new();
+        options(&Arguments::command(), &mut found);
+        found.retain(|_, takes| takes.len() > 1);
+        // The seed of each verb, libpq's and MariaDB's names of a server, and the scales of two benchmarks.
+        let known = ["dsn", "scale", "seed"];
+        assert!(found.keys().all(|name| known.contains(&name.as_str())), "{found:?}");
     }
 }

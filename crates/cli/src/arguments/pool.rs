@@ -86,7 +86,7 @@ const COST: &str = "Cost";
 #[derive(Debug, Args)]
 #[command(after_help = "\
   flashwise pool tpcc.pages --policy lru,clock-sweep,arc --frames 500,5000
-  flashwise pool tpcc.pages --policy all --size 64M --compare --write-back-batch 8 --alpha 3 --kr 80 --kw 8
+  flashwise pool tpcc.pages --policy all --pool-size 64M --compare --write-back-batch 8 --alpha 3 --kr 80 --kw 8
   flashwise pool tpcc.pages --policy cflru:window=0.3,2q --frames 5000 --ace --drive sim:samsung-960-evo
 
 Policies: lru fifo nru second-chance clock clock-sweep lfu 2q arc cflru cflru-c cflru-e dl-cflru-e lru-wsr ccf-lru s3-fifo
@@ -99,11 +99,12 @@ pub struct PoolArguments {
     pub policy: Vec<Policies>,
     /// Sizes of the pool in frames, one page each, with commas between them
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
-    #[arg(required_unless_present = "size")]
+    #[arg(required_unless_present = "pool_size")]
     pub frames: Vec<u64>,
     /// Sizes of the pool in bytes, such as 64M
-    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = positive_size, conflicts_with = "frames")]
-    pub size: Vec<ByteSize>,
+    #[arg(long, alias = "size", value_name = "SIZE,…", value_delimiter = ',', value_parser = positive_size)]
+    #[arg(conflicts_with = "frames")]
+    pub pool_size: Vec<ByteSize>,
     /// Write dirty pages back in batches; without, each victim alone
     #[arg(long, help_heading = ACE, conflicts_with = "compare")]
     pub ace: bool,

@@ -122,15 +122,6 @@ pub struct SimulateArguments {
         help_heading = "A workload like fio's"
     )]
     pub size: Option<ByteSize>,
-    /// As fio's option: how long, on the drive's clock; the same as --duration
-    #[arg(
-        long,
-        value_name = "TIME",
-        requires = "rw",
-        conflicts_with_all = ["workload", "duration"],
-        help_heading = "A workload like fio's"
-    )]
-    pub runtime: Option<Nanos>,
     /// As fio's option: percent of reads with --rw rw and randrw
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(0..=100))]
     #[arg(requires = "rw", conflicts_with = "workload", help_heading = "A workload like fio's")]
@@ -173,16 +164,19 @@ pub struct SimulateArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub requests: Option<u64>,
     /// Longest time of each flow, on the drive's clock, such as 10s
-    #[arg(long, value_name = "TIME")]
-    pub duration: Option<Nanos>,
+    #[arg(long, value_name = "TIME", alias = "duration")]
+    pub runtime: Option<Nanos>,
     /// Seed of every random choice; by default the workload's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
     /// Length of an interval of the time series, such as 10ms; by default 200 to 400 intervals
     #[arg(long, value_name = "TIME")]
     pub interval: Option<Nanos>,
-    /// Write a page with plots: a directory for report.html and report.json, or a file NAME.html
-    #[arg(long, value_name = "DIR|HTML")]
+    /// Write a page with plots here
+    #[arg(long, value_name = "FILE", conflicts_with = "report")]
+    pub html: Option<PathBuf>,
+    /// Where report.html and report.json go
+    #[arg(long, value_name = "DIR")]
     pub report: Option<PathBuf>,
     /// Write the time series as CSV, an interval a line
     #[arg(long, value_name = "FILE")]

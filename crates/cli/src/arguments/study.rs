@@ -23,6 +23,6 @@ pub struct StudyArguments {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Write a page with plots here
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", alias = "report")]
+    pub html: Option<PathBuf>,
 }

@@ -23,8 +23,8 @@ pub struct TunePostgres {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
     pub sessions: u32,
     /// Reads in flight at which random reads are compared with scans [default: k_r at 8 KiB]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
-    pub depth: Option<u32>,
+    #[arg(long, alias = "depth", value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    pub iodepth: Option<u32>,
     /// Leave this as it is, such as commit_delay, fillfactor or 'fillfactor of public.orders'; may be given several times
     #[arg(long, value_name = "NAME")]
     pub skip: Vec<String>,

@@ -75,7 +75,7 @@ pub fn run(action: &DeviceAction, output: &Output) -> Result<ExitCode, Failure> 
             output.print(&truth_document(&config, &found), |_| truth_lines(&config, &found))?;
         }
         DeviceAction::Stat(options) => return super::device_stat::run(options, output),
-        DeviceAction::Import { mqsim, disksim, dir, output: _ } => import(mqsim, disksim.as_deref(), dir, output)?,
+        DeviceAction::Import { mqsim, disksim, directory } => import(mqsim, disksim.as_deref(), directory, output)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use flashwise_tune::Target;
 use flashwise_tune::sqlite::{FitOptions, KeyValueWorkload, Statements, UserWorkload, Workload, fit};
 
 use super::read_profile;
-use crate::arguments::{FitDatabase, FitSqlite, Scale};
+use crate::arguments::{FitDatabase, FitSqlite, WorkloadSize};
 use crate::failure::Failure;
 use crate::files::check_new;
 use crate::output::Output;
@@ -53,9 +53,9 @@ pub fn run(database: FitDatabase, output: &Output) -> Result<ExitCode, Failure> 
 }
 
 fn workload(options: &FitSqlite) -> Result<Workload, Failure> {
-    let base = match options.scale {
-        Scale::Quick => KeyValueWorkload::QUICK,
-        Scale::Full => KeyValueWorkload::FULL,
+    let base = match options.workload_size {
+        WorkloadSize::Quick => KeyValueWorkload::QUICK,
+        WorkloadSize::Full => KeyValueWorkload::FULL,
     };
     if let (Some(database), Some(sql)) = (&options.db, &options.sql) {
         let page_cache = options.page_cache.unwrap_or(base.page_cache);

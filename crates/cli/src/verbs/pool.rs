@@ -67,7 +67,7 @@ fn model(options: &PoolArguments) -> Result<Option<DriveModel>, Failure> {
 }
 
 fn frames(options: &PoolArguments, page_bytes: u64) -> Vec<u64> {
-    let of_size = options.size.iter().map(|size| (size.0 / page_bytes).max(1));
+    let of_size = options.pool_size.iter().map(|size| (size.0 / page_bytes).max(1));
     options.frames.iter().copied().chain(of_size).collect()
 }
 

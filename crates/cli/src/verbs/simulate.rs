@@ -91,7 +91,7 @@ fn workload(options: &SimulateArguments, machine: &Machine) -> Result<Asked, Fai
     for flow in &mut workload.flows {
         let ends = |limit: Option<u64>, own: Option<u64>| limit.or(own);
         flow.requests = ends(options.requests, flow.requests);
-        flow.duration_ns = ends(options.duration.map(|duration| duration.0), flow.duration_ns);
+        flow.duration_ns = ends(options.runtime.map(|runtime| runtime.0), flow.duration_ns);
     }
     workload.content = content(options, workload.content);
     workload.check()?;
@@ -158,8 +158,7 @@ fn like_fio(rw: Rw, options: &SimulateArguments, machine: &Machine) -> Result<Wo
     (synthetic.read_share, synthetic.region_bytes) = (read_share, options.size.map(|size| size.0));
     let name = rw_name(rw);
     let mut flow = Flow { name: name.clone(), synthetic: Some(synthetic), ..Flow::default() };
-    flow.duration_ns = options.runtime.map(|runtime| runtime.0);
-    if options.runtime.is_none() && options.duration.is_none() && options.requests.is_none() {
+    if options.runtime.is_none() && options.requests.is_none() {
         let size = options.size.unwrap_or(ByteSize(0));
         flow.requests = Some(size.0.checked_div(options.bs.0).unwrap_or(0));
         if size.0 == 0 || size > machine.capacity() {
@@ -208,15 +207,16 @@ enum Page {
 
 impl Reports {
     fn prepare(options: &SimulateArguments) -> Result<Self, Failure> {
-        let page = match &options.report {
-            Some(path) if path.extension().is_some_and(|e| e == "html") => {
-                Some(Page::File(path.clone(), Wanted::prepare(path, Kind::Page)?))
-            }
-            Some(dir) => {
+        // Before there was --html, --report NAME.html was the page alone.
+        let is_page = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "html");
+        let html = options.html.as_ref().or(options.report.as_ref().filter(is_page));
+        let page = match (html, &options.report) {
+            (Some(path), _) => Some(Page::File(path.clone(), Wanted::prepare(path, Kind::Page)?)),
+            (None, Some(dir)) => {
                 check_writable(dir)?;
                 Some(Page::Directory(dir.clone()))
             }
-            None => None,
+            (None, None) => None,
         };
         let wanted = |path: &Option<PathBuf>, kind| path.as_deref().map(|path| Wanted::prepare(path, kind)).transpose();
         let csv = wanted(&options.csv, Kind::Csv("start_ns,requests"))?;

@@ -48,10 +48,10 @@ pub fn run(options: &StudyArguments, output: &Output) -> Result<ExitCode, Failur
         None if options.all => STUDIES.iter().collect(),
         None => return Err(Failure::usage("a study is missing; 'flashwise study --list' has the names")),
     };
-    if options.report.is_some() && chosen.len() > 1 {
-        return Err(Failure::usage("--report takes one study; name it instead of --all"));
+    if options.html.is_some() && chosen.len() > 1 {
+        return Err(Failure::usage("--html takes one study; name it instead of --all"));
     }
-    let report = options.report.as_deref().map(|path| Wanted::prepare(path, Kind::Page)).transpose()?;
+    let page = options.html.as_deref().map(|path| Wanted::prepare(path, Kind::Page)).transpose()?;
     let program = std::env::current_exe().ok();
     let how = StudyOptions { quick: options.quick, seed: options.seed, program };
     let bar = shared_bar();
@@ -68,8 +68,8 @@ pub fn run(options: &StudyArguments, output: &Output) -> Result<ExitCode, Failur
         }
     }
     drop(bar);
-    if let (Some(report), Some(study)) = (&report, studies.first()) {
-        report.write(study_page(study))?;
+    if let (Some(page), Some(study)) = (&page, studies.first()) {
+        page.write(study_page(study))?;
     }
     let text = |style| studies.iter().map(|study| render_study(study, style)).collect::<Vec<_>>().join("\n");
     match (studies.as_slice(), options.all) {

@@ -38,7 +38,7 @@ fn postgres_options(options: TunePostgres) -> Result<PostgresOptions, Failure> {
         dsn: options.dsn,
         version: options.for_version,
         sessions: options.sessions,
-        depth: options.depth,
+        depth: options.iodepth,
         skip: options.skip,
         apply: options.apply,
     })

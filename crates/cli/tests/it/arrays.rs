@@ -63,7 +63,7 @@ fn an_array_is_recognised_by_its_content_and_gives_a_drives_document_and_more() 
 #[test]
 fn the_text_and_the_page_tell_of_the_array() {
     let place = place();
-    let arguments = [&["simulate", "sim:mine.toml"], &WRITES[..], &["--fail", "2@20ms", "--report", "page.html"]];
+    let arguments = [&["simulate", "sim:mine.toml"], &WRITES[..], &["--fail", "2@20ms", "--html", "page.html"]];
     let text = place.run(&arguments.concat()).expect(0).stdout;
     for words in ["on four", "The array", "RAID-5 over 4 drives", "read-modify-write", "member 2 after 20", "2, failed"]
     {

@@ -23,7 +23,7 @@ fn an_imported_drive_and_its_workload_can_be_simulated() {
     let place = Place::new();
     place.write("ssd.xml", &DRIVE.replace("  <Block_Choice>1</Block_Choice>\n", ""));
     place.write("work.xml", FLOWS);
-    let import = ["device", "import", "--mqsim", "ssd.xml", "work.xml", "--output", "out"];
+    let import = ["device", "import", "--mqsim", "ssd.xml", "work.xml", "--directory", "out"];
     let document = place.run(&[&import[..], &["-o", "json"]].concat()).expect(0).document();
     assert_eq!((&document["schema"], &document["source"]), (&"flashwise.import".into(), &"MQSim, ssd.xml".into()));
     assert!(!document["notes"].as_array().unwrap().is_empty());
@@ -35,20 +35,20 @@ fn an_imported_drive_and_its_workload_can_be_simulated() {
 }
 
 #[test]
-fn output_names_the_directory_of_an_import_and_o_the_form_of_what_it_says() {
+fn an_import_takes_a_directory_and_the_form_of_its_result_as_every_verb_does() {
     let place = Place::new();
     place.write("ssd.xml", &DRIVE.replace("  <Block_Choice>1</Block_Choice>\n", ""));
     let import = ["device", "import", "--mqsim", "ssd.xml"];
-    for (n, form) in [&["-o", "json"][..], &["-ojson"], &["--output-format", "json"]].iter().enumerate() {
+    for (n, form) in [&["-o", "json"][..], &["-ojson"], &["--output", "json"]].iter().enumerate() {
         let dir = format!("out-{n}");
-        let document = place.run(&[&import[..], &["--output", &dir], form].concat()).expect(0).document();
+        let document = place.run(&[&import[..], &["--directory", &dir], form].concat()).expect(0).document();
         assert_eq!(document["files"][0], format!("{dir}/device.toml"));
     }
-    let before_the_verb = place.run(&[&["-o", "json"][..], &import, &["--output", "early"]].concat()).expect(0);
+    let before_the_verb = place.run(&[&["-o", "json"][..], &import, &["--directory", "early"]].concat()).expect(0);
     assert_eq!(before_the_verb.document()["schema"], "flashwise.import");
     let old_name = place.run(&[&import[..], &["--dir=old"]].concat()).expect(0);
     assert!(old_name.stdout.contains("written: old/device.toml"), "{}", old_name.stdout);
-    let line = place.fails(2, &[&import[..], &["-o", "somewhere", "--output", "new"]].concat());
+    let line = place.fails(2, &[&import[..], &["--directory", "new", "--output", "somewhere"]].concat());
     assert!(line.contains("'somewhere'") && line.contains("text, json"), "{line}");
 }
 
@@ -57,7 +57,7 @@ fn a_directory_that_cannot_be_is_refused_before_anything_is_written() {
     let place = Place::new();
     place.write("ssd.xml", &DRIVE.replace("  <Block_Choice>1</Block_Choice>\n", ""));
     place.write("file", "");
-    let import = ["device", "import", "--mqsim", "ssd.xml", "--output"];
+    let import = ["device", "import", "--mqsim", "ssd.xml", "--directory"];
     let line = place.fails(1, &[&import[..], &["file"]].concat());
     assert!(line.contains("file: "), "{line}");
     let line = place.fails(1, &[&import[..], &["file/inside"]].concat());
@@ -68,11 +68,11 @@ fn a_directory_that_cannot_be_is_refused_before_anything_is_written() {
 fn an_unknown_tag_is_refused_with_its_line_and_nothing_is_written() {
     let place = Place::new();
     place.write("ssd.xml", DRIVE);
-    let line = place.fails(1, &["device", "import", "--mqsim", "ssd.xml", "--output", "out"]);
+    let line = place.fails(1, &["device", "import", "--mqsim", "ssd.xml", "--directory", "out"]);
     assert!(line.contains("ssd.xml: line 6: <Block_Choice> is unknown in <Device_Parameter_Set>"), "{line}");
-    let line = place.fails(1, &["device", "import", "--disksim", "ssd.xml", "--output", "out"]);
+    let line = place.fails(1, &["device", "import", "--disksim", "ssd.xml", "--directory", "out"]);
     assert!(line.contains("ssd.xml: line 1: there is no block ssdmodel_ssd"), "{line}");
-    place.fails(2, &["device", "import", "--output", "out"]);
+    place.fails(2, &["device", "import", "--directory", "out"]);
 }
 
 #[test]

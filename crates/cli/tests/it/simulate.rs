@@ -131,14 +131,17 @@ fn a_page_and_tables_are_written_and_only_those_are_replaced() {
     let place = place();
     let arguments = [&["simulate", "samsung-960-evo"], &READS[..], &["--csv", "t.csv", "--parquet", "t.parquet"]];
     let simulate = arguments.concat();
-    for report in [["--report", "r.html"], ["--report", "r"]] {
+    for report in [["--html", "p.html"], ["--report", "r.html"], ["--report", "r"]] {
         for _ in 0..2 {
             place.run(&[&simulate[..], &report].concat()).expect(0);
         }
     }
     assert!(place.read("t.csv").starts_with("start_ns,requests,iops"));
     assert!(std::fs::read(place.path("t.parquet")).unwrap().starts_with(b"PAR1"));
-    assert!(place.read("r.html").contains("<svg") && place.read("r/report.json").contains("flashwise.simulation"));
+    assert!(
+        ["p.html", "r.html"].iter().all(|page| place.read(page).contains("<svg"))
+            && place.read("r/report.json").contains("flashwise.simulation")
+    );
     let line = place.fails(5, &[&["simulate", "samsung-960-evo"], &READS[..], &["--csv", "mix.toml"]].concat());
     assert!(line.contains("mix.toml: exists and is no table"), "{line}");
 }

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use support::{Ended, Place, is_empty};
 
 /// What stands in a profile for `tune postgres` to go by.
-const PLAN: [&str; 6] = ["tune", "postgres", "--profile", "p.toml", "--depth", "1"];
+const PLAN: [&str; 6] = ["tune", "postgres", "--profile", "p.toml", "--iodepth", "1"];
 
 #[test]
 fn settings_follow_from_the_profile_alone_and_go_into_a_file_for_psql() {

@@ -83,7 +83,7 @@ fn a_mistake_on_the_command_line_gets_one_line_with_the_way_out() {
         (1, &["learn", "--profile", "missing/p.toml"]),
         (1, &["learn", "--profile", "."]),
         (2, &["fit", "mysql"]),
-        (2, &["fit", "sqlite", "--scale", "huge"]),
+        (2, &["fit", "sqlite", "--workload-size", "huge"]),
         (2, &["fit", "sqlite", "--rows", "many"]),
         (2, &["fit", "sqlite", "--rounds", "0"]),
         (2, &["fit", "sqlite", "--page-cache", "9t"]),

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A sequential scan reaches the drive as the kernel's read-ahead does it, 128 KiB at a time unless told otherwise
-//! (`read_ahead_kb`): 16 pages for one request. The depth is that of the work: `--depth`, or else as many reads as
+//! (`read_ahead_kb`): 16 pages for one request. The depth is that of the work: `--iodepth`, or else as many reads as
 //! `effective_io_concurrency` is to keep in flight, k_r. α has no part in it: it compares reads with writes.
 //!
 //! Source: PostgreSQL documentation, "Planner Cost Constants": the costs are relative to `seq_page_cost`; one below it is
@@ -62,7 +62,7 @@ fn rates(facts: &Facts<'_>, depth: f64) -> Result<(Measure, Measure), String> {
     let scan = scan.or_else(|| single_reads(facts.profile, READ_AHEAD).filter(|_| depth == 1.0));
     let scan = scan.ok_or_else(|| {
         format!(
-            "the profile has no reads of 128 KiB, {}; flashwise learn --request-size 128k measures them, --depth 1 does \
+            "the profile has no reads of 128 KiB, {}; flashwise learn --request-size 128k measures them, --iodepth 1 does \
              without",
             reads_in_flight(depth)
         )
