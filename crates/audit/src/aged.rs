@@ -1,7 +1,8 @@
 //! The drive in its steady state: what violations cost that only collection makes pay.
 //!
-//! Whether dead data was trimmed, or lies among data that stays, costs nothing on a drive with free room: it is paid when
-//! superblocks are collected. So rules that are about this are played on the drive of the profile after years of use:
+//! Whether dead data was trimmed, or lies among data that stays, costs nothing on a drive with free room: it is paid
+//! when superblocks are collected. So rules that are about this are played on the drive of the profile after years of
+//! use:
 //!
 //! ```text
 //!   drive of the profile, all logical pages written, in the steady state of uniform overwrites (mean field)
@@ -10,15 +11,15 @@
 //!          └─▶ on, until it has programmed the spare flash twice: measured, per window
 //! ```
 //!
-//! **What stays.** A page that the window writes twice is overwritten soon. One that it writes once stays, for nobody knows
-//! how long: longer than the window. Would each round write it again in its place, it would die after one round, together
-//! with all else that the round wrote, and nothing would ever have to be moved for it. So what stays goes to other
-//! places in each round, one after another through all the rest of the drive, and lives until the drive has been gone
-//! through.
+//! **What stays.** A page that the window writes twice is overwritten soon. One that it writes once stays, for nobody
+//! knows how long: longer than the window. Would each round write it again in its place, it would die after one round,
+//! together with all else that the round wrote, and nothing would ever have to be moved for it. So what stays goes to
+//! other places in each round, one after another through all the rest of the drive, and lives until the drive has been
+//! gone through.
 //!
-//! The drive has at least [`SUPERBLOCKS_MIN`] superblocks of data in each unit, so that what the FTL keeps free by itself is
-//! little beside its spare flash, and two streams, of which a window that names none uses one. A drive that is written in
-//! place collects nothing, and has no steady state of its own.
+//! The drive has at least [`SUPERBLOCKS_MIN`] superblocks of data in each unit, so that what the FTL keeps free by
+//! itself is little beside its spare flash, and two streams, of which a window that names none uses one. A drive that
+//! is written in place collects nothing, and has no steady state of its own.
 //!
 //! Source of the state: `flashwise_ssd`'s `precondition`.
 
@@ -35,14 +36,14 @@ use crate::request::Space;
 
 /// Superblocks of data in each unit, at least: the six or so that the FTL keeps for itself are then a tenth of them.
 const SUPERBLOCKS_MIN: u64 = 64;
-/// Steps that are played at most before and while it is measured, each: it bounds the time. A drive on which they do not go
-/// around stays nearer to the state of uniform overwrites.
+/// Steps that are played at most before and while it is measured, each: it bounds the time. A drive on which they do
+/// not go around stays nearer to the state of uniform overwrites.
 const STEPS_MAX: u64 = 2_000_000;
-/// Bytes that are read and written at most before and while it is measured, each: a step can be a long one. Steps of 16 KiB
-/// reach both bounds together.
+/// Bytes that are read and written at most before and while it is measured, each: a step can be a long one. Steps of 16
+/// KiB reach both bounds together.
 const BYTES_MAX: u64 = STEPS_MAX * (16 << 10);
-/// How often all of the flash is programmed before it is measured: superblocks of what stays are the last to be collected,
-/// and after twice the raw capacity the write amplification no longer changed.
+/// How often all of the flash is programmed before it is measured: superblocks of what stays are the last to be
+/// collected, and after twice the raw capacity the write amplification no longer changed.
 const WARM_UP: u64 = 3;
 /// Rounds at least: in the first the drive finds what dies together for the first time.
 const ROUNDS_MIN: u64 = 4;

@@ -1,7 +1,7 @@
 //! A trace held against every rule at once, request by request.
 //!
-//! What is kept of the trace: what the rules remember, each within its own bound, and the first requests up to the window,
-//! which are simulated at the end. So the memory does not grow with the trace.
+//! What is kept of the trace: what the rules remember, each within its own bound, and the first requests up to the
+//! window, which are simulated at the end. So the memory does not grow with the trace.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ const FILES_MAX: usize = 1 << 16;
 /// How an audit is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditOptions {
-    /// Requests from the start of the trace that are simulated to tell costs, and that the picture shows; with 0 neither
-    /// is made.
+    /// Requests from the start of the trace that are simulated to tell costs, and that the picture shows; with 0
+    /// neither is made.
     pub window_requests: usize,
     /// Whether the trace was taken above the page cache, as strace does: then it says nothing of queues and trims.
     pub is_above_page_cache: bool,
@@ -96,7 +96,8 @@ impl<'a> Auditor<'a> {
         Self { profile, options, judges, unjudged, facts, in_flight, kinds, starts, window }
     }
 
-    /// Tells where a file's first byte lies on the drive, modulo the drive's flash page; before its requests are looked at.
+    /// Tells where a file's first byte lies on the drive, modulo the drive's flash page; before its requests are looked
+    /// at.
     pub fn place(&mut self, file: u32, start: ByteSize) {
         if self.starts.len() < FILES_MAX {
             self.starts.insert(file, start.0);
@@ -183,8 +184,8 @@ fn order(finding: &Finding) -> impl Ord + use<> {
     (finding.violations == 0, lost(finding.cost.time_ns), lost(finding.cost.flash_bytes), finding.rule)
 }
 
-/// Audits what a reader gives, to its end: all of it, or with `files` those requests that are of one of these or of none.
-/// To each belongs where its first byte lies on the drive, modulo the drive's flash page, where that is known.
+/// Audits what a reader gives, to its end: all of it, or with `files` those requests that are of one of these or of
+/// none. To each belongs where its first byte lies on the drive, modulo the drive's flash page, where that is known.
 ///
 /// # Errors
 /// At a line that is bad.

@@ -1,9 +1,9 @@
 //! What violations cost: the window played as it is, and once for each broken rule with its violations mended.
 //!
-//! All plays go over one drive, made from the profile ([`flashwise_ssd::learned`]), as large as the largest of them needs, and
-//! written in order before; rules whose violations only collection makes pay go over the same drive in its steady state
-//! ([`crate::aged`]). The difference is the cost. It is that of the window, not of the whole trace; a window longer
-//! than [`BYTES_MAX`] of writes is cut, because a simulation's time goes with its pages.
+//! All plays go over one drive, made from the profile ([`flashwise_ssd::learned`]), as large as the largest of them
+//! needs, and written in order before; rules whose violations only collection makes pay go over the same drive in its
+//! steady state ([`crate::aged`]). The difference is the cost. It is that of the window, not of the whole trace; a
+//! window longer than [`BYTES_MAX`] of writes is cut, because a simulation's time goes with its pages.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ use crate::rules::Check;
 
 /// Bytes that the window as it is asks for, at most.
 const BYTES_MAX: u64 = 8 << 30;
-/// Bytes that a mended one asks for, at most: pages enlarged a hundred times are no remedy, and would take minutes to play.
-/// Beyond, the cost of that rule is not told.
+/// Bytes that a mended one asks for, at most: pages enlarged a hundred times are no remedy, and would take minutes to
+/// play. Beyond, the cost of that rule is not told.
 const MENDED_BYTES_MAX: u64 = 4 * BYTES_MAX;
 /// Largest drive that is simulated; it bounds memory, by about 16 bytes for each page of 4 KiB.
 const DRIVE_MAX: u64 = 256 << 30;

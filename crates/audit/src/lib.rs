@@ -1,8 +1,8 @@
 //! The rules for I/O to a solid-state drive, held against a trace.
 //!
-//! [`audit_trace`] takes a [`TraceReader`](flashwise_trace::TraceReader) and a [`DeviceProfile`]; [`audit`] an [`IoTrace`] that
-//! is in memory. Both give an [`Audit`]: one [`Finding`] for each rule that profile and trace allow to be judged, the others
-//! with the reason, and what the costs were simulated on.
+//! [`audit_trace`] takes a [`TraceReader`](flashwise_trace::TraceReader) and a [`DeviceProfile`]; [`audit`] an
+//! [`IoTrace`] that is in memory. Both give an [`Audit`]: one [`Finding`] for each rule that profile and trace allow to
+//! be judged, the others with the reason, and what the costs were simulated on.
 //!
 //! ```text
 //!   trace ──────────┐                                                 ┌─▶ counts, examples, files, processes
@@ -12,17 +12,18 @@
 //! ```
 //!
 //! One file a rule under `rules/`; a rule is judged only where each figure that it needs is certain. A rule says which
-//! requests break it, and how the window would look if none did; the difference between the two on a drive made from the
-//! profile is what the violations cost.
+//! requests break it, and how the window would look if none did; the difference between the two on a drive made from
+//! the profile is what the violations cost.
 //!
-//! Offsets are those of the drive: in a trace of an ordinary file they are the file's own, and what is said about alignment
-//! holds only as far as the file system keeps it.
+//! Offsets are those of the drive: in a trace of an ordinary file they are the file's own, and what is said about
+//! alignment holds only as far as the file system keeps it.
 //!
-//! What it is not: a measurement. A mended window is what a remedy would ask of the drive, as far as a trace can tell; what
-//! the program would do with the time it gains is not in it. What a remedy brings is measured by running the work again.
+//! What it is not: a measurement. A mended window is what a remedy would ask of the drive, as far as a trace can tell;
+//! what the program would do with the time it gains is not in it. What a remedy brings is measured by running the work
+//! again.
 //!
-//! **Limits.** Counts are of the whole trace; costs and picture are of its first requests, 20,000 unless told otherwise.
-//! 4,096 places and processes are counted by themselves.
+//! **Limits.** Counts are of the whole trace; costs and picture are of its first requests, 20,000 unless told
+//! otherwise. 4,096 places and processes are counted by themselves.
 //!
 //! Source of the first five rules: Kakaraparthy, Patel, Park, Kroth, PVLDB 13(4), 2019; of the others, in their files.
 

@@ -1,7 +1,7 @@
 //! Ways to rewrite a window so that it keeps a rule; each is what a remedy would do to the requests.
 //!
-//! All of them are pure: steps in, steps out, in the order of the window. A step whose request breaks the rule is marked;
-//! the others stay as they are unless a way says otherwise.
+//! All of them are pure: steps in, steps out, in the order of the window. A step whose request breaks the rule is
+//! marked; the others stay as they are unless a way says otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,8 +57,8 @@ pub(crate) fn relocate(steps: &[Step], unit: u64, pads: bool) -> Vec<Step> {
     steps.iter().map(moved).collect()
 }
 
-/// Broken writes of a space are gathered until they make a whole unit, and written as such; flushes that would close less
-/// than a unit wait until one is full, and the last of them comes at the end.
+/// Broken writes of a space are gathered until they make a whole unit, and written as such; flushes that would close
+/// less than a unit wait until one is full, and the last of them comes at the end.
 pub(crate) fn gather(steps: &[Step], unit: u64) -> Vec<Step> {
     let mut waiting: BTreeMap<Space, (u64, Step)> = BTreeMap::new();
     let mut cursors: BTreeMap<Space, u64> = BTreeMap::new();
@@ -217,8 +217,8 @@ pub(crate) fn shift_down(steps: &[Step], by: u64) -> Vec<Step> {
     steps.iter().map(shifted).collect()
 }
 
-/// What does not stay is written in a stream of its own, also where that breaks no rule: a page that is now in one stream
-/// and now in the other would be apart from nothing.
+/// What does not stay is written in a stream of its own, also where that breaks no rule: a page that is now in one
+/// stream and now in the other would be apart from nothing.
 pub(crate) fn keep_apart_what_stays(steps: &[Step]) -> Vec<Step> {
     steps.iter().map(|step| Step { stream: u16::from(step.is_write() && !step.stays), ..*step }).collect()
 }

@@ -1,8 +1,9 @@
 //! Where the partitions of a drive begin, against what the drive programs and reads at once.
 //!
-//! A file system asks for whole blocks of its own from the start of its partition. Where that start is off the flash page,
-//! each block straddles two pages; off the write unit or the stripe, no write of the file system can begin on one. That is
-//! rule 13 seen from the partition table instead of from a trace: it is judged before anything was written.
+//! A file system asks for whole blocks of its own from the start of its partition. Where that start is off the flash
+//! page, each block straddles two pages; off the write unit or the stripe, no write of the file system can begin on
+//! one. That is rule 13 seen from the partition table instead of from a trace: it is judged before anything was
+//! written.
 
 use flashwise_block::{ByteSize, Partition, PartitionTable, TableKind};
 use flashwise_profile::{DeviceProfile, Figure};
@@ -16,8 +17,8 @@ pub struct PartitionAudit {
     pub drive: String,
     /// The form of its partition table.
     pub table: TableKind,
-    /// Figures of the drive that a start was held against, such as `flash page`, with their bytes; none where the profile
-    /// tells none.
+    /// Figures of the drive that a start was held against, such as `flash page`, with their bytes; none where the
+    /// profile tells none.
     pub figures: Vec<AlignmentFigure>,
     /// The partitions, in the order of the table.
     pub partitions: Vec<PartitionAlignment>,

@@ -10,8 +10,8 @@ use crate::finding::{Band, Mark, Picture, Rule};
 use crate::play::{AREA, Map, Step};
 use crate::request::{Key, Seen};
 
-/// Fields of the picture: 96 · 48 = 4,608 marks at most, which a page shows without being slow, and each of which is large
-/// enough to be seen.
+/// Fields of the picture: 96 · 48 = 4,608 marks at most, which a page shows without being slow, and each of which is
+/// large enough to be seen.
 const COLUMNS: u16 = 96;
 const ROWS: u16 = 48;
 

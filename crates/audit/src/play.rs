@@ -1,12 +1,12 @@
 //! A window of a trace as it can be played on a drive: requests with the number that may be in flight with them.
 //!
 //! **What a step keeps of the trace**: what was asked, in which order, and how many requests were in flight when it was
-//! submitted. It does not keep the time between requests: that is the program's own. Where the trace has no latencies one
-//! request at a time is played; a flush waits for everything before it, as programs do that call `fsync`.
+//! submitted. It does not keep the time between requests: that is the program's own. Where the trace has no latencies
+//! one request at a time is played; a flush waits for everything before it, as programs do that call `fsync`.
 //!
-//! **Where a step goes.** Files lie one behind the other on the drive, each at a multiple of 1 MiB; of a device only those
-//! MiB are laid out that somebody touched, in the order of their addresses. So a window needs a drive as large as what it
-//! touches, and what is aligned up to 1 MiB stays aligned.
+//! **Where a step goes.** Files lie one behind the other on the drive, each at a multiple of 1 MiB; of a device only
+//! those MiB are laid out that somebody touched, in the order of their addresses. So a window needs a drive as large as
+//! what it touches, and what is aligned up to 1 MiB stays aligned.
 
 use std::collections::BTreeMap;
 
@@ -163,8 +163,8 @@ pub(crate) fn requests(step: &Step, place: impl Fn(u64) -> u64) -> Vec<Request> 
     requests
 }
 
-/// Marks the writes all of whose pages the steps write only once: what they write stays, unless it is a journal, a log or
-/// a temporary file, which die as a whole.
+/// Marks the writes all of whose pages the steps write only once: what they write stays, unless it is a journal, a log
+/// or a temporary file, which die as a whole.
 pub(crate) fn mark_what_stays(steps: &mut [Step]) {
     let pages = |step: &Step| {
         let space = step.space;

@@ -40,7 +40,8 @@ impl IoBuffer {
         buffer
     }
 
-    /// Bytes of memory behind a buffer of a length: a power of two, so that buffers can be used again for lengths alike.
+    /// Bytes of memory behind a buffer of a length: a power of two, so that buffers can be used again for lengths
+    /// alike.
     pub fn allocation_size(length: usize) -> usize {
         length.max(ALIGNMENT).checked_next_power_of_two().unwrap_or(usize::MAX)
     }
@@ -64,8 +65,8 @@ impl IoBuffer {
 
 impl Drop for IoBuffer {
     fn drop(&mut self) {
-        // SAFETY: `start` came from `alloc_zeroed` with this very layout, which a change of length keeps, and nobody else
-        // owns it.
+        // SAFETY: `start` came from `alloc_zeroed` with this very layout, which a change of length keeps, and nobody
+        // else owns it.
         unsafe { dealloc(self.start.as_ptr(), Self::layout(self.length)) }
     }
 }
@@ -77,7 +78,8 @@ impl Deref for IoBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` points to `allocation_size(length)` initialised bytes, at least `length`, that live as long as `self`.
+        // SAFETY: `start` points to `allocation_size(length)` initialised bytes, at least `length`, that live as long
+        // as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }

@@ -7,7 +7,8 @@
 //!   offset in the file ──▶ extent ──▶ offset in the partition ── + start of the partition ──▶ offset on the drive
 //! ```
 //!
-//! The answer is used as knowledge, so everything that makes it less than that is an [`PlacementUnknown`] with its reason.
+//! The answer is used as knowledge, so everything that makes it less than that is an [`PlacementUnknown`] with its
+//! reason.
 
 use std::fmt;
 

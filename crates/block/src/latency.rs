@@ -48,8 +48,8 @@ impl LatencySummary {
         Self { histogram: Histogram::new(3).expect("three significant digits are allowed") }
     }
 
-    /// An empty summary with room for every latency up to `longest`: noting one of these takes no memory. Longer ones are noted
-    /// too.
+    /// An empty summary with room for every latency up to `longest`: noting one of these takes no memory. Longer ones
+    /// are noted too.
     pub fn up_to(longest: Nanos) -> Self {
         let histogram = Histogram::new_with_bounds(1, longest.0.max(2), 3);
         histogram.map_or_else(

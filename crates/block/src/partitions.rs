@@ -10,8 +10,8 @@
 //! ```
 //!
 //! What a record says is believed only within bounds: a partition must lie on the drive, no chain has more than
-//! [`LINKS_MAX`] links. Checksums are not looked at: where a partition begins is wanted also of a table that needs repair.
-//! Source: UEFI Specification 2.10, chapter 5; for chains, the layout that fdisk(8) and the kernel keep.
+//! [`LINKS_MAX`] links. Checksums are not looked at: where a partition begins is wanted also of a table that needs
+//! repair. Source: UEFI Specification 2.10, chapter 5; for chains, the layout that fdisk(8) and the kernel keep.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -152,8 +152,8 @@ fn partition(number: u32, first: u64, blocks: u64, block: u64, size: u64) -> Opt
     is_there.then_some(Partition { number, start: ByteSize(start), length: ByteSize(length) })
 }
 
-/// Partitions of a boot record and of the chains that it begins. Its blocks are of 512 bytes: larger ones come with a GUID
-/// partition table.
+/// Partitions of a boot record and of the chains that it begins. Its blocks are of 512 bytes: larger ones come with a
+/// GUID partition table.
 fn boot_record(drive: &mut (impl Read + Seek), entries: &[Entry; 4], size: u64) -> io::Result<Vec<Partition>> {
     let block = BLOCKS[0];
     let of = |number: u32, entry: &Entry| partition(number, entry.first, entry.blocks, block, size);

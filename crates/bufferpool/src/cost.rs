@@ -1,8 +1,8 @@
 //! What a run costs by the parametric I/O model, without a drive.
 //!
-//! The pool waits for each read and for each batch of write-backs. A drive serves k_r reads or k_w writes at once; a page
-//! write takes α times as long as a page read. So r pages that are read together take ⌈r ÷ k_r⌉ reads of one page, and a
-//! batch of w takes α ⌈w ÷ k_w⌉ of them.
+//! The pool waits for each read and for each batch of write-backs. A drive serves k_r reads or k_w writes at once; a
+//! page write takes α times as long as a page read. So r pages that are read together take ⌈r ÷ k_r⌉ reads of one page,
+//! and a batch of w takes α ⌈w ÷ k_w⌉ of them.
 //! Source: T. I. Papon, M. Athanassoulis, *A Parametric I/O Model for Modern Storage Devices*, DaMoN 2021.
 
 use flashwise_profile::DeviceProfile;

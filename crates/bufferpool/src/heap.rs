@@ -1,8 +1,9 @@
-//! A heap of groups that changes at its top only: what is first goes, or comes later than it did. It can be walked in order
-//! without being taken apart.
+//! A heap of groups that changes at its top only: what is first goes, or comes later than it did. It can be walked in
+//! order without being taken apart.
 //!
-//! A group and its key are one number, so that comparing two of them is no branch that a processor would have to guess, and
-//! asks no other memory. Behind the last group stand numbers that are larger than any: so each group has as many children.
+//! A group and its key are one number, so that comparing two of them is no branch that a processor would have to guess,
+//! and asks no other memory. Behind the last group stand numbers that are larger than any: so each group has as many
+//! children.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! - [`policy`]: one file a policy, with its source, its rule and what its source leaves open. [`policies`] lists them.
-//! - [`ace`]: one adapter over any of them that writes dirty pages in batches. [`mod@prefetch`]: what is read with a miss.
+//! - [`ace`]: one adapter over any of them that writes dirty pages in batches. [`mod@prefetch`]: what is read with a
+//!   miss.
 //! - [`pool`]: the pool itself, without bytes. [`simulate`]: many pools on one trace, on all cores.
 //! - [`cost`]: what a run costs by the parametric I/O model; [`drive`]: what it costs on a simulated drive.
 //!

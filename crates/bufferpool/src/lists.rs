@@ -1,4 +1,5 @@
-//! Doubly linked lists of entries in one array: an entry is in at most one of them, and nothing is allocated after the start.
+//! Doubly linked lists of entries in one array: an entry is in at most one of them, and nothing is allocated after the
+//! start.
 //!
 //! ```text
 //!   front (newest) ◄─ newer ─ entry ─ older ─▶ back (oldest, falls first)
@@ -127,7 +128,8 @@ impl Lists {
         self.entry(self.nodes[self.ring(list) as usize].newer)
     }
 
-    /// The oldest entry whose page nobody holds. The one behind it will be asked for soon, and is named to the processor.
+    /// The oldest entry whose page nobody holds. The one behind it will be asked for soon, and is named to the
+    /// processor.
     #[inline]
     pub(crate) fn oldest(&self, list: usize, pages: &Directory) -> Option<Entry> {
         let oldest = self.iter(list).find(|&entry| pages.is_free(entry))?;

@@ -1,7 +1,8 @@
 //! Which entries of a queue are marked, found in its order without asking the others.
 //!
-//! The places of a queue are numbered as they are taken, and a mark is a bit by the number of the place: 4,096 places that are
-//! not marked are one step ([`Summary`]). Marks that nobody has asked for yet cost nothing: they begin with the first question.
+//! The places of a queue are numbered as they are taken, and a mark is a bit by the number of the place: 4,096 places
+//! that are not marked are one step ([`Summary`]). Marks that nobody has asked for yet cost nothing: they begin with
+//! the first question.
 //!
 //! ```text
 //!   oldest ─▶ number 17, 18, 19 … ─▶ end         number modulo places ─▶ entry, bit
@@ -25,7 +26,8 @@ pub(crate) struct Marked {
     marked_words: Summary,
     /// The number that comes next.
     end: u32,
-    /// Places that are certainly free; the oldest entry, which says how many there are, is asked only when there is none.
+    /// Places that are certainly free; the oldest entry, which says how many there are, is asked only when there is
+    /// none.
     free: usize,
 }
 

@@ -153,8 +153,8 @@ impl<P: Policy> Pool<P> {
     /// Serves one access.
     ///
     /// # Errors
-    /// When every frame is held, the page's number is beyond the shape, or the storage fails. The page is then not in the
-    /// pool, and no other one has been lost.
+    /// When every frame is held, the page's number is beyond the shape, or the storage fails. The page is then not in
+    /// the pool, and no other one has been lost.
     #[inline]
     pub fn access(&mut self, access: Access, storage: &mut impl Storage) -> Result<(), PoolError> {
         match self.pages.find(access.page()) {
@@ -343,8 +343,8 @@ impl<P: Policy> Pool<P> {
         Ok(())
     }
 
-    /// What the classic pool does with a victim. Nobody can guess whether it is dirty, so that is counted and not branched
-    /// on, which leaves nothing to guess where policy and storage want nothing to do with it.
+    /// What the classic pool does with a victim. Nobody can guess whether it is dirty, so that is counted and not
+    /// branched on, which leaves nothing to guess where policy and storage want nothing to do with it.
     #[inline]
     fn replace(&mut self, victim: Entry, storage: &mut impl Storage) -> Result<(), PoolError> {
         let is_dirty = self.pages.is_dirty(victim);

@@ -4,8 +4,8 @@
 //!   PageTrace ─▶ cells: policy × frames × classic or ACE ─▶ workers ─▶ PoolReport, in the order of the plan
 //! ```
 //!
-//! Each cell has a pool of its own and goes through the whole trace, so that the curve of misses over sizes is exact for
-//! every policy, and its time is that of one core.
+//! Each cell has a pool of its own and goes through the whole trace, so that the curve of misses over sizes is exact
+//! for every policy, and its time is that of one core.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 //! Which words of a long row of bits have some: a search passes 4,096 bits of which none is set in a step.
 //!
-//! A bit for each word, told by whoever keeps the words: exactly, or on the safe side, where the bit of a word that has lost
-//! its last one stays until a search comes by.
+//! A bit for each word, told by whoever keeps the words: exactly, or on the safe side, where the bit of a word that has
+//! lost its last one stays until a search comes by.
 
 /// A bit by word.
 #[derive(Clone, Debug)]

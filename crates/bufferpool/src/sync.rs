@@ -16,8 +16,8 @@ pub const PLACES: usize = 8;
 /// Threads that have such places, and a ring for their hits.
 pub const THREADS: usize = 64;
 
-/// Hits that a thread notes before the oldest note is lost. The policy's lists come from the cache of the thread that told it
-/// last, about as often as it is told by another one: the more at a time, the seldomer.
+/// Hits that a thread notes before the oldest note is lost. The policy's lists come from the cache of the thread that
+/// told it last, about as often as it is told by another one: the more at a time, the seldomer.
 pub const NOTES: usize = 512;
 
 /// Stores what everybody sees before this thread loads anything else.
@@ -42,7 +42,8 @@ pub fn pause(nth: u32) {
     }
 }
 
-/// The number of a thread: a ring and places for announcements are its own, until it has ended and another thread has them.
+/// The number of a thread: a ring and places for announcements are its own, until it has ended and another thread has
+/// them.
 struct Number(usize);
 
 /// Threads that have a number, and those before them.

@@ -1,4 +1,5 @@
-//! LRU lists without links: an entry that comes to the front takes the next number, and a bit says which numbers still count.
+//! LRU lists without links: an entry that comes to the front takes the next number, and a bit says which numbers still
+//! count.
 //!
 //! ```text
 //!   number      0 1 2 3 4 5 6 7 8 9         an entry that is asked for again leaves its number and takes the next one
@@ -6,9 +7,9 @@
 //!   present     0 0 0 0 1 1 1 1 0 0         oldest ─▶ newest
 //! ```
 //!
-//! A list with links touches the nodes of both neighbours, which are anywhere in memory; here everything is at the end but
-//! the entry's own number and its bit, and the bits of 64 numbers are one word. When the numbers are used up, what is
-//! present is numbered anew, in the same order: a step for each entry, twice as seldom as there are entries.
+//! A list with links touches the nodes of both neighbours, which are anywhere in memory; here everything is at the end
+//! but the entry's own number and its bit, and the bits of 64 numbers are one word. When the numbers are used up, what
+//! is present is numbered anew, in the same order: a step for each entry, twice as seldom as there are entries.
 //!
 //! Each number has a second bit, a mark, for what the list is searched for. Where no mark is,
 //! that search passes 4,096 numbers in a step ([`Summary`]).
@@ -38,8 +39,8 @@ pub(crate) struct Timeline {
     marks: Summary,
     /// Nothing is present before it.
     start: u32,
-    /// Nothing is marked before it, and nothing between it and the other one: a page is often marked and taken out at once,
-    /// and what was known before is known again then.
+    /// Nothing is marked before it, and nothing between it and the other one: a page is often marked and taken out at
+    /// once, and what was known before is known again then.
     marked_from: u32,
     marked_next: u32,
     /// The number that comes next.
@@ -58,8 +59,8 @@ const fn place(number: u32) -> (usize, u64) {
 impl Timeline {
     /// An empty list for so many entries.
     pub(crate) fn new(entries: usize) -> Self {
-        // A fourth for entries that come in where they are the oldest, one for those that are present, and the rest for those
-        // that come to the front before all are numbered anew.
+        // A fourth for entries that come in where they are the oldest, one for those that are present, and the rest for
+        // those that come to the front before all are numbered anew.
         let numbers = (4 * entries).next_multiple_of(64).max(64);
         let first = Self::first(numbers);
         Self {
@@ -123,7 +124,8 @@ impl Timeline {
     /// Numbers what is present anew, in the same order.
     #[cold]
     pub(crate) fn number_anew(&mut self) {
-        // Down to the lowest numbers, where nothing is overwritten that was not read; a mark goes along in the highest bit.
+        // Down to the lowest numbers, where nothing is overwritten that was not read; a mark goes along in the highest
+        // bit.
         let mut kept = 0;
         for word in 0..self.words.len() {
             let Word { mut present, marked } = std::mem::take(&mut self.words[word]);
@@ -305,7 +307,8 @@ impl Timeline {
         Some(self.entry(self.start))
     }
 
-    /// The oldest entry whose page nobody holds. The one behind it will be asked for soon, and is named to the processor.
+    /// The oldest entry whose page nobody holds. The one behind it will be asked for soon, and is named to the
+    /// processor.
     #[inline]
     pub(crate) fn oldest(&mut self, pages: &Directory) -> Option<Entry> {
         let first = self.front()?;

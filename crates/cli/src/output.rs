@@ -74,7 +74,8 @@ impl Output {
         }
     }
 
-    /// Prints one result of several, in a line of its own where documents are asked for; `false` once nobody reads any more.
+    /// Prints one result of several, in a line of its own where documents are asked for; `false` once nobody reads any
+    /// more.
     pub fn print_look(&self, document: &impl Serialize, text: impl FnOnce(Style) -> String) -> Result<bool, Failure> {
         let result = match self.format {
             Format::Json => serde_json::to_string(document).map_err(Failure::error)?,

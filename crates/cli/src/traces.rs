@@ -32,8 +32,8 @@ pub fn read_workload(name: &str, requests: Option<u64>) -> Result<Workload, Fail
     Ok(workload)
 }
 
-/// Writes a new trace file, compressed where its name ends so; `None` for `-`, standard output, which then holds the trace
-/// and nothing else.
+/// Writes a new trace file, compressed where its name ends so; `None` for `-`, standard output, which then holds the
+/// trace and nothing else.
 pub fn write<T>(
     path: &Path,
     output: Output,

@@ -149,15 +149,15 @@ parameters! {
     read_ahead_bytes: u64, Bytes, "read-ahead";
     /// Places that serve reads independently of each other.
     parallel_units: u64, Count, "parallel units";
-    /// Parts of the drive with dies of their own that writes reach by single bits of their address, and that do not help
-    /// each other out; parts that no bit chooses between are not counted.
+    /// Parts of the drive with dies of their own that writes reach by single bits of their address, and that do not
+    /// help each other out; parts that no bit chooses between are not counted.
     internal_volumes: u64, Count, "internal volumes";
     /// Bits of a byte address that select the volume.
     internal_volume_bits: u64, AddressBits, "volume bits";
     /// What is erased at once.
     superblock_bytes: u64, Bytes, "superblock";
-    /// Bytes that can be overwritten at random after a fill until garbage is first collected ÷ addressable bytes: the flash
-    /// beyond these, without what the collection keeps free.
+    /// Bytes that can be overwritten at random after a fill until garbage is first collected ÷ addressable bytes: the
+    /// flash beyond these, without what the collection keeps free.
     over_provisioning: f64, Share, "over-provisioning";
     /// Bytes overwritten at random after a sequential fill until garbage is first collected.
     collection_onset_bytes: u64, Bytes, "onset of collection";

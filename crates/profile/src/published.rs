@@ -1,8 +1,8 @@
 //! The published hidden parameters of nine drives, as the yardstick for `learn`.
 //!
 //! Sources: of four, lengths and places, Kakaraparthy, Patel, Park, Kroth, "Optimizing Databases by Learning Hidden
-//! Parameters of Solid State Drives", PVLDB 13(4), 2019; `None` is the paper's "-": not determinable. Of five, asymmetry
-//! and concurrency, Papon and Athanassoulis, "A Parametric I/O Model for Modern Storage Devices", DaMoN 2021.
+//! Parameters of Solid State Drives", PVLDB 13(4), 2019; `None` is the paper's "-": not determinable. Of five,
+//! asymmetry and concurrency, Papon and Athanassoulis, "A Parametric I/O Model for Modern Storage Devices", DaMoN 2021.
 
 /// `i · period + offset`, as published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The result of a study: what a published text claims beside what is measured, and why they differ.
 //!
-//! A study fills in this document; how it looks on a terminal and on a page is decided here, for all of them alike. Every
-//! measured value carries the 95 % interval of its mean, and every learned figure its interval and its verdict.
+//! A study fills in this document; how it looks on a terminal and on a page is decided here, for all of them alike.
+//! Every measured value carries the 95 % interval of its mean, and every learned figure its interval and its verdict.
 
 use flashwise_profile::{Entry, Quantity, Verdict};
 use serde::{Deserialize, Serialize};
@@ -210,7 +210,8 @@ impl From<Measured> for StudyCell {
 }
 
 impl Measured {
-    /// The value and half the width of its interval: as many digits as the value deserves, and no more than two of the half.
+    /// The value and half the width of its interval: as many digits as the value deserves, and no more than two of the
+    /// half.
     pub fn words(&self) -> String {
         let half = (self.high - self.low) / 2.0;
         let most = match self.value.abs() {

@@ -1,8 +1,8 @@
 //! Transactions that reach the database whole, without a rollback journal: the batch log.
 //!
-//! SQLite hands all pages of a transaction on between `SQLITE_FCNTL_BEGIN_ATOMIC_WRITE` and `…COMMIT_ATOMIC_WRITE`, where
-//! a file promises `SQLITE_IOCAP_BATCH_ATOMIC`, and writes no journal. Such a batch goes to a log beside the database
-//! first, as one durable write, and then to its places in the database, which nobody has to wait for:
+//! SQLite hands all pages of a transaction on between `SQLITE_FCNTL_BEGIN_ATOMIC_WRITE` and `…COMMIT_ATOMIC_WRITE`,
+//! where a file promises `SQLITE_IOCAP_BATCH_ATOMIC`, and writes no journal. Such a batch goes to a log beside the
+//! database first, as one durable write, and then to its places in the database, which nobody has to wait for:
 //!
 //! ```text
 //!   batch ──▶ NAME-fwbatch: one write, durable ──▶ database: page cache, synced when the log is begun anew
@@ -10,16 +10,16 @@
 //!
 //! A commit costs one flush of the drive, where a rollback journal costs three or four.
 //!
-//! **The log** is a block of marks and batches behind it, each of whole blocks, numbered from 0 under a generation that is
-//! drawn anew whenever the log begins anew. A batch counts if it matches its checksum, follows the one before, and is of
-//! its generation and its database. `docs/formats/sqlite-layout.md` draws it.
+//! **The log** is a block of marks and batches behind it, each of whole blocks, numbered from 0 under a generation that
+//! is drawn anew whenever the log begins anew. A batch counts if it matches its checksum, follows the one before, and
+//! is of its generation and its database. `docs/formats/sqlite-layout.md` draws it.
 //!
 //! **Rules**, of which every one is needed:
 //!
 //! 1. A batch is durable before the first of its pages is written to the database, but for pages behind the end of the
 //!    file, where nobody looks.
-//! 2. The log begins anew only when all that the database has is durable in it, and its batches were made void, durably: a
-//!    write that is torn may leave the first of them and destroy the next, and the first alone is the past.
+//! 2. The log begins anew only when all that the database has is durable in it, and its batches were made void,
+//!    durably: a write that is torn may leave the first of them and destroy the next, and the first alone is the past.
 //! 3. What reaches the database in any other way (a journalled transaction, a checkpoint) comes after the log was made
 //!    void, durably: its batches would undo it otherwise.
 //! 4. Whoever opens the database while nobody else has it open plays all batches back: the power may have been cut. He
@@ -183,8 +183,8 @@ impl BatchLog {
         self.place.write(BLOCK, &[0; BLOCK as usize], true)
     }
 
-    /// The same while others may commit. Where it fails, the first batch may be gone, and none that follows would count: the log
-    /// counts as full.
+    /// The same while others may commit. Where it fails, the first batch may be gone, and none that follows would
+    /// count: the log counts as full.
     fn void_before_others(&mut self) -> Result<(), Failure> {
         self.void().inspect_err(|_| {
             let end = self.marks.end.max(LONGEST_LOG);
@@ -232,8 +232,8 @@ impl BatchLog {
         // Where this fails too, the batch is there whole or it does not count.
         let _ = self.place.write(marks.end, &[0; HEAD], false);
         //
-        // Where the log began anew with it, the medium may still have the batches of before, which must not come back: the log
-        // counts as full, so that whatever comes next begins it anew or voids it.
+        // Where the log began anew with it, the medium may still have the batches of before, which must not come back:
+        // the log counts as full, so that whatever comes next begins it anew or voids it.
         let (count, end) = (marks.count.max(1), marks.end.max(LONGEST_LOG));
         let _ = self.set_marks(Marks { count, end, applied: marks.begun, ..marks });
     }
@@ -537,8 +537,8 @@ mod tests {
         assert_eq!(shared.0.lock().unwrap().database, [9; 4096]);
     }
 
-    /// A power cut lost two acknowledged transactions: of the batch that began the log anew the medium had all but the beginning,
-    /// and so the first of the old batches and not the next.
+    /// A power cut lost two acknowledged transactions: of the batch that began the log anew the medium had all but the
+    /// beginning, and so the first of the old batches and not the next.
     #[test]
     fn a_batch_that_begins_the_log_anew_and_is_torn_leaves_nothing_of_the_old_one_to_play_back() {
         let shared = Shared::default();

@@ -1,8 +1,9 @@
 //! The log of batches of a database in a directory: a file beside it.
 //!
 //! Two bytes of it are locked, for an open file and not for a process, so that connections of one process count as well
-//! (`F_OFD_SETLK`, fcntl(2)): byte 0 shared by all who have the database open; byte 1 by the one who is coming or going.
-//! They lie behind the end of any log. The last one removes the file, so that a database that is closed is one file.
+//! (`F_OFD_SETLK`, fcntl(2)): byte 0 shared by all who have the database open; byte 1 by the one who is coming or
+//! going. They lie behind the end of any log. The last one removes the file, so that a database that is closed is one
+//! file.
 
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
@@ -19,8 +20,8 @@ use crate::batch::{BatchPlace, Marks, SUFFIX};
 use crate::error::{Failure, display, with_suffix};
 use crate::ffi::MarksPage;
 
-/// The log grows by as much as it has, from the first to the second of these, so that most commits change nothing of the file
-/// but its bytes.
+/// The log grows by as much as it has, from the first to the second of these, so that most commits change nothing of
+/// the file but its bytes.
 const STEPS: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 20;
 /// Where the bytes that are locked begin; SQLite's own lie in the database at 1 GiB.
 const LOCKS_AT: i64 = 1 << 40;

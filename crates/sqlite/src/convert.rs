@@ -50,8 +50,8 @@ pub struct ImportSummary {
     pub pages: u64,
     /// Whether every page starts at a hot location: the layout has them, and a page is one chunk long.
     pub pages_are_hot: bool,
-    /// Pages that begin at hot locations of the drive, by the extents of the file; `None` where its file system does not tell
-    /// them, and for other layouts.
+    /// Pages that begin at hot locations of the drive, by the extents of the file; `None` where its file system does
+    /// not tell them, and for other layouts.
     pub hot_pages: Option<u64>,
 }
 
@@ -75,12 +75,12 @@ pub struct FileInfo {
     /// Hot location within a chunk, from the header.
     #[serde(rename = "offset_bytes")]
     pub offset: Option<ByteSize>,
-    /// Bytes of the file before the database; the hot location, unless the file does not begin where a chunk of the drive
-    /// does.
+    /// Bytes of the file before the database; the hot location, unless the file does not begin where a chunk of the
+    /// drive does.
     #[serde(rename = "shift_bytes")]
     pub shift: Option<ByteSize>,
-    /// Pages that begin at hot locations of the drive, by the extents of the file; `None` where its file system does not tell
-    /// them, and for other layouts.
+    /// Pages that begin at hot locations of the drive, by the extents of the file; `None` where its file system does
+    /// not tell them, and for other layouts.
     pub hot_pages: Option<u64>,
     /// Page size that the header was written for.
     #[serde(rename = "layout_page_size_bytes")]
@@ -346,11 +346,12 @@ pub fn import(plain: &Path, stored: &Path, options: &VfsOptions) -> Result<Impor
     Ok(ImportSummary { hot_pages: info(stored)?.hot_pages, ..summary })
 }
 
-/// Makes room for a database of `length` bytes behind a header; tells where in the file the drive's chunks begin for most of
-/// it. 0, as if the file were the drive, where that cannot be told.
+/// Makes room for a database of `length` bytes behind a header; tells where in the file the drive's chunks begin for
+/// most of it. 0, as if the file were the drive, where that cannot be told.
 fn place(file: &File, path: &Path, length: u64, chunk: u64) -> u64 {
     let room = length.saturating_add(2 * chunk);
-    // Room that is made at once lies in few extents. Where there is no such call, or too little room, writing will tell.
+    // Room that is made at once lies in few extents. Where there is no such call, or too little room, writing will
+    // tell.
     if rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, room).is_err() {
         return 0;
     }

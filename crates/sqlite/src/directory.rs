@@ -379,7 +379,8 @@ pub(crate) struct DirectoryStore {
 /// Batches between two syncs of a long transaction, at most.
 const MOST_UNSYNCED: u32 = 256;
 
-/// The database's file once more, for what SQLite's own VFS cannot do: to have the drive begin, to read ahead, and holes.
+/// The database's file once more, for what SQLite's own VFS cannot do: to have the drive begin, to read ahead, and
+/// holes.
 enum Direct {
     /// Nobody needed it yet.
     Unused,

@@ -3,11 +3,11 @@
 //! SQLite keeps free pages in a list: trunk pages with the numbers of leaf pages, whose content nobody reads again. It
 //! never tells the file system. Giving back the space of a leaf is safe when no state that can come back uses the page:
 //!
-//! - **With a rollback journal**, the state before the last transaction can come back for as long as the deletion of its
-//!   journal is not durable, and a page that the transaction freed need not be in the journal. By the end of the *next*
-//!   transaction the journal is gone for good, for that one's own was synced in its place. So a leaf is given back when
-//!   it was free before a transaction and is free after it. That nobody else came in between is told by the change
-//!   counter, which each transaction raises by one.
+//! - **With a rollback journal**, the state before the last transaction can come back for as long as the deletion of
+//!   its journal is not durable, and a page that the transaction freed need not be in the journal. By the end of the
+//!   *next* transaction the journal is gone for good, for that one's own was synced in its place. So a leaf is given
+//!   back when it was free before a transaction and is free after it. That nobody else came in between is told by the
+//!   change counter, which each transaction raises by one.
 //! - **With a write-ahead log**, the database file changes at checkpoints only. After one that copied the whole log and
 //!   was synced, the file is the newest state; whatever a later state writes to the page is in the log, and no reader
 //!   looks at an older one. SQLite cuts the file to its length in such a checkpoint, and in no other.

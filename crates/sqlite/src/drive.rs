@@ -349,8 +349,8 @@ impl Drive {
     fn write_direct_all(&mut self, id: FileId, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
         let longest = self.disk.info().max_transfer.0;
         let mut requests = Vec::new();
-        // A logical block that two runs share is read and written for each: one after the other. What the first one brings
-        // behind the end of the file is part of it when the second one reads the block.
+        // A logical block that two runs share is read and written for each: one after the other. What the first one
+        // brings behind the end of the file is part of it when the second one reads the block.
         let (mut taken, mut end) = (0, 0);
         for (start, data) in runs {
             let whole = self.rounded(Span { start: *start, length: data.len() as u64 });

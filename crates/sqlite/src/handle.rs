@@ -13,8 +13,8 @@
 //!
 //! **After a failed sync the handle is poisoned**: nobody can know which of the writes since the last good sync are
 //! on the medium, so every later write, truncation and sync fails with `SQLITE_IOERR`. Opening the file again starts
-//! afresh, and SQLite then rolls back from its journal. The same holds for what is held back and cannot be written where
-//! SQLite does not listen (unlock, end of a checkpoint). What fails within a call whose result SQLite does
+//! afresh, and SQLite then rolls back from its journal. The same holds for what is held back and cannot be written
+//! where SQLite does not listen (unlock, end of a checkpoint). What fails within a call whose result SQLite does
 //! heed is dropped instead: SQLite then takes all pages of the transaction from its journal, or the checkpoint's from
 //! the WAL.
 
@@ -91,7 +91,8 @@ pub(crate) enum Mapping {
 struct HeldBack {
     runs: BTreeMap<u64, Vec<u8>>,
     bytes: usize,
-    /// Whether the file was read since the first of them: pages that a full cache spills, and that may soon change again.
+    /// Whether the file was read since the first of them: pages that a full cache spills, and that may soon change
+    /// again.
     is_spill: bool,
 }
 
@@ -122,8 +123,8 @@ impl HeldBack {
         self.whole().map_or(0, |whole| whole.end())
     }
 
-    /// Puts what is held back over a read at `at` of which the place had `there` bytes; tells how many there are with it.
-    /// What lies between the end of the file on the place and a run is zero.
+    /// Puts what is held back over a read at `at` of which the place had `there` bytes; tells how many there are with
+    /// it. What lies between the end of the file on the place and a run is zero.
     fn lay_over(&self, at: u64, into: &mut [u8], there: usize) -> usize {
         let length = into.len() as u64;
         let ends = self.end().saturating_sub(at).min(length) as usize;
@@ -141,8 +142,8 @@ impl HeldBack {
         there.max(ends)
     }
 
-    /// Takes a write if it touches a run or begins a new one of at most `most`, and `limit` bytes are not exceeded; `false` if
-    /// what is there must be written first.
+    /// Takes a write if it touches a run or begins a new one of at most `most`, and `limit` bytes are not exceeded;
+    /// `false` if what is there must be written first.
     fn take(&mut self, start: u64, data: &[u8], most: usize, limit: usize) -> bool {
         if self.bytes + data.len() > limit && !self.is_empty() {
             return false;
@@ -516,8 +517,8 @@ impl<S: Store> Handle<S> {
         }
     }
 
-    /// SQLite begins to hand on all pages of a transaction; `false` where no batches are taken. After a failure it takes a
-    /// journal instead.
+    /// SQLite begins to hand on all pages of a transaction; `false` where no batches are taken. After a failure it
+    /// takes a journal instead.
     pub(crate) fn begin_batch(&mut self) -> Result<bool, Failure> {
         if !self.takes_batches() {
             return Ok(false);
@@ -558,8 +559,8 @@ impl<S: Store> Handle<S> {
         let runs: Runs = held.runs.into_iter().collect();
         let size = self.store.size()?;
         let (inside, behind) = split_at(&runs, size);
-        // SQLite looks at nothing behind the size that the first page tells. Where this finds the drive full, nothing has
-        // happened.
+        // SQLite looks at nothing behind the size that the first page tells. Where this finds the drive full, nothing
+        // has happened.
         let room = self.store.write_all(&behind, how);
         let batch = room.and_then(|()| batches.log(&mut self.store, &runs)).map_err(|failure| {
             let why = format!("{} (as a batch, without a journal)", failure.message);
@@ -712,7 +713,8 @@ mod tests {
             (file.store.fail_write, file.store.fail_code) = (true, Some(sqlite::SQLITE_FULL));
             file
         };
-        // After a read that failed so SQLite may undo the statement alone, and what the transaction spilled would be gone.
+        // After a read that failed so SQLite may undo the statement alone, and what the transaction spilled would be
+        // gone.
         let (mut file, mut page) = (full(), [0; 4096]);
         assert_eq!((file.read(0, &mut page).unwrap(), file.size().unwrap(), page), (4096, 4096, [7; 4096]));
         assert_eq!(file.sync(0).unwrap_err().code, sqlite::SQLITE_FULL);

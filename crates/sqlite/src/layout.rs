@@ -183,8 +183,8 @@ impl Header {
         layout.shift().map(|(chunk, offset)| Self { chunk, offset, border: 0, page_bytes, log, identity })
     }
 
-    /// The same header for a file in which the drive's chunks begin at `border`: its pages lie at the drive's hot locations.
-    /// A layout that does not go by chunks stays as it is.
+    /// The same header for a file in which the drive's chunks begin at `border`: its pages lie at the drive's hot
+    /// locations. A layout that does not go by chunks stays as it is.
     pub(crate) fn placed(self, border: u64) -> Self {
         match self.layout() {
             Layout::HotLocations { chunk, offset } if border < chunk.0 && border.is_multiple_of(512) => {
@@ -373,8 +373,8 @@ pub(crate) struct Chunks {
     pub first: u64,
 }
 
-/// Cuts a write so that none of chunk length or longer starts off the begin of a chunk: up to the next chunk boundary, then
-/// whole chunks (as many as `max_transfer` takes at once), then the rest.
+/// Cuts a write so that none of chunk length or longer starts off the begin of a chunk: up to the next chunk boundary,
+/// then whole chunks (as many as `max_transfer` takes at once), then the rest.
 pub(crate) fn cut(start: u64, length: u64, chunks: Chunks, max_transfer: u64) -> Vec<Span> {
     let Chunks { length: chunk, first } = chunks;
     let end = start + length;

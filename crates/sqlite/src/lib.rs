@@ -1,9 +1,9 @@
 //! A SQLite VFS that knows the drive below it.
 //!
 //! Unmodified SQLite opens its files through a [`Vfs`]. It records every request for `flashwise audit`, and it applies
-//! techniques ([`TECHNIQUES`], [`VfsOptions`]): pages at the drive's *hot locations* ([`Layout::HotLocations`]), where a page
-//! is read by two channels at once; write-ahead logs that are laid out ([`LogLayout`]); write-back of several pages
-//! together; read-ahead along the B-tree; discard of freed pages; transactions without a rollback journal. As
+//! techniques ([`TECHNIQUES`], [`VfsOptions`]): pages at the drive's *hot locations* ([`Layout::HotLocations`]), where
+//! a page is read by two channels at once; write-ahead logs that are laid out ([`LogLayout`]); write-back of several
+//! pages together; read-ahead along the B-tree; discard of freed pages; transactions without a rollback journal. As
 //! `libflashwise_sqlite.so` it is a loadable extension (`ffi/extension.rs`).
 //!
 //! ```text
@@ -47,19 +47,20 @@
 //! elsewhere comes, and at sync, truncate, unlock, end of checkpoint and close (a read sees it all the same); cut so
 //! that no write of a chunk or more starts off chunk alignment; its pieces are in flight together.
 //!
-//! *With concurrent write-back*: the same for plain databases too, with as many runs held back as go together. On a drive all
-//! of them are in flight at once; in a directory they go to the page cache, and the drive is told
+//! *With concurrent write-back*: the same for plain databases too, with as many runs held back as go together. On a
+//! drive all of them are in flight at once; in a directory they go to the page cache, and the drive is told
 //! to begin, but for pages that a full cache spills: they may soon change again.
 //!
-//! *With concurrent read-ahead*: while SQLite visits the children of an interior page one after the other, the next ones are
-//! asked for (`read_ahead.rs`). In a directory the kernel reads them into the page cache, through an io_uring beside
-//! SQLite's own descriptor; on a drive they are read together with the page that SQLite waits for, and kept until something is written.
+//! *With concurrent read-ahead*: while SQLite visits the children of an interior page one after the other, the next
+//! ones are asked for (`read_ahead.rs`). In a directory the kernel reads them into the page cache, through an io_uring
+//! beside SQLite's own descriptor; on a drive they are read together with the page that SQLite waits for, and kept
+//! until something is written.
 //!
-//! *Logs that are laid out*: each byte of SQLite's log has its own place in the stored one (`log_layout.rs`), and goes there
-//! as it comes.
+//! *Logs that are laid out*: each byte of SQLite's log has its own place in the stored one (`log_layout.rs`), and goes
+//! there as it comes.
 //!
-//! *Atomic batches*: all pages of a transaction are held back until SQLite says that it is complete, go to a log of our own
-//! as one durable write, and then to the database (`batch.rs`).
+//! *Atomic batches*: all pages of a transaction are held back until SQLite says that it is complete, go to a log of our
+//! own as one durable write, and then to the database (`batch.rs`).
 //!
 //! *Everything else on a drive*: 4 KiB blocks in memory; a sync writes the dirty ones in runs of up to 1 MiB, all
 //! together, and then flushes. More than 64 MiB of dirty blocks are written early. 256 MiB are cached; reads of them
@@ -78,8 +79,8 @@
 //! - Memory mapping (`PRAGMA mmap_size`) is off on a drive, and where requests are counted: nobody would see its reads.
 //! - In a directory, SQLite's own VFS takes less than 128 KiB at once: longer runs go down in pieces of 64 KiB.
 //! - In a directory, writes go through the operating system's page cache, which may merge or reorder what was cut
-//!   until a sync, and the file system decides where an offset lies on the drive. [`import`] goes by the extents that it tells; a
-//!   database that the VFS creates itself has none yet, and takes the file's begin for the drive's.
+//!   until a sync, and the file system decides where an offset lies on the drive. [`import`] goes by the extents that
+//!   it tells; a database that the VFS creates itself has none yet, and takes the file's begin for the drive's.
 //! - In a directory, journal and WAL of a shifted database are called `NAME-fwjournal` and `NAME-fwwal`: plain SQLite
 //!   would play a `NAME-journal` back to the wrong places. Every process must open such a database through this VFS.
 //! - A registration leaks a few hundred bytes, because connections may outlive the VFS.

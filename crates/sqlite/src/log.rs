@@ -96,8 +96,8 @@ impl<S: FileStore> Log<S> {
     }
 }
 
-/// The bytes of stored places as runs that do not touch each other, in the order of the file: headers of several frames lie
-/// together, and so do their pages.
+/// The bytes of stored places as runs that do not touch each other, in the order of the file: headers of several frames
+/// lie together, and so do their pages.
 fn runs<'a>(places: &[Span], mut data: &'a [u8]) -> Vec<(u64, Cow<'a, [u8]>)> {
     let mut pieces = Vec::with_capacity(places.len());
     for place in places {

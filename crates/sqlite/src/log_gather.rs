@@ -1,8 +1,8 @@
 //! A write-ahead log whose frames are handed on together: what concurrent-write-back does for the log.
 //!
-//! SQLite writes a frame in two pieces, 24 bytes of header and the page behind it, and a transaction of twenty pages is forty
-//! calls. All of them follow each other, and nobody looks at them before the last one, whose header says that the transaction
-//! is complete:
+//! SQLite writes a frame in two pieces, 24 bytes of header and the page behind it, and a transaction of twenty pages is
+//! forty calls. All of them follow each other, and nobody looks at them before the last one, whose header says that the
+//! transaction is complete:
 //!
 //! ```text
 //!   header page header page … header* page    * commits: together the one write that reaches the file
@@ -12,9 +12,9 @@
 //!
 //! **Nothing that counts is held back.** SQLite tells others of new frames by shared memory, with a barrier that cannot
 //! report a failure; at that time the frames must be in the file, also where nobody syncs (`synchronous = NORMAL`). So
-//! only those of a transaction that is not complete are held back, and of these only what follows the write before: SQLite
-//! goes back in the log to change a page that it has there, or to write headers anew, and that goes through. What is
-//! held back and never written was never committed.
+//! only those of a transaction that is not complete are held back, and of these only what follows the write before:
+//! SQLite goes back in the log to change a page that it has there, or to write headers anew, and that goes through.
+//! What is held back and never written was never committed.
 //!
 //! A read sees what is held back laid over the file, and never writes it: after a read that failed SQLite may undo a
 //! statement alone, and frames that the transaction spilled would be gone.

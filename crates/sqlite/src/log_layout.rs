@@ -1,8 +1,8 @@
 //! Where the frames of a write-ahead log lie in the stored file, and the header that says so.
 //!
 //! SQLite's log is a header of 32 bytes and then frames: 24 bytes that describe a page, and the page. So no page in it
-//! starts on any boundary that a drive has. A stored log keeps SQLite's bytes and places them elsewhere, frame by frame;
-//! where a frame lies follows from its number alone, so that every process and every recovery finds it:
+//! starts on any boundary that a drive has. A stored log keeps SQLite's bytes and places them elsewhere, frame by
+//! frame; where a frame lies follows from its number alone, so that every process and every recovery finds it:
 //!
 //! ```text
 //!   split       │ log header │ frame headers │ page │ page │ page │ … │ frame headers │ page │ …
@@ -11,19 +11,20 @@
 //!                            └───── flash page ──────┘
 //! ```
 //!
-//! - **write-aligned-stripes** ([`LogLayout::Aligned`]): *split*. Frame headers have blocks of their own, 170 in 4 KiB, so
-//!   that a page is written where a stripe starts and a multiple of pages fills stripes. A commit writes its pages and
-//!   one block of headers; in SQLite's own form it writes the same number of blocks, of which it shares the first with
-//!   the commit before.
-//! - **sparse log** ([`LogLayout::Sparse`]): *split*, with a block of 4 KiB for each frame header. No block is ever written
-//!   twice, and a drive that compresses stores next to nothing for the zeros.
+//! - **write-aligned-stripes** ([`LogLayout::Aligned`]): *split*. Frame headers have blocks of their own, 170 in 4 KiB,
+//!   so that a page is written where a stripe starts and a multiple of pages fills stripes. A commit writes its pages
+//!   and one block of headers; in SQLite's own form it writes the same number of blocks, of which it shares the first
+//!   with the commit before.
+//! - **sparse log** ([`LogLayout::Sparse`]): *split*, with a block of 4 KiB for each frame header. No block is ever
+//!   written twice, and a drive that compresses stores next to nothing for the zeros.
 //! - **contain-write-in-flash-page** ([`LogLayout::Contained`]): as many frames as fit into a flash page, then padding.
 //!   Where that would leave more than an eighth of a flash page unused, *split*, whose pages are contained as well.
 //!
-//! Sources: Kakaraparthy, Patel, Park, Kroth, "Optimizing Databases by Learning Hidden Parameters of Solid State Drives",
-//! PVLDB 13(4), 2019 (the first and the third; their prototype neither syncs its headers nor recovers from them). Qiao et
-//! al., "Closing the B+-tree vs. LSM-tree Write Amplification Gap on Modern Storage Hardware with Built-in Transparent
-//! Compression", FAST 2022 (the second). The form of SQLite's log: <https://www.sqlite.org/fileformat2.html#walformat>.
+//! Sources: Kakaraparthy, Patel, Park, Kroth, "Optimizing Databases by Learning Hidden Parameters of Solid State
+//! Drives", PVLDB 13(4), 2019 (the first and the third; their prototype neither syncs its headers nor recovers from
+//! them). Qiao et al., "Closing the B+-tree vs. LSM-tree Write Amplification Gap on Modern Storage Hardware with
+//! Built-in Transparent Compression", FAST 2022 (the second). The form of SQLite's log:
+//! <https://www.sqlite.org/fileformat2.html#walformat>.
 
 use flashwise_block::ByteSize;
 use serde::{Deserialize, Serialize};
@@ -298,8 +299,8 @@ impl LogHeader {
         bytes
     }
 
-    /// Reads a header, trusting nothing. `None` where there is none: the file is new, or its creation was cut off before
-    /// anything in it was acknowledged.
+    /// Reads a header, trusting nothing. `None` where there is none: the file is new, or its creation was cut off
+    /// before anything in it was acknowledged.
     pub(crate) fn decode(head: &[u8]) -> Result<Option<Self>, String> {
         let damaged = |what: &str| Err(format!("the header of the log is damaged: {what}; restore it from a backup"));
         if head.len() < LOG_HEADER || head[..LOG_HEADER].iter().all(|&byte| byte == 0) {

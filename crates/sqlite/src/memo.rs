@@ -1,9 +1,9 @@
 //! What SQLite's looks for a journal and a log came to last, by thread.
 //!
 //! SQLite looks whether a journal and a log are there at the begin of each transaction. By which names they are stored
-//! follows from what is known of the database, behind two locks; of a point SELECT from the page cache that was 3 % of the
-//! time. A thread keeps its last answer for each, with the number of changes there had been before it was found: where
-//! anything has changed since, in any directory, it is found again.
+//! follows from what is known of the database, behind two locks; of a point SELECT from the page cache that was 3 % of
+//! the time. A thread keeps its last answer for each, with the number of changes there had been before it was found:
+//! where anything has changed since, in any directory, it is found again.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ pub(crate) fn changes() -> u64 {
 /// Keeps what a name of a place is stored by.
 pub(crate) fn keep(place: usize, name: &[u8], stored: Option<&Arc<FileName>>, changes: u64) {
     let memo = Memo { place, name: name.to_vec(), stored: stored.cloned(), changes };
-    // A thread that is about to end has no memory left, and needs none. Where a VFS of ours stands on another one, the upper
-    // one may be looking at its answer.
+    // A thread that is about to end has no memory left, and needs none. Where a VFS of ours stands on another one, the
+    // upper one may be looking at its answer.
     let _ = LAST.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
             last[kind(name)] = Some(memo);

@@ -32,7 +32,8 @@ pub struct VfsOptions {
     pub layout: Layout,
     /// Layout of the write-ahead logs of *new* databases.
     pub log: LogLayout,
-    /// Runs of adjacent page writes that go to the drive together (concurrent-write-back, k_w); up to 1 for one at a time.
+    /// Runs of adjacent page writes that go to the drive together (concurrent-write-back, k_w); up to 1 for one at a
+    /// time.
     pub write_back_depth: u32,
     /// Pages that are read ahead of a scan in key order (concurrent-read-ahead, k_r); up to 1 for none.
     pub read_ahead_depth: u32,
@@ -161,7 +162,8 @@ pub struct Technique {
     pub what: &'static str,
     /// What of a profile it goes by.
     needs: &'static str,
-    /// Sets it from a value that is not `off`; `false` where there is no such value. `on` is one where no figure is needed.
+    /// Sets it from a value that is not `off`; `false` where there is no such value. `on` is one where no figure is
+    /// needed.
     set: fn(&str, &mut VfsOptions) -> bool,
     /// Sets it from a profile; `false` where the profile says nothing for it.
     from_profile: fn(&Parameters, &mut VfsOptions) -> bool,
@@ -220,8 +222,8 @@ pub static TECHNIQUES: [Technique; 8] = [
             }
             None => false,
         },
-        // Frame headers of their own cost a flush more padding than straddling pages do (`study sqlite`), but where a buffer
-        // that survives a power cut spares the flush and flash is mapped in longer units than 4 KiB.
+        // Frame headers of their own cost a flush more padding than straddling pages do (`study sqlite`), but where a
+        // buffer that survives a power cut spares the flush and flash is mapped in longer units than 4 KiB.
         pays: |drive| {
             drive.power_loss_protected.known() == Some(true)
                 && drive.write_unit_bytes.known().is_some_and(|unit| unit > 4096)
@@ -334,8 +336,8 @@ fn set_log(value: &str, options: &mut VfsOptions, make: fn(ByteSize) -> LogLayou
 }
 
 impl Technique {
-    /// Switches the technique on as a profile's figures have it; `None` where they say nothing for it, where no layout can
-    /// go by them, or where another technique has its place already.
+    /// Switches the technique on as a profile's figures have it; `None` where they say nothing for it, where no layout
+    /// can go by them, or where another technique has its place already.
     pub fn recommended(&self, drive: &Parameters, options: &VfsOptions) -> Option<VfsOptions> {
         let mut chosen = *options;
         let is_chosen = !(self.is_taken)(options) && (self.from_profile)(drive, &mut chosen) && chosen.check().is_ok();

@@ -1,5 +1,5 @@
-//! What SQLite's own VFS finds where the header of a laid-out file stands: a database of one page that cannot be opened,
-//! and says how this one can.
+//! What SQLite's own VFS finds where the header of a laid-out file stands: a database of one page that cannot be
+//! opened, and says how this one can.
 //!
 //! ```text
 //!   0..100     database header: pages of 512 bytes, UTF-8, one page; a write version that lets nobody write
@@ -9,10 +9,10 @@
 //!   504..512   behind the row, and of no meaning to SQLite: our checksum
 //! ```
 //!
-//! SQLite reads the schema before it does anything with a database, and a table without a root page makes it give up with
-//! `malformed database schema (NAME)`. Where that does not stop it, as under `PRAGMA writable_schema`, nothing is written all the
-//! same: a database with a write version above 2 is read-only. (`VACUUM` as the first statement says less: `database disk
-//! image is malformed`.)
+//! SQLite reads the schema before it does anything with a database, and a table without a root page makes it give up
+//! with `malformed database schema (NAME)`. Where that does not stop it, as under `PRAGMA writable_schema`, nothing is
+//! written all the same: a database with a write version above 2 is read-only. (`VACUUM` as the first statement says
+//! less: `database disk image is malformed`.)
 //!
 //! Source: "Database File Format", <https://www.sqlite.org/fileformat2.html>, sections 1.3, 1.6, 2.1 and 2.6.
 

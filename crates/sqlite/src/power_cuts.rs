@@ -4,8 +4,9 @@
 //! gone. Afterwards the database must open, be sound, and hold exactly what was acknowledged, or that and the one
 //! transaction whose commit was under way.
 //!
-//! `make test` makes some thousand cuts, at requests that are drawn anew for each case. Where `FLASHWISE_POWER_CUTS` says
-//! how many are wanted, every request has its cut, again with another chance for what survives until there were as many.
+//! `make test` makes some thousand cuts, at requests that are drawn anew for each case. Where `FLASHWISE_POWER_CUTS`
+//! says how many are wanted, every request has its cut, again with another chance for what survives until there were as
+//! many.
 
 use rusqlite::{Connection, params};
 
@@ -125,11 +126,12 @@ fn cut(case: &Case, options: VfsOptions, states: &[Rows], block: u64, cut_at: u6
     reached
 }
 
-/// Requests between two cuts at most, where only some are tried: a prime, so that no rhythm of a workload hides from it.
+/// Requests between two cuts at most, where only some are tried: a prime, so that no rhythm of a workload hides from
+/// it.
 const LONGEST_STEP: u64 = 13;
 
-/// Some requests of every case; or every request, again with another chance until there were `FLASHWISE_POWER_CUTS` cuts a
-/// test.
+/// Some requests of every case; or every request, again with another chance until there were `FLASHWISE_POWER_CUTS`
+/// cuts a test.
 fn cut_everywhere(cases: &[Case]) {
     let wanted: u64 = std::env::var("FLASHWISE_POWER_CUTS").ok().and_then(|count| count.parse().ok()).unwrap_or(0);
     let states = expected();

@@ -1,8 +1,8 @@
 //! concurrent-read-ahead: which pages SQLite is going to read, told by the interior pages that pass.
 //!
 //! SQLite reads one page and waits for it. A scan in key order visits the children of an interior page one after the
-//! other; where rows did not come in key order, these lie anywhere in the file, and no read-ahead of a kernel or a drive
-//! knows them. But the parent names them:
+//! other; where rows did not come in key order, these lie anywhere in the file, and no read-ahead of a kernel or a
+//! drive knows them. But the parent names them:
 //!
 //! ```text
 //!   read  P: 40 7 93 12 58 …     interior: remembered
@@ -13,8 +13,8 @@
 //!
 //! When the scan goes on to the interior page beside P, its first children are asked for at once.
 //!
-//! What is asked for is a hint, and nothing depends on it: children may have moved since their parent was read, and in a
-//! database with a log pages may come from there, which the reads of the database's file do not show.
+//! What is asked for is a hint, and nothing depends on it: children may have moved since their parent was read, and in
+//! a database with a log pages may come from there, which the reads of the database's file do not show.
 //!
 //! **What it costs.** A read that is in no scan is one look into a table. An interior page is copied; its children
 //! are looked for once there is a reason, since the interior pages of point SELECTs may come as often as their leaves.

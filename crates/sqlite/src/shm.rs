@@ -1,9 +1,9 @@
 //! Shared memory of a database on a drive: the index of its write-ahead log and the locks on it, between the
 //! connections of one process.
 //!
-//! SQLite keeps the index in regions of 32 KiB that all connections of a database map, and guards it by eight locks, each
-//! held by one connection alone or by several together. The memory is there as long as a connection has it mapped; who
-//! comes first finds it empty and builds the index anew from the log, as after a crash.
+//! SQLite keeps the index in regions of 32 KiB that all connections of a database map, and guards it by eight locks,
+//! each held by one connection alone or by several together. The memory is there as long as a connection has it mapped;
+//! who comes first finds it empty and builds the index anew from the log, as after a crash.
 //!
 //! Source: SQLite's `sqlite3_io_methods` (`xShmMap`, `xShmLock`, `xShmBarrier`, `xShmUnmap`) and
 //! <https://sqlite.org/walformat.html>, section 2.

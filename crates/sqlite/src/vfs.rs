@@ -307,8 +307,8 @@ impl Vfs {
         }
     }
 
-    /// Pages that a scan was found to read next (concurrent-read-ahead): in a directory also those that the page cache turned
-    /// out to have.
+    /// Pages that a scan was found to read next (concurrent-read-ahead): in a directory also those that the page cache
+    /// turned out to have.
     pub fn pages_read_ahead(&self) -> u64 {
         match &self.shared.place {
             Place::Drive(drive) => observed(drive).read_ahead,

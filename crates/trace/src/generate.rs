@@ -1,8 +1,8 @@
 //! A workload written as a trace: `flashwise trace generate`.
 //!
-//! Flows run side by side, so their requests are merged by time, those of one time in the order of the flows. A timed flow
-//! has the times of its arrivals. A closed flow has none before a drive answers: its request n is told as at n ns after the
-//! flow's start, so that the order is kept; replay such a trace in a closed loop.
+//! Flows run side by side, so their requests are merged by time, those of one time in the order of the flows. A timed
+//! flow has the times of its arrivals. A closed flow has none before a drive answers: its request n is told as at n ns
+//! after the flow's start, so that the order is kept; replay such a trace in a closed loop.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -6,13 +6,13 @@
 //!                       summary (trace info) · output: TraceWriter (trace convert) · workload (replay) · audit
 //! ```
 //!
-//! [`TraceReader`] reads every [`TraceFormat`] as a stream: its memory does not grow with the trace. What a format tells is
-//! in a [`TraceRecord`], what it does not tell is `None` there. [`TraceWriter`] writes some of them.
+//! [`TraceReader`] reads every [`TraceFormat`] as a stream: its memory does not grow with the trace. What a format
+//! tells is in a [`TraceRecord`], what it does not tell is `None` there. [`TraceWriter`] writes some of them.
 //!
 //! An [`IoTrace`] is captured by the SQLite VFS and read by `flashwise audit`; it is whole in memory.
 //!
-//! A [`workload`] is what a simulation or a benchmark asks of a drive: synthetic requests, or a recorded trace. [`replay`]
-//! plays one on any device.
+//! A [`workload`] is what a simulation or a benchmark asks of a drive: synthetic requests, or a recorded trace.
+//! [`replay`] plays one on any device.
 //!
 //! **Limits.** Lines of 64 KiB; decoders with windows of 128 MiB; 65,536 names of files a trace; requests that a trace
 //! tells in the order of their completion, or in two parts, are put in order within 65,536 of them.

@@ -1,8 +1,8 @@
 //! The one reader: any format, one request after the other, whose memory does not grow with the trace.
 //!
 //! It opens the bytes, decides on the format or takes the one that was asked for, and hands on what the format's own
-//! reader gives: a request, or what is wrong with a line. Up to [`ReadOptions::skip_bad_lines`] bad lines are counted and
-//! passed over.
+//! reader gives: a request, or what is wrong with a line. Up to [`ReadOptions::skip_bad_lines`] bad lines are counted
+//! and passed over.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -77,8 +77,8 @@ impl std::fmt::Debug for TraceReader {
 }
 
 impl TraceReader {
-    /// Opens a file, a named pipe, or with the name `-` standard input. One of the files that blktrace leaves for each CPU
-    /// (`sda.blktrace.0`) stands for all of them, and so does their folder.
+    /// Opens a file, a named pipe, or with the name `-` standard input. One of the files that blktrace leaves for each
+    /// CPU (`sda.blktrace.0`) stands for all of them, and so does their folder.
     ///
     /// # Errors
     /// When it cannot be opened, or its format cannot be told.
@@ -140,8 +140,8 @@ impl TraceReader {
     /// The next request in the order of submission, or `None` at the end.
     ///
     /// # Errors
-    /// At a line that is bad, when no more of them may be passed over, and when the trace cannot be read on. It then stays
-    /// at its end.
+    /// At a line that is bad, when no more of them may be passed over, and when the trace cannot be read on. It then
+    /// stays at its end.
     pub fn next_record(&mut self) -> Result<Option<TraceRecord>, TraceError> {
         while !self.is_ended {
             match self.source.next() {
@@ -204,8 +204,8 @@ impl TraceReader {
         self.detection.format.clock()
     }
 
-    /// A time of this trace, counted from its start: where the clock's start is that of the recording it stays as it is,
-    /// elsewhere it is counted from the first request.
+    /// A time of this trace, counted from its start: where the clock's start is that of the recording it stays as it
+    /// is, elsewhere it is counted from the first request.
     pub fn since_start(&self, at: Nanos) -> Nanos {
         self.clock().convert(TraceClock::Start, at, self.first.unwrap_or(at))
     }

@@ -5,11 +5,11 @@
 //!   open loop     each request at its time, whether or not the device keeps up: pause until then, submit
 //! ```
 //!
-//! What a replay promises is *when* requests are issued, and no replay on a real machine keeps that to the nanosecond: a
-//! thread wakes late, a submission takes time, a device falls behind. So an open-loop replay tells
-//! its **error**: for each request, how much later than intended it was handed to the device. On a simulated drive it is
-//! zero, because its clock moves only while somebody waits. A speed-up is the workload's `time_scale`; times of a flow are
-//! scaled before they come here.
+//! What a replay promises is *when* requests are issued, and no replay on a real machine keeps that to the nanosecond:
+//! a thread wakes late, a submission takes time, a device falls behind. So an open-loop replay tells
+//! its **error**: for each request, how much later than intended it was handed to the device. On a simulated drive it
+//! is zero, because its clock moves only while somebody waits. A speed-up is the workload's `time_scale`; times of a
+//! flow are scaled before they come here.
 //!
 //! Requests go without a buffer where the device takes that (simulated drives do); elsewhere `payload` gives them one.
 //!
@@ -27,7 +27,8 @@ use crate::workload::{FlowRequest, FlowSource, SourcePacing, WorkloadError};
 
 /// Requests between two looks at whether the user wants to stop.
 const LOOK_EVERY: u64 = 256;
-/// Requests that a replay by timestamps leaves with a device that falls behind; then it falls behind itself, and says so.
+/// Requests that a replay by timestamps leaves with a device that falls behind; then it falls behind itself, and says
+/// so.
 const MOST_OUTSTANDING: usize = 1 << 16;
 
 /// What a replay did, and how faithful it was.
@@ -69,7 +70,8 @@ pub type Payload<'a> = &'a mut dyn FnMut(&FlowRequest) -> Option<IoBuffer>;
 /// Replays a flow to its end.
 ///
 /// # Errors
-/// When the device refuses a request or is lost, and when the trace can no longer be read. A request that fails is counted.
+/// When the device refuses a request or is lost, and when the trace can no longer be read. A request that fails is
+/// counted.
 pub fn replay(
     source: &mut FlowSource,
     device: &mut dyn BlockDevice,

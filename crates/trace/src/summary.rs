@@ -1,8 +1,9 @@
 //! What a trace asks for, in a page: `flashwise trace info`.
 //!
-//! One pass, and memory that does not grow: counts, the extremes of times and addresses, a histogram of latencies (three
-//! exact digits), the most frequent lengths of the first 4,096 distinct ones, and the number of distinct pages and contents
-//! as HyperLogLog estimates them (Flajolet et al., AofA 2007), with 2^14 registers: a standard error of 0.8 %.
+//! One pass, and memory that does not grow: counts, the extremes of times and addresses, a histogram of latencies
+//! (three exact digits), the most frequent lengths of the first 4,096 distinct ones, and the number of distinct pages
+//! and contents as HyperLogLog estimates them (Flajolet et al., AofA 2007), with 2^14 registers: a standard error of
+//! 0.8 %.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +70,8 @@ pub struct TraceSummary {
     pub devices: u64,
     /// Distinct processes, where the trace tells them.
     pub processes: u64,
-    /// Of requests with a content, the share whose content was there before: what deduplication could save, as estimated.
+    /// Of requests with a content, the share whose content was there before: what deduplication could save, as
+    /// estimated.
     pub duplicate_share: Option<f64>,
 }
 

@@ -1,9 +1,10 @@
 //! Rule 13: partition and file system start on a flash page.
 //!
-//! A file system asks for whole blocks of its own, each at a multiple of a block from its own start. Where the partition
-//! starts off the drive's page, as those at sector 63 do that old partition tables have, each block straddles two pages.
-//! In a trace of a device that shows as one remainder that nearly all requests have: of those that are whole pages long
-//! at least 90 %, a share that no mixture of programs with their own offsets reaches, on a remainder that is not 0.
+//! A file system asks for whole blocks of its own, each at a multiple of a block from its own start. Where the
+//! partition starts off the drive's page, as those at sector 63 do that old partition tables have, each block straddles
+//! two pages. In a trace of a device that shows as one remainder that nearly all requests have: of those that are whole
+//! pages long at least 90 %, a share that no mixture of programs with their own offsets reaches, on a remainder that is
+//! not 0.
 //!
 //! In a trace of files it is judged where the files' extents were looked up: then the start of the partition, from the
 //! partition table, and of the extent, from the file system, are in the offsets.

@@ -1,12 +1,13 @@
 //! Rule 6: what is appended and made durable does not rewrite the flash page that was made durable before.
 //!
-//! A packed redo log appends some hundred bytes, flushes, and appends the next ones into the same page: each flush programs
-//! that page again, and the drive must have read it where the write was shorter. Source of the pattern and of its cure, the
-//! sparse log that begins each commit in a fresh page: Qiao et al., FAST 2022 (the B⁻-tree), section on redo logging.
+//! A packed redo log appends some hundred bytes, flushes, and appends the next ones into the same page: each flush
+//! programs that page again, and the drive must have read it where the write was shorter. Source of the pattern and of
+//! its cure, the sparse log that begins each commit in a fresh page: Qiao et al., FAST 2022 (the B⁻-tree), section on
+//! redo logging.
 //!
-//! A write breaks the rule if the page that it begins in is the one that the last write of its file ended in, and that one
-//! has been made durable since. A file's last write alone is remembered, so that pages of a table that happen to be written
-//! twice do not count: they are no appends.
+//! A write breaks the rule if the page that it begins in is the one that the last write of its file ended in, and that
+//! one has been made durable since. A file's last write alone is remembered, so that pages of a table that happen to be
+//! written twice do not count: they are no appends.
 
 use std::collections::BTreeMap;
 

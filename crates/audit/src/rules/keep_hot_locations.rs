@@ -1,8 +1,9 @@
 //! Rule 4: no write of a chunk or more that starts off the chunk's alignment.
 //!
-//! Where hot locations lie off the chunk's alignment they come from how the drive laid the data out; a chunk-sized write
-//! that starts off alignment lays it out anew, and the hot locations that it covers are gone. On a drive whose chunks are
-//! hot where they begin there is nothing to wipe out, and the rule is not judged. Mended: such a write goes in pieces.
+//! Where hot locations lie off the chunk's alignment they come from how the drive laid the data out; a chunk-sized
+//! write that starts off alignment lays it out anew, and the hot locations that it covers are gone. On a drive whose
+//! chunks are hot where they begin there is nothing to wipe out, and the rule is not judged. Mended: such a write goes
+//! in pieces.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;

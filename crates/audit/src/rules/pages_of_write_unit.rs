@@ -1,8 +1,8 @@
 //! Rule 10: a page of the database is no shorter than the write unit.
 //!
-//! A shorter page that is written back alone leaves the rest of the unit as padding, or makes the drive gather others for
-//! it. Mended: the database has pages of one unit, with all that follows: a small change writes a unit, a point lookup reads
-//! one. Where that loses, the cost is negative and says so.
+//! A shorter page that is written back alone leaves the rest of the unit as padding, or makes the drive gather others
+//! for it. Mended: the database has pages of one unit, with all that follows: a small change writes a unit, a point
+//! lookup reads one. Where that loses, the cost is negative and says so.
 
 use flashwise_block::{ByteSize, Operation};
 use flashwise_profile::DeviceProfile;

@@ -1,7 +1,7 @@
 //! Rule 2: reads are chunk-sized and start at hot locations.
 //!
-//! Mended: the database has pages of one chunk and begins where the first hot location lies, as use-hot-locations does it.
-//! Where rows are small and read one by one, that loses; then the cost is negative and says so.
+//! Mended: the database has pages of one chunk and begins where the first hot location lies, as use-hot-locations does
+//! it. Where rows are small and read one by one, that loses; then the cost is negative and says so.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::{DeviceProfile, HotLocation};

@@ -1,10 +1,10 @@
 //! Rule 9: reads are issued as many at a time as the drive serves, k_r.
 //!
-//! A run is reads with no write or flush between; the n-th of them breaks the rule if fewer than n, and fewer than k_r, are
-//! in flight. That alone does not say that it could have been issued earlier: the second level of a tree is not known before
-//! the first is read. So the cost counts only reads that were **foreseeable**: they begin where one of the last reads ended
-//! (a scan, which read-ahead serves), or are as far from the last one as that was from the one before it (a stride). For
-//! all others the remedy is more connections, and what that brings no trace tells.
+//! A run is reads with no write or flush between; the n-th of them breaks the rule if fewer than n, and fewer than k_r,
+//! are in flight. That alone does not say that it could have been issued earlier: the second level of a tree is not
+//! known before the first is read. So the cost counts only reads that were **foreseeable**: they begin where one of the
+//! last reads ended (a scan, which read-ahead serves), or are as far from the last one as that was from the one before
+//! it (a stride). For all others the remedy is more connections, and what that brings no trace tells.
 //!
 //! Source of k_r: Papon and Athanassoulis, DaMoN 2021.
 

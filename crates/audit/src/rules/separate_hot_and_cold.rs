@@ -1,9 +1,9 @@
 //! Rule 14: data that is overwritten soon is not written among data that stays.
 //!
 //! What dies at one time should lie in one superblock, which is then erased without moving anything. Hot here is a page
-//! that was written before in the trace, cold one that is written for the first time. In each superblock's worth of writes
-//! the smaller of the two is what spoils it; from a tenth on it counts: below that the collection of a whole superblock
-//! costs less than a tenth more, and no drive's figure is as exact as that. It needs the superblock, if only
+//! that was written before in the trace, cold one that is written for the first time. In each superblock's worth of
+//! writes the smaller of the two is what spoils it; from a tenth on it counts: below that the collection of a whole
+//! superblock costs less than a tenth more, and no drive's figure is as exact as that. It needs the superblock, if only
 //! about, and a drive that does not tell the two apart itself: one whose write amplification under skewed writes is not
 //! below that of uniform ones.
 //!

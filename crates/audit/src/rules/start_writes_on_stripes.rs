@@ -1,8 +1,8 @@
 //! Rule 3: writes start on a stripe boundary.
 //!
-//! SQLite's write-ahead log breaks it by its form: a header of 32 bytes, then frames of a header of 24 bytes and a page, so
-//! that no page image begins on a boundary of anything (<https://www.sqlite.org/fileformat2.html#walformat>). Mended:
-//! each write starts at the next free stripe, as write-aligned-stripes does by keeping the headers apart.
+//! SQLite's write-ahead log breaks it by its form: a header of 32 bytes, then frames of a header of 24 bytes and a
+//! page, so that no page image begins on a boundary of anything (<https://www.sqlite.org/fileformat2.html#walformat>).
+//! Mended: each write starts at the next free stripe, as write-aligned-stripes does by keeping the headers apart.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;

@@ -1,9 +1,9 @@
 //! Rule 11: a flush closes at least one write unit.
 //!
-//! A flush that comes before a unit is full makes the drive pad it and wait for the program. A *storm* is such flushes one
-//! after the other. The threshold is the unit itself: from there on a flush costs no padding. On a drive whose flushes cost
-//! nothing (power-loss protection) the rule is not applied. The first flush of a trace is left out: what it closes may lie
-//! before the recording.
+//! A flush that comes before a unit is full makes the drive pad it and wait for the program. A *storm* is such flushes
+//! one after the other. The threshold is the unit itself: from there on a flush costs no padding. On a drive whose
+//! flushes cost nothing (power-loss protection) the rule is not applied. The first flush of a trace is left out: what
+//! it closes may lie before the recording.
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 use flashwise_profile::DeviceProfile;

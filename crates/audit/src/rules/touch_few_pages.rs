@@ -1,7 +1,7 @@
 //! Rule 5: a write touches as few flash pages as its length allows.
 //!
-//! A page touched in part is read, changed and programmed anew. Mended: a write that would straddle a page begins at the
-//! next one, which is contain-write-in-flash-page.
+//! A page touched in part is read, changed and programmed anew. Mended: a write that would straddle a page begins at
+//! the next one, which is contain-write-in-flash-page.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;

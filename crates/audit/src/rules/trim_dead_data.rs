@@ -1,9 +1,9 @@
 //! Rule 12: what is dead is trimmed.
 //!
-//! The drive goes on moving data that nobody needs until it is overwritten. Which data that is, a trace tells of journals,
-//! logs and temporary files: all of them die as a whole. Writes to them break the rule in a trace without a single trim; a
-//! trace with one is believed to trim what it should. It needs a drive on which trim brings something: write amplification
-//! falls by it (the figure *gain by trim*).
+//! The drive goes on moving data that nobody needs until it is overwritten. Which data that is, a trace tells of
+//! journals, logs and temporary files: all of them die as a whole. Writes to them break the rule in a trace without a
+//! single trim; a trace with one is believed to trim what it should. It needs a drive on which trim brings something:
+//! write amplification falls by it (the figure *gain by trim*).
 
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::FileRole;

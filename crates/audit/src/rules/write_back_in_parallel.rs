@@ -1,9 +1,9 @@
 //! Rule 8: dirty pages are written back as many at a time as the drive takes, k_w.
 //!
-//! A run is what is written to the database with no flush and no read between: nothing in it had to wait for anything else
-//! in it. The n-th write of a run could have been submitted together with the n − 1 before it, up to k_w of them; it breaks
-//! the rule if fewer are in flight. Source of k_w and of writing back in such batches: Papon and Athanassoulis, DaMoN 2021
-//! (the model) and ICDE 2023 (ACE).
+//! A run is what is written to the database with no flush and no read between: nothing in it had to wait for anything
+//! else in it. The n-th write of a run could have been submitted together with the n − 1 before it, up to k_w of them;
+//! it breaks the rule if fewer are in flight. Source of k_w and of writing back in such batches: Papon and
+//! Athanassoulis, DaMoN 2021 (the model) and ICDE 2023 (ACE).
 
 use flashwise_block::Operation;
 use flashwise_profile::DeviceProfile;

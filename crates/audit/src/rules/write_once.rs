@@ -1,12 +1,12 @@
 //! Rule 7: data is written once, not to a log or a double-write area first and to its place afterwards.
 //!
-//! Told by content where the trace has hashes: the same content twice at two places. Otherwise by files: page images in a
-//! rollback journal, a write-ahead log or InnoDB's double-write files, and later writes of as many bytes to the database;
-//! the images are the ones that break the rule. Short records of a log are no images and are left out. Images of pages that
-//! were never written to the database in the trace are not counted either.
+//! Told by content where the trace has hashes: the same content twice at two places. Otherwise by files: page images in
+//! a rollback journal, a write-ahead log or InnoDB's double-write files, and later writes of as many bytes to the
+//! database; the images are the ones that break the rule. Short records of a log are no images and are left out. Images
+//! of pages that were never written to the database in the trace are not counted either.
 //!
-//! It needs no figure of the drive: flash bytes are spent twice on any. Mended: the images are left out, which is what a
-//! drive that writes a page atomically allows.
+//! It needs no figure of the drive: flash bytes are spent twice on any. Mended: the images are left out, which is what
+//! a drive that writes a page atomically allows.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,10 +18,11 @@ use crate::play::Step;
 use crate::request::{Facts, Seen};
 use crate::tally::Tally;
 
-/// The smallest page of any database here; what is shorter is a record, not an image. SQLite's frames are 24 bytes longer.
+/// The smallest page of any database here; what is shorter is a record, not an image. SQLite's frames are 24 bytes
+/// longer.
 const IMAGE_MIN: u64 = 4096;
-/// An image, or several that were written at once, is longer than its pages by headers: 8 or 24 bytes for each in SQLite, and
-/// up to a page for a journal. No more than one part in so many is taken for them.
+/// An image, or several that were written at once, is longer than its pages by headers: 8 or 24 bytes for each in
+/// SQLite, and up to a page for a journal. No more than one part in so many is taken for them.
 const HEADERS_SHARE: u64 = 16;
 /// Images that wait for their second writing; older ones are forgotten.
 const WAITING_MAX: usize = 1 << 16;

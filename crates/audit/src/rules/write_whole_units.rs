@@ -1,7 +1,7 @@
 //! Rule 1: write lengths are multiples of the write unit.
 //!
-//! A drive programs whole units; what a flush closes before it is full is padded. Mended: short writes are gathered until
-//! they make a unit, and what closed them earlier waits, which is what larger transactions do.
+//! A drive programs whole units; what a flush closes before it is full is padded. Mended: short writes are gathered
+//! until they make a unit, and what closed them earlier waits, which is what larger transactions do.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;

@@ -40,8 +40,8 @@ impl DirectFile {
     /// An existing file, of the size that it has.
     ///
     /// # Errors
-    /// [`BlockError::Refused`] when it is no regular file or its file system has no direct I/O; [`BlockError::Os`] when it
-    /// cannot be opened.
+    /// [`BlockError::Refused`] when it is no regular file or its file system has no direct I/O; [`BlockError::Os`] when
+    /// it cannot be opened.
     pub fn open(path: &Path) -> Result<Self, BlockError> {
         Self::with(path, OpenOptions::new().read(true).write(true))
     }
@@ -116,8 +116,8 @@ impl DirectFile {
         Ok(())
     }
 
-    /// Makes everything that was written durable (`fdatasync`). After it has failed once, nothing is known to be durable:
-    /// the kernel may say the next time that all is well.
+    /// Makes everything that was written durable (`fdatasync`). After it has failed once, nothing is known to be
+    /// durable: the kernel may say the next time that all is well.
     ///
     /// # Errors
     /// [`BlockError::Os`].

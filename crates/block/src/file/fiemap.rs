@@ -67,11 +67,12 @@ const LAST: u32 = 0x0001;
 /// File systems that move data when it is overwritten, or whose addresses are not the device's.
 const MOVING: [&str; 6] = ["btrfs", "f2fs", "nilfs2", "bcachefs", "zfs", "overlay"];
 
-/// Where a file that is there lies on the drive below its file system. It is opened for reading, and what of it is dirty in
-/// the page cache is written back.
+/// Where a file that is there lies on the drive below its file system. It is opened for reading, and what of it is
+/// dirty in the page cache is written back.
 ///
 /// # Errors
-/// [`PlacementUnknown`] with the reason where it cannot be read, is no regular file, or where its file system does not tell.
+/// [`PlacementUnknown`] with the reason where it cannot be read, is no regular file, or where its file system does not
+/// tell.
 pub fn file_extents(path: &Path) -> Result<ExtentMap, PlacementUnknown> {
     let failed = |error: io::Error| PlacementUnknown(format!("{}: {error}", path.display()));
     // O_NONBLOCK: a pipe of that name is not waited for.

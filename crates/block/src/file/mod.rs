@@ -23,8 +23,8 @@
 //!   the device waits for every job in flight; what does not come back in time is leaked, never freed.
 //! - **Nothing waits for ever.** A request that is not back [`FileDevice::TIME_LIMIT`] after the engine got it ends the
 //!   device: [`BlockError::TimedOut`], to this and every later call. Linux gives a drive that long for one command
-//!   before it begins to reset it (`nvme_core.io_timeout` and the SCSI disks' `timeout` are 30 s), so a drive that works
-//!   is never given up. The kernel itself cannot drop the request: the program may end only when it has.
+//!   before it begins to reset it (`nvme_core.io_timeout` and the SCSI disks' `timeout` are 30 s), so a drive that
+//!   works is never given up. The kernel itself cannot drop the request: the program may end only when it has.
 //! - **A failed flush is final.** After a flush or a FUA write has failed, the kernel may tell the next flush that all
 //!   is well although the data is lost, so every later flush and FUA write of the same device fails too.
 //! - **Times** are `CLOCK_MONOTONIC`, zero when the device was opened. A request is stamped when it is submitted, its
@@ -39,9 +39,9 @@
 //!   a region before its reads are measured. The first write to a block also updates the file system's own data.
 //! - A trim punches a hole (`fallocate`). The drive hears of it only where the file system is mounted with `discard`,
 //!   and the next write there may fail when the file system has run full meanwhile.
-//! - A file has extents: neighbours in the file are mostly, but not always, neighbours on the drive, and where the first
-//!   one begins is the file system's choice: [`BlockDevice::extents`] tells. The kernel splits requests that are larger
-//!   than the drive takes.
+//! - A file has extents: neighbours in the file are mostly, but not always, neighbours on the drive, and where the
+//!   first one begins is the file system's choice: [`BlockDevice::extents`] tells. The kernel splits requests that are
+//!   larger than the drive takes.
 //! - Some file systems accept `O_DIRECT` and serve from memory all the same (tmpfs since Linux 6.6, ZFS before 2.3):
 //!   look at the type in [`DeviceInfo::name`].
 
@@ -184,8 +184,8 @@ impl FileDevice {
         Self::on(Medium::Raw(RawDrive::destructive(path, consent)?))
     }
 
-    /// A device over a file of the program's own. Each such device has an engine of its own, so that several threads may
-    /// have one each on the same file.
+    /// A device over a file of the program's own. Each such device has an engine of its own, so that several threads
+    /// may have one each on the same file.
     ///
     /// # Errors
     /// [`BlockError::Os`] when no engine can be started.

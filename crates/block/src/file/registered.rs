@@ -1,15 +1,15 @@
 //! A file that is open in no table of descriptors.
 //!
-//! A process that holds POSIX locks on a file loses all of them when it closes *any* descriptor of that file, however it
-//! came by it. So a library that opens a database once more beside its owner would drop the owner's locks on its way
+//! A process that holds POSIX locks on a file loses all of them when it closes *any* descriptor of that file, however
+//! it came by it. So a library that opens a database once more beside its owner would drop the owner's locks on its way
 //! out. A file that io_uring opens straight into a place of the ring has no descriptor: nothing that is done with it
 //! touches a lock.
 //!
-//! It is for what an owner's library does not do: to have the drive begin with what the page cache holds, to read ahead into
-//! it, and to give space back.
+//! It is for what an owner's library does not do: to have the drive begin with what the page cache holds, to read ahead
+//! into it, and to give space back.
 //!
-//! **Reading ahead** is reading, into memory that nobody looks at: the page cache has the bytes then. The kernel submits such
-//! a read to the drive at once, whereas it hands advice (`IORING_OP_FADVISE`) to a thread of its own.
+//! **Reading ahead** is reading, into memory that nobody looks at: the page cache has the bytes then. The kernel
+//! submits such a read to the drive at once, whereas it hands advice (`IORING_OP_FADVISE`) to a thread of its own.
 //!
 //! Source: fcntl(2), "Advisory record locking"; io_uring_prep_openat_direct(3); sync_file_range(2).
 
@@ -96,8 +96,8 @@ impl RegisteredFile {
         let slot = DestinationSlot::try_from_slot_target(SLOT);
         let slot = slot.map_err(|_| failed(io::Error::from_raw_os_error(libc::EINVAL)))?;
         let entry = opcode::OpenAt::new(Fd(libc::AT_FDCWD), name.as_ptr()).flags(mode).file_index(Some(slot)).build();
-        // SAFETY: the name outlives the call; where that returns an error, nothing is known of the request, and the name
-        // is kept for ever.
+        // SAFETY: the name outlives the call; where that returns an error, nothing is known of the request, and the
+        // name is kept for ever.
         match unsafe { self.run(&entry) } {
             Ok(result) if result < 0 => Err(failed(io::Error::from_raw_os_error(-result))),
             Ok(_) => Ok(()),
@@ -108,11 +108,12 @@ impl RegisteredFile {
         }
     }
 
-    /// Has the drive begin with what the page cache holds of a span, all of it together, and does not wait for it. That makes
-    /// nothing durable: a sync does, and finds less to do.
+    /// Has the drive begin with what the page cache holds of a span, all of it together, and does not wait for it. That
+    /// makes nothing durable: a sync does, and finds less to do.
     ///
     /// The kernel begins on a thread of its own. While it does, spans are gathered, and all that lies between the first
-    /// and the last of them is begun with by the next call: where handing over takes longer than writing, it is seldom done.
+    /// and the last of them is begun with by the next call: where handing over takes longer than writing, it is seldom
+    /// done.
     ///
     /// # Errors
     /// [`BlockError::Os`] where the kernel takes no request. What becomes of one that it has taken is nobody's matter.
@@ -183,16 +184,16 @@ impl RegisteredFile {
         }
     }
 
-    /// How many reads ahead the kernel has not completed. Right after [`RegisteredFile::start_read`] it is none where the page
-    /// cache had all of it.
+    /// How many reads ahead the kernel has not completed. Right after [`RegisteredFile::start_read`] it is none where
+    /// the page cache had all of it.
     pub fn reads_in_flight(&mut self) -> usize {
         // Others are awaited where they are made, or are nobody's matter.
         self.reap();
         self.ahead as usize
     }
 
-    /// Takes what is complete; tells the result of a request that is neither a read ahead nor a write-back. Whether those
-    /// failed is nobody's matter.
+    /// Takes what is complete; tells the result of a request that is neither a read ahead nor a write-back. Whether
+    /// those failed is nobody's matter.
     fn reap(&mut self) -> Option<i32> {
         let mut result = None;
         for entry in self.ring.completion() {

@@ -30,8 +30,8 @@ impl Ring {
     /// A ring for jobs on `file`.
     ///
     /// # Errors
-    /// Where the kernel has no io_uring, forbids it (seccomp, `kernel.io_uring_disabled`), or is older than 5.11: before
-    /// that it could not wait with a time limit.
+    /// Where the kernel has no io_uring, forbids it (seccomp, `kernel.io_uring_disabled`), or is older than 5.11:
+    /// before that it could not wait with a time limit.
     pub fn new(file: Arc<OwnedFd>) -> io::Result<Self> {
         let ring = IoUring::new(DEPTH)?;
         let mut probe = Probe::new();

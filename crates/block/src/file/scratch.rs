@@ -29,9 +29,9 @@ const PAGE: ByteSize = ByteSize::kib(4);
 /// name: it is opened with `O_TMPFILE`, or, where the file system cannot do that, created with `O_CREAT|O_EXCL` and
 /// unlinked at once. The kernel frees it when the last handle is closed, also after a `SIGKILL`.
 ///
-/// Without `O_TMPFILE`, a kill between creating and unlinking leaves an empty file `.flashwise-…` behind. The next scratch
-/// file in that directory removes it: a file of that form, of the same user, and empty. Nothing can be lost by that,
-/// even where another program is just making one, because what it has open stays open.
+/// Without `O_TMPFILE`, a kill between creating and unlinking leaves an empty file `.flashwise-…` behind. The next
+/// scratch file in that directory removes it: a file of that form, of the same user, and empty. Nothing can be lost by
+/// that, even where another program is just making one, because what it has open stays open.
 #[derive(Debug)]
 pub struct ScratchFile {
     file: Arc<OwnedFd>,

@@ -129,8 +129,8 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Other processes that have one of `devices` open for writing, such as a virtual machine or a database on a raw device.
-/// Those of other users are seen by root only.
+/// Other processes that have one of `devices` open for writing, such as a virtual machine or a database on a raw
+/// device. Those of other users are seen by root only.
 pub(crate) fn writers(system: &System, devices: &BTreeSet<DeviceNumber>) -> Vec<Use> {
     let entries = |directory: PathBuf| fs::read_dir(directory).into_iter().flatten().flatten();
     let mut uses = Vec::new();

@@ -11,14 +11,14 @@
 //!
 //! Sources, by the lines of [`MAGICS`] and the functions below it: Linux `Documentation/filesystems/ext4` (super
 //! block), `fs/xfs/libxfs/xfs_format.h`, `include/uapi/linux/btrfs_tree.h`, `include/linux/f2fs_fs.h`,
-//! `include/linux/swap.h`, `kernel/power/swap.c`, `include/uapi/linux/raid/md_p.h`, `drivers/md/bcache/bcache_ondisk.h`,
-//! `fs/erofs/erofs_fs.h`, `fs/squashfs/squashfs_fs.h`, `fs/jfs/jfs_superblock.h`, `fs/nilfs2`, `fs/ocfs2/ocfs2_fs.h`,
-//! `include/uapi/linux/gfs2_ondisk.h`, `drivers/md/dm-integrity.c`, `drivers/md/dm-vdo`; LVM2
-//! `lib/format_text/layout.h`; the LUKS 1 and LUKS 2 on-disk format specifications; UEFI 2.10, 5.3 (GPT) and 5.2.1
-//! (MBR); Microsoft's FAT specification (2005), exFAT specification 3.1, NTFS boot sector; BitLocker as in
-//! `dislocker`; ECMA-119, 8.1 and ECMA-167, part 2, 9.1; OpenZFS `include/sys/vdev_impl.h`, `uberblock_impl.h`; Apple
-//! File System Reference (2020), `nx_superblock_t`; Apple TN1150; SNIA DDF 2.0, 4.1; Intel's IMSM as in `mdadm`
-//! `super-intel.c`; Ceph `BlueStore.cc`; Oracle ASMLib.
+//! `include/linux/swap.h`, `kernel/power/swap.c`, `include/uapi/linux/raid/md_p.h`,
+//! `drivers/md/bcache/bcache_ondisk.h`, `fs/erofs/erofs_fs.h`, `fs/squashfs/squashfs_fs.h`, `fs/jfs/jfs_superblock.h`,
+//! `fs/nilfs2`, `fs/ocfs2/ocfs2_fs.h`, `include/uapi/linux/gfs2_ondisk.h`, `drivers/md/dm-integrity.c`,
+//! `drivers/md/dm-vdo`; LVM2 `lib/format_text/layout.h`; the LUKS 1 and LUKS 2 on-disk format specifications; UEFI
+//! 2.10, 5.3 (GPT) and 5.2.1 (MBR); Microsoft's FAT specification (2005), exFAT specification 3.1, NTFS boot sector;
+//! BitLocker as in `dislocker`; ECMA-119, 8.1 and ECMA-167, part 2, 9.1; OpenZFS `include/sys/vdev_impl.h`,
+//! `uberblock_impl.h`; Apple File System Reference (2020), `nx_superblock_t`; Apple TN1150; SNIA DDF 2.0, 4.1; Intel's
+//! IMSM as in `mdadm` `super-intel.c`; Ceph `BlueStore.cc`; Oracle ASMLib.
 
 use std::fmt;
 use std::str::FromStr;

@@ -17,8 +17,8 @@ pub struct Frames {
     page_bytes: usize,
 }
 
-// SAFETY: the memory is owned by `Frames` alone, and given out by raw pointer only; that a frame's bytes are not written
-// by one thread while another one touches them is the promise of those who call the unsafe functions below.
+// SAFETY: the memory is owned by `Frames` alone, and given out by raw pointer only; that a frame's bytes are not
+// written by one thread while another one touches them is the promise of those who call the unsafe functions below.
 unsafe impl Send for Frames {}
 // SAFETY: as above.
 unsafe impl Sync for Frames {}
@@ -28,8 +28,8 @@ impl Frames {
     pub fn new(frames: usize, page_bytes: usize) -> Option<Self> {
         let bytes = frames.checked_mul(page_bytes).filter(|&bytes| bytes > 0)?;
         let mut memory = MmapMut::map_anon(bytes).ok()?;
-        // On small pages a pool of many frames spends more time in the system's page tables than in itself. The system may
-        // take the advice or leave it.
+        // On small pages a pool of many frames spends more time in the system's page tables than in itself. The system
+        // may take the advice or leave it.
         let _ = memory.advise(Advice::HugePage);
         let start = NonNull::new(memory.as_mut_ptr())?;
         Some(Self { memory, start, page_bytes })
@@ -51,8 +51,8 @@ impl Frames {
     /// A frame's bytes.
     ///
     /// # Safety
-    /// Nobody may write the frame for as long as the slice is used: its page is held shared or exclusively by the caller,
-    /// or the caller has taken it for loading or writing it.
+    /// Nobody may write the frame for as long as the slice is used: its page is held shared or exclusively by the
+    /// caller, or the caller has taken it for loading or writing it.
     pub unsafe fn bytes(&self, frame: u32) -> &[u8] {
         // SAFETY: the memory is there and initialised (zeros at first), and nobody writes it, as the caller promises.
         unsafe { std::slice::from_raw_parts(self.at(frame), self.page_bytes) }

@@ -1,5 +1,5 @@
-//! What was hit since the policy last heard of it: each thread notes its hits in a ring of its own, without a lock, and the
-//! policy is told of many at once.
+//! What was hit since the policy last heard of it: each thread notes its hits in a ring of its own, without a lock, and
+//! the policy is told of many at once.
 //!
 //! A ring that runs full loses its oldest notes where the policy is busy: they are hints, and neither bytes nor dirty
 //! bits depend on them. With one thread none is lost and their order is kept.
@@ -90,7 +90,8 @@ impl Hits {
         let (ring, heard) = (&self.rings[ring], &mut heard[ring]);
         let noted = ring.noted.load(Ordering::Acquire);
         for at in (*heard).max(noted.saturating_sub(NOTES as u64))..noted {
-            // Where threads share a ring, one may have taken the place and not have noted yet: an old hit is told once more.
+            // Where threads share a ring, one may have taken the place and not have noted yet: an old hit is told once
+            // more.
             tell(access(ring.notes[at as usize % NOTES].load(Ordering::Relaxed)));
         }
         *heard = noted;

@@ -4,9 +4,9 @@
 //!   decide (locked) ─▶ images copied ─▶ before_write ─▶ PageStore::exchange ─▶ ends of writes (locked) ─▶ pages resident
 //! ```
 //!
-//! A dirty page that falls is taken out: nobody reaches it until it is written, but its frame keeps its bytes, so that a
-//! write that fails loses nothing. Other pages of its batch stay where they are; their images are copied under a shared
-//! latch, and who wants to write them does not wait for the drive.
+//! A dirty page that falls is taken out: nobody reaches it until it is written, but its frame keeps its bytes, so that
+//! a write that fails loses nothing. Other pages of its batch stay where they are; their images are copied under a
+//! shared latch, and who wants to write them does not wait for the drive.
 
 use flashwise_block::BlockError;
 
@@ -50,7 +50,8 @@ enum Victim {
 }
 
 impl<S: PageStore> BufferPool<S> {
-    /// Brings a page into a frame, whose word the caller has taken for loading. In case of an error the word is given up.
+    /// Brings a page into a frame, whose word the caller has taken for loading. In case of an error the word is given
+    /// up.
     #[cold]
     pub(super) fn load(&self, page: Page, hold: Hold, asked: Asked) -> Result<u32, PoolError> {
         let decided = self.decide(page, asked, true);
@@ -79,11 +80,12 @@ impl<S: PageStore> BufferPool<S> {
         written.map(|()| frame)
     }
 
-    /// Reads pages ahead, as many together as there are frames for; those that are there already are left alone. They are
-    /// the first to fall if nobody asks for them.
+    /// Reads pages ahead, as many together as there are frames for; those that are there already are left alone. They
+    /// are the first to fall if nobody asks for them.
     ///
     /// # Errors
-    /// When there is no such page, a read fails, or the write of what had to fall fails. Other pages may have been read.
+    /// When there is no such page, a read fails, or the write of what had to fall fails. Other pages may have been
+    /// read.
     pub fn read_ahead(&self, pages: &[Page]) -> Result<(), PoolError> {
         let mut rest = pages;
         while !rest.is_empty() {

@@ -22,13 +22,13 @@
 //!
 //! # Rules
 //!
-//! - **Nothing acknowledged is lost.** When [`BufferPool::checkpoint`] returns, every change whose guard was dropped before
-//!   the call is durable. Other changes may be on the store or not, page by page. A pool is no log: who needs changes of
-//!   several pages to be there together writes a log ahead, and keeps pages back until their log is durable
+//! - **Nothing acknowledged is lost.** When [`BufferPool::checkpoint`] returns, every change whose guard was dropped
+//!   before the call is durable. Other changes may be on the store or not, page by page. A pool is no log: who needs
+//!   changes of several pages to be there together writes a log ahead, and keeps pages back until their log is durable
 //!   ([`BufferPoolOptions::before_write`]).
-//! - **A write that fails loses nothing.** Its pages stay in memory and dirty, the caller whose miss or checkpoint it was
-//!   is told, and the next checkpoint tries again. A flush that fails is final: the system may forget what it could not
-//!   write and say the next time that all is well.
+//! - **A write that fails loses nothing.** Its pages stay in memory and dirty, the caller whose miss or checkpoint it
+//!   was is told, and the next checkpoint tries again. A flush that fails is final: the system may forget what it could
+//!   not write and say the next time that all is well.
 //! - **A page that is held never falls.** When every frame is held, a miss is refused ([`PoolError::AllPinned`]).
 //! - **Latches** are for short: who holds some and wants more has to take them in an order, as with locks. Readers go
 //!   before a writer that waits. A thread must not call [`BufferPool::checkpoint`] while it holds a page for writing.
@@ -306,8 +306,8 @@ impl<S: PageStore> BufferPool<S> {
     #[inline]
     fn hold(&self, page: Page, hold: Hold, asked: Asked) -> Result<Held<'_>, PoolError> {
         let word = self.word(page)?;
-        // What holds a page waits for the reads before it, and the reads behind it wait for that: unless its bytes are on
-        // their way by then, each hit takes as long as memory does.
+        // What holds a page waits for the reads before it, and the reads behind it wait for that: unless its bytes are
+        // on their way by then, each hit takes as long as memory does.
         self.frames.expect(word.probable_frame());
         let own = own_number();
         if hold == Hold::Shared

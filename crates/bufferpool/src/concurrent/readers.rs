@@ -10,8 +10,8 @@
 //! Between 1 and 2 each of them has a full fence, so at least one sees the other. A hit then writes nothing that other
 //! threads write: they take each other's lines only where somebody writes or a page falls.
 //!
-//! Sources: D. Dice, A. Kogan, *BRAVO: Biased Locking for Reader-Writer Locks*, USENIX ATC 2019, for readers that announce
-//! themselves until somebody writes; M. M. Michael, *Hazard Pointers*, IEEE TPDS 15(6), 2004, for the places.
+//! Sources: D. Dice, A. Kogan, *BRAVO: Biased Locking for Reader-Writer Locks*, USENIX ATC 2019, for readers that
+//! announce themselves until somebody writes; M. M. Michael, *Hazard Pointers*, IEEE TPDS 15(6), 2004, for the places.
 //!
 //! This file knows nothing but `crate::sync`, so that a model checker can run it: `tests/page_words.rs`.
 
@@ -29,8 +29,8 @@ impl Place {
     }
 }
 
-/// The places of one thread, on cache lines that no other thread's are on: pages that it reads so at a time. Further ones are
-/// counted in their words.
+/// The places of one thread, on cache lines that no other thread's are on: pages that it reads so at a time. Further
+/// ones are counted in their words.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Own([Place; PLACES]);
@@ -46,8 +46,8 @@ impl Readers {
         Self((0..threads).map(own).collect())
     }
 
-    /// Announces that a thread reads a page; `None` where it has no place left. Whatever the caller loads afterwards is not
-    /// older than the announcement.
+    /// Announces that a thread reads a page; `None` where it has no place left. Whatever the caller loads afterwards is
+    /// not older than the announcement.
     #[inline]
     pub fn announce(&self, thread: usize, key: u64) -> Option<&Place> {
         let own = self.0.get(thread)?;

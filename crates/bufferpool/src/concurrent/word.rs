@@ -8,15 +8,16 @@
 //!     └── out_written ─────────(dirty, nobody holds)──┘
 //! ```
 //!
-//! A word for each page of the store and no table of frames: a hit is one compare-and-exchange on a word that only users
-//! of the same page touch. V. Leis et al., *Virtual-Memory Assisted Buffer Management*, SIGMOD 2023, section 3.2, has such
-//! words.
+//! A word for each page of the store and no table of frames: a hit is one compare-and-exchange on a word that only
+//! users of the same page touch. V. Leis et al., *Virtual-Memory Assisted Buffer Management*, SIGMOD 2023, section 3.2,
+//! has such words.
 //!
-//! While a page's image is being written it is *writing*, and not dirty until somebody changes it again, so that a write
-//! that fails can make it dirty again and a write of the same page never overtakes another one.
+//! While a page's image is being written it is *writing*, and not dirty until somebody changes it again, so that a
+//! write that fails can make it dirty again and a write of the same page never overtakes another one.
 //!
-//! Readers of a page that nobody has written for a while do not even do that: they announce themselves ([`super::readers`]).
-//! Who wants to write the page or take it out of its frame first forbids that, then looks whether somebody did.
+//! Readers of a page that nobody has written for a while do not even do that: they announce themselves
+//! ([`super::readers`]). Who wants to write the page or take it out of its frame first forbids that, then looks whether
+//! somebody did.
 //!
 //! This file knows nothing but `crate::sync` and `super::readers`, so that a model checker can run it:
 //! `tests/page_words.rs`.
@@ -258,7 +259,8 @@ impl PageWord {
         Some(frame)
     }
 
-    /// Takes a dirty page that nobody holds out of everybody's reach for writing it; it keeps its frame, which it gives.
+    /// Takes a dirty page that nobody holds out of everybody's reach for writing it; it keeps its frame, which it
+    /// gives.
     pub fn take_out(&self, waiters: &Waiters) -> Option<u32> {
         self.take(RESIDENT | DIRTY, waiters)
     }
@@ -286,8 +288,8 @@ impl PageWord {
         self.update_and_wake(waiters, |word| Some((word & FRAME) | RESIDENT | DIRTY | ORPHAN));
     }
 
-    /// Takes a dirty page's image for writing, with a shared latch until that is copied; it gives the frame. `None` where
-    /// there is nothing to write or somebody else writes it, to the page or to the store.
+    /// Takes a dirty page's image for writing, with a shared latch until that is copied; it gives the frame. `None`
+    /// where there is nothing to write or somebody else writes it, to the page or to the store.
     pub fn begin_write(&self) -> Option<u32> {
         let may = |word: u64| {
             word & (RESIDENT | DIRTY | EXCLUSIVE | WRITING) == RESIDENT | DIRTY
@@ -355,9 +357,9 @@ impl Waiters {
                 Ok(done) => return done,
                 Err(word) => word,
             };
-            // The word says that somebody waits only while it is in the way, and who reads that needs the lock to wake: so
-            // from here until the sleep nobody can wake in vain. Any word but the very one that was in the way would not
-            // do: it may have been there before and be there again, with nobody left to wake.
+            // The word says that somebody waits only while it is in the way, and who reads that needs the lock to wake:
+            // so from here until the sleep nobody can wake in vain. Any word but the very one that was in the way would
+            // not do: it may have been there before and be there again, with nobody left to wake.
             let told = word.0.compare_exchange(in_the_way, in_the_way | WAITERS, Ordering::AcqRel, Ordering::Acquire);
             if told.is_ok() {
                 guard = changed.wait(guard).unwrap_or_else(|broken| broken.into_inner());

@@ -148,8 +148,8 @@ impl<S: PageStore> BufferPool<S> {
         self.end_write(Some(write), written)
     }
 
-    /// Makes every change durable whose guard was dropped before: writes all dirty pages, n_w of them at once and in the
-    /// order of their numbers, and flushes the store. Other threads go on meanwhile.
+    /// Makes every change durable whose guard was dropped before: writes all dirty pages, n_w of them at once and in
+    /// the order of their numbers, and flushes the store. Other threads go on meanwhile.
     ///
     /// # Errors
     /// When a write fails (its pages stay dirty), or a flush has failed, now or before.

@@ -1,21 +1,22 @@
-//! ARC: two LRU lists, of pages that were asked for once and of the others, whose sizes follow the ghosts that come back.
+//! ARC: two LRU lists, of pages that were asked for once and of the others, whose sizes follow the ghosts that come
+//! back.
 //!
 //! ```text
 //!   new page ─▶ T1 ─falls─▶ B1 (ghosts)        hit, or asked for again as a ghost ─▶ T2 ─falls─▶ B2 (ghosts)
 //! ```
 //!
 //! `target` is how long T1 should be. A page found in B1 raises it by max(1, |B2|/|B1|), one found in B2 lowers it by
-//! max(1, |B1|/|B2|), between 0 and c. The victim is the oldest of T1 if that is longer than `target`, or as long and the
-//! page was found in B2; else the oldest of T2. T1 and B1 together have at most c pages, all four lists at most 2c.
-//! Source: N. Megiddo, D. S. Modha, *ARC: A Self-Tuning, Low Overhead Replacement Cache*, FAST 2003, figure 4. The steps
-//! are not rounded.
+//! max(1, |B1|/|B2|), between 0 and c. The victim is the oldest of T1 if that is longer than `target`, or as long and
+//! the page was found in B2; else the oldest of T2. T1 and B1 together have at most c pages, all four lists at most 2c.
+//! Source: N. Megiddo, D. S. Modha, *ARC: A Self-Tuning, Low Overhead Replacement Cache*, FAST 2003, figure 4. The
+//! steps are not rounded.
 //!
-//! **Order.** The list from which the next victim comes once this one is gone, to its end, and then the other one: T1 if it has
-//! `target` pages or more. That is the order of the published model of reads and writes. It leaves out that new pages go to T1,
-//! which grows while pages of T2 fall. With
+//! **Order.** The list from which the next victim comes once this one is gone, to its end, and then the other one: T1
+//! if it has `target` pages or more. That is the order of the published model of reads and writes. It leaves out that
+//! new pages go to T1, which grows while pages of T2 fall. With
 //!
-//! - `order=miss` that counts: while T1 is no longer than `target`, pages of T2 fall; from then on those of T1, and then new ones
-//!   for ever; what T2 has left comes last. Where T2 is long this writes fewer pages that would stay;
+//! - `order=miss` that counts: while T1 is no longer than `target`, pages of T2 fall; from then on those of T1, and
+//!   then new ones for ever; what T2 has left comes last. Where T2 is long this writes fewer pages that would stay;
 //! - `order=lists` what T1 has too many, T2, the rest of T1.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, fall_of_two, hand_out};
@@ -59,8 +60,8 @@ pub(crate) struct Arc {
     lists: Lists,
     /// By entry: its list.
     list: Vec<u8>,
-    /// The dirty pages of T1 and of T2. Batches clean each far ahead of what falls, and all of that would be passed for the
-    /// next one.
+    /// The dirty pages of T1 and of T2. Batches clean each far ahead of what falls, and all of that would be passed for
+    /// the next one.
     dirty: [Marked; 2],
     target: f64,
     incoming: Incoming,

@@ -1,7 +1,7 @@
 //! What CFLRU and its relatives share: an LRU list whose last w pages are the window, and in it the clean pages first.
 //!
-//! The clean pages of the window are marked in it; the dirty ones are ranked ([`super::ranked`]) if something else than their
-//! age decides. So nothing is searched for on a miss.
+//! The clean pages of the window are marked in it; the dirty ones are ranked ([`super::ranked`]) if something else than
+//! their age decides. So nothing is searched for on a miss.
 
 pub(super) use super::ranked::Rank;
 use super::ranked::{Ranked, Scratch};

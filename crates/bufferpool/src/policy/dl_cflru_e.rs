@@ -1,15 +1,16 @@
-//! DL-CFLRU/E: clean and dirty pages in two LRU lists; clean ones fall first, wherever they are; then, of the last w dirty
-//! ones, that whose flash block was erased least often.
+//! DL-CFLRU/E: clean and dirty pages in two LRU lists; clean ones fall first, wherever they are; then, of the last w
+//! dirty ones, that whose flash block was erased least often.
 //!
 //! A page that is read goes to the front of its own list, one that is written to the front of the dirty list. Of equal
 //! blocks the oldest page falls. A host cannot see erase counts; see [`super::wear`] for what stands in for them.
-//! Source: Y.-S. Yoo, H. Lee, Y. Ryu, H. Bahn, *Page Replacement Algorithms for NAND Flash Memory Storages*, ICCSA 2007.
+//! Source: Y.-S. Yoo, H. Lee, Y. Ryu, H. Bahn, *Page Replacement Algorithms for NAND Flash Memory Storages*, ICCSA
+//! 2007.
 //!
 //! Left open there, chosen here: `window`, w as a share of the frames, default 0.5. A page that was written back and
 //! stays goes to the front of the clean list.
 //!
-//! **Order.** Clean pages by age, then dirty ones by age, as the published models of ACE take them. With `order=rank` the
-//! dirty ones are taken as they would fall: by wear, each that falls lets the next one into the window.
+//! **Order.** Clean pages by age, then dirty ones by age, as the published models of ACE take them. With `order=rank`
+//! the dirty ones are taken as they would fall: by wear, each that falls lets the next one into the window.
 
 use super::parameters::share_of;
 use super::ranked::{Rank, Ranked, Scratch};

@@ -1,7 +1,8 @@
 //! FIFO: the page falls that has been in its frame the longest.
 //!
 //! One list. A hit changes nothing; a load comes in at the front; the victim is the oldest page that nobody holds.
-//! Source: L. A. Belady, *A Study of Replacement Algorithms for a Virtual-Storage Computer*, IBM Systems Journal 5(2), 1966.
+//! Source: L. A. Belady, *A Study of Replacement Algorithms for a Virtual-Storage Computer*, IBM Systems Journal 5(2),
+//! 1966.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
 use crate::directory::{Directory, Entry};

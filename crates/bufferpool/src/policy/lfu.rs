@@ -1,4 +1,5 @@
-//! LFU: the page falls that was asked for least often since it was loaded; of several, the one that came first to its count.
+//! LFU: the page falls that was asked for least often since it was loaded; of several, the one that came first to its
+//! count.
 //!
 //! A list for each count, the counts in a chain, so that every step takes a constant time.
 //! Source of the structure: K. Shah, A. Mitra, D. Matani, *An O(1) algorithm for implementing the LFU cache eviction

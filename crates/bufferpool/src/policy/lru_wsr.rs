@@ -1,12 +1,13 @@
 //! LRU-WSR, write sequence reordering: LRU in which a dirty page falls only the second time that it is the oldest.
 //!
-//! Each page has a cold flag, 0 at load and after a hit. The oldest page falls if it is clean, or dirty and cold; if it is
-//! dirty and not cold, it becomes cold and goes to the front, and the next one is looked at.
+//! Each page has a cold flag, 0 at load and after a hit. The oldest page falls if it is clean, or dirty and cold; if it
+//! is dirty and not cold, it becomes cold and goes to the front, and the next one is looked at.
 //! Source: H. Jung, H. Shim, S. Park, S. Kang, J. Cha, *LRU-WSR: Integration of LRU and Writes Sequence Reordering for
 //! Flash Memory*, IEEE TCE 54(3), 2008.
 //!
-//! Parameter: `as-simulator=1` does two things as the public simulator of the ACE authors does: a page that is hit while
-//! it is at the front keeps its flag, and collecting a batch makes the dirty pages cold that it passes. Default 0.
+//! Parameter: `as-simulator=1` does two things as the public simulator of the ACE authors does: a page that is hit
+//! while it is at the front keeps its flag, and collecting a batch makes the dirty pages cold that it passes. Default
+//! 0.
 //!
 //! **Order.** What is clean or cold by age, then the others, which have become cold by then.
 

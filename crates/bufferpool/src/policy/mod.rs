@@ -4,9 +4,9 @@
 //! if it wants to, and says
 //!
 //! - which page falls next ([`Policy::victim`]), never one that somebody holds;
-//! - who falls after it if every coming request missed on a new page and wrote it ([`Policy::order`]). The pages that are
-//!   written back together are taken from this order. Taking them from the order of the lists instead writes pages that
-//!   would have been written again: 35 to 69 % more of them with ARC, 2Q and LFU.
+//! - who falls after it if every coming request missed on a new page and wrote it ([`Policy::order`]). The pages that
+//!   are written back together are taken from this order. Taking them from the order of the lists instead writes pages
+//!   that would have been written again: 35 to 69 % more of them with ARC, 2Q and LFU.
 
 mod arc;
 mod ccf_lru;
@@ -72,8 +72,8 @@ pub trait Policy: Send + Sized {
     /// A page in a frame is asked for. The directory's dirty bit is still as before.
     fn hit(&mut self, entry: Entry, is_write: bool, pages: &Directory);
 
-    /// A page is going to be asked for in a few accesses: what a hit looks at can be named to the processor. The entry may
-    /// be none, and the page may have fallen until then.
+    /// A page is going to be asked for in a few accesses: what a hit looks at can be named to the processor. The entry
+    /// may be none, and the page may have fallen until then.
     #[inline]
     fn expect(&self, _page: Page, _entry: Entry) {}
 
@@ -100,8 +100,8 @@ pub trait Policy: Send + Sized {
     /// fall because new ones fall for ever come last or are left out: each policy says which.
     fn order(&mut self, pages: &Directory, take: Taker<'_>);
 
-    /// The dirty ones of [`order`](Self::order), in that order; clean ones may be among them. For a policy whose order may
-    /// lead past many pages that earlier batches have cleaned.
+    /// The dirty ones of [`order`](Self::order), in that order; clean ones may be among them. For a policy whose order
+    /// may lead past many pages that earlier batches have cleaned.
     fn order_of_dirty(&mut self, pages: &Directory, take: Taker<'_>) {
         self.order(pages, take);
     }

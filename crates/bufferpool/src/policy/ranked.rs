@@ -1,11 +1,12 @@
 //! The dirty pages of a window, of which the one with the smallest rank falls, of equal ones the oldest.
 //!
-//! Pages that always have the same rank, those of one flash block or those of one count, are a group: a queue by age, linked
-//! by the numbers that the window gives. Only the groups are in a heap, by their rank and the age of their oldest page.
+//! Pages that always have the same rank, those of one flash block or those of one count, are a group: a queue by age,
+//! linked by the numbers that the window gives. Only the groups are in a heap, by their rank and the age of their
+//! oldest page.
 //!
-//! Nobody tells of pages that leave or of ranks that grow. A group's place in the heap is what it was when it was last looked
-//! at: as keys only grow, the first group whose key is still right is the first of all. What a queue begins with is dropped
-//! when it is found to be gone.
+//! Nobody tells of pages that leave or of ranks that grow. A group's place in the heap is what it was when it was last
+//! looked at: as keys only grow, the first group whose key is still right is the first of all. What a queue begins with
+//! is dropped when it is found to be gone.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -40,7 +41,8 @@ pub(super) trait Rank {
     /// The same of a page whose group is known.
     fn rank_in(&self, group: usize, entry: Entry) -> u64;
 
-    /// A number for all pages that have this one's rank as long as they have theirs, below that which [`Ranked::new`] was told.
+    /// A number for all pages that have this one's rank as long as they have theirs, below that which [`Ranked::new`]
+    /// was told.
     fn group(&self, entry: Entry) -> usize;
 
     /// The rank that a page has when it is new.
@@ -81,7 +83,8 @@ fn link(next: &mut [u32], queue: &mut Queue, number: u32) -> bool {
     is_first
 }
 
-/// Names what the pages above a number will need when they enter the window: it is anywhere in tables that fit no fast cache.
+/// Names what the pages above a number will need when they enter the window: it is anywhere in tables that fit no fast
+/// cache.
 #[inline]
 fn expect_next(queues: &[Queue], number: u32, window: &Window, rank: &impl Rank) {
     for near in 0..2 {

@@ -6,14 +6,16 @@
 //! ```
 //!
 //! A hit adds 1 to the page's count, up to 3. If small has its tenth of the frames or more, its oldest page leaves it;
-//! else the oldest of main falls, or, where its count is not 0, loses 1 of it and goes to the front. The count is 0 at load
-//! and on the way from small to main.
-//! Source: J. Yang, Y. Zhang, Z. Qiu, Y. Yue, K. V. Rashmi, *FIFO Queues are All You Need for Cache Eviction*, SOSP 2023.
+//! else the oldest of main falls, or, where its count is not 0, loses 1 of it and goes to the front. The count is 0 at
+//! load and on the way from small to main.
+//! Source: J. Yang, Y. Zhang, Z. Qiu, Y. Yue, K. V. Rashmi, *FIFO Queues are All You Need for Cache Eviction*, SOSP
+//! 2023.
 //!
 //! Parameters: `small`, its share of the frames, default 0.1 and at least one frame; `ghost`, ghosts as a share of the
-//! frames, default 0.9; `threshold`, hits on the way to main, default 2 (libCacheSim's); `fill`, where new pages go while
-//! frames are empty and small has its share: `small` (default, libCacheSim's until aa0fc40 and its
-//! `S3FIFOv0` now), which then is longer than its share until the first pages have fallen, or `main` (its `S3FIFO` now).
+//! frames, default 0.9; `threshold`, hits on the way to main, default 2 (libCacheSim's); `fill`, where new pages go
+//! while frames are empty and small has its share: `small` (default, libCacheSim's until aa0fc40 and its
+//! `S3FIFOv0` now), which then is longer than its share until the first pages have fallen, or `main` (its `S3FIFO`
+//! now).
 
 use std::ops::ControlFlow;
 
@@ -37,8 +39,8 @@ pub(crate) struct S3Fifo {
     list: Vec<u8>,
     /// By entry: hits, up to three.
     count: Vec<u8>,
-    /// Of small the pages that are dirty or go to main, of main those that were not asked for: what decides in which order
-    /// dirty pages fall. The others, which earlier batches may have cleaned, are not passed again for each batch.
+    /// Of small the pages that are dirty or go to main, of main those that were not asked for: what decides in which
+    /// order dirty pages fall. The others, which earlier batches may have cleaned, are not passed again for each batch.
     deciding: [Marked; 2],
     small_frames: usize,
     ghosts: usize,
@@ -65,8 +67,8 @@ impl S3Fifo {
 }
 
 impl S3Fifo {
-    /// The dirty pages in the order of [`order`](Policy::order), counted, until nothing more is wanted or there, or until
-    /// the pages would matter that come back to main because they were asked for: then `order` has to go on.
+    /// The dirty pages in the order of [`order`](Policy::order), counted, until nothing more is wanted or there, or
+    /// until the pages would matter that come back to main because they were asked for: then `order` has to go on.
     fn hand_out_deciding(&self, pages: &Directory, handed: &mut usize, take: Taker<'_>) -> ControlFlow<()> {
         let of = |list: usize| self.deciding[list].iter(&self.lists, list).filter(|&entry| pages.is_free(entry));
         let (mut small, mut main) = (of(SMALL), of(MAIN));

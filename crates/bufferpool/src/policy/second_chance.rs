@@ -1,7 +1,7 @@
 //! Second Chance: FIFO, but a page that was asked for goes to the front once more instead of victims.
 //!
-//! One list and a bit a page. A hit sets the bit. The victim is the oldest page whose bit is 0; those before it whose bit
-//! is 1 go to the front with the bit 0. Pages that somebody holds go to the front as they are.
+//! One list and a bit a page. A hit sets the bit. The victim is the oldest page whose bit is 0; those before it whose
+//! bit is 1 go to the front with the bit 0. Pages that somebody holds go to the front as they are.
 //! Source: A. S. Tanenbaum, *Modern Operating Systems*, chapter on page replacement.
 //!
 //! Left open there, a parameter here: `bit`, that of a page that was just loaded. Default 0 (libCacheSim's); 1 is the

@@ -4,8 +4,8 @@
 //! first page whose bit is not; there it stays. Behind the newest page it begins again with the oldest.
 //! Source: Y. Zhang, J. Yang, Y. Yue, Y. Vigfusson, K. V. Rashmi, *SIEVE is Simpler than LRU*, NSDI 2024.
 //!
-//! **Order.** What was not asked for, from the hand to the newest page. If that is more than the victim, new pages come in
-//! ahead of the hand as fast as it takes them, and it never begins again; else it goes around once more.
+//! **Order.** What was not asked for, from the hand to the newest page. If that is more than the victim, new pages come
+//! in ahead of the hand as fast as it takes them, and it never begins again; else it goes around once more.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
 use crate::directory::{Directory, Entry};

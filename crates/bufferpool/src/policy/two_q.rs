@@ -1,16 +1,18 @@
-//! 2Q, the full version: a page that is asked for again soon after it fell is a hot one; one burst of references is not.
+//! 2Q, the full version: a page that is asked for again soon after it fell is a hot one; one burst of references is
+//! not.
 //!
 //! ```text
 //!   new page ─▶ A1in (FIFO, Kin) ─falls─▶ A1out (ghosts, FIFO, Kout) ─asked for again─▶ Am (LRU)
 //! ```
 //!
-//! A hit in A1in changes nothing, one in Am moves to its front. The victim is the oldest of A1in if it holds more than Kin
-//! pages, else the oldest of Am, which leaves no ghost.
-//! Source: T. Johnson, D. Shasha, *2Q: A Low Overhead High Performance Buffer Management Replacement Algorithm*, VLDB 1994.
+//! A hit in A1in changes nothing, one in Am moves to its front. The victim is the oldest of A1in if it holds more than
+//! Kin pages, else the oldest of Am, which leaves no ghost.
+//! Source: T. Johnson, D. Shasha, *2Q: A Low Overhead High Performance Buffer Management Replacement Algorithm*, VLDB
+//! 1994.
 //!
 //! Parameters: `in`, Kin as a share of the frames, default 0.25; `out`, Kout, default 0.5 (both the paper's). Left open
-//! there: whether a page that is asked for is taken out of A1out before the victim goes in (`ghost=early`, libCacheSim's,
-//! the default), or looked up there afterwards, when the victim may have pushed it out (`ghost=late`).
+//! there: whether a page that is asked for is taken out of A1out before the victim goes in (`ghost=early`,
+//! libCacheSim's, the default), or looked up there afterwards, when the victim may have pushed it out (`ghost=late`).
 //!
 //! **Order.** New pages go to A1in. While it holds at most Kin, pages of Am fall; from then on those of A1in, and then
 //! new ones for ever; what Am has left comes last. With `order=lists`: what A1in has too many, Am, the rest of A1in.
@@ -40,8 +42,8 @@ enum Place {
 pub(crate) struct TwoQ {
     lists: Lists,
     place: Vec<Place>,
-    /// The dirty pages of A1in. While Am gives the victims, batches clean A1in far ahead, and all of that would be passed
-    /// for the next one.
+    /// The dirty pages of A1in. While Am gives the victims, batches clean A1in far ahead, and all of that would be
+    /// passed for the next one.
     dirty: Marked,
     k_in: usize,
     k_out: usize,

@@ -5,11 +5,12 @@
 //!   new page ─▶ window (LRU) ─▶ probation (LRU) ─hit─▶ protected (LRU) ─too long─▶ probation
 //! ```
 //!
-//! How often a page was asked for is estimated by a sketch: four rows of 4-bit counters, the smallest of which is taken;
-//! all are halved after ten accesses for each frame. With the window full, its oldest page stands against the oldest of
-//! probation: the one with the smaller estimate falls, at a tie that of the window; if it is the other one, the window's
-//! page takes its place.
-//! Source: G. Einziger, R. Friedman, B. Manes, *TinyLFU: A Highly Efficient Cache Admission Policy*, ACM ToS 13(4), 2017.
+//! How often a page was asked for is estimated by a sketch: four rows of 4-bit counters, the smallest of which is
+//! taken; all are halved after ten accesses for each frame. With the window full, its oldest page stands against the
+//! oldest of probation: the one with the smaller estimate falls, at a tie that of the window; if it is the other one,
+//! the window's page takes its place.
+//! Source: G. Einziger, R. Friedman, B. Manes, *TinyLFU: A Highly Efficient Cache Admission Policy*, ACM ToS 13(4),
+//! 2017.
 //!
 //! Parameters: `window`, its share of the frames, default 0.01 and at least one frame; `protected`, share of the rest,
 //! default 0.8.

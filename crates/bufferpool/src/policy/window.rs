@@ -1,7 +1,7 @@
 //! The w pages at the end of an LRU list that fall first, kept up to date as the list changes.
 //!
-//! The list is a [`Timeline`], so that the window is everything below a number: its edge. Each change of the list lets at
-//! most one page enter, the next one above the edge. Clean pages are the marked ones.
+//! The list is a [`Timeline`], so that the window is everything below a number: its edge. Each change of the list lets
+//! at most one page enter, the next one above the edge. Clean pages are the marked ones.
 
 use crate::directory::{Directory, Entry};
 use crate::timeline::Timeline;
@@ -105,8 +105,8 @@ impl Window {
         self.list.oldest_marked(self.edge, pages)
     }
 
-    /// Moves a page to the front, for which there is room; it is dirty now if it was or if it is written. Gives the page
-    /// that enters the window, if any.
+    /// Moves a page to the front, for which there is room; it is dirty now if it was or if it is written. Gives the
+    /// page that enters the window, if any.
     #[inline]
     pub(super) fn move_to_front(&mut self, entry: Entry, is_write: bool) -> Option<Entry> {
         let was_inside = self.contains(entry);
@@ -125,7 +125,8 @@ impl Window {
         self.fill()
     }
 
-    /// Puts a clean page where it falls next, for which there is room; it enters the window, which another page may leave.
+    /// Puts a clean page where it falls next, for which there is room; it enters the window, which another page may
+    /// leave.
     pub(super) fn push_back(&mut self, entry: Entry) {
         self.list.push_oldest(entry, true);
         if self.size == 0 {

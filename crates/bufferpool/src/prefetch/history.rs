@@ -1,8 +1,8 @@
 //! History: the pages that followed a page before.
 //!
-//! For each page up to [`SUCCESSORS`] pages that were asked for right after it, with how often. A new successor takes the
-//! place of the one that followed least often. From the page that missed, the way goes to its most frequent successor,
-//! from that to its own, and so on, over successors that followed at least twice.
+//! For each page up to [`SUCCESSORS`] pages that were asked for right after it, with how often. A new successor takes
+//! the place of the one that followed least often. From the page that missed, the way goes to its most frequent
+//! successor, from that to its own, and so on, over successors that followed at least twice.
 //!
 //! Chosen here, since the papers only say that there is one: the numbers above and below.
 

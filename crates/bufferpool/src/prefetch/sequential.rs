@@ -1,8 +1,8 @@
 //! Streams: a miss on the page that was expected next.
 //!
-//! A table holds the pages that would go on with a stream. A miss on one of them marks a stream, and the pages behind it
-//! are worth reading; the table then expects the page behind the last of those. Any other miss puts the page behind it into
-//! the table, in place of the oldest one.
+//! A table holds the pages that would go on with a stream. A miss on one of them marks a stream, and the pages behind
+//! it are worth reading; the table then expects the page behind the last of those. Any other miss puts the page behind
+//! it into the table, in place of the oldest one.
 //! Source: M. Li, E. Varki, S. Bhatia, A. Merchant, *TaP: Table-based Prefetching for Storage Caches*, FAST 2008.
 //!
 //! Chosen here: a table of [`STREAMS`] pages.

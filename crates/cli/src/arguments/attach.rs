@@ -135,7 +135,8 @@ pub struct ServeArguments {
     /// Let the file system begin so far behind the drive's start, as in a partition that begins there
     #[arg(long, value_name = "SIZE", default_value = "0", requires = "mount")]
     pub offset: ByteSize,
-    /// Keep what is on the drive in memory, or in this sparse file with the drive's state beside it, to go on from another time
+    /// Keep what is on the drive in memory, or in this sparse file with the drive's state beside it, to go on from
+    /// another time
     #[arg(long, value_name = "memory|FILE", default_value = "memory", value_parser = data)]
     pub data: Data,
     /// With --data FILE: a flush of a client also syncs the file, so that what it flushed survives this machine's crash

@@ -74,7 +74,8 @@ pub struct SimulateArguments {
     /// A preset, sim:PRESET, or the TOML file of a drive or of an array
     #[arg(required_unless_present = "workload_schema")]
     pub device: Option<String>,
-    /// A workload (.toml), one by name (ycsb-a, ssdiq-uniform, …), or a trace in any format that `flashwise trace` reads
+    /// A workload (.toml), one by name (ycsb-a, ssdiq-uniform, …), or a trace in any format that `flashwise trace`
+    /// reads
     #[arg(required_unless_present_any = ["workload_schema", "rw"])]
     pub workload: Option<PathBuf>,
     /// How the trace is written; by default its first bytes tell

@@ -12,8 +12,8 @@ pub struct TuneMariadb {
     /// The drive's profile, from `flashwise learn --request-size 16k --profile`
     #[arg(long, value_name = "FILE")]
     pub profile: PathBuf,
-    /// Your server's Unix socket, such as /run/mysqld/mysqld.sock; it is only read, but for --apply. Without a server, the old
-    /// values are the defaults of 10.11
+    /// Your server's Unix socket, such as /run/mysqld/mysqld.sock; it is only read, but for --apply. Without a server,
+    /// the old values are the defaults of 10.11
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// The user at the socket

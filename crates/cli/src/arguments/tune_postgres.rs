@@ -12,8 +12,8 @@ pub struct TunePostgres {
     /// The drive's profile, from `flashwise learn --request-size 128k --profile`
     #[arg(long, value_name = "FILE")]
     pub profile: PathBuf,
-    /// Your server, as libpq names it: 'host=/var/run/postgresql dbname=shop' or postgresql://…; it is only read, but for
-    /// --apply. Without one, the old values are the defaults of --for-version
+    /// Your server, as libpq names it: 'host=/var/run/postgresql dbname=shop' or postgresql://…; it is only read, but
+    /// for --apply. Without one, the old values are the defaults of --for-version
     #[arg(long, value_name = "DSN")]
     pub dsn: Option<String>,
     /// Major version whose defaults are the old values, 13 to 18
@@ -25,7 +25,8 @@ pub struct TunePostgres {
     /// Reads in flight at which random reads are compared with scans [default: k_r at 8 KiB]
     #[arg(long, alias = "depth", value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub iodepth: Option<u32>,
-    /// Leave this as it is, such as commit_delay, fillfactor or 'fillfactor of public.orders'; may be given several times
+    /// Leave this as it is, such as commit_delay, fillfactor or 'fillfactor of public.orders'; may be given several
+    /// times
     #[arg(long, value_name = "NAME")]
     pub skip: Vec<String>,
     /// Write the statements into a new file for psql

@@ -220,8 +220,8 @@ impl fmt::Display for Places {
     }
 }
 
-/// Takes orders where it is asked for, or else beside each place of the drive. Where that cannot be, the drive is attached
-/// all the same, as nobody has asked for it.
+/// Takes orders where it is asked for, or else beside each place of the drive. Where that cannot be, the drive is
+/// attached all the same, as nobody has asked for it.
 fn open_control(options: &ServeArguments, server: &mut Server) -> Result<Option<PathBuf>, Failure> {
     if let Some(path) = &options.control {
         server.control(path)?;
@@ -241,8 +241,8 @@ fn open_control(options: &ServeArguments, server: &mut Server) -> Result<Option<
     Ok(first)
 }
 
-/// How much memory may hold of what is written. A drive that is mounted may not wait for memory when there is none: half of
-/// what is free is left for everybody else.
+/// How much memory may hold of what is written. A drive that is mounted may not wait for memory when there is none:
+/// half of what is free is left for everybody else.
 fn memory(options: &ServeArguments) -> Option<ByteSize> {
     let half = || available_memory().map(|free| ByteSize(free / 2));
     options.memory.or_else(|| options.mount.as_ref().and_then(|_| half()))

@@ -20,8 +20,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Begins to listen: as long as the drive is prepared, Ctrl-C ends that; then it lets the drive answer what it has been
-    /// asked, and tell what it did.
+    /// Begins to listen: as long as the drive is prepared, Ctrl-C ends that; then it lets the drive answer what it has
+    /// been asked, and tell what it did.
     pub fn start() -> Self {
         let listener = Self::default();
         let told = listener.clone();

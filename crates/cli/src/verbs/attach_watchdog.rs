@@ -1,5 +1,5 @@
-//! The process that watches over a mounted drive. Its standard input are the drive's signs of life, its standard output is the
-//! file that ends the kernel's connection to the drive; nothing else may be written there.
+//! The process that watches over a mounted drive. Its standard input are the drive's signs of life, its standard output
+//! is the file that ends the kernel's connection to the drive; nothing else may be written there.
 
 use std::io::{self, Write};
 use std::process::{Command, ExitCode};

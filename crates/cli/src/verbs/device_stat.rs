@@ -27,7 +27,8 @@ pub fn run(options: &StatArguments, output: &Output) -> Result<ExitCode, Failure
     Ok(ExitCode::SUCCESS)
 }
 
-/// Looks until the drive ends, or nobody reads any more: on a terminal always at the same place, otherwise one below the other.
+/// Looks until the drive ends, or nobody reads any more: on a terminal always at the same place, otherwise one below
+/// the other.
 fn watch(control: &Path, first: DeviceStat, interval: Duration, output: &Output) -> Result<(), Failure> {
     let (mut now, mut before) = (first, None);
     loop {

@@ -177,7 +177,8 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Whether a profile is worth the place of an earlier one: a run that ended before its first probe did has told nothing.
+/// Whether a profile is worth the place of an earlier one: a run that ended before its first probe did has told
+/// nothing.
 fn says_something(profile: &DeviceProfile) -> bool {
     let is_told = |entry: &Entry| entry.figure.value.is_some() || entry.figure.verdict == Verdict::Absent;
     !profile.recipe.probes.is_empty() || profile.parameters.entries().iter().any(is_told)

@@ -13,6 +13,7 @@ mod attach_power_cuts;
 mod audit;
 mod contract;
 mod device_files;
+mod documents;
 mod examples;
 mod fillfactor;
 mod learner;

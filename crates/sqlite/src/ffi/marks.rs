@@ -1,8 +1,8 @@
 //! The marks of a log of batches, looked at in a mapping of its file.
 //!
-//! They are looked at for each SHARED lock. A system call for that costs a point SELECT from the page cache a tenth of its
-//! time, and a mapping nothing that can be measured. They are changed by writes: of a store into a mapping nobody hears
-//! that the file system has no space for it, and a process may be killed between two of them.
+//! They are looked at for each SHARED lock. A system call for that costs a point SELECT from the page cache a tenth of
+//! its time, and a mapping nothing that can be measured. They are changed by writes: of a store into a mapping nobody
+//! hears that the file system has no space for it, and a process may be killed between two of them.
 //!
 //! As with SQLite's own `-shm` file, the process ends by SIGBUS if somebody else cuts the file off while it is open.
 
@@ -33,8 +33,9 @@ impl MarksPage {
     /// The words, as they stand in the file.
     pub(crate) fn load(&self) -> [u64; Self::WORDS] {
         let start = self.map.as_ptr().cast::<AtomicU64>();
-        // SAFETY: the mapping begins at a page, has all words, and lives as long as `self`; the kernel may change them, and
-        // nobody has a reference into it that is not atomic. Relaxed loads of a word are sound where memory may only be read.
+        // SAFETY: the mapping begins at a page, has all words, and lives as long as `self`; the kernel may change them,
+        // and nobody has a reference into it that is not atomic. Relaxed loads of a word are sound where memory may
+        // only be read.
         let words = std::array::from_fn(|index| unsafe { &*start.add(index) }.load(Ordering::Relaxed));
         fence(Ordering::Acquire);
         words

@@ -1,5 +1,5 @@
-//! All of the crate's `unsafe`: SQLite's C interface, upwards (the VFS that SQLite calls) and downwards (the VFS that we
-//! call), and memory that connections share.
+//! All of the crate's `unsafe`: SQLite's C interface, upwards (the VFS that SQLite calls) and downwards (the VFS that
+//! we call), and memory that connections share.
 //!
 //! Nothing unwinds into C: every function that SQLite calls catches panics and answers with an I/O error.
 

@@ -292,8 +292,8 @@ unsafe extern "C" fn x_close(file: *mut sqlite3_file) -> c_int {
 }
 
 unsafe extern "C" fn x_read(file: *mut sqlite3_file, into: *mut c_void, amount: c_int, at: i64) -> c_int {
-    // SAFETY: called by SQLite on an open file, with room for `amount` bytes, all of which the parent has filled where it
-    // says that it could.
+    // SAFETY: called by SQLite on an open file, with room for `amount` bytes, all of which the parent has filled where
+    // it says that it could.
     unsafe {
         let observed = (*(*file.cast::<ShimFile>()).open).shared.is_observed();
         with_file(file, sqlite::SQLITE_IOERR_READ, |file| {
@@ -582,8 +582,8 @@ unsafe extern "C" fn x_full_pathname(
     sqlite::SQLITE_OK
 }
 
-/// The VFS below an object. Where the object is not ours, that below the first of ours: SQLite's own VFS does not look at
-/// the object to tell the time or to sleep, and so other VFSs take these methods of the default one for theirs.
+/// The VFS below an object. Where the object is not ours, that below the first of ours: SQLite's own VFS does not look
+/// at the object to tell the time or to sleep, and so other VFSs take these methods of the default one for theirs.
 ///
 /// # Safety
 /// `vfs` must be an object of a VFS.
@@ -603,7 +603,8 @@ macro_rules! forward {
         // SAFETY: SQLite and other VFSs pass the object of a VFS.
         let parent = unsafe { parent_of($vfs) };
         match parent.and_then(|parent| Some((parent, parent.get().$method?))) {
-            // SAFETY: the arguments are forwarded as SQLite passed them, with the VFS object that the method belongs to.
+            // SAFETY: the arguments are forwarded as SQLite passed them, with the VFS object that the method belongs
+            // to.
             Some((parent, method)) => unsafe { method(parent.as_ptr() $(, $argument)*) },
             None => $missing,
         }

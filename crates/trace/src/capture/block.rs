@@ -1,12 +1,12 @@
 //! Through the kernel's block events: what one drive gets, of every process, with root.
 //!
 //! A buffer of its own (`instances/`) is made below tracefs, so that nobody else's tracing is disturbed; its events
-//! `block_rq_issue` and `block_rq_complete` are filtered to the one drive, turned on while the command runs, and read out of
-//! its `trace_pipe` all the time. At the end the events are turned off and the buffer is removed, also after a failure. What
-//! is still dirty in the page cache then has not reached the drive, and is not in the trace.
+//! `block_rq_issue` and `block_rq_complete` are filtered to the one drive, turned on while the command runs, and read
+//! out of its `trace_pipe` all the time. At the end the events are turned off and the buffer is removed, also after a
+//! failure. What is still dirty in the page cache then has not reached the drive, and is not in the trace.
 //!
-//! Source: the kernel's documentation, `trace/ftrace.rst` (instances, `trace_pipe`) and `trace/events.rst` (filters); the
-//! device number in a filter is major × 2^20 + minor.
+//! Source: the kernel's documentation, `trace/ftrace.rst` (instances, `trace_pipe`) and `trace/events.rst` (filters);
+//! the device number in a filter is major × 2^20 + minor.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

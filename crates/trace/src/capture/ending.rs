@@ -1,9 +1,9 @@
 //! How a command that is traced comes to its end: by itself, or because the user wants it to.
 //!
-//! Ctrl-C on a terminal reaches the command by itself, because it is of the same process group; a signal that was sent to
-//! flashwise alone does not. So after [`GRACE`] the command is told the same (SIGINT), and what has not ended after
-//! [`PATIENCE`] is killed. Told are the command and all that descends from it, or, where a tracer stands between, all that it
-//! traces: strace itself ignores signals while it writes to a file, and ends after the last of them.
+//! Ctrl-C on a terminal reaches the command by itself, because it is of the same process group; a signal that was sent
+//! to flashwise alone does not. So after [`GRACE`] the command is told the same (SIGINT), and what has not ended after
+//! [`PATIENCE`] is killed. Told are the command and all that descends from it, or, where a tracer stands between, all
+//! that it traces: strace itself ignores signals while it writes to a file, and ends after the last of them.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,9 +1,9 @@
 //! Through `strace`: without root, at the level of files.
 //!
-//! TracedCommand are the calls that name bytes of a file, and those that open files, because the position of `read` and `write`
-//! is known from there. The kernel stops the program at these calls alone (`--seccomp-bpf`), which is what makes it bearable;
-//! a strace that does not know that option is run without it. What is seen and what is not stands with the format that
-//! reads it.
+//! TracedCommand are the calls that name bytes of a file, and those that open files, because the position of `read` and
+//! `write` is known from there. The kernel stops the program at these calls alone (`--seccomp-bpf`), which is what
+//! makes it bearable; a strace that does not know that option is run without it. What is seen and what is not stands
+//! with the format that reads it.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;

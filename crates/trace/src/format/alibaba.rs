@@ -1,7 +1,7 @@
 //! Alibaba's block traces of 2020: `device_id,opcode,offset,length,timestamp`.
 //!
-//! `opcode` is `R` or `W`, offset and length are bytes, the time is in µs since 1970. Source: the trace set's own README
-//! (Li et al., "An In-Depth Analysis of Cloud Block Storage Workloads in Large-Scale Production", IISWC 2020).
+//! `opcode` is `R` or `W`, offset and length are bytes, the time is in µs since 1970. Source: the trace set's own
+//! README (Li et al., "An In-Depth Analysis of Cloud Block Storage Workloads in Large-Scale Production", IISWC 2020).
 
 use flashwise_block::Operation;
 

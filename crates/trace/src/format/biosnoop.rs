@@ -1,7 +1,7 @@
 //! What bcc's `biosnoop` prints: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`.
 //!
-//! The time is that of the completion, from the first one on; `LAT(ms)` is from issue to completion, so that the request
-//! was issued that much earlier. Requests are put back into that order. The disk is one of
+//! The time is that of the completion, from the first one on; `LAT(ms)` is from issue to completion, so that the
+//! request was issued that much earlier. Requests are put back into that order. The disk is one of
 //! [`TraceReader::files`](crate::TraceReader::files). Source: `biosnoop(8)` of bcc 0.26; those of libbpf-tools, whose
 //! column T has letters as blkparse's RWBS, are read as well.
 

@@ -1,7 +1,7 @@
 //! What `blkparse` prints: `maj,min cpu seq seconds pid action RWBS sector + sectors [process]`.
 //!
-//! Of the actions, D (handed to the drive) is the request and C its completion; the others are the kernel's own. Flushes
-//! have no sector. The summary behind the events is skipped. Source: blkparse(1), *Default output*.
+//! Of the actions, D (handed to the drive) is the request and C its completion; the others are the kernel's own.
+//! Flushes have no sector. The summary behind the events is skipped. Source: blkparse(1), *Default output*.
 
 use flashwise_block::{ByteSize, Operation};
 

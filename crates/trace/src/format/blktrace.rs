@@ -5,9 +5,9 @@
 //!   32 pid u32 · 36 device u32 (major << 20 | minor) · 40 cpu u32 · 44 error u16 · 46 length of the payload u16
 //! ```
 //!
-//! The low half of the action says what happened, of which *issue* (7) and *complete* (8) are used; the high half has the
-//! categories. Flushes carry no bytes. Payloads are passed over. A file of one CPU is in order of time; those of several
-//! are merged ([`super::blktrace_files`]). Source: `blktrace_api.h` of the kernel.
+//! The low half of the action says what happened, of which *issue* (7) and *complete* (8) are used; the high half has
+//! the categories. Flushes carry no bytes. Payloads are passed over. A file of one CPU is in order of time; those of
+//! several are merged ([`super::blktrace_files`]). Source: `blktrace_api.h` of the kernel.
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 

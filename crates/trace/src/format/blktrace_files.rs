@@ -6,9 +6,9 @@
 //!   sda.blktrace.2 ─▶ its next event ─┘
 //! ```
 //!
-//! A request may be issued on one CPU and complete on another: its two halves are then in two files, and no file alone tells
-//! its latency. The times of all files are of one clock, and each file is in the order of time, so one event of each in
-//! memory is enough. Among events of one time the file of the lower CPU comes first.
+//! A request may be issued on one CPU and complete on another: its two halves are then in two files, and no file alone
+//! tells its latency. The times of all files are of one clock, and each file is in the order of time, so one event of
+//! each in memory is enough. Among events of one time the file of the lower CPU comes first.
 //!
 //! A folder stands for all such files in it, also of several devices; a file of the set for all of its device. Source:
 //! blktrace(8), `-D`, `-o` (the names `DEVICE.blktrace.CPU`), and blkparse(1), which merges them the same way.

@@ -1,8 +1,8 @@
 //! flashwise's own CSV: a header line, one request a line, no quotes.
 //!
-//! `at_ns,operation,role,offset_bytes,length_bytes,latency_ns`, and where it is known `device,process,fua,content`. Columns
-//! are found by their names, in any order; of these six the role and the latency may be absent, other columns are left
-//! out, and an empty field is a value that is not known. `content` is hexadecimal.
+//! `at_ns,operation,role,offset_bytes,length_bytes,latency_ns`, and where it is known `device,process,fua,content`.
+//! Columns are found by their names, in any order; of these six the role and the latency may be absent, other columns
+//! are left out, and an empty field is a value that is not known. `content` is hexadecimal.
 
 use flashwise_block::Operation;
 

@@ -1,9 +1,9 @@
 //! Which format a file is in, from its first 64 KiB.
 //!
-//! A binary format is known by its magic number, or by what its first records hold; a text by a header, or by whether its
-//! first lines parse: three of four of the first 64 must. Several formats look alike to a human eye and mean opposite
-//! things: MQSim's and DiskSim's last field is 1 for a read, Tencent's fourth is 1 for a write. So what was decided, and
-//! why, is always told.
+//! A binary format is known by its magic number, or by what its first records hold; a text by a header, or by whether
+//! its first lines parse: three of four of the first 64 must. Several formats look alike to a human eye and mean
+//! opposite things: MQSim's and DiskSim's last field is 1 for a read, Tencent's fourth is 1 for a write. So what was
+//! decided, and why, is always told.
 
 use super::source::LineParser;
 use super::{REGISTRY, TraceFormat};

@@ -1,9 +1,9 @@
 //! fio's latency log: `time, latency, direction, size, offset, priority[, issued]`, written with `log_offset=1`.
 //!
-//! The time is that of the completion, in whole ms from the start; the latency is in ns; the direction is 0 for a read, 1
-//! for a write, 2 for a trim. Where the seventh field is there (`log_issue_time=1`) it is the time of submission in ns;
-//! elsewhere that is the completion minus the latency, and only as exact as a millisecond. Requests are put back into the
-//! order of their submission. Source: fio's HOWTO, *Log File Formats*.
+//! The time is that of the completion, in whole ms from the start; the latency is in ns; the direction is 0 for a read,
+//! 1 for a write, 2 for a trim. Where the seventh field is there (`log_issue_time=1`) it is the time of submission in
+//! ns; elsewhere that is the completion minus the latency, and only as exact as a millisecond. Requests are put back
+//! into the order of their submission. Source: fio's HOWTO, *Log File Formats*.
 
 use flashwise_block::{Nanos, Operation};
 

@@ -2,8 +2,8 @@
 //!
 //! The time is in ns since an unknown start; address and size are sectors of 512 bytes. The hash is that of the content
 //! (the MD5 of each 4096 bytes; in the *home* set of each 512), which is what a drive that deduplicates would find. Its
-//! first eight bytes become [`TraceRecord::content`]. Source: README of the SNIA IOTTA trace set 411 (Koller, Rangaswami,
-//! "I/O Deduplication", FAST 2010).
+//! first eight bytes become [`TraceRecord::content`]. Source: README of the SNIA IOTTA trace set 411 (Koller,
+//! Rangaswami, "I/O Deduplication", FAST 2010).
 
 use flashwise_block::Operation;
 

@@ -57,8 +57,8 @@ pub enum TraceFormat {
     Fiu,
     /// SPC: application storage unit, block, bytes, r or w, seconds.
     Spc,
-    /// DiskSim ASCII: `time_ms device first_sector sectors flags`; time with decimals, flags hexadecimal, bit 0 set is a
-    /// read.
+    /// DiskSim ASCII: `time_ms device first_sector sectors flags`; time with decimals, flags hexadecimal, bit 0 set is
+    /// a read.
     Disksim,
     /// MQSim ASCII: `time_ns device first_sector sectors op`; op 0 is a write, 1 a read.
     Mqsim,

@@ -1,6 +1,7 @@
 //! MQSim ASCII: `time_ns device first_sector sectors op`, op 0 a write, **1 a read**.
 //!
-//! Sectors are those of MQSim's configuration, 512 bytes as a rule. Source: `src/exec/…/ASCII_Trace_Definition.h` of MQSim.
+//! Sectors are those of MQSim's configuration, 512 bytes as a rule. Source: `src/exec/…/ASCII_Trace_Definition.h` of
+//! MQSim.
 
 use flashwise_block::Operation;
 

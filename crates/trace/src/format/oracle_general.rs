@@ -4,8 +4,8 @@
 //!   0 clock_time u32, s · 4 obj_id u64 · 12 obj_size u32, bytes · 16 next_access_vtime i64, −1 for never
 //! ```
 //!
-//! An object of a block trace is a sector, and its number the address. There is no operation: every request is told as a
-//! read. Times are whole seconds, so that many requests share one. Source: `oracleGeneralBin.h` of libCacheSim.
+//! An object of a block trace is a sector, and its number the address. There is no operation: every request is told as
+//! a read. Times are whole seconds, so that many requests share one. Source: `oracleGeneralBin.h` of libCacheSim.
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 

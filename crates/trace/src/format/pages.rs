@@ -1,7 +1,7 @@
 //! Page numbers, one a line: what papers on buffer pools exchange.
 //!
-//! A number alone is a read; `R 17` and `W 17` say what they are. Lines of `*` (break points of the LIRS traces) and of `#`
-//! are skipped. There is no time: request n is told as at n ns, so that the order is kept. The length is one page.
+//! A number alone is a read; `R 17` and `W 17` say what they are. Lines of `*` (break points of the LIRS traces) and of
+//! `#` are skipped. There is no time: request n is told as at n ns, so that the order is kept. The length is one page.
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 

@@ -1,9 +1,9 @@
 //! Apache Parquet with flashwise's columns: those of its [CSV](super::csv), found by name.
 //!
-//! Numbers are INT64 (or INT32), `operation` and `role` strings, `fua` a BOOLEAN; a null is a value that is not known, and
-//! `content` is an INT64 with the bits of the number. Pages are read as they are needed, so that the memory is that of one
-//! page a column. The directory of a Parquet file is at its end: a pipe, or a compressed file around it, cannot be read.
-//! Source: the Apache Parquet format specification; what is compressed inside may be Snappy or Zstandard.
+//! Numbers are INT64 (or INT32), `operation` and `role` strings, `fua` a BOOLEAN; a null is a value that is not known,
+//! and `content` is an INT64 with the bits of the number. Pages are read as they are needed, so that the memory is that
+//! of one page a column. The directory of a Parquet file is at its end: a pipe, or a compressed file around it, cannot
+//! be read. Source: the Apache Parquet format specification; what is compressed inside may be Snappy or Zstandard.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

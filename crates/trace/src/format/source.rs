@@ -1,5 +1,5 @@
-//! What a format has to offer, and what is common to several: texts of one request a line, requests that a trace tells in
-//! two parts, and requests that it tells in the order of their completion.
+//! What a format has to offer, and what is common to several: texts of one request a line, requests that a trace tells
+//! in two parts, and requests that it tells in the order of their completion.
 //!
 //! ```text
 //!   lines ─▶ LineParser ─▶ TextSource ───────────────────────────────┐

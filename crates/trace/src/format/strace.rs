@@ -6,11 +6,12 @@
 //!   17 1700000000.480103 <... fdatasync resumed>) = 0 <0.000400>
 //! ```
 //!
-//! Best recorded with `strace -f -ttt -T -y -o FILE -e trace=%desc`. Read are `pread64`, `pwrite64` and their vectors, `read`,
-//! `write` and theirs where the file was seen being opened, `fsync`, `fdatasync`, `sync`, `syncfs`, and `fallocate` that
-//! frees or zeroes. **Offsets are those in files.** It does not see the page cache (a read may never reach the drive, a
-//! write reaches it later), the file system's own writes, memory maps, and what goes through io_uring: those calls are
-//! counted. Times are those of `-ttt`, `-tt`, `-t` or `-r`; without any, request n is told as at n ns. Source: strace(1).
+//! Best recorded with `strace -f -ttt -T -y -o FILE -e trace=%desc`. Read are `pread64`, `pwrite64` and their vectors,
+//! `read`, `write` and theirs where the file was seen being opened, `fsync`, `fdatasync`, `sync`, `syncfs`, and
+//! `fallocate` that frees or zeroes. **Offsets are those in files.** It does not see the page cache (a read may never
+//! reach the drive, a write reaches it later), the file system's own writes, memory maps, and what goes through
+//! io_uring: those calls are counted. Times are those of `-ttt`, `-tt`, `-t` or `-r`; without any, request n is told as
+//! at n ns. Source: strace(1).
 
 use std::collections::HashMap;
 

@@ -5,8 +5,8 @@
 //!   version 2   cmd u16 · ver u16 · sn u32 · len u32 · nSG u32 · lbn u64 · ts u64 · rt u64
 //! ```
 //!
-//! `ver >> 8` is the version, `cmd` the SCSI opcode, `len` bytes, `lbn` sectors of 512 bytes, `ts` and the response time
-//! `rt` µs. Source: `vscsi.h` of libCacheSim. Opcodes: SBC-4; those that move no data are counted and left out.
+//! `ver >> 8` is the version, `cmd` the SCSI opcode, `len` bytes, `lbn` sectors of 512 bytes, `ts` and the response
+//! time `rt` µs. Source: `vscsi.h` of libCacheSim. Opcodes: SBC-4; those that move no data are counted and left out.
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 

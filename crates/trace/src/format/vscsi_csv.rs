@@ -1,8 +1,8 @@
 //! VMware's vscsiStats as text: `version,time,op,size,lbn`, with this line as header.
 //!
-//! Time in whole **seconds** (the binary form has µs), `op` the hexadecimal SCSI opcode, size in bytes, address in sectors
-//! of 512 bytes. Source: the sample `cloudPhysicsIO.csv` of libCacheSim; its times are those of the same recording as
-//! oracleGeneral, which counts in seconds.
+//! Time in whole **seconds** (the binary form has µs), `op` the hexadecimal SCSI opcode, size in bytes, address in
+//! sectors of 512 bytes. Source: the sample `cloudPhysicsIO.csv` of libCacheSim; its times are those of the same
+//! recording as oracleGeneral, which counts in seconds.
 
 use super::Units;
 use super::detect::Head;

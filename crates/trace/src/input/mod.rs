@@ -4,8 +4,8 @@
 //!   file or stdin ──▶ first bytes: gzip, zstd, xz or none ──▶ decoder ──▶ head, 64 KiB, for the detection ──▶ lines, records
 //! ```
 //!
-//! Compression is told by the first bytes, never by the name: gzip `1f 8b` (RFC 1952), zstd `28 b5 2f fd` (RFC 8878), xz
-//! `fd 37 7a 58 5a 00` (the .xz file format, 2.1.1). Files of several members, frames or streams are read as one. A
+//! Compression is told by the first bytes, never by the name: gzip `1f 8b` (RFC 1952), zstd `28 b5 2f fd` (RFC 8878),
+//! xz `fd 37 7a 58 5a 00` (the .xz file format, 2.1.1). Files of several members, frames or streams are read as one. A
 //! decoder holds its window only: at most 128 MiB for zstd and xz, larger ones are refused.
 
 pub(crate) mod lines;

@@ -1,8 +1,8 @@
 //! flashwise's own CSV, written: the six columns of a captured trace, and four more once a record has them.
 //!
-//! The header is written with the first record. A trace whose first record has no device, process, content or FUA has the
-//! six columns alone, and what later records have beyond them could not be told; so the first records, up to 4,096, are
-//! held back until it is known.
+//! The header is written with the first record. A trace whose first record has no device, process, content or FUA has
+//! the six columns alone, and what later records have beyond them could not be told; so the first records, up to 4,096,
+//! are held back until it is known.
 
 use std::io::Write;
 
@@ -59,8 +59,8 @@ impl<W: Write> Csv<W> {
     }
 }
 
-/// A line that grows by fields. A capture of a busy drive writes three hundred thousand a second beside it, and the standard
-/// library's formatting takes a tenth of a microsecond more for each.
+/// A line that grows by fields. A capture of a busy drive writes three hundred thousand a second beside it, and the
+/// standard library's formatting takes a tenth of a microsecond more for each.
 struct Line<'a>(&'a mut Vec<u8>);
 
 impl Line<'_> {

@@ -1,8 +1,8 @@
 //! Traces written: a file a format, behind one small trait.
 //!
-//! What a format cannot tell is lost, and counted in [`Losses`]: operations that it does not know are left out, and where
-//! it counts in sectors a request is widened to the whole sectors that it touches. Times become as coarse as the format's; page
-//! numbers have none.
+//! What a format cannot tell is lost, and counted in [`Losses`]: operations that it does not know are left out, and
+//! where it counts in sectors a request is widened to the whole sectors that it touches. Times become as coarse as the
+//! format's; page numbers have none.
 
 mod csv;
 mod oracle_general;

@@ -1,8 +1,8 @@
 //! libCacheSim's oracleGeneral, written.
 //!
-//! A record tells which request next asks for the same object, which is known at the end only. So records go to a nameless
-//! file beside the system's temporary ones, which is then read backwards, a stretch at a time, with the last place of each
-//! object in a table: the one thing here whose memory grows, by some 24 bytes a distinct address.
+//! A record tells which request next asks for the same object, which is known at the end only. So records go to a
+//! nameless file beside the system's temporary ones, which is then read backwards, a stretch at a time, with the last
+//! place of each object in a table: the one thing here whose memory grows, by some 24 bytes a distinct address.
 
 use std::collections::HashMap;
 use std::fs::File;

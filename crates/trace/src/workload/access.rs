@@ -11,16 +11,16 @@ pub enum Access {
     Random,
     /// One after the other; at the region's end back to its start.
     Sequential,
-    /// The k-th most popular position has a probability proportional to 1 ÷ k^theta. Popular positions are scattered over
-    /// the region by a fixed permutation, which depends on the number of positions only: two flows with the same region
-    /// have the same hot positions.
+    /// The k-th most popular position has a probability proportional to 1 ÷ k^theta. Popular positions are scattered
+    /// over the region by a fixed permutation, which depends on the number of positions only: two flows with the same
+    /// region have the same hot positions.
     Zipf {
         /// Exponent: above 0, up to 10. YCSB's is 0.99.
         #[schemars(range(max = 10.0), extend("exclusiveMinimum" = 0.0))]
         theta: f64,
     },
-    /// fio's `random_distribution=pareto:h`: a share `h` of the positions has a share 1 − `h` of the requests, and so on
-    /// within it: 0.2 is the rule of 80 and 20. Popular positions are scattered over the region as with `zipf`.
+    /// fio's `random_distribution=pareto:h`: a share `h` of the positions has a share 1 − `h` of the requests, and so
+    /// on within it: 0.2 is the rule of 80 and 20. Popular positions are scattered over the region as with `zipf`.
     Pareto {
         /// Share of the positions: above 0, below 0.5.
         #[schemars(range(max = 0.5), extend("exclusiveMinimum" = 0.0))]
@@ -40,8 +40,8 @@ pub enum Access {
         /// The zones; their sizes add up to 1, and so does their traffic.
         #[schemars(length(min = 1, max = 1024))]
         zones: Vec<Zone>,
-        /// Whether the positions of a zone are scattered over the region by a fixed permutation, in place of lying side by
-        /// side. Default: false.
+        /// Whether the positions of a zone are scattered over the region by a fixed permutation, in place of lying side
+        /// by side. Default: false.
         #[serde(default)]
         shuffled: bool,
     },

@@ -19,18 +19,20 @@ pub struct Flow {
     /// NVMe queue class (weighted round robin with urgent class). Default: high.
     #[serde(default)]
     pub priority: Priority,
-    /// The stream that the flow's writes name (NVMe's Streams directive), for drives that keep streams apart; 0 is none.
-    /// Default: 0.
+    /// The stream that the flow's writes name (NVMe's Streams directive), for drives that keep streams apart; 0 is
+    /// none. Default: 0.
     #[serde(default, skip_serializing_if = "is_none")]
     pub stream: u16,
     /// When the flow starts, ns after the workload's start. Default: 0.
     #[serde(default)]
     pub start_ns: u64,
-    /// Stop issuing so long after the flow's start, ns. A synthetic flow has this, `requests` or both. Default: no limit.
+    /// Stop issuing so long after the flow's start, ns. A synthetic flow has this, `requests` or both. Default: no
+    /// limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub duration_ns: Option<u64>,
-    /// Stop after so many requests, flushes counted. A synthetic flow has this, `duration_ns` or both. Default: no limit.
+    /// Stop after so many requests, flushes counted. A synthetic flow has this, `duration_ns` or both. Default: no
+    /// limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub requests: Option<u64>,

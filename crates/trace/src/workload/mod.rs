@@ -11,17 +11,18 @@
 //!                                         ◀── lines of the trace file                 (replay)
 //! ```
 //!
-//! The keys, their units and defaults are in `docs/formats/workload.md`; [`workload_schema`] is the same as JSON Schema.
+//! The keys, their units and defaults are in `docs/formats/workload.md`; [`workload_schema`] is the same as JSON
+//! Schema.
 //!
-//! **Determinism.** Each flow draws from a stream of its own, derived from the workload's seed and the flow's index. The
-//! same workload on the same drive gives the same requests to the bit, on every machine: the generator is PCG64-MCG,
-//! bounded draws are Lemire's, and logarithms and exponentials come from `libm` in place of the system's.
+//! **Determinism.** Each flow draws from a stream of its own, derived from the workload's seed and the flow's index.
+//! The same workload on the same drive gives the same requests to the bit, on every machine: the generator is
+//! PCG64-MCG, bounded draws are Lemire's, and logarithms and exponentials come from `libm` in place of the system's.
 //!
-//! **Limits.** 1 MiB of TOML, 1,024 flows, 1,024 zones or sizes a list, 65,536 requests in flight a flow, trace lines of
-//! 64 KiB. A trace is read as a stream, so that its length has no limit.
+//! **Limits.** 1 MiB of TOML, 1,024 flows, 1,024 zones or sizes a list, 65,536 requests in flight a flow, trace lines
+//! of 64 KiB. A trace is read as a stream, so that its length has no limit.
 //!
-//! What it is not: a runner. It says what to submit and when; who submits it keeps the queue depth, the think time and a
-//! closed flow's duration.
+//! What it is not: a runner. It says what to submit and when; who submits it keeps the queue depth, the think time and
+//! a closed flow's duration.
 
 mod access;
 mod check;

@@ -1,7 +1,8 @@
 //! Workloads that the field knows by name.
 //!
-//! **YCSB A to F** (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010, Table 2): the requests of a
-//! store that keeps a record a page of 4 KiB, and does nothing else. A real store adds an index, a log and compaction.
+//! **YCSB A to F** (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010, Table 2): the requests of
+//! a store that keeps a record a page of 4 KiB, and does nothing else. A real store adds an index, a log and
+//! compaction.
 //!
 //! | name | reads | writes | where |
 //! |---|---|---|---|
@@ -13,9 +14,9 @@
 //! | `ycsb-f` | 50 % | 50 % read-modify-write | zipf 0.99 |
 //!
 //! **SSD-iq** (Haas et al., PVLDB 18(11), 2025): writes of 4 KiB, 128 in flight, over the whole drive: `ssdiq-uniform`,
-//! `ssdiq-zipf-0.2` to `ssdiq-zipf-1.0`, `ssdiq-two-zone` (a tenth of the drive has nine tenths of the writes, shuffled),
-//! `ssdiq-fill` (one sequential fill of 512 KiB, one in flight: what comes before), `ssdiq-latency` (99 % writes, Poisson
-//! arrivals).
+//! `ssdiq-zipf-0.2` to `ssdiq-zipf-1.0`, `ssdiq-two-zone` (a tenth of the drive has nine tenths of the writes,
+//! shuffled), `ssdiq-fill` (one sequential fill of 512 KiB, one in flight: what comes before), `ssdiq-latency` (99 %
+//! writes, Poisson arrivals).
 
 use super::{Access, Arrivals, Flow, Pacing, Size, Synthetic, WeightedSize, Workload, Zone};
 

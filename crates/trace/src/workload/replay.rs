@@ -37,8 +37,8 @@ pub struct TraceReplay {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub region_bytes: Option<u64>,
-    /// What to do with requests that end beyond the region: false refuses them, true takes their offset modulo its length
-    /// and moves those that still stick out back to its end. Default: false.
+    /// What to do with requests that end beyond the region: false refuses them, true takes their offset modulo its
+    /// length and moves those that still stick out back to its end. Default: false.
     #[serde(default)]
     pub fold: bool,
     /// Whether a request that starts or ends inside a logical block of the drive is widened to whole ones; else it is

@@ -22,8 +22,8 @@ pub enum Size {
         #[schemars(range(min = 1))]
         max_bytes: u64,
     },
-    /// Normally distributed, rounded to whole logical blocks; what is more than four deviations from the mean is taken as
-    /// four deviations, what is shorter than one logical block as one.
+    /// Normally distributed, rounded to whole logical blocks; what is more than four deviations from the mean is taken
+    /// as four deviations, what is shorter than one logical block as one.
     Normal {
         /// Mean length before rounding, bytes.
         #[schemars(range(min = 1))]

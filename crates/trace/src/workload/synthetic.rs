@@ -19,8 +19,8 @@ pub struct Synthetic {
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub trim_share: f64,
-    /// Share of writes that are preceded by a read of the same bytes, 0 to 1: read-modify-write. The read is not counted in
-    /// `read_share`; with more than one request in flight the write does not wait for it. Default: 0.
+    /// Share of writes that are preceded by a read of the same bytes, 0 to 1: read-modify-write. The read is not
+    /// counted in `read_share`; with more than one request in flight the write does not wait for it. Default: 0.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub modify_share: f64,
@@ -45,8 +45,8 @@ pub struct Synthetic {
     /// How long reads are, where that differs. Default: as `size`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_size: Option<Size>,
-    /// Offsets on the drive are multiples of so many bytes. Default: the size where it is fixed, else 4096 or the drive's
-    /// logical block, whichever is larger.
+    /// Offsets on the drive are multiples of so many bytes. Default: the size where it is fixed, else 4096 or the
+    /// drive's logical block, whichever is larger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub align_bytes: Option<u64>,

@@ -6,8 +6,8 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 
 /// An alias table (Walker 1977; built as in Vose, "A Linear Algorithm for Generating Random Numbers with a Given
-/// Distribution", IEEE TSE 17(9), 1991): each column is shared by at most two entries, so that one draw picks the column
-/// with its high bits and the entry with its low bits.
+/// Distribution", IEEE TSE 17(9), 1991): each column is shared by at most two entries, so that one draw picks the
+/// column with its high bits and the entry with its low bits.
 #[derive(Debug)]
 pub(super) struct Choice {
     columns: Box<[Column]>,

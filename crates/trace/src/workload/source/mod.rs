@@ -46,8 +46,8 @@ pub struct FlowRequest {
 /// Who decides when the next request is submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourcePacing {
-    /// The runner: it keeps `queue_depth` requests in flight, and lets `think` pass between a completion and the request
-    /// that takes its place. It also ends the flow after [`Flow::duration_ns`], which the source cannot see.
+    /// The runner: it keeps `queue_depth` requests in flight, and lets `think` pass between a completion and the
+    /// request that takes its place. It also ends the flow after [`Flow::duration_ns`], which the source cannot see.
     Closed {
         /// Requests in flight.
         queue_depth: u32,
@@ -91,9 +91,9 @@ struct Drive {
 impl FlowSource {
     /// Prepares a flow for a drive of `capacity` bytes in units of `logical_block`.
     ///
-    /// `index` is the flow's place in its workload and `seed` the workload's: together they give the flow a random stream
-    /// of its own. A trace's path is relative to `base`, the workload's folder. A trace is read through once before the
-    /// first request, so that a bad line is told now and not after an hour of simulation.
+    /// `index` is the flow's place in its workload and `seed` the workload's: together they give the flow a random
+    /// stream of its own. A trace's path is relative to `base`, the workload's folder. A trace is read through once
+    /// before the first request, so that a bad line is told now and not after an hour of simulation.
     ///
     /// # Errors
     /// When the flow makes no sense, does not fit the drive, or its trace cannot be read.

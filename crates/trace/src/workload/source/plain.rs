@@ -1,8 +1,8 @@
 //! The requests of the commonest synthetic flow: one length, random places, no flushes, and a runner that decides when.
 //!
 //! It draws what [`Synthesized`](super::synthesized::Synthesized) draws, in the same order. What that one asks anew for
-//! each request (which kind of sizes, of places, of arrivals) is asked here once, when the flow is opened: a request takes a
-//! third of the instructions.
+//! each request (which kind of sizes, of places, of arrivals) is asked here once, when the flow is opened: a request
+//! takes a third of the instructions.
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 use rand_pcg::Pcg64Mcg;

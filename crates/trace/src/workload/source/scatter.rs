@@ -2,9 +2,9 @@
 //!
 //! Each step (add, multiply by an odd number, xor with the high bits shifted down) is a bijection of the b-bit numbers,
 //! b the bits that the last position needs; they are the steps of the usual integer hashes, such as SplitMix64's.
-//! A result beyond the last position goes through the steps again until it is inside ("cycle walking": Black and Rogaway,
-//! "Ciphers with Arbitrary Finite Domains", CT-RSA 2002), less than once on average. The result is a bijection of the
-//! positions, without a table.
+//! A result beyond the last position goes through the steps again until it is inside ("cycle walking": Black and
+//! Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002), less than once on average. The result is a bijection
+//! of the positions, without a table.
 
 /// A permutation of 0 … n − 1 that depends on n only.
 #[derive(Debug)]

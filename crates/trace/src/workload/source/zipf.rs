@@ -2,9 +2,9 @@
 //!
 //! Rejection from a step function (Devroye, "Non-Uniform Random Variate Generation", 1986, chapters II.3 and VIII.2;
 //! Hörmann, Leydold and Derflinger, "Automatic Nonuniform Random Variate Generation", 2004, chapter 5): the ranks 1 … n
-//! are cut into strips, each a sixteenth as wide as its first rank is large. Under the strip from a to b lies a rectangle
-//! of height a^-θ. A strip is chosen by the area of its rectangle, a rank k in it uniformly, and k is kept with
-//! probability (k ÷ a)^-θ. As k is hardly larger than a, that probability is nearly 1, and for nearly all draws a
+//! are cut into strips, each a sixteenth as wide as its first rank is large. Under the strip from a to b lies a
+//! rectangle of height a^-θ. A strip is chosen by the area of its rectangle, a rank k in it uniformly, and k is kept
+//! with probability (k ÷ a)^-θ. As k is hardly larger than a, that probability is nearly 1, and for nearly all draws a
 //! constant of the strip is enough to decide (the "squeeze"): the power is computed for one draw in twenty.
 //!
 //! Rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6(3), 1996) needs no strips, but a logarithm and an
