@@ -42,25 +42,27 @@
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 
-mod findings;
+mod draft;
+mod evidence;
 pub mod fio;
 mod place;
+mod plan;
 mod prober;
 mod probes;
 pub mod score;
+mod session;
 mod stats;
+mod step;
+mod verdict;
 
 use std::ops::ControlFlow;
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, Clock, DeviceInfo, Nanos, Progress};
-use flashwise_profile::{
-    DeviceIdentity, DeviceProfile, Entry, Evidence, Recipe, SCHEMA, SCHEMA_VERSION, ThroughputCurve, Verdict,
-};
+use flashwise_profile::{DeviceIdentity, DeviceProfile};
 
-use findings::Findings;
 use prober::Prober;
 pub use prober::RawSample;
-use probes::{STEPS, Step, collection};
+use session::Session;
 
 /// How to learn.
 #[derive(Clone, Debug)]
@@ -215,16 +217,13 @@ impl LearnError {
     }
 
     /// Whether a drive took less than it offers: a thin one, or one that counts on data that can be compressed.
-    fn is_out_of_room(&self) -> bool {
+    fn is_out_of_space(&self) -> bool {
         matches!(self, Self::Device(BlockError::NoSpace | BlockError::Os { errno: ENOSPC, .. }))
     }
 }
 
 /// What Linux answers where there is no room.
 const ENOSPC: i32 = 28;
-
-/// What is said of the figures that need all of a drive to be written.
-const THIN: &str = "the drive offers more than it has room for, and cannot be filled";
 
 /// What came of learning.
 #[derive(Debug)]
@@ -288,196 +287,8 @@ pub fn learn_step_by_step(
         logical_block_bytes: info.logical_block.bytes(),
         clock: info.clock,
     };
-    let mut session = Session::begin(identity, region, options, device.now())?;
-    let mut prober = Prober::new(device, region, options);
-    prober.may_wear = options.scope == Scope::Complete
-        && prober.may_write
-        && collection::obstacle(&prober, options.whole_drive, options.max_write).is_none();
-    let (mut stopped, mut spent, mut raw) = (None, None, Vec::new());
-    for step in STEPS {
-        match session.step(step, options, &mut prober, progress) {
-            Ok(()) => {}
-            Err(why) if why.is_spent_budget() => {
-                session.leave_out(step, &why.to_string(), false);
-                spent.get_or_insert(why);
-            }
-            Err(why) => {
-                stopped = Some(why);
-                break;
-            }
-        }
-        raw.extend(prober.take_raw());
-        if checkpoint(&session.profile(&prober)).is_break() {
-            break;
-        }
-    }
-    let told = |entry: &Entry| entry.figure.value.is_some() || entry.figure.verdict == Verdict::Absent;
-    if !session.findings.parameters.entries().iter().any(told) {
-        // A budget that allows nothing is worth an error.
-        stopped = stopped.or(spent);
-    }
-    session.findings.correct_for_many_tests();
-    raw.extend(prober.take_raw());
-    Ok(Learned { profile: session.profile(&prober), stopped, raw })
-}
-
-/// Saturated 4 KiB writes a second, which later probes hold theirs against, from the curve of an earlier run.
-fn saturated_writes_per_s(earlier: &DeviceProfile) -> Option<f64> {
-    let is_writes = |curve: &&ThroughputCurve| curve.operation.writes() && curve.request_bytes == 4096;
-    let curve = earlier.curves.throughput.iter().find(is_writes)?;
-    curve.points.iter().map(|point| point.iops).max_by(f64::total_cmp)
-}
-
-/// A profile in the making.
-struct Session {
-    identity: DeviceIdentity,
-    seed: u64,
-    region: ByteSize,
-    findings: Findings,
-    done: Vec<String>,
-    /// What the runs before this one wrote, read and took.
-    before: (u64, u64, u64),
-    started: Nanos,
-}
-
-impl Session {
-    fn begin(
-        identity: DeviceIdentity,
-        region: ByteSize,
-        options: &LearnOptions,
-        started: Nanos,
-    ) -> Result<Self, LearnError> {
-        let mut session = Self {
-            identity,
-            seed: options.seed,
-            region,
-            findings: Findings::default(),
-            done: Vec::new(),
-            before: (0, 0, 0),
-            started,
-        };
-        if let Some(earlier) = &options.resume {
-            session.go_on_from(earlier)?;
-        }
-        Ok(session)
-    }
-
-    fn go_on_from(&mut self, earlier: &DeviceProfile) -> Result<(), LearnError> {
-        let (theirs, ours) = (&earlier.device, &self.identity);
-        if (&theirs.name, theirs.capacity_bytes) != (&ours.name, ours.capacity_bytes) {
-            let say = |device: &DeviceIdentity| format!("{} of {}", device.name, ByteSize(device.capacity_bytes));
-            return Err(LearnError::OtherDrive { theirs: say(theirs), ours: say(ours) });
-        }
-        self.findings.parameters = earlier.parameters.clone();
-        self.findings.at_sizes.clone_from(&earlier.at_sizes);
-        self.findings.evidence.clone_from(&earlier.evidence);
-        self.findings.curves = earlier.curves.clone();
-        self.findings.saturated_writes_per_s = saturated_writes_per_s(earlier);
-        self.done.clone_from(&earlier.recipe.probes);
-        let recipe = &earlier.recipe;
-        self.before = (recipe.bytes_written, recipe.bytes_read, recipe.device_time_ns);
-        Ok(())
-    }
-
-    /// Runs one step, unless it is done, not wanted or not allowed.
-    fn step(
-        &mut self,
-        step: &Step,
-        options: &LearnOptions,
-        prober: &mut Prober<'_>,
-        progress: &mut dyn Progress,
-    ) -> Result<(), LearnError> {
-        let asked = !step.at_sizes || !self.sizes_to_ask(options).is_empty();
-        let wanted = asked && (step.layout || options.scope == Scope::Complete);
-        let is_done = self.done.iter().any(|name| name == step.name);
-        if !wanted || (is_done && !step.at_sizes) {
-            return Ok(());
-        }
-        self.findings.sizes_to_ask = self.sizes_to_ask(options);
-        if !prober.may_write && !step.reads_alone {
-            self.leave_out(step, "the drive may not be written to", true);
-            return Ok(());
-        }
-        if step.whole_drive
-            && let Some(why) = collection::obstacle(prober, options.whole_drive, options.max_write)
-        {
-            self.leave_out(step, &why, options.max_write.is_none());
-            return Ok(());
-        }
-        if let Some(earlier) = step.after.filter(|earlier| !self.done.iter().any(|name| name == earlier)) {
-            self.leave_out(step, &format!("it works on what the probe of {earlier} shows, which was left out"), false);
-            return Ok(());
-        }
-        prober.advance(progress, step.name, 0.0)?;
-        let before = self.findings.clone();
-        let result = (step.run)(prober, &mut self.findings, progress);
-        if let Err(why) = result {
-            prober.settle();
-            if !why.is_spent_budget() {
-                // What a drive showed while it was failing, or half of a probe, is no knowledge.
-                self.findings = before;
-            }
-            if step.whole_drive && why.is_out_of_room() {
-                collection::trim_all(prober)?;
-                self.leave_out(step, THIN, true);
-                return Ok(());
-            }
-            return Err(why);
-        }
-        if !prober.may_write {
-            // What was never written may lie nowhere, and reading it shows nothing.
-            self.findings.parameters.remove_absent(step.figures);
-        }
-        if !is_done {
-            self.done.push(step.name.to_owned());
-        }
-        Ok(())
-    }
-
-    /// Sizes that were asked for, and of which nothing is known yet.
-    fn sizes_to_ask(&self, options: &LearnOptions) -> Vec<ByteSize> {
-        let known = |size: &ByteSize| self.findings.at_sizes.iter().any(|at| at.request_bytes == size.bytes());
-        let mut sizes: Vec<ByteSize> = options.request_sizes.iter().copied().filter(|size| !known(size)).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        sizes
-    }
-
-    /// Notes of the figures of a step that were not settled why that is so.
-    fn leave_out(&mut self, step: &Step, why: &str, unasked: bool) {
-        for key in step.figures {
-            let told = self.findings.evidence.iter().any(|evidence| evidence.figure == *key);
-            if !told {
-                self.findings.leave_out(key, step.name, why, unasked);
-            }
-        }
-    }
-
-    fn profile(&self, prober: &Prober<'_>) -> DeviceProfile {
-        let (written, read, time) = self.before;
-        let order = |evidence: &Evidence| {
-            let entries = self.findings.parameters.entries();
-            entries.iter().position(|entry| entry.key == evidence.figure)
-        };
-        let mut evidence = self.findings.evidence.clone();
-        evidence.sort_by_key(order);
-        DeviceProfile {
-            schema: SCHEMA.to_owned(),
-            schema_version: SCHEMA_VERSION,
-            flashwise_version: env!("CARGO_PKG_VERSION").to_owned(),
-            device: self.identity.clone(),
-            recipe: Recipe {
-                seed: self.seed,
-                region_bytes: self.region.bytes(),
-                bytes_written: written + prober.written().bytes(),
-                bytes_read: read + prober.read_total().bytes(),
-                device_time_ns: time + prober.now().since(self.started).0,
-                probes: self.done.clone(),
-            },
-            parameters: self.findings.parameters.clone(),
-            at_sizes: self.findings.at_sizes.clone(),
-            evidence,
-            curves: self.findings.curves.clone(),
-        }
-    }
+    let mut session = Session::begin(identity, Prober::new(device, region, options), options, progress, checkpoint)?;
+    // Whatever ends the steps early is kept in the session.
+    let _ended = plan::run(&mut session);
+    Ok(session.finish())
 }

@@ -24,10 +24,64 @@
 use flashwise_block::{ByteSize, Nanos, Operation, Progress, Request};
 use flashwise_profile::{Figure, ProbeCurve, ProbePoint};
 
-use crate::findings::{Because, Findings};
+use crate::draft::{Because, ProfileDraft, key};
+use crate::evidence::Evidence;
 use crate::prober::Prober;
+use crate::stats::graded::power_of_two_within;
 use crate::stats::{line_through, median};
+use crate::step::Step;
+use crate::verdict::{Doubt, Says, applying, doubt};
 use crate::{Effort, LearnError};
+
+pub(crate) const WRITE_BURST: Step = Step::new("write burst", &["write_buffer_bytes"]);
+
+/// Evidence of the write buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteBuffer(pub(crate) Figure<u64>);
+
+impl Evidence for WriteBuffer {
+    fn recorded(draft: &ProfileDraft) -> Self {
+        Self(draft.recorded(key!(write_buffer_bytes)))
+    }
+}
+
+impl WriteBuffer {
+    /// What it holds as far as anybody can say; nothing where there is no guess.
+    pub(crate) fn bytes(self) -> u64 {
+        self.0.value.unwrap_or(0)
+    }
+
+    /// Bytes to write before writes are measured in the long run.
+    pub(crate) fn settling(self, effort: Effort) -> ByteSize {
+        settling(effort, self.0.known().unwrap_or(0))
+    }
+
+    /// The same where a flush has emptied the buffer, however large it is.
+    pub(crate) fn settling_at_least(effort: Effort) -> ByteSize {
+        settling(effort, 0)
+    }
+}
+
+fn settling(effort: Effort, buffer: u64) -> ByteSize {
+    ByteSize(SETTLE_BUFFERS * buffer).max(settle_min(effort)).min(settle_max(effort))
+}
+
+/// Bytes written before each batch of writes at least.
+const fn settle_min(effort: Effort) -> ByteSize {
+    match effort {
+        Effort::Thorough => ByteSize::mib(16),
+        Effort::Quick => ByteSize::mib(2),
+    }
+}
+/// And in multiples of the write buffer: the flash empties it while it is being filled.
+const SETTLE_BUFFERS: u64 = 2;
+/// No more than this, however large the buffer.
+const fn settle_max(effort: Effort) -> ByteSize {
+    match effort {
+        Effort::Thorough => ByteSize::mib(256),
+        Effort::Quick => ByteSize::mib(16),
+    }
+}
 
 /// Length of each write.
 const WRITE: ByteSize = ByteSize::kib(16);
@@ -110,12 +164,12 @@ struct Reading {
     /// The latter.
     is_held: bool,
     /// What takes the certainty away, if anything does.
-    doubt: Option<Doubt>,
+    unclear: Option<Unclear>,
 }
 
-/// Why a burst that was followed does not tell the size for certain.
+/// Why a burst that was followed does not show the size for certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doubt {
+enum Unclear {
     /// What was in the buffer before is not known, and the long run draws back to another size.
     Kept,
     /// Data was moved meanwhile, and programming it was counted with what was written.
@@ -125,9 +179,9 @@ enum Doubt {
 /// Measures the write buffer.
 pub(crate) fn probe(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
-) -> Result<(), LearnError> {
+) -> Result<WriteBuffer, LearnError> {
     let mut length = FIRST;
     let recipe = "16 KiB writes in order into an idle drive, 16 in flight, without a flush, in bursts of 16 MiB, 64 MiB \
                   and so on, until a longer one shows no larger buffer";
@@ -151,11 +205,11 @@ pub(crate) fn probe(
         if agreeing.is_some() || at_the_end {
             let (readings, curve) = agreeing.unwrap_or((readings, curve));
             let interface = interface_speed(prober)?;
-            let (figure, reason) = verdict(&readings, seen, length, interface);
-            findings.parameters.write_buffer_bytes = figure;
-            findings.because("write_buffer_bytes", Because { recipe, reason, curve: Some(NAME) });
-            findings.keep(curve);
-            return Ok(());
+            let bursts = Bursts { readings, all_show: seen, longest: length, interface };
+            let (figure, reason) = bursts.verdict();
+            draft.settle(key!(write_buffer_bytes), figure, Because { recipe, reason, curve: Some(NAME) });
+            draft.keep(curve);
+            return Ok(WriteBuffer(figure));
         }
         shorter = seen.then_some((readings, curve));
         length = length * 4;
@@ -176,71 +230,116 @@ fn agree(shorter: &[Reading], longer: &[Reading]) -> bool {
     (longer - shorter).abs() <= AGREEING * shorter.max((DEPTH as u64 * WRITE.bytes()) as f64)
 }
 
-fn verdict(readings: &[Reading], seen: bool, longest: ByteSize, interface: f64) -> (Figure<u64>, String) {
-    let sizes: Vec<f64> = readings.iter().map(|reading| reading.bytes).collect();
-    let median_size = median(sizes.clone());
-    let start = median(readings.iter().map(|reading| reading.start).collect());
-    let held =
-        |readings: &[Reading]| readings.iter().all(|reading| reading.is_held && reading.bytes > WRITE.bytes() as f64);
-    let is_small = !seen && !readings.is_empty() && median_size <= (DEPTH as u64 * WRITE.bytes()) as f64;
-    if is_small && start <= (1.0 - SLOWER_SHARE) * interface && held(readings) {
-        // Less than what is in flight is full from the first moment on, and the writes run at the pace of the flash.
-        let reason = "from the start the flash sets the pace, and so much is acknowledged that is not programmed yet";
-        return (told(&sizes, readings), reason.to_owned());
+/// What bursts have shown.
+struct Bursts {
+    readings: Vec<Reading>,
+    /// Whether each of them shows a buffer that was filled.
+    all_show: bool,
+    /// Length of the last ones.
+    longest: ByteSize,
+    /// Bytes a nanosecond of the host interface.
+    interface: f64,
+}
+
+/// Why the size of a write buffer may be inconclusive.
+const SIZE_DOUBTS: [Doubt<Bursts>; 3] = [
+    doubt(
+        "garbage collection ran during a burst",
+        Says::Instead("the most that was acknowledged and not programmed, while the drive moved data as well"),
+        |bursts| bursts.any(Unclear::Moved),
+    ),
+    doubt(
+        "a flush leaves data in the buffer",
+        Says::Instead("what a flush leaves in the buffer has to be added, and is not known"),
+        |bursts| bursts.any(Unclear::Kept),
+    ),
+    doubt("bursts differ", Says::Nothing, |bursts| {
+        let (low, high) = bursts.range();
+        high - low > SPREAD_SHARE * bursts.size()
+    }),
+];
+
+impl Bursts {
+    /// Bytes in flight at once.
+    const IN_FLIGHT: f64 = (DEPTH as u64 * WRITE.bytes()) as f64;
+
+    fn any(&self, unclear: Unclear) -> bool {
+        self.readings.iter().any(|reading| reading.unclear == Some(unclear))
     }
-    if !seen && start <= (1.0 - SLOWER_SHARE) * interface {
-        let reason = "writes run at one speed from the start, and reads are faster: the flash sets the pace at once";
-        return (Figure::absent(), reason.to_owned());
+
+    fn sizes(&self) -> Vec<f64> {
+        self.readings.iter().map(|reading| reading.bytes).collect()
     }
-    if !readings.is_empty() && readings.iter().all(|reading| reading.is_held && reading.bytes <= WRITE.bytes() as f64) {
-        return (Figure::absent(), "what is acknowledged is programmed already".to_owned());
+
+    /// The size that they show.
+    fn size(&self) -> f64 {
+        median(self.sizes())
     }
-    if !seen {
-        let reason =
-            format!("up to {longest} the speed does not fall: no buffer, one as fast as the flash, or a larger one");
-        return (Figure::unknown(), reason);
+
+    /// The smallest and the largest size.
+    fn range(&self) -> (f64, f64) {
+        let mut sizes = self.sizes();
+        // One late answer makes one burst odd.
+        sizes.sort_unstable_by(f64::total_cmp);
+        let odd = usize::from(sizes.len() >= BURSTS);
+        let sizes = &sizes[odd..sizes.len() - odd];
+        let spread = |f: fn(f64, f64) -> f64, start: f64| sizes.iter().copied().fold(start, f);
+        (spread(f64::min, f64::MAX), spread(f64::max, 0.0))
     }
-    if median_size < 2.0 * (DEPTH as u64 * WRITE.bytes()) as f64
-        && sizes.iter().all(|&size| size < (DEPTH as u64 * WRITE.bytes()) as f64)
-    {
-        return (Figure::absent(), "the flash sets the pace from the start".to_owned());
+
+    /// Whether the drive said in each burst what it had not programmed yet, and that was more than a write.
+    fn all_held(&self) -> bool {
+        self.readings.iter().all(|reading| reading.is_held && reading.bytes > WRITE.bytes() as f64)
     }
-    let doubt = |doubt| readings.iter().any(|reading| reading.doubt == Some(doubt));
-    let reason = match () {
-        () if doubt(Doubt::Moved) => {
-            "the most that was acknowledged and not programmed, while the drive moved data as well"
+
+    fn verdict(&self) -> (Figure<u64>, String) {
+        let start = median(self.readings.iter().map(|reading| reading.start).collect());
+        let starts_slow = start <= (1.0 - SLOWER_SHARE) * self.interface;
+        let is_small = !self.all_show && !self.readings.is_empty() && self.size() <= Self::IN_FLIGHT;
+        if is_small && starts_slow && self.all_held() {
+            // Less than what is in flight is full from the first moment on, and the writes run at the pace of the flash.
+            let reason =
+                "from the start the flash sets the pace, and so much is acknowledged that is not programmed yet";
+            return (self.figure(), reason.to_owned());
         }
-        () if doubt(Doubt::Kept) => "what a flush leaves in the buffer has to be added, and is not known",
-        () if held(readings) => "the most that was acknowledged and not programmed",
-        () => "the long-run line, drawn back to the start of the burst, ends there",
-    };
-    (told(&sizes, readings), reason.to_owned())
-}
+        if !self.all_show && starts_slow {
+            let reason =
+                "writes run at one speed from the start, and reads are faster: the flash sets the pace at once";
+            return (Figure::absent(), reason.to_owned());
+        }
+        let is_a_write = |reading: &Reading| reading.is_held && reading.bytes <= WRITE.bytes() as f64;
+        if !self.readings.is_empty() && self.readings.iter().all(is_a_write) {
+            return (Figure::absent(), "what is acknowledged is programmed already".to_owned());
+        }
+        if !self.all_show {
+            let longest = self.longest;
+            let reason = format!(
+                "up to {longest} the speed does not fall: no buffer, one as fast as the flash, or a larger one"
+            );
+            return (Figure::unknown(), reason);
+        }
+        if self.size() < 2.0 * Self::IN_FLIGHT && self.sizes().iter().all(|&size| size < Self::IN_FLIGHT) {
+            return (Figure::absent(), "the flash sets the pace from the start".to_owned());
+        }
+        let plain = match self.all_held() {
+            true => "the most that was acknowledged and not programmed",
+            false => "the long-run line, drawn back to the start of the burst, ends there",
+        };
+        (self.figure(), applying(&SIZE_DOUBTS, self).reason(plain))
+    }
 
-/// The size that bursts show.
-fn told(sizes: &[f64], readings: &[Reading]) -> Figure<u64> {
-    let (mut sizes, median_size) = (sizes.to_vec(), median(sizes.to_vec()));
-    // One late answer makes one burst odd.
-    sizes.sort_unstable_by(f64::total_cmp);
-    let odd = usize::from(sizes.len() >= BURSTS);
-    let sizes = &sizes[odd..sizes.len() - odd];
-    let spread = |f: fn(f64, f64) -> f64, start: f64| sizes.iter().copied().fold(start, f);
-    let (low, high) = (spread(f64::min, f64::MAX), spread(f64::max, 0.0));
-    let in_doubt = readings.iter().any(|reading| reading.doubt.is_some());
-    let narrow = high - low <= SPREAD_SHARE * median_size && !in_doubt;
-    let kept = if in_doubt { KEPT_SHARE } else { 0.0 };
-    let (low, high) = (low * (1.0 - SYSTEMATIC_SHARE), high * (1.0 + SYSTEMATIC_SHARE + kept));
-    let near = |share: f64| median_size * (1.0 + share);
-    let value = power_of_two_within(near(-POWER_SHARE).max(low), near(POWER_SHARE).min(high));
-    let value = value.unwrap_or(median_size.round() as u64);
-    let (low, high) = (low.floor() as u64, high.ceil() as u64);
-    if narrow { Figure::certain(value, low, high) } else { Figure::inconclusive(value, low, high) }
-}
-
-/// The one power of two in an interval.
-pub(crate) fn power_of_two_within(low: f64, high: f64) -> Option<u64> {
-    let power = 1_u64 << (high.max(1.0).log2().floor() as u32).min(62);
-    (power as f64 >= low).then_some(power)
+    /// The size with its verdict.
+    fn figure(&self) -> Figure<u64> {
+        let size = self.size();
+        let (low, high) = self.range();
+        let is_unclear = self.readings.iter().any(|reading| reading.unclear.is_some());
+        let kept = if is_unclear { KEPT_SHARE } else { 0.0 };
+        let (low, high) = (low * (1.0 - SYSTEMATIC_SHARE), high * (1.0 + SYSTEMATIC_SHARE + kept));
+        let near = |share: f64| size * (1.0 + share);
+        let value = power_of_two_within(near(-POWER_SHARE).max(low), near(POWER_SHARE).min(high));
+        let value = value.unwrap_or(size.round() as u64);
+        applying(&SIZE_DOUBTS, self).judge(Figure::certain(value, low.floor() as u64, high.ceil() as u64))
+    }
 }
 
 /// Bytes a nanosecond of reads as long and as many as the writes.
@@ -315,9 +414,9 @@ impl Kept {
 
 impl Held {
     /// The size, and what speaks against it, beside what the long run draws back to.
-    fn size(&self, intercept: f64) -> (f64, Option<Doubt>) {
+    fn size(&self, intercept: f64) -> (f64, Option<Unclear>) {
         if self.late < (1.0 - MOVED_SHARE) * self.most {
-            return (self.most, Some(Doubt::Moved));
+            return (self.most, Some(Unclear::Moved));
         }
         match self.kept {
             Kept::Nothing => (self.most, None),
@@ -326,7 +425,7 @@ impl Held {
             // The one leaves out what was there before, the other is drawn from bursts that came late: between the two.
             Kept::Some => {
                 let largest = intercept.clamp(self.most, (1.0 + KEPT_SHARE) * self.most);
-                (f64::midpoint(self.most, largest), Some(Doubt::Kept))
+                (f64::midpoint(self.most, largest), Some(Unclear::Kept))
             }
         }
     }
@@ -357,8 +456,8 @@ impl Burst {
         // Where the two are nearly the same, nothing can be said of it.
         let share = (run / start).min(SHARE_MAX);
         let bytes = upper + (upper - lower) * share / (1.0 - share);
-        let (bytes, doubt) = self.held.map_or((bytes, None), |held| held.size(bytes));
-        Some(Reading { start, run, bytes, is_held: self.held.is_some(), doubt })
+        let (bytes, unclear) = self.held.map_or((bytes, None), |held| held.size(bytes));
+        Some(Reading { start, run, bytes, is_held: self.held.is_some(), unclear })
     }
 
     /// At most 200 points of it.
@@ -419,9 +518,9 @@ mod tests {
     #[test]
     fn a_buffer_that_is_less_than_what_is_in_flight_is_told_by_what_a_drive_has_not_programmed_yet() {
         let told = |held: f64| {
-            let reading = || Reading { start: 0.08, run: 0.08, bytes: held, is_held: true, doubt: None };
-            let readings: Vec<Reading> = (0..BURSTS).map(|_| reading()).collect();
-            verdict(&readings, false, ByteSize::mib(64), 2.0).0
+            let reading = || Reading { start: 0.08, run: 0.08, bytes: held, is_held: true, unclear: None };
+            let readings = (0..BURSTS).map(|_| reading()).collect();
+            Bursts { readings, all_show: false, longest: ByteSize::mib(64), interface: 2.0 }.verdict().0
         };
         assert_eq!(told(65_536.0).known(), Some(65_536));
         assert_eq!(told(16_384.0), Figure::absent(), "one write that is under way is no buffer");
@@ -432,20 +531,14 @@ mod tests {
         let held = |late, kept| Held { most: 2.0e6, late, kept };
         assert_eq!(held(2.0e6, Kept::Nothing).size(2.5e6), (2.0e6, None));
         assert_eq!(held(2.0e6, Kept::from(Some(300_000), 2.0e6)).size(2.5e6), (2.3e6, None));
-        assert_eq!(held(2.0e6, Kept::from(Some(-300_000), 2.0e6)).size(2.3e6), (2.15e6, Some(Doubt::Kept)));
-        assert_eq!(held(2.0e6, Kept::from(Some(1_000_000), 2.0e6)).size(9.0e6), (2.25e6, Some(Doubt::Kept)));
+        assert_eq!(held(2.0e6, Kept::from(Some(-300_000), 2.0e6)).size(2.3e6), (2.15e6, Some(Unclear::Kept)));
+        assert_eq!(held(2.0e6, Kept::from(Some(1_000_000), 2.0e6)).size(9.0e6), (2.25e6, Some(Unclear::Kept)));
         assert_eq!(held(2.0e6, Kept::Some).size(2.05e6), (2.05e6, None), "nothing is missing");
     }
 
     #[test]
     fn a_drive_that_moves_data_meanwhile_does_not_tell_its_buffer_for_certain() {
         let held = Held { most: 2.0e6, late: 1.0e6, kept: Kept::Nothing };
-        assert_eq!(held.size(4.0e6), (2.0e6, Some(Doubt::Moved)));
-    }
-
-    #[test]
-    fn a_power_of_two_is_taken_only_within_the_interval() {
-        assert_eq!(power_of_two_within(4.0e6, 4.3e6), Some(4 << 20));
-        assert_eq!(power_of_two_within(4.3e6, 5.0e6), None);
+        assert_eq!(held.size(4.0e6), (2.0e6, Some(Unclear::Moved)));
     }
 }

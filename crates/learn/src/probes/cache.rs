@@ -12,12 +12,18 @@
 //! Before each try other blocks are read, more than the last try left behind, and that they did push it out is checked.
 
 use flashwise_block::{ByteSize, Nanos, Progress};
-use flashwise_profile::{Figure, ProbeCurve, ProbePoint};
+use flashwise_profile::{Figure, ProbeCurve, ProbePoint, Verdict};
 
-use crate::findings::{Because, Findings, point, widened};
+use crate::draft::{Because, ProfileDraft, key};
+use crate::evidence::{Evidence, not_absent};
 use crate::prober::{Prober, anywhere};
+use crate::stats::graded::{point, widened};
 use crate::stats::{median, rank};
+use crate::step::Step;
+use crate::verdict::{Doubt, Says, applying, doubt};
 use crate::{Effort, LearnError};
+
+pub(crate) const CACHES: Step = Step::new("caches", &["read_cache_bytes", "read_ahead_bytes"]).reads_alone();
 
 const BLOCK: ByteSize = ByteSize::kib(4);
 /// Reads that tell what a read from flash takes.
@@ -79,17 +85,38 @@ impl FromFlash {
 /// Measures read cache and read-ahead.
 pub(crate) fn probe(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
-) -> Result<(), LearnError> {
+) -> Result<ReadCache, LearnError> {
     prober.fill_region(progress)?;
     prober.rest(PAUSE)?;
     let flash = FromFlash::measure(prober, BLOCK)?;
-    let cache = read_cache(prober, findings, &flash, progress)?;
-    findings.parameters.read_cache_bytes = cache;
-    let ahead = read_ahead(prober, findings, &flash, progress)?;
-    findings.parameters.read_ahead_bytes = ahead;
-    Ok(())
+    let cache = read_cache(prober, draft, &flash, progress)?;
+    draft.set(key!(read_cache_bytes), cache);
+    let ahead = read_ahead(prober, draft, &flash, progress)?;
+    draft.set(key!(read_ahead_bytes), ahead);
+    Ok(ReadCache(cache))
+}
+
+/// Evidence of the read cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadCache(Figure<u64>);
+
+impl Evidence for ReadCache {
+    fn recorded(draft: &ProfileDraft) -> Self {
+        Self(draft.recorded(key!(read_cache_bytes)))
+    }
+
+    fn of_reads_alone(self) -> Self {
+        Self(not_absent(self.0))
+    }
+}
+
+impl ReadCache {
+    /// Whether there is none for certain.
+    pub(crate) fn is_absent(self) -> bool {
+        self.0.verdict == Verdict::Absent
+    }
 }
 
 /// How many blocks, each `spacing` from the next, are read again from memory after `count` of them were read.
@@ -118,7 +145,7 @@ fn again_at_hand(
 
 fn read_cache(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    draft: &mut ProfileDraft,
     flash: &FromFlash,
     progress: &mut dyn Progress,
 ) -> Result<Figure<u64>, LearnError> {
@@ -130,7 +157,7 @@ fn read_cache(
     }
     if seen < 3 {
         let reason = "blocks that were just read take as long as others".to_owned();
-        findings.because("read_cache_bytes", Because { recipe, reason, curve: None });
+        draft.because("read_cache_bytes", Because { recipe, reason, curve: None });
         return Ok(Figure::absent());
     }
     let granule = granule(prober, flash)?;
@@ -146,7 +173,7 @@ fn read_cache(
     }
     let Found { spacing, search, most } = found;
     curve.sort_by(|a, b| a.x.total_cmp(&b.x));
-    findings.keep(ProbeCurve {
+    draft.keep(ProbeCurve {
         name: NAME.to_owned(),
         x: "read before, MiB".to_owned(),
         y: "latency of reading again, ns".to_owned(),
@@ -155,14 +182,32 @@ fn read_cache(
     });
     let bytes = (spacing * search.low).bytes();
     let reason = format!("{} blocks of {spacing} are at hand, {} are not", search.low, search.high);
-    findings.because("read_cache_bytes", Because { recipe, reason, curve: Some(NAME) });
-    Ok(if search.high == most {
+    draft.because("read_cache_bytes", Because { recipe, reason, curve: Some(NAME) });
+    let evidence = Searched { found: &search, most, is_at_hand_at_times: false };
+    Ok(if !applying(&Searched::SEARCH_DOUBTS, &evidence).is_empty() {
         Figure::inconclusive(bytes, bytes, prober.region().bytes())
     } else {
         let (low, high) = widened(bytes as f64, bytes as f64, (spacing * search.high).bytes() as f64);
         // What else the drive has at hand, as a buffer for what it moves, answers too.
         Figure::certain(bytes, (low - BESIDE_SHARE * bytes as f64) as u64, high as u64)
     })
+}
+
+/// What a search by bisection has come to.
+struct Searched<'a> {
+    found: &'a Search,
+    /// The largest number that was looked for.
+    most: u64,
+    /// Whether what was not at hand mostly was at times.
+    is_at_hand_at_times: bool,
+}
+
+impl Searched<'_> {
+    /// Why a read cache and a read-ahead may be inconclusive.
+    const SEARCH_DOUBTS: [Doubt<Self>; 2] = [
+        doubt("as large as the probe can see", Says::Nothing, |searched| searched.found.high == searched.most),
+        doubt("at hand now and then", Says::Then(", or not mostly"), |searched| searched.is_at_hand_at_times),
+    ];
 }
 
 /// Share of what is at hand that may lie elsewhere than in the cache: simulated drives answered from up to a twentieth more.
@@ -243,7 +288,7 @@ fn with_nothing_before(prober: &mut Prober<'_>, tries: usize) -> Result<FromFlas
 
 fn read_ahead(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    draft: &mut ProfileDraft,
     flash: &FromFlash,
     progress: &mut dyn Progress,
 ) -> Result<Figure<u64>, LearnError> {
@@ -278,12 +323,12 @@ fn read_ahead(
     }
     if !next && flash.share_at_hand(&latencies) >= SOME {
         let reason = "the next block is at hand now and then, and not mostly".to_owned();
-        findings.because("read_ahead_bytes", Because { recipe, reason, curve: None });
+        draft.because("read_ahead_bytes", Because { recipe, reason, curve: None });
         return Ok(Figure::unknown());
     }
     if !next {
         let reason = "the next block takes as long as any other".to_owned();
-        findings.because("read_ahead_bytes", Because { recipe, reason, curve: None });
+        draft.because("read_ahead_bytes", Because { recipe, reason, curve: None });
         return Ok(Figure::absent());
     }
     let most = AHEAD_MAX / BLOCK;
@@ -298,7 +343,7 @@ fn read_ahead(
         search.told(at_hand);
     }
     curve.sort_by(|a, b| a.x.total_cmp(&b.x));
-    findings.keep(ProbeCurve {
+    draft.keep(ProbeCurve {
         name: NAME.to_owned(),
         x: "distance, KiB".to_owned(),
         y: "latency, ns".to_owned(),
@@ -306,12 +351,11 @@ fn read_ahead(
         fit: Vec::new(),
     });
     let bytes = (BLOCK * search.low).bytes();
-    let mut reason = format!("{} are at hand after the last read, {} are not", BLOCK * search.low, BLOCK * search.high);
-    if at_times {
-        reason.push_str(", or not mostly");
-    }
-    findings.because("read_ahead_bytes", Because { recipe, reason, curve: Some(NAME) });
-    Ok(if search.high == most || at_times {
+    let evidence = Searched { found: &search, most, is_at_hand_at_times: at_times };
+    let doubts = applying(&Searched::SEARCH_DOUBTS, &evidence);
+    let plain = format!("{} are at hand after the last read, {} are not", BLOCK * search.low, BLOCK * search.high);
+    draft.because("read_ahead_bytes", Because { recipe, reason: doubts.reason(plain), curve: Some(NAME) });
+    Ok(if !doubts.is_empty() {
         Figure::inconclusive(bytes, bytes, AHEAD_MAX.bytes())
     } else {
         Figure::certain(bytes, bytes, bytes)

@@ -11,6 +11,7 @@ use flashwise_profile::Figure;
 use super::channels;
 use super::sweep::{Effect, OF_PAGES, PAGES_DIFFER, Sweep, Swept, ends, scatter};
 use crate::stats::{Samples, best_period, explained, fold, median};
+use crate::verdict::{Doubt, Says, doubt};
 
 /// The longest read of the coarse sweeps.
 pub(super) const LONGEST_READ: ByteSize = ByteSize::kib(128);
@@ -173,10 +174,6 @@ pub(super) fn longer_that_saves_more(sweeps: &[Swept], effects: &[Option<Effect>
     most(&mut longer().filter(is_as_long)).or_else(|| most(&mut longer()))
 }
 
-/// Why a chunk of which there are two lengths is not certain.
-pub(super) const RIVAL: &str =
-    "; reads of another length repeat with another one, and which of the two is the chunk is not known";
-
 /// Share of the difference that the neighbours of the best of four places may keep: half, and some noise.
 const VALLEY_SHARE: f64 = 0.65;
 /// How many times as much longer reads must save.
@@ -194,34 +191,98 @@ pub(super) fn period_of(swept: &Swept) -> ByteSize {
     swept.sweep.step * best_period(&swept.levels()).0 as u64
 }
 
-/// What else may be what was found.
-pub(super) fn what_else(
-    sweeps: &[Swept],
-    telling: usize,
-    chunk: Figure<u64>,
-    coarse_would_show: bool,
-) -> Option<&'static str> {
-    let is_of_blocks = sweeps[telling].sweep.step < SHORTEST_STEP;
-    if is_of_blocks && !coarse_would_show {
-        return Some("; chunks of more blocks would not have shown");
+/// What a chunk was read off.
+pub(super) struct ReadOff<'a> {
+    pub(super) sweeps: &'a [Swept],
+    /// Whether reads of another length repeat with another chunk.
+    pub(super) has_a_rival: bool,
+    /// The chunk of which what was read off is but a part, as the fastest of all borders says.
+    pub(super) longer: Option<u64>,
+}
+
+impl ReadOff<'_> {
+    pub(super) fn has_pages_of_several_speeds(&self) -> bool {
+        self.sweeps[0].has_several_speeds()
     }
-    if is_of_blocks && channels::moves_one_by_one(&sweeps[telling]) {
-        return Some("; so may pages on one channel");
+}
+
+impl ReadOff<'_> {
+    /// Why a chunk may be inconclusive, beside the same estimate on resampled reads, by how it was read off. Those of
+    /// [`OTHER_EXPLANATIONS`] follow, and in `page.rs` those of a page that is longer.
+    pub(super) const READ_OFF_DOUBTS: [Doubt<Self>; 2] = [
+        doubt(
+            "reads of another length",
+            Says::Then(
+                "; reads of another length repeat with another one, and which of the two is the chunk is not known",
+            ),
+            |read_off| read_off.has_a_rival,
+        ),
+        // Of pages of several speeds, one border lies between slow ones and another between fast ones.
+        doubt("a border of pages of several speeds", Says::Nothing, |read_off| {
+            read_off.longer.is_some() && read_off.has_pages_of_several_speeds()
+        }),
+    ];
+}
+
+/// What may be a chunk, with the sweeps that show it.
+pub(super) struct ChunkEvidence<'a> {
+    pub(super) sweeps: &'a [Swept],
+    /// The sweep that shows it.
+    pub(super) telling: usize,
+    pub(super) chunk: Figure<u64>,
+    /// Whether the sweeps of several blocks would have shown the smallest effect that counts.
+    pub(super) coarse_would_show: bool,
+}
+
+impl ChunkEvidence<'_> {
+    /// Why a chunk and its hot location may be inconclusive, by what else repeats as they do. The first that applies is enough.
+    pub(super) const OTHER_EXPLANATIONS: [Doubt<Self>; 7] = [
+        doubt("a chunk of more blocks", Says::Then("; chunks of more blocks would not have shown"), |evidence| {
+            evidence.is_of_blocks() && !evidence.coarse_would_show
+        }),
+        doubt("pages on one channel", Says::Then("; so may pages on one channel"), |evidence| {
+            evidence.is_of_blocks() && channels::moves_one_by_one(&evidence.sweeps[evidence.telling])
+        }),
+        doubt(
+            "a row of chunks",
+            Says::Then("; but reads within such a chunk move their data as several channels do"),
+            |evidence| channels::lies_on_several(evidence.sweeps, evidence.bytes()),
+        ),
+        doubt(
+            "little is saved",
+            Says::Then("; but the best place saves much less than two channels that share a read would"),
+            |evidence| {
+                let saved = channels::share_saved(evidence.sweeps, evidence.bytes());
+                saved.is_some_and(|saved| saved < channels::SAVES_LITTLE)
+            },
+        ),
+        doubt("rows of pages", Says::Then(ROWS_OF_PAGES), |evidence| {
+            let is_long = evidence.chunk.value.is_some_and(|chunk| ByteSize(chunk) >= LONGEST_READ);
+            evidence.sweeps.first().is_some_and(|single| {
+                (is_long || single.sweep.turn != single.sweep.window) && single.has_several_speeds()
+            })
+        }),
+        doubt("little is spared", Says::Then(ROWS_OF_PAGES), |evidence| {
+            spares_little(evidence.sweeps, evidence.telling)
+        }),
+        doubt("single blocks repeat alike", Says::Then(ROWS_OF_PAGES), |evidence| {
+            is_of_pages(evidence.sweeps, evidence.telling)
+        }),
+    ];
+}
+
+/// Pages of several speeds repeat as well, with rows of them.
+const ROWS_OF_PAGES: &str = "; so may rows of pages of several speeds";
+
+impl ChunkEvidence<'_> {
+    fn bytes(&self) -> ByteSize {
+        ByteSize(self.chunk.value.unwrap_or(0))
     }
-    let chunk_bytes = ByteSize(chunk.value.unwrap_or(0));
-    if channels::lies_on_several(sweeps, chunk_bytes) {
-        return Some("; but reads within such a chunk move their data as several channels do");
+
+    /// Whether single blocks showed it.
+    fn is_of_blocks(&self) -> bool {
+        self.sweeps[self.telling].sweep.step < SHORTEST_STEP
     }
-    if channels::share_saved(sweeps, chunk_bytes).is_some_and(|saved| saved < channels::SAVES_LITTLE) {
-        return Some("; but the best place saves much less than two channels that share a read would");
-    }
-    // Pages of several speeds repeat as well, with rows of them.
-    let single = sweeps.first()?;
-    let is_long = chunk.value.is_some_and(|chunk| ByteSize(chunk) >= LONGEST_READ);
-    let by_turns = single.sweep.turn != single.sweep.window;
-    let of_rows = (is_long || by_turns) && single.has_several_speeds();
-    (of_rows || spares_little(sweeps, telling) || is_of_pages(sweeps, telling))
-        .then_some("; so may rows of pages of several speeds")
 }
 
 /// Steps of the sweeps that show chunks of several blocks.
@@ -312,8 +373,9 @@ pub(super) fn lowest_phase(folded: &[f64], as_low: f64) -> usize {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::location::{coarse, fine};
+    use super::super::sweep::{coarse, fine};
     use super::*;
+    use crate::verdict::first_applying;
 
     pub(in crate::probes) fn swept(read_kib: u64, latency: impl Fn(u64) -> u64, single: Option<&Swept>) -> Swept {
         let sweep = coarse(ByteSize::kib(read_kib));
@@ -384,8 +446,12 @@ pub(super) mod tests {
         let blocks = Swept::of_starts(fine(ByteSize(512)), (0..128).map(|n| vec![90_000 + n % 8; 9]).collect(), None);
         let chunk = Figure::certain(4096, 4096, 4096);
         let sweeps = [swept(4, |_| 90_000, None), blocks];
-        assert!(what_else(&sweeps, 1, chunk, false).is_some());
-        assert!(what_else(&sweeps, 1, chunk, true).is_none());
+        let is_doubted = |coarse_would_show| {
+            let evidence = ChunkEvidence { sweeps: &sweeps, telling: 1, chunk, coarse_would_show };
+            !first_applying(&ChunkEvidence::OTHER_EXPLANATIONS, &evidence).is_empty()
+        };
+        assert!(is_doubted(false));
+        assert!(!is_doubted(true));
     }
 
     /// Reads of so many blocks of a drive whose chunks are so many blocks long, each two of them on another channel.

@@ -9,15 +9,20 @@
 //! two runs of each dose are enough to see it. So many are enough of the doses in between in any case: they show the curve.
 
 use flashwise_block::{ByteSize, IoBuffer, Progress};
-use flashwise_profile::{Figure, ProbeCurve, Verdict};
+use flashwise_profile::{Figure, ProbeCurve};
 use rand::{Rng, RngExt};
 
-use crate::findings::{Because, Findings, measured, point};
+use crate::draft::{Because, Key, ProfileDraft, key};
 use crate::prober::Prober;
+use crate::stats::graded::{INTERVAL_SHARE_MAX, measured, point};
 use crate::stats::{median, rank};
+use crate::step::Step;
+use crate::verdict::{Doubt, Doubts, Says, applying, doubt, doubt_of_either};
 use crate::{Effort, LearnError};
 
-use super::throughput::settling;
+use super::buffer::WriteBuffer;
+
+pub(crate) const CONTENT: Step = Step::new("content", &["compression_gain", "deduplication_gain"]);
 
 const BLOCK: ByteSize = ByteSize::kib(4);
 /// Percent of zeros in a block, or of repeated blocks in a run.
@@ -56,32 +61,93 @@ enum Content {
     Repeats,
 }
 
+impl Content {
+    /// The figure, its curve, and what is varied in it.
+    fn figure(self) -> (Key<f64>, &'static str, &'static str) {
+        match self {
+            Self::Zeros => (key!(compression_gain), "writes by zeros", "zeros in a block, %"),
+            Self::Repeats => (key!(deduplication_gain), "writes by repeats", "repeated blocks, %"),
+        }
+    }
+}
+
 /// Measures both.
 pub(crate) fn probe(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    buffer: WriteBuffer,
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
-    let compression = gain(prober, findings, Content::Zeros, progress)?;
-    findings.parameters.compression_gain = compression;
-    let deduplication = gain(prober, findings, Content::Repeats, progress)?;
-    findings.parameters.deduplication_gain = deduplication;
-    // The content is not needed any more, and a drive that keeps it has better uses for the room.
+    gain(prober, buffer, Content::Zeros, draft, progress)?;
+    gain(prober, buffer, Content::Repeats, draft, progress)?;
+    // The content is not needed any more, and a drive that keeps it has better uses for the space.
     prober.flush()?;
     prober.trim(ByteSize(0), AREA.min(prober.region()))?;
     Ok(())
 }
 
+/// What the verdict of a gain rests on.
+struct Gain {
+    /// How many times as fast writes are at the highest dose as at none, with the interval of resampled runs.
+    times: Figure<f64>,
+    ratio: f64,
+    /// Probability that chance makes runs of the highest dose as fast.
+    by_chance: f64,
+    /// What the flash programs at the highest dose, times what it programs at none, where the drive counts.
+    programs: Option<f64>,
+}
+
+/// Why a gain may be inconclusive, beside an interval wider than [`INTERVAL_SHARE_MAX`].
+const GAIN_DOUBTS: [Doubt<Gain>; 2] = [
+    // What is repeated may be read to be compared.
+    doubt(
+        "less is programmed, and it takes as long",
+        Says::InsteadOf(|gain| {
+            let programs = gain.programs.map(programs_reason).unwrap_or_default();
+            format!("{programs}, and writes {:.2} times as fast", gain.ratio)
+        }),
+        |gain| gain.is_no_faster() && gain.programs.is_some(),
+    ),
+    doubt("it may be none", Says::Nothing, |gain| gain.times.low.is_some_and(|low| low <= 1.0)),
+];
+
+/// Why it may be inconclusive that there is no gain.
+const NO_GAIN_DOUBTS: [Doubt<Gain>; 1] = [doubt_of_either("a gain would not have shown", Says::Nothing, |gain| {
+    !gain.times.high.is_some_and(|high| high < 1.0 + 3.0 * CHANGES_SHARE)
+})];
+
+fn programs_reason(less: f64) -> String {
+    format!("the highest dose makes the flash program {less:.3} times as much as none")
+}
+
+impl Gain {
+    fn is_no_faster(&self) -> bool {
+        self.ratio < 1.0 + CHANGES_SHARE || self.by_chance >= 0.01
+    }
+
+    /// The figure with its reason, and the doubts of a gain, where there is one.
+    fn verdict(&self) -> (Figure<f64>, String, Option<Doubts>) {
+        if let Some(less) = self.programs.filter(|less| (1.0 / less) < 1.0 + CHANGES_SHARE) {
+            return (Figure::absent(), programs_reason(less), None);
+        }
+        let faster = format!("the highest dose makes writes {:.2} times as fast as none", self.ratio);
+        if self.is_no_faster() && self.programs.is_none() {
+            let doubts = applying(&NO_GAIN_DOUBTS, self);
+            return (doubts.judge(Figure::absent()), doubts.reason(faster), None);
+        }
+        let doubts = applying(&GAIN_DOUBTS, self);
+        (doubts.judge(self.times), doubts.reason(faster), Some(doubts))
+    }
+}
+
 fn gain(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    buffer: WriteBuffer,
     content: Content,
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
-) -> Result<Figure<f64>, LearnError> {
-    let (key, name, x) = match content {
-        Content::Zeros => ("compression_gain", "writes by zeros", "zeros in a block, %"),
-        Content::Repeats => ("deduplication_gain", "writes by repeats", "repeated blocks, %"),
-    };
+) -> Result<(), LearnError> {
+    let (key, name, x) = content.figure();
     let originals: Vec<IoBuffer> = (0..ORIGINALS).map(|_| noise(&mut prober.random)).collect();
     let mut responses = vec![Vec::new(); DOSES.len()];
     // Flash bytes for each host byte of the runs of each dose, where the drive tells.
@@ -101,7 +167,7 @@ fn gain(
         for (n, &i) in visits.iter().enumerate() {
             prober.advance(progress, name, n as f64 / visits.len() as f64)?;
             let before = prober.counters();
-            let response = run(prober, findings, content, DOSES[i], &originals)?;
+            let response = run(prober, buffer, content, DOSES[i], &originals)?;
             told[i].extend(prober.counters().since(&before).write_amplification());
             prober.sample(name, f64::from(DOSES[i]), response);
             responses[i].push(response);
@@ -112,41 +178,24 @@ fn gain(
     }
     let points = std::iter::zip(DOSES, &responses).map(|(dose, response)| point(f64::from(dose), response));
     let y = "MiB a second".to_owned();
-    findings.keep(ProbeCurve { name: name.to_owned(), x: x.to_owned(), y, points: points.collect(), fit: Vec::new() });
+    draft.keep(ProbeCurve { name: name.to_owned(), x: x.to_owned(), y, points: points.collect(), fit: Vec::new() });
     let (none, all) = (&responses[0], &responses[DOSES.len() - 1]);
     let ratio = median(all.clone()) / median(none.clone());
     let test = rank::compare(all, none);
     let recipe = "4 KiB writes in random order, 32 in flight, content by dose in random order";
-    let reason = format!("the highest dose makes writes {ratio:.2} times as fast as none");
-    findings.because(key, Because { recipe, reason, curve: Some(name) });
     let random = &mut prober.random;
     let draw = |values: &[f64], random: &mut rand_pcg::Pcg64Mcg| {
         median((0..values.len()).map(|_| values[random.random_range(0..values.len())]).collect())
     };
-    let figure = measured(ratio, (0..RESAMPLES).map(|_| draw(all, random) / draw(none, random)).collect(), 0.1);
-    let less = programs_less(&told);
-    let programs = less.map(|less| format!("the highest dose makes the flash program {less:.3} times as much as none"));
-    if let (Some(less), Some(reason)) = (less, &programs)
-        && (1.0 / less) < 1.0 + CHANGES_SHARE
-    {
-        findings.because(key, Because { recipe, reason: reason.clone(), curve: Some(name) });
-        return Ok(Figure::absent());
+    let again = (0..RESAMPLES).map(|_| draw(all, random) / draw(none, random)).collect();
+    let times = measured(ratio, again, INTERVAL_SHARE_MAX);
+    let gain = Gain { times, ratio, by_chance: test.p_greater, programs: programs_less(&told) };
+    let (figure, reason, doubts) = gain.verdict();
+    draft.settle(key, figure, Because { recipe, reason, curve: Some(name) });
+    if doubts.is_some_and(|doubts| doubts.is_empty()) {
+        draft.present_unless_chance(key.name, test.p_greater);
     }
-    if ratio < 1.0 + CHANGES_SHARE || test.p_greater >= 0.01 {
-        // Less is stored, and it takes as long: what is repeated may be read to be compared.
-        if let Some(programs) = programs {
-            let reason = format!("{programs}, and writes {ratio:.2} times as fast");
-            findings.because(key, Because { recipe, reason, curve: Some(name) });
-            return Ok(Figure { verdict: Verdict::Inconclusive, ..figure });
-        }
-        let would_show = figure.high.is_some_and(|high| high < 1.0 + 3.0 * CHANGES_SHARE);
-        return Ok(if would_show { Figure::absent() } else { Figure::unknown() });
-    }
-    if figure.low.is_some_and(|low| low <= 1.0) {
-        return Ok(Figure { verdict: Verdict::Inconclusive, ..figure });
-    }
-    findings.present_unless_chance(key, test.p_greater);
-    Ok(figure)
+    Ok(())
 }
 
 /// Whether the drive tells that no run of the highest dose programs less than any of none.
@@ -176,14 +225,14 @@ fn programs_less(told: &[Vec<f64>]) -> Option<f64> {
 /// MiB a second in the long run at one dose.
 fn run(
     prober: &mut Prober<'_>,
-    findings: &Findings,
+    buffer: WriteBuffer,
     content: Content,
     dose: u32,
     originals: &[IoBuffer],
 ) -> Result<f64, LearnError> {
     // Each run begins with an empty buffer, and is in the long run once that is full.
-    let buffer = ByteSize(findings.parameters.write_buffer_bytes.known().unwrap_or(0) / 4 * 5);
-    let settle = (settling(prober.effort, None).max(buffer).min(AREA) / BLOCK) as usize;
+    let held = ByteSize(buffer.0.known().unwrap_or(0) / 4 * 5);
+    let settle = (WriteBuffer::settling_at_least(prober.effort).max(held).min(AREA) / BLOCK) as usize;
     let measured = (settle / 4).max(1024);
     let mut place = crate::prober::anywhere(AREA.min(prober.region()), BLOCK);
     let mut started = prober.now();

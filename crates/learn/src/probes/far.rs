@@ -19,10 +19,11 @@ use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::{Figure, Verdict};
 
 use crate::LearnError;
-use crate::findings::Findings;
+use crate::draft::{ProfileDraft, key};
 use crate::prober::Prober;
 
-use super::units::{self, Conflicts, Places};
+use super::units::{self, Conflicts, Places, Units};
+use super::volumes::Volumes;
 
 /// What is written at each place: many blocks for each unit of hundreds.
 const AREA: ByteSize = ByteSize::mib(16);
@@ -36,13 +37,14 @@ const NONE: f64 = 0.1;
 /// Adds units and volumes of the rest of the drive to those that the region has shown.
 pub(super) fn probe(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    found: (Volumes, Units),
     conflicts: Conflicts,
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
-) -> Result<(), LearnError> {
+) -> Result<(Volumes, Units), LearnError> {
     let bits = higher_bits(prober.region(), prober.capacity());
     if bits.is_empty() || !prober.may_wear || conflicts.pairs.may_be_cached() {
-        return Ok(());
+        return Ok(found);
     }
     let areas: Vec<ByteSize> = bits.iter().map(|&bit| ByteSize(1 << bit)).collect();
     scatter(prober, &[&[ByteSize(0)], &areas[..]].concat(), progress)?;
@@ -53,7 +55,7 @@ pub(super) fn probe(
         }
     }
     if selects.is_empty() {
-        return Ok(());
+        return Ok(found);
     }
     let mut others = Vec::new();
     if selects.len() <= BITS_MAX {
@@ -64,8 +66,14 @@ pub(super) fn probe(
             others.push(units::count_at(prober, conflicts, Places { from, bytes: AREA }, progress)?);
         }
     }
-    add(findings, &selects, &others);
-    Ok(())
+    let (volumes, units) = add(found, &selects, &others);
+    volumes.set(draft);
+    draft.set(key!(parallel_units), units.count);
+    let more = format!("with any of bits {selects:?} of the address changed, reads never wait for those of the region");
+    for key in ["parallel_units", "internal_volumes", "internal_volume_bits"] {
+        draft.add_to_reason(key, &more);
+    }
+    Ok((volumes, units))
 }
 
 /// Bits of addresses beyond the region at which the drive has room for an area.
@@ -121,31 +129,29 @@ fn never_waits(
 }
 
 /// Adds the units of the other areas, and the bits that select them.
-fn add(findings: &mut Findings, selects: &[u32], others: &[Figure<u64>]) {
-    let p = &mut findings.parameters;
+fn add((volumes, units): (Volumes, Units), selects: &[u32], others: &[Figure<u64>]) -> (Volumes, Units) {
     let mask: u64 = selects.iter().map(|bit| 1 << bit).sum();
     let all_counted = others.len() + 1 == 1 << selects.len();
-    let sum = p.parallel_units.value.map(|units| units + others.iter().filter_map(|of| of.value).sum::<u64>());
+    let sum = units.count.value.map(|units| units + others.iter().filter_map(|of| of.value).sum::<u64>());
     let is_known = all_counted && others.iter().all(|of| of.known().is_some());
-    if let Some(sum) = sum {
-        let verdict = if is_known { p.parallel_units.verdict } else { Verdict::Inconclusive };
-        p.parallel_units = Figure { verdict, ..Figure::certain(sum, sum, sum) };
-    }
+    let count = match sum {
+        Some(sum) => {
+            let verdict = if is_known { units.count.verdict } else { Verdict::Inconclusive };
+            Figure { verdict, ..Figure::certain(sum, sum, sum) }
+        }
+        None => units.count,
+    };
     // Without volumes in the region, it is one of those that these bits select.
-    let within = match p.internal_volumes.verdict {
+    let within = match volumes.count.verdict {
         Verdict::Absent => Figure::certain(1, 1, 1),
-        _ => p.internal_volumes,
+        _ => volumes.count,
     };
-    let bits = match p.internal_volume_bits.verdict {
+    let bits = match volumes.bits.verdict {
         Verdict::Absent => Figure::certain(0, 0, 0),
-        _ => p.internal_volume_bits,
+        _ => volumes.bits,
     };
-    p.internal_volumes = within.map(|volumes| volumes << selects.len());
-    p.internal_volume_bits = bits.map(|bits| bits | mask);
-    let more = format!("with any of bits {selects:?} of the address changed, reads never wait for those of the region");
-    for key in ["parallel_units", "internal_volumes", "internal_volume_bits"] {
-        findings.add_to_reason(key, &more);
-    }
+    let volumes = Volumes { count: within.map(|volumes| volumes << selects.len()), bits: bits.map(|bits| bits | mask) };
+    (volumes, Units { count, ..units })
 }
 
 #[cfg(test)]
@@ -163,22 +169,17 @@ mod tests {
     #[test]
     fn units_of_areas_that_never_wait_for_the_region_are_added_and_their_bits_named() {
         let certain = |n: u64| Figure::certain(n, n, n);
-        let mut findings = Findings::default();
-        findings.parameters.parallel_units = certain(4);
-        (findings.parameters.internal_volumes, findings.parameters.internal_volume_bits) =
-            (certain(4), certain(0b11 << 14));
-        add(&mut findings, &[29], &[certain(4)]);
-        assert_eq!(findings.parameters.parallel_units, certain(8));
-        assert_eq!(findings.parameters.internal_volumes, certain(8));
-        assert_eq!(findings.parameters.internal_volume_bits, certain(0b11 << 14 | 1 << 29));
+        let units = |count| Units { count, conflicts: None };
+        let within = Volumes { count: certain(4), bits: certain(0b11 << 14) };
+        let (volumes, all) = add((within, units(certain(4))), &[29], &[certain(4)]);
+        assert_eq!(all.count, certain(8));
+        assert_eq!(volumes.count, certain(8));
+        assert_eq!(volumes.bits, certain(0b11 << 14 | 1 << 29));
         // The other part has no volumes within, and what it has of units is not known.
-        let mut findings = Findings::default();
-        findings.parameters.parallel_units = certain(3);
-        (findings.parameters.internal_volumes, findings.parameters.internal_volume_bits) =
-            (Figure::absent(), Figure::absent());
-        add(&mut findings, &[29], &[Figure::unknown()]);
-        assert_eq!(findings.parameters.parallel_units.verdict, Verdict::Inconclusive);
-        assert_eq!(findings.parameters.internal_volumes, certain(2));
-        assert_eq!(findings.parameters.internal_volume_bits, certain(1 << 29));
+        let within = Volumes { count: Figure::absent(), bits: Figure::absent() };
+        let (volumes, all) = add((within, units(certain(3))), &[29], &[Figure::unknown()]);
+        assert_eq!(all.count.verdict, Verdict::Inconclusive);
+        assert_eq!(volumes.count, certain(2));
+        assert_eq!(volumes.bits, certain(1 << 29));
     }
 }

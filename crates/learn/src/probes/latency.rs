@@ -9,16 +9,24 @@
 //! timed once more anywhere on it when it is full, and the interval holds both.
 
 use flashwise_block::{ByteSize, Clock, Nanos, Progress};
-use flashwise_profile::{Figure, Verdict};
+use flashwise_profile::Figure;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use crate::findings::{Because, Findings, measured, settled, whole};
+use crate::draft::{Because, Key, ProfileDraft, key};
+use crate::evidence::Evidence;
 use crate::prober::Prober;
+use crate::stats::graded::{INTERVAL_SHARE_MAX, both, measured, whole};
 use crate::stats::{interval95, median, rank};
+use crate::step::Step;
+use crate::verdict::{Doubt, Says, applying, doubt};
 use crate::{Effort, LearnError};
 
-use super::throughput::{TOLERANCE, settling};
+use super::buffer::WriteBuffer;
+use super::throughput::Reads;
+
+pub(crate) const LATENCY: Step = Step::new("latency", &["latency_asymmetry_4k", "latency_asymmetry_8k"]);
+pub(crate) const DURABILITY: Step = Step::new("durability", &["flush_ns", "durable_write_ns", "power_loss_protected"]);
 
 /// Latencies of each kind.
 const fn requests(effort: Effort) -> usize {
@@ -49,14 +57,15 @@ const BLOCK: ByteSize = ByteSize::kib(4);
 /// Measures α by latency at 4 and 8 KiB.
 pub(crate) fn probe_asymmetry(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    (earlier, buffer): (&Reads, WriteBuffer),
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
     let bytes = prober.region();
-    let settle = settling(prober.effort, findings.parameters.write_buffer_bytes.known());
-    for length in [ByteSize::kib(4), ByteSize::kib(8)] {
-        let known = findings.reads.iter().find(|reads| reads.length == length);
-        let reads = match known {
+    let settle = buffer.settling(prober.effort);
+    let keys = [(ByteSize::kib(4), key!(latency_asymmetry_4k)), (ByteSize::kib(8), key!(latency_asymmetry_8k))];
+    for (length, key) in keys {
+        let reads = match earlier.of(length) {
             Some(reads) => reads.latencies.clone(),
             None => {
                 prober.fill_region(progress)?;
@@ -71,26 +80,11 @@ pub(crate) fn probe_asymmetry(
             let again = ratio(&writes, &read_latencies(prober, bytes, length, progress)?, &mut prober.random);
             figure = both(figure, again);
         }
-        let p = &mut findings.parameters;
-        let (slot, key) = match length == ByteSize::kib(4) {
-            true => (&mut p.latency_asymmetry_4k, "latency_asymmetry_4k"),
-            false => (&mut p.latency_asymmetry_8k, "latency_asymmetry_8k"),
-        };
-        *slot = figure;
         let reason = "median write latency ÷ median read latency".to_owned();
         let recipe = "random requests of one length over the filled region, one at a time; reads, then writes";
-        findings.because(key, Because { recipe, reason, curve: None });
+        draft.settle(key, figure, Because { recipe, reason, curve: None });
     }
     Ok(())
-}
-
-/// One figure measured twice: its interval holds both.
-pub(crate) fn both(first: Figure<f64>, second: Figure<f64>) -> Figure<f64> {
-    let ends = [first.low, first.high, second.low, second.high].into_iter().flatten().collect();
-    match first.value {
-        Some(value) => measured(value, ends, TOLERANCE),
-        None => second,
-    }
 }
 
 /// Latencies of random reads of the first `bytes`, one at a time.
@@ -162,11 +156,22 @@ pub(crate) fn write_latencies(
 pub(crate) fn ratio(writes: &[f64], reads: &[f64], random: &mut Pcg64Mcg) -> Figure<f64> {
     let value = median(writes.to_vec()) / median(reads.to_vec()).max(1.0);
     let again = (0..RESAMPLES).map(|_| drawn_median(writes, random) / drawn_median(reads, random).max(1.0));
-    let mut figure = measured(value, again.collect(), TOLERANCE);
-    if figure.verdict == Verdict::Certain && !(has_a_middle(writes) && has_a_middle(reads)) {
-        figure.verdict = Verdict::Inconclusive;
-    }
-    figure
+    let figure = measured(value, again.collect(), INTERVAL_SHARE_MAX);
+    applying(&Latencies::RATIO_DOUBTS, &Latencies { writes, reads }).judge(figure)
+}
+
+/// Latencies of both operations, ns.
+struct Latencies<'a> {
+    writes: &'a [f64],
+    reads: &'a [f64],
+}
+
+impl Latencies<'_> {
+    /// Why a ratio of latencies may be inconclusive, beside an interval wider than [`INTERVAL_SHARE_MAX`].
+    const RATIO_DOUBTS: [Doubt<Self>; 2] = [
+        doubt("a buffer completes some of the writes", Says::Nothing, |of| !has_a_middle(of.writes)),
+        doubt("a buffer completes some of the reads", Says::Nothing, |of| !has_a_middle(of.reads)),
+    ];
 }
 
 /// Whether latencies have a median to speak of: where some are answered by a buffer and others wait, it lies in between, and
@@ -196,58 +201,80 @@ enum Case {
 
 const CASES: [Case; 4] = [Case::Write, Case::DurableWrite, Case::EmptyFlush, Case::FlushOfOneBlock];
 
+/// Evidence of what durability costs, ns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Durability {
+    flush: Figure<u64>,
+    durable_write: Figure<u64>,
+}
+
+impl Evidence for Durability {
+    fn recorded(draft: &ProfileDraft) -> Self {
+        Self { flush: draft.recorded(key!(flush_ns)), durable_write: draft.recorded(key!(durable_write_ns)) }
+    }
+}
+
+impl Durability {
+    /// Of the latencies of the four cases.
+    fn of([write, durable, empty, one]: &[Vec<f64>; 4], random: &mut Pcg64Mcg) -> Self {
+        Self { flush: added(one, empty, write, random), durable_write: added(durable, write, write, random) }
+    }
+
+    /// Whether nothing could be lost, where both say the same.
+    fn protection(&self) -> Figure<bool> {
+        match (self.flush.value, self.durable_write.value) {
+            (None, None) => Figure::certain(true, true, true),
+            (Some(_), Some(_)) => Figure::certain(false, false, false),
+            _ => Figure::unknown(),
+        }
+    }
+}
+
 /// Measures what durability costs.
 pub(crate) fn probe_durability(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
-) -> Result<(), LearnError> {
+) -> Result<Durability, LearnError> {
     prober.fill_region(progress)?;
-    let [write, durable, empty, one] = cases(prober, prober.region(), repetitions(prober.effort), progress)?;
-    let flush = added(&one, &empty, &write, &mut prober.random);
-    let durable_adds = added(&durable, &write, &write, &mut prober.random);
-    let protected = match (flush.value, durable_adds.value) {
-        (None, None) => settled(true),
-        (Some(_), Some(_)) => settled(false),
-        // One of the two says so and the other does not.
-        _ => Figure::unknown(),
-    };
-    let p = &mut findings.parameters;
-    (p.flush_ns, p.durable_write_ns, p.power_loss_protected) = (flush, durable_adds, protected);
+    let samples = cases(prober, prober.region(), repetitions(prober.effort), progress)?;
+    let durability = Durability::of(&samples, &mut prober.random);
+    let [write, durable, empty, one] = &samples;
     let ns = |values: &[f64]| format!("{}", Nanos(median(values.to_vec()) as u64));
-    let reasons = [
-        ("flush_ns", format!("a flush of one block takes {}, of nothing {}", ns(&one), ns(&empty))),
-        ("durable_write_ns", format!("a durable write takes {}, another {}", ns(&durable), ns(&write))),
-        ("power_loss_protected", "making a write durable costs nothing where nothing could be lost".to_owned()),
-    ];
-    for (key, reason) in reasons {
-        findings.because(key, Because { recipe: DURABILITY, reason, curve: None });
-    }
-    Ok(())
+    let because = |reason| Because { recipe: FOUR_CASES, reason, curve: None };
+    let of_flush = format!("a flush of one block takes {}, of nothing {}", ns(one), ns(empty));
+    let of_durable = format!("a durable write takes {}, another {}", ns(durable), ns(write));
+    let of_both = "making a write durable costs nothing where nothing could be lost".to_owned();
+    draft.settle(key!(flush_ns), durability.flush, because(of_flush));
+    draft.settle(key!(durable_write_ns), durability.durable_write, because(of_durable));
+    draft.settle(key!(power_loss_protected), durability.protection(), because(of_both));
+    Ok(durability)
 }
 
-const DURABILITY: &str =
+const FOUR_CASES: &str =
     "on an idle drive, in random order: a 4 KiB write, a durable one, a flush of nothing, a flush of one block";
 
 /// Measures what durability costs anywhere on a drive that is full: of a small region a drive may have at hand what it needs
 /// to know of it. An interval then holds both, and is no longer certain where they are too far apart.
 pub(crate) fn probe_durability_everywhere(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    here: Durability,
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
-    let p = &findings.parameters;
-    if p.flush_ns.value.is_none() && p.durable_write_ns.value.is_none() {
+    if here.flush.value.is_none() && here.durable_write.value.is_none() {
         return Ok(());
     }
-    let [write, durable, empty, one] = cases(prober, prober.capacity(), EVERYWHERE, progress)?;
-    let flush = added(&one, &empty, &write, &mut prober.random);
-    let durable_adds = added(&durable, &write, &write, &mut prober.random);
-    let p = &mut findings.parameters;
-    (p.flush_ns, p.durable_write_ns) = (in_both(p.flush_ns, flush), in_both(p.durable_write_ns, durable_adds));
-    for (key, elsewhere) in [("flush_ns", flush), ("durable_write_ns", durable_adds)] {
+    let samples = cases(prober, prober.capacity(), EVERYWHERE, progress)?;
+    let elsewhere = Durability::of(&samples, &mut prober.random);
+    let both: [(Key<u64>, _, _); 2] = [
+        (key!(flush_ns), here.flush, elsewhere.flush),
+        (key!(durable_write_ns), here.durable_write, elsewhere.durable_write),
+    ];
+    for (key, here, elsewhere) in both {
+        draft.set(key, in_both(here, elsewhere));
         if let Some(ns) = elsewhere.value {
-            findings.add_to_reason(key, &format!("anywhere on the full drive that adds {}", Nanos(ns)));
+            draft.add_to_reason(key.name, &format!("anywhere on the full drive that adds {}", Nanos(ns)));
         }
     }
     Ok(())
@@ -260,10 +287,21 @@ const EVERYWHERE: usize = 60;
 fn in_both(here: Figure<u64>, elsewhere: Figure<u64>) -> Figure<u64> {
     let Figure { value: Some(value), low: Some(low), high: Some(high), verdict } = here else { return here };
     let Some(other) = elsewhere.value else { return here };
-    let far = other.abs_diff(value) as f64 > FAR_SHARE * value as f64;
-    let verdict = if far { Verdict::Inconclusive } else { verdict };
-    Figure { value: here.value, low: Some(low.min(other)), high: Some(high.max(other)), verdict }
+    let both = Figure { value: here.value, low: Some(low.min(other)), high: Some(high.max(other)), verdict };
+    applying(&TIME_DOUBTS, &TwoPlaces { here: value, elsewhere: other }).judge(both)
 }
+
+/// A time that was measured in two places, ns.
+struct TwoPlaces {
+    here: u64,
+    elsewhere: u64,
+}
+
+/// Why what durability costs may be inconclusive, beside an interval wider than [`INTERVAL_SHARE_MAX`] and samples that
+/// chance tells apart as well.
+const TIME_DOUBTS: [Doubt<TwoPlaces>; 1] = [doubt("it depends on the place", Says::Nothing, |places| {
+    places.elsewhere.abs_diff(places.here) as f64 > FAR_SHARE * places.here as f64
+})];
 
 /// Two places are far apart from this share of the time on; less is noise of the median.
 const FAR_SHARE: f64 = 0.05;
@@ -310,7 +348,7 @@ fn added(with: &[f64], without: &[f64], scale: &[f64], random: &mut Pcg64Mcg) ->
         let (low, high) = interval95(again);
         return whole(Figure::inconclusive(difference, low, high));
     }
-    whole(measured(difference, again, TOLERANCE))
+    whole(measured(difference, again, INTERVAL_SHARE_MAX))
 }
 
 #[cfg(test)]

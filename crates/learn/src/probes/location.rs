@@ -16,15 +16,25 @@ use flashwise_profile::{Figure, HotLocation, LocationCurve, MedianNs, ProbeCurve
 use rand_pcg::Pcg64Mcg;
 
 use super::chunk::{
-    LONGEST_READ, RIVAL, chunk_of_fastest_border, chunk_that_stands_out, clearest, grows, is_of_more_than_chunks,
-    longer_that_saves_more, lowest_phase, period_of, show_in_places, single_of, telling_chunk, valley_of, what_else,
+    self, ChunkEvidence, LONGEST_READ, chunk_of_fastest_border, chunk_that_stands_out, clearest, grows,
+    is_of_more_than_chunks, longer_that_saves_more, lowest_phase, period_of, single_of, telling_chunk, valley_of,
 };
-use super::sweep::{Effect, Level, MORE_READS, Sweep, Swept, lead, measure, scatter, usual_deviation};
+use super::sweep::{
+    Effect, Level, MORE_READS, SHORTEST_CHUNK, Swept, coarse, coarse_of_chunk, fine, lead, measure, scatter,
+    usual_deviation,
+};
 use super::{channels, turns};
-use crate::findings::{Because, Findings};
+use crate::draft::{Because, ProfileDraft, key};
+use crate::evidence::{Evidence, not_absent};
 use crate::prober::{Origin, Prober};
 use crate::stats::{Samples, best_period, figure, fold, line_through, median};
+use crate::step::Step;
+use crate::verdict::{Doubt, Says, applying, doubt, doubt_of_either, first_applying};
 use crate::{Effort, LearnError};
+
+pub(crate) const LOCATIONS: Step = Step::new("locations", &["chunk_bytes", "hot_location"]).layout().reads_alone();
+pub(crate) const SURVIVAL: Step =
+    Step { after: Some(LOCATIONS.name), ..Step::new("hot locations after writes", &["hot_location_survives_writes"]) };
 
 /// A location is hot if it is faster than the slowest by this share at least.
 const HOT_SHARE: f64 = 0.005;
@@ -32,158 +42,187 @@ const HOT_SHARE: f64 = 0.005;
 const COARSE_READS: [ByteSize; 6] =
     [ByteSize::kib(4), ByteSize::kib(8), ByteSize::kib(16), ByteSize::kib(32), ByteSize::kib(64), LONGEST_READ];
 
-pub(super) const fn coarse(read: ByteSize) -> Sweep {
-    let window = ByteSize::mib(1);
-    Sweep { read, step: ByteSize::kib(4), window, turn: window, reads_a_start: 40, smallest_effect: 0.02 }
+/// Evidence of the location profiles.
+#[derive(Clone, Debug)]
+pub(crate) struct Locations {
+    pub(crate) chunk: Figure<u64>,
+    pub(crate) hot: Figure<HotLocation>,
+    /// By which share of its latency the hot location is faster than the mean of all, by each level of it; none where an
+    /// earlier run measured it.
+    pub(crate) leads: Vec<(f64, Level)>,
 }
 
-/// The same for chunks that need not repeat in a mebibyte.
-fn coarse_of_chunk(chunk: ByteSize, read: ByteSize) -> Sweep {
-    let sweep = coarse(read);
-    Sweep { turn: turns::of_period(chunk, sweep.window), ..sweep }
+impl Evidence for Locations {
+    fn recorded(draft: &ProfileDraft) -> Self {
+        let (chunk, hot) = (draft.recorded(key!(chunk_bytes)), draft.recorded(key!(hot_location)));
+        Self { chunk, hot, leads: Vec::new() }
+    }
+
+    fn of_reads_alone(self) -> Self {
+        Self { chunk: not_absent(self.chunk), hot: not_absent(self.hot), ..self }
+    }
 }
 
-pub(super) fn fine(logical_block: ByteSize) -> Sweep {
-    let (read, window) = (ByteSize::kib(4).max(logical_block), logical_block * 128);
-    Sweep { read, step: logical_block, window, turn: window, reads_a_start: 100, smallest_effect: 0.005 }
+/// Evidence of how reads meet pages and chunks: of the location profiles, beside the page.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout(pub(crate) Locations);
+
+impl Evidence for Layout {
+    fn recorded(draft: &ProfileDraft) -> Self {
+        Self(Locations::recorded(draft))
+    }
 }
 
-/// Measures the location profiles and reads chunk and hot locations from the one that shows most.
+/// Measures the location profiles and reads chunk and hot locations from the one that shows most: sweeps, then which of
+/// them may show the chunk, then what is read off it, then what speaks against that.
 pub(crate) fn probe_locations(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
-) -> Result<(), LearnError> {
+) -> Result<Locations, LearnError> {
     prober.fill_region(progress)?;
-    let mut sweeps: Vec<Swept> = Vec::new();
-    for read in COARSE_READS {
-        let stage = format!("location profile, {read}");
-        sweeps.push(measure(prober, coarse(read), sweeps.first(), &stage, progress)?);
+    let profiles = Profiles::measure(prober, progress)?;
+    let mut candidate = Candidate::of(profiles, &mut prober.random);
+    if candidate.needs_single_blocks() {
+        candidate.try_single_blocks(prober, progress)?;
     }
-    let mut effects: Vec<Option<Effect>> = sweeps.iter().map(|swept| swept.effect(&mut prober.random)).collect();
-    if prober.effort == Effort::Thorough {
-        look_closer(&mut sweeps, &mut effects, prober, progress)?;
-    }
-    let coarse_would_show = sweeps.iter().all(Swept::would_show);
-    let mut shortest = telling_chunk(&sweeps, &effects);
-    if let Some((turned, of_turned, i)) = chunk_by_turns(&sweeps, shortest, &mut prober.random) {
-        (sweeps, effects, shortest) = (turned, of_turned, Some(i));
-    }
-    let mut has_a_rival = false;
-    if let Some(found) = shortest {
-        let longer = chunk_that_stands_out(&sweeps, &effects, found);
-        let rival = if longer.is_some() {
-            valley_of(&sweeps, &effects, found)
-        } else {
-            longer_that_saves_more(&sweeps, &effects, found)
-        };
-        has_a_rival = rival.is_some();
-        let may_be_one = |i: &usize| {
-            let period = period_of(&sweeps[*i]);
-            !channels::lies_on_several(&sweeps, period)
-                && channels::share_saved(&sweeps, period).is_none_or(|saved| saved >= channels::SAVES_ENOUGH)
-        };
-        shortest = rival.filter(may_be_one).or(longer).or(shortest);
-    }
-    let mut telling = shortest.map(|i| clearest(&sweeps, &effects, i));
-    let mut would_show = true;
-    let of_more_than_chunks =
-        !has_a_rival && shortest.is_some_and(|i| is_of_more_than_chunks(&sweeps, i) && !grows(&sweeps, i));
-    if telling.is_none() || of_more_than_chunks {
-        let (swept, effect) = block_by_block(prober, progress)?;
-        would_show = coarse_would_show
-            && swept.would_show()
-            && !of_more_than_chunks
-            && !show_in_places(&sweeps)
-            && !comes_from_a_cache(&swept, &sweeps[0]);
-        sweeps.push(swept);
-        effects.push(effect);
-        telling = effect.map(|_| sweeps.len() - 1);
-    }
-    let p = &mut findings.parameters;
-    let mut reason = "no curve repeats".to_owned();
-    match telling.and_then(|i| effects[i].map(|effect| (i, effect))) {
-        Some((i, effect)) => {
-            p.chunk_bytes = read_off_chunk(&sweeps[i], prober);
-            if p.chunk_bytes.known().is_none() && prober.effort == Effort::Thorough {
-                sweeps[i] = sweeps[i].with_more_reads(MORE_READS, prober, single_of(&sweeps, i), progress)?;
-                p.chunk_bytes = read_off_chunk(&sweeps[i], prober);
-            }
-            if has_a_rival {
-                p.chunk_bytes.doubt();
-            }
-            match chunk_of_fastest_border(&sweeps, p.chunk_bytes) {
-                // Of pages of several speeds, one border lies between slow ones and another between fast ones.
-                Some(_) if sweeps[0].has_several_speeds() => p.chunk_bytes.doubt(),
-                Some(longer) => {
-                    let longer = Some(longer);
-                    p.chunk_bytes = Figure { value: longer, low: longer, high: longer, ..p.chunk_bytes };
-                }
-                None => {}
-            }
-            // Reads as long as a chunk tell the hot location; shorter ones where the chunk is a few blocks.
-            let coarse = sweeps[i].sweep.step >= ByteSize::kib(4);
-            let long = if coarse { chunk_long_sweep(p.chunk_bytes, &mut sweeps, prober, progress)? } else { Some(i) };
-            (p.hot_location, reason) = match long {
-                Some(long) if sweeps[long].effect_from(HOT_SHARE, &mut prober.random).is_some() => {
-                    (read_off_hot(&sweeps[long], p.chunk_bytes, prober), reason_of(effect))
-                }
-                Some(long) if sweeps[long].would_show() && p.chunk_bytes.known().is_some() => {
-                    (Figure::absent(), "reads as long as a chunk take the same wherever they start".to_owned())
-                }
-                Some(_) => (Figure::unknown(), "reads as long as a chunk could not be told apart".to_owned()),
-                None => (read_off_hot(&sweeps[i], p.chunk_bytes, prober), reason_of(effect)),
-            };
-            if let (Some(long), Verdict::Inconclusive, Effort::Thorough) = (long, p.hot_location.verdict, prober.effort)
-            {
-                sweeps[long] = sweeps[long].with_more_reads(MORE_READS, prober, single_of(&sweeps, long), progress)?;
-                if sweeps[long].effect_from(HOT_SHARE, &mut prober.random).is_some() {
-                    p.hot_location = read_off_hot(&sweeps[long], p.chunk_bytes, prober);
-                }
-            }
-            if long.zip(p.hot_location.value).is_some_and(|(i, hot)| leads_as_one_die(&sweeps[i], hot)) {
-                p.doubt("hot_location");
-                reason.push_str(", no more than the later of two dies does");
-            }
-            let leads = long.zip(p.hot_location.value).map(|(i, hot)| sweeps[i].leads_of(hot));
-            findings.hot_leads = leads.unwrap_or_default();
-            let shown = long.and_then(|i| sweeps[i].effect(&mut prober.random)).unwrap_or(effect);
-            findings.location_effect = Some(shown.share);
-            findings.present_unless_chance("chunk_bytes", effect.p);
+    let found = match candidate.telling.and_then(|i| candidate.profiles.effects[i].map(|effect| (i, effect))) {
+        Some((telling, effect)) => {
+            let found = Found::read_off(&mut candidate, telling, effect, prober, progress)?;
+            draft.present_unless_chance("chunk_bytes", effect.p);
+            found
         }
-        None if would_show => (p.chunk_bytes, p.hot_location) = (Figure::absent(), Figure::absent()),
-        None => (p.chunk_bytes, p.hot_location) = (Figure::unknown(), Figure::unknown()),
-    }
-    findings.curves.location = sweeps.iter().map(Swept::curve).collect();
+        None => Found::nothing(&candidate),
+    };
+    let found = found.with_other_explanations(&candidate).with_origin(prober.origin());
     let recipe = "reads of 4 to 128 KiB, start moved in steps of 4 KiB (or one block) from random aligned bases, in \
                   random order";
-    let mut chunk_reason = telling.and_then(|i| effects[i]).map_or_else(|| reason.clone(), reason_of);
-    if has_a_rival {
-        chunk_reason.push_str(RIVAL);
-    }
-    let what_else = telling.and_then(|i| what_else(&sweeps, i, findings.parameters.chunk_bytes, coarse_would_show));
-    if let Some(what_else) = what_else {
-        findings.parameters.doubt("chunk_bytes");
-        if findings.parameters.hot_location.verdict == Verdict::Absent {
-            // Reads as long as what may be no chunk were alike.
-            findings.parameters.hot_location = Figure::unknown();
-        }
-        findings.parameters.doubt("hot_location");
-        for reason in [&mut chunk_reason, &mut reason] {
-            reason.push_str(what_else);
-        }
-    }
-    findings.because("chunk_bytes", Because { recipe, reason: chunk_reason, curve: None });
-    if *prober.origin() != Origin::Drive && findings.parameters.hot_location.value.is_some() {
-        reason = format!("{reason}; {}", prober.origin());
-    }
-    if let Origin::File(_) = prober.origin() {
-        // The period is the drive's; where it begins is not known.
-        findings.parameters.doubt("hot_location");
-    }
-    findings.because("hot_location", Because { recipe, reason, curve: None });
-    Ok(())
+    let Found { chunk, chunk_reason, hot, hot_reason, leads, .. } = found;
+    draft.curves.location = candidate.profiles.sweeps.iter().map(Swept::curve).collect();
+    draft.settle(key!(chunk_bytes), chunk, Because { recipe, reason: chunk_reason, curve: None });
+    draft.settle(key!(hot_location), hot, Because { recipe, reason: hot_reason, curve: None });
+    Ok(Locations { chunk, hot, leads })
 }
+
+// ---- measure --------------------------------------------------------------------------------------------------------
+
+/// The sweeps, and how much the place matters in each.
+struct Profiles {
+    sweeps: Vec<Swept>,
+    effects: Vec<Option<Effect>>,
+    /// Whether the sweeps of several blocks would have shown the smallest effect that counts.
+    coarse_would_show: bool,
+}
+
+impl Profiles {
+    /// Sweeps of all coarse reads; those that show nothing and are too noisy to say so once more, with more reads.
+    fn measure(prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Result<Self, LearnError> {
+        let mut sweeps: Vec<Swept> = Vec::new();
+        for read in COARSE_READS {
+            let stage = format!("location profile, {read}");
+            sweeps.push(measure(prober, coarse(read), sweeps.first(), &stage, progress)?);
+        }
+        let mut effects: Vec<Option<Effect>> = sweeps.iter().map(|swept| swept.effect(&mut prober.random)).collect();
+        if prober.effort == Effort::Thorough {
+            look_closer(&mut sweeps, &mut effects, prober, progress)?;
+        }
+        let coarse_would_show = sweeps.iter().all(Swept::would_show);
+        Ok(Self { sweeps, effects, coarse_would_show })
+    }
+
+    /// Takes one sweep anew, with more reads.
+    fn read_more(&mut self, i: usize, prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Result<(), LearnError> {
+        self.sweeps[i] = self.sweeps[i].with_more_reads(MORE_READS, prober, single_of(&self.sweeps, i), progress)?;
+        Ok(())
+    }
+}
+
+// ---- candidates -----------------------------------------------------------------------------------------------------
+
+/// Which sweep shows the chunk.
+struct Candidate {
+    profiles: Profiles,
+    telling: Option<usize>,
+    /// Whether reads of another length repeat with another chunk.
+    has_a_rival: bool,
+    /// Whether what repeats may be rows of chunks.
+    of_more_than_chunks: bool,
+    /// Whether the sweep by single blocks would have shown a chunk, and went to flash; where it was made.
+    single_blocks: SingleBlocks,
+}
+
+/// What the sweep by single blocks can say.
+#[derive(Clone, Copy, Default)]
+struct SingleBlocks {
+    would_not_show: bool,
+    come_from_a_cache: bool,
+}
+
+impl Candidate {
+    /// The shortest reads for which the place matters, unless longer ones stand out or save more.
+    fn of(profiles: Profiles, random: &mut Pcg64Mcg) -> Self {
+        let Profiles { mut sweeps, mut effects, coarse_would_show } = profiles;
+        let mut shortest = telling_chunk(&sweeps, &effects);
+        if let Some((turned, of_turned, i)) = chunk_by_turns(&sweeps, shortest, random) {
+            (sweeps, effects, shortest) = (turned, of_turned, Some(i));
+        }
+        let mut has_a_rival = false;
+        if let Some(found) = shortest {
+            let longer = chunk_that_stands_out(&sweeps, &effects, found);
+            let rival = match longer {
+                Some(_) => valley_of(&sweeps, &effects, found),
+                None => longer_that_saves_more(&sweeps, &effects, found),
+            };
+            has_a_rival = rival.is_some();
+            let may_be_one = |i: &usize| {
+                let period = period_of(&sweeps[*i]);
+                !channels::lies_on_several(&sweeps, period)
+                    && channels::share_saved(&sweeps, period).is_none_or(|saved| saved >= channels::SAVES_ENOUGH)
+            };
+            shortest = rival.filter(may_be_one).or(longer).or(shortest);
+        }
+        let telling = shortest.map(|i| clearest(&sweeps, &effects, i));
+        let of_more_than_chunks =
+            !has_a_rival && shortest.is_some_and(|i| is_of_more_than_chunks(&sweeps, i) && !grows(&sweeps, i));
+        let profiles = Profiles { sweeps, effects, coarse_would_show };
+        Self { profiles, telling, has_a_rival, of_more_than_chunks, single_blocks: SingleBlocks::default() }
+    }
+
+    /// Whether reads of several blocks show no chunk, or rows of chunks.
+    fn needs_single_blocks(&self) -> bool {
+        self.telling.is_none() || self.of_more_than_chunks
+    }
+
+    /// Adds the sweep by single blocks, which shows chunks of 4 KiB and less.
+    fn try_single_blocks(&mut self, prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Result<(), LearnError> {
+        let (swept, effect) = block_by_block(prober, progress)?;
+        let Profiles { sweeps, effects, .. } = &mut self.profiles;
+        self.single_blocks = SingleBlocks {
+            would_not_show: !swept.would_show(),
+            come_from_a_cache: comes_from_a_cache(&swept, &sweeps[0]),
+        };
+        sweeps.push(swept);
+        effects.push(effect);
+        self.telling = effect.map(|_| sweeps.len() - 1);
+        Ok(())
+    }
+}
+
+/// Why it may be inconclusive that a drive has no chunk.
+const NO_CHUNK_DOUBTS: [Doubt<Candidate>; 5] = [
+    doubt_of_either("chunks of several blocks would not have shown", Says::Nothing, |candidate| {
+        !candidate.profiles.coarse_would_show
+    }),
+    doubt_of_either("chunks of one block would not have shown", Says::Nothing, |candidate| {
+        candidate.single_blocks.would_not_show
+    }),
+    doubt_of_either("rows of chunks", Says::Nothing, |candidate| candidate.of_more_than_chunks),
+    doubt_of_either("some places are odd", Says::Nothing, |candidate| {
+        let sweeps = &candidate.profiles.sweeps;
+        chunk::show_in_places(&sweeps[..COARSE_READS.len().min(sweeps.len())])
+    }),
+    doubt_of_either("a cache answers", Says::Nothing, |candidate| candidate.single_blocks.come_from_a_cache),
+];
 
 /// The sweeps by turns, their effects, and which of them tells the chunk, where they tell one that the window does not. A chunk
 /// of 24 KiB shows in the window too, as a weaker one of 8; what shows by turns in longer reads alone than those that show
@@ -242,29 +281,182 @@ fn reason_of(effect: Effect) -> String {
     format!("the curve repeats, and its phases differ by {:.1} %", effect.share * 100.0)
 }
 
+// ---- figures --------------------------------------------------------------------------------------------------------
+
+/// What was read off, with the reasons that the report prints.
+struct Found {
+    /// The sweep that shows the chunk.
+    telling: Option<usize>,
+    chunk: Figure<u64>,
+    chunk_reason: String,
+    hot: Figure<HotLocation>,
+    hot_reason: String,
+    leads: Vec<(f64, Level)>,
+}
+
+/// What the verdict of a hot location rests on, beside the same estimate on resampled reads.
+struct HotEvidence<'a> {
+    swept: &'a Swept,
+    hot: HotLocation,
+}
+
+impl HotEvidence<'_> {
+    /// Why a hot location may be inconclusive, beside whatever makes its chunk inconclusive (`chunk.rs`, `page.rs`): of a
+    /// period that is not certain no place in it is.
+    const HOT_DOUBTS: [Doubt<Self>; 1] =
+        [doubt("one die", Says::Then(", no more than the later of two dies does"), |evidence| {
+            leads_as_one_die(evidence.swept, evidence.hot)
+        })];
+}
+
+/// The same for a place in a file, beside what is said of where offsets count from: the period is the drive's; where it
+/// starts is not known.
+const HOT_ORIGIN_DOUBTS: [Doubt<Origin>; 1] =
+    [doubt("a file at an unknown place", Says::Nothing, |origin| matches!(origin, Origin::File(_)))];
+
+impl Found {
+    /// No curve repeats.
+    fn nothing(candidate: &Candidate) -> Self {
+        let doubts = applying(&NO_CHUNK_DOUBTS, candidate);
+        let reason = doubts.reason("no curve repeats");
+        Self {
+            telling: candidate.telling,
+            chunk: doubts.judge(Figure::absent()),
+            chunk_reason: reason.clone(),
+            hot: doubts.judge(Figure::absent()),
+            hot_reason: reason,
+            leads: Vec::new(),
+        }
+    }
+
+    /// Period and minimum of the curves that repeat.
+    fn read_off(
+        candidate: &mut Candidate,
+        telling: usize,
+        effect: Effect,
+        prober: &mut Prober<'_>,
+        progress: &mut dyn Progress,
+    ) -> Result<Self, LearnError> {
+        let has_a_rival = candidate.has_a_rival;
+        let profiles = &mut candidate.profiles;
+        let mut chunk = read_off_chunk(&profiles.sweeps[telling], prober);
+        if chunk.known().is_none() && prober.effort == Effort::Thorough {
+            profiles.read_more(telling, prober, progress)?;
+            chunk = read_off_chunk(&profiles.sweeps[telling], prober);
+        }
+        let doubts = {
+            let longer = chunk_of_fastest_border(&profiles.sweeps, chunk);
+            let evidence = chunk::ReadOff { sweeps: &profiles.sweeps, has_a_rival, longer };
+            if let Some(longer) = longer.filter(|_| !evidence.has_pages_of_several_speeds()) {
+                let longer = Some(longer);
+                chunk = Figure { value: longer, low: longer, high: longer, ..chunk };
+            }
+            applying(&chunk::ReadOff::READ_OFF_DOUBTS, &evidence)
+        };
+        let chunk = doubts.judge(chunk);
+        let chunk_reason = doubts.reason(reason_of(effect));
+        let (hot, hot_reason, long) = read_off_hot_location(profiles, (telling, effect, chunk), prober, progress)?;
+        let sweeps = &profiles.sweeps;
+        let (hot, hot_reason) = match long.zip(hot.value) {
+            Some((i, place)) => {
+                let doubts = applying(&HotEvidence::HOT_DOUBTS, &HotEvidence { swept: &sweeps[i], hot: place });
+                (doubts.judge(hot), doubts.reason(hot_reason))
+            }
+            None => (hot, hot_reason),
+        };
+        let leads = long.zip(hot.value).map(|(i, hot)| sweeps[i].leads_of(hot)).unwrap_or_default();
+        if let Some(i) = long {
+            // Draws random numbers, as testing the effect of the sweep that shows the hot location does: what later probes
+            // draw, and so every profile of a seed, depends on it.
+            let _effect = sweeps[i].effect(&mut prober.random);
+        }
+        Ok(Self { telling: Some(telling), chunk, chunk_reason, hot, hot_reason, leads })
+    }
+
+    /// With what else may repeat like that.
+    fn with_other_explanations(self, candidate: &Candidate) -> Self {
+        let Some(telling) = self.telling else { return self };
+        let Profiles { sweeps, coarse_would_show, .. } = &candidate.profiles;
+        let evidence = ChunkEvidence { sweeps, telling, chunk: self.chunk, coarse_would_show: *coarse_would_show };
+        let doubts = first_applying(&ChunkEvidence::OTHER_EXPLANATIONS, &evidence);
+        if doubts.is_empty() {
+            return self;
+        }
+        // Reads as long as what may be no chunk were alike.
+        let hot = if self.hot.verdict == Verdict::Absent { Figure::unknown() } else { self.hot };
+        Self {
+            chunk: doubts.judge(self.chunk),
+            chunk_reason: doubts.reason(self.chunk_reason),
+            hot: doubts.judge(hot),
+            hot_reason: doubts.reason(self.hot_reason),
+            ..self
+        }
+    }
+
+    /// With what offsets count from.
+    fn with_origin(self, origin: &Origin) -> Self {
+        let hot_reason = match *origin != Origin::Drive && self.hot.value.is_some() {
+            true => format!("{}; {origin}", self.hot_reason),
+            false => self.hot_reason,
+        };
+        Self { hot: applying(&HOT_ORIGIN_DOUBTS, origin).judge(self.hot), hot_reason, ..self }
+    }
+}
+
+/// Reads as long as a chunk show the hot location; shorter ones where the chunk is a few blocks. With the sweep of the
+/// former, where there is one.
+fn read_off_hot_location(
+    profiles: &mut Profiles,
+    (telling, effect, chunk): (usize, Effect, Figure<u64>),
+    prober: &mut Prober<'_>,
+    progress: &mut dyn Progress,
+) -> Result<(Figure<HotLocation>, String, Option<usize>), LearnError> {
+    let is_coarse = profiles.sweeps[telling].sweep.step >= ByteSize::kib(4);
+    let long = match is_coarse {
+        true => chunk_long_sweep(chunk, &mut profiles.sweeps, prober, progress)?,
+        false => Some(telling),
+    };
+    let sweeps = &profiles.sweeps;
+    let (mut hot, reason) = match long {
+        Some(long) if sweeps[long].effect_from(HOT_SHARE, &mut prober.random).is_some() => {
+            (read_off_hot(&sweeps[long], chunk, prober), reason_of(effect))
+        }
+        Some(long) if sweeps[long].would_show() && chunk.known().is_some() => {
+            (Figure::absent(), "reads as long as a chunk take the same wherever they start".to_owned())
+        }
+        Some(_) => (Figure::unknown(), "reads as long as a chunk could not be told apart".to_owned()),
+        None => (read_off_hot(&sweeps[telling], chunk, prober), reason_of(effect)),
+    };
+    if let (Some(long), Verdict::Inconclusive, Effort::Thorough) = (long, hot.verdict, prober.effort) {
+        profiles.read_more(long, prober, progress)?;
+        if profiles.sweeps[long].effect_from(HOT_SHARE, &mut prober.random).is_some() {
+            hot = read_off_hot(&profiles.sweeps[long], chunk, prober);
+        }
+    }
+    Ok((hot, reason, long))
+}
+
+// ---- after writes ---------------------------------------------------------------------------------------------------
+
 /// Whether the hot locations are still there after everything was overwritten in blocks in random order.
 pub(crate) fn probe_survival(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    Layout(locations): &Layout,
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
     let recipe = "the region is overwritten in 4 KiB writes in random order, then the location profile of the chunk is \
                   taken again";
-    let p = &findings.parameters;
-    let (chunk, hot, verdict) = (p.chunk_bytes.value, p.hot_location.value, p.hot_location.verdict);
-    let (figure, reason) = match (chunk, hot) {
-        _ if verdict == Verdict::Absent => (Figure::absent(), "there are no hot locations".to_owned()),
+    let (figure, reason) = match (locations.chunk.value, locations.hot.value) {
+        _ if locations.hot.verdict == Verdict::Absent => (Figure::absent(), "there are no hot locations".to_owned()),
         (Some(chunk), Some(hot)) => {
             prober.scatter_region(progress)?;
-            let (figure, reason) = survives(prober, findings, chunk, hot, progress)?;
-            // Of a place that is not certain nothing is.
-            let weaker = if verdict == Verdict::Certain { figure.verdict } else { Verdict::Inconclusive };
-            (Figure { verdict: weaker, ..figure }, reason)
+            survives(prober, locations, (chunk, hot), draft, progress)?
         }
         _ => (Figure::unknown(), "the hot locations are not known".to_owned()),
     };
-    findings.parameters.hot_location_survives_writes = figure;
-    findings.because("hot_location_survives_writes", Because { recipe, reason, curve: Some(AFTER_WRITES) });
+    let because = Because { recipe, reason, curve: Some(AFTER_WRITES) };
+    draft.settle(key!(hot_location_survives_writes), figure, because);
     Ok(())
 }
 
@@ -273,9 +465,9 @@ const AFTER_WRITES: &str = "location profile after writes";
 /// Takes the profile again with the reads that showed the hot location.
 fn survives(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
-    chunk: u64,
-    hot: HotLocation,
+    locations: &Locations,
+    (chunk, hot): (u64, HotLocation),
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
 ) -> Result<(Figure<bool>, String), LearnError> {
     let long = || coarse_of_chunk(ByteSize(chunk), ByteSize(chunk).min(prober.longest()));
@@ -283,18 +475,17 @@ fn survives(
     let mut swept = measure(prober, sweep, None, AFTER_WRITES, progress)?;
     let period = (chunk / sweep.step.bytes()) as usize;
     let phase = (hot.offset_bytes / sweep.step.bytes()) as usize;
-    // A run that goes on from an earlier one has the medians of its curve alone.
+    // A run that continues an earlier one has the medians of its curve alone.
     let by_medians = || {
         let same =
             |curve: &&LocationCurve| (curve.read_bytes, curve.step_bytes) == (sweep.read.bytes(), sweep.step.bytes());
-        let curve = findings.curves.location.iter().find(same)?;
+        let curve = draft.curves.location.iter().find(same)?;
         let medians: Vec<f64> = curve.latency_ns.iter().map(|point| point.median as f64).collect();
         Some((lead(&medians, period, phase), Level::Median))
     };
-    let before =
-        if findings.hot_leads.is_empty() { by_medians().into_iter().collect() } else { findings.hot_leads.clone() };
+    let before = if locations.leads.is_empty() { by_medians().into_iter().collect() } else { locations.leads.clone() };
     let mut stays = stays_ahead(&swept, &before, (period, phase), prober);
-    if stays.as_ref().is_some_and(|stays| stays.0.verdict != Verdict::Certain) && prober.effort == Effort::Thorough {
+    if stays.as_ref().is_some_and(|stays| !stays.is_certain()) && prober.effort == Effort::Thorough {
         swept = swept.with_more_reads(MORE_READS, prober, None, progress)?;
         stays = stays_ahead(&swept, &before, (period, phase), prober);
     }
@@ -303,53 +494,81 @@ fn survives(
         let MedianNs { median, low, high } = samples.interval();
         ProbePoint { x: kib(i), y: median as f64, low: low as f64, high: high as f64 }
     };
-    findings.keep(ProbeCurve {
+    draft.keep(ProbeCurve {
         name: AFTER_WRITES.to_owned(),
         x: "start of the read, KiB".to_owned(),
         y: "latency, ns".to_owned(),
         points: swept.points.iter().enumerate().map(point).collect(),
         fit: Vec::new(),
     });
-    let Some((figure, before, now)) = stays else {
+    let Some(stays) = stays else {
         return Ok((Figure::unknown(), "the location profile of before is not there".to_owned()));
     };
     let percent = |lead: f64| 100.0 * lead;
     let reason = format!(
         "the hot locations were {:.1} % faster than the mean before, and are {:.1} % faster after",
-        percent(before),
-        percent(now)
+        percent(stays.before),
+        percent(stays.now)
     );
+    // Of a place that is not certain nothing is.
+    let figure = match locations.hot.verdict {
+        Verdict::Certain => stays.judged(),
+        _ => Figure { verdict: Verdict::Inconclusive, ..stays.figure },
+    };
     Ok((figure, reason))
 }
 
 /// Of a lead less than this, half comes and goes with the pages that a read happens to meet.
 const LEAD_MIN: f64 = 0.02;
 
-/// Whether a phase still has half of its lead, with the lead before and now: by the first level that tells for certain,
-/// else by the first; not certain where another level tells the contrary for certain, nor of a small lead. `None` where
-/// nothing is known of before.
+/// Whether a phase still has half of its lead, by one level.
+#[derive(Clone, Copy)]
+struct StaysAhead {
+    figure: Figure<bool>,
+    before: f64,
+    now: f64,
+    /// Whether another level shows the contrary for certain.
+    is_contradicted: bool,
+}
+
+/// Why it may be inconclusive whether hot locations survive, beside the same estimate on resampled reads, and a hot location
+/// that is not certain.
+const SURVIVAL_DOUBTS: [Doubt<StaysAhead>; 2] = [
+    doubt_of_either("another level shows the contrary", Says::Nothing, |stays| stays.is_contradicted),
+    doubt_of_either("a small lead", Says::Nothing, |stays| stays.before < LEAD_MIN),
+];
+
+impl StaysAhead {
+    fn judged(&self) -> Figure<bool> {
+        applying(&SURVIVAL_DOUBTS, self).judge(self.figure)
+    }
+
+    fn is_certain(&self) -> bool {
+        self.judged().verdict == Verdict::Certain
+    }
+}
+
+/// Whether a phase still has half of its lead, with the lead before and now: by the first level that shows it for certain,
+/// else by the first. `None` where nothing is known of before.
 fn stays_ahead(
     swept: &Swept,
     before: &[(f64, Level)],
     (period, phase): (usize, usize),
     prober: &mut Prober<'_>,
-) -> Option<(Figure<bool>, f64, f64)> {
+) -> Option<StaysAhead> {
     let by_level = before.iter().filter(|(before, _)| *before > 0.0).map(|&(before, level)| {
         let stays = figure(&swept.points, &mut prober.random, true, |points| {
             Some(u64::from(lead(&level.of_all(points), period, phase) >= before / 2.0))
         });
-        let is = |value: Option<u64>| value.map(|stays| stays == 1);
-        let figure =
-            Figure { value: is(stays.value), low: is(stays.low), high: is(stays.high), verdict: stays.verdict };
-        (figure, before, lead(&level.of_all(&swept.points), period, phase))
+        let now = lead(&level.of_all(&swept.points), period, phase);
+        StaysAhead { figure: stays.map(|stays| stays == 1), before, now, is_contradicted: false }
     });
-    let all: Vec<_> = by_level.collect();
+    let all: Vec<StaysAhead> = by_level.collect();
     let first = *all.first()?;
-    let certain = || all.iter().filter(|(figure, ..)| figure.verdict == Verdict::Certain);
-    let (figure, before, now) = certain().next().copied().unwrap_or(first);
-    let contradicted = certain().any(|(other, ..)| other.value != figure.value);
-    let verdict = if contradicted || before < LEAD_MIN { Verdict::Inconclusive } else { figure.verdict };
-    Some((Figure { verdict, ..figure }, before, now))
+    let certain = || all.iter().filter(|stays| stays.figure.verdict == Verdict::Certain);
+    let stays = certain().next().copied().unwrap_or(first);
+    let is_contradicted = certain().any(|other| other.figure.value != stays.figure.value);
+    Some(StaysAhead { is_contradicted, ..stays })
 }
 
 /// The sweep of reads as long as a chunk, which tell the hot location; measured if there is none yet. `None` where the
@@ -445,8 +664,6 @@ fn leads_as_one_die(swept: &Swept, hot: HotLocation) -> bool {
     median(others) - hot < usual_deviation(swept)
 }
 
-/// Chunks this long show in reads of whole blocks of 4 KiB.
-pub(super) const SHORTEST_CHUNK: u64 = 4096;
 #[cfg(test)]
 mod tests {
     use super::super::chunk::tests::{shared, swept};

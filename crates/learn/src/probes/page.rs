@@ -8,25 +8,95 @@
 use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::Figure;
 
-use super::location::SHORTEST_CHUNK;
-use super::sweep::{Level, Sweep, Swept, measure, usual_deviation};
-use crate::findings::{Because, Findings};
+use super::location::{Layout, Locations};
+use super::sweep::{Level, SHORTEST_CHUNK, Sweep, Swept, measure, usual_deviation};
+use crate::draft::{Because, ProfileDraft, key};
 use crate::prober::Prober;
 use crate::stats::{figure, fold, median, rank};
+use crate::step::Step;
+use crate::verdict::{Doubt, Says, applying, doubt};
 use crate::{Effort, LearnError};
+
+pub(crate) const PAGES: Step = Step::new("pages", &["page_bytes"]).layout().reads_alone();
 
 fn straddling(logical_block: ByteSize) -> Sweep {
     let (read, window) = (logical_block * 2, logical_block * 256);
     Sweep { read, step: logical_block, window, turn: window, reads_a_start: 100, smallest_effect: 0.005 }
 }
 
+/// What the verdict of the page rests on, beside the same estimate on resampled reads.
+struct PageEvidence<'a> {
+    swept: &'a Swept,
+    level: Level,
+    page: Option<u64>,
+    chunk: Figure<u64>,
+}
+
+impl PageEvidence<'_> {
+    /// Why a page may be inconclusive.
+    const PAGE_DOUBTS: [Doubt<Self>; 3] = [
+        doubt("dies", Says::Then(", by no more than the later of two dies does"), |evidence| {
+            let period = evidence.page.map(|page| (page / evidence.swept.sweep.step.bytes()) as usize);
+            period.is_some_and(|period| may_be_of_dies(evidence.swept, evidence.level, period))
+        }),
+        doubt("as long as a chunk that is not certain, and may be that chunk", Says::Nothing, |evidence| {
+            evidence.chunk.known().is_none() && evidence.chunk.value == evidence.page
+        }),
+        doubt("longer than the chunk", Says::Then(CHUNK_WITHIN_PAGE), is_longer_than_the_chunk),
+    ];
+}
+
+impl PageEvidence<'_> {
+    /// Why a chunk and its hot location may be inconclusive beside a page; the doubts of chunks by themselves are in `chunk.rs`.
+    const CHUNK_BESIDE_PAGE_DOUBTS: [Doubt<Self>; 1] =
+        [doubt("a page is longer", Says::Then(CHUNK_WITHIN_PAGE), is_longer_than_the_chunk)];
+}
+
+const CHUNK_WITHIN_PAGE: &str = "; but a chunk holds whole pages, and that chunk is shorter than this page";
+
+/// Chunks hold whole pages: where a page is longer than the chunk, one of the two is something else, and which one is not
+/// known.
+fn is_longer_than_the_chunk(evidence: &PageEvidence<'_>) -> bool {
+    evidence.chunk.value.zip(evidence.page).is_some_and(|(chunk, page)| chunk < page)
+}
+
 /// Measures reads that touch one page or two.
 pub(crate) fn probe_page(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    locations: Locations,
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
-) -> Result<(), LearnError> {
+) -> Result<Layout, LearnError> {
     prober.fill_region(progress)?;
+    let (swept, level, page) = read_off_page(prober, progress)?;
+    if page.value.is_some() {
+        draft.present_unless_chance("page_bytes", CHANCE_OF_A_PAGE);
+    }
+    let locations = without_a_chunk_of_pages(locations, page.value, draft);
+    let evidence = PageEvidence { swept: &swept, level, page: page.value, chunk: locations.chunk };
+    let doubts = applying(&PageEvidence::PAGE_DOUBTS, &evidence);
+    let recipe = "reads of two blocks, start moved block by block from random aligned bases, in random order";
+    let reason = match page.value {
+        Some(_) => doubts.reason("the one start in each page from which two are touched stands out"),
+        None => "no start stands out".to_owned(),
+    };
+    draft.settle(key!(page_bytes), doubts.judge(page), Because { recipe, reason, curve: None });
+    draft.curves.location.push(swept.curve());
+    let doubts = applying(&PageEvidence::CHUNK_BESIDE_PAGE_DOUBTS, &evidence);
+    let (chunk, hot) = (doubts.judge(locations.chunk), doubts.judge(locations.hot));
+    if !doubts.is_empty() {
+        draft.set(key!(chunk_bytes), chunk);
+        draft.set(key!(hot_location), hot);
+        ["chunk_bytes", "hot_location"].into_iter().for_each(|key| draft.append_to_reason(key, &doubts.reason("")));
+    }
+    Ok(Layout(Locations { chunk, hot, ..locations }))
+}
+
+/// Measures the sweep, and reads the smallest page off the level that shows it.
+fn read_off_page(
+    prober: &mut Prober<'_>,
+    progress: &mut dyn Progress,
+) -> Result<(Swept, Level, Figure<u64>), LearnError> {
     let mut sweep = straddling(prober.logical_block());
     let mut swept = measure(prober, sweep, None, "page boundaries", progress)?;
     let step = sweep.step.bytes();
@@ -44,32 +114,7 @@ pub(crate) fn probe_page(
     let page = figure(&swept.points, &mut prober.random, would_be_seen, |points| {
         smallest_page(&level.of_all(points), sweep.smallest_effect).map(|period| period as u64 * step)
     });
-    if page.value.is_some() {
-        findings.present_unless_chance("page_bytes", CHANCE_OF_A_PAGE);
-    }
-    let by_dies = page.value.is_some_and(|page| may_be_of_dies(&swept, level, (page / step) as usize));
-    findings.parameters.page_bytes = page;
-    if by_dies {
-        findings.parameters.doubt("page_bytes");
-    }
-    doubt_a_chunk_of_pages(findings);
-    let is_shorter = doubt_a_chunk_within_a_page(findings);
-    findings.curves.location.push(swept.curve());
-    let recipe = "reads of two blocks, start moved block by block from random aligned bases, in random order";
-    let reason = match page.value {
-        Some(_) if by_dies => "the one start in each page from which two are touched stands out, by no more than the \
-                               later of two dies does"
-            .to_owned(),
-        Some(_) => "the one start in each page from which two are touched stands out".to_owned(),
-        None => "no start stands out".to_owned(),
-    };
-    findings.because("page_bytes", Because { recipe, reason, curve: None });
-    if is_shorter {
-        for key in ["page_bytes", "chunk_bytes", "hot_location"] {
-            findings.add_to_reason(key, "but a chunk holds whole pages, and that chunk is shorter than this page");
-        }
-    }
-    Ok(())
+    Ok((swept, level, page))
 }
 
 /// Whether a period may be of dies. Of two that sense at once the later one counts, which is by 0.56 standard deviations
@@ -91,33 +136,20 @@ fn may_be_of_dies(swept: &Swept, level: Level, period: usize) -> bool {
 const LATER_OF_TWO: f64 = 0.5642;
 
 /// A chunk holds pages; where reads block by block showed nothing but the period of these, what they showed is the pages.
-fn doubt_a_chunk_of_pages(findings: &mut Findings) {
-    let p = &mut findings.parameters;
-    let is_a_page = p.chunk_bytes.value.is_some() && p.chunk_bytes.value == p.page_bytes.value;
-    if !is_a_page || p.chunk_bytes.value >= Some(SHORTEST_CHUNK) {
-        return;
+fn without_a_chunk_of_pages(locations: Locations, page: Option<u64>, draft: &mut ProfileDraft) -> Locations {
+    let chunk = locations.chunk.value;
+    if chunk.is_none() || chunk != page || chunk >= Some(SHORTEST_CHUNK) {
+        return locations;
     }
-    (p.chunk_bytes, p.hot_location) = (Figure::unknown(), Figure::unknown());
-    findings.hot_leads.clear();
+    let unknown = Locations { chunk: Figure::unknown(), hot: Figure::unknown(), leads: Vec::new() };
+    draft.set(key!(chunk_bytes), unknown.chunk);
+    draft.set(key!(hot_location), unknown.hot);
     let recipe = "reads of single blocks, start moved block by block, beside reads of two blocks";
     for key in ["chunk_bytes", "hot_location"] {
         let reason = "what repeats are pages; chunks of them could not be told apart".to_owned();
-        findings.because(key, Because { recipe, reason, curve: None });
+        draft.because(key, Because { recipe, reason, curve: None });
     }
-}
-
-/// Chunks hold whole pages: where a page is longer than the chunk, one of the two is something else, and which one is not known. As
-/// long as a chunk that is not certain, what was found may be that chunk.
-fn doubt_a_chunk_within_a_page(findings: &mut Findings) -> bool {
-    let p = &mut findings.parameters;
-    if p.chunk_bytes.known().is_none() && p.chunk_bytes.value == p.page_bytes.value {
-        p.doubt("page_bytes");
-    }
-    let is_shorter = p.chunk_bytes.value.zip(p.page_bytes.value).is_some_and(|(chunk, page)| chunk < page);
-    if is_shorter {
-        ["page_bytes", "chunk_bytes", "hot_location"].into_iter().for_each(|key| p.doubt(key));
-    }
-    is_shorter
+    unknown
 }
 
 /// Probability at which a period counts as a page.
@@ -193,23 +225,22 @@ mod tests {
 
     #[test]
     fn a_chunk_that_is_shorter_than_a_page_is_doubted_and_so_is_the_page() {
-        let found = |chunk: u64, page: u64| {
-            let mut findings = Findings::default();
-            findings.parameters.chunk_bytes = Figure::certain(chunk, chunk, chunk);
-            findings.parameters.page_bytes = Figure::certain(page, page, page);
-            let doubted = doubt_a_chunk_within_a_page(&mut findings);
-            let p = &findings.parameters;
-            let is_open = |figure: &Figure<u64>| figure.known().is_none();
-            assert_eq!((is_open(&p.chunk_bytes), is_open(&p.page_bytes)), (doubted, doubted));
-            doubted
+        let sweep = straddling(ByteSize(512));
+        let swept =
+            Swept::of_starts(sweep, (0..256).map(|n| vec![if n % 64 == 63 { 90 } else { 60 }; 9]).collect(), None);
+        let judged = |chunk: Figure<u64>, page: u64| {
+            let evidence = PageEvidence { swept: &swept, level: Level::Median, page: Some(page), chunk };
+            let page = applying(&PageEvidence::PAGE_DOUBTS, &evidence).judge(Figure::certain(page, page, page));
+            (
+                applying(&PageEvidence::CHUNK_BESIDE_PAGE_DOUBTS, &evidence).judge(chunk).known().is_none(),
+                page.known().is_none(),
+            )
         };
-        assert!(found(8192, 32768));
-        assert!(!found(32768, 8192) && !found(8192, 8192));
-        let mut findings = Findings::default();
-        findings.parameters.chunk_bytes = Figure::inconclusive(8192, 8192, 8192);
-        findings.parameters.page_bytes = Figure::certain(8192, 8192, 8192);
-        doubt_a_chunk_within_a_page(&mut findings);
-        assert_eq!(findings.parameters.page_bytes.known(), None, "it may be the chunk");
+        let certain = |chunk| Figure::certain(chunk, chunk, chunk);
+        assert_eq!(judged(certain(8192), 32768), (true, true));
+        assert_eq!(judged(certain(32768), 8192), (false, false));
+        assert_eq!(judged(certain(8192), 8192), (false, false));
+        assert!(judged(Figure::inconclusive(8192, 8192, 8192), 8192).1, "it may be the chunk");
     }
 
     #[test]

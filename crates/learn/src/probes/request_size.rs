@@ -15,10 +15,19 @@
 use flashwise_block::{ByteSize, Clock, Nanos, Operation, Progress};
 use flashwise_profile::{DurableWritePoint, Figure, ReadBackPoint, Verdict};
 
-use crate::findings::{Because, Findings};
+use crate::draft::{Because, ProfileDraft, key};
+use crate::evidence::Evidence;
 use crate::prober::{Prober, SECTION, anywhere};
 use crate::stats::{Samples, figure, median, standard_error};
+use crate::step::Step;
+use crate::verdict::{Doubt, Says, applying, doubt, doubt_of_either};
 use crate::{Effort, LearnError};
+
+use super::buffer::WriteBuffer;
+use super::throughput::Reads;
+
+pub(crate) const DURABLE_WRITES: Step = Step::new("durable writes", &["write_unit_bytes"]).layout();
+pub(crate) const READING_BACK: Step = Step::new("reading back", &["stripe_bytes"]).layout();
 
 /// Samples of each length of a durable write.
 const fn writes_a_length(effort: Effort) -> usize {
@@ -59,14 +68,54 @@ fn lengths(logical_block: ByteSize, longest: ByteSize) -> Vec<ByteSize> {
     below.chain((1..=LONGEST_WRITE.min(longest) / STEP).map(|n| STEP * n)).collect()
 }
 
+/// Evidence of the write unit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteUnit(Figure<u64>);
+
+impl Evidence for WriteUnit {
+    fn recorded(draft: &ProfileDraft) -> Self {
+        Self(draft.recorded(key!(write_unit_bytes)))
+    }
+}
+
 /// Measures durable writes of all lengths in random order.
 pub(crate) fn probe_durable_writes(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    (reads, buffer): (&Reads, WriteBuffer),
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
-) -> Result<(), LearnError> {
+) -> Result<WriteUnit, LearnError> {
     prober.fill_region(progress)?;
     let lengths = lengths(prober.logical_block(), prober.longest());
+    let points = durable_writes(prober, &lengths, progress)?;
+    let waste = programmed_by_length(prober, &lengths, progress)?;
+    let by_latency = Staircase { lengths: &lengths, points: &points }.write_unit(prober);
+    let told = told_unit(&lengths, &waste).unwrap_or(by_latency);
+    // A medium that is written in place, block by block, is as fast and as thrifty.
+    let by_block = told.0.value == Some(STEP.bytes()) && wastes_nothing(&lengths, &waste);
+    let block_ns = lengths.iter().position(|&length| length == STEP).map(|i| points[i].median());
+    let in_a_buffer = match block_ns {
+        Some(ns) if !by_block => is_less_than_a_read(reads, ns) || costs_no_more_than_a_plain_write(prober, buffer)?,
+        _ => false,
+    };
+    let (write_unit, reason) = match in_a_buffer {
+        true => behind_a_buffer(prober, buffer, progress)?.unwrap_or(told),
+        false => told,
+    };
+    let recipe = "durable writes of one block to 256 KiB at random sections, one at a time, lengths in random order";
+    draft.settle(key!(write_unit_bytes), write_unit, Because { recipe, reason, curve: None });
+    draft.curves.durable_write = std::iter::zip(&lengths, &points)
+        .map(|(length, point)| DurableWritePoint { write_bytes: length.bytes(), latency_ns: point.interval() })
+        .collect();
+    Ok(WriteUnit(write_unit))
+}
+
+/// Latencies of durable writes of each length, in random order.
+fn durable_writes(
+    prober: &mut Prober<'_>,
+    lengths: &[ByteSize],
+    progress: &mut dyn Progress,
+) -> Result<Vec<Samples>, LearnError> {
     let samples_a_length = writes_a_length(prober.effort);
     let visits = (0..lengths.len()).flat_map(|i| std::iter::repeat_n(i, samples_a_length));
     let visits = prober.shuffled(visits);
@@ -79,37 +128,28 @@ pub(crate) fn probe_durable_writes(
         samples[i].push(prober.durable_write(offset, lengths[i])?.0);
         prober.sample("durable write", lengths[i].bytes() as f64, samples[i].last().map_or(0.0, |&ns| ns as f64));
     }
-    let waste = programmed_by_length(prober, &lengths, progress)?;
-    let points: Vec<Samples> = samples.into_iter().map(Samples::new).collect();
-    let would_be_seen = typical_error(&points) * STAIR_ERRORS < STAIR_SHARE;
-    let write_unit = figure(&points, &mut prober.random, would_be_seen, |points| {
-        first_stair(&lengths, points).map(|length| length.bytes())
-    });
-    let staircase = match write_unit.value {
-        Some(_) => "the longest write before the first step of the staircase",
-        None => "latency grows with length without a step",
-    };
-    let told = told_unit(&lengths, &waste).unwrap_or((write_unit, staircase.to_owned()));
-    // A medium that is written in place, block by block, is as fast and as thrifty.
-    let by_block = told.0.value == Some(STEP.bytes()) && wastes_nothing(&lengths, &waste);
-    let block_ns = lengths.iter().position(|&length| length == STEP).map(|i| points[i].median());
-    let in_a_buffer = match block_ns {
-        Some(ns) if !by_block => {
-            is_less_than_a_read(findings, ns) || costs_no_more_than_a_plain_write(prober, findings)?
-        }
-        _ => false,
-    };
-    let (write_unit, reason) = match in_a_buffer {
-        true => behind_a_buffer(prober, findings, progress)?.unwrap_or(told),
-        false => told,
-    };
-    findings.parameters.write_unit_bytes = write_unit;
-    findings.curves.durable_write = std::iter::zip(&lengths, &points)
-        .map(|(length, point)| DurableWritePoint { write_bytes: length.bytes(), latency_ns: point.interval() })
-        .collect();
-    let recipe = "durable writes of one block to 256 KiB at random sections, one at a time, lengths in random order";
-    findings.because("write_unit_bytes", Because { recipe, reason, curve: None });
-    Ok(())
+    Ok(samples.into_iter().map(Samples::new).collect())
+}
+
+/// Latency of durable writes over their length.
+struct Staircase<'a> {
+    lengths: &'a [ByteSize],
+    points: &'a [Samples],
+}
+
+impl Staircase<'_> {
+    /// The length before its first step.
+    fn write_unit(&self, prober: &mut Prober<'_>) -> (Figure<u64>, String) {
+        let would_be_seen = typical_error(self.points) * STAIR_ERRORS < STAIR_SHARE;
+        let unit = figure(self.points, &mut prober.random, would_be_seen, |points| {
+            first_stair(self.lengths, points).map(|length| length.bytes())
+        });
+        let reason = match unit.value {
+            Some(_) => "the longest write before the first step of the staircase",
+            None => "latency grows with length without a step",
+        };
+        (unit, reason.to_owned())
+    }
 }
 
 /// Of a drive that tells: which length, and how many bytes the flash programmed for a durable write of it. A unit need not
@@ -140,15 +180,14 @@ fn programmed_by_length(
 const TOLD_WRITES: usize = 24;
 
 /// Whether a durable block takes less than a read of one from flash: then a buffer answers.
-fn is_less_than_a_read(findings: &Findings, durable_ns: f64) -> bool {
-    let reads = findings.reads.iter().find(|reads| reads.length == STEP);
-    reads.is_some_and(|reads| !reads.latencies.is_empty() && durable_ns < median(reads.latencies.clone()))
+fn is_less_than_a_read(reads: &Reads, durable_ns: f64) -> bool {
+    reads.of(STEP).is_some_and(|reads| !reads.latencies.is_empty() && durable_ns < median(reads.latencies.clone()))
 }
 
 /// Whether a drive that has a write buffer takes as long for a durable block as for another: the buffer answers, after
 /// whatever it reads to complete the page.
-fn costs_no_more_than_a_plain_write(prober: &mut Prober<'_>, findings: &Findings) -> Result<bool, LearnError> {
-    if findings.parameters.write_buffer_bytes.value.is_none() {
+fn costs_no_more_than_a_plain_write(prober: &mut Prober<'_>, buffer: WriteBuffer) -> Result<bool, LearnError> {
+    if buffer.0.value.is_none() {
         return Ok(false);
     }
     let (mut plain, mut durable) = (Vec::with_capacity(PLAIN_WRITES), Vec::with_capacity(PLAIN_WRITES));
@@ -171,13 +210,13 @@ const PLAIN_SHARE: f64 = 1.2;
 /// programmed in whole units, however much later. `None` where the drive does not tell, or wastes at every length.
 fn behind_a_buffer(
     prober: &mut Prober<'_>,
-    findings: &Findings,
+    buffer: WriteBuffer,
     progress: &mut dyn Progress,
 ) -> Result<Option<(Figure<u64>, String)>, LearnError> {
     if prober.programmed().is_none() {
         return Ok(None);
     }
-    let held = findings.parameters.write_buffer_bytes.value.unwrap_or(0);
+    let held = buffer.bytes();
     let lengths: Vec<ByteSize> =
         (9..=18).map(|n| ByteSize(1 << n)).filter(|l| l.is_multiple_of(prober.logical_block())).collect();
     let lengths: Vec<ByteSize> = lengths.into_iter().filter(|&length| length <= prober.longest()).collect();
@@ -230,9 +269,13 @@ fn unit_of(lengths: &[ByteSize], wasted: &[f64]) -> Option<(Figure<u64>, String)
         ByteSize(unit),
         wasted[first]
     );
-    let is_clear = wasted[..first].iter().all(|&ratio| ratio >= WASTEFUL);
-    Some((if is_clear { Figure::certain(unit, unit, unit) } else { Figure::inconclusive(unit, unit, unit) }, reason))
+    Some((applying(&UNIT_DOUBTS, &wasted[..first]).judge(Figure::certain(unit, unit, unit)), reason))
 }
+
+/// Why a write unit behind a buffer may be inconclusive, by what shorter writes program for each byte. One that a staircase
+/// shows is certain by the same estimate on resampled writes, one that a drive counts always.
+const UNIT_DOUBTS: [Doubt<[f64]>; 1] =
+    [doubt("some shorter writes waste little", Says::Nothing, |wasted| !wasted.iter().all(|&ratio| ratio >= WASTEFUL))];
 
 /// Whether what is written in whole blocks of 4 KiB is programmed once.
 fn wastes_nothing(lengths: &[ByteSize], waste: &[(usize, u64)]) -> bool {
@@ -325,62 +368,75 @@ fn first_stair(lengths: &[ByteSize], points: &[Samples]) -> Option<ByteSize> {
         .map(|i| lengths[i])
 }
 
+/// What the verdict of the stripe rests on, beside the same estimate on resampled reads.
+struct StripeEvidence {
+    stripe: Option<u64>,
+    write_unit: Option<u64>,
+    /// Whether the same pieces, written once more behind a single block, showed another one.
+    depends_on_what_came_before: bool,
+}
+
+/// Why a stripe may be inconclusive.
+const STRIPE_DOUBTS: [Doubt<StripeEvidence>; 2] = [
+    doubt(
+        "shorter than the write unit",
+        Says::Instead(
+            "longer pieces read back no faster, the next shorter ones, which are parts of what is programmed at once, \
+             slower",
+        ),
+        |evidence| evidence.stripe.zip(evidence.write_unit).is_some_and(|(stripe, unit)| stripe < unit),
+    ),
+    doubt_of_either(
+        "what came before decides",
+        Says::Then("; but written once more, behind a single block, they read back otherwise"),
+        |evidence| evidence.depends_on_what_came_before,
+    ),
+];
+
 /// Writes an area in durable pieces of each length, then reads all areas back in random order. Once more behind a single block:
 /// where pieces go on where the one before ended, what came before decides which of them are in one place.
 pub(crate) fn probe_read_back(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    (buffer, WriteUnit(unit)): (WriteBuffer, WriteUnit),
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
     let smallest = prober.logical_block().bytes().max(1024);
     let lengths: Vec<ByteSize> =
         (10..=19).map(|n| ByteSize(1 << n)).filter(|&l| l.bytes() >= smallest && l <= prober.longest()).collect();
     let mut order = prober.shuffled(0..lengths.len());
-    let points = read_back(prober, findings, &lengths, &order, progress)?;
+    let points = read_back(prober, buffer, &lengths, &order, progress)?;
     let would_be_seen = typical_error(&points) < EQUAL_SHARE / 2.0 && is_flat(&points);
     let stripe = figure(&points, &mut prober.random, would_be_seen, |points| {
         last_improvement(&lengths, points).map(|length| length.bytes())
     });
-    let mut depends = false;
+    let mut evidence =
+        StripeEvidence { stripe: stripe.value, write_unit: unit.value, depends_on_what_came_before: false };
     if stripe.verdict != Verdict::Inconclusive && prober.effort == Effort::Thorough {
         order.reverse();
         prober.durable_write(ByteSize(0), STEP.max(prober.logical_block()))?;
-        let again = read_back(prober, findings, &lengths, &order, progress)?;
-        depends = last_improvement(&lengths, &again).map(ByteSize::bytes) != stripe.value;
+        let again = read_back(prober, buffer, &lengths, &order, progress)?;
+        let stripe = last_improvement(&lengths, &again).map(ByteSize::bytes);
+        evidence.depends_on_what_came_before = stripe != evidence.stripe;
     }
-    let verdict = if depends { Verdict::Inconclusive } else { stripe.verdict };
-    findings.parameters.stripe_bytes = Figure { verdict, ..stripe };
-    let unit = findings.parameters.write_unit_bytes.value;
-    let is_within_unit = stripe.value.zip(unit).is_some_and(|(stripe, unit)| stripe < unit);
-    if is_within_unit {
-        findings.parameters.doubt("stripe_bytes");
-    }
+    let doubts = applying(&STRIPE_DOUBTS, &evidence);
+    let recipe = "areas written in durable pieces of 1 to 512 KiB each, read back in large reads, one at a time";
+    let reason = doubts.reason(match stripe.value {
+        Some(_) => "longer pieces read back no faster, the next shorter ones slower",
+        None => "how long the pieces were makes no lasting difference",
+    });
+    draft.settle(key!(stripe_bytes), doubts.judge(stripe), Because { recipe, reason, curve: None });
     let read_bytes = READ_BACK_MAX.min(prober.longest()).bytes();
-    findings.curves.read_back = std::iter::zip(&lengths, &points)
+    draft.curves.read_back = std::iter::zip(&lengths, &points)
         .map(|(length, point)| ReadBackPoint { write_bytes: length.bytes(), read_bytes, latency_ns: point.interval() })
         .collect();
-    let recipe = "areas written in durable pieces of 1 to 512 KiB each, read back in large reads, one at a time";
-    let reason = match stripe.value {
-        Some(_) if is_within_unit => {
-            "longer pieces read back no faster, the next shorter ones, which are parts of what is \
-                                      programmed at once, slower"
-                .to_owned()
-        }
-        Some(_) => "longer pieces read back no faster, the next shorter ones slower".to_owned(),
-        None => "how long the pieces were makes no lasting difference".to_owned(),
-    };
-    findings.because("stripe_bytes", Because { recipe, reason, curve: None });
-    if depends {
-        findings
-            .add_to_reason("stripe_bytes", "but written once more, behind a single block, they read back otherwise");
-    }
     Ok(())
 }
 
 /// Writes an area in durable pieces of each length, the lengths in an order, and measures how long reading back takes.
 fn read_back(
     prober: &mut Prober<'_>,
-    findings: &Findings,
+    buffer: WriteBuffer,
     lengths: &[ByteSize],
     order: &[usize],
     progress: &mut dyn Progress,
@@ -392,7 +448,7 @@ fn read_back(
             prober.durable_write(areas[i] + lengths[i] * piece, lengths[i])?;
         }
     }
-    push_out(prober, findings, end)?;
+    push_out(prober, buffer, end)?;
     let length = READ_BACK_MAX.min(prober.longest());
     let parts = AREA / length;
     let visits = (0..lengths.len()).flat_map(|i| (0..parts).map(move |part| (i, part)));
@@ -411,8 +467,8 @@ fn read_back(
 
 /// Writes, in order behind an offset, twice what the write buffer holds, and lets the drive come to rest: where nothing can be
 /// lost it would keep what was written last, and answer reads of it.
-fn push_out(prober: &mut Prober<'_>, findings: &Findings, behind: ByteSize) -> Result<(), LearnError> {
-    let held = findings.parameters.write_buffer_bytes.value.unwrap_or(0);
+fn push_out(prober: &mut Prober<'_>, buffer: WriteBuffer, behind: ByteSize) -> Result<(), LearnError> {
+    let held = buffer.bytes();
     let (length, room) = (READ_BACK_MAX.min(prober.longest()), prober.region() - behind);
     let places = (room / length).max(1);
     for n in 0..(2 * held).div_ceil(length.bytes()) {

@@ -40,6 +40,33 @@ impl Sweep {
     }
 }
 
+/// The sweep of reads of several blocks.
+pub(super) const fn coarse(read: ByteSize) -> Sweep {
+    let window = ByteSize::mib(1);
+    Sweep { read, step: ByteSize::kib(4), window, turn: window, reads_a_start: 40, smallest_effect: 0.02 }
+}
+
+/// The same for chunks that need not repeat in a mebibyte.
+pub(super) fn coarse_of_chunk(chunk: ByteSize, read: ByteSize) -> Sweep {
+    let sweep = coarse(read);
+    Sweep { turn: turn_of_period(chunk, sweep.window), ..sweep }
+}
+
+/// The longest turn of a period within a window: the period, doubled as often as it fits.
+pub(super) fn turn_of_period(period: ByteSize, window: ByteSize) -> ByteSize {
+    let doublings = (window / period).max(1).ilog2();
+    period * (1 << doublings)
+}
+
+/// The sweep of reads of one block, start moved logical block by logical block.
+pub(super) fn fine(logical_block: ByteSize) -> Sweep {
+    let (read, window) = (ByteSize::kib(4).max(logical_block), logical_block * 128);
+    Sweep { read, step: logical_block, window, turn: window, reads_a_start: 100, smallest_effect: 0.005 }
+}
+
+/// Chunks this long show in reads of whole blocks of 4 KiB.
+pub(super) const SHORTEST_CHUNK: u64 = 4096;
+
 /// One read of a sweep.
 #[derive(Clone, Copy, Debug)]
 struct Read {

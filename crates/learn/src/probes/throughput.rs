@@ -19,13 +19,25 @@ use flashwise_profile::{AtSize, Figure, ThroughputCurve, ThroughputPoint, Verdic
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use crate::findings::{Because, Findings, OTHER_WAYS, measured, measured_by_ways, whole};
+use crate::draft::{Because, ProfileDraft, key};
+use crate::evidence::Evidence;
 use crate::prober::{Prober, anywhere};
+use crate::stats::graded::{INTERVAL_SHARE_MAX, OTHER_WAYS_SHARE, both, measured, measured_by_ways, whole};
 use crate::stats::knee::{self, Knee};
 use crate::stats::{interval95, joined_rate, median};
+use crate::step::Step;
+use crate::verdict::{Doubt, Says, applying, doubt};
 use crate::{Effort, LearnError};
 
+use super::buffer::WriteBuffer;
 use super::latency;
+use super::small_writes::Padding;
+
+pub(crate) const READS: Step =
+    Step::new("reads", &["read_concurrency_4k", "read_concurrency_8k"]).layout().reads_alone();
+pub(crate) const WRITES: Step =
+    Step::new("writes", &["asymmetry_4k", "write_concurrency_4k", "asymmetry_8k", "write_concurrency_8k"]).layout();
+pub(crate) const OTHER_SIZES: Step = Step { at_sizes: true, ..Step::new("other sizes", &[]).layout() };
 
 /// Depths that are tried, as far as the drive takes so many at once.
 const THOROUGH: &[u32] = &[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
@@ -42,29 +54,11 @@ const fn batch_writes(effort: Effort) -> usize {
         Effort::Quick => 1536,
     }
 }
-/// Bytes written before each batch of writes at least.
-const fn settle_min(effort: Effort) -> ByteSize {
-    match effort {
-        Effort::Thorough => ByteSize::mib(16),
-        Effort::Quick => ByteSize::mib(2),
-    }
-}
-/// And in multiples of the write buffer: the flash empties it while it is being filled.
-const SETTLE_BUFFERS: u64 = 2;
-/// No more than this, however large the buffer.
-const fn settle_max(effort: Effort) -> ByteSize {
-    match effort {
-        Effort::Thorough => ByteSize::mib(256),
-        Effort::Quick => ByteSize::mib(16),
-    }
-}
 /// Resampled knees.
 const RESAMPLES: usize = 200;
-/// A figure is certain if its interval is within this share of it.
-pub(crate) const TOLERANCE: f64 = 0.1;
-/// The same of a knee, and what its interval is widened by: another way to fit it, or depths in between, find it a little
-/// elsewhere.
-const KNEE_TOLERANCE: f64 = 0.08;
+/// The share of its depth within which the interval of a certain knee lies, and by which it is widened: another way to fit
+/// it, or depths in between, find it a little elsewhere.
+const KNEE_SHARE_MAX: f64 = 0.08;
 
 /// Throughput of one operation at one length.
 #[derive(Clone, Debug)]
@@ -105,11 +99,6 @@ pub(crate) fn measure(
             return Ok(throughput);
         }
     }
-}
-
-/// Bytes to write before writes are measured in the long run.
-pub(crate) fn settling(effort: Effort, buffer: Option<u64>) -> ByteSize {
-    ByteSize(SETTLE_BUFFERS * buffer.unwrap_or(0)).max(settle_min(effort)).min(settle_max(effort))
 }
 
 impl Throughput {
@@ -204,18 +193,17 @@ impl Throughput {
             return Figure::inconclusive(last, last, last);
         };
         let again = (0..RESAMPLES).filter_map(|_| self.fit(&self.resampled(random))).map(|knee| knee.depth());
-        let figure = measured_by_ways(knee.depth(), again.collect(), KNEE_TOLERANCE, KNEE_TOLERANCE);
+        let figure = measured_by_ways(knee.depth(), again.collect(), KNEE_SHARE_MAX, KNEE_SHARE_MAX);
         let (low, high) = (figure.low.unwrap_or(0.0).floor().max(1.0), figure.high.unwrap_or(0.0).ceil());
         let (near, far) = self.rivals().unwrap_or((knee.depth(), knee.depth()));
-        let no_rival = near >= knee.depth() * (1.0 - KNEE_TOLERANCE) && far <= knee.depth() * (1.0 + KNEE_TOLERANCE);
         let (low, high) = (low.min(near.floor()), high.max(far.ceil()));
-        // A knee of two or three is a whole number within less than a tenth of itself.
-        let verdict = match figure.verdict {
-            _ if high - low <= 1.0 => Verdict::Certain,
-            Verdict::Certain if !no_rival => Verdict::Inconclusive,
-            verdict => verdict,
-        };
-        whole(Figure { low: Some(low), high: Some(high), verdict, ..figure })
+        let figure = Figure { low: Some(low), high: Some(high), ..figure };
+        if high - low <= 1.0 {
+            // A knee of two or three is a whole number within less than a tenth of itself.
+            return whole(Figure { verdict: Verdict::Certain, ..figure });
+        }
+        let evidence = KneeEvidence { depth: knee.depth(), near, far };
+        whole(applying(&CONCURRENCY_DOUBTS, &evidence).judge(figure))
     }
 
     /// Saturated requests a second.
@@ -226,7 +214,7 @@ impl Throughput {
     fn plateau_figure(&self, random: &mut Pcg64Mcg) -> Figure<f64> {
         let first = self.plateau_starts();
         let again = (0..RESAMPLES).map(|_| self.saturated(&self.resampled(random), first)).collect();
-        measured(self.plateau(), again, TOLERANCE / 2.0)
+        measured(self.plateau(), again, INTERVAL_SHARE_MAX / 2.0)
     }
 }
 
@@ -247,8 +235,23 @@ pub(crate) fn asymmetry(reads: &Throughput, writes: &Throughput, random: &mut Pc
     let mut saturated = |of: &Throughput, first| of.saturated(&of.resampled(random), first);
     let again = (0..RESAMPLES).map(|_| saturated(reads, first.0) / saturated(writes, first.1)).collect();
     // Each of the two may be moved by as much.
-    measured_by_ways(value, again, TOLERANCE, OTHER_WAYS * SQRT_2)
+    measured_by_ways(value, again, INTERVAL_SHARE_MAX, OTHER_WAYS_SHARE * SQRT_2)
 }
+
+/// What the verdict of a concurrency rests on, beside its interval on resampled batches.
+struct KneeEvidence {
+    /// The depth at which the two fitted segments meet.
+    depth: f64,
+    /// The nearest and the farthest depth at which segments meet that fit no worse.
+    near: f64,
+    far: f64,
+}
+
+/// Why a concurrency may be inconclusive, beside an interval wider than [`KNEE_SHARE_MAX`].
+const CONCURRENCY_DOUBTS: [Doubt<KneeEvidence>; 2] = [
+    doubt("an earlier knee fits no worse", Says::Nothing, |knee| knee.near < knee.depth * (1.0 - KNEE_SHARE_MAX)),
+    doubt("a later knee fits no worse", Says::Nothing, |knee| knee.far > knee.depth * (1.0 + KNEE_SHARE_MAX)),
+];
 
 const LENGTHS: [ByteSize; 2] = [ByteSize::kib(4), ByteSize::kib(8)];
 const KNEE: &str = "where the two fitted segments meet";
@@ -256,32 +259,33 @@ const KNEE: &str = "where the two fitted segments meet";
 /// k_r at 4 and 8 KiB.
 pub(crate) fn probe_reads(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    sizes: &[ByteSize],
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
-) -> Result<(), LearnError> {
-    read_throughput(prober, findings, progress)?;
-    let four = findings.reads[0].throughput.concurrency(&mut prober.random);
-    let eight = findings.reads[1].throughput.concurrency(&mut prober.random);
-    (findings.parameters.read_concurrency_4k, findings.parameters.read_concurrency_8k) = (four, eight);
-    let curves: Vec<ThroughputCurve> = findings.reads.iter().map(|reads| reads.throughput.curve()).collect();
-    curves.into_iter().for_each(|curve| keep_curve(findings, curve));
+) -> Result<Reads, LearnError> {
+    let mut reads = Reads::default();
+    reads.complete(prober, sizes, progress)?;
     let recipe = "random reads of one length over the filled region, one job, 1 to 256 in flight in random order";
-    for key in ["read_concurrency_4k", "read_concurrency_8k"] {
-        findings.because(key, Because { recipe, reason: KNEE.to_owned(), curve: None });
+    for (length, key) in std::iter::zip(LENGTHS, [key!(read_concurrency_4k), key!(read_concurrency_8k)]) {
+        if let Some(reads) = reads.of(length) {
+            let concurrency = reads.throughput.concurrency(&mut prober.random);
+            draft.settle(key, concurrency, Because { recipe, reason: KNEE.to_owned(), curve: None });
+        }
     }
-    Ok(())
+    reads.0.iter().for_each(|reads| keep_curve(draft, reads.throughput.curve()));
+    Ok(reads)
 }
 
 /// Reads of one length over a region that was written in order.
 #[derive(Clone, Debug)]
-pub(crate) struct Reads {
-    pub(crate) length: ByteSize,
+pub(crate) struct ReadsOfLength {
+    length: ByteSize,
     pub(crate) throughput: Throughput,
     /// Latencies, one at a time, ns.
     pub(crate) latencies: Vec<f64>,
 }
 
-impl Reads {
+impl ReadsOfLength {
     fn measure(prober: &mut Prober<'_>, length: ByteSize, progress: &mut dyn Progress) -> Result<Self, LearnError> {
         prober.fill_region(progress)?;
         let throughput = measure(prober, Operation::Read, length, ByteSize(0), progress)?;
@@ -290,83 +294,124 @@ impl Reads {
     }
 }
 
-/// Measures reads of both lengths and those that were asked for, unless that was done.
-fn read_throughput(
-    prober: &mut Prober<'_>,
-    findings: &mut Findings,
-    progress: &mut dyn Progress,
-) -> Result<(), LearnError> {
-    if !findings.reads.is_empty() {
-        return Ok(());
+/// Evidence of reads, length by length; none where an earlier run made them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reads(Vec<ReadsOfLength>);
+
+impl Evidence for Reads {
+    fn recorded(_: &ProfileDraft) -> Self {
+        Self::default()
     }
-    let others = findings.sizes_to_ask.clone().into_iter().filter(|size| !LENGTHS.contains(size));
-    for length in LENGTHS.into_iter().chain(others) {
-        let reads = Reads::measure(prober, length, progress)?;
-        findings.reads.push(reads);
-    }
-    Ok(())
 }
+
+impl Reads {
+    /// Those of a length.
+    pub(crate) fn of(&self, length: ByteSize) -> Option<&ReadsOfLength> {
+        self.0.iter().find(|reads| reads.length == length)
+    }
+
+    /// Measures reads of 4 and 8 KiB and of other sizes, unless that was done.
+    pub(crate) fn complete(
+        &mut self,
+        prober: &mut Prober<'_>,
+        sizes: &[ByteSize],
+        progress: &mut dyn Progress,
+    ) -> Result<(), LearnError> {
+        if !self.0.is_empty() {
+            return Ok(());
+        }
+        let others = sizes.iter().copied().filter(|size| !LENGTHS.contains(size));
+        for length in LENGTHS.into_iter().chain(others) {
+            self.0.push(ReadsOfLength::measure(prober, length, progress)?);
+        }
+        Ok(())
+    }
+}
+
+/// Evidence of writes to a drive on which no garbage collection ran yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FreshWrites {
+    /// Saturated 4 KiB writes a second.
+    pub(crate) saturated_per_s: Option<f64>,
+    /// Whether the drive moved data for them all the same.
+    pub(crate) are_moved_for: bool,
+}
+
+impl Evidence for FreshWrites {
+    fn recorded(draft: &ProfileDraft) -> Self {
+        let is_writes = |curve: &&ThroughputCurve| curve.operation.writes() && curve.request_bytes == 4096;
+        let curve = draft.curves.throughput.iter().find(is_writes);
+        let iops = curve.into_iter().flat_map(|curve| &curve.points).map(|point| point.iops);
+        Self { saturated_per_s: iops.max_by(f64::total_cmp), are_moved_for: false }
+    }
+}
+
+/// What the verdict of α rests on, beside its interval on resampled batches.
+struct AsymmetryEvidence {
+    /// Whether the drive moved data for the writes.
+    is_moved_for: bool,
+}
+
+/// Why α may be inconclusive, beside an interval wider than [`INTERVAL_SHARE_MAX`].
+const ASYMMETRY_DOUBTS: [Doubt<AsymmetryEvidence>; 1] = [doubt(
+    "garbage collection ran",
+    Says::Then(", which the drive collects for: it has no fresh state"),
+    |evidence| evidence.is_moved_for,
+)];
 
 /// α and k_w at 4 and 8 KiB.
 pub(crate) fn probe_writes(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    (reads, buffer, padding): (&Reads, WriteBuffer, Padding),
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
-) -> Result<(), LearnError> {
-    read_throughput(prober, findings, progress)?;
+) -> Result<FreshWrites, LearnError> {
     if prober.may_wear {
         prober.use_all_flash(progress)?;
     }
-    let settle = settling(prober.effort, findings.parameters.write_buffer_bytes.known());
-    for (i, length) in LENGTHS.into_iter().enumerate() {
+    let settle = buffer.settling(prober.effort);
+    let mut fresh = FreshWrites { saturated_per_s: None, are_moved_for: false };
+    let keys = [(key!(asymmetry_4k), key!(write_concurrency_4k)), (key!(asymmetry_8k), key!(write_concurrency_8k))];
+    for (length, (asymmetry_key, concurrency_key)) in std::iter::zip(LENGTHS, keys) {
+        let Some(reads) = reads.of(length) else { continue };
         let before = (prober.programmed(), prober.written());
         let writes = measure(prober, Operation::Write, length, settle, progress)?;
-        let is_collected_for = is_collected_for(prober, before, findings.padding);
-        let mut ratio = asymmetry(&findings.reads[i].throughput, &writes, &mut prober.random);
-        if is_collected_for && ratio.verdict == Verdict::Certain {
-            ratio.verdict = Verdict::Inconclusive;
-        }
+        let evidence = AsymmetryEvidence { is_moved_for: is_moved_for(prober, before, padding) };
+        let doubts = applying(&ASYMMETRY_DOUBTS, &evidence);
+        let mut ratio = doubts.judge(asymmetry(&reads.throughput, &writes, &mut prober.random));
         if prober.clock() == Clock::Wall {
             // Neighbours of a real drive come and go: what reads reach afterwards is in the interval as well.
             prober.fill_region(progress)?;
             let reads = measure(prober, Operation::Read, length, ByteSize(0), progress)?;
-            ratio = latency::both(ratio, asymmetry(&reads, &writes, &mut prober.random));
+            ratio = both(ratio, asymmetry(&reads, &writes, &mut prober.random));
         }
         let concurrency = writes.concurrency(&mut prober.random);
-        keep_curve(findings, writes.curve());
-        let p = &mut findings.parameters;
-        let keys = if length == ByteSize::kib(4) {
-            (p.asymmetry_4k, p.write_concurrency_4k) = (ratio, concurrency);
-            findings.saturated_writes_per_s = Some(writes.plateau());
-            ["asymmetry_4k", "write_concurrency_4k"]
-        } else {
-            (p.asymmetry_8k, p.write_concurrency_8k) = (ratio, concurrency);
-            ["asymmetry_8k", "write_concurrency_8k"]
-        };
-        findings.fresh_writes_moved |= is_collected_for;
-        let asymmetry = match is_collected_for {
-            true => "saturated read IOPS ÷ saturated write IOPS, which the drive collects for: it has no fresh state",
-            false => "saturated read IOPS ÷ saturated write IOPS",
-        };
-        for (key, reason) in std::iter::zip(keys, [asymmetry, KNEE]) {
-            findings.because(key, Because { recipe: WRITES, reason: reason.to_owned(), curve: None });
+        keep_curve(draft, writes.curve());
+        if length == LENGTHS[0] {
+            fresh.saturated_per_s = Some(writes.plateau());
         }
+        fresh.are_moved_for |= evidence.is_moved_for;
+        let reason = doubts.reason("saturated read IOPS ÷ saturated write IOPS");
+        draft.settle(asymmetry_key, ratio, Because { recipe: WRITES_RECIPE, reason, curve: None });
+        let because = Because { recipe: WRITES_RECIPE, reason: KNEE.to_owned(), curve: None };
+        draft.settle(concurrency_key, concurrency, because);
     }
-    Ok(())
+    Ok(fresh)
 }
 
-/// α and k at the other sizes that were asked for, as at 4 and 8 KiB.
+/// α and k at the other sizes that were requested, as at 4 and 8 KiB.
 pub(crate) fn probe_other_sizes(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    (reads, buffer): (&Reads, WriteBuffer),
+    sizes: &[ByteSize],
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
-    let settle = settling(prober.effort, findings.parameters.write_buffer_bytes.known());
-    for length in findings.sizes_to_ask.clone() {
-        let known = findings.reads.iter().find(|reads| reads.length == length).cloned();
-        let reads = match known {
-            Some(reads) => reads,
-            None => Reads::measure(prober, length, progress)?,
+    let settle = buffer.settling(prober.effort);
+    for &length in sizes {
+        let reads = match reads.of(length) {
+            Some(reads) => reads.clone(),
+            None => ReadsOfLength::measure(prober, length, progress)?,
         };
         let writes = measure(prober, Operation::Write, length, settle, progress)?;
         let writes_ns =
@@ -375,43 +420,43 @@ pub(crate) fn probe_other_sizes(
         let mut single = latency::ratio(&writes_ns, &reads.latencies, &mut prober.random);
         if prober.clock() == Clock::Wall {
             // Neighbours of a real drive come and go: what reads reach afterwards is in the intervals as well.
-            let again = Reads::measure(prober, length, progress)?;
-            saturated = latency::both(saturated, asymmetry(&again.throughput, &writes, &mut prober.random));
-            single = latency::both(single, latency::ratio(&writes_ns, &again.latencies, &mut prober.random));
+            let again = ReadsOfLength::measure(prober, length, progress)?;
+            saturated = both(saturated, asymmetry(&again.throughput, &writes, &mut prober.random));
+            single = both(single, latency::ratio(&writes_ns, &again.latencies, &mut prober.random));
         }
-        findings.at_sizes.push(AtSize {
+        draft.at_sizes.push(AtSize {
             request_bytes: length.bytes(),
             asymmetry: saturated,
             latency_asymmetry: single,
             read_concurrency: reads.throughput.concurrency(&mut prober.random),
             write_concurrency: writes.concurrency(&mut prober.random),
         });
-        findings.at_sizes.sort_by_key(|at| at.request_bytes);
-        [reads.throughput, writes].iter().for_each(|throughput| keep_curve(findings, throughput.curve()));
+        draft.at_sizes.sort_by_key(|at| at.request_bytes);
+        [reads.throughput, writes].iter().for_each(|throughput| keep_curve(draft, throughput.curve()));
     }
     Ok(())
 }
 
-/// Whether a drive that tells what it programs moved data for the writes since then, though there was room: with a
-/// policy that takes what is valid, a drive does so from the first erase on.
-fn is_collected_for(prober: &Prober<'_>, before: (Option<u64>, ByteSize), padding: Option<f64>) -> bool {
+/// Whether a drive that counts what it programs moved data for the writes since then, though there was space: with a
+/// victim policy that takes what is valid, a drive does so from the first erase on.
+fn is_moved_for(prober: &Prober<'_>, before: (Option<u64>, ByteSize), padding: Padding) -> bool {
     let Some((now, then)) = prober.programmed().zip(before.0) else { return false };
     let written = (prober.written().bytes() - before.1.bytes()).max(1);
-    (now - then) as f64 / written as f64 > MOVED * padding.unwrap_or(f64::MAX / MOVED).max(1.0)
+    (now - then) as f64 / written as f64 > MOVED * padding.0.unwrap_or(f64::MAX / MOVED).max(1.0)
 }
 
 /// Flash bytes for each written one, beyond what small writes waste, from which on data is moved.
 const MOVED: f64 = 1.03;
 
 /// Keeps a curve; one of the same requests, from a run that this one goes on from, is replaced.
-fn keep_curve(findings: &mut Findings, curve: ThroughputCurve) {
+fn keep_curve(draft: &mut ProfileDraft, curve: ThroughputCurve) {
     let same =
         |other: &ThroughputCurve| (other.operation, other.request_bytes) == (curve.operation, curve.request_bytes);
-    findings.curves.throughput.retain(|other| !same(other));
-    findings.curves.throughput.push(curve);
+    draft.curves.throughput.retain(|other| !same(other));
+    draft.curves.throughput.push(curve);
 }
 
-const WRITES: &str = "random writes of one length over the region, one job, 1 to 256 in flight in random order, after \
+const WRITES_RECIPE: &str = "random writes of one length over the region, one job, 1 to 256 in flight in random order, after \
                       the write buffer was filled, and where the whole drive may be worn, all of its flash was used";
 
 #[cfg(test)]

@@ -17,20 +17,13 @@
 //! The odd factors are those that hardware has: cells of three bits make rows of three pages, four-bit cells and two planes
 //! of three more of them, and parity leaves an odd number of members.
 
-use flashwise_block::ByteSize;
 use rand_pcg::Pcg64Mcg;
 
-use super::sweep::{Effect, OF_PAGES, Swept};
+use super::sweep::{Effect, OF_PAGES, Swept, turn_of_period};
 use crate::stats::{best_period, explained};
 
 /// Odd factors of periods that are looked for.
 const ODD: [u64; 3] = [3, 5, 7];
-
-/// The longest turn of a period within a window: the period, doubled as often as it fits.
-pub(super) fn of_period(period: ByteSize, window: ByteSize) -> ByteSize {
-    let doublings = (window / period).max(1).ilog2();
-    period * (1 << doublings)
-}
 
 /// The sweeps by the first turn in which any of them repeats with an odd number of steps, with the effects of those that do;
 /// the first sweep is that of single reads. What single reads repeat with as well is rows of pages of several speeds, and
@@ -41,7 +34,7 @@ pub(super) fn show_more(sweeps: &[Swept], random: &mut Pcg64Mcg) -> Option<(Vec<
 
 fn by_turn(sweeps: &[Swept], odd: u64, random: &mut Pcg64Mcg) -> (Vec<Swept>, Vec<Option<Effect>>) {
     let turned = sweeps.iter().fold(Vec::<Swept>::with_capacity(sweeps.len()), |mut turned, swept| {
-        let turn = of_period(swept.sweep.step * odd, swept.sweep.window);
+        let turn = turn_of_period(swept.sweep.step * odd, swept.sweep.window);
         turned.push(swept.turned(turn, turned.first()));
         turned
     });
@@ -63,6 +56,7 @@ fn by_turn(sweeps: &[Swept], odd: u64, random: &mut Pcg64Mcg) -> (Vec<Swept>, Ve
 mod tests {
     use super::super::sweep::Sweep;
     use super::*;
+    use flashwise_block::ByteSize;
     use rand::{RngExt, SeedableRng};
 
     const STEP: ByteSize = ByteSize::kib(4);
@@ -85,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_turn_is_the_longest_that_fits() {
-        let turn = |kib| of_period(ByteSize::kib(kib), ByteSize::mib(1));
+        let turn = |kib| turn_of_period(ByteSize::kib(kib), ByteSize::mib(1));
         assert_eq!((turn(12), turn(20), turn(64)), (ByteSize::kib(768), ByteSize::kib(640), ByteSize::mib(1)));
         assert_eq!(turn(1536), ByteSize::kib(1536), "what is longer than the window is its own turn");
     }

@@ -16,12 +16,21 @@
 //! SYSTOR 2022, a published description); the sequential sorting into classes is our own.
 
 use flashwise_block::{ByteSize, Nanos, Progress};
-use flashwise_profile::{Figure, ProbeCurve, Verdict};
+use flashwise_profile::{Figure, ProbeCurve};
 
-use crate::findings::{Because, Findings, point};
+use crate::draft::{Because, ProfileDraft, key};
+use crate::evidence::{Evidence, not_absent};
 use crate::prober::{Prober, anywhere};
+use crate::stats::graded::{point, power_of_two_within};
 use crate::stats::median;
+use crate::step::Step;
+use crate::verdict::{Doubt, Doubts, Says, applying, doubt};
 use crate::{Effort, LearnError};
+
+use super::cache::ReadCache;
+use super::small_writes::Padding;
+
+pub(crate) const PARALLEL_UNITS: Step = Step::new("parallel units", &["parallel_units"]).reads_alone();
 
 const BLOCK: ByteSize = ByteSize::kib(4);
 /// Random pairs that show the heaps.
@@ -148,40 +157,68 @@ impl Places {
     }
 }
 
+/// Evidence of parallel units.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Units {
+    pub(crate) count: Figure<u64>,
+    /// What pairs of reads have shown last, of the drive as later probes find it; nothing where an earlier run read them.
+    pub(crate) conflicts: Option<Conflicts>,
+}
+
+impl Evidence for Units {
+    fn recorded(draft: &ProfileDraft) -> Self {
+        Self { count: draft.recorded(key!(parallel_units)), conflicts: None }
+    }
+
+    fn of_reads_alone(self) -> Self {
+        Self { count: not_absent(self.count), ..self }
+    }
+}
+
 /// Measures the number of parallel units.
 pub(crate) fn probe(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    (padding, cache): (Padding, ReadCache),
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
-) -> Result<(), LearnError> {
+) -> Result<Units, LearnError> {
     // What was written in order may lie on some of the units only, and so may single blocks where each is programmed with
     // padding: then of both the one that shows more of them. The last is what later probes find on the drive.
-    let in_order = match findings.padding {
+    let in_order = match padding.0 {
         Some(padding) if padding >= PADDED => {
             prober.fill_region(progress)?;
-            Some(count(prober, findings, progress)?)
+            Some(count(prober, cache, draft, progress)?)
         }
         _ => None,
     };
     prober.scatter_region(progress)?;
-    let scattered = count(prober, findings, progress)?;
-    let (figure, reason) = match in_order {
-        Some(in_order) if in_order.0.known() > scattered.0.known() => in_order,
+    let scattered = count(prober, cache, draft, progress)?;
+    let conflicts = scattered.conflicts;
+    let counted = match in_order {
+        Some(in_order) if in_order.units.known() > scattered.units.known() => in_order,
         _ => scattered,
     };
-    findings.parameters.parallel_units = figure;
-    findings.because("parallel_units", Because { recipe: RECIPE, reason, curve: Some(NAME) });
-    Ok(())
+    let because = Because { recipe: RECIPE, reason: counted.reason, curve: Some(NAME) };
+    draft.settle(key!(parallel_units), counted.units, because);
+    Ok(Units { count: counted.units, conflicts })
+}
+
+/// One count of the units.
+struct Counted {
+    units: Figure<u64>,
+    reason: String,
+    conflicts: Option<Conflicts>,
 }
 
 /// Counts the units that hold the region as it is.
 fn count(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    cache: ReadCache,
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
-) -> Result<(Figure<u64>, String), LearnError> {
+) -> Result<Counted, LearnError> {
     prober.rest(AFTERMATH)?;
-    let cached = findings.parameters.read_cache_bytes.verdict != Verdict::Absent;
+    let cached = !cache.is_absent();
     let mut single = Vec::with_capacity(SINGLES);
     for _ in 0..SINGLES {
         let offset = prober.random_offset(BLOCK);
@@ -215,19 +252,21 @@ fn count(
     for (i, &share) in added.iter().enumerate() {
         prober.sample(NAME, i as f64, share);
     }
-    findings.keep(curve(&added));
+    draft.keep(curve(&added));
     let found = border(&added);
-    findings.conflicts =
-        found.map(|(border, share)| Conflicts { pairs: reading, border: border.0, share, on_flash_ns });
-    match found {
-        Some((border, _)) if let Some(alone) = &alone => share(prober, alone, (reading, on_flash_ns), border, progress),
+    let conflicts = found.map(|(border, share)| Conflicts { pairs: reading, border: border.0, share, on_flash_ns });
+    let (units, reason) = match found {
+        Some((border, _)) if let Some(alone) = &alone => {
+            share(prober, alone, (reading, on_flash_ns), border, progress)?
+        }
         Some((border, share)) => {
             let about = (1.0 / share).round().max(1.0);
             let region = Places { from: ByteSize(0), bytes: prober.region() };
-            classes(prober, region, (reading, border), (about as usize, on_flash_ns), progress)
+            classes(prober, region, (reading, border), (about as usize, on_flash_ns), progress)?
         }
-        None => Ok((Figure::unknown(), "the times of pairs do not fall into two heaps".to_owned())),
-    }
+        None => (Figure::unknown(), "the times of pairs do not fall into two heaps".to_owned()),
+    };
+    Ok(Counted { units, reason, conflicts })
 }
 
 /// Where the heaps part and which share is in the upper one; all pairs are where each takes about as long as both reads,
@@ -361,28 +400,84 @@ fn share(
         slow += added.iter().filter(|&&(_, added)| added > border.0).count();
         asked += added.len().max(1);
         prober.advance(progress, "parallel units", asked as f64 / most as f64)?;
-        let p = slow as f64 / asked as f64;
-        let error = 2.6 * (p * (1.0 - p) / asked as f64).sqrt() + UNEVEN_SHARE * p;
-        let (low, high) = (1.0 / (p + error), 1.0 / (p - error).max(1e-6));
-        let reason = format!("{slow} of {asked} pairs wait for each other");
-        let (uneven, noise) = waits.unevenness(p);
-        let is_uneven = uneven > noise && uneven > UNEVEN_SHARE;
-        // Of n units whose shares vary by v, 1 in n ÷ (1 + v) pairs meets in one.
-        let (about, most_uneven) = if is_uneven { (1.0 + uneven, 1.0 + 2.0 * uneven) } else { (1.0, 1.0) };
-        let (first, last) = (low.ceil().max(1.0), (high * most_uneven).floor());
-        // Dies come in such numbers.
-        let power = super::buffer::power_of_two_within(low, high * most_uneven);
-        let units = power.unwrap_or_else(|| (about / p.max(1e-6)).round() as u64);
-        if !is_uneven && noise < UNEVENNESS_SHOWS && first == last && last == units as f64 {
-            return Ok((Figure::certain(units, units, units), reason));
-        }
-        if asked >= most {
-            let said = if is_uneven { ", some blocks more often than others: units hold unequal shares" } else { "" };
-            let (low, high) = ((first as u64).min(units), (last as u64).max(units));
-            return Ok((Figure::inconclusive(units, low, high), format!("{reason}{said}")));
+        let evidence = SharedUnits::of(slow, asked, &waits);
+        let (figure, doubts) = evidence.units();
+        if doubts.is_empty() || asked >= most {
+            return Ok((figure, doubts.reason(format!("{slow} of {asked} pairs wait for each other"))));
         }
     }
 }
+
+/// What the number of units rests on where the share of pairs that wait decides.
+struct SharedUnits {
+    /// Share of pairs that wait.
+    waiting: f64,
+    /// The least and the most of 1 ÷ share, by chance.
+    low: f64,
+    high: f64,
+    /// By how much units differ in what they hold, and what chance alone may come to.
+    uneven: f64,
+    noise: f64,
+}
+
+/// Why a number of units that the share of waiting pairs shows may be inconclusive.
+const SHARE_DOUBTS: [Doubt<SharedUnits>; 3] = [
+    doubt(
+        "units differ in size",
+        Says::Then(", some blocks more often than others: units hold unequal shares"),
+        SharedUnits::is_uneven,
+    ),
+    doubt("units that differ in size would not show", Says::Nothing, |of| of.noise >= UNEVENNESS_SHOWS),
+    doubt("several numbers fit", Says::Nothing, |of| {
+        let (first, last) = of.range();
+        first != last || last != of.number() as f64
+    }),
+];
+
+impl SharedUnits {
+    fn of(slow: usize, asked: usize, waits: &Waits) -> Self {
+        let waiting = slow as f64 / asked as f64;
+        let error = CHANCE_ERRORS * (waiting * (1.0 - waiting) / asked as f64).sqrt() + UNEVEN_SHARE * waiting;
+        let (low, high) = (1.0 / (waiting + error), 1.0 / (waiting - error).max(1e-6));
+        let (uneven, noise) = waits.unevenness(waiting);
+        Self { waiting, low, high, uneven, noise }
+    }
+
+    fn is_uneven(&self) -> bool {
+        self.uneven > self.noise && self.uneven > UNEVEN_SHARE
+    }
+
+    /// What 1 ÷ share is multiplied by for the number of units, and at most: of n units whose shares vary by v, 1 in
+    /// n ÷ (1 + v) pairs meets in one.
+    fn factors(&self) -> (f64, f64) {
+        if self.is_uneven() { (1.0 + self.uneven, 1.0 + 2.0 * self.uneven) } else { (1.0, 1.0) }
+    }
+
+    /// The numbers that fit.
+    fn range(&self) -> (f64, f64) {
+        (self.low.ceil().max(1.0), (self.high * self.factors().1).floor())
+    }
+
+    fn number(&self) -> u64 {
+        let (about, most_uneven) = self.factors();
+        // Dies come in such numbers.
+        let power = power_of_two_within(self.low, self.high * most_uneven);
+        power.unwrap_or_else(|| (about / self.waiting.max(1e-6)).round() as u64)
+    }
+
+    fn units(&self) -> (Figure<u64>, Doubts) {
+        let (units, (first, last)) = (self.number(), self.range());
+        let doubts = applying(&SHARE_DOUBTS, self);
+        let (low, high) = match doubts.is_empty() {
+            true => (units, units),
+            false => ((first as u64).min(units), (last as u64).max(units)),
+        };
+        (doubts.judge(Figure::certain(units, low, high)), doubts)
+    }
+}
+
+/// Standard errors of a share of pairs within which it lies, in 99 of 100 cases.
+const CHANCE_ERRORS: f64 = 2.6;
 
 /// Share by which the conflicts of pairs can be off because a cache answered, or units hold uneven parts of the data.
 const UNEVEN_SHARE: f64 = 0.02;
@@ -470,17 +565,29 @@ fn classes(
     }
     let reason =
         format!("blocks fall into {units} classes that wait for each other, the last {in_a_row} into known ones");
-    // The share of slow pairs must say the same, or the classes are something else.
-    let agrees = (units as f64 / about as f64 - 1.0).abs() <= 0.2;
-    Ok((
-        if agrees {
-            Figure::certain(units, units, units)
-        } else {
-            Figure::inconclusive(units, units.min(about as u64), units.max(about as u64))
-        },
-        reason,
-    ))
+    let doubts = applying(&CLASSES_DOUBTS, &Classes { units, about: about as u64 });
+    let (low, high) = match doubts.is_empty() {
+        true => (units, units),
+        false => (units.min(about as u64), units.max(about as u64)),
+    };
+    Ok((doubts.judge(Figure::certain(units, low, high)), reason))
 }
+
+/// What the number of units rests on where blocks were sorted into classes.
+struct Classes {
+    units: u64,
+    /// 1 ÷ the share of random pairs that wait.
+    about: u64,
+}
+
+/// Why a number of units that classes show may be inconclusive, beside [`CLASSES_MAX`] of them. The share of pairs that wait
+/// must say the same, or the classes are something else.
+const CLASSES_DOUBTS: [Doubt<Classes>; 1] = [doubt("the share of pairs says otherwise", Says::Nothing, |classes| {
+    (classes.units as f64 / classes.about as f64 - 1.0).abs() > AGREEING_SHARE
+})];
+
+/// Share of their number by which the two counts of units may differ.
+const AGREEING_SHARE: f64 = 0.2;
 
 /// The class whose members wait for `block`; each answer is the middle of three pairs where the first says yes.
 fn class_of(

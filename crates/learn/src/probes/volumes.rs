@@ -18,13 +18,19 @@ use flashwise_profile::{Figure, ProbeCurve};
 use rand::RngExt;
 
 use crate::LearnError;
-use crate::findings::{Because, Findings, point};
+use crate::draft::{Because, ProfileDraft, key};
 use crate::prober::{Origin, Prober};
+use crate::stats::graded::point;
 use crate::stats::{median, rank};
+use crate::step::Step;
+use crate::verdict::{Doubt, Doubts, Says, applying, doubt, doubt_of_either};
 
+use super::buffer::WriteBuffer;
 use super::far;
-use super::throughput::settling;
-use super::units::{AFTERMATH, Conflicts};
+use super::throughput::Reads;
+use super::units::{AFTERMATH, Conflicts, Units};
+
+pub(crate) const INTERNAL_VOLUMES: Step = Step::new("internal volumes", &["internal_volumes", "internal_volume_bits"]);
 
 const BLOCK: ByteSize = ByteSize::kib(4);
 /// Writes in flight.
@@ -37,44 +43,84 @@ const RUNS: usize = 5;
 const HALVED_SHARE: f64 = 0.75;
 const NAME: &str = "writes with one bit held";
 
-/// Measures the bits of the region's addresses, and those beyond it that part the drive.
-pub(crate) fn probe(
-    prober: &mut Prober<'_>,
-    findings: &mut Findings,
-    progress: &mut dyn Progress,
-) -> Result<(), LearnError> {
-    count(prober, findings, progress)?;
-    if let Some(conflicts) = findings.conflicts.filter(|conflicts| conflicts.share >= SHARE_MIN) {
-        far::probe(prober, findings, conflicts, progress)?;
-    }
-    let told = findings.parameters.internal_volume_bits.value.is_some();
-    if told && *prober.origin() != Origin::Drive {
-        // The bits of places in a file are not those of the drive below.
-        findings.parameters.doubt("internal_volume_bits");
-    }
-    Ok(())
+/// Volumes, with the address bits that select them, as far as one way to measure them shows.
+pub(super) struct Volumes {
+    pub(super) count: Figure<u64>,
+    pub(super) bits: Figure<u64>,
 }
 
-fn count(prober: &mut Prober<'_>, findings: &mut Findings, progress: &mut dyn Progress) -> Result<(), LearnError> {
+impl Volumes {
+    /// Of the bits that select them; absent where there is none.
+    fn of(selects: &[u32], doubts: &Doubts) -> Self {
+        let mask = selects.iter().fold(0, |mask, bit| mask | 1 << bit);
+        let count = 1 << selects.len();
+        let (count, bits) = match selects.is_empty() {
+            true => (Figure::absent(), Figure::absent()),
+            false => (Figure::certain(count, count, count), Figure::certain(mask, mask, mask)),
+        };
+        Self { count: doubts.judge(count), bits: doubts.judge(bits) }
+    }
+
+    pub(super) fn set(&self, draft: &mut ProfileDraft) {
+        draft.set(key!(internal_volumes), self.count);
+        draft.set(key!(internal_volume_bits), self.bits);
+    }
+
+    fn settle(&self, (recipe, reason, curve): (&str, String, &str), draft: &mut ProfileDraft) {
+        self.set(draft);
+        for key in ["internal_volumes", "internal_volume_bits"] {
+            draft.because(key, Because { recipe, reason: reason.clone(), curve: Some(curve) });
+        }
+    }
+}
+
+/// Why the bits of volumes may be inconclusive, beside whatever makes the number of volumes inconclusive: the bits of places
+/// in a file are not those of the drive below.
+const BITS_DOUBTS: [Doubt<Origin>; 1] = [doubt("a file", Says::Nothing, |origin| *origin != Origin::Drive)];
+
+/// Measures the bits of the region's addresses, and those beyond it that part the drive; hands on the units, with those
+/// beyond the region.
+pub(crate) fn probe(
+    prober: &mut Prober<'_>,
+    (reads, buffer, units): (&Reads, WriteBuffer, Units),
+    draft: &mut ProfileDraft,
+    progress: &mut dyn Progress,
+) -> Result<Units, LearnError> {
+    let mut found = (count(prober, (reads, buffer, units), draft, progress)?, units);
+    if let Some(conflicts) = units.conflicts.filter(|conflicts| conflicts.share >= SHARE_MIN) {
+        found = far::probe(prober, found, conflicts, draft, progress)?;
+    }
+    let (volumes, units) = found;
+    draft.set(key!(internal_volume_bits), applying(&BITS_DOUBTS, prober.origin()).judge(volumes.bits));
+    Ok(units)
+}
+
+/// Counts the volumes of the region, by pairs of reads where these can be told apart.
+fn count(
+    prober: &mut Prober<'_>,
+    (reads, buffer, units): (&Reads, WriteBuffer, Units),
+    draft: &mut ProfileDraft,
+    progress: &mut dyn Progress,
+) -> Result<Volumes, LearnError> {
     let lowest = BLOCK.bytes().trailing_zeros();
     let bits: Vec<u32> = (lowest..prober.region().bytes().ilog2()).collect();
-    if let Some(conflicts) = findings.conflicts.filter(|conflicts| (SHARE_MIN..0.9).contains(&conflicts.share)) {
-        let selects = by_pairs(prober, findings, &bits, conflicts, progress)?;
-        // Where the number of units is no power of two, blocks that lie a power of two apart may never meet, whichever.
-        let units = findings.parameters.parallel_units.value;
-        let may_never_meet = !selects.is_empty() && units.is_some_and(|units| !units.is_power_of_two());
-        if 1.0 / conflicts.share * MORE_THAN_UNITS >= (1_u64 << selects.len()) as f64 && !may_never_meet {
-            return Ok(());
-        }
-        by_throughput(prober, findings, &bits, progress)?;
-        let p = &mut findings.parameters;
-        if p.internal_volumes.value.is_none() {
-            // Of as many bits as that some may select, and something else limits writes.
-            (p.internal_volumes, p.internal_volume_bits) = (Figure::unknown(), Figure::unknown());
-        }
-        return Ok(());
+    let Some(conflicts) = units.conflicts.filter(|conflicts| (SHARE_MIN..0.9).contains(&conflicts.share)) else {
+        return by_throughput(prober, (reads, buffer), &bits, draft, progress);
+    };
+    let (volumes, selects) = by_pairs(prober, &bits, conflicts, draft, progress)?;
+    // Where the number of units is no power of two, blocks that lie a power of two apart may never meet, whichever.
+    let may_never_meet = !selects.is_empty() && units.count.value.is_some_and(|units| !units.is_power_of_two());
+    if 1.0 / conflicts.share * MORE_THAN_UNITS >= (1_u64 << selects.len()) as f64 && !may_never_meet {
+        return Ok(volumes);
     }
-    by_throughput(prober, findings, &bits, progress)
+    let volumes = by_throughput(prober, (reads, buffer), &bits, draft, progress)?;
+    if volumes.count.value.is_some() {
+        return Ok(volumes);
+    }
+    // Of as many bits as that some may select, and something else limits writes.
+    let unknown = Volumes { count: Figure::unknown(), bits: Figure::unknown() };
+    unknown.set(draft);
+    Ok(unknown)
 }
 
 /// There cannot be more volumes than units; the share of pairs tells these to within this factor.
@@ -83,12 +129,13 @@ const MORE_THAN_UNITS: f64 = 1.5;
 /// Writes with each bit held.
 fn by_throughput(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    (reads, buffer): (&Reads, WriteBuffer),
     bits: &[u32],
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
-) -> Result<(), LearnError> {
+) -> Result<Volumes, LearnError> {
     prober.fill_region(progress)?;
-    let settle = (settling(prober.effort, findings.parameters.write_buffer_bytes.known()) / BLOCK) as usize;
+    let settle = (buffer.settling(prober.effort) / BLOCK) as usize;
     let visits = prober.shuffled((0..=bits.len()).flat_map(|i| std::iter::repeat_n(i, RUNS)));
     let mut rates = vec![Vec::with_capacity(RUNS); bits.len() + 1];
     for (n, &i) in visits.iter().enumerate() {
@@ -104,32 +151,44 @@ fn by_throughput(
         std::iter::zip(bits, &rates).filter(|(_, held)| halves(held, &free)).map(|(&bit, _)| bit).collect();
     let points = std::iter::zip(bits, &rates).map(|(&bit, rates)| point(f64::from(bit), rates)).collect();
     let (x, y) = ("bit of the byte address".to_owned(), "writes a second".to_owned());
-    findings.keep(ProbeCurve { name: NAME.to_owned(), x, y, points, fit: Vec::new() });
+    draft.keep(ProbeCurve { name: NAME.to_owned(), x, y, points, fit: Vec::new() });
     let recipe = "random 4 KiB writes, 64 in flight, with one address bit held; throughput in the long run";
     let falls =
         || format!("with any of bits {selects:?} held, throughput falls to at most {:.0} %", 100.0 * HALVED_SHARE);
     let reason = if selects.is_empty() { "no bit changes throughput".to_owned() } else { falls() };
-    let is_hidden = selects.is_empty() && something_else_sets_the_pace(findings, median(free));
-    tell(findings, &selects, (recipe, reason, NAME));
-    if is_hidden {
-        let p = &mut findings.parameters;
-        (p.internal_volumes, p.internal_volume_bits) = (Figure::unknown(), Figure::unknown());
-        for key in ["internal_volumes", "internal_volume_bits"] {
-            let reason =
-                "no bit changes throughput, but half of the flash may be as fast as the host interface".to_owned();
-            findings.because(key, Because { recipe, reason, curve: Some(NAME) });
-        }
-    }
-    if !stand_apart(bits, &rates, &selects) {
-        let p = &mut findings.parameters;
-        p.internal_volumes.doubt();
-        p.internal_volume_bits.doubt();
-        let reason = format!("of all bits, {selects:?} change throughput most, and others nearly as much");
-        for key in ["internal_volumes", "internal_volume_bits"] {
-            findings.because(key, Because { recipe, reason: reason.clone(), curve: Some(NAME) });
-        }
-    }
-    Ok(())
+    let evidence = Held { reads, bits, rates: &rates, free: median(free), selects: &selects };
+    let doubts = applying(&Held::THROUGHPUT_DOUBTS, &evidence);
+    let volumes = Volumes::of(&selects, &doubts);
+    volumes.settle((recipe, doubts.reason(reason), NAME), draft);
+    Ok(volumes)
+}
+
+/// What volumes rest on where throughput with a bit held shows them.
+struct Held<'a> {
+    reads: &'a Reads,
+    bits: &'a [u32],
+    /// Requests a second with each bit held, and with none.
+    rates: &'a [Vec<f64>],
+    free: f64,
+    selects: &'a [u32],
+}
+
+impl Held<'_> {
+    /// Why volumes that throughput shows, or their absence, may be inconclusive.
+    const THROUGHPUT_DOUBTS: [Doubt<Self>; 2] = [
+        doubt_of_either(
+            "the host interface limits writes",
+            Says::Instead("no bit changes throughput, but half of the flash may be as fast as the host interface"),
+            |held| held.selects.is_empty() && something_else_sets_the_pace(held.reads, held.free),
+        ),
+        doubt(
+            "other bits change throughput nearly as much",
+            Says::InsteadOf(|held| {
+                format!("of all bits, {:?} change throughput most, and others nearly as much", held.selects)
+            }),
+            |held| !stand_apart(held.bits, held.rates, held.selects),
+        ),
+    ];
 }
 
 /// Pairs for each bit, in multiples of the number among which one is expected to wait: if none does, chance is e⁻²⁰.
@@ -146,11 +205,11 @@ const PAIRS_NAME: &str = "pairs that differ in one bit";
 /// Reads pairs of blocks whose addresses differ in one bit, for each bit.
 fn by_pairs(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
     bits: &[u32],
     Conflicts { pairs: reading, border, share, .. }: Conflicts,
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
-) -> Result<Vec<u32>, LearnError> {
+) -> Result<(Volumes, Vec<u32>), LearnError> {
     prober.scatter_region(progress)?;
     prober.rest(AFTERMATH)?;
     let pairs = (PAIRS / share).ceil() as usize;
@@ -181,28 +240,40 @@ fn by_pairs(
         .map(|(&bit, &slow)| point(f64::from(bit), &[100.0 * slow as f64 / pairs as f64]))
         .collect();
     let (x, y) = ("bit of the byte address".to_owned(), "pairs that wait, %".to_owned());
-    findings.keep(ProbeCurve { name: PAIRS_NAME.to_owned(), x, y, points, fit: Vec::new() });
+    draft.keep(ProbeCurve { name: PAIRS_NAME.to_owned(), x, y, points, fit: Vec::new() });
     let recipe =
         "pairs of 4 KiB reads, both at once, of blocks written in random order whose addresses differ in one bit";
     let none = format!("of pairs that differ in any one bit about {:.1} % wait for each other", 100.0 * share);
     let some = format!("pairs that differ in any of bits {selects:?} never wait for each other");
-    // Within a volume more pairs wait than anywhere; without volumes, they are held back by something else than units.
-    if selects.is_empty() && usual > MORE_THAN_UNITS * share + BY_CHANCE {
-        let p = &mut findings.parameters;
-        (p.internal_volumes, p.internal_volume_bits) = (Figure::unknown(), Figure::unknown());
-        for key in ["internal_volumes", "internal_volume_bits"] {
-            let reason = format!("{:.0} % of pairs wait, more than meet in one unit", 100.0 * usual);
-            findings.because(key, Because { recipe, reason, curve: Some(PAIRS_NAME) });
-        }
-        return Ok(Vec::new());
-    }
     let reason = if selects.is_empty() { none } else { some };
-    tell(findings, &selects, (recipe, reason, PAIRS_NAME));
-    if !all_part {
-        findings.parameters.internal_volumes.doubt();
-        findings.parameters.internal_volume_bits.doubt();
-    }
-    Ok(selects)
+    let evidence = PairsByBit { selects: &selects, all_part, usual, share };
+    let doubts = applying(&PairsByBit::PAIRS_DOUBTS, &evidence);
+    let volumes = Volumes::of(&selects, &doubts);
+    volumes.settle((recipe, doubts.reason(reason), PAIRS_NAME), draft);
+    Ok((volumes, selects))
+}
+
+/// What volumes rest on where pairs of reads show them.
+struct PairsByBit<'a> {
+    selects: &'a [u32],
+    /// Whether hardly any pair waits whose blocks differ in a bit that selects.
+    all_part: bool,
+    /// Share of pairs that wait, of the usual bit and of random pairs.
+    usual: f64,
+    share: f64,
+}
+
+impl PairsByBit<'_> {
+    /// Why volumes that pairs of reads show, or their absence, may be inconclusive.
+    const PAIRS_DOUBTS: [Doubt<Self>; 2] = [
+        // Within a volume more pairs wait than anywhere; without volumes, they are held back by something else than units.
+        doubt_of_either(
+            "more pairs wait than meet in one unit",
+            Says::InsteadOf(|pairs| format!("{:.0} % of pairs wait, more than meet in one unit", 100.0 * pairs.usual)),
+            |pairs| pairs.selects.is_empty() && pairs.usual > MORE_THAN_UNITS * pairs.share + BY_CHANCE,
+        ),
+        doubt("some pairs wait that differ in a bit that selects", Says::Nothing, |pairs| !pairs.all_part),
+    ];
 }
 
 /// Requests a second of random writes with a bit held.
@@ -219,9 +290,8 @@ fn run(prober: &mut Prober<'_>, held: Option<(u32, u64)>, settle: usize) -> Resu
 
 /// Whether writes are about as fast as reads: then commands or the link may set the pace of both, and half of the flash be
 /// fast enough for it.
-fn something_else_sets_the_pace(findings: &Findings, writes_per_s: f64) -> bool {
-    let reads = findings.reads.iter().find(|reads| reads.length == BLOCK);
-    reads.is_some_and(|reads| writes_per_s >= HALVED_SHARE * reads.throughput.plateau())
+fn something_else_sets_the_pace(reads: &Reads, writes_per_s: f64) -> bool {
+    reads.of(BLOCK).is_some_and(|reads| writes_per_s >= HALVED_SHARE * reads.throughput.plateau())
 }
 
 fn halves(held: &[f64], free: &[f64]) -> bool {
@@ -237,20 +307,6 @@ fn stand_apart(bits: &[u32], rates: &[Vec<f64>], selects: &[u32]) -> bool {
     };
     let (slowest_other, fastest) = (level(false).fold(f64::MAX, f64::min), level(true).fold(0.0, f64::max));
     fastest <= HALVED_SHARE * slowest_other
-}
-
-fn tell(findings: &mut Findings, selects: &[u32], (recipe, reason, curve): (&str, String, &str)) {
-    let p = &mut findings.parameters;
-    (p.internal_volumes, p.internal_volume_bits) = if selects.is_empty() {
-        (Figure::absent(), Figure::absent())
-    } else {
-        let mask = selects.iter().fold(0, |mask, bit| mask | 1 << bit);
-        let count = 1 << selects.len();
-        (Figure::certain(count, count, count), Figure::certain(mask, mask, mask))
-    };
-    for key in ["internal_volumes", "internal_volume_bits"] {
-        findings.because(key, Because { recipe, reason: reason.clone(), curve: Some(curve) });
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! | file | question | method |
 //! |---|---|---|
 //! | `mod.rs` | how sure is an estimate? | the same estimate on resampled data |
+//! | `graded.rs` | how sure is a ratio, a time, a speed? | the width of its interval |
 //! | `period.rs` | does a curve repeat itself? | share of variance that the phase explains, against permutations |
 //! | `knee.rs` | where does throughput stop growing? | two-segment fit |
 //! | `pelt.rs` | where does a series change its level? | PELT with absolute deviations |
@@ -10,6 +11,7 @@
 //! | `steady.rs` | has a series settled? | SNIA's rule |
 //! | `holm.rs` | which of many findings are chance? | Holm's correction |
 
+pub(crate) mod graded;
 pub(crate) mod holm;
 pub(crate) mod knee;
 pub(crate) mod pelt;

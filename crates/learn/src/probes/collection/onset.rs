@@ -7,60 +7,114 @@
 use flashwise_block::ByteSize;
 use flashwise_profile::{Figure, ProbeCurve, ProbePoint};
 
-use crate::findings::{Because, Findings, widened};
+use crate::draft::{Because, ProfileDraft, key};
+use crate::evidence::Evidence;
+use crate::probes::buffer::WriteBuffer;
+use crate::probes::windows::Window;
+use crate::stats::graded::widened;
 use crate::stats::{median, rank};
+use crate::verdict::{Doubt, Says, applying, doubt};
 
-use super::{NOTHING_MOVED, ONSET_WINDOWS, Overwritten, ROOM_FIGURES, UNIFORM, Window, response};
+use super::overwrites::{NOTHING_MOVED, ONSET_WINDOWS, OVERWRITES, Overwritten, UNIFORM, counts, response};
 
-/// Onset and spare room.
-pub(super) fn tell(findings: &mut Findings, capacity: ByteSize, windows: &[Window]) {
-    let told = tells(windows);
+/// Evidence of the onset of garbage collection, and of the over-provisioning that it shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Onset {
+    /// Bytes that random overwrites of the filled drive come to before garbage collection runs.
+    pub(crate) bytes: Figure<u64>,
+    /// The same as a share of what the drive offers.
+    pub(crate) share: Figure<f64>,
+}
+
+impl Evidence for Onset {
+    fn recorded(draft: &ProfileDraft) -> Self {
+        Self { bytes: draft.recorded(key!(collection_onset_bytes)), share: draft.recorded(key!(over_provisioning)) }
+    }
+}
+
+/// The figures of [`Onset`].
+pub(super) const ONSET_FIGURES: [&str; 2] = ["over_provisioning", "collection_onset_bytes"];
+
+/// Why an onset that a rise shows may be inconclusive; what bytes programmed and erases show has doubts in `superblock.rs`.
+const RISE_DOUBTS: [Doubt<Figure<u64>>; 1] = [doubt("a wide interval", Says::Nothing, |bytes| {
+    let width = bytes.low.zip(bytes.high).map_or(0, |(low, high)| high - low);
+    width > bytes.value.unwrap_or(0) / 5
+})];
+
+impl Onset {
+    /// Read off the overwrites.
+    pub(super) fn read_off(
+        capacity: ByteSize,
+        overwritten: &Overwritten,
+        buffer: WriteBuffer,
+        draft: &mut ProfileDraft,
+    ) -> Self {
+        let windows = &overwritten.all;
+        keep_curve(capacity, windows, draft);
+        let first = &windows[..windows.len().min(ONSET_WINDOWS as usize)];
+        let (onset, reason) = match Rise::of(first, buffer.bytes()).first() {
+            Some(cut) => {
+                let onset = Self::at(cut, windows, capacity);
+                (onset, format!("the first lasting change comes after {}", ByteSize(onset.bytes.value.unwrap_or(0))))
+            }
+            None => (Self::recorded(draft), "no lasting change within one overwrite of the drive".to_owned()),
+        };
+        onset.set(draft);
+        for key in ONSET_FIGURES {
+            draft.because(key, Because { recipe: UNIFORM, reason: reason.clone(), curve: Some(OVERWRITES) });
+        }
+        onset.unless_nothing_is_moved(overwritten, draft)
+    }
+
+    /// Before a window.
+    fn at(cut: usize, windows: &[Window], capacity: ByteSize) -> Self {
+        let sum = |n: usize| windows[..n].iter().map(|window| window.bytes).sum::<u64>();
+        let value = sum(cut);
+        // What lay in open superblocks from the drive's life before the fill was room of an empty one.
+        let kept = LIFE_BEFORE_SHARE * value as f64;
+        let (low, high) = widened(value as f64, sum(cut.max(1) - 1) as f64, sum(cut + 1) as f64 + kept);
+        let bytes = Figure::certain(value, low as u64, high as u64);
+        let bytes = applying(&RISE_DOUBTS, &bytes).judge(bytes);
+        Self { bytes, share: bytes.map(|bytes| bytes as f64 / capacity.bytes() as f64) }
+    }
+
+    /// Absent of a drive that comes to its steady state without ever moving anything.
+    fn unless_nothing_is_moved(self, overwritten: &Overwritten, draft: &mut ProfileDraft) -> Self {
+        let is_told = self.bytes.value.is_none() && overwritten.is_counted() && overwritten.is_steady;
+        if !is_told || overwritten.level().mean >= NOTHING_MOVED {
+            return self;
+        }
+        let absent = Self { bytes: Figure::absent(), share: Figure::absent() };
+        absent.set(draft);
+        draft.set(key!(collection_cost), Figure::absent());
+        for key in ["collection_onset_bytes", "over_provisioning", "collection_cost"] {
+            let reason = "nothing is ever moved".to_owned();
+            draft.because(key, Because { recipe: UNIFORM, reason, curve: None });
+        }
+        absent
+    }
+
+    /// Sets both figures.
+    pub(super) fn set(self, draft: &mut ProfileDraft) {
+        draft.set(key!(collection_onset_bytes), self.bytes);
+        draft.set(key!(over_provisioning), self.share);
+    }
+}
+
+fn keep_curve(capacity: ByteSize, windows: &[Window], draft: &mut ProfileDraft) {
     let mut at = 0;
     let points = windows.iter().step_by(4).map(|window| {
         at += 4 * window.bytes;
         let y = window.amplification.unwrap_or(window.rate);
         ProbePoint { x: at as f64 / capacity.bytes() as f64, y, low: y, high: y }
     });
-    findings.keep(ProbeCurve {
+    draft.keep(ProbeCurve {
         name: OVERWRITES.to_owned(),
         x: "overwritten, times the drive".to_owned(),
-        y: if told { "write amplification" } else { "writes a second" }.to_owned(),
+        y: if counts(windows) { "write amplification" } else { "writes a second" }.to_owned(),
         points: points.collect(),
         fit: Vec::new(),
     });
-    let p = &mut findings.parameters;
-    let first = &windows[..windows.len().min(ONSET_WINDOWS as usize)];
-    let reason = match Rise::of(first, p.write_buffer_bytes.value.unwrap_or(0)).first() {
-        Some(cut) => {
-            let sum = |n: usize| windows[..n].iter().map(|window| window.bytes).sum::<u64>();
-            let value = sum(cut);
-            // What lay in open superblocks from the drive's life before the fill was room of an empty one.
-            let kept = LIFE_BEFORE * value as f64;
-            let (low, high) = widened(value as f64, sum(cut.max(1) - 1) as f64, sum(cut + 1) as f64 + kept);
-            let (low, high) = (low as u64, high as u64);
-            let share = |bytes: u64| bytes as f64 / capacity.bytes() as f64;
-            let narrow = high - low <= value / 5;
-            p.collection_onset_bytes =
-                if narrow { Figure::certain(value, low, high) } else { Figure::inconclusive(value, low, high) };
-            p.over_provisioning = Figure {
-                value: Some(share(value)),
-                low: Some(share(low)),
-                high: Some(share(high)),
-                verdict: p.collection_onset_bytes.verdict,
-            };
-            format!("the first lasting change comes after {}", ByteSize(value))
-        }
-        None => "no lasting change within one overwrite of the drive".to_owned(),
-    };
-    for key in ROOM_FIGURES {
-        findings.because(key, Because { recipe: UNIFORM, reason: reason.clone(), curve: Some(OVERWRITES) });
-    }
-}
-
-pub(super) const OVERWRITES: &str = "random overwrites";
-
-pub(super) fn tells(windows: &[Window]) -> bool {
-    windows.iter().all(|window| window.amplification.is_some())
 }
 
 /// A search for the first lasting rise of the response in successive windows.
@@ -74,7 +128,7 @@ struct Rise {
 
 impl Rise {
     fn of(windows: &[Window], buffer: u64) -> Self {
-        let told = tells(windows);
+        let told = counts(windows);
         let a_window = windows.first().map_or(1, |window| window.bytes.max(1));
         let behind = if told { 0 } else { (2 * buffer / a_window) as usize };
         let series: Vec<f64> = windows.iter().skip(behind).map(response).collect();
@@ -86,25 +140,8 @@ impl Rise {
     }
 }
 
-/// Says of a drive that comes to its steady state without ever moving anything that it does not collect.
-pub(super) fn nothing_is_moved(findings: &mut Findings, overwritten: &Overwritten) {
-    let told = overwritten.all.iter().all(|window| window.amplification.is_some());
-    let p = &mut findings.parameters;
-    if p.collection_onset_bytes.value.is_some() || !told || !overwritten.is_steady {
-        return;
-    }
-    if overwritten.level().mean < NOTHING_MOVED {
-        (p.collection_onset_bytes, p.over_provisioning, p.collection_cost) =
-            (Figure::absent(), Figure::absent(), Figure::absent());
-        for key in ["collection_onset_bytes", "over_provisioning", "collection_cost"] {
-            let reason = "nothing is ever moved".to_owned();
-            findings.because(key, Because { recipe: UNIFORM, reason, curve: None });
-        }
-    }
-}
-
 /// Share by which collection can start earlier on a drive that was in use before it was trimmed and filled.
-const LIFE_BEFORE: f64 = 0.06;
+const LIFE_BEFORE_SHARE: f64 = 0.06;
 /// Flash bytes for each host byte at which collection is at work.
 const AT_WORK: f64 = 1.2;
 /// Windows by which that is judged, but for the first, and how far they may be apart where nothing is collected.

@@ -17,125 +17,212 @@
 use flashwise_block::ByteSize;
 use flashwise_profile::{Figure, Verdict};
 
-use super::{Window, join};
-use crate::findings::{Because, Findings};
+use crate::draft::{Because, ProfileDraft, key};
+use crate::probes::buffer::WriteBuffer;
+use crate::probes::windows::{Window, join};
 use crate::stats::{median, pelt};
+use crate::verdict::{Doubt, Says, applying, doubt};
+
+use super::onset::Onset;
 
 /// A change of level counts from this share on.
 const CHANGE_SHARE: f64 = 0.15;
 
-/// Tells the first lasting fall of the fill's speed, which was made in writes of a length.
-pub(super) fn tell(findings: &mut Findings, windows: &[Window], length: ByteSize, curve: &str) {
-    let buffer = 2 * findings.parameters.write_buffer_bytes.value.unwrap_or(0);
-    let mut at = 0;
-    let behind_buffer = windows.iter().take_while(|window| {
-        at += window.bytes;
-        at <= buffer
-    });
-    let (before, windows) = windows.split_at(behind_buffer.count().min(windows.len() / 2));
-    let before: u64 = before.iter().map(|window| window.bytes).sum();
-    let rates: Vec<f64> = windows.iter().map(|window| window.rate * length.bytes() as f64).collect();
-    // A write buffer that was emptied by the rest makes the first windows faster, too.
-    let is_known = findings.parameters.write_buffer_bytes.verdict != Verdict::Inconclusive;
-    let step = windows.first().map_or(0, |window| window.bytes);
-    let few = || {
-        begins_above_all(windows, &rates)
-            .filter(|&fast| is_known && before + step * fast as u64 >= buffer + FAST_MIN * step)
-    };
-    let half = step / 2;
-    let fall = lasting_fall(windows, &rates);
-    let size = fall
-        .map(|cut| where_speed_falls(windows, cut))
-        .or_else(|| first_stall(windows).map(|cut| step * cut as u64 + half))
-        .or_else(|| few().map(|cut| where_speed_falls(windows, cut)));
-    let recipe = "the trimmed drive rests, then is filled in order with large writes, 32 in flight";
-    // When the cache is full, what the drive has taken is in it but for what lies in the buffer.
-    let buffered = findings.parameters.write_buffer_bytes.value.unwrap_or(0);
-    let p = &mut findings.parameters;
-    let reason = match size {
-        Some(size) => {
-            let fast = (size / step.max(1)) as usize;
-            let size = (before + size).saturating_sub(buffered);
-            p.slc_cache_bytes = Figure::certain(size, size.saturating_sub(2 * step), size + 2 * step);
-            let mut reason = format!("speed falls after {} beyond what the write buffer takes", ByteSize(size));
-            if is_uneven(&rates[..fast.min(rates.len())]) {
-                p.slc_cache_bytes.doubt();
-                reason.push_str(", and is uneven before");
-            }
-            if fall.is_some_and(|cut| is_often_as_fast(&rates, cut)) {
-                p.slc_cache_bytes.doubt();
-                reason.push_str(", and is often as fast later");
-            }
-            if comes_back(&rates, fast.min(rates.len())) {
-                p.slc_cache_bytes.doubt();
-                reason.push_str(", and rises again");
-            }
-            findings.slc_cache_ends_with_first_erases = begins_to_erase(windows, fast);
-            reason
-        }
-        None if begins_faster(windows) => {
-            "speed falls, but the drive is too small, or the fall too early, to tell where".to_owned()
-        }
-        None if is_twice(windows) => {
-            findings.writes_in_order_are_moved = true;
-            "no fall of speed shows where from, but much of what is written in order is programmed twice".to_owned()
-        }
-        None => {
-            p.slc_cache_bytes = Figure::absent();
-            "speed stays to the end".to_owned()
-        }
-    };
-    findings.because("slc_cache_bytes", Because { recipe, reason, curve: Some(curve) });
+/// Evidence of fills in order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlcCache {
+    pub(super) bytes: Figure<u64>,
+    /// Whether a fill got slower where the drive began to erase.
+    ends_with_first_erases: bool,
+    /// Whether the drive counted that much of a fill was programmed twice, where no cache was found.
+    is_moved: bool,
 }
 
-/// The same of the rest of a second fill, which rested when half of what a cache was found to take was in it. One that has had time
-/// to be emptied takes all of that again from there on. What slows a fill for other reasons, as parallel units that are full
-/// before others are, comes where it came before.
-pub(super) fn tell_again(findings: &mut Findings, windows: &[Window], length: ByteSize, curve: &str) {
-    let first = findings.parameters.slc_cache_bytes;
-    let ends_with_first_erases = findings.slc_cache_ends_with_first_erases;
-    tell(findings, windows, length, curve);
-    findings.slc_cache_ends_with_first_erases |= ends_with_first_erases;
-    let second = std::mem::replace(&mut findings.parameters.slc_cache_bytes, first);
-    let first = &mut findings.parameters.slc_cache_bytes;
-    let to_end: u64 = windows.iter().map(|window| window.bytes).sum();
-    let (is_one, more) = match second.value {
-        Some(_) if first.low <= second.high && second.low <= first.high => (true, "as much again".to_owned()),
-        // The drive may end before the cache does.
-        None if first.high >= Some(to_end) => (true, "the rest of the drive as fast".to_owned()),
-        Some(other) => (false, format!("{} then", ByteSize(other))),
-        None => (false, "the rest of the drive without a fall".to_owned()),
-    };
-    if !is_one {
-        first.doubt();
-    }
-    let size = ByteSize(first.value.unwrap_or(0));
-    let reason = format!(
-        "speed falls after {size} beyond what the write buffer takes; a second fill that rests after half of that takes {more}"
-    );
-    let recipe = "the trimmed drive rests, then is filled in order with large writes, 32 in flight; twice, the second time with a \
-                  rest";
-    findings.because("slc_cache_bytes", Because { recipe, reason, curve: Some(curve) });
+/// A fill whose speed fell.
+struct Fall<'a> {
+    /// Bytes a second of its windows, behind the write buffer.
+    rates: &'a [f64],
+    /// Windows before the fall.
+    fast: usize,
+    /// The window from which on it is slower, where that is a lasting change of level.
+    cut: Option<usize>,
 }
 
-/// What a cache makes doubtful, when all has been told: a superblock of the cache holds less than others, so that its erasures
-/// say less of the room, and what was written in pieces is moved together when the cache is emptied, and programmed again.
-pub(super) fn doubt_what_it_hides(findings: &mut Findings) {
-    let p = &mut findings.parameters;
-    let cache = p.slc_cache_bytes.value;
-    if cache.is_none() && !findings.writes_in_order_are_moved {
-        return;
+impl Fall<'_> {
+    /// Why an SLC cache may be inconclusive, by the fill that shows it. [`SECOND_FILL_DOUBTS`] and [`ERASE_DOUBTS`] follow.
+    const FALL_DOUBTS: [Doubt<Self>; 3] = [
+        doubt("speed is uneven before the fall", Says::Then(", and is uneven before"), |fall| is_uneven(fall.before())),
+        doubt("collection in bursts", Says::Then(", and is often as fast later"), |fall| {
+            fall.cut.is_some_and(|cut| is_often_as_fast(fall.rates, cut))
+        }),
+        doubt("it comes back", Says::Then(", and rises again"), |fall| comes_back(fall.rates, fall.before().len())),
+    ];
+}
+
+impl Fall<'_> {
+    fn before(&self) -> &[f64] {
+        &self.rates[..self.fast.min(self.rates.len())]
     }
-    // Flash that is kept erased is no more than what the drive has beside what it offers.
-    let room = p.collection_onset_bytes.high.unwrap_or(u64::MAX);
-    if findings.slc_cache_ends_with_first_erases && cache.is_some_and(|cache| cache <= room) {
-        p.doubt("slc_cache_bytes");
-        findings
-            .add_to_reason("slc_cache_bytes", "so may the first erases, of a drive that had some flash erased before");
+}
+
+/// The same by a second fill, which rested when half of the cache was full.
+const SECOND_FILL_DOUBTS: [Doubt<SecondFill>; 1] =
+    [doubt("another fill falls elsewhere", Says::Nothing, |second| !second.takes_as_much())];
+
+/// The same when all is known: flash that is kept erased is no more than what the drive has beside what it offers.
+const ERASE_DOUBTS: [Doubt<(SlcCache, Onset)>; 1] = [doubt(
+    "first erases",
+    Says::Then("; so may the first erases, of a drive that had some flash erased before"),
+    |of| {
+        let (cache, onset) = of;
+        let room = onset.bytes.high.unwrap_or(u64::MAX);
+        cache.ends_with_first_erases && cache.bytes.value.is_some_and(|cache| cache <= room)
+    },
+)];
+
+/// Figures that a cache makes inconclusive: a superblock of the cache holds less than others, so that its erases say less of
+/// the over-provisioning, and what was written in pieces is moved together when the cache is emptied, and programmed again.
+const HIDDEN_FIGURES: [&str; 5] =
+    ["superblock_bytes", "stripe_bytes", "write_unit_bytes", "over_provisioning", "collection_onset_bytes"];
+
+impl SlcCache {
+    /// The first lasting fall of a fill's speed, which was made in writes of a length.
+    pub(super) fn read_off(
+        fill: (&[Window], ByteSize),
+        buffer: WriteBuffer,
+        curve: &str,
+        draft: &mut ProfileDraft,
+    ) -> Self {
+        let (cache, reason) = Self::of(fill, buffer, draft.recorded(key!(slc_cache_bytes)));
+        let recipe = "the trimmed drive rests, then is filled in order with large writes, 32 in flight";
+        draft.settle(key!(slc_cache_bytes), cache.bytes, Because { recipe, reason, curve: Some(curve) });
+        cache
     }
-    for key in ["superblock_bytes", "stripe_bytes", "write_unit_bytes", "over_provisioning", "collection_onset_bytes"] {
-        findings.parameters.doubt(key);
-        findings.add_to_reason(key, "a cache of fast cells moves what is written");
+
+    /// With the rest of a second fill, which rested when half of what the cache was found to take was in it. One that has
+    /// had time to be emptied takes all of that again from there on. What slows a fill for other reasons, as parallel units
+    /// that are full before others are, comes where it came before.
+    pub(super) fn read_off_again(
+        self,
+        fill: (&[Window], ByteSize),
+        buffer: WriteBuffer,
+        curve: &str,
+        draft: &mut ProfileDraft,
+    ) -> Self {
+        let (second, _) = Self::of(fill, buffer, self.bytes);
+        let to_end = fill.0.iter().map(|window| window.bytes).sum();
+        let fills = SecondFill { first: self.bytes, second: second.bytes, to_end };
+        let bytes = applying(&SECOND_FILL_DOUBTS, &fills).judge(self.bytes);
+        let size = ByteSize(bytes.value.unwrap_or(0));
+        let more = fills.more();
+        let reason = format!(
+            "speed falls after {size} beyond what the write buffer takes; a second fill that rests after half of that takes {more}"
+        );
+        let recipe = "the trimmed drive rests, then is filled in order with large writes, 32 in flight; twice, the second time with a \
+             rest";
+        draft.settle(key!(slc_cache_bytes), bytes, Because { recipe, reason, curve: Some(curve) });
+        Self {
+            bytes,
+            ends_with_first_erases: self.ends_with_first_erases || second.ends_with_first_erases,
+            is_moved: self.is_moved || second.is_moved,
+        }
+    }
+
+    /// What a fill shows, with the reason; `otherwise` where it does not show whether there is a cache.
+    fn of((windows, length): (&[Window], ByteSize), buffer: WriteBuffer, otherwise: Figure<u64>) -> (Self, String) {
+        let twice_buffer = 2 * buffer.bytes();
+        let mut at = 0;
+        let behind_buffer = windows.iter().take_while(|window| {
+            at += window.bytes;
+            at <= twice_buffer
+        });
+        let (before, windows) = windows.split_at(behind_buffer.count().min(windows.len() / 2));
+        let before: u64 = before.iter().map(|window| window.bytes).sum();
+        let rates: Vec<f64> = windows.iter().map(|window| window.rate * length.bytes() as f64).collect();
+        // A write buffer that was emptied by the rest makes the first windows faster, too.
+        let is_known = buffer.0.verdict != Verdict::Inconclusive;
+        let step = windows.first().map_or(0, |window| window.bytes);
+        let few = || {
+            begins_above_all(windows, &rates)
+                .filter(|&fast| is_known && before + step * fast as u64 >= twice_buffer + FAST_MIN * step)
+        };
+        let half = step / 2;
+        let cut = lasting_fall(windows, &rates);
+        let size = cut
+            .map(|cut| where_speed_falls(windows, cut))
+            .or_else(|| first_stall(windows).map(|cut| step * cut as u64 + half))
+            .or_else(|| few().map(|cut| where_speed_falls(windows, cut)));
+        let nothing = Self { bytes: otherwise, ends_with_first_erases: false, is_moved: false };
+        match size {
+            Some(size) => {
+                let fast = (size / step.max(1)) as usize;
+                // When the cache is full, what the drive has taken is in it but for what lies in the buffer.
+                let size = (before + size).saturating_sub(buffer.bytes());
+                let doubts = applying(&Fall::FALL_DOUBTS, &Fall { rates: &rates, fast, cut });
+                let bytes = doubts.judge(Figure::certain(size, size.saturating_sub(2 * step), size + 2 * step));
+                let reason =
+                    doubts.reason(format!("speed falls after {} beyond what the write buffer takes", ByteSize(size)));
+                (Self { bytes, ends_with_first_erases: begins_to_erase(windows, fast), is_moved: false }, reason)
+            }
+            None if begins_faster(windows) => {
+                let reason = "speed falls, but the drive is too small, or the fall too early, to tell where";
+                (nothing, reason.to_owned())
+            }
+            None if is_twice(windows) => {
+                let reason =
+                    "no fall of speed shows where from, but much of what is written in order is programmed twice";
+                (Self { is_moved: true, ..nothing }, reason.to_owned())
+            }
+            None => (Self { bytes: Figure::absent(), ..nothing }, "speed stays to the end".to_owned()),
+        }
+    }
+
+    /// What a cache makes inconclusive, when all has been measured.
+    pub(super) fn doubt_what_it_hides(self, onset: Onset, draft: &mut ProfileDraft) {
+        if self.bytes.value.is_none() && !self.is_moved {
+            return;
+        }
+        let doubts = applying(&ERASE_DOUBTS, &(self, onset));
+        draft.set(key!(slc_cache_bytes), doubts.judge(self.bytes));
+        draft.append_to_reason("slc_cache_bytes", &doubts.reason(""));
+        for key in HIDDEN_FIGURES {
+            draft.parameters.doubt(key);
+            draft.add_to_reason(key, "a cache of fast cells moves what is written");
+        }
+    }
+}
+
+/// What two fills say of a cache.
+struct SecondFill {
+    first: Figure<u64>,
+    second: Figure<u64>,
+    /// Bytes from the rest to the end of the drive.
+    to_end: u64,
+}
+
+impl SecondFill {
+    /// Whether the drive may end before the cache does.
+    fn may_end_before(&self) -> bool {
+        self.second.value.is_none() && self.first.high >= Some(self.to_end)
+    }
+
+    fn is_alike(&self) -> bool {
+        let (first, second) = (&self.first, &self.second);
+        second.value.is_some() && first.low <= second.high && second.low <= first.high
+    }
+
+    fn takes_as_much(&self) -> bool {
+        self.is_alike() || self.may_end_before()
+    }
+
+    /// What the second fill takes.
+    fn more(&self) -> String {
+        match self.second.value {
+            _ if self.is_alike() => "as much again".to_owned(),
+            _ if self.may_end_before() => "the rest of the drive as fast".to_owned(),
+            Some(other) => format!("{} then", ByteSize(other)),
+            None => "the rest of the drive without a fall".to_owned(),
+        }
     }
 }
 
@@ -357,10 +444,17 @@ mod tests {
     }
 
     fn told(windows: &[Window]) -> Figure<u64> {
-        let mut findings = Findings::default();
-        findings.parameters.write_buffer_bytes = Figure::certain(1 << 20, 1 << 20, 1 << 20);
-        tell(&mut findings, windows, ByteSize::mib(1), "fill");
-        findings.parameters.slc_cache_bytes
+        filled_once(windows).bytes
+    }
+
+    const BUFFER: u64 = 1 << 20;
+
+    fn buffer() -> WriteBuffer {
+        WriteBuffer(Figure::certain(BUFFER, BUFFER, BUFFER))
+    }
+
+    fn filled_once(windows: &[Window]) -> SlcCache {
+        SlcCache::read_off((windows, ByteSize::mib(1)), buffer(), "fill", &mut ProfileDraft::default())
     }
 
     fn assert_told(windows: &[Window], mib: u64) {
@@ -456,12 +550,10 @@ mod tests {
         let ends = |erases: (u64, u64), room: u64| {
             let mut windows = filled((0..200).map(|n| (if n < 12 { 900.0 } else { 500.0 }, 1.0)));
             windows.iter_mut().enumerate().for_each(|(n, w)| w.erases = Some(if n < 12 { erases.0 } else { erases.1 }));
-            let mut findings = Findings::default();
-            findings.parameters.write_buffer_bytes = Figure::certain(1 << 20, 1 << 20, 1 << 20);
-            findings.parameters.collection_onset_bytes = Figure::certain(room, room, room);
-            tell(&mut findings, &windows, ByteSize::mib(1), "fill");
-            doubt_what_it_hides(&mut findings);
-            findings.parameters.slc_cache_bytes.verdict
+            let mut draft = ProfileDraft::default();
+            let onset = Onset { bytes: Figure::certain(room, room, room), share: Figure::unknown() };
+            filled_once(&windows).doubt_what_it_hides(onset, &mut draft);
+            draft.parameters.slc_cache_bytes.verdict
         };
         assert_eq!(ends((0, 4), 200 << 20), Verdict::Inconclusive);
         assert_eq!(ends((4, 4), 200 << 20), Verdict::Certain, "it erased before as well");
@@ -498,13 +590,13 @@ mod tests {
         let fill =
             |fast: usize, windows: usize| filled((0..windows).map(|n| (if n < fast { 500.0 } else { 200.0 }, 1.0)));
         let twice = |fast: usize, again: usize| {
-            let mut findings = Findings::default();
-            findings.parameters.write_buffer_bytes = Figure::certain(1 << 20, 1 << 20, 1 << 20);
-            tell(&mut findings, &fill(fast, 200), ByteSize::mib(1), "fill");
-            assert_eq!(findings.parameters.slc_cache_bytes.verdict, Verdict::Certain);
-            tell_again(&mut findings, &fill(again, 200 - fast / 2), ByteSize::mib(1), "fill");
-            assert!(findings.parameters.slc_cache_bytes.value.is_some());
-            findings.parameters.slc_cache_bytes.verdict
+            let first = filled_once(&fill(fast, 200));
+            assert_eq!(first.bytes.verdict, Verdict::Certain);
+            let rest = fill(again, 200 - fast / 2);
+            let mut draft = ProfileDraft::default();
+            let both = first.read_off_again((&rest, ByteSize::mib(1)), buffer(), "fill", &mut draft);
+            assert!(both.bytes.value.is_some());
+            both.bytes.verdict
         };
         assert_eq!(twice(60, 60), Verdict::Certain);
         assert_eq!(twice(60, 30), Verdict::Inconclusive, "at the same place");

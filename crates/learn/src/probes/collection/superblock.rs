@@ -14,16 +14,24 @@
 //! the room that data has to move in. It holds whatever the drive was used for before, and however it chooses what it
 //! collects.
 
-use flashwise_block::{ByteSize, Progress};
+use flashwise_block::{ByteSize, Nanos, Progress};
 use flashwise_profile::{Figure, Verdict};
 
 use crate::LearnError;
-use crate::findings::{Because, Findings};
+use crate::draft::{Because, ProfileDraft, key};
 use crate::prober::Prober;
+use crate::probes::buffer::WriteBuffer;
+use crate::probes::small_writes::Padding;
+use crate::probes::units::Units;
 use crate::stats::{line_through, median};
+use crate::verdict::{Doubt, Says, applying, doubt};
 
-use super::onset::OVERWRITES;
-use super::{AFTERMATH, ROOM_FIGURES, pass_in_order, sustained};
+use super::onset::{ONSET_FIGURES, Onset};
+use super::overwrites::{BLOCK, OVERWRITES};
+use super::passes::{pass_in_order, sustained};
+
+/// Time in which a drive ends what it does in the background.
+const AFTERMATH: Nanos = Nanos(1_000_000_000);
 
 /// Bytes programmed and erases so far.
 #[derive(Clone, Copy)]
@@ -47,10 +55,11 @@ const PASSES: usize = 3;
 /// one may that collects what is chosen at random, and programs more than `wears` in one pass, is left alone.
 pub(super) fn probe(
     prober: &mut Prober<'_>,
-    findings: &mut Findings,
+    (fresh, onset): (Fresh, Onset),
     wears: ByteSize,
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
-) -> Result<(), LearnError> {
+) -> Result<Onset, LearnError> {
     let recipe = "the drive is written in order several times; bytes programmed at each erase that the drive counts";
     let counts = prober.counters().flash.is_some();
     let mut seen: Vec<Worn> = Vec::new();
@@ -69,12 +78,12 @@ pub(super) fn probe(
             is_worn = first.is_some_and(|first| now.programmed - first.programmed > wears.bytes());
             !is_worn
         })?);
-        sustained(prober, findings, &passes, is_worn);
+        sustained(prober, &passes, is_worn, draft);
     }
     if !counts {
         let reason = "the drive does not count what it programs and erases".to_owned();
-        findings.because("superblock_bytes", Because { recipe, reason, curve: None });
-        return Ok(());
+        draft.because("superblock_bytes", Because { recipe, reason, curve: None });
+        return Ok(onset);
     }
     let (figure, reason) = match size_of_superblock(&seen, steps) {
         Some(figure) => {
@@ -84,12 +93,20 @@ pub(super) fn probe(
         _ if seen.is_empty() => (Figure::absent(), "the drive is written in order and never erases".to_owned()),
         _ => (Figure::unknown(), "too few erases in a pass over the drive".to_owned()),
     };
-    findings.parameters.superblock_bytes = figure;
-    findings.because("superblock_bytes", Because { recipe, reason, curve: None });
-    match findings.parameters.superblock_bytes.value {
-        Some(superblock) => room(prober, findings, superblock, &seen),
-        None => Ok(()),
-    }
+    draft.settle(key!(superblock_bytes), figure, Because { recipe, reason, curve: None });
+    let room = match figure.value {
+        Some(_) if onset.bytes.verdict != Verdict::Absent => Room::of(prober, fresh, figure, &seen)?,
+        _ => None,
+    };
+    Ok(room.map_or(onset, |room| room.settle(prober.capacity().bytes(), draft)))
+}
+
+/// What earlier probes have shown that the room rests on.
+#[derive(Clone, Copy)]
+pub(super) struct Fresh {
+    pub(super) buffer: WriteBuffer,
+    pub(super) padding: Padding,
+    pub(super) units: Units,
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -135,16 +152,30 @@ fn size_of_superblock(seen: &[Worn], step: u64) -> Option<Figure<u64>> {
         None => (whole, whole),
     };
     let size = told.size;
-    let agree = size == other.size || other.stands_out_at > TELLS_NOTHING;
-    let steps = size / step;
-    let is_block = steps < STEPS_OF_PAGES || steps.is_multiple_of(PAGES_OF_BLOCKS);
-    let sure = told.stands_out_at <= STANDS_OUT && agree && is_block;
-    Some(if sure {
-        Figure::certain(size, size, size)
-    } else {
-        Figure::inconclusive(size, size.saturating_sub(step), size + step)
-    })
+    let doubts = applying(&SUPERBLOCK_DOUBTS, &Candidates { told, other, step });
+    let (low, high) = if doubts.is_empty() { (size, size) } else { (size.saturating_sub(step), size + step) };
+    Some(doubts.judge(Figure::certain(size, low, high)))
 }
+
+/// The best sizes by the later half of a pass and by all of it.
+struct Candidates {
+    told: Candidate,
+    other: Candidate,
+    /// The step in which the drive counts what it programs, bytes.
+    step: u64,
+}
+
+/// Why a superblock may be inconclusive, beside what an SLC cache hides (`slc_cache.rs`).
+const SUPERBLOCK_DOUBTS: [Doubt<Candidates>; 3] = [
+    doubt("another size fits nearly as well", Says::Nothing, |of| of.told.stands_out_at > STANDS_OUT),
+    doubt("the whole pass and its half differ", Says::Nothing, |of| {
+        of.told.size != of.other.size && of.other.stands_out_at <= TELLS_NOTHING
+    }),
+    doubt("an odd number of pages", Says::Nothing, |of| {
+        let steps = of.told.size / of.step;
+        steps >= STEPS_OF_PAGES && !steps.is_multiple_of(PAGES_OF_BLOCKS)
+    }),
+];
 
 /// A size of the superblock.
 #[derive(Clone, Copy)]
@@ -204,58 +235,97 @@ fn shorth(seen: &[Worn], size: u64) -> f64 {
     std::iter::zip(&values, &values[half..]).map(|(low, high)| high - low).fold(f64::MAX, f64::min)
 }
 
-/// Tells the spare room from what a drive has programmed and erased in its life: flash that was programmed is erased, or
-/// holds data or garbage, and when a drive keeps no more free than it must, that is all there is, but for what is open.
-fn room(prober: &mut Prober<'_>, findings: &mut Findings, superblock: u64, seen: &[Worn]) -> Result<(), LearnError> {
-    let capacity = prober.capacity().bytes();
-    prober.rest(AFTERMATH)?;
-    let Some(last) = Worn::now(prober) else { return Ok(()) };
-    // Of more turns than there are units, with some planes for themselves, nothing is known.
-    let units_max = findings.parameters.parallel_units.value.map_or(u64::MAX, |units| 2 * units);
-    let units = turns(seen).filter(|&units| units <= units_max);
-    let open = (units.unwrap_or(0) * superblock) as f64;
-    let held = |worn: &Worn| worn.programmed as f64 - worn.erases as f64 * superblock as f64;
-    // In each unit the host and collection fill a superblock, which on average is half empty. Under way a victim may still
-    // wait for its erase; at rest more may be free than must be.
-    let under_way = seen.iter().map(held).sum::<f64>() / seen.len().max(1) as f64 + open / 2.0;
-    let at_rest = held(&last) + open;
-    let occupied = ((under_way + at_rest) / 2.0).max(0.0) as u64;
-    let p = &mut findings.parameters;
-    // Of a superblock that is a little off, the erases of a life make a room that cannot be.
-    let is_possible = (capacity..=2 * capacity).contains(&occupied);
-    if !is_possible || p.collection_onset_bytes.verdict == Verdict::Absent {
-        return Ok(());
+/// The over-provisioning by what a drive has programmed and erased in its life: flash that was programmed is erased, or holds
+/// data or garbage, and when a drive keeps no more free than it must, that is all there is, but for what is open.
+struct Room {
+    /// What its life came to.
+    last: Worn,
+    superblock: Figure<u64>,
+    /// Bytes that its flash holds beyond what it offers.
+    beyond: u64,
+    /// Flash bytes for each host byte of small writes; at least 1.
+    padding: f64,
+    is_padding_known: bool,
+    /// Units that take turns.
+    units: Option<u64>,
+    /// Bytes of small writes that fill it.
+    onset: f64,
+    /// Share by which that may be off, and by which the first of the units is full before.
+    spread: f64,
+    first: f64,
+}
+
+/// Why an onset and an over-provisioning that bytes programmed and erases show may be inconclusive, beside what an SLC cache
+/// hides (`slc_cache.rs`).
+const ROOM_DOUBTS: [Doubt<Room>; 5] = [
+    doubt("what is open is not known without the number of units", Says::Nothing, |room| room.units.is_none()),
+    doubt("superblocks are large beside it", Says::Nothing, |room| room.spread > ROOM_SPREAD),
+    doubt("the first unit is full much earlier", Says::Nothing, |room| room.first > FIRST_MAX),
+    // On a drive that had erased before.
+    doubt("what small writes waste is not known", Says::Nothing, |room| !room.is_padding_known),
+    doubt("the superblock is not certain", Says::Nothing, |room| room.superblock.known().is_none()),
+];
+
+impl Room {
+    /// `None` where the counts make no room that can be.
+    fn of(
+        prober: &mut Prober<'_>,
+        fresh: Fresh,
+        superblock: Figure<u64>,
+        seen: &[Worn],
+    ) -> Result<Option<Self>, LearnError> {
+        let capacity = prober.capacity().bytes();
+        prober.rest(AFTERMATH)?;
+        let Some((last, size)) = Worn::now(prober).zip(superblock.value) else { return Ok(None) };
+        // Of more turns than there are units, with some planes for themselves, nothing is known.
+        let units_max = fresh.units.count.value.map_or(u64::MAX, |units| 2 * units);
+        let units = turns(seen).filter(|&units| units <= units_max);
+        let open = (units.unwrap_or(0) * size) as f64;
+        let held = |worn: &Worn| worn.programmed as f64 - worn.erases as f64 * size as f64;
+        // In each unit the host and collection fill a superblock, which on average is half empty. Under way a victim may
+        // still wait for its erase; at rest more may be free than must be.
+        let under_way = seen.iter().map(held).sum::<f64>() / seen.len().max(1) as f64 + open / 2.0;
+        let at_rest = held(&last) + open;
+        let occupied = ((under_way + at_rest) / 2.0).max(0.0) as u64;
+        // Of a superblock that is a little off, the erases of a life make a room that cannot be.
+        if !(capacity..=2 * capacity).contains(&occupied) {
+            return Ok(None);
+        }
+        let beyond = occupied - capacity;
+        // What small writes waste counts as well; what meets in the write buffer, and is programmed once, does not.
+        let padding = fresh.padding.0.unwrap_or(1.0).max(1.0);
+        // What the buffer holds is written and not yet on flash.
+        let onset = beyond as f64 / padding + fresh.buffer.bytes() as f64;
+        // Each unit may keep one superblock more, or less, than was taken for open.
+        let most = units.unwrap_or(0).max(fresh.units.count.value.unwrap_or(0)) * size;
+        let spread = (most as f64 / onset).max(ROOM_SPREAD);
+        // The part that random writes fill first.
+        let first = first_of(units.unwrap_or(0), onset / padding / BLOCK.bytes() as f64);
+        let is_padding_known = fresh.padding.0.is_some();
+        Ok(Some(Self { last, superblock, beyond, padding, is_padding_known, units, onset, spread, first }))
     }
-    // What small writes waste counts as well; what meets in the write buffer, and is programmed once, does not.
-    let padding = findings.padding.unwrap_or(1.0).max(1.0);
-    // What the buffer holds is written and not yet on flash.
-    let onset = (occupied - capacity) as f64 / padding + p.write_buffer_bytes.value.unwrap_or(0) as f64;
-    // Each unit may keep one superblock more, or less, than was taken for open.
-    let most = units.unwrap_or(0).max(p.parallel_units.value.unwrap_or(0)) * superblock;
-    let spread = (most as f64 / onset).max(ROOM_SPREAD);
-    // The part that random writes fill first.
-    let first = first_of(units.unwrap_or(0), onset / padding / super::BLOCK.bytes() as f64);
-    let bytes = [1.0, 1.0 - spread - first, 1.0 + spread].map(|share| (share * onset).max(0.0) as u64);
-    let share = bytes.map(|bytes| bytes as f64 / capacity as f64);
-    // Without a certain superblock nothing is, without the number of units what is open is not known, and on a drive that
-    // had erased before anybody asked not what small writes waste.
-    let is_narrow = spread <= ROOM_SPREAD && first <= FIRST_MAX;
-    let known = units.is_some() && is_narrow && findings.padding.is_some() && p.superblock_bytes.known().is_some();
-    let verdict = if known { Verdict::Certain } else { Verdict::Inconclusive };
-    p.collection_onset_bytes = Figure { verdict, ..Figure::certain(bytes[0], bytes[1], bytes[2]) };
-    p.over_provisioning = Figure { verdict, ..Figure::certain(share[0], share[1], share[2]) };
-    let reason = format!(
-        "{} are programmed and {} erasures of {} done in all, so {} more than the drive offers are in use; small writes \
-         program {padding:.2} times what they write",
-        ByteSize(last.programmed),
-        last.erases,
-        ByteSize(superblock),
-        ByteSize(occupied - capacity),
-    );
-    for key in ROOM_FIGURES {
-        findings.because(key, Because { recipe: ROOM, reason: reason.clone(), curve: Some(OVERWRITES) });
+
+    fn settle(&self, capacity: u64, draft: &mut ProfileDraft) -> Onset {
+        let doubts = applying(&ROOM_DOUBTS, self);
+        let [value, low, high] =
+            [1.0, 1.0 - self.spread - self.first, 1.0 + self.spread].map(|share| (share * self.onset).max(0.0) as u64);
+        let bytes = doubts.judge(Figure::certain(value, low, high));
+        let onset = Onset { bytes, share: bytes.map(|bytes| bytes as f64 / capacity as f64) };
+        onset.set(draft);
+        let padding = self.padding;
+        let reason = format!(
+            "{} are programmed and {} erasures of {} done in all, so {} more than the drive offers are in use; small writes \
+             program {padding:.2} times what they write",
+            ByteSize(self.last.programmed),
+            self.last.erases,
+            ByteSize(self.superblock.value.unwrap_or(0)),
+            ByteSize(self.beyond),
+        );
+        for key in ONSET_FIGURES {
+            draft.because(key, Because { recipe: ROOM, reason: reason.clone(), curve: Some(OVERWRITES) });
+        }
+        onset
     }
-    Ok(())
 }
 
 /// By which share of what falls to each of some units that are chosen at random the fullest is ahead of the mean one, at most
