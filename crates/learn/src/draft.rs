@@ -1,7 +1,7 @@
 //! The profile in the making: figures, how each came about, and the curves they were read off.
 //!
-//! Probes write into it as they go, so that a checkpoint has what was found and a spent budget loses nothing. They do not read
-//! from it: what one probe needs of another it takes as typed evidence ([`crate::evidence`]).
+//! Probes write into it as they go, so that a checkpoint has what was found and a spent budget loses nothing. They do
+//! not read from it: what one probe needs of another it takes as typed evidence ([`crate::evidence`]).
 
 use flashwise_profile::{AtSize, Curves, Evidence, Figure, Parameters, ProbeCurve};
 

@@ -1,8 +1,8 @@
 //! What a probe hands to the probes after it.
 //!
 //! Each probe returns evidence of a type of its own, and takes that of earlier probes as arguments: it cannot be called
-//! before they were. A step that is left out, or was finished by the run that this one continues, gives what the profile
-//! still says of it.
+//! before they were. A step that is left out, or was finished by the run that this one continues, gives what the
+//! profile still says of it.
 //!
 //! ```text
 //!   probe ran ─────────────────────────────▶ evidence: figures, samples, fits ─┐

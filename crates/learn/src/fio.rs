@@ -1,8 +1,8 @@
 //! The probes as fio job files, so that anyone can check with fio what was learned.
 //!
-//! Each file says in its head what to look for in fio's output. The jobs use the same lengths, places, depths and states of
-//! the drive; what stays behind are random order over points (fio runs jobs in the order of the file), resampling, and
-//! the probes that choose the next request by the answer to the last one (caches, parallel units).
+//! Each file says in its head what to look for in fio's output. The jobs use the same lengths, places, depths and
+//! states of the drive; what stays behind are random order over points (fio runs jobs in the order of the file),
+//! resampling, and the probes that choose the next request by the answer to the last one (caches, parallel units).
 //!
 //! Source of the options: fio's HOWTO, as of fio 3.33.
 

@@ -24,21 +24,30 @@
 //! | collection | onset, cost, WA, superblock, SLC cache, trim | the whole drive, overwritten until steady |
 //!
 //! Points are visited in random order, so that drift cannot look like a trend; medians, never means; every estimate is
-//! repeated on resampled data, which gives its interval. A figure whose estimate does not come out the same nearly every
-//! time is `inconclusive`. A curve that shows nothing is `absent` if it would have shown something, `inconclusive`
-//! otherwise. Features told as present are corrected for the number of tests (Holm). Each figure carries its evidence:
-//! what was done, what was read off.
+//! repeated on resampled data, which gives its interval. A figure whose estimate does not come out the same nearly
+//! every time is `inconclusive`. A curve that shows nothing is `absent` if it would have shown something,
+//! `inconclusive` otherwise. Features told as present are corrected for the number of tests (Holm). Each figure carries
+//! its evidence: what was done, what was read off.
 //!
 //! Nothing here knows whether the drive is simulated, nor how it is built.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `plan.rs` | the steps in order, with the evidence that each takes and gives |
+//! | `probes/` | a file a probe; its first page says how to add one |
+//! | `evidence.rs`, `verdict.rs` | what a probe hands to later ones; doubts, which make each verdict |
+//! | `session.rs`, `draft.rs` | budgets, checkpoints, an earlier run continued; the profile in the making |
+//! | `prober.rs`, `place.rs` | measured requests to the device; where on the drive they go |
+//! | `stats/` | medians, intervals, periods, knees, changes of level |
 //!
 //! Source: the request-size and location profiles of Kakaraparthy et al., PVLDB 13(4), 2019; α and k of Papon and
 //! Athanassoulis, DaMoN 2021; volumes of SSDcheck, MICRO 2018; garbage collection after SSD-iq, PVLDB 18(11), 2025. All
 //! of the inference is added; in the sources a person reads the plots.
 //!
 //! # Limits
-//! Periods up to 256 KiB, powers of two or 3, 5 or 7 times one, of pages up to 32 KiB; write units up to 256 KiB; stripes
-//! up to 512 KiB, powers of two; concurrency up to 256; write buffers up to 400 MiB; read-ahead up to 2 MiB. On a drive
-//! whose write buffer survives a power cut, durable writes show neither write unit nor stripe.
+//! Periods up to 256 KiB, powers of two or 3, 5 or 7 times one, of pages up to 32 KiB; write units up to 256 KiB;
+//! stripes up to 512 KiB, powers of two; concurrency up to 256; write buffers up to 400 MiB; read-ahead up to 2 MiB. On
+//! a drive whose write buffer survives a power cut, durable writes show neither write unit nor stripe.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 
@@ -239,8 +248,8 @@ pub struct Learned {
 /// Learns a drive. Overwrites the region, and with [`Scope::Complete`] the drive where the budget allows it.
 ///
 /// # Errors
-/// When the device fails, is too small, the profile to go on from is of another drive, or `progress` interrupts. A spent
-/// budget is no error: the figures that it left out are inconclusive.
+/// When the device fails, is too small, the profile to go on from is of another drive, or `progress` interrupts. A
+/// spent budget is no error: the figures that it left out are inconclusive.
 ///
 /// # Example
 /// ```no_run

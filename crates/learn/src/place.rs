@@ -1,7 +1,7 @@
 //! Where on the drive the probes of layout begin.
 //!
-//! Chunks, stripes and hot locations repeat on the drive. Through a file they are seen relative to the file, which lies on
-//! the drive in extents that begin anywhere:
+//! Chunks, stripes and hot locations repeat on the drive. Through a file they are seen relative to the file, which lies
+//! on the drive in extents that begin anywhere:
 //!
 //! ```text
 //!   extents of the file ──▶ starts in it that lie on whole sections of the drive ──▶ offsets that count from the drive's
@@ -89,9 +89,9 @@ impl Sections {
         &self.origin
     }
 
-    /// The region in the order in which it is filled, as offsets and lengths of a section at most: whole sections first, so
-    /// that they begin where those of the drive do also where a drive lays out what it is given in the order in which it
-    /// comes; then what is left before and between them.
+    /// The region in the order in which it is filled, as offsets and lengths of a section at most: whole sections
+    /// first, so that they begin where those of the drive do also where a drive lays out what it is given in the order
+    /// in which it comes; then what is left before and between them.
     pub(crate) fn in_order(&self, region: ByteSize) -> Vec<(ByteSize, ByteSize)> {
         let whole: Vec<ByteSize> =
             self.starts.iter().filter(|start| start.room >= SECTION).map(|start| start.at).collect();

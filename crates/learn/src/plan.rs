@@ -1,9 +1,9 @@
 //! The steps of learning, in the order in which they run: what others need comes first, what wears the drive last.
 //!
 //! The order follows from the types: a probe takes the evidence of those before it. What the types leave free is chosen
-//! here. What is read, and the buffer, come first: small writes that are forced to flash leave pages that are half full,
-//! and from then on what belongs together may lie on two of them. What small writes program is measured while the drive
-//! may still be new, before garbage collection runs.
+//! here. What is read, and the buffer, come first: small writes that are forced to flash leave pages that are half
+//! full, and from then on what belongs together may lie on two of them. What small writes program is measured while the
+//! drive may still be new, before garbage collection runs.
 
 use crate::probes::{
     buffer, cache, collection, content, latency, location, page, request_size, small_writes, throughput, units, volumes,

@@ -16,10 +16,10 @@ use crate::{Effort, LearnError, LearnOptions};
 /// What Linux answers of a drive or file system that does not know a request.
 const EOPNOTSUPP: i32 = 95;
 
-/// Time without requests after which a cache of fast cells is taken to be empty, and what was written to be where it stays;
-/// in virtual time, which costs nothing, and on a real drive. How long drives wait before they empty theirs, and how long
-/// that takes them, is in no data sheet: this is an assumption. Of a drive that takes longer, the cache is taken to be
-/// smaller, or not there, and reads are of what still lies in it.
+/// Time without requests after which a cache of fast cells is taken to be empty, and what was written to be where it
+/// stays; in virtual time, which costs nothing, and on a real drive. How long drives wait before they empty theirs, and
+/// how long that takes them, is in no data sheet: this is an assumption. Of a drive that takes longer, the cache is
+/// taken to be smaller, or not there, and reads are of what still lies in it.
 const AT_REST: (Nanos, Nanos) = (Nanos::secs(30), Nanos::secs(5));
 
 /// Where the data of the region came from.
@@ -144,7 +144,8 @@ impl<'a> Prober<'a> {
         self.device.counters().flash.map(|flash| flash.bytes_programmed.bytes())
     }
 
-    /// Bytes written from the first request on that are not programmed yet: negative where more was programmed than that.
+    /// Bytes written from the first request on that are not programmed yet: negative where more was programmed than
+    /// that.
     pub(crate) fn unprogrammed(&self) -> Option<i64> {
         let programmed = self.programmed()?.saturating_sub(self.programmed_before?);
         Some(self.written.bytes().cast_signed() - programmed.cast_signed())
@@ -293,8 +294,8 @@ impl<'a> Prober<'a> {
         Ok(self.device.pause(duration)?)
     }
 
-    /// The same, for as long as a drive may take that moves what was written to where it stays. Ends at once where that would
-    /// be after the end of the time.
+    /// The same, for as long as a drive may take that moves what was written to where it stays. Ends at once where that
+    /// would be after the end of the time.
     pub(crate) fn come_to_rest(&mut self) -> Result<(), LearnError> {
         let duration = if self.clock() == Clock::Virtual { AT_REST.0 } else { AT_REST.1 };
         self.flush()?;
@@ -304,8 +305,8 @@ impl<'a> Prober<'a> {
         }
     }
 
-    /// Writes the region in order, in large writes, flushes, and lets the data come to rest, unless that is how it was written
-    /// last.
+    /// Writes the region in order, in large writes, flushes, and lets the data come to rest, unless that is how it was
+    /// written last.
     pub(crate) fn fill_region(&mut self, progress: &mut dyn Progress) -> Result<(), LearnError> {
         if self.state == Region::InOrder || !self.may_write {
             return Ok(());
@@ -327,8 +328,8 @@ impl<'a> Prober<'a> {
         Ok(())
     }
 
-    /// Writes the region in order, over and over, until the drive must have used all of its flash: from then on it erases
-    /// for what is written, as any drive in use does.
+    /// Writes the region in order, over and over, until the drive must have used all of its flash: from then on it
+    /// erases for what is written, as any drive in use does.
     pub(crate) fn use_all_flash(&mut self, progress: &mut dyn Progress) -> Result<(), LearnError> {
         let (length, passes) = (self.longest(), (self.capacity().bytes() * 3 / 2).div_ceil(self.region.bytes()));
         let writes = (self.region / length) as usize;

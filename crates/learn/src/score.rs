@@ -12,8 +12,8 @@
 use flashwise_profile::{DeviceProfile, Entry, Figure, HotLocation, Parameters, Quantity, Verdict};
 use serde::Serialize;
 
-/// Distance from the truth that is still right for graded figures.
-const TOLERANCE: f64 = 0.10;
+/// Distance from the truth that is still right for graded figures, as a share of it.
+const TOLERANCE_SHARE: f64 = 0.10;
 /// Knees are whole numbers: one beside the truth is as near as they can tell.
 const COUNT_TOLERANCE: f64 = 1.0;
 /// Figures that are sizes of the layout or counts, and so either right or wrong.
@@ -124,7 +124,8 @@ fn agrees(truth: Quantity, value: Quantity, figure: &Figure<Quantity>) -> bool {
     let end = |quantity: Option<Quantity>| quantity.and_then(number).unwrap_or(value_number);
     let inside = (end(figure.low)..=end(figure.high)).contains(&truth_number);
     let off = (truth_number - value_number).abs();
-    let near = off <= TOLERANCE * truth_number.abs() || matches!(truth, Quantity::Count(_)) && off <= COUNT_TOLERANCE;
+    let near =
+        off <= TOLERANCE_SHARE * truth_number.abs() || matches!(truth, Quantity::Count(_)) && off <= COUNT_TOLERANCE;
     inside && near
 }
 

@@ -106,8 +106,8 @@ impl<'s, 'd> Session<'s, 'd> {
         Ok(())
     }
 
-    /// Runs the probe of a step, unless it is done, not requested or not allowed, and hands out what it shows or what the
-    /// profile says of it; then a checkpoint.
+    /// Runs the probe of a step, unless it is done, not requested or not allowed, and hands out what it shows or what
+    /// the profile says of it; then a checkpoint.
     ///
     /// # Errors
     /// When learning ends here: the device failed, or `progress` or the checkpoint broke off.

@@ -79,8 +79,8 @@ pub(crate) fn applying<E: ?Sized>(table: &[Doubt<E>], evidence: &E) -> Doubts {
     Doubts(applying.map(|doubt| Applies::of(doubt, evidence)).collect())
 }
 
-/// Examines the evidence by the doubts of a table in turn, up to the first that applies: of several explanations of what
-/// was measured one is enough.
+/// Examines the evidence by the doubts of a table in turn, up to the first that applies: of several explanations of
+/// what was measured one is enough.
 pub(crate) fn first_applying<E: ?Sized>(table: &[Doubt<E>], evidence: &E) -> Doubts {
     let first = table.iter().find(|doubt| (doubt.applies)(evidence));
     Doubts(first.map(|doubt| Applies::of(doubt, evidence)).into_iter().collect())

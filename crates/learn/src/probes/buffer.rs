@@ -7,17 +7,18 @@
 //!   bytes acknowledged at t  =  size of the buffer + bytes on flash at t
 //! ```
 //!
-//! Where the drive counts what it programs, the most that was acknowledged and not on flash at any time is the size. Where
-//! it does not, the line of the second part, drawn back to the start, ends at it; some caches send nothing on before they
-//! are full, so it is drawn back to where the flash begins, where that is known. Programs end in bursts, all dies at once;
-//! right after a burst the bytes on flash are at their line, before it below, so the line is drawn through the upper edge,
-//! and the time that the host needs to fill the room is taken out. The burst is made longer until its second half runs at
-//! one speed that is lower than at the start.
+//! Where the drive counts what it programs, the most that was acknowledged and not on flash at any time is the size.
+//! Where it does not, the line of the second part, drawn back to the start, ends at it; some caches send nothing on
+//! before they are full, so it is drawn back to where the flash begins, where that is known. Programs end in bursts,
+//! all dies at once; right after a burst the bytes on flash are at their line, before it below, so the line is drawn
+//! through the upper edge, and the time that the host needs to fill the room is taken out. The burst is made longer
+//! until its second half runs at one speed that is lower than at the start.
 //!
-//! Each burst begins with an empty buffer. Where nothing can be lost a flush leaves what it holds: so there is a rest as long
-//! as the burst, and what was written is trimmed, where the target is a drive that counts. What is left even then, the
-//! beginnings of pages, takes room from the next burst and is added: all that was ever written and not programmed. Where
-//! more than that was programmed nobody knows it, and the figure is certain only where the long-run line says the same.
+//! Each burst begins with an empty buffer. Where nothing can be lost a flush leaves what it holds: so there is a rest
+//! as long as the burst, and what was written is trimmed, where the target is a drive that counts. What is left even
+//! then, the beginnings of pages, takes room from the next burst and is added: all that was ever written and not
+//! programmed. Where more than that was programmed nobody knows it, and the figure is certain only where the long-run
+//! line says the same.
 //!
 //! A size next to a power of two is told as that: memory comes in such sizes.
 
@@ -94,31 +95,31 @@ const BURSTS_QUICK: usize = 2;
 const FIRST: ByteSize = ByteSize::mib(16);
 const LAST: ByteSize = ByteSize::mib(1024);
 const LAST_QUICK: ByteSize = ByteSize::mib(64);
-/// The flash must be slower than the start by this share, for a buffer to show.
-const SLOWER_SHARE: f64 = 0.15;
-/// The buffer must have been filled in this share of a burst.
-const FILLED_SHARE: f64 = 0.6;
-/// Bursts of two lengths show the same buffer if they differ by no more than this share.
-const AGREEING: f64 = 0.15;
+/// Share by which the flash must be slower than the start of a burst, for a buffer to show.
+const SLOWER_SHARE_MIN: f64 = 0.15;
+/// Share of a burst in which the buffer must have been filled, so that enough of it shows the pace of the flash.
+const FILLED_SHARE_MAX: f64 = 0.6;
+/// Share by which bursts of two lengths may differ that show the same buffer.
+const AGREEING_SHARE: f64 = 0.15;
 /// Time for the drive to empty its buffer and clean up.
 const IDLE: Nanos = Nanos(200_000_000);
-/// How far the value can be off beside the spread of bursts: the flash's last program is not seen to its end, and what
-/// waits for the rest of its page keeps its room.
+/// Share of its value by which the size can be off beside the spread of bursts: the flash's last program is not seen
+/// to its end, and what waits for the rest of its page keeps its space.
 const SYSTEMATIC_SHARE: f64 = 0.10;
-/// Speed of the flash, as a share of the interface's, up to which the time to fill the room of a burst is taken out.
-const SHARE_MAX: f64 = 0.5;
-/// What a flush leaves in the buffer, pages that wait for their rest, takes no more room than this share of what a burst
-/// fills: so much larger the buffer can be where nobody knows.
-const KEPT_SHARE: f64 = 0.25;
-/// What is held late in a burst is less than at its most by more than this share where data is moved meanwhile.
+/// Speed of the flash, as a share of the interface's, up to which the time to fill the space of a burst is taken out.
+const FLASH_SPEED_SHARE_MAX: f64 = 0.5;
+/// Share of what a burst fills that a flush leaves in the buffer, at most: pages that wait for their rest. So much
+/// larger the buffer can be where nobody knows.
+const KEPT_SHARE_MAX: f64 = 0.25;
+/// Share by which what is held late in a burst is less than at its most, where data is moved meanwhile.
 const MOVED_SHARE: f64 = 0.05;
-/// Two ways to find the size agree within this share.
+/// Share within which two ways to find the size agree.
 const SAME_SHARE: f64 = 0.05;
 /// Times that a drive must say in a burst that it has programmed more, for what it holds to be followed.
 const MOVES_MIN: usize = 16;
-/// Bursts that differ by no more than this share tell the size.
-const SPREAD_SHARE: f64 = 0.14;
-/// How near a power of two is: other sizes than powers lie a sixteenth apart at least.
+/// Share of the size by which bursts may differ that show it for certain.
+const SPREAD_SHARE_MAX: f64 = 0.14;
+/// Share of the size within which a power of two is near: other sizes than powers lie a sixteenth apart at least.
 const POWER_SHARE: f64 = 0.03;
 const NAME: &str = "write burst";
 
@@ -219,7 +220,7 @@ pub(crate) fn probe(
 impl Reading {
     /// Whether a burst of that length has filled a buffer and then gone on at the pace of the flash.
     fn shows(&self, length: ByteSize) -> bool {
-        self.run <= (1.0 - SLOWER_SHARE) * self.start && self.bytes <= FILLED_SHARE * length.bytes() as f64
+        self.run <= (1.0 - SLOWER_SHARE_MIN) * self.start && self.bytes <= FILLED_SHARE_MAX * length.bytes() as f64
     }
 }
 
@@ -227,7 +228,7 @@ impl Reading {
 fn agree(shorter: &[Reading], longer: &[Reading]) -> bool {
     let middle = |readings: &[Reading]| median(readings.iter().map(|reading| reading.bytes).collect());
     let (shorter, longer) = (middle(shorter), middle(longer));
-    (longer - shorter).abs() <= AGREEING * shorter.max((DEPTH as u64 * WRITE.bytes()) as f64)
+    (longer - shorter).abs() <= AGREEING_SHARE * shorter.max((DEPTH as u64 * WRITE.bytes()) as f64)
 }
 
 /// What bursts have shown.
@@ -255,7 +256,7 @@ const SIZE_DOUBTS: [Doubt<Bursts>; 3] = [
     ),
     doubt("bursts differ", Says::Nothing, |bursts| {
         let (low, high) = bursts.range();
-        high - low > SPREAD_SHARE * bursts.size()
+        high - low > SPREAD_SHARE_MAX * bursts.size()
     }),
 ];
 
@@ -294,10 +295,11 @@ impl Bursts {
 
     fn verdict(&self) -> (Figure<u64>, String) {
         let start = median(self.readings.iter().map(|reading| reading.start).collect());
-        let starts_slow = start <= (1.0 - SLOWER_SHARE) * self.interface;
+        let starts_slow = start <= (1.0 - SLOWER_SHARE_MIN) * self.interface;
         let is_small = !self.all_show && !self.readings.is_empty() && self.size() <= Self::IN_FLIGHT;
         if is_small && starts_slow && self.all_held() {
-            // Less than what is in flight is full from the first moment on, and the writes run at the pace of the flash.
+            // Less than what is in flight is full from the first moment on, and the writes run at the pace of the
+            // flash.
             let reason =
                 "from the start the flash sets the pace, and so much is acknowledged that is not programmed yet";
             return (self.figure(), reason.to_owned());
@@ -333,7 +335,7 @@ impl Bursts {
         let size = self.size();
         let (low, high) = self.range();
         let is_unclear = self.readings.iter().any(|reading| reading.unclear.is_some());
-        let kept = if is_unclear { KEPT_SHARE } else { 0.0 };
+        let kept = if is_unclear { KEPT_SHARE_MAX } else { 0.0 };
         let (low, high) = (low * (1.0 - SYSTEMATIC_SHARE), high * (1.0 + SYSTEMATIC_SHARE + kept));
         let near = |share: f64| size * (1.0 + share);
         let value = power_of_two_within(near(-POWER_SHARE).max(low), near(POWER_SHARE).min(high));
@@ -388,8 +390,8 @@ fn burst(prober: &mut Prober<'_>, length: ByteSize) -> Result<Burst, LearnError>
         }
     }
     prober.flush()?;
-    // Where nothing can be lost a flush empties no buffer: it gets as long as it took to fill, and what stays in a cache
-    // until its room is needed is given up. In a file a hole would have to be allocated anew.
+    // Where nothing can be lost a flush empties no buffer: it gets as long as it took to fill, and what stays in a
+    // cache until its room is needed is given up. In a file a hole would have to be allocated anew.
     prober.rest(prober.now().since(started))?;
     let kept = match before.is_some() && held_after_a_flush(prober)? {
         false => Kept::Nothing,
@@ -406,7 +408,7 @@ impl Kept {
     /// What was written and not programmed when a burst began that filled the buffer with `most` bytes.
     fn from(unprogrammed: Option<i64>, most: f64) -> Self {
         match unprogrammed {
-            Some(bytes) if bytes >= 0 && bytes as f64 <= KEPT_SHARE * most => Self::Bytes(bytes as f64),
+            Some(bytes) if bytes >= 0 && bytes as f64 <= KEPT_SHARE_MAX * most => Self::Bytes(bytes as f64),
             _ => Self::Some,
         }
     }
@@ -424,7 +426,7 @@ impl Held {
             Kept::Some if (intercept - self.most).abs() <= SAME_SHARE * self.most => (self.most.max(intercept), None),
             // The one leaves out what was there before, the other is drawn from bursts that came late: between the two.
             Kept::Some => {
-                let largest = intercept.clamp(self.most, (1.0 + KEPT_SHARE) * self.most);
+                let largest = intercept.clamp(self.most, (1.0 + KEPT_SHARE_MAX) * self.most);
                 (f64::midpoint(self.most, largest), Some(Unclear::Kept))
             }
         }
@@ -454,7 +456,7 @@ impl Burst {
         let start = last_of_start.1 / last_of_start.0.max(1.0);
         // The room that a burst of programs makes is taken at the speed of the start; meanwhile the line has moved on.
         // Where the two are nearly the same, nothing can be said of it.
-        let share = (run / start).min(SHARE_MAX);
+        let share = (run / start).min(FLASH_SPEED_SHARE_MAX);
         let bytes = upper + (upper - lower) * share / (1.0 - share);
         let (bytes, unclear) = self.held.map_or((bytes, None), |held| held.size(bytes));
         Some(Reading { start, run, bytes, is_held: self.held.is_some(), unclear })

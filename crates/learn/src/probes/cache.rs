@@ -6,8 +6,8 @@
 //!   that drops the oldest or the least used, all of them are at hand up to its size, and none beyond. The number is
 //!   doubled until none is, then halved in between. A block brings its neighbours along where the drive caches larger
 //!   pieces than 4 KiB; how much is found first, by asking for blocks before the one that was read.
-//! - **Read-ahead.** After a few reads in order and a pause, the block at a distance is at hand if the drive has read so
-//!   far ahead. The distance is searched in the same way; each try uses a place of its own.
+//! - **Read-ahead.** After a few reads in order and a pause, the block at a distance is at hand if the drive has read
+//!   so far ahead. The distance is searched in the same way; each try uses a place of its own.
 //!
 //! Before each try other blocks are read, more than the last try left behind, and that they did push it out is checked.
 
@@ -28,13 +28,16 @@ pub(crate) const CACHES: Step = Step::new("caches", &["read_cache_bytes", "read_
 const BLOCK: ByteSize = ByteSize::kib(4);
 /// Reads that tell what a read from flash takes.
 const REFERENCE: usize = 400;
-/// A block is at hand if reads like it are faster than this share of pairs with reads from flash (Cliff's δ).
-const CLEARLY: f64 = 0.8;
-/// And if their median is below this share.
+/// Cliff's δ, the difference of the shares of pairs, from which on reads are faster than reads from flash in nearly
+/// all pairs.
+const CLEARLY_DELTA: f64 = 0.8;
+/// Share of the latency of a read from flash below which a block is at hand: the link and the command still take some
+/// of it.
 const FASTER_SHARE: f64 = 0.9;
-/// Shares of single reads that are at hand: most, and more than chance leaves in a cache.
-const MOST: f64 = 0.5;
-const SOME: f64 = 0.2;
+/// Share of single reads that are at hand from which on they mostly are.
+const MOST_SHARE: f64 = 0.5;
+/// Share of single reads that are at hand from which on it is more than chance leaves in a cache.
+const SOME_SHARE: f64 = 0.2;
 /// Blocks that are read again first: few enough for the smallest cache, enough for a test.
 const FEWEST: u64 = 8;
 /// Reads in order before the pause, and what they begin at a multiple of: pages of all speeds are to lie behind them.
@@ -78,7 +81,7 @@ impl FromFlash {
 
     fn are_slower_than(&self, latencies: &[f64]) -> bool {
         let test = rank::compare(&self.latencies, latencies);
-        test.delta >= CLEARLY && test.p_greater < 0.01
+        test.delta >= CLEARLY_DELTA && test.p_greater < rank::CHANCE_PROBABILITY
     }
 }
 
@@ -210,7 +213,8 @@ impl Searched<'_> {
     ];
 }
 
-/// Share of what is at hand that may lie elsewhere than in the cache: simulated drives answered from up to a twentieth more.
+/// Share of what is at hand that may lie elsewhere than in the cache: simulated drives answered from up to a
+/// twentieth more.
 const BESIDE_SHARE: f64 = 0.03;
 
 /// Reads that hold all of a page.
@@ -270,7 +274,8 @@ fn granule(prober: &mut Prober<'_>, flash: &FromFlash) -> Result<ByteSize, Learn
     Ok(found)
 }
 
-/// Reads where those behind a run are, with no run before them: of pages of several speeds, those there may all be of the fastest.
+/// Reads where those behind a run are, with no run before them: of pages of several speeds, those there may all be of
+/// the fastest.
 fn with_nothing_before(prober: &mut Prober<'_>, tries: usize) -> Result<FromFlash, LearnError> {
     // Each in the half of a section that no run reaches, and none twice: the drive may keep what was read.
     let section = AHEAD_MAX * 2;
@@ -313,7 +318,7 @@ fn read_ahead(
             latencies.push(latency);
         }
         // A drive that looks up only a part of its map does not read ahead where it would have to read that first.
-        let most = flash.share_at_hand(&latencies) > MOST;
+        let most = flash.share_at_hand(&latencies) > MOST_SHARE;
         Ok((most || flash.none_of(&latencies), latencies))
     };
     // The run ends where any piece of up to 64 KiB does: the next block does not come along with the last one.
@@ -321,7 +326,7 @@ fn read_ahead(
     if next {
         next = with_nothing_before(prober, tries)?.are_slower_than(&latencies);
     }
-    if !next && flash.share_at_hand(&latencies) >= SOME {
+    if !next && flash.share_at_hand(&latencies) >= SOME_SHARE {
         let reason = "the next block is at hand now and then, and not mostly".to_owned();
         draft.because("read_ahead_bytes", Because { recipe, reason, curve: None });
         return Ok(Figure::unknown());
@@ -338,7 +343,7 @@ fn read_ahead(
     while let Some(count) = search.next() {
         prober.advance(progress, "read-ahead", count as f64 / most as f64)?;
         let (at_hand, latencies) = at_distance(prober, count - 1)?;
-        at_times |= !at_hand && flash.share_at_hand(&latencies) >= SOME;
+        at_times |= !at_hand && flash.share_at_hand(&latencies) >= SOME_SHARE;
         curve.push(point((BLOCK * count).bytes() as f64 / 1024.0, &latencies));
         search.told(at_hand);
     }

@@ -1,8 +1,9 @@
 //! Whether a chunk moves through one channel, and two of them through two.
 //!
-//! A period of places tells that something repeats, and not what. A chunk is a run of blocks on one channel: reads within one
-//! take twice as long to move for twice the data, and a read that two channels share saves the time of its second half. What
-//! repeats otherwise is a row of chunks, a stripe, a page. Times of the sweeps of `location.rs` tell by how much.
+//! A period of places tells that something repeats, and not what. A chunk is a run of blocks on one channel: reads
+//! within one take twice as long to move for twice the data, and a read that two channels share saves the time of its
+//! second half. What repeats otherwise is a row of chunks, a stripe, a page. Times of the sweeps of `location.rs` tell
+//! by how much.
 //!
 //! Source: the definition of the chunk is that of Kakaraparthy et al., PVLDB 13(4), 2019; these tests are our own.
 
@@ -12,9 +13,9 @@ use crate::stats::{Samples, best_period, fold, median};
 
 use super::sweep::{Swept, ends};
 
-/// Whether reads of parts of what may be a chunk move their data through several channels: a channel takes twice as long for
-/// twice as much, and what else longer reads wait for, senses and dies, is added to that. They do where twice as much takes
-/// hardly more time, or where a second block takes none and two more do.
+/// Whether reads of parts of what may be a chunk move their data through several channels: a channel takes twice as
+/// long for twice as much, and what else longer reads wait for, senses and dies, is added to that. They do where twice
+/// as much takes hardly more time, or where a second block takes none and two more do.
 pub(super) fn lies_on_several(sweeps: &[Swept], chunk: ByteSize) -> bool {
     let Some(step) = sweeps.first().map(|swept| swept.sweep.step) else { return false };
     let of_length = |read: ByteSize| sweeps.iter().find(|swept| swept.sweep.step == step && swept.sweep.read == read);
@@ -25,7 +26,7 @@ pub(super) fn lies_on_several(sweeps: &[Swept], chunk: ByteSize) -> bool {
     let more: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let says_something = |n: &usize| {
         let next = more.get(n + 1).map_or(0.0, |next| next / 2.0);
-        more[*n] >= (TWICE_AS_LONG * next).max(MORE_TIME * times[0])
+        more[*n] >= (TWICE_AS_LONG_SHARE * next).max(MORE_TIME_SHARE * times[0])
     };
     let Some(longer) = (0..more.len()).find(says_something) else { return false };
     if longer > 0 {
@@ -33,31 +34,32 @@ pub(super) fn lies_on_several(sweeps: &[Swept], chunk: ByteSize) -> bool {
         let pair = of_length(step * (1 << longer)).zip(of_length(step * (2 << longer)));
         return pair.is_some_and(|(alike, longer)| begins_to_take_longer(alike, longer, half_ns));
     }
-    (1..more.len()).any(|n| more[n] < TWICE_AS_LONG * more[0] * (1_u64 << n) as f64)
+    (1..more.len()).any(|n| more[n] < TWICE_AS_LONG_SHARE * more[0] * (1_u64 << n) as f64)
 }
 
-/// Whether reads take as long as those of a single block from nearly every start, and those twice as long take longer from
-/// nearly every start. Of one channel that moves several blocks as a whole, as many as the first ask for and three more, the
-/// others too would find a start from which all they ask for is in one of those.
+/// Whether reads take as long as those of a single block from nearly every start, and those twice as long take longer
+/// from nearly every start. Of one channel that moves several blocks as a whole, as many as the first ask for and three
+/// more, the others too would find a start from which all they ask for is in one of those.
 fn begins_to_take_longer(alike: &Swept, longer: &Swept, half_ns: f64) -> bool {
     let share_longer = |swept: &Swept| {
         let is_longer = |at: &&Samples| at.median() >= half_ns;
         swept.points.iter().filter(is_longer).count() as f64 / swept.points.len() as f64
     };
-    share_longer(alike) <= HARDLY_ANY && share_longer(longer) >= 1.0 - HARDLY_ANY / 2.0
+    share_longer(alike) <= HARDLY_ANY_SHARE && share_longer(longer) >= 1.0 - HARDLY_ANY_SHARE / 2.0
 }
 
-/// Share of the shortest read by which the next must be longer for that to say something, and the share of twice the time that
-/// twice the data take at least; the rest is noise.
-const MORE_TIME: f64 = 0.01;
-const TWICE_AS_LONG: f64 = 0.6;
+/// Share of the time of the shortest read by which the next must be longer for that to say something.
+const MORE_TIME_SHARE: f64 = 0.01;
+/// Share of twice the time that twice the data take on one channel, at least; the rest is noise.
+const TWICE_AS_LONG_SHARE: f64 = 0.6;
 
-/// Where two blocks cross the border of what is moved whole from a fourth of the starts or less, that is four blocks or more, and
-/// reads of four blocks cross none from one start of as many at least.
-const HARDLY_ANY: f64 = 0.25;
+/// Share of the starts that are hardly any: where two blocks cross the border of what is moved whole from a fourth of
+/// the starts or less, that is four blocks or more, and reads of four blocks cross none from one start of as many at
+/// least.
+const HARDLY_ANY_SHARE: f64 = 0.25;
 
-/// Of the time that the second half of a read as long as a chunk takes, the share that the best place saves: all of it where
-/// both halves are moved at once by two channels. `None` where such reads were not made.
+/// Of the time that the second half of a read as long as a chunk takes, the share that the best place saves: all of it
+/// where both halves are moved at once by two channels. `None` where such reads were not made.
 pub(super) fn share_saved(sweeps: &[Swept], chunk: ByteSize) -> Option<f64> {
     let step = sweeps.first()?.sweep.step;
     let of_length = |read: ByteSize| sweeps.iter().find(|swept| swept.sweep.step == step && swept.sweep.read == read);
@@ -66,12 +68,14 @@ pub(super) fn share_saved(sweeps: &[Swept], chunk: ByteSize) -> Option<f64> {
     Some((high - low) / (high - median(half.levels())).max(1.0))
 }
 
-/// A chunk that saves less than this share is not certain, and if there is a rival it is not the chunk.
-pub(super) const SAVES_LITTLE: f64 = 0.2;
-pub(super) const SAVES_ENOUGH: f64 = 0.35;
+/// Share of the time of its second half that a read of a chunk saves at the best place, below which the chunk is not
+/// certain.
+pub(super) const SAVES_LITTLE_SHARE: f64 = 0.2;
+/// The same share from which on a rival may be the chunk.
+pub(super) const SAVES_ENOUGH_SHARE: f64 = 0.35;
 
-/// Whether what single blocks show is that two of them are moved one after the other, as by one channel: reads within a block
-/// are the fastest, and others take longer by more than a link needs for a block.
+/// Whether what single blocks show is that two of them are moved one after the other, as by one channel: reads within a
+/// block are the fastest, and others take longer by more than a link needs for a block.
 pub(super) fn moves_one_by_one(swept: &Swept) -> bool {
     let levels = swept.levels();
     let folded = fold(&levels, best_period(&levels).0);
@@ -79,7 +83,7 @@ pub(super) fn moves_one_by_one(swept: &Swept) -> bool {
     low == folded[0] && median(folded) - low >= CHANNEL_NS
 }
 
-/// What a fast channel takes for 4 KiB: 1.2 GB/s (ONFI 4.1, NV-DDR3).
+/// What a fast channel takes for 4 KiB, ns: 1.2 GB/s (ONFI 4.1, NV-DDR3).
 const CHANNEL_NS: f64 = 3_413.0;
 
 #[cfg(test)]
@@ -95,8 +99,8 @@ mod tests {
         Swept::of_starts(sweep, (0..sweep.places() as u64).map(|n| vec![latency(n); 9]).collect(), None)
     }
 
-    /// What a read of so many blocks takes whose chunks are so many blocks long, of a drive with so many channels, each of
-    /// which moves a block in 5 µs.
+    /// What a read of so many blocks takes whose chunks are so many blocks long, of a drive with so many channels, each
+    /// of which moves a block in 5 µs.
     fn through_channels(chunk: u64, channels: u64) -> Vec<Swept> {
         let latency = |blocks: u64| {
             move |n: u64| {
@@ -149,7 +153,7 @@ mod tests {
         // Something else makes a few starts a little faster.
         let little = |blocks: u64| move |n: u64| 70_000 + 5_000 * blocks - if n % 8 == 3 { 1_500 } else { 0 };
         let sweeps: Vec<Swept> = [1, 2, 4, 8].map(|blocks| swept(BLOCK * blocks, BLOCK, little(blocks))).into();
-        assert!(share_saved(&sweeps, BLOCK * 8).unwrap() < SAVES_LITTLE);
+        assert!(share_saved(&sweeps, BLOCK * 8).unwrap() < SAVES_LITTLE_SHARE);
         assert_eq!(share_saved(&sweeps, BLOCK * 64), None, "no read was as long");
     }
 

@@ -1,7 +1,8 @@
 //! Which of the sweeps of `location.rs` tells the chunk, and what else its period may be.
 //!
-//! The shortest reads for which the place matters tell it. Longer ones that save more, or reads whose places make no difference where
-//! some cross what would be a border, say that it is another one; pages of several speeds and rows of chunks repeat too.
+//! The shortest reads for which the place matters tell it. Longer ones that save more, or reads whose places make no
+//! difference where some cross what would be a border, say that it is another one; pages of several speeds and rows of
+//! chunks repeat too.
 //!
 //! Source: the definition of the chunk is that of Kakaraparthy et al., PVLDB 13(4), 2019; the rules are our own.
 
@@ -9,16 +10,16 @@ use flashwise_block::ByteSize;
 use flashwise_profile::Figure;
 
 use super::channels;
-use super::sweep::{Effect, OF_PAGES, PAGES_DIFFER, Sweep, Swept, ends, scatter};
+use super::sweep::{Effect, OF_PAGES_SHARE, PAGES_DIFFER_SHARE, Sweep, Swept, ends, scatter};
 use crate::stats::{Samples, best_period, explained, fold, median};
 use crate::verdict::{Doubt, Says, doubt};
 
 /// The longest read of the coarse sweeps.
 pub(super) const LONGEST_READ: ByteSize = ByteSize::kib(128);
 
-/// Whether a period is of stripes or rows of chunks: the place of reads that are half as long as it makes no difference,
-/// though some of them cross the border of a chunk that long, and others do not. Half as much that is shared saves half as
-/// much.
+/// Whether a period is of stripes or rows of chunks: the place of reads that are half as long as it makes no
+/// difference, though some of them cross the border of a chunk that long, and others do not. Half as much that is
+/// shared saves half as much.
 pub(super) fn is_of_more_than_chunks(sweeps: &[Swept], telling: usize) -> bool {
     let Sweep { step, read, .. } = sweeps[telling].sweep;
     let levels = sweeps[telling].levels();
@@ -31,12 +32,12 @@ pub(super) fn is_of_more_than_chunks(sweeps: &[Swept], telling: usize) -> bool {
     // The longest of them shows most.
     shorter.max_by_key(|swept| swept.sweep.read).is_some_and(|swept| {
         let (least, most) = ends(&fold(&swept.levels(), period));
-        most - least < FLAT * (high - low) * swept.sweep.read.bytes() as f64 / read.bytes() as f64
+        most - least < FLAT_SHARE * (high - low) * swept.sweep.read.bytes() as f64 / read.bytes() as f64
     })
 }
 
-/// Whether reads of several times the length save as many times as much, at the same place: of a row of chunks one place is
-/// better than others by the same, however much is read.
+/// Whether reads of several times the length save as many times as much, at the same place: of a row of chunks one
+/// place is better than others by the same, however much is read.
 pub(super) fn grows(sweeps: &[Swept], telling: usize) -> bool {
     let (Sweep { step, read, .. }, period) = (sweeps[telling].sweep, period_of(&sweeps[telling]));
     let longer = sweeps.iter().filter(|swept| {
@@ -45,17 +46,19 @@ pub(super) fn grows(sweeps: &[Swept], telling: usize) -> bool {
     });
     longer.max_by_key(|swept| swept.sweep.read).is_some_and(|swept| {
         let times = swept.sweep.read.bytes() as f64 / read.bytes() as f64;
-        has_a_valley(swept) && saved_by(swept) >= AS_MANY * times * saved_by(&sweeps[telling])
+        has_a_valley(swept) && saved_by(swept) >= AS_MANY_SHARE * times * saved_by(&sweeps[telling])
     })
 }
 
 /// How many times as long they are at least, and the share of so many times as much.
 const GROWN: u64 = 4;
-const AS_MANY: f64 = 0.7;
+/// Share of so many times as much that they save, at least; the rest is noise.
+const AS_MANY_SHARE: f64 = 0.7;
 
-/// The chunk of which what was found is but a part. Reads across a border between pages, dies or planes of one channel are
-/// the faster ones too, but those across the border between two channels are faster still, because both move data: where
-/// of all borders one in a few stands out as the fastest, and it is the one at the begin, chunks lie between those.
+/// The chunk of which what was found is but a part. Reads across a border between pages, dies or planes of one channel
+/// are the faster ones too, but those across the border between two channels are faster still, because both move data:
+/// where of all borders one in a few stands out as the fastest, and it is the one at the begin, chunks lie between
+/// those.
 pub(super) fn chunk_of_fastest_border(sweeps: &[Swept], found: Figure<u64>) -> Option<u64> {
     let part = ByteSize(found.value?);
     let single = sweeps.first()?;
@@ -86,18 +89,19 @@ fn leads_of_borders(swept: &Swept, period: usize) -> Vec<(f64, usize)> {
         let level = median(levels.clone()).max(1.0);
         let noise = scatter(&levels, whole) / ((n / whole * (across - 1)) as f64).sqrt();
         let lead = (next - first) / level;
-        let stands_out = lead >= swept.sweep.smallest_effect.max(BORDER_ERRORS * noise);
+        let stands_out = lead >= swept.sweep.smallest_effect.max(BORDER_STANDARD_ERRORS * noise);
         (stands_out && last - next <= next - first).then_some((lead, periods))
     };
     let seen_twice = |periods: &usize| 2 * period * periods <= levels.len();
     (1..=5).map(|n| 1 << n).take_while(seen_twice).filter_map(lead).collect()
 }
 
-/// Standard errors by which the fastest border must lead.
-const BORDER_ERRORS: f64 = 5.0;
+/// Standard errors of a mean level by which the fastest border must lead.
+const BORDER_STANDARD_ERRORS: f64 = 5.0;
 
-/// Share of what the place would make of a difference, below which it makes none.
-const FLAT: f64 = 0.35;
+/// Share of the difference that the place would make of reads that cross borders of chunks, below which it makes
+/// none.
+const FLAT_SHARE: f64 = 0.35;
 
 /// The sweep of single blocks that one of longer reads is held against.
 pub(super) fn single_of(sweeps: &[Swept], i: usize) -> Option<&Swept> {
@@ -106,9 +110,9 @@ pub(super) fn single_of(sweeps: &[Swept], i: usize) -> Option<&Swept> {
 
 /// The sweep that tells the chunk: of the reads that are longer than a step the shortest for which the place matters.
 /// Longer reads also show what several chunks have in common, a stripe or a superpage. From the start of a chunk a read
-/// meets as few channels as it can, and reads that are shared by two are the faster ones; where those across a border are
-/// slower, it may be one of pages on one channel, so these come second, and where what is across the border is read when
-/// the rest has been, it is such pages.
+/// meets as few channels as it can, and reads that are shared by two are the faster ones; where those across a border
+/// are slower, it may be one of pages on one channel, so these come second, and where what is across the border is read
+/// when the rest has been, it is such pages.
 pub(super) fn telling_chunk(sweeps: &[Swept], effects: &[Option<Effect>]) -> Option<usize> {
     let shows = |i: &usize| effects[*i].is_some() && sweeps[*i].sweep.read > sweeps[*i].sweep.step;
     let folded = |i: usize| {
@@ -122,15 +126,15 @@ pub(super) fn telling_chunk(sweeps: &[Swept], effects: &[Option<Effect>]) -> Opt
     let alone = sweeps.first().map_or(0.0, |shortest| median(shortest.levels()));
     let at_once = |i: &usize| {
         let (low, high) = ends(&folded(*i));
-        high - low < ONE_BY_ONE * alone
+        high - low < ONE_BY_ONE_SHARE * alone
     };
     let found = (0..sweeps.len()).filter(shows).find(shares);
     found.or_else(|| (0..sweeps.len()).filter(shows).find(at_once))
 }
 
-/// The sweep of reads as long as a chunk of which what was found is but a part: pages and dies on one channel show in short
-/// reads. Reads as long as a chunk save nearly half where two channels share them, and longer ones nothing, so that they stand
-/// out.
+/// The sweep of reads as long as a chunk of which what was found is but a part: pages and dies on one channel show in
+/// short reads. Reads as long as a chunk save nearly half where two channels share them, and longer ones nothing, so
+/// that they stand out.
 pub(super) fn chunk_that_stands_out(sweeps: &[Swept], effects: &[Option<Effect>], found: usize) -> Option<usize> {
     let share = |i: usize| effects[i].map_or(0.0, |effect| effect.share);
     let period = |i: usize| period_of(&sweeps[i]);
@@ -139,11 +143,11 @@ pub(super) fn chunk_that_stands_out(sweeps: &[Swept], effects: &[Option<Effect>]
     let parts = (0..sweeps.len()).filter(|&i| period(i) == part).map(share).fold(0.0, f64::max);
     let longer = (0..sweeps.len()).filter(is_chunk_long).filter(|&i| falls_to_its_lowest(&sweeps[i]));
     let longer = longer.max_by(|&a, &b| share(a).total_cmp(&share(b)))?;
-    (share(longer) >= STANDS_OUT.0 && share(longer) >= STANDS_OUT.1 * parts).then_some(longer)
+    (share(longer) >= STANDS_OUT_SHARE_MIN && share(longer) >= STANDS_OUT_FACTOR_MIN * parts).then_some(longer)
 }
 
-/// The reads as long as the chunk that was found first, where their best place is in its middle, as that of any chunk is: then it
-/// is none of pages and dies on one channel, although longer reads stand out.
+/// The reads as long as the chunk that was found first, where their best place is in its middle, as that of any chunk
+/// is: then it is none of pages and dies on one channel, although longer reads stand out.
 pub(super) fn valley_of(sweeps: &[Swept], effects: &[Option<Effect>], found: usize) -> Option<usize> {
     let part = period_of(&sweeps[found]);
     let as_long = (0..sweeps.len()).filter(|&i| effects[i].is_some() && sweeps[i].sweep.read == part);
@@ -154,11 +158,12 @@ pub(super) fn valley_of(sweeps: &[Swept], effects: &[Option<Effect>], found: usi
 fn has_a_valley(swept: &Swept) -> bool {
     let levels = swept.levels();
     let folded = fold(&levels, best_period(&levels).0);
-    folded.len() >= 4 && falls(&folded, VALLEY_SHARE)
+    folded.len() >= 4 && falls(&folded, VALLEY_SHARE_MAX)
 }
 
-/// The longer reads that save most, at best those as long as what they tell, where they save more time at one place in several
-/// of the chunks found than shorter ones do at each: reads longer than a chunk lie on the same channels wherever they start.
+/// The longer reads that save most, at best those as long as what they tell, where they save more time at one place in
+/// several of the chunks found than shorter ones do at each: reads longer than a chunk lie on the same channels
+/// wherever they start.
 pub(super) fn longer_that_saves_more(sweeps: &[Swept], effects: &[Option<Effect>], found: usize) -> Option<usize> {
     let part = period_of(&sweeps[found]);
     let saves = |i: usize| saved_by(&sweeps[i]);
@@ -168,16 +173,16 @@ pub(super) fn longer_that_saves_more(sweeps: &[Swept], effects: &[Option<Effect>
         let period = period_of(&sweeps[*i]);
         period > part && period.is_multiple_of(part) && has_a_valley(&sweeps[*i])
     };
-    let longer = || shown().filter(is_longer).filter(|&i| saves(i) >= SAVES_MORE * part_saves);
+    let longer = || shown().filter(is_longer).filter(|&i| saves(i) >= SAVES_MORE_FACTOR * part_saves);
     let most = |of: &mut dyn Iterator<Item = usize>| of.max_by(|&a, &b| saves(a).total_cmp(&saves(b)));
     let is_as_long = |i: &usize| sweeps[*i].sweep.read == period_of(&sweeps[*i]);
     most(&mut longer().filter(is_as_long)).or_else(|| most(&mut longer()))
 }
 
 /// Share of the difference that the neighbours of the best of four places may keep: half, and some noise.
-const VALLEY_SHARE: f64 = 0.65;
-/// How many times as much longer reads must save.
-const SAVES_MORE: f64 = 1.5;
+const VALLEY_SHARE_MAX: f64 = 0.65;
+/// Factor by which longer reads must save more time than shorter ones to be a rival.
+const SAVES_MORE_FACTOR: f64 = 1.5;
 
 /// What the best place of a sweep saves, beside the worst.
 fn saved_by(swept: &Swept) -> f64 {
@@ -235,7 +240,8 @@ pub(super) struct ChunkEvidence<'a> {
 }
 
 impl ChunkEvidence<'_> {
-    /// Why a chunk and its hot location may be inconclusive, by what else repeats as they do. The first that applies is enough.
+    /// Why a chunk and its hot location may be inconclusive, by what else repeats as they do. The first that applies is
+    /// enough.
     pub(super) const OTHER_EXPLANATIONS: [Doubt<Self>; 7] = [
         doubt("a chunk of more blocks", Says::Then("; chunks of more blocks would not have shown"), |evidence| {
             evidence.is_of_blocks() && !evidence.coarse_would_show
@@ -253,7 +259,7 @@ impl ChunkEvidence<'_> {
             Says::Then("; but the best place saves much less than two channels that share a read would"),
             |evidence| {
                 let saved = channels::share_saved(evidence.sweeps, evidence.bytes());
-                saved.is_some_and(|saved| saved < channels::SAVES_LITTLE)
+                saved.is_some_and(|saved| saved < channels::SAVES_LITTLE_SHARE)
             },
         ),
         doubt("rows of pages", Says::Then(ROWS_OF_PAGES), |evidence| {
@@ -288,23 +294,25 @@ impl ChunkEvidence<'_> {
 /// Steps of the sweeps that show chunks of several blocks.
 const SHORTEST_STEP: ByteSize = ByteSize::kib(4);
 
-/// Whether some places of a sweep are odd, though all pages are alike: what is there shows in a part of what was read only.
+/// Whether some places of a sweep are odd, though all pages are alike: what is there shows in a part of what was read
+/// only.
 pub(super) fn show_in_places(sweeps: &[Swept]) -> bool {
     let are_odd = |swept: &Swept| {
         let levels = swept.levels();
         let usual = median(levels.clone());
-        let odd = levels.iter().filter(|&&level| (level / usual - 1.0).abs() > ODD).count();
-        odd as f64 >= ODD_MIN * levels.len() as f64
+        let odd = levels.iter().filter(|&&level| (level / usual - 1.0).abs() > ODD_SHARE).count();
+        odd as f64 >= ODD_PLACES_SHARE_MIN * levels.len() as f64
     };
     sweeps.first().is_some_and(|single| !single.has_several_speeds()) && sweeps.iter().any(are_odd)
 }
 
-/// A place is odd that takes longer or less by this share than the usual one, and some are where so many are.
-const ODD: f64 = 0.1;
-const ODD_MIN: f64 = 0.03;
+/// Share of the usual latency by which a place that is odd takes longer or less.
+const ODD_SHARE: f64 = 0.1;
+/// Share of the places that are odd from which on it is not chance.
+const ODD_PLACES_SHARE_MIN: f64 = 0.03;
 
-/// Whether reads of single blocks repeat with the period that was found: they lie on one channel each, and what repeats are pages
-/// that are faster than others. Nothing is known of it where what pages cost was taken off.
+/// Whether reads of single blocks repeat with the period that was found: they lie on one channel each, and what repeats
+/// are pages that are faster than others. Nothing is known of it where what pages cost was taken off.
 fn is_of_pages(sweeps: &[Swept], telling: usize) -> bool {
     let (single, swept) = (&sweeps[0], &sweeps[telling]);
     if telling == 0 || single.sweep.step != swept.sweep.step || swept.own.iter().any(|&own| own != 0.0) {
@@ -315,11 +323,11 @@ fn is_of_pages(sweeps: &[Swept], telling: usize) -> bool {
         return false;
     }
     let (low, high) = ends(&fold(&levels, period));
-    high >= low * (1.0 + PAGES_DIFFER) && explained(&levels, period) >= OF_PAGES
+    high >= low * (1.0 + PAGES_DIFFER_SHARE) && explained(&levels, period) >= OF_PAGES_SHARE
 }
 
-/// Whether the best place spares a read so little of what its length takes that no second channel moves a part of it, and not
-/// many times as much as pages differ by among themselves.
+/// Whether the best place spares a read so little of what its length takes that no second channel moves a part of it,
+/// and not many times as much as pages differ by among themselves.
 fn spares_little(sweeps: &[Swept], i: usize) -> bool {
     let Some(single) = single_of(sweeps, i) else { return false };
     let levels = sweeps[i].levels();
@@ -327,20 +335,26 @@ fn spares_little(sweeps: &[Swept], i: usize) -> bool {
     let spread = |samples: &Samples| samples.quantile(0.9) - samples.quantile(0.1);
     let pages_differ = median(single.points.iter().map(spread).collect());
     let moved = median(levels) - median(single.levels());
-    high - low < (SPARED_MIN * moved).min(OF_PAGES_MAX * pages_differ)
+    high - low < (SPARED_SHARE_MIN * moved).min(PAGES_SPREADS_MAX * pages_differ)
 }
 
-/// A read that two channels share evenly is moved in half of the time, unless the host interface is the slower one.
-const SPARED_MIN: f64 = 0.125;
-/// A read in order meets a slow page at its begin, and at its end, and each may hold others up.
-const OF_PAGES_MAX: f64 = 4.0;
+/// Share of the time to move a read that a second channel spares at the best place, at least: half where two share it
+/// evenly, unless the host interface is the slower one.
+const SPARED_SHARE_MIN: f64 = 0.125;
+/// Spreads of the latency of single pages that a place of fast pages spares, at most: a read in order meets a slow
+/// page at its begin, and at its end, and each may hold others up.
+const PAGES_SPREADS_MAX: f64 = 4.0;
 
-/// Whether reads that begin next to the fastest place are faster than most too, as they are where two channels share them
-/// less evenly: what is fast at one place alone is one die less.
+/// Whether reads that begin next to the fastest place are faster than most too, as they are where two channels share
+/// them less evenly: what is fast at one place alone is one die less.
 fn falls_to_its_lowest(swept: &Swept) -> bool {
     let levels = swept.levels();
-    falls(&fold(&levels, best_period(&levels).0), 0.5)
+    falls(&fold(&levels, best_period(&levels).0), NEIGHBOURS_SHARE_MAX)
 }
+
+/// Share of the difference between the fastest and the slowest place that the neighbours of the fastest keep, at most,
+/// where a curve falls to it from both sides.
+const NEIGHBOURS_SHARE_MAX: f64 = 0.5;
 
 /// Whether the neighbours of the lowest phase keep at most so much of the difference.
 fn falls(folded: &[f64], share: f64) -> bool {
@@ -349,9 +363,11 @@ fn falls(folded: &[f64], share: f64) -> bool {
     [lowest + 1, lowest + n - 1].iter().all(|at| folded[at % n] <= low + share * (high - low))
 }
 
-/// The share of its latency by which the place of a read must matter to stand out, and how many times what it matters for
-/// reads that show a part.
-const STANDS_OUT: (f64, f64) = (0.25, 2.0);
+/// Share of its latency by which the place of a read matters, at least, where it stands out: reads as long as a chunk
+/// save nearly half of what is moved.
+const STANDS_OUT_SHARE_MIN: f64 = 0.25;
+/// Factor on what it matters for reads that show a part of the chunk, at least.
+const STANDS_OUT_FACTOR_MIN: f64 = 2.0;
 
 /// Of the sweeps that repeat as a given one does, the one of which the period explains most.
 pub(super) fn clearest(sweeps: &[Swept], effects: &[Option<Effect>], telling: usize) -> usize {
@@ -362,8 +378,9 @@ pub(super) fn clearest(sweeps: &[Swept], effects: &[Option<Effect>], telling: us
     alike.max_by(|&a, &b| periods[a].1.total_cmp(&periods[b].1)).unwrap_or(telling)
 }
 
-/// What takes this share of the shortest read longer across a border is read one after the other.
-const ONE_BY_ONE: f64 = 0.3;
+/// Share of the time of the shortest read that reads across a border take longer where both sides are read one after
+/// the other.
+const ONE_BY_ONE_SHARE: f64 = 0.3;
 
 /// The first of the lowest phases.
 pub(super) fn lowest_phase(folded: &[f64], as_low: f64) -> usize {
@@ -402,8 +419,8 @@ pub(super) mod tests {
 
     #[test]
     fn the_fastest_of_all_borders_is_that_of_the_chunk() {
-        // Reads of 8 KiB over pages of 16 KiB: across the border of two on one die they wait, across that of two dies not,
-        // and across that of two channels each moves half.
+        // Reads of 8 KiB over pages of 16 KiB: across the border of two on one die they wait, across that of two dies
+        // not, and across that of two channels each moves half.
         let across = |n: u64| match n % 16 {
             3 | 11 => 110_000,
             7 => 63_000,

@@ -6,7 +6,8 @@
 //! order, several times over, and the highest is held against the lowest by a rank test.
 //!
 //! Where the drive tells what it programs, and that is the same at every dose, noise of throughput does not matter, and
-//! two runs of each dose are enough to see it. So many are enough of the doses in between in any case: they show the curve.
+//! two runs of each dose are enough to see it. So many are enough of the doses in between in any case: they show the
+//! curve.
 
 use flashwise_block::{ByteSize, IoBuffer, Progress};
 use flashwise_profile::{Figure, ProbeCurve};
@@ -37,8 +38,11 @@ const AREA: ByteSize = ByteSize::mib(32);
 const ORIGINALS: usize = 16;
 /// Resampled ratios.
 const RESAMPLES: usize = 200;
-/// The highest dose must change the response by this share.
+/// Share by which the highest dose must change speed or bytes programmed; less is noise of runs.
 const CHANGES_SHARE: f64 = 0.05;
+
+/// Times [`CHANGES_SHARE`] below which the interval ends where a gain would have shown.
+const WOULD_SHOW_TIMES: f64 = 3.0;
 
 /// Runs of the lowest and of the highest dose, which are held against each other.
 const fn runs(effort: Effort) -> usize {
@@ -113,7 +117,7 @@ const GAIN_DOUBTS: [Doubt<Gain>; 2] = [
 
 /// Why it may be inconclusive that there is no gain.
 const NO_GAIN_DOUBTS: [Doubt<Gain>; 1] = [doubt_of_either("a gain would not have shown", Says::Nothing, |gain| {
-    !gain.times.high.is_some_and(|high| high < 1.0 + 3.0 * CHANGES_SHARE)
+    !gain.times.high.is_some_and(|high| high < 1.0 + WOULD_SHOW_TIMES * CHANGES_SHARE)
 })];
 
 fn programs_reason(less: f64) -> String {
@@ -122,7 +126,7 @@ fn programs_reason(less: f64) -> String {
 
 impl Gain {
     fn is_no_faster(&self) -> bool {
-        self.ratio < 1.0 + CHANGES_SHARE || self.by_chance >= 0.01
+        self.ratio < 1.0 + CHANGES_SHARE || self.by_chance >= rank::CHANCE_PROBABILITY
     }
 
     /// The figure with its reason, and the doubts of a gain, where there is one.
@@ -206,8 +210,8 @@ fn programs_the_same(told: &[Vec<f64>]) -> bool {
     !none.is_empty() && !all.is_empty() && most < least * (1.0 + CHANGES_SHARE)
 }
 
-/// Whether less is programmed at the highest dose than at none in the middle of the runs, and not in each of them: where a drive
-/// moves data meanwhile, there is now more of that and now less.
+/// Whether less is programmed at the highest dose than at none in the middle of the runs, and not in each of them:
+/// where a drive moves data meanwhile, there is now more of that and now less.
 fn is_open(told: &[Vec<f64>]) -> bool {
     let (Some(none), Some(all)) = (told.first(), told.last()) else { return false };
     let least = none.iter().copied().fold(f64::MAX, f64::min);

@@ -1,10 +1,10 @@
 //! What lies beyond the region: whether the rest of the drive is served by the same units.
 //!
-//! A drive may give ranges of its addresses flash of their own (NVM sets, namespaces, partitions of the channels), of which
-//! the region shows one. So a small area is written in random order at each place whose address differs from the region's
-//! start in one higher bit. Of pairs of reads, one here and one there, as many wait for each other as of pairs within the
-//! region where both lie on the same units, and none where they do not: then the bit selects a volume, and the units of
-//! the area are counted and added.
+//! A drive may give ranges of its addresses flash of their own (NVM sets, namespaces, partitions of the channels), of
+//! which the region shows one. So a small area is written in random order at each place whose address differs from the
+//! region's start in one higher bit. Of pairs of reads, one here and one there, as many wait for each other as of pairs
+//! within the region where both lie on the same units, and none where they do not: then the bit selects a volume, and
+//! the units of the area are counted and added.
 //!
 //! ```text
 //!   0 ▒▒░░░░░░ region │ ▒▒ 2^28       │ ▒▒ 2^29                       │          ▒ areas that are written
@@ -12,8 +12,8 @@
 //!     └── pairs ────────────────────────┘
 //! ```
 //!
-//! Only where the whole drive may be written. Source: the pairs are those of [`super::units`]; NVM sets are in NVM Express
-//! Base Specification 1.4, section 4.9.
+//! Only where the whole drive may be written. Source: the pairs are those of [`super::units`]; NVM sets are in NVM
+//! Express Base Specification 1.4, section 4.9.
 
 use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::{Figure, Verdict};
@@ -30,9 +30,11 @@ const AREA: ByteSize = ByteSize::mib(16);
 /// Bits that are looked at in combination, at most.
 const BITS_MAX: usize = 3;
 const BLOCK: ByteSize = ByteSize::kib(4);
-/// Pairs that should wait if a bit selects nothing, and the share of these up to which it does.
-const PAIRS: f64 = 40.0;
-const NONE: f64 = 0.1;
+/// Pairs that should wait if a bit selects nothing: of 40 expected, chance leaves four or fewer of fewer than one bit
+/// in 10⁹.
+const WAITING_PAIRS: f64 = 40.0;
+/// Share of these up to which a bit selects a volume: a late read may look like one that waited.
+const NONE_SHARE: f64 = 0.1;
 
 /// Adds units and volumes of the rest of the drive to those that the region has shown.
 pub(super) fn probe(
@@ -87,8 +89,8 @@ fn combinations(bits: &[u32]) -> Vec<ByteSize> {
     (1..1 << bits.len()).map(|choice| ByteSize(of(choice))).collect()
 }
 
-/// Writes areas in blocks in random order, pushes that out of whatever buffer by writing the rest of the region, and lets it
-/// come to rest.
+/// Writes areas in blocks in random order, pushes that out of whatever buffer by writing the rest of the region, and
+/// lets it come to rest.
 fn scatter(prober: &mut Prober<'_>, areas: &[ByteSize], progress: &mut dyn Progress) -> Result<(), LearnError> {
     let block = BLOCK.max(prober.logical_block());
     for (done, &at) in areas.iter().enumerate() {
@@ -114,7 +116,7 @@ fn never_waits(
     progress: &mut dyn Progress,
 ) -> Result<bool, LearnError> {
     let (here, there) = (Places { from: ByteSize(0), bytes: AREA }, Places { from: far, bytes: AREA });
-    let pairs = (PAIRS / conflicts.share).ceil() as usize;
+    let pairs = (WAITING_PAIRS / conflicts.share).ceil() as usize;
     let (mut waiting, mut on_flash) = (0, 0);
     for n in 0..pairs {
         if n.is_multiple_of(200) {
@@ -125,7 +127,7 @@ fn never_waits(
         waiting += usize::from(waits);
         on_flash += 1;
     }
-    Ok(on_flash * 2 >= pairs && waiting as f64 <= NONE * conflicts.share * on_flash as f64)
+    Ok(on_flash * 2 >= pairs && waiting as f64 <= NONE_SHARE * conflicts.share * on_flash as f64)
 }
 
 /// Adds the units of the other areas, and the bits that select them.

@@ -1,12 +1,12 @@
 //! What one request at a time costs: reads beside writes, and what durability adds.
 //!
-//! **α by latency.** Median latency of random writes over that of random reads of one length, nothing else in flight, in
-//! the running state: the writes begin after as much was written as a write buffer swallows.
+//! **α by latency.** Median latency of random writes over that of random reads of one length, nothing else in flight,
+//! in the running state: the writes begin after as much was written as a write buffer swallows.
 //!
 //! **Flush and durable write.** On an idle drive, in random order: a write alone, a durable write, a flush of nothing,
 //! a flush of one block that was just written. A drive whose write buffer survives a power cut has nothing to do for a
-//! flush; that its flush is free is all that time can show of the protection. Where the whole drive may be written, both are
-//! timed once more anywhere on it when it is full, and the interval holds both.
+//! flush; that its flush is free is all that time can show of the protection. Where the whole drive may be written,
+//! both are timed once more anywhere on it when it is full, and the interval holds both.
 
 use flashwise_block::{ByteSize, Clock, Nanos, Progress};
 use flashwise_profile::Figure;
@@ -48,8 +48,8 @@ const fn repetitions(effort: Effort) -> usize {
 const IDLE: Nanos = Nanos(20_000_000);
 /// Resampled medians.
 const RESAMPLES: usize = 200;
-/// A flush costs something if it adds at least this share.
-const ADDS_SHARE: f64 = 0.03;
+/// Share of the time of a plain write that a flush must add to cost something; less is noise of the medians.
+const ADDS_SHARE_MIN: f64 = 0.03;
 /// Bytes written before, in multiples of what fills the buffer when many are in flight.
 const FILLING: u64 = 6;
 const BLOCK: ByteSize = ByteSize::kib(4);
@@ -107,8 +107,8 @@ pub(crate) fn read_latencies(
     Ok(reads)
 }
 
-/// Times that a drive may program what it holds, one write at a time, until it is taken as it is, and until there are enough
-/// samples: where it moves hundreds of bytes for each that is written, any buffer has been emptied by then.
+/// Times that a drive may program what it holds, one write at a time, until it is taken as it is, and until there are
+/// enough samples: where it moves hundreds of bytes for each that is written, any buffer has been emptied by then.
 pub(crate) const TURNOVERS_MAX: u64 = 8;
 /// Latencies that are enough then.
 const ENOUGH: usize = 200;
@@ -174,17 +174,18 @@ impl Latencies<'_> {
     ];
 }
 
-/// Whether latencies have a median to speak of: where some are answered by a buffer and others wait, it lies in between, and
-/// moves with the shares of the two.
+/// Whether latencies have a median to speak of: where some are answered by a buffer and others wait, it lies in
+/// between, and moves with the shares of the two.
 fn has_a_middle(latencies: &[f64]) -> bool {
     let mut sorted = latencies.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let at = |tenths: usize| sorted.get((sorted.len().max(1) - 1) * tenths / 10).copied().unwrap_or(0.0);
-    at(6) <= at(4) * (1.0 + MIDDLE)
+    at(6) <= at(4) * (1.0 + MIDDLE_SHARE)
 }
 
-/// The tenth of latencies above the median, and the one below, lie within this share.
-const MIDDLE: f64 = 0.1;
+/// Share within which the latencies a tenth of all above the median and a tenth below it lie, where there is a median
+/// to speak of.
+const MIDDLE_SHARE: f64 = 0.1;
 
 fn drawn_median(values: &[f64], random: &mut Pcg64Mcg) -> f64 {
     median((0..values.len()).map(|_| values[random.random_range(0..values.len())]).collect())
@@ -254,8 +255,8 @@ pub(crate) fn probe_durability(
 const FOUR_CASES: &str =
     "on an idle drive, in random order: a 4 KiB write, a durable one, a flush of nothing, a flush of one block";
 
-/// Measures what durability costs anywhere on a drive that is full: of a small region a drive may have at hand what it needs
-/// to know of it. An interval then holds both, and is no longer certain where they are too far apart.
+/// Measures what durability costs anywhere on a drive that is full: of a small region a drive may have at hand what it
+/// needs to know of it. An interval then holds both, and is no longer certain where they are too far apart.
 pub(crate) fn probe_durability_everywhere(
     prober: &mut Prober<'_>,
     here: Durability,
@@ -303,7 +304,7 @@ const TIME_DOUBTS: [Doubt<TwoPlaces>; 1] = [doubt("it depends on the place", Say
     places.elsewhere.abs_diff(places.here) as f64 > FAR_SHARE * places.here as f64
 })];
 
-/// Two places are far apart from this share of the time on; less is noise of the median.
+/// Share of the time from which on two places are far apart; less is noise of the median.
 const FAR_SHARE: f64 = 0.05;
 
 /// Latencies of the four cases on the first `bytes`, in random order.
@@ -339,12 +340,12 @@ fn cases(
 fn added(with: &[f64], without: &[f64], scale: &[f64], random: &mut Pcg64Mcg) -> Figure<u64> {
     let difference = median(with.to_vec()) - median(without.to_vec());
     let test = rank::compare(with, without);
-    let counts = difference >= ADDS_SHARE * median(scale.to_vec());
+    let counts = difference >= ADDS_SHARE_MIN * median(scale.to_vec());
     if !counts {
         return Figure::absent();
     }
     let again: Vec<f64> = (0..RESAMPLES).map(|_| drawn_median(with, random) - drawn_median(without, random)).collect();
-    if test.p_greater >= 0.01 {
+    if test.p_greater >= rank::CHANCE_PROBABILITY {
         let (low, high) = interval95(again);
         return whole(Figure::inconclusive(difference, low, high));
     }

@@ -2,14 +2,14 @@
 //!
 //! **Chunk and hot locations.** Reads of one length start at `base + o`, with random aligned bases and `o` moved in
 //! small steps. Where a drive puts contiguous chunks on single channels, the curve over `o` repeats with the chunk, and
-//! its minimum is where reads are shared best: the hot location. Steps of 4 KiB are tried first, with reads of 4 to
-//! 128 KiB; where they show nothing, the same reads by where they began on the drive (`turns.rs`), and steps of one block
-//! with reads of 4 KiB. Pages of several speeds make curves of their own: reads of single blocks show them, and what they
-//! cost is taken off where the period shows better without. Which sweep tells the chunk, and whether it is one: `chunk.rs`,
-//! `channels.rs`.
+//! its minimum is where reads are shared best: the hot location. Steps of 4 KiB are tried first, with reads of 4 to 128
+//! KiB; where they show nothing, the same reads by where they began on the drive (`turns.rs`), and steps of one block
+//! with reads of 4 KiB. Pages of several speeds make curves of their own: reads of single blocks show them, and what
+//! they cost is taken off where the period shows better without. Which sweep tells the chunk, and whether it is one:
+//! `chunk.rs`, `channels.rs`.
 //!
-//! Source: Kakaraparthy et al., PVLDB 13(4), 2019, location profile. Added: all of the inference; there a person reads the
-//! plot.
+//! Source: Kakaraparthy et al., PVLDB 13(4), 2019, location profile. Added: all of the inference; there a person reads
+//! the plot.
 
 use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::{Figure, HotLocation, LocationCurve, MedianNs, ProbeCurve, ProbePoint, Verdict};
@@ -36,8 +36,8 @@ pub(crate) const LOCATIONS: Step = Step::new("locations", &["chunk_bytes", "hot_
 pub(crate) const SURVIVAL: Step =
     Step { after: Some(LOCATIONS.name), ..Step::new("hot locations after writes", &["hot_location_survives_writes"]) };
 
-/// A location is hot if it is faster than the slowest by this share at least.
-const HOT_SHARE: f64 = 0.005;
+/// Share of the latency by which a hot location is faster than the slowest, at least.
+const HOT_SHARE_MIN: f64 = 0.005;
 /// Read lengths of the coarse sweeps.
 const COARSE_READS: [ByteSize; 6] =
     [ByteSize::kib(4), ByteSize::kib(8), ByteSize::kib(16), ByteSize::kib(32), ByteSize::kib(64), LONGEST_READ];
@@ -47,8 +47,8 @@ const COARSE_READS: [ByteSize; 6] =
 pub(crate) struct Locations {
     pub(crate) chunk: Figure<u64>,
     pub(crate) hot: Figure<HotLocation>,
-    /// By which share of its latency the hot location is faster than the mean of all, by each level of it; none where an
-    /// earlier run measured it.
+    /// By which share of its latency the hot location is faster than the mean of all, by each level of it; none where
+    /// an earlier run measured it.
     pub(crate) leads: Vec<(f64, Level)>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn probe_locations(
     }
     let found = match candidate.telling.and_then(|i| candidate.profiles.effects[i].map(|effect| (i, effect))) {
         Some((telling, effect)) => {
-            let found = Found::read_off(&mut candidate, telling, effect, prober, progress)?;
+            let found = Found::read_off(&mut candidate, (telling, effect), prober, draft, progress)?;
             draft.present_unless_chance("chunk_bytes", effect.p);
             found
         }
@@ -177,7 +177,7 @@ impl Candidate {
             let may_be_one = |i: &usize| {
                 let period = period_of(&sweeps[*i]);
                 !channels::lies_on_several(&sweeps, period)
-                    && channels::share_saved(&sweeps, period).is_none_or(|saved| saved >= channels::SAVES_ENOUGH)
+                    && channels::share_saved(&sweeps, period).is_none_or(|saved| saved >= channels::SAVES_ENOUGH_SHARE)
             };
             shortest = rival.filter(may_be_one).or(longer).or(shortest);
         }
@@ -224,9 +224,9 @@ const NO_CHUNK_DOUBTS: [Doubt<Candidate>; 5] = [
     doubt_of_either("a cache answers", Says::Nothing, |candidate| candidate.single_blocks.come_from_a_cache),
 ];
 
-/// The sweeps by turns, their effects, and which of them tells the chunk, where they tell one that the window does not. A chunk
-/// of 24 KiB shows in the window too, as a weaker one of 8; what shows by turns in longer reads alone than those that show
-/// something in the window is a row or a superpage of chunks.
+/// The sweeps by turns, their effects, and which of them tells the chunk, where they tell one that the window does not.
+/// A chunk of 24 KiB shows in the window too, as a weaker one of 8; what shows by turns in longer reads alone than
+/// those that show something in the window is a row or a superpage of chunks.
 fn chunk_by_turns(
     sweeps: &[Swept],
     in_window: Option<usize>,
@@ -266,16 +266,16 @@ fn block_by_block(prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Resul
     Ok((swept, effect.filter(|_| is_short)))
 }
 
-/// Whether reads as long as those of another sweep take much less than the fastest of these: by now a cache holds what is read, and
-/// answers alike wherever it lies.
+/// Whether reads as long as those of another sweep take much less than the fastest of these: by now a cache holds what
+/// is read, and answers alike wherever it lies.
 fn comes_from_a_cache(swept: &Swept, earlier: &Swept) -> bool {
     let medians = |swept: &Swept| swept.points.iter().map(Samples::median).collect::<Vec<f64>>();
     let fastest = medians(earlier).into_iter().fold(f64::INFINITY, f64::min);
-    swept.sweep.read == earlier.sweep.read && median(medians(swept)) < FROM_A_CACHE * fastest
+    swept.sweep.read == earlier.sweep.read && median(medians(swept)) < FROM_A_CACHE_SHARE * fastest
 }
 
-/// Share of the time of the fastest page that is read from flash.
-const FROM_A_CACHE: f64 = 0.9;
+/// Share of the latency of the fastest page below which reads come from a cache.
+const FROM_A_CACHE_SHARE: f64 = 0.9;
 
 fn reason_of(effect: Effect) -> String {
     format!("the curve repeats, and its phases differ by {:.1} %", effect.share * 100.0)
@@ -301,8 +301,8 @@ struct HotEvidence<'a> {
 }
 
 impl HotEvidence<'_> {
-    /// Why a hot location may be inconclusive, beside whatever makes its chunk inconclusive (`chunk.rs`, `page.rs`): of a
-    /// period that is not certain no place in it is.
+    /// Why a hot location may be inconclusive, beside whatever makes its chunk inconclusive (`chunk.rs`, `page.rs`): of
+    /// a period that is not certain no place in it is.
     const HOT_DOUBTS: [Doubt<Self>; 1] =
         [doubt("one die", Says::Then(", no more than the later of two dies does"), |evidence| {
             leads_as_one_die(evidence.swept, evidence.hot)
@@ -329,17 +329,19 @@ impl Found {
         }
     }
 
-    /// Period and minimum of the curves that repeat.
+    /// Period and minimum of the curves that repeat. What was read off stays in the profile where a budget is spent before
+    /// the rest is.
     fn read_off(
         candidate: &mut Candidate,
-        telling: usize,
-        effect: Effect,
+        (telling, effect): (usize, Effect),
         prober: &mut Prober<'_>,
+        draft: &mut ProfileDraft,
         progress: &mut dyn Progress,
     ) -> Result<Self, LearnError> {
         let has_a_rival = candidate.has_a_rival;
         let profiles = &mut candidate.profiles;
         let mut chunk = read_off_chunk(&profiles.sweeps[telling], prober);
+        draft.set(key!(chunk_bytes), chunk);
         if chunk.known().is_none() && prober.effort == Effort::Thorough {
             profiles.read_more(telling, prober, progress)?;
             chunk = read_off_chunk(&profiles.sweeps[telling], prober);
@@ -354,8 +356,10 @@ impl Found {
             applying(&chunk::ReadOff::READ_OFF_DOUBTS, &evidence)
         };
         let chunk = doubts.judge(chunk);
+        draft.set(key!(chunk_bytes), chunk);
         let chunk_reason = doubts.reason(reason_of(effect));
-        let (hot, hot_reason, long) = read_off_hot_location(profiles, (telling, effect, chunk), prober, progress)?;
+        let (hot, hot_reason, long) =
+            read_off_hot_location(profiles, (telling, effect, chunk), prober, draft, progress)?;
         let sweeps = &profiles.sweeps;
         let (hot, hot_reason) = match long.zip(hot.value) {
             Some((i, place)) => {
@@ -366,8 +370,8 @@ impl Found {
         };
         let leads = long.zip(hot.value).map(|(i, hot)| sweeps[i].leads_of(hot)).unwrap_or_default();
         if let Some(i) = long {
-            // Draws random numbers, as testing the effect of the sweep that shows the hot location does: what later probes
-            // draw, and so every profile of a seed, depends on it.
+            // Draws random numbers, as testing the effect of the sweep that shows the hot location does: what later
+            // probes draw, and so every profile of a seed, depends on it.
             let _effect = sweeps[i].effect(&mut prober.random);
         }
         Ok(Self { telling: Some(telling), chunk, chunk_reason, hot, hot_reason, leads })
@@ -409,6 +413,7 @@ fn read_off_hot_location(
     profiles: &mut Profiles,
     (telling, effect, chunk): (usize, Effect, Figure<u64>),
     prober: &mut Prober<'_>,
+    draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
 ) -> Result<(Figure<HotLocation>, String, Option<usize>), LearnError> {
     let is_coarse = profiles.sweeps[telling].sweep.step >= ByteSize::kib(4);
@@ -418,7 +423,7 @@ fn read_off_hot_location(
     };
     let sweeps = &profiles.sweeps;
     let (mut hot, reason) = match long {
-        Some(long) if sweeps[long].effect_from(HOT_SHARE, &mut prober.random).is_some() => {
+        Some(long) if sweeps[long].effect_from(HOT_SHARE_MIN, &mut prober.random).is_some() => {
             (read_off_hot(&sweeps[long], chunk, prober), reason_of(effect))
         }
         Some(long) if sweeps[long].would_show() && chunk.known().is_some() => {
@@ -427,9 +432,10 @@ fn read_off_hot_location(
         Some(_) => (Figure::unknown(), "reads as long as a chunk could not be told apart".to_owned()),
         None => (read_off_hot(&sweeps[telling], chunk, prober), reason_of(effect)),
     };
+    draft.set(key!(hot_location), hot);
     if let (Some(long), Verdict::Inconclusive, Effort::Thorough) = (long, hot.verdict, prober.effort) {
         profiles.read_more(long, prober, progress)?;
-        if profiles.sweeps[long].effect_from(HOT_SHARE, &mut prober.random).is_some() {
+        if profiles.sweeps[long].effect_from(HOT_SHARE_MIN, &mut prober.random).is_some() {
             hot = read_off_hot(&profiles.sweeps[long], chunk, prober);
         }
     }
@@ -518,8 +524,9 @@ fn survives(
     Ok((figure, reason))
 }
 
-/// Of a lead less than this, half comes and goes with the pages that a read happens to meet.
-const LEAD_MIN: f64 = 0.02;
+/// Share of the latency by which a hot location must lead before the writes: of less, half comes and goes with the
+/// pages that a read happens to meet.
+const LEAD_SHARE_MIN: f64 = 0.02;
 
 /// Whether a phase still has half of its lead, by one level.
 #[derive(Clone, Copy)]
@@ -531,11 +538,11 @@ struct StaysAhead {
     is_contradicted: bool,
 }
 
-/// Why it may be inconclusive whether hot locations survive, beside the same estimate on resampled reads, and a hot location
-/// that is not certain.
+/// Why it may be inconclusive whether hot locations survive, beside the same estimate on resampled reads, and a hot
+/// location that is not certain.
 const SURVIVAL_DOUBTS: [Doubt<StaysAhead>; 2] = [
     doubt_of_either("another level shows the contrary", Says::Nothing, |stays| stays.is_contradicted),
-    doubt_of_either("a small lead", Says::Nothing, |stays| stays.before < LEAD_MIN),
+    doubt_of_either("a small lead", Says::Nothing, |stays| stays.before < LEAD_SHARE_MIN),
 ];
 
 impl StaysAhead {
@@ -548,8 +555,8 @@ impl StaysAhead {
     }
 }
 
-/// Whether a phase still has half of its lead, with the lead before and now: by the first level that shows it for certain,
-/// else by the first. `None` where nothing is known of before.
+/// Whether a phase still has half of its lead, with the lead before and now: by the first level that shows it for
+/// certain, else by the first. `None` where nothing is known of before.
 fn stays_ahead(
     swept: &Swept,
     before: &[(f64, Level)],
@@ -608,7 +615,7 @@ fn read_off_hot(swept: &Swept, chunk: Figure<u64>, prober: &mut Prober<'_>) -> F
     let period = (period_bytes / step) as usize;
     let levels = swept.levels();
     let cycles = (levels.len() / period).max(1) as f64;
-    let as_low = (2.0 * scatter(&levels, period) / cycles.sqrt()).min(AS_LOW);
+    let as_low = (2.0 * scatter(&levels, period) / cycles.sqrt()).min(AS_LOW_SHARE);
     let offset = figure(&swept.points, &mut prober.random, true, |points| {
         let folded = fold(&swept.levels_of(points), period);
         Some(valley(&folded).unwrap_or_else(|| lowest_phase(&folded, as_low)) as u64 * step)
@@ -619,8 +626,8 @@ fn read_off_hot(swept: &Swept, chunk: Figure<u64>, prober: &mut Prober<'_>) -> F
     Figure { value, low, high, verdict }
 }
 
-/// Phases within this share of the lowest, or what noise makes of them where that is less, are as low.
-const AS_LOW: f64 = 0.002;
+/// Share of the lowest level within which phases are as low, or what noise makes of them where that is less.
+const AS_LOW_SHARE: f64 = 0.002;
 
 /// The bottom of a valley of two straight sides: where they meet, which noise moves less than the lowest of its points.
 /// `None` where the curve is none, or too short to tell.
@@ -643,16 +650,18 @@ fn valley(folded: &[f64]) -> Option<usize> {
     let rise = left.abs().min(right.abs());
     // A flat bottom lies above where the sides meet.
     let is_sharp = (bottom - at(0)).abs() <= rise && left < 0.0 && right > 0.0;
-    let is_even = left.abs().max(right.abs()) <= 1.5 * rise;
+    let is_even = left.abs().max(right.abs()) <= EVEN_SIDES_FACTOR * rise;
     (is_sharp && is_even && meets.abs() <= 2.0)
         .then(|| (lowest as isize + meets.round() as isize).rem_euclid(n as isize) as usize)
 }
 
+/// Factor between the slopes of the two sides of a valley, at most.
+const EVEN_SIDES_FACTOR: f64 = 1.5;
 /// Phases of a period from which on a valley is looked for.
 const VALLEY_MIN: usize = 24;
 
-/// Whether the lead of a place within a block of 4 KiB may be that of one die over the later of two: from elsewhere a read
-/// of a block touches two of them.
+/// Whether the lead of a place within a block of 4 KiB may be that of one die over the later of two: from elsewhere a
+/// read of a block touches two of them.
 fn leads_as_one_die(swept: &Swept, hot: HotLocation) -> bool {
     let step = swept.sweep.step.bytes();
     let (period, phase) = ((hot.period_bytes / step) as usize, (hot.offset_bytes / step) as usize);

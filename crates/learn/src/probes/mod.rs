@@ -16,12 +16,18 @@
 //! | `windows.rs` | windows of writes, by the clock and the drive's counters |
 //!
 //! # To add a probe
-//! 1. A file here with its [`Step`](crate::step::Step) (name and figures), the evidence type that later probes need of it
-//!    (`()` if none), its table of [doubts](crate::verdict), and
-//!    `fn probe(prober, (evidence of earlier probes), draft, progress) -> Result<Evidence, LearnError>`.
+//! 1. A file here: its [`Step`](crate::step::Step) (name, figures, when it may run), its `fn probe(prober, evidence of
+//!    earlier probes, draft, progress) -> Result<Evidence, LearnError>` with the type of evidence that later probes
+//!    take (`()` if none does), and the table of [doubts](crate::verdict) that makes the verdict.
 //! 2. A `mod` line here.
 //! 3. A call in `plan.rs`, behind the probes whose evidence it takes.
-//! 4. For a new figure: a line in `parameters!` of `crates/profile/src/parameters.rs`; reports and scores follow.
+//!
+//! Each new figure of it is a line in `parameters!` of `crates/profile/src/parameters.rs`, and its group and short name
+//! one in `crates/report/src/text/groups.rs`.
+//!
+//! # Why a figure may be inconclusive
+//! Its estimate differs on resampled data, or a doubt applies: `grep -rn DOUBTS` lists the tables. What was found may
+//! also fail Holm's correction for the number of features that all probes report (`draft.rs`).
 
 pub(crate) mod buffer;
 pub(crate) mod cache;

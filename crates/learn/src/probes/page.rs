@@ -1,7 +1,7 @@
 //! The flash page: what a read cannot split.
 //!
-//! Two blocks are read, the start moved block by block. Where a drive reads whole pages, the one start in each page from
-//! which two pages are touched stands out.
+//! Two blocks are read, the start moved block by block. Where a drive reads whole pages, the one start in each page
+//! from which two pages are touched stands out.
 //!
 //! Source: the push-read of Queenie (SYSTOR 2022), a published description. Added: all of the inference.
 
@@ -47,15 +47,16 @@ impl PageEvidence<'_> {
 }
 
 impl PageEvidence<'_> {
-    /// Why a chunk and its hot location may be inconclusive beside a page; the doubts of chunks by themselves are in `chunk.rs`.
+    /// Why a chunk and its hot location may be inconclusive beside a page; the doubts of chunks by themselves are in
+    /// `chunk.rs`.
     const CHUNK_BESIDE_PAGE_DOUBTS: [Doubt<Self>; 1] =
         [doubt("a page is longer", Says::Then(CHUNK_WITHIN_PAGE), is_longer_than_the_chunk)];
 }
 
 const CHUNK_WITHIN_PAGE: &str = "; but a chunk holds whole pages, and that chunk is shorter than this page";
 
-/// Chunks hold whole pages: where a page is longer than the chunk, one of the two is something else, and which one is not
-/// known.
+/// Chunks hold whole pages: where a page is longer than the chunk, one of the two is something else, and which one is
+/// not known.
 fn is_longer_than_the_chunk(evidence: &PageEvidence<'_>) -> bool {
     evidence.chunk.value.zip(evidence.page).is_some_and(|(chunk, page)| chunk < page)
 }
@@ -70,7 +71,7 @@ pub(crate) fn probe_page(
     prober.fill_region(progress)?;
     let (swept, level, page) = read_off_page(prober, progress)?;
     if page.value.is_some() {
-        draft.present_unless_chance("page_bytes", CHANCE_OF_A_PAGE);
+        draft.present_unless_chance("page_bytes", PAGE_BY_CHANCE_PROBABILITY);
     }
     let locations = without_a_chunk_of_pages(locations, page.value, draft);
     let evidence = PageEvidence { swept: &swept, level, page: page.value, chunk: locations.chunk };
@@ -117,15 +118,15 @@ fn read_off_page(
     Ok((swept, level, page))
 }
 
-/// Whether a period may be of dies. Of two that sense at once the later one counts, which is by 0.56 standard deviations
-/// later than one; a border between them comes after a block of 4 KiB or more, which lies in one place.
+/// Whether a period may be of dies. Of two that sense at once the later one counts, which is by 0.56 standard
+/// deviations later than one; a border between them comes after a block of 4 KiB or more, which lies in one place.
 fn may_be_of_dies(swept: &Swept, level: Level, period: usize) -> bool {
     let bytes = swept.sweep.step * period as u64;
     let most = match ByteSize(SHORTEST_CHUNK) {
         block if bytes < block => return false,
-        block if bytes == block => LATER_OF_TWO * 4.0 / 3.0,
+        block if bytes == block => LATER_OF_TWO_DEVIATIONS * 4.0 / 3.0,
         // Their levels are of fewer borders.
-        _ => LATER_OF_TWO * 16.0 / 9.0,
+        _ => LATER_OF_TWO_DEVIATIONS * 16.0 / 9.0,
     };
     let folded = fold(&level.of_all(&swept.points), period);
     let (others, last) = folded.split_at(period - 1);
@@ -133,9 +134,10 @@ fn may_be_of_dies(swept: &Swept, level: Level, period: usize) -> bool {
 }
 
 /// Standard deviations by which the later of two is later than one: 1/√π.
-const LATER_OF_TWO: f64 = 0.5642;
+const LATER_OF_TWO_DEVIATIONS: f64 = 0.5642;
 
-/// A chunk holds pages; where reads block by block showed nothing but the period of these, what they showed is the pages.
+/// A chunk holds pages; where reads block by block showed nothing but the period of these, what they showed is the
+/// pages.
 fn without_a_chunk_of_pages(locations: Locations, page: Option<u64>, draft: &mut ProfileDraft) -> Locations {
     let chunk = locations.chunk.value;
     if chunk.is_none() || chunk != page || chunk >= Some(SHORTEST_CHUNK) {
@@ -152,18 +154,20 @@ fn without_a_chunk_of_pages(locations: Locations, page: Option<u64>, draft: &mut
     unknown
 }
 
-/// Probability at which a period counts as a page.
-const CHANCE_OF_A_PAGE: f64 = 0.001;
+/// Probability that chance sets the last starts apart, below which a period counts as a page: several hundred periods
+/// are tried.
+const PAGE_BY_CHANCE_PROBABILITY: f64 = 0.001;
 
-/// The last starts of pages must be slower than the others in nearly all pairs (Cliff's δ).
-const APART: f64 = 0.8;
+/// Cliff's δ, the difference of the shares of pairs that are slower and faster, from which on the last starts of
+/// pages are slower than the others in nearly all pairs.
+const APART_DELTA: f64 = 0.8;
 
 /// Pages that a sweep must hold.
 const PAGES_MIN: usize = 4;
 
-/// The smallest period of which the last start, from which the next page is touched, is the slow one. Longer ones may be
-/// there as well: pages are transferred in parts, and parallel units hold several pages. Where pages differ in speed by more than
-/// that start costs, it is held against the others of its own page.
+/// The smallest period of which the last start, from which the next page is touched, is the slow one. Longer ones may
+/// be there as well: pages are transferred in parts, and parallel units hold several pages. Where pages differ in speed
+/// by more than that start costs, it is held against the others of its own page.
 fn smallest_page(levels: &[f64], smallest_effect: f64) -> Option<usize> {
     let effect = smallest_effect * median(levels.to_vec());
     (2..=levels.len() / PAGES_MIN)
@@ -177,7 +181,7 @@ fn last_stands_out(levels: &[f64], period: usize, effect: f64) -> bool {
     // The one before it lies within the page: in the slowest of several pages it would take as long.
     let before = levels.iter().skip(period - 2).step_by(period).copied().collect();
     let least = median(others).max(median(before)) + effect;
-    test.delta >= APART && test.p_greater < CHANCE_OF_A_PAGE && median(last) >= least
+    test.delta >= APART_DELTA && test.p_greater < PAGE_BY_CHANCE_PROBABILITY && median(last) >= least
 }
 
 /// The levels of the last start of so many, and of the others.
@@ -187,8 +191,8 @@ fn last_and_others(levels: &[f64], period: usize) -> (Vec<f64>, Vec<f64>) {
     (values(last), values(others))
 }
 
-/// The same, held against the others of its own page, which are alike: nine in ten last starts take longer by half as much again
-/// as nineteen in twenty others differ.
+/// The same, held against the others of its own page, which are alike: nine in ten last starts take longer by half as
+/// much again as nineteen in twenty others differ.
 fn stands_out_in_pages(levels: &[f64], period: usize, effect: f64) -> bool {
     let page = |starts: &[f64]| {
         let own = median(starts[..(period - 1).min(starts.len())].to_vec());
@@ -199,8 +203,11 @@ fn stands_out_in_pages(levels: &[f64], period: usize, effect: f64) -> bool {
     let mut differ: Vec<f64> = others.into_iter().map(f64::abs).collect();
     last.sort_unstable_by(f64::total_cmp);
     differ.sort_unstable_by(f64::total_cmp);
-    last[last.len() / 10] > 1.5 * differ[differ.len() * 19 / 20] && last_stands_out(&more, period, effect)
+    last[last.len() / 10] > IN_PAGES_FACTOR * differ[differ.len() * 19 / 20] && last_stands_out(&more, period, effect)
 }
+
+/// Factor by which nine in ten last starts are further from their page than nineteen in twenty others.
+const IN_PAGES_FACTOR: f64 = 1.5;
 
 #[cfg(test)]
 mod tests {

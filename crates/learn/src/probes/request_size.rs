@@ -3,8 +3,8 @@
 //! **Write unit.** A drive that has to make a short write durable programs a whole unit of flash and wastes the rest,
 //! so latency over length is a staircase. The end of its first flat stretch is the desirable write length.
 //!
-//! Where a protected buffer answers, no stair shows and nothing is wasted on durability; but what is shorter than a logical
-//! page still takes a whole one, which a drive that counts what it programs tells.
+//! Where a protected buffer answers, no stair shows and nothing is wasted on durability; but what is shorter than a
+//! logical page still takes a whole one, which a drive that counts what it programs tells.
 //!
 //! **Stripe.** Data written in short durable pieces lies scattered as the pieces came. The length from which on
 //! longer pieces read back no faster is the unit in which the drive lays data out.
@@ -40,10 +40,10 @@ const fn writes_a_length(effort: Effort) -> usize {
 const STEP: ByteSize = ByteSize::kib(4);
 /// Longest durable write.
 const LONGEST_WRITE: ByteSize = ByteSize::kib(256);
-/// A stair is a jump of at least this share of the latency.
-const STAIR_SHARE: f64 = 0.02;
-/// And of at least this many standard errors.
-const STAIR_ERRORS: f64 = 4.0;
+/// Share of the latency that a jump of it comes to, at least, to be a stair.
+const STAIR_SHARE_MIN: f64 = 0.02;
+/// Standard errors of the two medians that it comes to, at least.
+const STAIR_STANDARD_ERRORS: f64 = 4.0;
 
 /// Bytes written in pieces of each length, and then read back.
 const AREA: ByteSize = ByteSize::mib(4);
@@ -56,10 +56,10 @@ const fn reads_a_part(effort: Effort) -> usize {
         Effort::Quick => 6,
     }
 }
-/// Reading back is slower if it takes at least this share longer.
-const SLOWER_SHARE: f64 = 0.05;
-/// And equally fast within this share.
-const EQUAL_SHARE: f64 = 0.03;
+/// Share by which reading back takes longer, at least, where it is slower.
+const SLOWER_SHARE_MIN: f64 = 0.05;
+/// Share within which reading back is equally fast.
+const EQUAL_SHARE_MAX: f64 = 0.03;
 
 /// Lengths from one block to 4 KiB, then in steps of 4 KiB.
 fn lengths(logical_block: ByteSize, longest: ByteSize) -> Vec<ByteSize> {
@@ -140,7 +140,7 @@ struct Staircase<'a> {
 impl Staircase<'_> {
     /// The length before its first step.
     fn write_unit(&self, prober: &mut Prober<'_>) -> (Figure<u64>, String) {
-        let would_be_seen = typical_error(self.points) * STAIR_ERRORS < STAIR_SHARE;
+        let would_be_seen = typical_error(self.points) * STAIR_STANDARD_ERRORS < STAIR_SHARE_MIN;
         let unit = figure(self.points, &mut prober.random, would_be_seen, |points| {
             first_stair(self.lengths, points).map(|length| length.bytes())
         });
@@ -152,8 +152,9 @@ impl Staircase<'_> {
     }
 }
 
-/// Of a drive that tells: which length, and how many bytes the flash programmed for a durable write of it. A unit need not
-/// be a power of two, so each write starts at a multiple of its own length: those of whole units then fill whole units.
+/// Of a drive that tells: which length, and how many bytes the flash programmed for a durable write of it. A unit need
+/// not be a power of two, so each write starts at a multiple of its own length: those of whole units then fill whole
+/// units.
 fn programmed_by_length(
     prober: &mut Prober<'_>,
     lengths: &[ByteSize],
@@ -199,15 +200,16 @@ fn costs_no_more_than_a_plain_write(prober: &mut Prober<'_>, buffer: WriteBuffer
         let offset = prober.random_section(STEP);
         durable.push(prober.durable_write(offset, STEP)?.0 as f64);
     }
-    Ok(median(durable) <= PLAIN_SHARE * median(plain))
+    Ok(median(durable) <= PLAIN_FACTOR_MAX * median(plain))
 }
 
 /// Writes of each kind, and the share up to which the two are equal.
 const PLAIN_WRITES: usize = 24;
-const PLAIN_SHARE: f64 = 1.2;
+/// Factor between a durable write and a plain one up to which the two take the same.
+const PLAIN_FACTOR_MAX: f64 = 1.2;
 
-/// The write unit of a drive whose buffer keeps what is durable, and counts what it programs: short writes at random are
-/// programmed in whole units, however much later. `None` where the drive does not tell, or wastes at every length.
+/// The write unit of a drive whose buffer keeps what is durable, and counts what it programs: short writes at random
+/// are programmed in whole units, however much later. `None` where the drive does not tell, or wastes at every length.
 fn behind_a_buffer(
     prober: &mut Prober<'_>,
     buffer: WriteBuffer,
@@ -220,8 +222,8 @@ fn behind_a_buffer(
     let lengths: Vec<ByteSize> =
         (9..=18).map(|n| ByteSize(1 << n)).filter(|l| l.is_multiple_of(prober.logical_block())).collect();
     let lengths: Vec<ByteSize> = lengths.into_iter().filter(|&length| length <= prober.longest()).collect();
-    // What is kept back at the end of one length, and programmed with the next, must be little beside what all its writes
-    // come to. A short one takes a block of 4 KiB there.
+    // What is kept back at the end of one length, and programmed with the next, must be little beside what all its
+    // writes come to. A short one takes a block of 4 KiB there.
     let bytes = (8 * held).clamp(BEHIND_BYTES.0.bytes(), BEHIND_BYTES.1.bytes());
     let mut wasted = Vec::with_capacity(lengths.len());
     for (n, &length) in lengths.iter().rev().chain(lengths.last()).rev().enumerate() {
@@ -251,13 +253,15 @@ fn behind_a_buffer(
 const BEHIND_BYTES: (ByteSize, ByteSize) = (ByteSize::mib(4), ByteSize::mib(128));
 const BEHIND_DEPTH: usize = 16;
 const BEHIND_REST: Nanos = Nanos(200_000_000);
-/// Flash bytes for each written one, up to which a length is not wasted, and from which on it is: lengths go by twos.
-const THRIFTY: f64 = 1.25;
-const WASTEFUL: f64 = 1.5;
+/// Write amplification up to which writes of a length are programmed without waste. Lengths go by twos, so that half
+/// a unit comes to 2.
+const THRIFTY_WA: f64 = 1.25;
+/// Write amplification from which on they waste for certain.
+const WASTEFUL_WA: f64 = 1.5;
 
 /// The length from which on nothing is wasted; absent where that is all of them.
 fn unit_of(lengths: &[ByteSize], wasted: &[f64]) -> Option<(Figure<u64>, String)> {
-    let first = wasted.iter().rposition(|&ratio| ratio > THRIFTY).map_or(0, |last| last + 1);
+    let first = wasted.iter().rposition(|&ratio| ratio > THRIFTY_WA).map_or(0, |last| last + 1);
     let unit = lengths.get(first)?.bytes();
     if first == 0 {
         return Some((Figure::absent(), "short writes end in a buffer, and are programmed without waste".to_owned()));
@@ -272,10 +276,11 @@ fn unit_of(lengths: &[ByteSize], wasted: &[f64]) -> Option<(Figure<u64>, String)
     Some((applying(&UNIT_DOUBTS, &wasted[..first]).judge(Figure::certain(unit, unit, unit)), reason))
 }
 
-/// Why a write unit behind a buffer may be inconclusive, by what shorter writes program for each byte. One that a staircase
-/// shows is certain by the same estimate on resampled writes, one that a drive counts always.
-const UNIT_DOUBTS: [Doubt<[f64]>; 1] =
-    [doubt("some shorter writes waste little", Says::Nothing, |wasted| !wasted.iter().all(|&ratio| ratio >= WASTEFUL))];
+/// Why a write unit behind a buffer may be inconclusive, by what shorter writes program for each byte. One that a
+/// staircase shows is certain by the same estimate on resampled writes, one that a drive counts always.
+const UNIT_DOUBTS: [Doubt<[f64]>; 1] = [doubt("some shorter writes waste little", Says::Nothing, |wasted| {
+    !wasted.iter().all(|&ratio| ratio >= WASTEFUL_WA)
+})];
 
 /// Whether what is written in whole blocks of 4 KiB is programmed once.
 fn wastes_nothing(lengths: &[ByteSize], waste: &[(usize, u64)]) -> bool {
@@ -285,10 +290,10 @@ fn wastes_nothing(lengths: &[ByteSize], waste: &[(usize, u64)]) -> bool {
     written > 0 && programmed as f64 <= (1.0 + WASTE_SHARE) * written as f64
 }
 
-/// Programming beyond what was written that is taken for waste.
+/// Share of what was written that is programmed beyond it, up to which nothing is wasted: pages of a map.
 const WASTE_SHARE: f64 = 0.02;
 
-/// What a length may waste for the flash to be said to program it as it is: less than a block of 4 KiB in the longest.
+/// The same share up to which the flash programs a length as it is: less than a block of 4 KiB in the longest.
 const TIGHT_SHARE: f64 = 0.005;
 
 /// The write unit of a drive that tells what it programs: the shortest length that is programmed without waste, as all
@@ -339,7 +344,8 @@ fn typical(waste: &[(usize, u64)], i: usize) -> u64 {
     median(programmed_for(waste, i).into_iter().map(|programmed| programmed as f64).collect()) as u64
 }
 
-/// The lower tenth of it: collection and pages of a map that is kept on flash add to most long writes, and take nothing away.
+/// The lower tenth of it: collection and pages of a map that is kept on flash add to most long writes, and take nothing
+/// away.
 fn least(waste: &[(usize, u64)], i: usize) -> u64 {
     let mut programmed = programmed_for(waste, i);
     programmed.sort_unstable();
@@ -363,7 +369,7 @@ fn first_stair(lengths: &[ByteSize], points: &[Samples]) -> Option<ByteSize> {
         .find(|&i| {
             let jump = medians[i + 1] - medians[i] - slope * grown(i);
             let error = errors[i].hypot(errors[i + 1]);
-            jump > STAIR_SHARE * medians[i] && jump > STAIR_ERRORS * error
+            jump > STAIR_SHARE_MIN * medians[i] && jump > STAIR_STANDARD_ERRORS * error
         })
         .map(|i| lengths[i])
 }
@@ -393,8 +399,9 @@ const STRIPE_DOUBTS: [Doubt<StripeEvidence>; 2] = [
     ),
 ];
 
-/// Writes an area in durable pieces of each length, then reads all areas back in random order. Once more behind a single block:
-/// where pieces go on where the one before ended, what came before decides which of them are in one place.
+/// Writes an area in durable pieces of each length, then reads all areas back in random order. Once more behind a
+/// single block: where pieces go on where the one before ended, what came before decides which of them are in one
+/// place.
 pub(crate) fn probe_read_back(
     prober: &mut Prober<'_>,
     (buffer, WriteUnit(unit)): (WriteBuffer, WriteUnit),
@@ -406,7 +413,7 @@ pub(crate) fn probe_read_back(
         (10..=19).map(|n| ByteSize(1 << n)).filter(|&l| l.bytes() >= smallest && l <= prober.longest()).collect();
     let mut order = prober.shuffled(0..lengths.len());
     let points = read_back(prober, buffer, &lengths, &order, progress)?;
-    let would_be_seen = typical_error(&points) < EQUAL_SHARE / 2.0 && is_flat(&points);
+    let would_be_seen = typical_error(&points) < EQUAL_SHARE_MAX / 2.0 && is_flat(&points);
     let stripe = figure(&points, &mut prober.random, would_be_seen, |points| {
         last_improvement(&lengths, points).map(|length| length.bytes())
     });
@@ -465,8 +472,8 @@ fn read_back(
     Ok(samples.into_iter().map(Samples::new).collect())
 }
 
-/// Writes, in order behind an offset, twice what the write buffer holds, and lets the drive come to rest: where nothing can be
-/// lost it would keep what was written last, and answer reads of it.
+/// Writes, in order behind an offset, twice what the write buffer holds, and lets the drive come to rest: where nothing
+/// can be lost it would keep what was written last, and answer reads of it.
 fn push_out(prober: &mut Prober<'_>, buffer: WriteBuffer, behind: ByteSize) -> Result<(), LearnError> {
     let held = buffer.bytes();
     let (length, room) = (READ_BACK_MAX.min(prober.longest()), prober.region() - behind);
@@ -479,23 +486,27 @@ fn push_out(prober: &mut Prober<'_>, buffer: WriteBuffer, behind: ByteSize) -> R
 
 /// What stands for reads of one length: above what a cache answers, as long as that is less than two in three.
 fn slower(samples: &Samples) -> f64 {
-    samples.quantile(0.7)
+    samples.quantile(SLOWER_QUANTILE)
 }
+
+/// Share of the reads of one length that are faster than what stands for them.
+const SLOWER_QUANTILE: f64 = 0.7;
 
 /// Whether data reads back equally fast however it was written.
 fn is_flat(points: &[Samples]) -> bool {
     let best = points.last().map_or(0.0, slower);
-    points.iter().all(|point| (slower(point) / best - 1.0).abs() <= EQUAL_SHARE)
+    points.iter().all(|point| (slower(point) / best - 1.0).abs() <= EQUAL_SHARE_MAX)
 }
 
-/// The shortest length from which on nothing reads back slower than what was written in the longest pieces, if all shorter
-/// ones do, and the next one clearly: where some short ones read back as fast, where the pieces fell made others slow.
+/// The shortest length from which on nothing reads back slower than what was written in the longest pieces, if all
+/// shorter ones do, and the next one clearly: where some short ones read back as fast, where the pieces fell made
+/// others slow.
 fn last_improvement(lengths: &[ByteSize], points: &[Samples]) -> Option<ByteSize> {
     let best = slower(points.last()?);
     let excess = |i: usize| slower(&points[i]) / best - 1.0;
-    let first_equal = (0..lengths.len()).rev().take_while(|&i| excess(i).abs() <= EQUAL_SHARE).last()?;
-    let all_slower = (0..first_equal).all(|i| excess(i) > EQUAL_SHARE);
-    (first_equal > 0 && all_slower && excess(first_equal - 1) >= SLOWER_SHARE).then(|| lengths[first_equal])
+    let first_equal = (0..lengths.len()).rev().take_while(|&i| excess(i).abs() <= EQUAL_SHARE_MAX).last()?;
+    let all_slower = (0..first_equal).all(|i| excess(i) > EQUAL_SHARE_MAX);
+    (first_equal > 0 && all_slower && excess(first_equal - 1) >= SLOWER_SHARE_MIN).then(|| lengths[first_equal])
 }
 
 const _: () = assert!(AREA.bytes() * 10 <= crate::REGION_BYTES_MIN.bytes());

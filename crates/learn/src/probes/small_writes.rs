@@ -19,9 +19,9 @@ const DEPTH: u32 = 256;
 const WRITES: usize = 16_384;
 const WRITES_A_BATCH: usize = 512;
 
-/// Evidence of what small writes waste: flash bytes that the drive programs for each host byte of random 4 KiB writes when
-/// garbage collection does not run; nothing where the drive does not count, has erased before, or an earlier run measured
-/// it.
+/// Evidence of what small writes waste: flash bytes that the drive programs for each host byte of random 4 KiB writes
+/// when garbage collection does not run; nothing where the drive does not count, has erased before, or an earlier run
+/// measured it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Padding(pub(crate) Option<f64>);
 
@@ -31,8 +31,8 @@ impl Evidence for Padding {
     }
 }
 
-/// Measures small writes of a drive on which garbage collection never ran: one that has never erased. On one that was in use
-/// they cannot be told from what it moves.
+/// Measures small writes of a drive on which garbage collection never ran: one that has never erased. On one that was
+/// in use they cannot be told from what it moves.
 pub(crate) fn probe(prober: &mut Prober<'_>, progress: &mut dyn Progress) -> Result<Padding, LearnError> {
     let mut padding = Padding(None);
     if !prober.never_erased() {

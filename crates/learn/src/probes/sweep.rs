@@ -5,8 +5,8 @@
 //!                               └ less what the pages themselves cost, where pages have several speeds
 //! ```
 //!
-//! A sweep tells by which level it repeats best, and whether it would have shown the smallest effect that counts. What is
-//! read from it is the business of the probes: chunk and hot locations, flash page.
+//! A sweep tells by which level it repeats best, and whether it would have shown the smallest effect that counts. What
+//! is read from it is the business of the probes: chunk and hot locations, flash page.
 
 use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::{HotLocation, LocationCurve};
@@ -84,8 +84,8 @@ pub(super) struct Effect {
     pub(super) p: f64,
 }
 
-/// What stands for the samples of one start. No one of them shows a period on every drive: where pages of several speeds
-/// are mixed, a median takes now one and now the other, and the fastest of them tell most.
+/// What stands for the samples of one start. No one of them shows a period on every drive: where pages of several
+/// speeds are mixed, a median takes now one and now the other, and the fastest of them tell most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     Midmean,
@@ -119,28 +119,34 @@ struct Way {
 }
 
 impl Way {
-    /// Whether this way, without what the pages cost, tells more than one with it. Two pages on one channel take less than
-    /// what both add, so what pages cost is only taken off where it must be: where what is left repeats much better, or
-    /// where it repeats at all, and more often, and the period before was one of single reads as well.
+    /// Whether this way, without what the pages cost, tells more than one with it. Two pages on one channel take less
+    /// than what both add, so what pages cost is only taken off where it must be: where what is left repeats much
+    /// better, or where it repeats at all, and more often, and the period before was one of single reads as well.
     fn is_better(&self, with: &Self, single: &Swept) -> bool {
-        let of_pages = explained(&single.levels(), with.period.min(single.points.len() / 2).max(1)) >= OF_PAGES;
-        self.explains > with.explains + CLEARER || (of_pages && self.explains >= REPEATS && self.period < with.period)
+        let of_pages = explained(&single.levels(), with.period.min(single.points.len() / 2).max(1)) >= OF_PAGES_SHARE;
+        self.explains > with.explains + CLEARER_SHARE
+            || (of_pages && self.explains >= REPEATS_SHARE && self.period < with.period)
     }
 }
 
-/// Share of the variance of single reads that a period explains which is one of pages, and what must be explained without.
-pub(super) const OF_PAGES: f64 = 0.3;
+/// Share of the variance of single reads that a period explains, from which on it is a period of pages: single reads
+/// lie on one channel each, so that nothing else makes them repeat.
+pub(super) const OF_PAGES_SHARE: f64 = 0.3;
 
-const REPEATS: f64 = 0.5;
+/// Share of the variance that a period must explain of a curve without what its pages cost, where that period is
+/// shorter.
+const REPEATS_SHARE: f64 = 0.5;
 
-/// Share of the variance by which a period must explain more of a curve without what its pages cost.
-const CLEARER: f64 = 0.1;
+/// Share of the variance by which a period must explain more of a curve without what its pages cost than with it.
+const CLEARER_SHARE: f64 = 0.1;
 
-/// Of pages of one speed, eight in ten reads lie within this share; it allows for a deviation of a tenth.
-const SEVERAL_SPEEDS: f64 = 0.25;
+/// Share of the median within which eight in ten reads of pages of one speed lie; it allows for a standard deviation
+/// of a tenth of it.
+const SEVERAL_SPEEDS_SHARE: f64 = 0.25;
 
-/// Pages differ in speed if the slower ones of single reads take so much longer than the faster ones.
-pub(super) const PAGES_DIFFER: f64 = 0.08;
+/// Share of their latency by which the slower ones of single reads take longer than the faster ones, where pages
+/// differ in speed; less is noise of the levels.
+pub(super) const PAGES_DIFFER_SHARE: f64 = 0.08;
 
 /// The samples of one sweep.
 pub(super) struct Swept {
@@ -156,8 +162,8 @@ pub(super) struct Swept {
 }
 
 impl Swept {
-    /// `single` is the sweep of reads of single blocks of the same starts: where these depend on the place, it is because
-    /// pages differ in speed, and not because of how they lie beside each other.
+    /// `single` is the sweep of reads of single blocks of the same starts: where these depend on the place, it is
+    /// because pages differ in speed, and not because of how they lie beside each other.
     fn new(sweep: Sweep, reads: Vec<Read>, single: Option<&Self>) -> Self {
         let mut samples = vec![Vec::new(); sweep.places()];
         for read in &reads {
@@ -208,25 +214,26 @@ impl Swept {
         std::iter::zip(self.level.of_all(points), &self.own).map(|(y, own)| y - own).collect()
     }
 
-    /// What the slowest page that a read of another sweep touches adds at each start, ns; nothing where single reads are
-    /// alike.
+    /// What the slowest page that a read of another sweep touches adds at each start, ns; nothing where single reads
+    /// are alike.
     fn costs_of_pages(&self, other: Sweep, level: Level) -> Vec<f64> {
         let levels = level.of_all(&self.points);
         let (steps, n) = ((other.read / self.sweep.step) as usize, levels.len());
         let (low, high) = ends_of_most(&levels);
-        if other.step != self.sweep.step || other.turn != self.sweep.turn || high < low * (1.0 + PAGES_DIFFER) {
+        if other.step != self.sweep.step || other.turn != self.sweep.turn || high < low * (1.0 + PAGES_DIFFER_SHARE) {
             return vec![0.0; other.places()];
         }
         let slowest = |from: usize| levels[from..(from + steps).min(n)].iter().copied().fold(low, f64::max) - low;
         (0..n).map(slowest).collect()
     }
 
-    /// Whether some reads take as long as a fast page and others as long as a slow one: of those from one start, or where
-    /// rows of pages repeat with the starts, of one start and another.
+    /// Whether some reads take as long as a fast page and others as long as a slow one: of those from one start, or
+    /// where rows of pages repeat with the starts, of one start and another.
     pub(super) fn has_several_speeds(&self) -> bool {
         let spread = |samples: &Samples| (samples.quantile(0.9) - samples.quantile(0.1)) / samples.median().max(1.0);
         let (low, high) = ends_of_most(&self.levels());
-        median(self.points.iter().map(spread).collect()) > SEVERAL_SPEEDS || high >= low * (1.0 + PAGES_DIFFER)
+        median(self.points.iter().map(spread).collect()) > SEVERAL_SPEEDS_SHARE
+            || high >= low * (1.0 + PAGES_DIFFER_SHARE)
     }
 
     pub(super) fn curve(&self) -> LocationCurve {
@@ -252,8 +259,8 @@ impl Swept {
         (share >= smallest).then_some(Effect { share, p })
     }
 
-    /// By which share of its latency a place is faster than the mean, by each level: the fastest reads come last, since what
-    /// is written in another order also meets other pages.
+    /// By which share of its latency a place is faster than the mean, by each level: the fastest reads come last, since
+    /// what is written in another order also meets other pages.
     pub(super) fn leads_of(&self, hot: HotLocation) -> Vec<(f64, Level)> {
         let step = self.sweep.step.bytes();
         let (period, phase) = ((hot.period_bytes / step) as usize, (hot.offset_bytes / step) as usize);
@@ -295,8 +302,8 @@ fn ends_of_most(levels: &[f64]) -> (f64, f64) {
     if n == 0 { (0.0, 0.0) } else { (sorted[n / 10], sorted[n - 1 - n / 10]) }
 }
 
-/// How far noise moves a level, as a share of it: from levels a period apart, which differ by nothing else but where the
-/// speed of pages changes.
+/// How far noise moves a level, as a share of it: from levels a period apart, which differ by nothing else but where
+/// the speed of pages changes.
 pub(super) fn scatter(levels: &[f64], period: usize) -> f64 {
     let apart = std::iter::zip(levels, levels.get(period..).unwrap_or_default()).map(|(a, b)| (a - b).abs());
     // Of normal noise the median deviation is 0.6745 of the standard deviation; differences have twice the variance.

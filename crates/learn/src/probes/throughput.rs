@@ -1,11 +1,11 @@
 //! How many requests a drive serves at once, and how much dearer a write is than a read.
 //!
 //! Random requests of one length are kept in flight by one job, at growing depths in random order, several times over.
-//! Two segments are fitted to the medians ([`knee`]): k is where they meet, the *plateau* is the
-//! flat one, and α is the plateau of reads over that of writes. Before each batch of writes as many bytes are written as
-//! the write buffer swallows, and more, so that the flash is measured and not the buffer. Where the drive as a whole may
-//! be written over and over, all of its flash is used once before, so that writes cost what they cost on a drive in use:
-//! a program, and their share of an erase.
+//! Two segments are fitted to the medians ([`knee`]): k is where they meet, the *plateau* is the flat one, and α is the
+//! plateau of reads over that of writes. Before each batch of writes as many bytes are written as the write buffer
+//! swallows, and more, so that the flash is measured and not the buffer. Where the drive as a whole may be written over
+//! and over, all of its flash is used once before, so that writes cost what they cost on a drive in use: a program, and
+//! their share of an erase.
 //!
 //! More batches are added until the intervals are narrow, or there are enough.
 //!
@@ -56,8 +56,8 @@ const fn batch_writes(effort: Effort) -> usize {
 }
 /// Resampled knees.
 const RESAMPLES: usize = 200;
-/// The share of its depth within which the interval of a certain knee lies, and by which it is widened: another way to fit
-/// it, or depths in between, find it a little elsewhere.
+/// The share of its depth within which the interval of a certain knee lies, and by which it is widened: another way to
+/// fit it, or depths in between, find it a little elsewhere.
 const KNEE_SHARE_MAX: f64 = 0.08;
 
 /// Throughput of one operation at one length.
@@ -146,8 +146,8 @@ impl Throughput {
         self.batches.iter().map(|rates| self.level(rates.clone())).collect()
     }
 
-    /// The median of reads. Writes pay for erases, which come in bursts that a median would not see, or see alone: their
-    /// batches are joined.
+    /// The median of reads. Writes pay for erases, which come in bursts that a median would not see, or see alone:
+    /// their batches are joined.
     fn level(&self, rates: Vec<f64>) -> f64 {
         match self.operation {
             Operation::Write => joined_rate(&rates),
@@ -162,8 +162,8 @@ impl Throughput {
         self.batches.iter().map(draw).collect()
     }
 
-    /// Saturated requests a second, of the levels of all depths: of reads the largest. The levels of writes vary with the
-    /// erases that fall to them, so that the largest is the luckiest: those from the `first` depth on are joined.
+    /// Saturated requests a second, of the levels of all depths: of reads the largest. The levels of writes vary with
+    /// the erases that fall to them, so that the largest is the luckiest: those from the `first` depth on are joined.
     fn saturated(&self, levels: &[f64], first: usize) -> f64 {
         match self.operation {
             Operation::Write => joined_rate(&levels[first..]),
@@ -178,7 +178,7 @@ impl Throughput {
         for first in (0..last).rev() {
             let here = &self.batches[first];
             let noise = standard_error(here).hypot(standard_error(&behind));
-            if joined_rate(here) < joined_rate(&behind) - SLOWER_ERRORS * noise {
+            if joined_rate(here) < joined_rate(&behind) - SLOWER_STANDARD_ERRORS * noise {
                 return first + 1;
             }
             behind.extend(here);
@@ -219,7 +219,7 @@ impl Throughput {
 }
 
 /// Standard errors by which a depth is slower than those behind it, if it is no part of their plateau.
-const SLOWER_ERRORS: f64 = 3.0;
+const SLOWER_STANDARD_ERRORS: f64 = 3.0;
 
 /// Standard error of the mean of some rates.
 fn standard_error(rates: &[f64]) -> f64 {
@@ -442,11 +442,11 @@ pub(crate) fn probe_other_sizes(
 fn is_moved_for(prober: &Prober<'_>, before: (Option<u64>, ByteSize), padding: Padding) -> bool {
     let Some((now, then)) = prober.programmed().zip(before.0) else { return false };
     let written = (prober.written().bytes() - before.1.bytes()).max(1);
-    (now - then) as f64 / written as f64 > MOVED * padding.0.unwrap_or(f64::MAX / MOVED).max(1.0)
+    (now - then) as f64 / written as f64 > MOVED_FACTOR * padding.0.unwrap_or(f64::MAX / MOVED_FACTOR).max(1.0)
 }
 
-/// Flash bytes for each written one, beyond what small writes waste, from which on data is moved.
-const MOVED: f64 = 1.03;
+/// Factor on what small writes program on a fresh drive from which on data is moved for them.
+const MOVED_FACTOR: f64 = 1.03;
 
 /// Keeps a curve; one of the same requests, from a run that this one goes on from, is replaced.
 fn keep_curve(draft: &mut ProfileDraft, curve: ThroughputCurve) {

@@ -1,8 +1,8 @@
 //! Places of a drive that repeat with an odd number of steps.
 //!
-//! Bases of sweeps are multiples of a mebibyte. What repeats with a power of two repeats in the window itself; a chunk of
-//! 12 KiB begins behind each base in another phase, and the window shows the mean of them. So the same reads are looked at
-//! once more, by where they began on the drive, as if places a *turn* apart were the same:
+//! Bases of sweeps are multiples of a mebibyte. What repeats with a power of two repeats in the window itself; a chunk
+//! of 12 KiB begins behind each base in another phase, and the window shows the mean of them. So the same reads are
+//! looked at once more, by where they began on the drive, as if places a *turn* apart were the same:
 //!
 //! ```text
 //!   on the drive   0 ........ 1 MiB ........ 2 MiB ........ 3 MiB
@@ -10,24 +10,24 @@
 //!   turn           |0 1 2 ... 191|0 1 2 ... 191|0 1 2 ...            192 places; 3 steps divide them, and 6, 12, 24 and 48
 //! ```
 //!
-//! Only what repeats with an odd number of steps is taken from there. Rows of pages of several speeds make periods of their
-//! own; and which neighbours are of one sort may repeat although single reads do not, so what is found by turns among pages
-//! of several speeds is not certain.
+//! Only what repeats with an odd number of steps is taken from there. Rows of pages of several speeds make periods of
+//! their own; and which neighbours are of one sort may repeat although single reads do not, so what is found by turns
+//! among pages of several speeds is not certain.
 //!
-//! The odd factors are those that hardware has: cells of three bits make rows of three pages, four-bit cells and two planes
-//! of three more of them, and parity leaves an odd number of members.
+//! The odd factors are those that hardware has: cells of three bits make rows of three pages, four-bit cells and two
+//! planes of three more of them, and parity leaves an odd number of members.
 
 use rand_pcg::Pcg64Mcg;
 
-use super::sweep::{Effect, OF_PAGES, Swept, turn_of_period};
+use super::sweep::{Effect, OF_PAGES_SHARE, Swept, turn_of_period};
 use crate::stats::{best_period, explained};
 
 /// Odd factors of periods that are looked for.
 const ODD: [u64; 3] = [3, 5, 7];
 
-/// The sweeps by the first turn in which any of them repeats with an odd number of steps, with the effects of those that do;
-/// the first sweep is that of single reads. What single reads repeat with as well is rows of pages of several speeds, and
-/// no chunk.
+/// The sweeps by the first turn in which any of them repeats with an odd number of steps, with the effects of those
+/// that do; the first sweep is that of single reads. What single reads repeat with as well is rows of pages of several
+/// speeds, and no chunk.
 pub(super) fn show_more(sweeps: &[Swept], random: &mut Pcg64Mcg) -> Option<(Vec<Swept>, Vec<Option<Effect>>)> {
     ODD.into_iter().map(|odd| by_turn(sweeps, odd, random)).find(|(_, effects)| effects.iter().any(Option::is_some))
 }
@@ -40,7 +40,7 @@ fn by_turn(sweeps: &[Swept], odd: u64, random: &mut Pcg64Mcg) -> (Vec<Swept>, Ve
     });
     let effect = |swept: &Swept| {
         let (period, _) = best_period(&swept.levels());
-        let is_of_pages = explained(&turned[0].levels(), period) >= OF_PAGES;
+        let is_of_pages = explained(&turned[0].levels(), period) >= OF_PAGES_SHARE;
         if !(period as u64).is_multiple_of(odd) || is_of_pages {
             return None;
         }

@@ -1,16 +1,16 @@
 //! Places that serve reads independently of each other.
 //!
-//! Two reads that are submitted together are done at once where they meet in different units (flash dies), and one after
-//! the other where they meet in one. What the second of two reads adds to the time of the first, as a share of what it
-//! takes alone, falls into two heaps over random pairs, and of n units every n-th pair is in the upper one.
+//! Two reads that are submitted together are done at once where they meet in different units (flash dies), and one
+//! after the other where they meet in one. What the second of two reads adds to the time of the first, as a share of
+//! what it takes alone, falls into two heaps over random pairs, and of n units every n-th pair is in the upper one.
 //!
 //! That share alone tells n to within a few percent. To have it exactly, blocks are sorted into classes: two blocks are
 //! of one class if reading them together is slow. Each new block is held against one block of each class known; if none
 //! fits, it opens a class. When many blocks in a row have opened none, the classes are the units.
 //!
-//! A read cache would answer for the flash where blocks are read again. On a drive that has one the share decides alone:
-//! all blocks are read in random order before any is read again, first each alone and then in pairs, and more pairs are
-//! added until the share's interval holds one number.
+//! A read cache would answer for the flash where blocks are read again. On a drive that has one the share decides
+//! alone: all blocks are read in random order before any is read again, first each alone and then in pairs, and more
+//! pairs are added until the share's interval holds one number.
 //!
 //! Source: the idea of telling units by conflicts is old (Chen, Lee, Zhang, HPCA 2011, and the stride-read of Queenie,
 //! SYSTOR 2022, a published description); the sequential sorting into classes is our own.
@@ -51,22 +51,22 @@ const CLASSES_MAX: usize = 512;
 const TRIES: usize = 3;
 /// Members of a class that are kept to be read in turn.
 const MEMBERS: usize = 64;
-/// The upper heap lies so much above the lower one, in shares of a read.
-const APART: f64 = 0.15;
-/// Where every second read adds more than this share of itself, all wait for each other: beside the command, most of a
+/// Share of a read by which the upper heap lies above the lower one.
+const APART_SHARE: f64 = 0.15;
+/// Share of itself that every second read adds, from which on all wait for each other: beside the command, most of a
 /// read is done after the other.
-const ONE_BY_ONE: f64 = 0.5;
-/// What takes longer than both reads and half of one more was held up by something else.
-const HELD_UP: f64 = 1.5;
+const ONE_BY_ONE_SHARE: f64 = 0.5;
+/// Share of itself that a second read adds from which on something else held it up: both reads and half of one more.
+const HELD_UP_SHARE: f64 = 1.5;
 /// Half of the width of a valley between the heaps, in shares of a read.
-const VALLEY: f64 = 0.04;
-/// Share of pairs that must wait for the upper heap to be one.
-const UPPER_MIN: f64 = 0.0015;
-/// A read that takes less than this share of the usual time was answered by a buffer.
-const IN_A_BUFFER: f64 = 0.7;
+const VALLEY_HALF_SHARE: f64 = 0.04;
+/// Share of pairs that must wait for the upper heap to be one: that of 600 units.
+const WAITING_SHARE_MIN: f64 = 0.0015;
+/// Share of the usual time below which a buffer answered a read.
+const IN_A_BUFFER_SHARE: f64 = 0.7;
 const NAME: &str = "pairs of reads";
-/// Flash bytes for each of single blocks from which on these lie where the padding leaves them.
-const PADDED: f64 = 1.5;
+/// Write amplification of single blocks on a fresh drive from which on they lie where the padding leaves them.
+const PADDED_WA: f64 = 1.5;
 const RECIPE: &str = "pairs of 4 KiB reads of blocks written in random order, or in order where single ones are padded, \
                       each alone and both at once: what the second adds to the first, as a share of itself";
 /// Time in which a drive ends what it does in the background.
@@ -161,7 +161,8 @@ impl Places {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Units {
     pub(crate) count: Figure<u64>,
-    /// What pairs of reads have shown last, of the drive as later probes find it; nothing where an earlier run read them.
+    /// What pairs of reads have shown last, of the drive as later probes find it; nothing where an earlier run read
+    /// them.
     pub(crate) conflicts: Option<Conflicts>,
 }
 
@@ -182,10 +183,10 @@ pub(crate) fn probe(
     draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
 ) -> Result<Units, LearnError> {
-    // What was written in order may lie on some of the units only, and so may single blocks where each is programmed with
-    // padding: then of both the one that shows more of them. The last is what later probes find on the drive.
+    // What was written in order may lie on some of the units only, and so may single blocks where each is programmed
+    // with padding: then of both the one that shows more of them. The last is what later probes find on the drive.
     let in_order = match padding.0 {
-        Some(padding) if padding >= PADDED => {
+        Some(padding) if padding >= PADDED_WA => {
             prober.fill_region(progress)?;
             Some(count(prober, cache, draft, progress)?)
         }
@@ -230,7 +231,7 @@ fn count(
     }
     let usual = median(single);
     let reading = Pairs { cached_ns: cached.then_some(usual) };
-    let on_flash_ns = IN_A_BUFFER * usual;
+    let on_flash_ns = IN_A_BUFFER_SHARE * usual;
     let n = pairs(prober.effort);
     let alone = if cached { Some(Alone::measure(prober, progress)?) } else { None };
     let mut added = Vec::with_capacity(n);
@@ -269,39 +270,43 @@ fn count(
     Ok(Counted { units, reason, conflicts })
 }
 
-/// Where the heaps part and which share is in the upper one; all pairs are where each takes about as long as both reads,
-/// and more than what the host's commands have to wait for each other.
+/// Where the heaps part and which share is in the upper one; all pairs are where each takes about as long as both
+/// reads, and more than what the host's commands have to wait for each other.
 fn border(added: &[f64]) -> Option<(Border, f64)> {
     let mut sorted = added.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    sorted.truncate(sorted.partition_point(|&share| share < HELD_UP));
+    sorted.truncate(sorted.partition_point(|&share| share < HELD_UP_SHARE));
     let usual = median(sorted.clone());
     let lowest = *sorted.get(sorted.len() / 20)?;
-    if lowest > ONE_BY_ONE {
+    if lowest > ONE_BY_ONE_SHARE {
         return Some((Border(lowest / 2.0), 1.0));
     }
     let above = |limit: f64| sorted.len() - sorted.partition_point(|&share| share < limit);
-    let enough = (UPPER_MIN * sorted.len() as f64).max(3.0) as usize;
-    // Late answers lie anywhere: a valley need not be empty. Blocks on one channel may wait for each other too, but less
-    // than those in one unit: of valleys the last.
+    let enough = (WAITING_SHARE_MIN * sorted.len() as f64).max(3.0) as usize;
+    // Late answers lie anywhere: a valley need not be empty. Blocks on one channel may wait for each other too, but
+    // less than those in one unit: of valleys the last.
     let is_valley = |limit: f64| {
-        let upper = above(limit + VALLEY);
-        upper >= enough && above(limit - VALLEY) - upper <= upper / 10
+        let upper = above(limit + VALLEY_HALF_SHARE);
+        upper >= enough && above(limit - VALLEY_HALF_SHARE) - upper <= upper / 10
     };
-    let lowest_limit = usual + 2.0 * VALLEY;
-    let limits = || (0..).map(|n| HELD_UP - VALLEY - 0.01 * f64::from(n)).take_while(|&limit| limit >= lowest_limit);
+    let lowest_limit = usual + 2.0 * VALLEY_HALF_SHARE;
+    let limits = || {
+        (0..)
+            .map(|n| HELD_UP_SHARE - VALLEY_HALF_SHARE - 0.01 * f64::from(n))
+            .take_while(|&limit| limit >= lowest_limit)
+    };
     let last = limits().find(|&limit| is_valley(limit))?;
     let first = limits().skip_while(|&limit| limit > last).take_while(|&limit| is_valley(limit)).last()?;
     let border = (first + last) / 2.0;
     let upper = &sorted[sorted.len() - above(border)..];
-    (median(upper.to_vec()) > usual + APART).then_some((Border(border), upper.len() as f64 / sorted.len() as f64))
+    (median(upper.to_vec()) > usual + APART_SHARE).then_some((Border(border), upper.len() as f64 / sorted.len() as f64))
 }
 
 /// Pairs after which the share is what it is.
 const PAIRS_MAX: usize = 600_000;
 
-/// What each block of the region takes alone, ns, with the order in which they were read: whoever reads them in the same
-/// order again finds none of them in a cache that is smaller than the region.
+/// What each block of the region takes alone, ns, with the order in which they were read: whoever reads them in the
+/// same order again finds none of them in a cache that is smaller than the region.
 struct Alone {
     order: Vec<u64>,
     ns: Vec<u32>,
@@ -326,8 +331,8 @@ impl Alone {
         (alone_ns >= on_flash_ns).then_some(Block { at: BLOCK * n, alone_ns })
     }
 
-    /// What the second of each pair adds, over all blocks in an order; pairs with a block that a buffer answered for are
-    /// left out.
+    /// What the second of each pair adds, over all blocks in an order; pairs with a block that a buffer answered for
+    /// are left out.
     fn added(
         &self,
         prober: &mut Prober<'_>,
@@ -360,9 +365,9 @@ impl Waits {
         }
     }
 
-    /// By how much units differ in what they hold: the variance of their shares of the blocks, in squares of the mean one. A
-    /// block in a unit that holds more waits more often, so that counts of single blocks scatter more than chance makes
-    /// them. What chance alone may come to is the second.
+    /// By how much units differ in what they hold: the variance of their shares of the blocks, in squares of the mean
+    /// one. A block in a unit that holds more waits more often, so that counts of single blocks scatter more than
+    /// chance makes them. What chance alone may come to is the second.
     fn unevenness(&self, waiting: f64) -> (f64, f64) {
         let (mut squares, mut by_chance, mut again) = (0.0, 0.0, 0.0);
         for &(asked, slow) in &self.0 {
@@ -372,15 +377,15 @@ impl Waits {
             again += asked * (asked - 1.0) * waiting * waiting;
         }
         // Both blocks of a pair wait: half as many counts are independent.
-        let noise = SCATTER_ERRORS * by_chance * (4.0 / self.0.len().max(1) as f64).sqrt();
+        let noise = SCATTER_STANDARD_ERRORS * by_chance * (4.0 / self.0.len().max(1) as f64).sqrt();
         ((squares - by_chance) / again.max(1.0), noise / again.max(1.0))
     }
 }
 
 /// Standard errors by which counts must scatter more than chance makes them.
-const SCATTER_ERRORS: f64 = 4.0;
-/// Unevenness that must show if there is any, before a number is certain.
-const UNEVENNESS_SHOWS: f64 = 0.1;
+const SCATTER_STANDARD_ERRORS: f64 = 4.0;
+/// Variance of the units' shares, in squares of the mean one, that would have shown, before a number is certain.
+const UNEVENNESS_MAX: f64 = 0.1;
 
 /// Counts slow pairs of blocks that were not read for long, until the interval of 1 ÷ share holds one number.
 fn share(
@@ -427,7 +432,7 @@ const SHARE_DOUBTS: [Doubt<SharedUnits>; 3] = [
         Says::Then(", some blocks more often than others: units hold unequal shares"),
         SharedUnits::is_uneven,
     ),
-    doubt("units that differ in size would not show", Says::Nothing, |of| of.noise >= UNEVENNESS_SHOWS),
+    doubt("units that differ in size would not show", Says::Nothing, |of| of.noise >= UNEVENNESS_MAX),
     doubt("several numbers fit", Says::Nothing, |of| {
         let (first, last) = of.range();
         first != last || last != of.number() as f64
@@ -437,7 +442,7 @@ const SHARE_DOUBTS: [Doubt<SharedUnits>; 3] = [
 impl SharedUnits {
     fn of(slow: usize, asked: usize, waits: &Waits) -> Self {
         let waiting = slow as f64 / asked as f64;
-        let error = CHANCE_ERRORS * (waiting * (1.0 - waiting) / asked as f64).sqrt() + UNEVEN_SHARE * waiting;
+        let error = CHANCE_STANDARD_ERRORS * (waiting * (1.0 - waiting) / asked as f64).sqrt() + UNEVEN_SHARE * waiting;
         let (low, high) = (1.0 / (waiting + error), 1.0 / (waiting - error).max(1e-6));
         let (uneven, noise) = waits.unevenness(waiting);
         Self { waiting, low, high, uneven, noise }
@@ -476,8 +481,8 @@ impl SharedUnits {
     }
 }
 
-/// Standard errors of a share of pairs within which it lies, in 99 of 100 cases.
-const CHANCE_ERRORS: f64 = 2.6;
+/// Standard errors within which a share of pairs lies, in 99 of 100 cases.
+const CHANCE_STANDARD_ERRORS: f64 = 2.6;
 
 /// Share by which the conflicts of pairs can be off because a cache answered, or units hold uneven parts of the data.
 const UNEVEN_SHARE: f64 = 0.02;
@@ -493,7 +498,7 @@ pub(crate) fn count_at(
     progress: &mut dyn Progress,
 ) -> Result<Figure<u64>, LearnError> {
     let (mut waiting, mut pairs) = (0, 0);
-    for _ in 0..(WAITING / conflicts.share).ceil() as usize {
+    for _ in 0..(WAITING_PAIRS / conflicts.share).ceil() as usize {
         let pair = [places.random(prober), places.random(prober)];
         if let Some(waits) = conflicts.waits(prober, pair)? {
             (waiting, pairs) = (waiting + usize::from(waits), pairs + 1);
@@ -508,7 +513,7 @@ pub(crate) fn count_at(
 }
 
 /// Pairs that wait, if there are as many units as elsewhere; their share is known to a tenth of itself.
-const WAITING: f64 = 200.0;
+const WAITING_PAIRS: f64 = 200.0;
 
 /// Sorts blocks into classes.
 fn classes(
@@ -580,8 +585,8 @@ struct Classes {
     about: u64,
 }
 
-/// Why a number of units that classes show may be inconclusive, beside [`CLASSES_MAX`] of them. The share of pairs that wait
-/// must say the same, or the classes are something else.
+/// Why a number of units that classes show may be inconclusive, beside [`CLASSES_MAX`] of them. The share of pairs that
+/// wait must say the same, or the classes are something else.
 const CLASSES_DOUBTS: [Doubt<Classes>; 1] = [doubt("the share of pairs says otherwise", Says::Nothing, |classes| {
     (classes.units as f64 / classes.about as f64 - 1.0).abs() > AGREEING_SHARE
 })];
@@ -666,7 +671,7 @@ mod tests {
     #[test]
     fn units_that_hold_unequal_shares_show_in_how_often_single_blocks_wait() {
         let (even, noise) = unevenness_of(&[1_000; 16], 20);
-        assert!(even.abs() < noise && noise < UNEVENNESS_SHOWS, "{even} {noise}");
+        assert!(even.abs() < noise && noise < UNEVENNESS_MAX, "{even} {noise}");
         // The squares of 1.5 and of 0.5, in equal numbers of units: a variance of a quarter.
         let holds: Vec<usize> = (0..16_usize).map(|unit| if unit.is_multiple_of(2) { 1_500 } else { 500 }).collect();
         let (uneven, noise) = unevenness_of(&holds, 20);

@@ -1,13 +1,13 @@
 //! Internal volumes: parts of a drive that writes reach by their address alone.
 //!
-//! One bit of the address of random writes is held at 0 or 1. Where the bit selects a volume, only half of them work, and
-//! saturated throughput halves; where it does not, nothing changes. The bits and one run without any bit held come in
-//! random order, several times over.
+//! One bit of the address of random writes is held at 0 or 1. Where the bit selects a volume, only half of them work,
+//! and saturated throughput halves; where it does not, nothing changes. The bits and one run without any bit held come
+//! in random order, several times over.
 //!
-//! Where the host interface is the bottleneck, half of the drive may be as fast as all of it. So the bits are also told by
-//! reads of data that was written in random order: two blocks whose addresses differ in a volume's bit alone never wait
-//! for each other, while of any two blocks every n-th pair does. A bit that either shows is a volume's; throughput is
-//! only asked where the pairs could not be told apart.
+//! Where the host interface is the bottleneck, half of the drive may be as fast as all of it. So the bits are also told
+//! by reads of data that was written in random order: two blocks whose addresses differ in a volume's bit alone never
+//! wait for each other, while of any two blocks every n-th pair does. A bit that either shows is a volume's; throughput
+//! is only asked where the pairs could not be told apart.
 //!
 //! Source: Kim et al., "SSDcheck", MICRO 2018, allocation-volume bits. Added: the rank test against runs without a bit,
 //! instead of a person with a plot.
@@ -39,7 +39,8 @@ const DEPTH: usize = 64;
 const WRITES: usize = 2048;
 /// Runs of each bit.
 const RUNS: usize = 5;
-/// A bit selects a volume if throughput falls to at most this share: half, and something for what limits it besides.
+/// Share of the free throughput to which it falls at most where a bit selects a volume: half, and something for what
+/// limits it besides.
 const HALVED_SHARE: f64 = 0.75;
 const NAME: &str = "writes with one bit held";
 
@@ -74,8 +75,8 @@ impl Volumes {
     }
 }
 
-/// Why the bits of volumes may be inconclusive, beside whatever makes the number of volumes inconclusive: the bits of places
-/// in a file are not those of the drive below.
+/// Why the bits of volumes may be inconclusive, beside whatever makes the number of volumes inconclusive: the bits of
+/// places in a file are not those of the drive below.
 const BITS_DOUBTS: [Doubt<Origin>; 1] = [doubt("a file", Says::Nothing, |origin| *origin != Origin::Drive)];
 
 /// Measures the bits of the region's addresses, and those beyond it that part the drive; hands on the units, with those
@@ -87,7 +88,7 @@ pub(crate) fn probe(
     progress: &mut dyn Progress,
 ) -> Result<Units, LearnError> {
     let mut found = (count(prober, (reads, buffer, units), draft, progress)?, units);
-    if let Some(conflicts) = units.conflicts.filter(|conflicts| conflicts.share >= SHARE_MIN) {
+    if let Some(conflicts) = units.conflicts.filter(|conflicts| conflicts.share >= WAITING_SHARE_MIN) {
         found = far::probe(prober, found, conflicts, draft, progress)?;
     }
     let (volumes, units) = found;
@@ -104,13 +105,14 @@ fn count(
 ) -> Result<Volumes, LearnError> {
     let lowest = BLOCK.bytes().trailing_zeros();
     let bits: Vec<u32> = (lowest..prober.region().bytes().ilog2()).collect();
-    let Some(conflicts) = units.conflicts.filter(|conflicts| (SHARE_MIN..0.9).contains(&conflicts.share)) else {
+    let Some(conflicts) = units.conflicts.filter(|conflicts| (WAITING_SHARE_MIN..0.9).contains(&conflicts.share))
+    else {
         return by_throughput(prober, (reads, buffer), &bits, draft, progress);
     };
     let (volumes, selects) = by_pairs(prober, &bits, conflicts, draft, progress)?;
     // Where the number of units is no power of two, blocks that lie a power of two apart may never meet, whichever.
     let may_never_meet = !selects.is_empty() && units.count.value.is_some_and(|units| !units.is_power_of_two());
-    if 1.0 / conflicts.share * MORE_THAN_UNITS >= (1_u64 << selects.len()) as f64 && !may_never_meet {
+    if 1.0 / conflicts.share * UNITS_FACTOR >= (1_u64 << selects.len()) as f64 && !may_never_meet {
         return Ok(volumes);
     }
     let volumes = by_throughput(prober, (reads, buffer), &bits, draft, progress)?;
@@ -123,8 +125,8 @@ fn count(
     Ok(unknown)
 }
 
-/// There cannot be more volumes than units; the share of pairs tells these to within this factor.
-const MORE_THAN_UNITS: f64 = 1.5;
+/// Factor within which the share of pairs shows the number of units; there cannot be more volumes than units.
+const UNITS_FACTOR: f64 = 1.5;
 
 /// Writes with each bit held.
 fn by_throughput(
@@ -191,15 +193,18 @@ impl Held<'_> {
     ];
 }
 
-/// Pairs for each bit, in multiples of the number among which one is expected to wait: if none does, chance is e⁻²⁰.
-const PAIRS: f64 = 20.0;
-/// Share of pairs that may wait beyond that by chance.
-const BY_CHANCE: f64 = 0.05;
-/// Where fewer pairs wait than this, too many would be needed.
-const SHARE_MIN: f64 = 0.002;
-/// Pairs that differ in a bit of a volume wait so much more seldom than others: of 20 expected, chance leaves so few of one bit
-/// in ten thousand.
-const SELDOM: f64 = 0.25;
+/// Pairs of which one is expected to wait, times this number, are read for each bit: if none does, chance is e⁻²⁰.
+const WAITING_PAIRS: f64 = 20.0;
+/// Share of pairs that may wait beyond those that meet in one unit, by chance.
+const BY_CHANCE_SHARE: f64 = 0.05;
+/// Share of random pairs that wait below which too many pairs would be needed.
+const WAITING_SHARE_MIN: f64 = 0.002;
+/// Share of the usual number of waiting pairs that differ in a bit of a volume, at most: of 20 expected, chance
+/// leaves so few of one bit in ten thousand.
+const SELDOM_SHARE: f64 = 0.25;
+/// Share of [`WAITING_PAIRS`] that wait, below which a bit selects a volume: one late read in many pairs is no
+/// conflict.
+const PARTS_SHARE: f64 = 0.125;
 const PAIRS_NAME: &str = "pairs that differ in one bit";
 
 /// Reads pairs of blocks whose addresses differ in one bit, for each bit.
@@ -212,7 +217,7 @@ fn by_pairs(
 ) -> Result<(Volumes, Vec<u32>), LearnError> {
     prober.scatter_region(progress)?;
     prober.rest(AFTERMATH)?;
-    let pairs = (PAIRS / share).ceil() as usize;
+    let pairs = (WAITING_PAIRS / share).ceil() as usize;
     let places = 1 << (prober.region().bytes().ilog2() - BLOCK.bytes().trailing_zeros());
     let mut waiting = Vec::with_capacity(bits.len());
     for (n, &bit) in bits.iter().enumerate() {
@@ -226,11 +231,11 @@ fn by_pairs(
         prober.sample(PAIRS_NAME, f64::from(bit), slow as f64 / pairs as f64);
         waiting.push(slow);
     }
-    // One late read in many pairs is no conflict: of PAIRS expected, a quarter would be many.
-    let parts = |slow: usize| (slow as f64) < PAIRS / 8.0;
+    // One late read in many pairs is no conflict: of WAITING_PAIRS expected, a quarter would be many.
+    let parts = |slow: usize| (slow as f64) < WAITING_PAIRS * PARTS_SHARE;
     // Blocks on one channel wait for each other a little, and may seem to wait as those of one unit do.
     let usual = median(waiting.iter().map(|&slow| slow as f64 / pairs as f64).collect());
-    let may_part = |slow: usize| slow as f64 / pairs as f64 <= SELDOM * usual && usual >= share;
+    let may_part = |slow: usize| slow as f64 / pairs as f64 <= SELDOM_SHARE * usual && usual >= share;
     let selects: Vec<u32> = std::iter::zip(bits, &waiting)
         .filter(|&(_, &slow)| parts(slow) || may_part(slow))
         .map(|(&bit, _)| bit)
@@ -266,11 +271,12 @@ struct PairsByBit<'a> {
 impl PairsByBit<'_> {
     /// Why volumes that pairs of reads show, or their absence, may be inconclusive.
     const PAIRS_DOUBTS: [Doubt<Self>; 2] = [
-        // Within a volume more pairs wait than anywhere; without volumes, they are held back by something else than units.
+        // Within a volume more pairs wait than anywhere; without volumes, they are held back by something else than
+        // units.
         doubt_of_either(
             "more pairs wait than meet in one unit",
             Says::InsteadOf(|pairs| format!("{:.0} % of pairs wait, more than meet in one unit", 100.0 * pairs.usual)),
-            |pairs| pairs.selects.is_empty() && pairs.usual > MORE_THAN_UNITS * pairs.share + BY_CHANCE,
+            |pairs| pairs.selects.is_empty() && pairs.usual > UNITS_FACTOR * pairs.share + BY_CHANCE_SHARE,
         ),
         doubt("some pairs wait that differ in a bit that selects", Says::Nothing, |pairs| !pairs.all_part),
     ];
@@ -288,15 +294,19 @@ fn run(prober: &mut Prober<'_>, held: Option<(u32, u64)>, settle: usize) -> Resu
     prober.rate(Operation::Write, BLOCK, DEPTH, WRITES, &mut place)
 }
 
-/// Whether writes are about as fast as reads: then commands or the link may set the pace of both, and half of the flash be
-/// fast enough for it.
+/// Whether writes are about as fast as reads: then commands or the link may set the pace of both, and half of the flash
+/// be fast enough for it.
 fn something_else_sets_the_pace(reads: &Reads, writes_per_s: f64) -> bool {
     reads.of(BLOCK).is_some_and(|reads| writes_per_s >= HALVED_SHARE * reads.throughput.plateau())
 }
 
+/// Cliff's δ, the difference of the shares of pairs, from which on runs with a bit held are slower than free ones in
+/// nearly all pairs.
+const HALVED_DELTA: f64 = 0.9;
+
 fn halves(held: &[f64], free: &[f64]) -> bool {
     let test = rank::compare(free, held);
-    test.delta >= 0.9 && median(held.to_vec()) <= HALVED_SHARE * median(free.to_vec())
+    test.delta >= HALVED_DELTA && median(held.to_vec()) <= HALVED_SHARE * median(free.to_vec())
 }
 
 /// Whether throughput falls clearly more with the bits that select than with any that do not.

@@ -1,8 +1,8 @@
 //! Where throughput stops growing with the requests in flight.
 //!
-//! The model has two segments: up to the knee each request in flight adds as much as the first (Little's law at constant
-//! latency), from there on throughput stays. Both segments are fitted to the logarithms by least squares, and the knee k
-//! is where they meet:
+//! The model has two segments: up to the knee each request in flight adds as much as the first (Little's law at
+//! constant latency), from there on throughput stays. Both segments are fitted to the logarithms by least squares, and
+//! the knee k is where they meet:
 //!
 //! ```text
 //!   ln y(d) = min(ln a + ln d, ln P)        k = P / a
@@ -41,17 +41,17 @@ pub(crate) fn fit(depths: &[f64], throughput: &[f64]) -> Option<Knee> {
     (knee.depth() < 0.99 * *depths.last()?).then_some(knee)
 }
 
-/// The smallest and the largest depth of the knees of all splits that fit nearly as well as the best one: where a curve bends
-/// gently the next split may be the best one of another day.
+/// The smallest and the largest depth of the knees of all splits that fit nearly as well as the best one: where a curve
+/// bends gently the next split may be the best one of another day.
 pub(crate) fn rivals(depths: &[f64], throughput: &[f64]) -> Option<(f64, f64)> {
     let fits = fits(depths, throughput);
     let best = fits.iter().map(|fit| fit.0).min_by(f64::total_cmp)?;
-    let near = fits.iter().filter(|fit| fit.0 <= NEARLY * best).map(|fit| fit.1.depth());
+    let near = fits.iter().filter(|fit| fit.0 <= NEARLY_AS_GOOD_FACTOR * best).map(|fit| fit.1.depth());
     Some(near.fold((f64::MAX, f64::MIN), |(low, high), depth| (low.min(depth), high.max(depth))))
 }
 
-/// A split fits nearly as well whose squared error is no larger than by this factor.
-const NEARLY: f64 = 1.1;
+/// Factor on the squared error of the best split up to which another split fits nearly as well.
+const NEARLY_AS_GOOD_FACTOR: f64 = 1.1;
 
 /// Each split of the points with the squared error of its model.
 fn fits(depths: &[f64], throughput: &[f64]) -> Vec<(f64, Knee)> {

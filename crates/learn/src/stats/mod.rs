@@ -25,8 +25,8 @@ use flashwise_profile::{Figure, MedianNs};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-/// Share of resampled estimates that must agree before a figure is certain.
-const AGREEMENT: f64 = 0.95;
+/// Share of resampled estimates that must agree before a figure is certain: 95 %, as in all intervals here.
+const AGREEING_SHARE_MIN: f64 = 0.95;
 /// How often an estimate is repeated on resampled data.
 const RESAMPLES: usize = 200;
 
@@ -145,12 +145,12 @@ pub(crate) fn figure<T: Copy + PartialOrd>(
     let mut values: Vec<T> = again.into_iter().flatten().collect();
     values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
     match first {
-        None if agreeing >= AGREEMENT && would_be_seen => Figure::absent(),
+        None if agreeing >= AGREEING_SHARE_MIN && would_be_seen => Figure::absent(),
         None => Figure::unknown(),
         Some(value) => {
             let at = |share: f64| values.get((values.len().saturating_sub(1) as f64 * share).round() as usize);
             let (low, high) = (*at(0.025).unwrap_or(&value), *at(0.975).unwrap_or(&value));
-            if agreeing >= AGREEMENT {
+            if agreeing >= AGREEING_SHARE_MIN {
                 Figure::certain(value, low, high)
             } else {
                 Figure::inconclusive(value, low, high)

@@ -1,8 +1,8 @@
 //! Where a series changes its level.
 //!
 //! The series is cut into segments so that Σ |x − median of its segment| + β · segments is smallest. PELT finds the
-//! optimum and drops starts that can no longer win. Absolute deviations, because single late requests must not look like
-//! a change.
+//! optimum and drops starts that can no longer win. Absolute deviations, because single late requests must not look
+//! like a change.
 //!
 //! β = 3 · σ · ln n, with σ from the median absolute difference of neighbours, which a few changes of level do not
 //! move. Each cut is then confirmed by a rank test and the size of the effect ([`confirmed`]).
@@ -10,12 +10,15 @@
 //! Source: Killick, Fearnhead, Eckley, JASA 107 (2012).
 
 use super::median;
-use super::rank::compare;
+use super::rank::{CHANCE_PROBABILITY, compare};
 
+/// Cliff's δ, the difference of the shares of pairs, from which on two segments differ in nearly all pairs.
+const SURE_DELTA: f64 = 0.8;
 /// Shortest segment, in points.
 const SEGMENT_MIN: usize = 5;
-/// Factor of the penalty; at 3 white noise is cut in fewer than one series of a hundred (see the test).
-const PENALTY: f64 = 3.0;
+/// Factor on the penalty noise · ln n of one more cut. At 3 white noise is cut in fewer than one series of a hundred
+/// (see the test).
+const PENALTY_FACTOR: f64 = 3.0;
 
 /// First points of the second and all further segments.
 pub(crate) fn changes(series: &[f64]) -> Vec<usize> {
@@ -23,7 +26,7 @@ pub(crate) fn changes(series: &[f64]) -> Vec<usize> {
     if n < 2 * SEGMENT_MIN {
         return Vec::new();
     }
-    let penalty = PENALTY * noise(series) * (n as f64).ln();
+    let penalty = PENALTY_FACTOR * noise(series) * (n as f64).ln();
     let mut best = vec![f64::INFINITY; n + 1];
     let mut previous = vec![0; n + 1];
     best[0] = -penalty;
@@ -60,7 +63,7 @@ pub(crate) fn confirmed(series: &[f64], share: f64) -> Vec<usize> {
         let (before, after) = (&series[start..cut], &series[cut..end]);
         let test = compare(before, after);
         let (a, b) = (median(before.to_vec()), median(after.to_vec()));
-        let sure = test.p_greater.min(1.0 - test.p_greater) < 0.01 && test.delta.abs() >= 0.8;
+        let sure = test.p_greater.min(1.0 - test.p_greater) < CHANCE_PROBABILITY && test.delta.abs() >= SURE_DELTA;
         (sure && (a - b).abs() >= share * a.abs().max(b.abs())).then_some(cut)
     };
     starts.zip(cuts.iter().copied().zip(ends)).filter_map(real).collect()
@@ -96,7 +99,7 @@ mod tests {
 
     /// The best cut into segments by trying all of them.
     fn naive(series: &[f64]) -> f64 {
-        let penalty = PENALTY * noise(series) * (series.len() as f64).ln();
+        let penalty = PENALTY_FACTOR * noise(series) * (series.len() as f64).ln();
         let mut best = vec![f64::INFINITY; series.len() + 1];
         best[0] = -penalty;
         for end in SEGMENT_MIN..=series.len() {
@@ -107,7 +110,7 @@ mod tests {
     }
 
     fn cost_of(series: &[f64], cuts: &[usize]) -> f64 {
-        let penalty = PENALTY * noise(series) * (series.len() as f64).ln();
+        let penalty = PENALTY_FACTOR * noise(series) * (series.len() as f64).ln();
         let bounds: Vec<usize> = [0].into_iter().chain(cuts.iter().copied()).chain([series.len()]).collect();
         let segments = bounds.windows(2).map(|pair| deviation(&series[pair[0]..pair[1]]));
         segments.sum::<f64>() + penalty * cuts.len() as f64

@@ -6,8 +6,8 @@
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 
-/// A period is real if chance does as well in less than this share of the permutations.
-const CHANCE: f64 = 0.01;
+/// Probability that chance repeats as well, below which a period is real: share of the permutations.
+const CHANCE_PROBABILITY: f64 = 0.01;
 /// How often a curve is shuffled to see what chance makes of it.
 const PERMUTATIONS: usize = 1000;
 /// How well a curve repeats with a period: adjusted share of its variance that the phase explains.
@@ -40,29 +40,30 @@ fn candidates(points: usize) -> std::ops::RangeInclusive<usize> {
     2..=points / CYCLES
 }
 
-/// Of a period and one that divides it the shorter is told, unless the longer one leaves less than this share of the
-/// variance that the shorter leaves, and explains so much more: multiples explain as much as a period by chance alone.
-const LEAVES: f64 = 0.67;
-const MORE: f64 = 0.03;
+/// Of a period and one that divides it the shorter one counts, since multiples explain as much by chance alone,
+/// unless the longer one leaves less than this share of the variance that the shorter leaves,
+const LEAVES_SHARE: f64 = 0.67;
+/// and explains this share of the whole variance more.
+const EXPLAINS_MORE_SHARE: f64 = 0.03;
 
 /// The period that explains most of a curve, or the smallest one that divides it and explains nearly as much, with what
 /// it explains.
 pub(crate) fn best_period(curve: &[f64]) -> (usize, f64) {
     let scores: Vec<(usize, f64)> = candidates(curve.len()).map(|p| (p, explained(curve, p))).collect();
     let Some(&(longest, best)) = scores.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { return (curve.len(), 0.0) };
-    let is_as_good = |score: f64| 1.0 - best >= LEAVES * (1.0 - score) || best - score < MORE;
+    let is_as_good = |score: f64| 1.0 - best >= LEAVES_SHARE * (1.0 - score) || best - score < EXPLAINS_MORE_SHARE;
     let divides = |s: &&(usize, f64)| longest.is_multiple_of(s.0) && s.1 > 0.0 && is_as_good(s.1);
     scores.iter().find(divides).copied().unwrap_or((longest, best))
 }
 
-/// A curve repeats only if its period explains at least this share of its variance.
-const EXPLAINED: f64 = 0.5;
+/// Share of its variance that a period explains of a curve that repeats, at least: more than noise beside it.
+const EXPLAINED_SHARE_MIN: f64 = 0.5;
 
 /// Probability that chance repeats as well as this curve does; `None` where that is likely, or its best period explains
 /// little.
 pub(crate) fn period_test(curve: &[f64], random: &mut Pcg64Mcg) -> Option<f64> {
     let (_, observed) = best_period(curve);
-    if observed < EXPLAINED {
+    if observed < EXPLAINED_SHARE_MIN {
         return None;
     }
     let mut shuffled = curve.to_vec();
@@ -73,7 +74,7 @@ pub(crate) fn period_test(curve: &[f64], random: &mut Pcg64Mcg) -> Option<f64> {
         })
         .count();
     let p = (as_good + 1) as f64 / (PERMUTATIONS + 1) as f64;
-    (p <= CHANCE).then_some(p)
+    (p <= CHANCE_PROBABILITY).then_some(p)
 }
 
 #[cfg(test)]

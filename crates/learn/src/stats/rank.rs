@@ -12,6 +12,9 @@ pub(crate) struct Comparison {
     pub(crate) delta: f64,
 }
 
+/// Probability that two samples of one distribution differ as much, below which they are taken to differ.
+pub(crate) const CHANCE_PROBABILITY: f64 = 0.01;
+
 /// Compares `first` with `second`; empty samples show nothing.
 pub(crate) fn compare(first: &[f64], second: &[f64]) -> Comparison {
     let (n, m) = (first.len() as f64, second.len() as f64);
@@ -37,7 +40,8 @@ pub(crate) fn compare(first: &[f64], second: &[f64]) -> Comparison {
 }
 
 /// Probability that a standard normal variable exceeds `z`; error below 1.2·10⁻⁷ of the value (Numerical Recipes'
-/// Chebyshev fit of erfc is what it is usually taken from; here the continued fraction and the series of DLMF 7.6, 7.9).
+/// Chebyshev fit of erfc is what it is usually taken from; here the continued fraction and the series of DLMF 7.6,
+/// 7.9).
 fn upper_tail(z: f64) -> f64 {
     let x = z.abs() / std::f64::consts::SQRT_2;
     let erfc = if x < 2.0 { 1.0 - erf_series(x) } else { erfc_fraction(x) };

@@ -1,21 +1,23 @@
 //! Whether a series of measurements has settled, and at what.
 //!
 //! SNIA's rule (Solid State Storage Performance Test Specification 2.0.2, "steady state") asks that five rounds stay
-//! within 20 % of their mean and that a line fitted to them moves by at most 10 % of it. A drive whose collection comes in
-//! bursts never meets it, however long it runs, and one that creeps meets it too early for figures that are told to
+//! within 20 % of their mean and that a line fitted to them moves by at most 10 % of it. A drive whose collection comes
+//! in bursts never meets it, however long it runs, and one that creeps meets it too early for figures that are told to
 //! within a tenth. So the rule here asks the same two things of more rounds: the later half of the series shows no
 //! trend, or one of no account, and its mean is known well enough.
 //!
-//! A series may be level for a while and then move to another level, as where units fall into step while they collect. The
-//! scatter of neighbours says nothing of that; means of longer stretches do ([`wandering`]). That is the method of batch
-//! means (Conway, Management Science 10, 1963), with a few long batches for the slow part and neighbours for the noise.
+//! A series may be level for a while and then move to another level, as where units fall into step while they collect.
+//! The scatter of neighbours says nothing of that; means of longer stretches do ([`wandering`]). That is the method of
+//! batch means (Conway, Management Science 10, 1963), with a few long batches for the slow part and neighbours for the
+//! noise.
 
 /// Rounds that are looked at, at least.
 const ROUNDS_MIN: usize = 5;
-/// A fitted line that moves by no more than this share of the mean is of no account.
-const EXCURSION: f64 = 0.02;
-/// And one whose slope is less than so many of its standard errors is none.
-const SLOPE_ERRORS: f64 = 2.0;
+/// Share of the mean by which a fitted line may move and is of no account: half of the 4 % within which a steady mean
+/// is known.
+const EXCURSION_SHARE: f64 = 0.02;
+/// Standard errors of its slope below which a fitted line has none: 95 in 100 lines through noise lie below.
+const SLOPE_STANDARD_ERRORS: f64 = 2.0;
 
 /// What a series has settled at.
 #[derive(Clone, Copy, Debug)]
@@ -48,8 +50,8 @@ pub(crate) fn settled(series: &[f64], tolerance: f64) -> Option<Settled> {
     (known && !has_trend(later)).then_some(level)
 }
 
-/// The lowest and the highest mean of four stretches of the last two thirds of a series, where they are further apart than
-/// the differences of neighbours explain.
+/// The lowest and the highest mean of four stretches of the last two thirds of a series, where they are further apart
+/// than the differences of neighbours explain.
 pub(crate) fn wandering(series: &[f64]) -> Option<(f64, f64)> {
     let last = &series[series.len() / 3..];
     let length = last.len() / STRETCHES;
@@ -60,14 +62,17 @@ pub(crate) fn wandering(series: &[f64]) -> Option<(f64, f64)> {
     let error = (steps / 2.0 / length as f64).sqrt();
     let means = last.chunks_exact(length).take(STRETCHES).map(|stretch| spread(stretch).0);
     let (low, high) = means.fold((f64::MAX, f64::MIN), |(low, high), mean| (low.min(mean), high.max(mean)));
-    (high - low > APART * error).then_some((low, high))
+    (high - low > APART_STANDARD_ERRORS * error).then_some((low, high))
 }
 
-/// Stretches, and standard errors of their means between the lowest and the highest: of four that differ by chance it is
-/// more in fewer than one series of a hundred (the studentized range at 99 %, four means and many degrees of freedom, is
-/// 4.4; few degrees make it larger).
+/// Stretches, and standard errors of their means between the lowest and the highest: of four that differ by chance it
+/// is more in fewer than one series of a hundred (the studentized range at 99 %, four means and many degrees of
+/// freedom, is 4.4; few degrees make it larger).
 const STRETCHES: usize = 4;
-const APART: f64 = 5.0;
+/// Standard errors of their means between the lowest and the highest stretch: of four that differ by chance it is
+/// more in fewer than one series of a hundred (the studentized range at 99 %, four means and many degrees of freedom,
+/// is 4.4; few degrees make it larger).
+const APART_STANDARD_ERRORS: f64 = 5.0;
 
 fn later_half(series: &[f64]) -> &[f64] {
     &series[series.len() / 2..]
@@ -91,7 +96,7 @@ fn has_trend(values: &[f64]) -> bool {
     let slope = sxy / sxx;
     let residuals = values.iter().enumerate().map(|(i, y)| (y - mean - slope * (i as f64 - middle)).powi(2));
     let error = (residuals.sum::<f64>() / (n - 2.0) / sxx).sqrt();
-    slope.abs() * (n - 1.0) > EXCURSION * mean.abs() && slope.abs() > SLOPE_ERRORS * error
+    slope.abs() * (n - 1.0) > EXCURSION_SHARE * mean.abs() && slope.abs() > SLOPE_STANDARD_ERRORS * error
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@
 //! what a write budget does not allow is not begun.
 //!
 //! - **Cache of fast cells**: `slc_cache.rs`. **Onset and room**: `onset.rs` and `superblock.rs`.
-//! - **Steady state.** Rounds of an eighth of what is written to, shorter where a drive programs as much as that is in less,
-//!   until their later half has no trend and a known mean ([`steady`](crate::stats::steady)).
+//! - **Steady state.** Rounds of an eighth of what is written to, shorter where a drive programs as much as that is in
+//!   less, until their later half has no trend and a known mean ([`steady`](crate::stats::steady)).
 //!
 //! Source: the protocol (fill, overwrite several times, WA from physical bytes) is SSD-iq's, PVLDB 18(11), 2025; the
 //! steady state SNIA's; PELT Killick et al. 2012.
@@ -131,8 +131,8 @@ pub(crate) fn probe(
     latency::probe_durability_everywhere(prober, fresh.durability, draft, progress)
 }
 
-/// One pass in order over the trimmed drive, which had time to empty its cache of fast cells. Where that shows one, a second pass
-/// that rests when half of it is full.
+/// One pass in order over the trimmed drive, which had time to empty its cache of fast cells. Where that shows one, a
+/// second pass that rests when half of it is full.
 fn fill(
     prober: &mut Prober<'_>,
     buffer: WriteBuffer,

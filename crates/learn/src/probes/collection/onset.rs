@@ -1,8 +1,8 @@
 //! When collection sets in, read off overwrites of a filled drive.
 //!
 //! Before the onset the flash programs what the host writes, with what small writes waste; from then on more. The first
-//! lasting rise of write amplification, or fall of throughput where the drive does not tell what it programs, is told by
-//! ranks. Where a drive counts what it programs and erases, [`super::superblock`] knows better.
+//! lasting rise of write amplification, or fall of throughput where the drive does not tell what it programs, is told
+//! by ranks. Where a drive counts what it programs and erases, [`super::superblock`] knows better.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::{Figure, ProbeCurve, ProbePoint};
@@ -15,7 +15,7 @@ use crate::stats::graded::widened;
 use crate::stats::{median, rank};
 use crate::verdict::{Doubt, Says, applying, doubt};
 
-use super::overwrites::{NOTHING_MOVED, ONSET_WINDOWS, OVERWRITES, Overwritten, UNIFORM, counts, response};
+use super::overwrites::{NOTHING_MOVED_WA, ONSET_WINDOWS, OVERWRITES, Overwritten, UNIFORM, counts, response};
 
 /// Evidence of the onset of garbage collection, and of the over-provisioning that it shows.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,8 @@ impl Evidence for Onset {
 /// The figures of [`Onset`].
 pub(super) const ONSET_FIGURES: [&str; 2] = ["over_provisioning", "collection_onset_bytes"];
 
-/// Why an onset that a rise shows may be inconclusive; what bytes programmed and erases show has doubts in `superblock.rs`.
+/// Why an onset that a rise shows may be inconclusive; what bytes programmed and erases show has doubts in
+/// `superblock.rs`.
 const RISE_DOUBTS: [Doubt<Figure<u64>>; 1] = [doubt("a wide interval", Says::Nothing, |bytes| {
     let width = bytes.low.zip(bytes.high).map_or(0, |(low, high)| high - low);
     width > bytes.value.unwrap_or(0) / 5
@@ -81,7 +82,7 @@ impl Onset {
     /// Absent of a drive that comes to its steady state without ever moving anything.
     fn unless_nothing_is_moved(self, overwritten: &Overwritten, draft: &mut ProfileDraft) -> Self {
         let is_told = self.bytes.value.is_none() && overwritten.is_counted() && overwritten.is_steady;
-        if !is_told || overwritten.level().mean >= NOTHING_MOVED {
+        if !is_told || overwritten.level().mean >= NOTHING_MOVED_WA {
             return self;
         }
         let absent = Self { bytes: Figure::absent(), share: Figure::absent() };
@@ -140,19 +141,29 @@ impl Rise {
     }
 }
 
-/// Share by which collection can start earlier on a drive that was in use before it was trimmed and filled.
+/// Share of the onset by which collection can start earlier on a drive that was in use before it was trimmed and
+/// filled.
 const LIFE_BEFORE_SHARE: f64 = 0.06;
-/// Flash bytes for each host byte at which collection is at work.
-const AT_WORK: f64 = 1.2;
+/// Factor on the flash bytes of a drive that collects nothing, from which on collection may be at work from the first
+/// window on.
+const AT_WORK_FACTOR: f64 = 1.2;
 /// Windows by which that is judged, but for the first, and how far they may be apart where nothing is collected.
 const AT_FIRST: usize = 8;
-const EVEN: f64 = 0.06;
+/// Share of the usual window within which the first windows lie where nothing is collected: what small writes waste
+/// is always the same.
+const EVEN_SHARE: f64 = 0.06;
 
 fn is_even(values: &[f64]) -> bool {
     let usual = median(values.to_vec());
-    values.iter().skip(1).all(|value| (value / usual - 1.0).abs() <= EVEN)
+    values.iter().skip(1).all(|value| (value / usual - 1.0).abs() <= EVEN_SHARE)
 }
 
+/// Factor of a rise of what is programmed, at least: flash bytes are counted.
+const RISE_COUNTED: f64 = 1.02;
+/// Factor of a rise of the time that writes take, at least: time is measured.
+const RISE_TIMED: f64 = 1.1;
+/// Cliff's δ, the difference of the shares of pairs, from which on windows are lastingly higher than those before.
+const LASTING_DELTA: f64 = 0.5;
 /// Windows that a rise must last, and windows before it that it is held against.
 const LASTING: usize = 10;
 const BEFORE: usize = 40;
@@ -166,18 +177,19 @@ const BEFORE: usize = 40;
 fn first_rise(series: &[f64], floor: f64) -> Option<usize> {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     // Flash bytes are counted, time is measured.
-    let rise = if floor > 0.0 { 1.02 } else { 1.1 };
+    let rise = if floor > 0.0 { RISE_COUNTED } else { RISE_TIMED };
     let rises = |cut: usize| {
         let (before, after) = (&series[cut.saturating_sub(BEFORE)..cut], &series[cut..cut + LASTING]);
         let test = rank::compare(after, before);
         // What is still in the write buffer makes the first windows look better than they are.
         let usual = median(before.to_vec());
-        mean(after) > rise * usual.max(floor) && (test.p_greater < 0.01 && test.delta >= 0.5)
+        mean(after) > rise * usual.max(floor)
+            && (test.p_greater < rank::CHANCE_PROBABILITY && test.delta >= LASTING_DELTA)
     };
-    // A collector that takes what is valid while there is something better is at work from the first window on, now more
-    // and now less; what is programmed beside the data of each write is always the same.
+    // A collector that takes what is valid while there is something better is at work from the first window on, now
+    // more and now less; what is programmed beside the data of each write is always the same.
     let begin: Vec<f64> = series.iter().take(AT_FIRST).copied().collect();
-    if floor > 0.0 && median(begin.clone()) > AT_WORK * floor && !is_even(&begin) {
+    if floor > 0.0 && median(begin.clone()) > AT_WORK_FACTOR * floor && !is_even(&begin) {
         return None;
     }
     let cut = (4..series.len().saturating_sub(2 * LASTING)).find(|&cut| rises(cut))?;

@@ -25,23 +25,23 @@ pub(super) const A_ROUND_WINDOWS: u64 = 8;
 /// Rounds before which the drive is not asked whether it is steady: what was written last must have replaced what was
 /// there before. Coming from a fill, and coming from a steady state of another kind.
 pub(super) const ROUNDS_MIN: (usize, usize) = (22, 14);
-/// Half as many rounds do where the drive tells that it programmed so many times what is written to: then what it moved has
+/// Times that a drive has programmed what is written to, from which on half as many rounds do: then what it moved has
 /// mixed what was there before, not the writes alone.
-pub(super) const TURNED_OVER: f64 = 7.0;
-/// Steady where the mean is known to within this share.
+pub(super) const TURNED_OVER_TIMES: f64 = 7.0;
+/// Share of itself within which the mean is known of a drive that is steady.
 const KNOWN_SHARE: f64 = 0.04;
 /// Overwrites after which a drive that is not steady is given up: so many, on large drives fewer.
 const OVERWRITES_MAX: u64 = 12;
 const OVERWRITES_MIN: u64 = 4;
 /// What they may come to on drives in between.
 const OVERWRITTEN_MAX: ByteSize = ByteSize::gib(16);
-/// What a drive may program from the fill on, where it tells, and how often what is written to where that is more: a map that does
-/// not fit its memory can make it program hundreds of times what is written, more and more of it, and each time costs it a
-/// part of its life.
+/// What a drive may program from the fill on, where it tells, and how often what is written to where that is more: a
+/// map that does not fit its memory can make it program hundreds of times what is written, more and more of it, and
+/// each time costs it a part of its life.
 pub(super) const PROGRAMMED_MAX: ByteSize = ByteSize::gib(96);
 pub(super) const TURNOVERS_MAX: u64 = 8;
-/// Where the first overwrites are given up so, what follows is of no steady state either, and gets this part of what the fill left
-/// to them.
+/// Where the first overwrites are given up so, what follows is of no steady state either, and gets this part of what
+/// the fill left to them.
 pub(super) const HOPELESS: u64 = 4;
 
 pub(super) const UNIFORM: &str = "uniform random 4 KiB writes over the whole filled drive, until steady";
@@ -103,14 +103,14 @@ impl Overwritten {
     fn has_replaced(&self, bytes: ByteSize, rounds_min: usize) -> bool {
         let programmed: Option<f64> = self.rounds.iter().map(programmed).sum();
         let rounds_min = match programmed {
-            Some(programmed) if programmed >= TURNED_OVER * bytes.bytes() as f64 => rounds_min / 2,
+            Some(programmed) if programmed >= TURNED_OVER_TIMES * bytes.bytes() as f64 => rounds_min / 2,
             _ => rounds_min,
         };
         self.rounds.len() >= rounds_min
     }
 
-    /// Whether both the response and the pace are steady: where small writes waste much, what is moved is a small part of
-    /// what is programmed.
+    /// Whether both the response and the pace are steady: where small writes waste much, what is moved is a small part
+    /// of what is programmed.
     fn has_settled(&self) -> bool {
         let paces: Vec<f64> = self.rounds.iter().map(|round| 1e9 / round.rate).collect();
         settled(&self.responses(), KNOWN_SHARE).is_some() && settled(&paces, KNOWN_SHARE).is_some()
@@ -162,8 +162,9 @@ pub(super) fn until_steady(
     Ok(seen)
 }
 
-/// Flash bytes for each host byte below which nothing is moved.
-pub(super) const NOTHING_MOVED: f64 = 1.02;
+/// Write amplification below which nothing is moved: pages of a map and what windows do not share evenly come to
+/// less.
+pub(super) const NOTHING_MOVED_WA: f64 = 1.02;
 
 /// Why a write amplification may be inconclusive.
 const AMPLIFICATION_DOUBTS: [Doubt<Overwritten>; 1] = [doubt(
@@ -187,16 +188,16 @@ pub(super) fn report_amplification(key: Key<f64>, seen: &Overwritten, recipe: &s
     draft.settle(key, figure, Because { recipe, reason, curve: None });
 }
 
-/// A speed while garbage is collected, or what is moved, with an interval that holds for other pasts of the drive too: what was
-/// written before decides which of its units collect at the same time, and where what is seldom written lies.
+/// A speed while garbage is collected, or what is moved, with an interval that holds for other pasts of the drive too:
+/// what was written before decides which of its units collect at the same time, and where what is seldom written lies.
 pub(super) fn of_one_past(figure: Figure<f64>) -> Figure<f64> {
     let Figure { value: Some(value), low: Some(low), high: Some(high), .. } = figure else { return figure };
-    Figure { low: Some(low - OTHER_PASTS * value), high: Some(high + OTHER_PASTS * value), ..figure }
+    Figure { low: Some(low - OTHER_PASTS_SHARE * value), high: Some(high + OTHER_PASTS_SHARE * value), ..figure }
 }
 
-/// Share by which speeds of simulated drives with two pasts were seen to differ, beyond what all intervals allow for, where
-/// they did not differ so much that there was nothing to tell.
-const OTHER_PASTS: f64 = 0.04;
+/// Share by which speeds of simulated drives with two pasts were seen to differ, beyond what all intervals allow for,
+/// where they did not differ so much that there was nothing to report.
+const OTHER_PASTS_SHARE: f64 = 0.04;
 
 #[cfg(test)]
 mod tests {

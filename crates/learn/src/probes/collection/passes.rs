@@ -109,8 +109,8 @@ struct Passes {
 const SUSTAINED_DOUBTS: [Doubt<Passes>; 1] =
     [doubt("the last pass did not come to its end", Says::Nothing, |passes| passes.is_cut)];
 
-/// Speed of the latest pass in order; its interval holds that of the pass before, of which what was written at random before
-/// may have been in the way. Of one that did not come to its end it is not certain.
+/// Speed of the latest pass in order; its interval holds that of the pass before, of which what was written at random
+/// before may have been in the way. Of one that did not come to its end it is not certain.
 pub(super) fn sustained(prober: &Prober<'_>, passes: &[Vec<Window>], is_cut: bool, draft: &mut ProfileDraft) {
     let Some((last, before)) = passes.split_last() else { return };
     let per_byte = prober.longest().bytes() as f64;

@@ -1,16 +1,16 @@
-//! The cache of cells that are written with one bit, read off the first fill of a drive that was trimmed and had time to
-//! empty it.
+//! The cache of cells that are written with one bit, read off the first fill of a drive that was trimmed and had time
+//! to empty it.
 //!
 //! ```text
 //!   speed ▔▔▔▔▔▔▔▔▔╲▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁   writes that go past the full cache: a lasting fall (PELT)
 //!         ▔▔▔▔▔▔▔▔▔╲╱▔▔▔▔▔▔▔▔╲╱▔▔▔▔▔▔   writes that wait until it is emptied: the first of the stalls
 //! ```
 //!
-//! A drive that collects garbage gets slower as well, and moves data for it. Where a drive tells what it programs, a fall is
-//! that of a cache if nothing is moved before it: collection that takes what is valid does so ever more as the drive fills,
-//! and a cache is full at once. One that has to be emptied before the host goes on programs what it takes twice from then on.
-//! Nor is it a cache of such cells whose end shows where the flash was no faster before it: a drive that has programmed less
-//! than it took until then has filled its write buffer.
+//! A drive that collects garbage gets slower as well, and moves data for it. Where a drive tells what it programs, a
+//! fall is that of a cache if nothing is moved before it: collection that takes what is valid does so ever more as the
+//! drive fills, and a cache is full at once. One that has to be emptied before the host goes on programs what it takes
+//! twice from then on. Nor is it a cache of such cells whose end shows where the flash was no faster before it: a drive
+//! that has programmed less than it took until then has filled its write buffer.
 //!
 //! What the write buffer takes is left aside.
 
@@ -25,7 +25,7 @@ use crate::verdict::{Doubt, Says, applying, doubt};
 
 use super::onset::Onset;
 
-/// A change of level counts from this share on.
+/// Share of the speed by which a level must change to count; erases move windows of a fill by less.
 const CHANGE_SHARE: f64 = 0.15;
 
 /// Evidence of fills in order.
@@ -49,7 +49,8 @@ struct Fall<'a> {
 }
 
 impl Fall<'_> {
-    /// Why an SLC cache may be inconclusive, by the fill that shows it. [`SECOND_FILL_DOUBTS`] and [`ERASE_DOUBTS`] follow.
+    /// Why an SLC cache may be inconclusive, by the fill that shows it. [`SECOND_FILL_DOUBTS`] and [`ERASE_DOUBTS`]
+    /// follow.
     const FALL_DOUBTS: [Doubt<Self>; 3] = [
         doubt("speed is uneven before the fall", Says::Then(", and is uneven before"), |fall| is_uneven(fall.before())),
         doubt("collection in bursts", Says::Then(", and is often as fast later"), |fall| {
@@ -80,8 +81,9 @@ const ERASE_DOUBTS: [Doubt<(SlcCache, Onset)>; 1] = [doubt(
     },
 )];
 
-/// Figures that a cache makes inconclusive: a superblock of the cache holds less than others, so that its erases say less of
-/// the over-provisioning, and what was written in pieces is moved together when the cache is emptied, and programmed again.
+/// Figures that a cache makes inconclusive: a superblock of the cache holds less than others, so that its erases say
+/// less of the over-provisioning, and what was written in pieces is moved together when the cache is emptied, and
+/// programmed again.
 const HIDDEN_FIGURES: [&str; 5] =
     ["superblock_bytes", "stripe_bytes", "write_unit_bytes", "over_provisioning", "collection_onset_bytes"];
 
@@ -99,9 +101,9 @@ impl SlcCache {
         cache
     }
 
-    /// With the rest of a second fill, which rested when half of what the cache was found to take was in it. One that has
-    /// had time to be emptied takes all of that again from there on. What slows a fill for other reasons, as parallel units
-    /// that are full before others are, comes where it came before.
+    /// With the rest of a second fill, which rested when half of what the cache was found to take was in it. One that
+    /// has had time to be emptied takes all of that again from there on. What slows a fill for other reasons, as
+    /// parallel units that are full before others are, comes where it came before.
     pub(super) fn read_off_again(
         self,
         fill: (&[Window], ByteSize),
@@ -230,7 +232,8 @@ impl SecondFill {
 fn lasting_fall(windows: &[Window], rates: &[f64]) -> Option<usize> {
     let cuts = pelt::confirmed(rates, CHANGE_SHARE);
     let level = |from: usize, to: usize| median(rates[from..to].to_vec());
-    // Lower than the level before it, and than all until then: a rise in between is none, however slow most is that follows.
+    // Lower than the level before it, and than all until then: a rise in between is none, however slow most is that
+    // follows.
     let falls = |before: usize, cut: usize, next: usize| {
         level(cut, next) < level(before, cut) && level(cut, rates.len()) < level(0, cut)
     };
@@ -253,8 +256,8 @@ fn programs_slower(windows: &[Window], cut: usize) -> bool {
     paces.is_none_or(|(before, after)| before > (1.0 + CHANGE_SHARE) * after)
 }
 
-/// Whether a drive that counts erases begins with them at a cut: one that has used up what it had erased before gets slower
-/// there as well.
+/// Whether a drive that counts erases begins with them at a cut: one that has used up what it had erased before gets
+/// slower there as well.
 fn begins_to_erase(windows: &[Window], cut: usize) -> bool {
     let a_byte = |windows: &[Window]| {
         let all = join(windows);
@@ -262,14 +265,14 @@ fn begins_to_erase(windows: &[Window], cut: usize) -> bool {
     };
     let cut = cut.min(windows.len());
     let rates = a_byte(&windows[..cut]).zip(a_byte(&windows[cut..]));
-    rates.is_some_and(|(before, after)| before < FIRST_ERASES * after)
+    rates.is_some_and(|(before, after)| before < FIRST_ERASES_SHARE * after)
 }
 
-/// Erases for each byte before a cut, as a share of those behind it, up to which they begin there.
-const FIRST_ERASES: f64 = 0.5;
+/// Erases for each byte before a cut, as a share of those behind it, up to which the drive begins to erase there.
+const FIRST_ERASES_SHARE: f64 = 0.5;
 
-/// Whether speed was not one before it fell: then something else than a cache that fills set the pace in between, and what went
-/// past the cache meanwhile is not known.
+/// Whether speed was not one before it fell: then something else than a cache that fills set the pace in between, and
+/// what went past the cache meanwhile is not known.
 fn is_uneven(rates: &[f64]) -> bool {
     let usual = median(rates.to_vec());
     let is_odd = |rate: &f64| *rate > (1.0 + UNEVEN_SHARE) * usual || *rate < (1.0 - STALL_SHARE) * usual;
@@ -277,8 +280,8 @@ fn is_uneven(rates: &[f64]) -> bool {
     rates.get(1..).unwrap_or_default().iter().any(is_odd)
 }
 
-/// Whether speed rises again for good after a lasting fall, by more than half of it: a cache that is full stays so as long as
-/// the host writes on.
+/// Whether speed rises again for good after a lasting fall, by more than half of it: a cache that is full stays so as
+/// long as the host writes on.
 fn comes_back(rates: &[f64], fast: usize) -> bool {
     let (before, behind) = rates.split_at(fast);
     if before.is_empty() || behind.len() < 4 * STRETCH {
@@ -290,25 +293,27 @@ fn comes_back(rates: &[f64], fast: usize) -> bool {
     slow < (1.0 - CHANGE_SHARE) * fast && last > f64::midpoint(fast, slow)
 }
 
-/// Whether many windows behind a lasting fall are as fast as those before it: a cache that is full slows all of them, what
-/// comes in bursts, as collection does, some.
+/// Whether many windows behind a lasting fall are as fast as those before it: a cache that is full slows all of them,
+/// what comes in bursts, as collection does, some.
 fn is_often_as_fast(rates: &[f64], cut: usize) -> bool {
     let (before, behind) = rates.split_at(cut);
     let fast = (1.0 - CHANGE_SHARE) * median(before.to_vec());
-    behind.iter().filter(|&&rate| rate >= fast).count() as f64 >= OFTEN * behind.len() as f64
+    behind.iter().filter(|&&rate| rate >= fast).count() as f64 >= OFTEN_SHARE * behind.len() as f64
 }
 
-/// Share of the windows that is often.
-const OFTEN: f64 = 0.2;
+/// Share of the windows behind a fall that are as fast as before it, from which on that is often: a cache that is
+/// full leaves none.
+const OFTEN_SHARE: f64 = 0.2;
 
 /// Windows by which a speed is told.
 const STRETCH: usize = 10;
 
-/// A cache takes what comes at one speed, but for erases: a window that is so much faster than most is of another.
+/// Share of the usual speed by which a window is faster that something else than the cache set the pace of: a cache
+/// takes what comes at one speed, but for erases.
 const UNEVEN_SHARE: f64 = 0.5;
 
-/// Whether a drive that moves data behind a cut moved none before it, and got slower there and then: either with nothing to
-/// move on its new level, which ends at `next`, or with as much to move as ever after.
+/// Whether a drive that moves data behind a cut moved none before it, and got slower there and then: either with
+/// nothing to move on its new level, which ends at `next`, or with as much to move as ever after.
 fn is_sudden(windows: &[Window], cut: usize, next: usize) -> bool {
     let near = (windows.len() / 40).max(3);
     let (from, to) = (cut.saturating_sub(near), (cut + near).min(windows.len()));
@@ -331,8 +336,8 @@ fn goes_on_falling(windows: &[Window]) -> bool {
     third > 0 && level(&windows[windows.len() - third..]) < (1.0 - CHANGE_SHARE) * level(&windows[..third])
 }
 
-/// The first window in which a drive stalls that programs everything twice from then on, as it tells, and nothing before:
-/// slower than the windows until then, and with it all that follows is slower in the mean.
+/// The first window in which a drive stalls that programs everything twice from then on, as it tells, and nothing
+/// before: slower than the windows until then, and with it all that follows is slower in the mean.
 fn first_stall(windows: &[Window]) -> Option<usize> {
     let is_slow = |cut: &usize| {
         let usual = median(windows[..*cut].iter().map(|window| window.rate).collect());
@@ -347,30 +352,32 @@ fn first_stall(windows: &[Window]) -> Option<usize> {
 
 /// Whether the drive tells that it programs twice much of what is written.
 fn is_twice(windows: &[Window]) -> bool {
-    join(windows).amplification.is_some_and(|programmed| programmed >= TWICE)
+    join(windows).amplification.is_some_and(|programmed| programmed >= TWICE_WA)
 }
 
-/// Whether the last third of some windows programs more than the first for what is written, as the drive tells: collection does
-/// as a drive fills, a cache that is emptied again and again does not.
+/// Whether the last third of some windows programs more than the first for what is written, as the drive tells:
+/// collection does as a drive fills, a cache that is emptied again and again does not.
 fn moves_more_and_more(windows: &[Window]) -> bool {
     let third = windows.len() / 3;
     let ends = [&windows[..third], &windows[windows.len() - third..]].map(|part| join(part).amplification);
-    matches!(ends, [Some(first), Some(last)] if third > 0 && last > MORE_AND_MORE * first)
+    matches!(ends, [Some(first), Some(last)] if third > 0 && last > MORE_AND_MORE_FACTOR * first)
 }
 
-/// How many times as much that is.
-const MORE_AND_MORE: f64 = 1.25;
+/// Factor between the write amplification of the first and the last third of a fill, from which on collection grows:
+/// a cache that is emptied again and again moves the same each time.
+const MORE_AND_MORE_FACTOR: f64 = 1.25;
 
 /// Windows over which what is moved shows: collection that begins in bursts has moved data in some of them.
 const A_WHILE: usize = 6;
-/// A stall makes a window slower by this share than those before; less may be an erase.
+/// Share of the usual speed by which a stall makes a window slower; less may be an erase.
 const STALL_SHARE: f64 = 0.4;
-/// Flash bytes for each host byte of a drive that programs most of it twice: what is written over in the cache is not.
-const TWICE: f64 = 1.3;
+/// Write amplification of a drive that programs most of it twice, at least: what is written over in the cache is
+/// programmed once.
+const TWICE_WA: f64 = 1.3;
 
-/// Where the speed falls when the fast windows are too few for a change of level: so many at the start, each faster than all
-/// that follow. With *n* windows, at least [`WINDOWS_MIN`], *k* of them come first by chance with a probability of
-/// 1 ÷ (n over k); above [`BY_CHANCE`] nothing is told.
+/// Where the speed falls when the fast windows are too few for a change of level: so many at the start, each faster
+/// than all that follow. With *n* windows, at least [`WINDOWS_MIN`], *k* of them come first by chance with a
+/// probability of 1 ÷ (n over k); above [`FIRST_BY_CHANCE_PROBABILITY`] nothing is told.
 fn begins_above_all(windows: &[Window], rates: &[f64]) -> Option<usize> {
     let level = median(rates.get(rates.len() / 8..)?.to_vec());
     let fast = rates.iter().take_while(|&&rate| rate > (1.0 + CHANGE_SHARE) * level).count();
@@ -379,11 +386,11 @@ fn begins_above_all(windows: &[Window], rates: &[f64]) -> Option<usize> {
     let by_chance: f64 = (0..fast).map(|n| (n + 1) as f64 / (rates.len() - n) as f64).product();
     let are_enough = fast > 0 && rates.len() >= WINDOWS_MIN;
     let is_of_cache = !collects(&windows[fast..]) && programs_slower(windows, fast);
-    (are_enough && is_first && by_chance <= BY_CHANCE && is_of_cache).then_some(fast)
+    (are_enough && is_first && by_chance <= FIRST_BY_CHANCE_PROBABILITY && is_of_cache).then_some(fast)
 }
 
-/// See [`begins_above_all`].
-const BY_CHANCE: f64 = 0.01;
+/// Probability that the fast windows come first by chance, up to which they show a cache; see [`begins_above_all`].
+const FIRST_BY_CHANCE_PROBABILITY: f64 = 0.01;
 
 /// Fast windows behind what the write buffer may take without which no cache of fast cells is told from it.
 const FAST_MIN: u64 = 2;
@@ -399,19 +406,20 @@ fn begins_faster(windows: &[Window]) -> bool {
 
 /// Whether the drive tells that it moves data meanwhile, which makes writes slower as well.
 fn collects(windows: &[Window]) -> bool {
-    join(windows).amplification.is_some_and(|amplification| amplification > COLLECTS)
+    join(windows).amplification.is_some_and(|amplification| amplification > COLLECTS_WA)
 }
 
-/// Flash bytes for each host byte from which on data is moved, in writes that are as long as they can be.
-const COLLECTS: f64 = 1.05;
+/// Write amplification of large writes in order from which on garbage collection runs: what windows do not share
+/// evenly, and a map, come to less.
+const COLLECTS_WA: f64 = 1.05;
 
 /// Whether the drive tells that it moves any data.
 fn moves(windows: &[Window]) -> bool {
-    join(windows).amplification.is_some_and(|amplification| amplification > MOVES)
+    join(windows).amplification.is_some_and(|amplification| amplification > MOVES_WA)
 }
 
-/// Flash bytes for each host byte of a drive that moves nothing, at most: what windows do not share evenly, and a map.
-const MOVES: f64 = 1.02;
+/// Write amplification of a drive that moves nothing, at most: what windows do not share evenly, and a map.
+const MOVES_WA: f64 = 1.02;
 
 /// Bytes until the speed falls, from a cut between windows: so many at the speed before and the rest at that after take
 /// as long as the windows next to the cut did.

@@ -15,7 +15,7 @@ use crate::stats::steady::wandering;
 use crate::verdict::{Doubt, Says, applying, doubt};
 
 use super::onset::Onset;
-use super::overwrites::{DEPTH, NOTHING_MOVED, Overwritten, TURNED_OVER, UNIFORM, of_one_past};
+use super::overwrites::{DEPTH, NOTHING_MOVED_WA, Overwritten, TURNED_OVER_TIMES, UNIFORM, of_one_past};
 use crate::probes::windows::Mark;
 
 /// The figures of requests while garbage collection runs.
@@ -26,8 +26,9 @@ const WHILE_COLLECTING: [&str; 4] = [
     "latency_asymmetry_8k_collecting",
 ];
 
-/// A drive that does not count what it moves runs garbage collection if overwrites make it slower by this factor at least.
-const NO_SLOWER: f64 = 1.1;
+/// Factor by which overwrites make a drive slower, at least, that does not count what it moves and runs garbage
+/// collection; less may be noise of both speeds.
+const SLOWER_FACTOR_MIN: f64 = 1.1;
 
 /// What the cost of garbage collection rests on, beside its interval over batches.
 struct CostEvidence {
@@ -40,8 +41,8 @@ struct CostEvidence {
 const COST_DOUBTS: [Doubt<CostEvidence>; 1] =
     [doubt("the drive has no fresh state", Says::Nothing, |evidence| evidence.fresh_writes_are_moved_for)];
 
-/// α from saturated throughput and from latency while garbage is collected all the time, and what collection costs; hands on
-/// the onset, which is unknown of a drive that neither counts nor gets slower.
+/// α from saturated throughput and from latency while garbage is collected all the time, and what collection costs;
+/// hands on the onset, which is unknown of a drive that neither counts nor gets slower.
 pub(super) fn probe(
     prober: &mut Prober<'_>,
     (buffer, fresh): (WriteBuffer, FreshWrites),
@@ -65,14 +66,14 @@ pub(super) fn probe(
     let states = States::of(&rates, joined_rate(&later));
     let (turnovers, one_by_one) = match uniform.is_given_up {
         true => (1.0, 1),
-        false => (TURNED_OVER, latency::TURNOVERS_MAX),
+        false => (TURNED_OVER_TIMES, latency::TURNOVERS_MAX),
     };
     let mut four = while_collecting(prober, buffer, ByteSize::kib(4), (later, one_by_one), progress)?;
     let rates = saturated_writes(prober, ByteSize::kib(8), turnovers, progress)?;
     let mut eight = while_collecting(prober, buffer, ByteSize::kib(8), (rates, one_by_one), progress)?;
     four.saturated = states.widen(four.saturated, INTERVAL_SHARE_MAX);
     eight.saturated = states.widen(eight.saturated, INTERVAL_SHARE_MAX);
-    let moves = uniform.is_counted() && uniform.level().mean >= NOTHING_MOVED;
+    let moves = uniform.is_counted() && uniform.level().mean >= NOTHING_MOVED_WA;
     let mut cost = draft.recorded(key!(collection_cost));
     if let (Some(saturated), true) = (fresh.saturated_per_s, moves || onset.bytes.value.is_some()) {
         let again = four.writes.iter().map(|rate| saturated / rate).collect();
@@ -93,7 +94,7 @@ pub(super) fn probe(
         let reason = format!("the same as on the fresh drive, in the steady state of overwrites{by_throughput}");
         draft.because(key, Because { recipe: COLLECTING, reason, curve: None });
     }
-    if uniform.is_counted() || !cost.value.is_some_and(|cost| cost < NO_SLOWER) {
+    if uniform.is_counted() || !cost.value.is_some_and(|cost| cost < SLOWER_FACTOR_MIN) {
         return Ok(onset);
     }
     let unknown = Onset { bytes: Figure::unknown(), share: Figure::unknown() };
@@ -139,8 +140,8 @@ fn saturated_writes(
     batches(prober, Operation::Write, length, ((half / BATCHES).max(BATCH_MIN), half), turnovers, progress)
 }
 
-/// Requests a second at the largest depth, in batches of so many, after so many; after fewer, and in shorter ones, where those
-/// make the drive program all that it holds so many times over.
+/// Requests a second at the largest depth, in batches of so many, after so many; after fewer, and in shorter ones,
+/// where those make the drive program all that it holds so many times over.
 fn batches(
     prober: &mut Prober<'_>,
     operation: Operation,
@@ -171,8 +172,8 @@ fn batches(
     Ok(rates)
 }
 
-/// After writes of a length that came to `writes` a second: how reads fare depends on what wrote the data. Writes one by one
-/// may make the drive program what it holds so many times over.
+/// After writes of a length that came to `writes` a second: how reads fare depends on what wrote the data. Writes one
+/// by one may make the drive program what it holds so many times over.
 fn while_collecting(
     prober: &mut Prober<'_>,
     buffer: WriteBuffer,
@@ -182,14 +183,14 @@ fn while_collecting(
 ) -> Result<Collecting, LearnError> {
     let capacity = prober.capacity();
     // Where nothing can be lost a flush empties no buffer, which then goes to flash while reads are measured.
-    let drained = 1e9 * DRAINS * buffer.bytes() as f64 / (joined_rate(&writes) * length.bytes() as f64).max(1.0);
+    let drained = 1e9 * DRAIN_TIMES * buffer.bytes() as f64 / (joined_rate(&writes) * length.bytes() as f64).max(1.0);
     let quiet = |prober: &mut Prober<'_>| {
         prober.rest(Nanos(drained as u64))?;
         // Collection goes on for as long as it takes to have superblocks free again, and reads wait for it.
         prober.come_to_rest()
     };
     quiet(prober)?;
-    let reads = batches(prober, Operation::Read, length, (READS, 2 * DEPTH as usize), TURNED_OVER, progress)?;
+    let reads = batches(prober, Operation::Read, length, (READS, 2 * DEPTH as usize), TURNED_OVER_TIMES, progress)?;
     // Collection comes in bursts, which a median would not see.
     let value = joined_rate(&reads) / joined_rate(&writes);
     let again = reads.iter().flat_map(|read| writes.iter().map(move |write| read / write)).collect();
@@ -207,11 +208,12 @@ fn while_collecting(
     Ok(Collecting { saturated, latency, writes })
 }
 
-/// Times that a buffer could be emptied at the pace of writes before reads are measured.
-const DRAINS: f64 = 2.0;
+/// Times that a buffer could be emptied at the pace of writes before reads are measured: once, and once for whatever
+/// is slower then.
+const DRAIN_TIMES: f64 = 2.0;
 
-/// How much slower and faster than it was taken for a drive was, while it collected, over longer stretches: its units fall
-/// into step and out of it.
+/// How much slower and faster than it was taken for a drive was, while it collected, over longer stretches: its units
+/// fall into step and out of it.
 #[derive(Clone, Copy)]
 struct States {
     slowest: f64,
@@ -250,8 +252,8 @@ impl States {
         }
     }
 
-    /// A figure that is the larger the slower writes are, with an interval that holds in all these states; no longer certain
-    /// where they make more of a difference than `tolerance`.
+    /// A figure that is the larger the slower writes are, with an interval that holds in all these states; no longer
+    /// certain where they make more of a difference than `tolerance`.
     fn widen(&self, figure: Figure<f64>, tolerance: f64) -> Figure<f64> {
         let Figure { value: Some(value), low: Some(low), high: Some(high), .. } = figure else { return figure };
         let (low, high) = (low.min(value / self.fastest), high.max(value / self.slowest));

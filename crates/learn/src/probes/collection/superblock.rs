@@ -5,14 +5,14 @@
 //!                                                         └──▶ period: how many units take turns           = what flash holds
 //! ```
 //!
-//! Passes in order leave nothing to move: each superblock is erased when the next is opened. The superblock
-//! is the multiple of the unit in which the counter of programmed bytes moves that keeps these and the erases in step. Only
+//! Passes in order leave nothing to move: each superblock is erased when the next is opened. The superblock is the
+//! multiple of the unit in which the counter of programmed bytes moves that keeps these and the erases in step. Only
 //! for drives that count erases.
 //!
-//! Flash that was programmed has been erased since, or holds data or garbage. So what a drive has programmed in its life,
-//! less what it has erased, is what its flash holds; when it keeps no more free than it must, that less what it offers is
-//! the room that data has to move in. It holds whatever the drive was used for before, and however it chooses what it
-//! collects.
+//! Flash that was programmed has been erased since, or holds data or garbage. So what a drive has programmed in its
+//! life, less what it has erased, is what its flash holds; when it keeps no more free than it must, that less what it
+//! offers is the room that data has to move in. It holds whatever the drive was used for before, and however it chooses
+//! what it collects.
 
 use flashwise_block::{ByteSize, Nanos, Progress};
 use flashwise_profile::{Figure, Verdict};
@@ -51,8 +51,8 @@ impl Worn {
 /// Passes in order, of a drive that programs little more than that.
 const PASSES: usize = 3;
 
-/// Passes in order, and the slope of bytes programmed over erases in the last of them. A drive that moves much even then, as
-/// one may that collects what is chosen at random, and programs more than `wears` in one pass, is left alone.
+/// Passes in order, and the slope of bytes programmed over erases in the last of them. A drive that moves much even
+/// then, as one may that collects what is chosen at random, and programs more than `wears` in one pass, is left alone.
 pub(super) fn probe(
     prober: &mut Prober<'_>,
     (fresh, onset): (Fresh, Onset),
@@ -142,8 +142,8 @@ const TURNS_MAX: usize = 512;
 /// Units take turns, so neighbouring erases come at uneven distances; what is programmed is counted when it is done, an
 /// erase maybe when it begins; and a pass begins with what the one before has left. So what is told is the multiple for
 /// which what lies between the counts, programmed − erases · size, stays the same for longest: of which the shortest
-/// interval that holds half of them is the shortest (the shorth; Andrews et al., *Robust Estimates of Location*, 1972). The
-/// pass as a whole knows it better, its later half is freer of what was left.
+/// interval that holds half of them is the shortest (the shorth; Andrews et al., *Robust Estimates of Location*, 1972).
+/// The pass as a whole knows it better, its later half is freer of what was left.
 fn size_of_superblock(seen: &[Worn], step: u64) -> Option<Figure<u64>> {
     let whole = Candidate::best(seen, step)?;
     let (told, other) = match Candidate::best(&seen[seen.len() / 2..], step) {
@@ -167,9 +167,9 @@ struct Candidates {
 
 /// Why a superblock may be inconclusive, beside what an SLC cache hides (`slc_cache.rs`).
 const SUPERBLOCK_DOUBTS: [Doubt<Candidates>; 3] = [
-    doubt("another size fits nearly as well", Says::Nothing, |of| of.told.stands_out_at > STANDS_OUT),
+    doubt("another size fits nearly as well", Says::Nothing, |of| of.told.stands_out_at > STANDS_OUT_SHARE),
     doubt("the whole pass and its half differ", Says::Nothing, |of| {
-        of.told.size != of.other.size && of.other.stands_out_at <= TELLS_NOTHING
+        of.told.size != of.other.size && of.other.stands_out_at <= SAYS_NOTHING_SHARE
     }),
     doubt("an odd number of pages", Says::Nothing, |of| {
         let steps = of.told.size / of.step;
@@ -192,7 +192,8 @@ impl Candidate {
             return None;
         }
         let slope = slope(seen)? / step as f64;
-        let candidates = (slope * (1.0 - AROUND)).max(1.0).floor() as u64..=(slope * (1.0 + AROUND)).ceil() as u64;
+        let candidates =
+            (slope * (1.0 - AROUND_SHARE)).max(1.0).floor() as u64..=(slope * (1.0 + AROUND_SHARE)).ceil() as u64;
         let spread = |n: u64| (shorth(seen, n * step), n * step);
         let mut spreads: Vec<(f64, u64)> = candidates.take(CANDIDATES_MAX).map(spread).collect();
         spreads.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -204,16 +205,16 @@ impl Candidate {
 
 /// Erases that tell a size, at least.
 const ERASES_MIN: usize = 8;
-/// Sizes that are looked at, as a share around the slope, and at most so many.
-const AROUND: f64 = 0.03;
+/// Share around the slope of bytes programmed over erases in which sizes are tried.
+const AROUND_SHARE: f64 = 0.03;
 const CANDIDATES_MAX: usize = 100_000;
-/// A size is certain if what lies between the counts spreads so much less than with any other, and a part of a pass with
-/// which it does not does not contradict.
-const STANDS_OUT: f64 = 0.8;
-const TELLS_NOTHING: f64 = 0.9;
+/// Spread of what lies between the counts with a certain size, as a share of the spread with the next best, at most.
+const STANDS_OUT_SHARE: f64 = 0.8;
+/// The same share from which on a part of a pass says nothing, and does not contradict the other.
+const SAYS_NOTHING_SHARE: f64 = 0.9;
 
-/// Blocks are made of rows of cells that hold several pages, so that they have no odd number of these; from so many steps on a
-/// superblock is counted in pages.
+/// Blocks are made of rows of cells that hold several pages, so that they have no odd number of these; from so many
+/// steps on a superblock is counted in pages.
 const PAGES_OF_BLOCKS: u64 = 4;
 const STEPS_OF_PAGES: u64 = 64;
 
@@ -235,8 +236,8 @@ fn shorth(seen: &[Worn], size: u64) -> f64 {
     std::iter::zip(&values, &values[half..]).map(|(low, high)| high - low).fold(f64::MAX, f64::min)
 }
 
-/// The over-provisioning by what a drive has programmed and erased in its life: flash that was programmed is erased, or holds
-/// data or garbage, and when a drive keeps no more free than it must, that is all there is, but for what is open.
+/// The over-provisioning by what a drive has programmed and erased in its life: flash that was programmed is erased, or
+/// holds data or garbage, and when a drive keeps no more free than it must, that is all there is, but for what is open.
 struct Room {
     /// What its life came to.
     last: Worn,
@@ -255,12 +256,12 @@ struct Room {
     first: f64,
 }
 
-/// Why an onset and an over-provisioning that bytes programmed and erases show may be inconclusive, beside what an SLC cache
-/// hides (`slc_cache.rs`).
+/// Why an onset and an over-provisioning that bytes programmed and erases show may be inconclusive, beside what an SLC
+/// cache hides (`slc_cache.rs`).
 const ROOM_DOUBTS: [Doubt<Room>; 5] = [
     doubt("what is open is not known without the number of units", Says::Nothing, |room| room.units.is_none()),
-    doubt("superblocks are large beside it", Says::Nothing, |room| room.spread > ROOM_SPREAD),
-    doubt("the first unit is full much earlier", Says::Nothing, |room| room.first > FIRST_MAX),
+    doubt("superblocks are large beside it", Says::Nothing, |room| room.spread > ROOM_SPREAD_SHARE),
+    doubt("the first unit is full much earlier", Says::Nothing, |room| room.first > FIRST_SHARE_MAX),
     // On a drive that had erased before.
     doubt("what small writes waste is not known", Says::Nothing, |room| !room.is_padding_known),
     doubt("the superblock is not certain", Says::Nothing, |room| room.superblock.known().is_none()),
@@ -282,8 +283,8 @@ impl Room {
         let units = turns(seen).filter(|&units| units <= units_max);
         let open = (units.unwrap_or(0) * size) as f64;
         let held = |worn: &Worn| worn.programmed as f64 - worn.erases as f64 * size as f64;
-        // In each unit the host and collection fill a superblock, which on average is half empty. Under way a victim may
-        // still wait for its erase; at rest more may be free than must be.
+        // In each unit the host and collection fill a superblock, which on average is half empty. Under way a victim
+        // may still wait for its erase; at rest more may be free than must be.
         let under_way = seen.iter().map(held).sum::<f64>() / seen.len().max(1) as f64 + open / 2.0;
         let at_rest = held(&last) + open;
         let occupied = ((under_way + at_rest) / 2.0).max(0.0) as u64;
@@ -298,7 +299,7 @@ impl Room {
         let onset = beyond as f64 / padding + fresh.buffer.bytes() as f64;
         // Each unit may keep one superblock more, or less, than was taken for open.
         let most = units.unwrap_or(0).max(fresh.units.count.value.unwrap_or(0)) * size;
-        let spread = (most as f64 / onset).max(ROOM_SPREAD);
+        let spread = (most as f64 / onset).max(ROOM_SPREAD_SHARE);
         // The part that random writes fill first.
         let first = first_of(units.unwrap_or(0), onset / padding / BLOCK.bytes() as f64);
         let is_padding_known = fresh.padding.0.is_some();
@@ -328,20 +329,20 @@ impl Room {
     }
 }
 
-/// By which share of what falls to each of some units that are chosen at random the fullest is ahead of the mean one, at most
-/// in the mean: the largest of n normal deviates (√(2 ln n), Gumbel, *Statistics of Extremes*, 1958) in standard deviations
-/// of Poisson counts.
+/// By which share of what falls to each of some units that are chosen at random the fullest is ahead of the mean one,
+/// at most in the mean: the largest of n normal deviates (√(2 ln n), Gumbel, *Statistics of Extremes*, 1958) in
+/// standard deviations of Poisson counts.
 fn first_of(units: u64, writes: f64) -> f64 {
     let units = units.max(1) as f64;
     (2.0 * units.ln()).sqrt() * (units / writes.max(1.0)).sqrt()
 }
 
-/// How much earlier the first unit may collect than all do, for the onset to be certain.
-const FIRST_MAX: f64 = 0.03;
+/// Share of the onset by which the first unit may collect earlier than all do, for the onset to be certain.
+const FIRST_SHARE_MAX: f64 = 0.03;
 
-/// Share by which the onset of random overwrites may come before the room is full, or after: they fill one part of the
-/// drive before the others, and the parts are filled by superblocks.
-const ROOM_SPREAD: f64 = 0.10;
+/// Share by which the onset of random overwrites may come before the over-provisioning is full, or after: they fill
+/// one part of the drive before the others, and the parts are filled by superblocks.
+const ROOM_SPREAD_SHARE: f64 = 0.10;
 const ROOM: &str = "the drive is overwritten until it collects all the time; what it says it has programmed, less what it \
                     says it has erased, is what its flash holds";
 
@@ -366,7 +367,7 @@ mod tests {
         let mean = (0..40).map(|_| ahead()).sum::<f64>() / 40.0;
         let most = first_of(units as u64, f64::from(writes));
         assert!((0.7 * most..most).contains(&mean), "{mean} {most}");
-        assert!(most > FIRST_MAX && first_of(8, 400_000.0) < FIRST_MAX);
+        assert!(most > FIRST_SHARE_MAX && first_of(8, 400_000.0) < FIRST_SHARE_MAX);
         assert_eq!(first_of(1, 1e6), 0.0);
     }
 

@@ -27,7 +27,8 @@ impl TrimEvidence<'_> {
     ];
 }
 
-/// A gain by trim is none within this share.
+/// Share within which write amplification before and after a trim is the same: less than the interval of a steady
+/// mean.
 const NO_GAIN_SHARE: f64 = 0.03;
 
 /// What trimming half of the drive is worth to writes to the other half.
