@@ -17,7 +17,10 @@ use flashwise_trace::{Losses, TraceError, TraceFormat, TraceRecord, TraceWriter}
 use serde::Serialize;
 
 use crate::AttachError;
+use crate::error::spawn;
 
+/// What errors name.
+const THREAD: &str = "the capture's thread";
 /// Records that are handed over together.
 const BATCH: usize = 1024;
 /// Records for which a batch has room: some more become complete before it is handed over.
@@ -74,8 +77,7 @@ impl Capture {
             }
             writer.finish()
         };
-        let writer = std::thread::Builder::new().name("capture".to_owned()).spawn(write);
-        let writer = writer.map_err(|error| AttachError::System { context: "the capture's thread", error })?;
+        let writer = spawn("capture", write).map_err(AttachError::system(THREAD))?;
         Ok(Self {
             name: name.to_owned(),
             first: 0,
@@ -125,10 +127,7 @@ impl Capture {
         self.sender = None;
         match self.writer.take().map(JoinHandle::join) {
             Some(Ok(written)) => Ok(written?),
-            _ => Err(AttachError::System {
-                context: "the capture's thread",
-                error: std::io::Error::other("it ended before the capture did"),
-            }),
+            _ => Err(AttachError::system(THREAD)(std::io::Error::other("it ended before the capture did"))),
         }
     }
 

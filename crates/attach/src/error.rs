@@ -2,7 +2,8 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 use flashwise_block::BlockError;
 use flashwise_trace::TraceError;
@@ -88,4 +89,29 @@ pub enum AttachError {
     /// The simulated drive is lost as a whole.
     #[error(transparent)]
     Drive(#[from] BlockError),
+}
+
+impl AttachError {
+    /// What a place is refused for.
+    pub(crate) fn place(path: &Path) -> impl Fn(String) -> Self + Copy {
+        move |reason| Self::Place { path: path.to_owned(), reason }
+    }
+
+    /// What the system refused.
+    pub(crate) fn system<E: Into<io::Error>>(context: &'static str) -> impl Fn(E) -> Self + Copy {
+        move |error| Self::System { context, error: error.into() }
+    }
+}
+
+/// The system's message without its number.
+pub(crate) fn os_message(error: &io::Error) -> String {
+    error.to_string().split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// Starts a thread with a name.
+pub(crate) fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(work)
 }

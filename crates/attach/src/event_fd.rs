@@ -13,7 +13,7 @@ pub(crate) struct EventFd(OwnedFd);
 impl EventFd {
     pub(crate) fn new() -> Result<Self, AttachError> {
         let made = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
-        made.map(Self).map_err(|error| AttachError::System { context: "an eventfd", error: error.into() })
+        made.map(Self).map_err(AttachError::system("an eventfd"))
     }
 
     pub(crate) fn notify(&self) {

@@ -15,7 +15,7 @@
 //!        ▼
 //!   flashwise-ssd   the drive in simulated time, with every byte; or data/: the bytes in a file, with its state beside
 //!
-//!   control/, metrics/   asking the drive and telling it what to do while it runs ─▶ desk.rs ─▶ server.rs
+//!   control/ ─▶ management/   commands to the running drive, metrics: a poll loop of its own ─▶ command_channel.rs ─▶ server.rs
 //! ```
 //!
 //! A front end knows nothing of time, the engine nothing of front ends.
@@ -38,23 +38,24 @@
 mod buffer_pool;
 mod capture;
 mod cgroup;
+mod command_channel;
 pub mod control;
 mod data;
-mod desk;
 mod engine;
 mod error;
 mod event_fd;
 mod fault;
 mod fuse;
 mod guard;
-mod metrics;
+mod management;
 mod mounts;
 pub mod nbd;
 mod pace;
+mod poll;
 mod realtime;
-mod reception;
 mod report;
 mod server;
+mod slab;
 mod socket;
 mod stat;
 mod volume;

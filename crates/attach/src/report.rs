@@ -1,7 +1,7 @@
 //! What an attached drive did, at the end.
 
-use flashwise_block::{BlockDevice, DeviceCounters, Nanos, Percentiles};
-use flashwise_ssd::{SimulatedSsd, SpaceUse};
+use flashwise_block::{DeviceCounters, Percentiles};
+use flashwise_ssd::SpaceUse;
 use serde::Serialize;
 
 use crate::{Captured, Pacing};
@@ -46,31 +46,4 @@ pub struct RequestTimes {
     pub flushes: Percentiles,
     /// Trims.
     pub trims: Percentiles,
-}
-
-impl AttachReport {
-    pub(crate) fn new(
-        drive: &SimulatedSsd,
-        (began, before): &(Nanos, DeviceCounters),
-        latency: RequestTimes,
-        failed: u64,
-        pacing: Option<Pacing>,
-        capture: Option<Captured>,
-    ) -> Self {
-        let (info, counters) = (drive.info(), drive.counters().since(before));
-        Self {
-            schema: "flashwise.attach",
-            schema_version: 1,
-            device: info.name.clone(),
-            capacity_bytes: info.capacity.0,
-            simulated_ns: drive.now().since(*began).0,
-            write_amplification: counters.write_amplification(),
-            space: drive.space_use(),
-            counters,
-            latency,
-            failed,
-            pacing,
-            capture,
-        }
-    }
 }

@@ -14,19 +14,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use flashwise_block::ByteSize;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 
-use crate::control;
-use crate::desk::Desk;
+use crate::command_channel::CommandChannel;
 use crate::engine::KERNEL_CLIENT;
+use crate::error::{os_message, spawn};
 use crate::event_fd::EventFd;
 use crate::fuse::{FuseReply, KernelClient, Mounted};
 use crate::guard::memory;
 use crate::guard::watchdog::{HEARTBEAT, Watchdog};
-use crate::metrics;
+use crate::management::{self, Listener, Management};
 use crate::nbd::Connection;
+use crate::poll::poll;
 use crate::realtime::RealtimePriority;
-use crate::reception::Reception;
+use crate::slab::Slab;
 use crate::socket::Socket;
 use crate::volume::{FileSystem, Messages, MountPlan, RuntimeDirectory, Volume};
 use crate::{AttachError, Engine, HostCompletion, HostRequest, Wake};
@@ -77,45 +78,6 @@ impl std::fmt::Debug for WatchdogConfig {
     }
 }
 
-/// Replies that the kernel still waits for, in slots that are used again.
-#[derive(Debug, Default)]
-struct PendingReplies {
-    kept: Vec<Option<FuseReply>>,
-    free: Vec<u64>,
-}
-
-impl PendingReplies {
-    /// Keeps a reply; its number.
-    fn keep(&mut self, reply: FuseReply) -> u64 {
-        match self.free.pop() {
-            Some(number) => {
-                self.kept[number as usize] = Some(reply);
-                number
-            }
-            None => {
-                self.kept.push(Some(reply));
-                self.kept.len() as u64 - 1
-            }
-        }
-    }
-
-    fn take(&mut self, number: u64) -> Option<FuseReply> {
-        let reply = self.kept.get_mut(number as usize)?.take()?;
-        self.free.push(number);
-        Some(reply)
-    }
-}
-
-/// The system's words without its number.
-struct OsMessage<'a>(&'a io::Error);
-
-impl std::fmt::Display for OsMessage<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let words = self.0.to_string();
-        f.write_str(words.split(" (os error").next().unwrap_or_default())
-    }
-}
-
 /// Ends a server from elsewhere, such as from a signal's handler.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<EventFd>);
@@ -146,13 +108,13 @@ pub struct Server {
     /// What the way through the kernel takes is measured.
     measures_round_trips: bool,
     /// Where the answers to the kernel's commands go, by cookie.
-    replies: PendingReplies,
+    replies: Slab<FuseReply>,
     stop: Stop,
     /// Where answers have their time.
     priority: Option<RealtimePriority>,
-    /// Dropped before the receptions, whose threads may wait for it.
-    desk: Desk,
-    receptions: Vec<Reception>,
+    /// Dropped before the management thread, which may wait for it.
+    command_channel: CommandChannel,
+    management: Option<Management>,
     connections: Vec<Connection>,
     clients: u32,
     commands: Vec<HostRequest>,
@@ -171,7 +133,7 @@ impl Server {
     /// # Errors
     /// Where the system has no more file descriptors.
     pub fn new(engine: Engine) -> Result<Self, AttachError> {
-        let desk = Desk::new(&engine)?;
+        let command_channel = CommandChannel::new(&engine)?;
         engine.buffers().reserve_all(RESERVED_BUFFERS, 2 * MAX_IN_FLIGHT);
         Ok(Self {
             engine,
@@ -184,11 +146,11 @@ impl Server {
             messages: Messages(Arc::new(|_| ())),
             is_waited_for: false,
             measures_round_trips: false,
-            replies: PendingReplies::default(),
+            replies: Slab::with_capacity(0),
             stop: Stop(Arc::new(EventFd::new()?)),
             priority: None,
-            desk,
-            receptions: Vec::new(),
+            command_channel,
+            management: None,
             connections: Vec::new(),
             clients: KERNEL_CLIENT,
             commands: Vec::with_capacity(BATCH),
@@ -253,7 +215,7 @@ impl Server {
     /// # Errors
     /// [`AttachError::Place`] where that cannot be done: nothing is left then.
     pub fn mount_as(&mut self, directory: &Path, kind: FileSystem, offset: ByteSize) -> Result<MountedAt, AttachError> {
-        let refused = |reason: String| AttachError::Place { path: directory.to_owned(), reason };
+        let refused = AttachError::place(directory);
         let info = self.engine.info();
         if !offset.is_multiple_of(info.logical_block) || offset >= info.capacity {
             let block = info.logical_block;
@@ -298,19 +260,19 @@ impl Server {
                 self.messages.send("the drive is large for this machine's memory, which is locked only as it is used")
             }
             Err(error) => {
-                self.messages.send(&format!("the drive's memory is not locked ({}): {HANGS}", OsMessage(error)))
+                self.messages.send(&format!("the drive's memory is not locked ({}): {HANGS}", os_message(error)))
             }
         }
         let allowed = memory::spare_from_killing().and_then(|()| memory::may_serve_writes());
         if let Err(error) = allowed {
             let words = "where memory is out the drive is not spared, which takes CAP_SYS_RESOURCE: leave room";
-            self.messages.send(&format!("{words} ({})", OsMessage(&error)));
+            self.messages.send(&format!("{words} ({})", os_message(&error)));
         }
         // Last: before it watches, the memory of a large drive may take seconds.
         let start = |guard: WatchdogConfig| Watchdog::start((guard.command)(), abort?, guard.timeout);
         match self.watchdog_config.take().map(start).transpose() {
             Ok(watchdog) => self.watchdog = watchdog,
-            Err(error) => self.messages.send(&format!("there is no watchdog ({}): {HANGS}", OsMessage(&error))),
+            Err(error) => self.messages.send(&format!("there is no watchdog ({}): {HANGS}", os_message(&error))),
         }
         locked.ok().map(|locked| locked.bytes)
     }
@@ -318,8 +280,8 @@ impl Server {
     /// Serves until another thread has done something that waits for the drive. What requests the end meanwhile is heard
     /// afterwards.
     fn serve_during<T: Send + 'static>(&mut self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, AttachError> {
-        let system = |error| AttachError::System { context: "a thread", error };
-        let working = std::thread::Builder::new().name("work".to_owned()).spawn(work).map_err(system)?;
+        let system = AttachError::system("a thread");
+        let working = spawn("work", work).map_err(system)?;
         let (mut is_ending, looked) = (false, std::mem::replace(&mut self.is_waited_for, true));
         while !working.is_finished() {
             is_ending |= self.poll_once(true)?;
@@ -336,8 +298,17 @@ impl Server {
     /// # Errors
     /// [`AttachError::Place`] where something else is there, or the socket cannot be made.
     pub fn control(&mut self, path: &Path) -> Result<(), AttachError> {
-        self.receptions.push(control::listen(path, self.desk.caller())?);
+        self.manage(management::listen_for_control(path)?)?;
         self.note(path);
+        Ok(())
+    }
+
+    fn manage(&mut self, listener: Listener) -> Result<(), AttachError> {
+        let management = match &mut self.management {
+            Some(management) => management,
+            none => none.insert(Management::start(self.command_channel.sender())?),
+        };
+        management.add(listener);
         Ok(())
     }
 
@@ -356,8 +327,8 @@ impl Server {
         if !at.ip().is_loopback() && !anywhere {
             return Err(AttachError::NotLoopback(at));
         }
-        let (reception, at) = metrics::listen(at, self.desk.caller())?;
-        self.receptions.push(reception);
+        let (listener, at) = management::listen_for_metrics(at)?;
+        self.manage(listener)?;
         Ok(at)
     }
 
@@ -419,14 +390,14 @@ impl Server {
         }
         if let Some(mounted) = self.mounted.as_ref().filter(|_| ready.requests) {
             for mut request in mounted.requests() {
-                request.command.cookie = self.replies.keep(request.reply);
+                request.command.cookie = self.replies.insert(request.reply).into();
                 self.engine.submit(request.command, request.arrived)?;
             }
         }
-        if ready.orders {
+        if ready.commands {
             // A power cut takes its time.
             self.watchdog.iter_mut().for_each(|watchdog| watchdog.allow_long_step(true));
-            self.desk.serve(&mut self.engine, Instant::now())?;
+            self.command_channel.execute(&mut self.engine, Instant::now())?;
             self.watchdog.iter_mut().for_each(|watchdog| watchdog.allow_long_step(false));
         }
         Ok(ready.stop && self.stop.0.take() > 0)
@@ -453,7 +424,8 @@ impl Server {
         let (capacity, buffers) = (self.engine.info().capacity, self.engine.buffers());
         for answer in self.answers.drain(..) {
             if answer.client == KERNEL_CLIENT {
-                if let Some(reply) = self.replies.take(answer.cookie) {
+                let reply = u32::try_from(answer.cookie).ok().and_then(|index| self.replies.remove(index));
+                if let Some(reply) = reply {
                     reply.send(&answer);
                 }
                 answer.payload.into_iter().for_each(|payload| buffers.give(payload));
@@ -491,15 +463,8 @@ impl Server {
         let socket = self.socket.as_ref().filter(|_| is_open && clients < MAX_CLIENTS);
         let listener_at = socket.map(|socket| wait_for(socket.fd()));
         let requests_at = self.mounted.as_ref().map(|mounted| wait_for(mounted.fd()));
-        let orders_at = wait_for(self.desk.fd());
-        let timeout = self.timeout(is_open).map(|timeout| Timespec {
-            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: timeout.subsec_nanos().into(),
-        });
-        match poll(&mut fds[..count], timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(AttachError::System { context: "waiting for clients", error: error.into() }),
-        }
+        let commands_at = wait_for(self.command_channel.fd());
+        poll(&mut fds[..count], self.timeout(is_open)).map_err(AttachError::system("waiting for clients"))?;
         let came = |fd: &PollFd<'_>| fd.revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR);
         let has_requests = |&n: &usize| {
             let connection = &self.connections[n];
@@ -510,7 +475,7 @@ impl Server {
             inputs: (0..clients).filter(has_requests).fold(0, |inputs, n| inputs | 1 << n),
             listener: listener_at.is_some_and(|at| came(&fds[at])),
             requests: requests_at.is_some_and(|at| came(&fds[at])),
-            orders: came(&fds[orders_at]),
+            commands: came(&fds[commands_at]),
         })
     }
 
@@ -540,7 +505,7 @@ impl Server {
 
     fn accept(&mut self) {
         while self.connections.len() < MAX_CLIENTS
-            && let Some(stream) = self.socket.as_ref().and_then(Socket::accept)
+            && let Some(stream) = self.socket.as_ref().and_then(|socket| socket.accept().ok())
         {
             self.adopt(stream);
         }
@@ -587,7 +552,7 @@ struct Ready {
     stop: bool,
     listener: bool,
     requests: bool,
-    orders: bool,
+    commands: bool,
     /// A bit for each client that has requests.
     inputs: u32,
 }

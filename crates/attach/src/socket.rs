@@ -26,7 +26,7 @@ impl Socket {
     }
 
     fn bind_as(path: &Path, listen: impl Fn(&Path) -> io::Result<UnixListener>) -> Result<Self, AttachError> {
-        let refused = |reason: String| AttachError::Place { path: path.to_owned(), reason };
+        let refused = AttachError::place(path);
         remove_stale(path).map_err(refused)?;
         let listener = listen(path).map_err(|e| refused(format!("no socket can be made here: {e}")))?;
         let socket = Self { listener, path: path.to_owned() };
@@ -40,8 +40,8 @@ impl Socket {
     }
 
     /// The next client that waits.
-    pub(crate) fn accept(&self) -> Option<UnixStream> {
-        self.listener.accept().ok().map(|(stream, _)| stream)
+    pub(crate) fn accept(&self) -> io::Result<UnixStream> {
+        self.listener.accept().map(|(stream, _)| stream)
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {

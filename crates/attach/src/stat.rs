@@ -7,7 +7,7 @@ use flashwise_ssd::simulation::{Utilisation, WriteCauses};
 use serde::{Deserialize, Serialize};
 
 use crate::Pacing;
-use crate::engine::{KindLatencies, Snapshot, Times};
+use crate::engine::KindLatencies;
 use crate::fault::FaultState;
 
 /// The name of the document.
@@ -73,36 +73,4 @@ pub enum ReadOnlyCause {
     EndOfLife,
     /// It was told to.
     Fault,
-}
-
-impl DeviceStat {
-    /// A look in full; `times` are those since the drive was attached.
-    pub(crate) fn new(snapshot: Snapshot, times: &Times) -> Self {
-        let read_only = match (snapshot.is_worn_out, snapshot.faults.read_only) {
-            (true, _) => Some(ReadOnlyCause::EndOfLife),
-            (false, true) => Some(ReadOnlyCause::Fault),
-            (false, false) => None,
-        };
-        let pacing = snapshot.pace.map(|(scale, round_trip)| times.pacing(round_trip, scale));
-        Self {
-            schema: DEVICE_STAT_SCHEMA.to_owned(),
-            schema_version: DEVICE_STAT_SCHEMA_VERSION,
-            device: snapshot.device,
-            capacity_bytes: snapshot.capacity_bytes,
-            simulated_ns: snapshot.simulated_ns,
-            time_scale: snapshot.pace.map(|(scale, _)| scale),
-            state: DriveState { read_only, end_of_life: snapshot.end_of_life },
-            in_flight: snapshot.in_flight,
-            write_amplification: snapshot.counters.write_amplification(),
-            write_amplification_by_cause: WriteCauses::of(&snapshot.counters),
-            counters: snapshot.counters,
-            space: snapshot.space,
-            utilisation: snapshot.utilisation,
-            latency: times.latencies(),
-            failed: times.failed,
-            pacing,
-            power_cuts: snapshot.power_cuts,
-            faults: snapshot.faults,
-        }
-    }
 }

@@ -1,15 +1,15 @@
-//! Asking a drive that runs, and telling it what to do: over a Unix socket of its own, as one line each way.
+//! The client's side of a running drive's control socket: statistics, power cuts, faults; one line of JSON each way.
 //!
 //! ```text
-//!   flashwise device stat ── protocol.rs: a line of JSON ──▶ a reception ── an order ──▶ the thread that owns the drive
-//!                         ◀── a line of JSON ────────────────────────────── what it tells ──┘
+//!   flashwise device stat ── protocol.rs: a command ──▶ management/ ──▶ the thread that owns the drive
+//!                         ◀───────────── a reply ───────────────────────┘
 //! ```
 //!
-//! The socket is beside the drive ([`control_path`]) and for its owner alone (mode 0600). One line a visit, of at most
-//! 64 KiB within a second.
+//! The socket is beside the drive ([`control_path`]) and for its owner alone (mode 0600). One command a connection, of at
+//! most 64 KiB within a second.
 
 mod paths;
-mod protocol;
+pub(crate) mod protocol;
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::FileTypeExt;
@@ -17,33 +17,14 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::desk::Caller;
-use crate::reception::{Reception, hear, say};
-use crate::socket::Socket;
 use crate::{AttachError, DeviceStat, FaultCommand, FaultState, PowerCut, nbd};
 pub(crate) use paths::real_parent;
 pub use paths::{control_candidates, control_path};
 pub use protocol::{Command, Reply};
-use protocol::{MAX_COMMAND, MAX_REPLY, command_line, parse_command, parse_reply, reply_line};
+use protocol::{MAX_REPLY, command_line, parse_reply};
 
 /// How long a drive may take to answer; a power cut of a large drive takes a while.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Listens at `path`, and hands on what is ordered there.
-pub(crate) fn listen(path: &Path, caller: Caller) -> Result<Reception, AttachError> {
-    let socket = Socket::bind_private(path)?;
-    Reception::open("control", vec![socket], move |visitor| {
-        let told = match hear(visitor, b"\n", MAX_COMMAND) {
-            Ok(line) => parse_command(&line).map_or_else(Reply::Error, |order| caller.order(order)),
-            Err(error) if error.kind() == ErrorKind::InvalidData => {
-                Reply::Error(format!("an order is a line of at most {MAX_COMMAND} bytes"))
-            }
-            Err(_) => return,
-        };
-        // Who has gone does not want to know.
-        let _ = say(visitor, &reply_line(&told));
-    })
-}
 
 /// Finds a drive by what a user says of where it is: its Unix socket, with or without `unix:`, or URI; its directory or the
 /// file in it; its control socket.

@@ -73,7 +73,7 @@ pub(super) fn command_line(command: &Command) -> Result<Vec<u8>, String> {
 }
 
 /// A reply as a line.
-pub(super) fn reply_line(reply: &Reply) -> Vec<u8> {
+pub(crate) fn reply_line(reply: &Reply) -> Vec<u8> {
     let nothing = || b"{\"version\":1,\"told\":{\"error\":\"the answer is no JSON\"}}\n".to_vec();
     line(&ReplyLine { version: VERSION, reply: reply.clone() }).unwrap_or_else(|_| nothing())
 }
@@ -88,7 +88,7 @@ fn line(value: &impl Serialize) -> Result<Vec<u8>, String> {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub(super) fn parse_command(line: &[u8]) -> Result<Command, String> {
+pub(crate) fn parse_command(line: &[u8]) -> Result<Command, String> {
     check_version(line, "order")?;
     let line: CommandLine = serde_json::from_slice(line).map_err(|error| format!("this is no order: {error}"))?;
     Ok(line.command)

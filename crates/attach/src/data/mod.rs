@@ -39,6 +39,7 @@ use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use serde::{Deserialize, Serialize};
 
 use crate::AttachError;
+use crate::error::os_message;
 pub(crate) use image::Image;
 pub(crate) use versions::Versions;
 
@@ -146,11 +147,6 @@ fn refused(path: &Path, reason: impl Into<String>) -> AttachError {
     AttachError::Data { path: path.to_owned(), reason: reason.into() }
 }
 
-/// The system's words without its number.
-fn words(error: &io::Error) -> String {
-    error.to_string().split(" (os error").next().unwrap_or_default().to_owned()
-}
-
 /// A path with something behind its last name.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
@@ -165,7 +161,7 @@ impl DataFile {
     /// [`AttachError::Data`] where another drive has them, where the file is not one for such a drive, or cannot be
     /// opened.
     pub fn open(path: &Path, capacity: ByteSize) -> Result<Self, AttachError> {
-        let fail = |error: io::Error| refused(path, words(&error));
+        let fail = |error: io::Error| refused(path, os_message(&error));
         let mut options = OpenOptions::new();
         let made = options.read(true).write(true).create_new(true).open(path);
         let is_new = made.is_ok();
@@ -187,7 +183,7 @@ impl DataFile {
     }
 
     fn of(path: &Path, file: File, capacity: ByteSize, is_new: bool) -> Result<Self, AttachError> {
-        let fail = |error: io::Error| refused(path, words(&error));
+        let fail = |error: io::Error| refused(path, os_message(&error));
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -248,7 +244,7 @@ impl DataFile {
 
     /// Whether the image holds nothing.
     pub(crate) fn is_blank(&self) -> Result<bool, AttachError> {
-        let data = self.image.next_data(0).map_err(|error| refused(&self.path, words(&error)))?;
+        let data = self.image.next_data(0).map_err(|error| refused(&self.path, os_message(&error)))?;
         Ok(data.is_none())
     }
 
@@ -270,7 +266,7 @@ impl DataFile {
         let saved = match File::open(&state) {
             Ok(file) => Some(SavedDrive::open(BufReader::new(file)).map_err(|error| self.no_state(&error))?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(refused(&state, words(&error)).into()),
+            Err(error) => return Err(refused(&state, os_message(&error)).into()),
         };
         self.unclean = self.unclean_detach();
         let Some(saved) = saved else {
@@ -287,7 +283,7 @@ impl DataFile {
         let binding = Binding::deserialize(saved.note())
             .map_err(|error| refused(&state, format!("it does not say which image it belongs to: {error}")))?;
         self.generation = binding.generation;
-        let changed = self.image.changed().map_err(|error| refused(&self.path, words(&error)))?;
+        let changed = self.image.changed().map_err(|error| refused(&self.path, os_message(&error)))?;
         let reason = match () {
             () if self.unclean.is_some() => Some("the drive was not detached"),
             () if changed != binding.image_changed => Some("the image was changed while it was detached"),
@@ -295,7 +291,7 @@ impl DataFile {
         };
         let at_ns = saved.at_ns();
         let mut drive = saved.restore(config.clone()).map_err(|error| self.no_state(&error))?;
-        let changed = self.bring_content(&mut drive).map_err(|error| refused(&self.path, words(&error)))?;
+        let changed = self.bring_content(&mut drive).map_err(|error| refused(&self.path, os_message(&error)))?;
         let continuation = match (reason, self.unclean) {
             (None, _) => Continuation::Exact { at_ns },
             (_, Some(UncleanDetach { before_boot: true, synced })) => {
@@ -305,7 +301,7 @@ impl DataFile {
                 Continuation::Approximate { reason, unknown_bytes: self.catch_up(&mut drive, &changed)? }
             }
         };
-        self.set_mark(true).map_err(|error| refused(&self.mark, words(&error)))?;
+        self.set_mark(true).map_err(|error| refused(&self.mark, os_message(&error)))?;
         Ok((drive, continuation))
     }
 
@@ -362,7 +358,7 @@ impl DataFile {
         };
         let (mut at, mut unknown) = (0, 0);
         // One page behind the other, as far as neither is known and a request may be long.
-        while let Some(data) = self.image.next_data(at).map_err(|error| refused(&self.path, words(&error)))? {
+        while let Some(data) = self.image.next_data(at).map_err(|error| refused(&self.path, os_message(&error)))? {
             let (mut start, end) = (data.start / page * page, data.end.next_multiple_of(page).min(capacity));
             while start < end {
                 let is_unknown = |at: &u64| *at - start < longest && !is_known(drive, *at);
@@ -401,7 +397,7 @@ impl DataFile {
     /// Saves a drive that was just made, and marks its files as those of an attached one.
     fn save(&mut self, drive: &mut SimulatedSsd) -> Result<(), AttachError> {
         self.detach(drive)?;
-        self.set_mark(true).map_err(|error| refused(&self.mark, words(&error)))
+        self.set_mark(true).map_err(|error| refused(&self.mark, os_message(&error)))
     }
 
     /// Shuts a drive down and saves it, so that it can go on exactly where it is.
@@ -411,7 +407,7 @@ impl DataFile {
     pub(crate) fn detach(&mut self, drive: &mut SimulatedSsd) -> Result<(), AttachError> {
         let state = self.state();
         let not_saved = |reason: String| AttachError::NotSaved { path: state.clone(), reason };
-        let fail = |error: io::Error| not_saved(words(&error));
+        let fail = |error: io::Error| not_saved(os_message(&error));
         self.image.sync().map_err(fail)?;
         drive.shut_down().map_err(|error| not_saved(error.to_string()))?;
         let binding = Binding { generation: self.generation + 1, image_changed: self.image.changed().map_err(fail)? };

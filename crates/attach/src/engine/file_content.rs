@@ -14,6 +14,7 @@ use super::{Active, Engine, HostRequest};
 use crate::AttachError;
 use crate::buffer_pool::BufferPool;
 use crate::data::{DataFile, Versions};
+use crate::error::os_message;
 
 /// Pages whose older versions are kept before it is looked which of them are durable.
 const PAGES: usize = 4096;
@@ -95,7 +96,7 @@ impl Engine {
             Some(before) => image.write(page * page_bytes, before),
             None => image.clear(page * page_bytes, page_bytes),
         });
-        reverted.map_err(|error| AttachError::System { context: "the data file, at a power cut", error })
+        reverted.map_err(AttachError::system("the data file, at a power cut"))
     }
 
     /// Shuts the drive down and saves its state beside its bytes, where these are in a file. What is under way is completed.
@@ -188,9 +189,8 @@ impl FileContent {
     fn failed(&mut self, error: &io::Error) -> BlockError {
         let errno = error.raw_os_error().unwrap_or(0);
         if self.reported.insert(errno) {
-            let words = error.to_string();
-            let words = words.split(" (os error").next().unwrap_or_default();
-            self.unreported = Some(format!("{}: {words}: clients get errors", self.file.path().display()));
+            let (path, message) = (self.file.path().display(), os_message(error));
+            self.unreported = Some(format!("{path}: {message}: clients get errors"));
         }
         match errno {
             NO_SPACE => BlockError::NoSpace,

@@ -38,11 +38,11 @@ use crate::buffer_pool::BufferPool;
 use crate::capture::Capture;
 use crate::fault::{FaultCommand, FaultState, Faults};
 use crate::pace::{Clocks, Pace, Span};
+use crate::slab::Slab;
 use crate::{AttachError, AttachReport};
 use file_content::FileContent;
 use memory_limit::MemoryLimit;
 pub use power::PowerCut;
-pub(crate) use snapshot::Snapshot;
 pub(crate) use times::Times;
 pub use times::{KindLatencies, KindLatency};
 use turnaround::Turnarounds;
@@ -91,6 +91,14 @@ pub struct HostCompletion {
     pub payload: Option<IoBuffer>,
 }
 
+impl HostRequest {
+    /// Its completion.
+    fn completed(&self, result: Result<(), BlockError>, payload: Option<IoBuffer>) -> HostCompletion {
+        let Self { client, cookie, operation, length, .. } = *self;
+        HostCompletion { client, cookie, operation, length, result, payload }
+    }
+}
+
 /// When [`Engine::poll`] has something to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
@@ -135,8 +143,7 @@ pub struct Engine {
     service_times: Option<Vec<Span>>,
     /// Memory for the bytes of commands.
     buffers: BufferPool,
-    active: Vec<Option<Active>>,
-    free: Vec<u32>,
+    active: Slab<Active>,
     /// Completed by the drive while its clock was brought forward, with when.
     ready: VecDeque<Completion>,
     /// Commands that make no sense to the drive.
@@ -220,8 +227,7 @@ impl Engine {
             turnarounds: Turnarounds::default(),
             service_times: None,
             buffers: BufferPool::default(),
-            active: Vec::with_capacity(COMMANDS),
-            free: Vec::with_capacity(COMMANDS),
+            active: Slab::with_capacity(COMMANDS),
             ready: VecDeque::with_capacity(COMMANDS),
             refused: Vec::with_capacity(COMMANDS),
             delayed: BTreeSet::new(),
@@ -309,7 +315,7 @@ impl Engine {
 
     /// Commands that are not answered.
     pub fn outstanding(&self) -> usize {
-        self.active.len() - self.free.len() + self.refused.len()
+        self.active.len() + self.refused.len()
     }
 
     /// Takes a command that arrived at a moment, not before one that was taken earlier.
@@ -318,9 +324,8 @@ impl Engine {
     /// When the drive is lost as a whole. A command that makes no sense is answered with why.
     pub fn submit(&mut self, command: HostRequest, arrived: Instant) -> Result<(), AttachError> {
         if let Err(error) = self.check(&command).and_then(|()| self.make_room(&command)) {
-            let HostRequest { client, cookie, operation, length, payload, .. } = command;
-            payload.into_iter().for_each(|payload| self.buffers.give(payload));
-            self.refused.push(HostCompletion { client, cookie, operation, length, result: Err(error), payload: None });
+            self.refused.push(command.completed(Err(error), None));
+            command.payload.into_iter().for_each(|payload| self.buffers.give(payload));
             return Ok(());
         }
         self.catch_up(arrived)?;
@@ -385,22 +390,13 @@ impl Engine {
         let delay = self.faults.delay(submitted);
         let (pending, completed, result) = (0, submitted, Ok(()));
         let active = Active { command, arrived, submitted, captured, pending, completed, delay, result, read, flush };
-        match self.free.pop() {
-            Some(index) => {
-                self.active[index as usize] = Some(active);
-                index
-            }
-            None => {
-                self.active.push(Some(active));
-                self.active.len() as u32 - 1
-            }
-        }
+        self.active.insert(active)
     }
 
     /// Hands the drive the requests of a command.
     fn send(&mut self, index: u32) -> Result<(), BlockError> {
         let longest = self.info().max_transfer.0.max(1);
-        let Some(active) = self.active[index as usize].as_mut() else { return Ok(()) };
+        let Some(active) = self.active.get_mut(index) else { return Ok(()) };
         let HostRequest { operation, offset, length, fua, .. } = active.command;
         let whole = matches!(operation, Operation::Flush | Operation::Trim) || length.0 <= longest;
         // In a file, bytes move when the drive has done its part; one that stores less than it is given looks at them before.
@@ -440,30 +436,16 @@ impl Engine {
 
     /// A command that the drive did not take is answered with why, once what it took of it is done.
     fn reject(&mut self, index: u32, error: BlockError) {
-        let Some(active) = self.active[index as usize].as_mut() else { return };
+        let Some(active) = self.active.get_mut(index) else { return };
         active.result = Err(error);
         if active.pending == 0 {
-            let Some(active) = self.release(index) else { return };
-            let HostRequest { client, cookie, operation, length, .. } = active.command;
+            let Some(active) = self.active.remove(index) else { return };
             if let Some(capture) = &mut self.capture {
                 capture.answered(active.captured, Nanos(0));
             }
-            self.turnarounds.lost(client);
-            self.refused.push(HostCompletion {
-                client,
-                cookie,
-                operation,
-                length,
-                result: active.result,
-                payload: None,
-            });
+            self.turnarounds.lost(active.command.client);
+            self.refused.push(active.command.completed(active.result, None));
         }
-    }
-
-    fn release(&mut self, index: u32) -> Option<Active> {
-        let active = self.active[index as usize].take()?;
-        self.free.push(index);
-        Some(active)
     }
 
     /// Lets things go wrong from now on, or no more; tells what does.
@@ -547,7 +529,7 @@ impl Engine {
     fn completed(&mut self, completion: Completion, now: Instant, answers: &mut Vec<HostCompletion>) {
         let (index, piece) = (completion.tag as u32, completion.tag >> 32);
         let longest = self.info().max_transfer.0;
-        let Some(active) = self.active[index as usize].as_mut() else { return };
+        let Some(active) = self.active.get_mut(index) else { return };
         active.pending -= 1;
         active.completed = active.completed.max(completion.completed_at);
         if let (Err(error), true) = (completion.result, active.result.is_ok()) {
@@ -576,8 +558,8 @@ impl Engine {
 
     /// Answers a command that is done.
     fn answer(&mut self, index: u32, now: Instant, answers: &mut Vec<HostCompletion>) {
-        let Some(mut active) = self.release(index) else { return };
-        let HostRequest { client, cookie, operation, offset, length, .. } = active.command;
+        let Some(mut active) = self.active.remove(index) else { return };
+        let HostRequest { operation, offset, length, .. } = active.command;
         if active.result.is_ok() {
             active.result = self.faults.done(operation, offset, length);
         }
@@ -586,15 +568,9 @@ impl Engine {
         }
         self.account(&active, now);
         let Active { result, read, command, .. } = active;
-        command.payload.into_iter().for_each(|written| self.buffers.give(written));
-        let payload = match result {
-            Ok(()) => read,
-            Err(_) => {
-                read.into_iter().for_each(|unread| self.buffers.give(unread));
-                None
-            }
-        };
-        answers.push(HostCompletion { client, cookie, operation, length, result, payload });
+        let (payload, unread) = if result.is_ok() { (read, None) } else { (None, read) };
+        answers.push(command.completed(result, payload));
+        command.payload.into_iter().chain(unread).for_each(|buffer| self.buffers.give(buffer));
     }
 
     /// Notes how long a command took, and how late its answer is.
@@ -632,15 +608,22 @@ impl Engine {
         let captured = self.capture.map(Capture::finish).transpose()?;
         let mut times = self.reported_times.lock().unwrap_or_else(PoisonError::into_inner);
         times.merge(&self.times);
-        let pacing = self.clocks.map(|clocks| times.pacing(self.round_trips.head_start, clocks.scale()));
-        Ok(AttachReport::new(
-            &self.drive.0,
-            &(self.baseline.at, self.baseline.counters),
-            times.requests(),
-            times.failed,
-            pacing,
-            captured,
-        ))
+        let drive = &self.drive.0;
+        let (info, counters) = (drive.info(), drive.counters().since(&self.baseline.counters));
+        Ok(AttachReport {
+            schema: "flashwise.attach",
+            schema_version: 1,
+            device: info.name.clone(),
+            capacity_bytes: info.capacity.0,
+            simulated_ns: drive.now().since(self.baseline.at).0,
+            write_amplification: counters.write_amplification(),
+            space: drive.space_use(),
+            counters,
+            latency: times.requests(),
+            failed: times.failed,
+            pacing: self.clocks.map(|clocks| times.pacing(self.round_trips.head_start, clocks.scale())),
+            capture: captured,
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::Instant;
 use flashwise_block::{BlockDevice, BlockError, Nanos};
 use serde::{Deserialize, Serialize};
 
-use super::{Active, Engine, HostCompletion, HostRequest};
+use super::{Active, Engine};
 use crate::AttachError;
 
 /// `EIO`.
@@ -48,8 +48,7 @@ impl Engine {
         self.revert_content()?;
         self.drive.0.power_cut().map_err(|_| AttachError::NoPowerCuts)?;
         self.delayed.clear();
-        let under_way = self.active.iter().zip(0..).filter_map(|(active, n)| active.as_ref().map(|_| n));
-        let under_way: Vec<u32> = under_way.collect();
+        let under_way = self.active.indexes();
         under_way.iter().for_each(|&index| self.lose(index, cut_at));
         self.power_cuts += 1;
         let lost_requests = under_way.len() as u64;
@@ -58,15 +57,15 @@ impl Engine {
 
     /// A command is lost with the power.
     fn lose(&mut self, index: u32, cut_at: Nanos) {
-        let Some(active) = self.release(index) else { return };
-        let Active { command: HostRequest { client, cookie, operation, length, .. }, captured, submitted, .. } = active;
+        let Some(active) = self.active.remove(index) else { return };
+        let Active { command, captured, submitted, .. } = active;
         if let Some(capture) = &mut self.capture {
             capture.answered(captured, cut_at.since(submitted));
         }
         self.times.failed += 1;
-        self.turnarounds.lost(client);
+        self.turnarounds.lost(command.client);
         let message = "the request was under way".to_owned();
         let error = BlockError::Os { context: "the power was cut".to_owned(), message, errno: INPUT_OUTPUT };
-        self.refused.push(HostCompletion { client, cookie, operation, length, result: Err(error), payload: None });
+        self.refused.push(command.completed(Err(error), None));
     }
 }

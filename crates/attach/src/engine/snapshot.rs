@@ -11,33 +11,29 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use flashwise_block::{BlockDevice, DeviceCounters};
-use flashwise_ssd::SpaceUse;
-use flashwise_ssd::life::EndOfLife;
-use flashwise_ssd::simulation::Utilisation;
+use flashwise_block::BlockDevice;
+use flashwise_ssd::simulation::{Utilisation, WriteCauses};
 
-use super::{Engine, Times};
+use super::{Engine, KindLatencies, Times};
 use crate::AttachError;
-use crate::fault::FaultState;
+use crate::stat::{DEVICE_STAT_SCHEMA, DEVICE_STAT_SCHEMA_VERSION, DeviceStat, DriveState, ReadOnlyCause};
 
-/// What the engine tells of itself.
+/// A drive's statistics but for what its times give.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    pub(crate) device: String,
-    pub(crate) capacity_bytes: u64,
-    pub(crate) simulated_ns: u64,
-    /// Seconds of the machine for a simulated one, and what is taken off each answer; `None` where answers come at once.
-    pub(crate) pace: Option<(f64, Duration)>,
-    pub(crate) in_flight: u64,
-    pub(crate) counters: DeviceCounters,
-    pub(crate) space: Option<SpaceUse>,
-    pub(crate) utilisation: Utilisation,
-    pub(crate) is_worn_out: bool,
-    pub(crate) end_of_life: Option<EndOfLife>,
-    pub(crate) power_cuts: u64,
-    pub(crate) faults: FaultState,
+    pub(crate) stat: DeviceStat,
+    /// What is taken off each completion.
+    round_trip: Duration,
     /// Since the last snapshot.
     pub(crate) times: Box<Times>,
+}
+
+impl Snapshot {
+    /// The whole, with all times since the drive was attached.
+    pub(crate) fn with_times(self, times: &Times) -> DeviceStat {
+        let pacing = self.stat.time_scale.map(|scale| times.pacing(self.round_trip, scale));
+        DeviceStat { latency: times.latencies(), failed: times.failed, pacing, ..self.stat }
+    }
 }
 
 impl Engine {
@@ -49,36 +45,38 @@ impl Engine {
     pub(crate) fn snapshot(&mut self, empty: Box<Times>, at: Instant) -> Result<Snapshot, AttachError> {
         self.catch_up(at)?;
         let drive = &self.drive.0;
-        let (info, simulated) = (drive.info(), drive.now().since(self.baseline.at));
-        let dies_per_chip = drive.config().flash.dies_per_chip;
-        Ok(Snapshot {
+        let (info, counters) = (drive.info(), drive.counters().since(&self.baseline.counters));
+        let (simulated_ns, faults) = (drive.now().since(self.baseline.at).0, self.faults.state(drive.now()));
+        let (before, dies_per_chip) = (&self.baseline.flash, drive.config().flash.dies_per_chip);
+        let read_only = match (drive.is_read_only(), faults.read_only) {
+            (true, _) => Some(ReadOnlyCause::EndOfLife),
+            (false, true) => Some(ReadOnlyCause::Fault),
+            (false, false) => None,
+        };
+        let stat = DeviceStat {
+            schema: DEVICE_STAT_SCHEMA.to_owned(),
+            schema_version: DEVICE_STAT_SCHEMA_VERSION,
             device: info.name.clone(),
             capacity_bytes: info.capacity.0,
-            simulated_ns: simulated.0,
-            pace: self.clocks.map(|clocks| (clocks.scale(), self.round_trips.head_start)),
+            simulated_ns,
+            time_scale: self.clocks.map(|clocks| clocks.scale()),
+            state: DriveState { read_only, end_of_life: drive.end_of_life() },
             in_flight: self.outstanding() as u64,
-            counters: drive.counters().since(&self.baseline.counters),
+            write_amplification: counters.write_amplification(),
+            write_amplification_by_cause: WriteCauses::of(&counters),
+            counters,
             space: drive.space_use(),
-            utilisation: Utilisation::between(
-                &self.baseline.flash,
-                &drive.flash_statistics(),
-                dies_per_chip,
-                simulated.0,
-            ),
-            is_worn_out: drive.is_read_only(),
-            end_of_life: drive.end_of_life(),
+            utilisation: Utilisation::between(before, &drive.flash_statistics(), dies_per_chip, simulated_ns),
+            latency: KindLatencies::default(),
+            failed: 0,
+            pacing: None,
             power_cuts: self.power_cuts,
-            faults: self.faults.state(drive.now()),
-            times: std::mem::replace(&mut self.times, empty),
-        })
+            faults,
+        };
+        Ok(Snapshot { stat, round_trip: self.round_trips.head_start, times: std::mem::replace(&mut self.times, empty) })
     }
 
-    /// Takes the times of a look back that nobody has got.
-    pub(crate) fn restore_times(&mut self, times: &Times) {
-        self.times.merge(times);
-    }
-
-    /// Where the times of looks go.
+    /// Where the times of snapshots go.
     pub(crate) fn reported_times(&self) -> Arc<Mutex<Times>> {
         Arc::clone(&self.reported_times)
     }

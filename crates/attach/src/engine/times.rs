@@ -20,10 +20,8 @@ pub(crate) struct KindTimes {
 /// Latencies of commands on the drive's clock, and of the answers on the machine's.
 #[derive(Clone, Debug)]
 pub(crate) struct Times {
-    reads: KindTimes,
-    writes: KindTimes,
-    flushes: KindTimes,
-    trims: KindTimes,
+    /// Reads, writes, flushes, trims.
+    kinds: [KindTimes; 4],
     /// On the machine's clock, of all.
     pub(crate) machine: LatencySummary,
     /// How much longer clients wait than the drive takes.
@@ -99,16 +97,7 @@ impl Default for AtOnce {
 impl Default for Times {
     fn default() -> Self {
         let room = || LatencySummary::up_to(MAX_RECORDED);
-        Self {
-            reads: KindTimes::default(),
-            writes: KindTimes::default(),
-            flushes: KindTimes::default(),
-            trims: KindTimes::default(),
-            machine: room(),
-            late: room(),
-            at_once: AtOnce::default(),
-            failed: 0,
-        }
+        Self { kinds: Default::default(), machine: room(), late: room(), at_once: AtOnce::default(), failed: 0 }
     }
 }
 
@@ -131,18 +120,19 @@ impl Times {
     /// A command is answered without an error.
     pub(crate) fn record(&mut self, operation: Operation, latency: Nanos) {
         let kind = match operation {
-            Operation::Read => &mut self.reads,
-            Operation::Write | Operation::WriteZeroes => &mut self.writes,
-            Operation::Flush => &mut self.flushes,
-            Operation::Trim => &mut self.trims,
+            Operation::Read => 0,
+            Operation::Write | Operation::WriteZeroes => 1,
+            Operation::Flush => 2,
+            Operation::Trim => 3,
         };
+        let kind: &mut KindTimes = &mut self.kinds[kind];
         kind.latencies.record(latency);
         kind.sum_ns = kind.sum_ns.saturating_add(latency.0);
     }
 
     /// Adds what others counted.
     pub(crate) fn merge(&mut self, other: &Self) {
-        for (kind, other) in self.kinds_mut().into_iter().zip(other.kinds()) {
+        for (kind, other) in self.kinds.iter_mut().zip(&other.kinds) {
             kind.latencies.merge(&other.latencies);
             kind.sum_ns = kind.sum_ns.saturating_add(other.sum_ns);
         }
@@ -151,14 +141,6 @@ impl Times {
         self.at_once.times.merge(&other.at_once.times);
         self.at_once.under_way += other.at_once.under_way;
         self.failed += other.failed;
-    }
-
-    fn kinds(&self) -> [&KindTimes; 4] {
-        [&self.reads, &self.writes, &self.flushes, &self.trims]
-    }
-
-    fn kinds_mut(&mut self) -> [&mut KindTimes; 4] {
-        [&mut self.reads, &mut self.writes, &mut self.flushes, &mut self.trims]
     }
 
     /// How well answers kept to the drive's times.
@@ -170,13 +152,13 @@ impl Times {
 
     /// For the report at the end.
     pub(crate) fn requests(&self) -> RequestTimes {
-        let [reads, writes, flushes, trims] = self.kinds().map(|kind| kind.latencies.percentiles());
+        let [reads, writes, flushes, trims] = self.kinds.each_ref().map(|kind| kind.latencies.percentiles());
         RequestTimes { reads, writes, flushes, trims }
     }
 
     /// For a look at the drive while it runs.
     pub(crate) fn latencies(&self) -> KindLatencies {
-        let [reads, writes, flushes, trims] = self.kinds().map(KindTimes::latencies);
+        let [reads, writes, flushes, trims] = self.kinds.each_ref().map(KindTimes::latencies);
         KindLatencies { reads, writes, flushes, trims }
     }
 }

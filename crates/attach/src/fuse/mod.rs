@@ -35,6 +35,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::buffer_pool::BufferPool;
+use crate::error::spawn;
 use crate::event_fd::EventFd;
 use crate::guard::watchdog::BusyThreads;
 use crate::mounts::{Mount, mounts};
@@ -145,7 +146,7 @@ impl Mounted {
         kernel: KernelClient,
         waiting: u16,
     ) -> Result<Self, AttachError> {
-        let refused = |reason: String| AttachError::Place { path: directory.to_owned(), reason };
+        let refused = AttachError::place(directory);
         dead::clear(directory).map_err(refused)?;
         let mounted = Self::start(check(directory).map_err(refused)?, info, kernel, waiting)?;
         self_test::check_depth(&mounted).map_err(refused)?;
@@ -153,7 +154,6 @@ impl Mounted {
     }
 
     fn start(directory: PathBuf, info: &DeviceInfo, kernel: KernelClient, waiting: u16) -> Result<Self, AttachError> {
-        let refused = |reason: String| AttachError::Place { path: directory.clone(), reason };
         let (sender, requests) = sync_channel(QUEUE_LENGTH);
         let event_fd = Arc::new(EventFd::new()?);
         let busy = Arc::new(BusyThreads::new());
@@ -173,10 +173,10 @@ impl Mounted {
         config.n_threads = Some(THREADS);
         config.clone_fd = true;
         let session = Session::new(disk, &directory, &config).map_err(|e| {
-            refused(format!("it cannot be mounted: {e}; /dev/fuse and fusermount3 (package fuse3) are needed"))
+            let reason = format!("it cannot be mounted: {e}; /dev/fuse and fusermount3 (package fuse3) are needed");
+            AttachError::place(&directory)(reason)
         })?;
-        let serving = std::thread::Builder::new().name("fuse".to_owned()).spawn(move || session.run());
-        let serving = serving.map_err(|error| AttachError::System { context: "a thread", error })?;
+        let serving = spawn("fuse", move || session.run()).map_err(AttachError::system("a thread"))?;
         Ok(Self { requests, event_fd, directory, is_unmounted: false, busy, serving: Some(serving) })
     }
 
@@ -274,6 +274,11 @@ fn raise_priority(now: Instant) {
     });
 }
 
+/// A setting is beyond what the kernel takes, whatever integer it is.
+fn beyond_limit(nearest: impl std::fmt::Display) -> io::Error {
+    io::Error::other(format!("the kernel takes {nearest} at most"))
+}
+
 /// The file system: a directory and the file.
 struct Disk {
     busy: Arc<BusyThreads>,
@@ -353,9 +358,8 @@ impl Filesystem for Disk {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let missing = |_| io::Error::other("this kernel's FUSE serves one request at a time (no FUSE_ASYNC_DIO)");
         config.add_capabilities(InitFlags::FUSE_ASYNC_DIO).map_err(missing)?;
-        let refused = |nearest| io::Error::other(format!("the kernel takes {nearest} at most"));
-        config.set_max_background(self.waiting).map_err(refused)?;
-        config.set_max_write(MAX_WRITE).map(drop).map_err(|nearest| refused(nearest as u16))
+        config.set_max_background(self.waiting).map_err(beyond_limit)?;
+        config.set_max_write(MAX_WRITE).map(drop).map_err(beyond_limit)
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -404,7 +408,7 @@ impl Filesystem for Disk {
         }
         let entries =
             [(ROOT, FileType::Directory, "."), (ROOT, FileType::Directory, ".."), (DISK, FileType::RegularFile, NAME)];
-        for (n, (node, kind, name)) in (1..).zip(entries).skip(offset as usize) {
+        for (n, (node, kind, name)) in (1..).zip(entries).skip(usize::try_from(offset).unwrap_or(usize::MAX)) {
             if reply.add(node, n, kind, name) {
                 break;
             }
@@ -501,5 +505,17 @@ impl Filesystem for Disk {
         // A loop device takes the block size for the granularity of its discards.
         let blocks = self.capacity / 4096;
         reply.statfs(blocks, 0, 0, 2, 0, self.logical_block.max(4096) as u32, 255, 4096);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_does_not_fit_16_bits_is_reported_whole() {
+        let mut words = [beyond_limit(1_u16), beyond_limit(16_u32 << 20)].map(|error| error.to_string());
+        words.sort();
+        assert_eq!(words, ["the kernel takes 1 at most", "the kernel takes 16777216 at most"]);
     }
 }

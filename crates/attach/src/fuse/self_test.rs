@@ -13,10 +13,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, DirectFile, FileDevice, IoBuffer, Request};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 
 use super::{FuseReply, FuseRequest, Mounted};
+use crate::error::spawn;
 use crate::pace::{Span, estimate_round_trip};
+use crate::poll::poll;
 use crate::server::SPIN;
 
 /// Reads that are asked for at once.
@@ -52,7 +54,7 @@ fn check(
     culprit: &str,
     read: impl FnOnce() -> Result<(), BlockError> + Send + 'static,
 ) -> Result<(), String> {
-    let asking = std::thread::Builder::new().name("self-test".to_owned()).spawn(read);
+    let asking = spawn("self-test", read);
     let asking = asking.map_err(|error| format!("its queue depth cannot be tried: {error}"))?;
     let held = gather(mounted, &asking);
     let together = held.len();
@@ -79,8 +81,7 @@ fn check(
 /// for one after the other, of the file or of a block device over it. `None` where it cannot be measured.
 pub(super) fn round_trip(mounted: &Mounted, path: &Path) -> Option<Duration> {
     let path = path.to_owned();
-    let asking =
-        std::thread::Builder::new().name("round trip".to_owned()).spawn(move || read_one_by_one(&path)).ok()?;
+    let asking = spawn("round trip", move || read_one_by_one(&path)).ok()?;
     // As in the server: a timer that may come 50 µs late would be measured instead. Not for long, as programs that this
     // thread starts would have it too.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
@@ -90,7 +91,8 @@ pub(super) fn round_trip(mounted: &Mounted, path: &Path) -> Option<Duration> {
         for request in mounted.requests() {
             let arrived = request.arrived;
             let rest = HOLD_TIME.saturating_sub(arrived.elapsed());
-            wait_for_nothing(rest.saturating_sub(SPIN));
+            // Sleeps, to the microsecond.
+            let _ = poll(&mut [], Some(rest.saturating_sub(SPIN)));
             while arrived.elapsed() < HOLD_TIME {
                 std::hint::spin_loop();
             }
@@ -117,12 +119,6 @@ fn read_one_by_one(path: &Path) -> std::io::Result<Vec<Span>> {
     Ok(times)
 }
 
-/// Sleeps, to the microsecond.
-fn wait_for_nothing(time: Duration) {
-    let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
-    let _ = poll(&mut [], Some(&time));
-}
-
 /// Holds what comes until all has, or no more does.
 fn gather(mounted: &Mounted, asking: &JoinHandle<Result<(), BlockError>>) -> Vec<FuseRequest> {
     let (mut held, mut last) = (Vec::new(), Instant::now());
@@ -139,9 +135,8 @@ fn gather(mounted: &Mounted, asking: &JoinHandle<Result<(), BlockError>>) -> Vec
 
 /// Waits until something comes, at most so long.
 fn wait(mounted: &Mounted, at_most: Duration) {
-    let at_most = Timespec { tv_sec: 0, tv_nsec: at_most.subsec_nanos().into() };
     // Where it fails it is looked all the same.
-    let _ = poll(&mut [PollFd::from_borrowed_fd(mounted.fd(), PollFlags::IN)], Some(&at_most));
+    let _ = poll(&mut [PollFd::from_borrowed_fd(mounted.fd(), PollFlags::IN)], Some(at_most));
 }
 
 fn answer(request: FuseRequest) {

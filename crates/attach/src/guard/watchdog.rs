@@ -17,8 +17,10 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::poll::poll;
 
 /// How often a sign is given.
 pub(crate) const HEARTBEAT: Duration = Duration::from_millis(250);
@@ -149,11 +151,10 @@ fn listen(heartbeats: &impl AsFd) -> WatchdogEnd {
     let mut due: Option<Instant> = None;
     loop {
         let rest = due.map(|due| due.saturating_duration_since(Instant::now()));
-        let rest =
-            rest.map(|rest| Timespec { tv_sec: rest.as_secs().cast_signed(), tv_nsec: rest.subsec_nanos().into() });
-        match poll(&mut [PollFd::new(heartbeats, PollFlags::IN)], rest.as_ref()) {
-            Ok(0) => return WatchdogEnd::Silent,
-            Err(rustix::io::Errno::INTR) => continue,
+        match poll(&mut [PollFd::new(heartbeats, PollFlags::IN)], rest) {
+            Ok(0) if due.is_some_and(|due| due <= Instant::now()) => return WatchdogEnd::Silent,
+            // A signal.
+            Ok(0) => continue,
             Ok(_) => {}
             Err(_) => return WatchdogEnd::Gone,
         }

@@ -9,6 +9,7 @@ use flashwise_block::{ByteSize, Request, execute};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
 use super::protocol::{EXPORT, OPT_EXPORT_NAME, REPLY_BYTES, REQUEST_MAGIC};
+use crate::error::spawn;
 use crate::pace::{Span, estimate_round_trip};
 use crate::{AttachError, Engine, Pace, Server};
 
@@ -26,26 +27,22 @@ const LONG: Duration = Duration::from_millis(1);
 /// # Errors
 /// Where the machine gives no sockets or threads.
 pub fn measure_round_trip(config: &DeviceConfig, pace: Pace) -> Result<Duration, AttachError> {
-    let system = |context| move |error| AttachError::System { context, error };
-    let no_drive = |error| AttachError::System {
-        context: "a drive to measure the round trip with",
-        error: std::io::Error::other(error),
-    };
+    use std::io::Error;
+    let no_drive = |error| AttachError::system("a drive to measure the round trip with")(Error::other(error));
     let drive = SimulatedSsd::new(config.clone(), 1).map_err(no_drive)?;
     let pace = at_most(pace, config).map_err(no_drive)?;
     let mut engine = Engine::new(drive, pace, Duration::ZERO, None, Instant::now())?;
     engine.keep_service_times();
-    let (client, served) = UnixStream::pair().map_err(system("a pair of sockets"))?;
+    let (client, served) = UnixStream::pair().map_err(AttachError::system("a pair of sockets"))?;
     let mut server = Server::new(engine)?;
     server.adopt(served);
     let stop = server.stop();
-    let serving = std::thread::Builder::new().name("round trip".to_owned()).spawn(move || server.run());
-    let serving = serving.map_err(system("a thread"))?;
-    let measured = measure(client).map_err(system("measuring the round trip"));
+    let serving = spawn("round trip", move || server.run()).map_err(AttachError::system("a thread"))?;
+    let measured = measure(client).map_err(AttachError::system("measuring the round trip"));
     stop.request();
-    let engine =
-        serving.join().map_err(|_| system("the round trip's server")(std::io::Error::other("it panicked")))??;
-    let lost = || system("the round trip's requests")(std::io::Error::other("the server has not seen all of them"));
+    let panicked = |_| AttachError::system("the round trip's server")(Error::other("it panicked"));
+    let engine = serving.join().map_err(panicked)??;
+    let lost = || AttachError::system("the round trip's requests")(Error::other("the server has not seen all of them"));
     estimate_round_trip(&measured?, engine.service_times()).ok_or_else(lost)
 }
 

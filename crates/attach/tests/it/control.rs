@@ -2,6 +2,7 @@
 
 use crate::support;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
@@ -152,6 +153,49 @@ fn who_makes_no_sense_is_told_so_and_the_drive_goes_on() {
         assert_eq!(silent.read_to_end(&mut Vec::new()).unwrap(), 0);
     }
     assert_eq!(served.stat().counters.host_reads, 2);
+    served.end();
+}
+
+/// As many as a listener serves at once.
+const CONNECTIONS: usize = 8;
+
+#[test]
+fn idle_clients_keep_nobody_waiting_and_further_ones_wait_until_they_are_sent_away() {
+    let served = Served::start(Pace::Free, None);
+    let idle = |n| -> Vec<_> { (0..n).map(|_| UnixStream::connect(&served.control).unwrap()).collect() };
+    let is_open = |stream: &UnixStream| {
+        stream.set_nonblocking(true).unwrap();
+        (&mut &*stream).read(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    // On a busy machine a second may pass before the answer.
+    let answers_meanwhile = (0..20).any(|_| {
+        let idle = idle(CONNECTIONS - 1);
+        served.stat();
+        idle.iter().all(is_open)
+    });
+    assert!(answers_meanwhile, "one command and the idle clients are served side by side");
+    let idle_of_metrics: Vec<_> = (0..CONNECTIONS).map(|_| TcpStream::connect(served.metrics).unwrap()).collect();
+    served.stat();
+    let idle = idle(2 * CONNECTIONS);
+    served.stat();
+    assert!(!is_open(&idle[0]), "its place is another's by now");
+    drop((idle, idle_of_metrics));
+    served.end();
+}
+
+#[test]
+fn a_client_that_sends_a_byte_now_and_then_is_sent_away_after_a_second() {
+    let served = Served::start(Pace::Free, None);
+    let mut slow = UnixStream::connect(&served.control).unwrap();
+    slow.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    for byte in b"{\"version\":1,\"ord" {
+        if slow.write_all(&[*byte]).is_err() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(slow.read(&mut [0]).unwrap_or(0), 0, "it had a second");
+    served.stat();
     served.end();
 }
 

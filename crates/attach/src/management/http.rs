@@ -1,41 +1,41 @@
 //! As much of HTTP/1.1 as one page needs.
 
 /// Longest head of a request, bytes.
-pub(super) const LONGEST_HEAD: usize = 8 << 10;
+pub(super) const MAX_HEAD: usize = 8 << 10;
 /// What ends a head.
 pub(super) const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 /// The only page.
 const PAGE: &str = "/metrics";
 
-/// What is asked for.
+/// A request for the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    /// The page, or its head alone.
-    Metrics { with_body: bool },
+pub(super) struct Request {
+    /// Not its head alone.
+    pub(super) with_body: bool,
 }
 
-/// How it ends.
+/// The status of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
-    Done,
-    NoRequest,
-    NoSuchPage,
-    NoSuchMethod,
-    HeadTooLong,
-    Ending,
-    NoSuchVersion,
+    Ok,
+    BadRequest,
+    NotFound,
+    MethodNotAllowed,
+    HeaderTooLarge,
+    Unavailable,
+    VersionNotSupported,
 }
 
 impl Status {
     fn line(self) -> &'static str {
         match self {
-            Self::Done => "200 OK",
-            Self::NoRequest => "400 Bad Request",
-            Self::NoSuchPage => "404 Not Found",
-            Self::NoSuchMethod => "405 Method Not Allowed",
-            Self::HeadTooLong => "431 Request Header Fields Too Large",
-            Self::Ending => "503 Service Unavailable",
-            Self::NoSuchVersion => "505 HTTP Version Not Supported",
+            Self::Ok => "200 OK",
+            Self::BadRequest => "400 Bad Request",
+            Self::NotFound => "404 Not Found",
+            Self::MethodNotAllowed => "405 Method Not Allowed",
+            Self::HeaderTooLarge => "431 Request Header Fields Too Large",
+            Self::Unavailable => "503 Service Unavailable",
+            Self::VersionNotSupported => "505 HTTP Version Not Supported",
         }
     }
 }
@@ -44,21 +44,21 @@ impl Status {
 ///
 /// # Errors
 /// What is answered instead.
-pub(super) fn parse(head: &[u8]) -> Result<Asked, Status> {
+pub(super) fn parse(head: &[u8]) -> Result<Request, Status> {
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let line = std::str::from_utf8(line).map_err(|_| Status::NoRequest)?;
+    let line = std::str::from_utf8(line).map_err(|_| Status::BadRequest)?;
     let words: Vec<_> = line.strip_suffix('\r').unwrap_or(line).split(' ').collect();
-    let [method, target, version] = words[..] else { return Err(Status::NoRequest) };
+    let [method, target, version] = words[..] else { return Err(Status::BadRequest) };
     match version {
         "HTTP/1.1" | "HTTP/1.0" => {}
-        version if version.starts_with("HTTP/") => return Err(Status::NoSuchVersion),
-        _ => return Err(Status::NoRequest),
+        version if version.starts_with("HTTP/") => return Err(Status::VersionNotSupported),
+        _ => return Err(Status::BadRequest),
     }
     let page = target.split('?').next().unwrap_or_default();
     match method {
-        "GET" | "HEAD" if page != PAGE => Err(Status::NoSuchPage),
-        "GET" | "HEAD" => Ok(Asked::Metrics { with_body: method == "GET" }),
-        _ => Err(Status::NoSuchMethod),
+        "GET" | "HEAD" if page != PAGE => Err(Status::NotFound),
+        "GET" | "HEAD" => Ok(Request { with_body: method == "GET" }),
+        _ => Err(Status::MethodNotAllowed),
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) fn response(status: Status, page: Option<&str>, with_body: bool) -> V
         Some(page) => (page, "text/plain; version=0.0.4; charset=utf-8"),
         None => (&*hint, "text/plain; charset=utf-8"),
     };
-    let allow = if status == Status::NoSuchMethod { "Allow: GET, HEAD\r\n" } else { "" };
+    let allow = if status == Status::MethodNotAllowed { "Allow: GET, HEAD\r\n" } else { "" };
     let length = page.len();
     let head = format!(
         "HTTP/1.1 {line}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{allow}Cache-Control: no-store\r\n\
@@ -88,33 +88,33 @@ mod tests {
     #[test]
     fn only_the_page_is_served_and_what_is_wrong_is_said() {
         let asked = |line: &str| parse(format!("{line}\r\nHost: x\r\n\r\n").as_bytes());
-        assert_eq!(asked("GET /metrics HTTP/1.1"), Ok(Asked::Metrics { with_body: true }));
-        assert_eq!(asked("GET /metrics?name=x HTTP/1.0"), Ok(Asked::Metrics { with_body: true }));
-        assert_eq!(asked("HEAD /metrics HTTP/1.1"), Ok(Asked::Metrics { with_body: false }));
-        assert_eq!(asked("GET / HTTP/1.1"), Err(Status::NoSuchPage));
-        assert_eq!(asked("POST /metrics HTTP/1.1"), Err(Status::NoSuchMethod));
-        assert_eq!(asked("GET /metrics HTTP/2"), Err(Status::NoSuchVersion));
+        assert_eq!(asked("GET /metrics HTTP/1.1"), Ok(Request { with_body: true }));
+        assert_eq!(asked("GET /metrics?name=x HTTP/1.0"), Ok(Request { with_body: true }));
+        assert_eq!(asked("HEAD /metrics HTTP/1.1"), Ok(Request { with_body: false }));
+        assert_eq!(asked("GET / HTTP/1.1"), Err(Status::NotFound));
+        assert_eq!(asked("POST /metrics HTTP/1.1"), Err(Status::MethodNotAllowed));
+        assert_eq!(asked("GET /metrics HTTP/2"), Err(Status::VersionNotSupported));
         for wrong in ["GET /metrics", "", "GET  /metrics HTTP/1.1", "\u{16}\u{3}\u{1}", "GET /metrics FTP/1.1"] {
-            assert_eq!(asked(wrong), Err(Status::NoRequest), "{wrong:?}");
+            assert_eq!(asked(wrong), Err(Status::BadRequest), "{wrong:?}");
         }
     }
 
     #[test]
     fn an_answer_tells_its_length_and_a_head_comes_without_its_page() {
         let text = |status, page, with_body| String::from_utf8(response(status, page, with_body)).unwrap();
-        let full = text(Status::Done, Some("a 1\n"), true);
+        let full = text(Status::Ok, Some("a 1\n"), true);
         assert!(full.starts_with("HTTP/1.1 200 OK\r\n") && full.ends_with("\r\n\r\na 1\n"), "{full}");
         assert!(full.contains("Content-Length: 4\r\n") && full.contains("version=0.0.4"), "{full}");
-        let head = text(Status::Done, Some("a 1\n"), false);
+        let head = text(Status::Ok, Some("a 1\n"), false);
         assert!(head.ends_with("\r\n\r\n") && head.contains("Content-Length: 4\r\n"), "{head}");
-        assert!(text(Status::NoSuchMethod, None, true).contains("Allow: GET, HEAD\r\n"));
+        assert!(text(Status::MethodNotAllowed, None, true).contains("Allow: GET, HEAD\r\n"));
     }
 
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(head in prop::collection::vec(any::<u8>(), 0..200)) {
             let answer = match parse(&head) {
-                Ok(_) => response(Status::Done, Some(""), true),
+                Ok(_) => response(Status::Ok, Some(""), true),
                 Err(status) => response(status, None, true),
             };
             prop_assert!(answer.starts_with(b"HTTP/1.1 "));

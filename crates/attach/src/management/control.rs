@@ -1,0 +1,38 @@
+//! The server's side of the control socket: a line of JSON is a [`Command`](crate::control::Command), and so is its reply.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use super::connection::{Service, Stream};
+use super::{Accept, Listener};
+use crate::AttachError;
+use crate::command_channel::CommandSender;
+use crate::control::protocol::{MAX_COMMAND, Reply, parse_command, reply_line};
+use crate::socket::Socket;
+
+const SERVICE: Service = Service { end: b"\n", max_request: MAX_COMMAND, reply };
+
+/// Listens at a path, for nobody but its owner.
+pub(crate) fn listen(path: &Path) -> Result<Listener, AttachError> {
+    Ok(Listener { socket: Box::new(Socket::bind_private(path)?), service: SERVICE })
+}
+
+impl Accept for Socket {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.fd()
+    }
+
+    fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        let stream = self.accept()?;
+        stream.set_nonblocking(true)?;
+        Ok(Box::new(stream))
+    }
+}
+
+fn reply(line: Option<&[u8]>, commands: &mut CommandSender) -> Vec<u8> {
+    let too_long = || Err(format!("an order is a line of at most {MAX_COMMAND} bytes"));
+    let reply =
+        line.map_or_else(too_long, parse_command).map_or_else(Reply::Error, |command| commands.execute(command));
+    reply_line(&reply)
+}
