@@ -7,9 +7,9 @@
 //!                              └── shelves, one for each power of two ◀────────┘
 //! ```
 //!
-//! A request that takes memory from the system may wait for the system to free some by writing to this very drive. So what a
-//! request has used stays here for the next one: after the first requests none takes memory any more. There are never more
-//! buffers than were in use at once, and no more than [`MOST`] bytes lie idle.
+//! A request that takes memory from the system may wait for the system to free some by writing to this very drive. So
+//! what a request has used stays here for the next one: after the first requests none takes memory any more. There are
+//! never more buffers than were in use at once, and no more than [`MOST`] bytes lie idle.
 //!
 //! A buffer that is taken holds what its last user left in it. Whoever takes one fills it, or gives it to nobody.
 
@@ -93,8 +93,8 @@ impl BufferPool {
         }
     }
 
-    /// Has buffers of all sizes that requests usually have lie idle: for each, as many as `bytes` have room for, and no more than
-    /// `count`.
+    /// Has buffers of all sizes that requests usually have lie idle: for each, as many as `bytes` have room for, and no
+    /// more than `count`.
     pub(crate) fn reserve_all(&self, bytes: usize, count: usize) {
         let least = IoBuffer::allocation_size(0);
         for size in (0..SIZES).map(|shelf| least << shelf).take_while(|&size| size <= bytes) {

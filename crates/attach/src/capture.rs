@@ -1,11 +1,11 @@
 //! Everything that reached an attached drive, as a trace.
 //!
 //! ```text
-//!   engine ── submitted, answered ─▶ in the order of submission ─ batches ─▶ a thread of its own ─▶ TraceWriter ─▶ file
+//!   engine ── submitted, answered ─▶ in the order of submission ─ batches ─▶ capture thread ─▶ TraceWriter ─▶ file
 //! ```
 //!
-//! A trace is in the order of submission, answers come in another: a record waits for those before it. Times are those of
-//! the drive's clock, from the first request on; each record has when it was submitted and how long it took.
+//! A trace is in the order of submission, answers come in another: a record waits for those before it. Times are those
+//! of the drive's clock, from the first request on; each record has when it was submitted and how long it took.
 
 use std::collections::VecDeque;
 use std::io::Write;

@@ -1,15 +1,17 @@
-//! Control groups of this program's own, of version 1 or 2: a bound on memory, and a way of one's own through the loop driver.
+//! Control groups of this program's own, of version 1 or 2: a bound on memory, and a way of one's own through the loop
+//! driver.
 //!
-//! **I/O.** The kernel's loop driver does flushes, discards, and what is written back for nobody in particular one after the
-//! other, and what comes from the same group waits behind them. Direct reads and writes of another group have a worker of their
-//! own. On a drive whose flush takes 0.8 ms, four readers beside a writer that flushes did 8,000 reads a second in one group
-//! with it, and 25,600 in a group of their own. Source: the kernel's `drivers/block/loop.c` (`loop_queue_work`).
+//! **I/O.** The kernel's loop driver does flushes, discards, and what is written back for nobody in particular one
+//! after the other, and what comes from the same group waits behind them. Direct reads and writes of another group have
+//! a worker of their own. On a drive whose flush takes 0.8 ms, four readers beside a writer that flushes did 8,000
+//! reads a second in one group with it, and 25,600 in a group of their own. Source: the kernel's `drivers/block/loop.c`
+//! (`loop_queue_work`).
 //!
 //! **Memory.** Of a group with a bound, page cache included, so that data do not fit.
 //!
-//! In version 1 each controller is a tree of its own. Version 2 is one tree, also beside trees of version 1, in which a controller
-//! has to be handed down, which is asked for. A process is in one group of it and bounded by that in everything: one that has its
-//! own way where it is stays there.
+//! In version 1 each controller is a tree of its own. Version 2 is one tree, also beside trees of version 1, in which a
+//! controller has to be handed down, which is asked for. A process is in one group of it and bounded by that in
+//! everything: one that has its own way where it is stays there.
 
 use std::fs;
 use std::io;
@@ -110,8 +112,8 @@ impl Cgroup {
         Ok(group)
     }
 
-    /// One whose I/O does not wait behind everybody's flushes, with nobody in it; none where what this process starts has a way of
-    /// its own already.
+    /// One whose I/O does not wait behind everybody's flushes, with nobody in it; none where what this process starts
+    /// has a way of its own already.
     ///
     /// # Errors
     /// In words, why there is none.
@@ -166,8 +168,8 @@ impl Cgroup {
     /// Starts a program in it.
     ///
     /// # Errors
-    /// Where it cannot be started. It is started where the group does not take it, too; and what it has started within its first
-    /// moment is outside in version 2.
+    /// Where it cannot be started. It is started where the group does not take it, too; and what it has started within
+    /// its first moment is outside in version 2.
     pub fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         if !self.is_version_1 {
             return command.spawn().inspect(|child| drop(self.add_process(child.id())));

@@ -1,7 +1,7 @@
 //! Commands to the one thread that owns the drive, from the [management thread](crate::management).
 //!
 //! ```text
-//!   CommandSender ── Job: what to do with the engine ──▶ CommandChannel, polled by the server together with its clients
+//!   CommandSender ── Job: what to do with the engine ──▶ CommandChannel, polled by the server with its clients
 //!                 ◀── its result, over a channel of its own ──┘
 //! ```
 //!
@@ -28,12 +28,6 @@ type Job = Box<dyn FnOnce(&mut Engine, Instant) -> Result<(), AttachError> + Sen
 pub(crate) struct CommandChannel {
     jobs: Receiver<Job>,
     sender: CommandSender,
-}
-
-impl std::fmt::Debug for CommandChannel {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("CommandChannel")
-    }
 }
 
 impl CommandChannel {

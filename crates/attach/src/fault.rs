@@ -2,14 +2,15 @@
 //!
 //! | fault | what clients see | until |
 //! |---|---|---|
-//! | latency spike | every request takes so much longer on the drive's clock | so much of the drive's time, or so many requests later; or cleared |
-//! | unreadable bytes | reads that touch them end in an I/O error; others do not | they are written, zeroed or trimmed, or cleared |
+//! | latency spike | every request takes longer on the drive's clock | after a time or a number of requests, or cleared |
+//! | unreadable bytes | reads that touch them get I/O errors | they are written, zeroed or trimmed, or cleared |
 //! | read-only | writes, writes of zeros and trims are refused; reads and flushes are not | cleared |
 //!
 //! They are decided between the clients and the drive: the drive has done a delayed request before it is answered, and
 //! holds what cannot be read. So the drive's own counters know nothing of them.
 //!
-//! **Limits.** A power cut that takes back the write that made bytes readable leaves them readable, as they were before.
+//! **Limits.** A power cut that takes back the write that made bytes readable leaves them readable, as they were
+//! before.
 
 use std::collections::BTreeMap;
 

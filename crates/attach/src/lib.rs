@@ -15,18 +15,20 @@
 //!        ▼
 //!   flashwise-ssd   the drive in simulated time, with every byte; or data/: the bytes in a file, with its state beside
 //!
-//!   control/ ─▶ management/   commands to the running drive, metrics: a poll loop of its own ─▶ command_channel.rs ─▶ server.rs
+//!   control/        the client's side of the control socket: commands to the running drive
+//!        ▼
+//!   management/     control socket and metrics, in a poll loop of their own ─▶ command_channel.rs ─▶ server.rs
 //! ```
 //!
 //! A front end knows nothing of time, the engine nothing of front ends.
 //!
-//! **Time.** A request is submitted to the drive at the moment at which it arrived, and answered when the drive has done
-//! it, both on the machine's clock ([`Pace::Scaled`]). What the way to the client and back takes is taken off. Where the
-//! machine cannot keep up, or the drive is faster than any way to it, the answers are late, and [`Pacing`] says by how much. [`Pace::Free`] answers at once and
-//! accounts in simulated time alone.
+//! **Time.** A request is submitted to the drive at the moment at which it arrived, and answered when the drive has
+//! done it, both on the machine's clock ([`Pace::Scaled`]). What the way to the client and back takes is taken off.
+//! Where the machine cannot keep up, or the drive is faster than any way to it, the answers are late, and [`Pacing`]
+//! says by how much. [`Pace::Free`] answers at once and accounts in simulated time alone.
 //!
-//! **Memory.** A request that waits for memory may wait for the very drive that serves it. So no request takes any from the
-//! system: its bytes are in buffers that are used again (`buffer_pool.rs`), the drive's content in pages that are
+//! **Memory.** A request that waits for memory may wait for the very drive that serves it. So no request takes any from
+//! the system: its bytes are in buffers that are used again (`buffer_pool.rs`), the drive's content in pages that are
 //! (`flashwise-ssd`), and lists have their room from the start. `tests/allocations.rs` counts.
 //!
 //! **Limits.** The drive's content is in memory and gone at the end, or in a file of a file system with sparse files.

@@ -1,4 +1,5 @@
-//! What is mounted, and where: asked of the kernel's table, never of the file systems, which may answer nothing any more.
+//! What is mounted, and where: asked of the kernel's table, never of the file systems, which may answer nothing any
+//! more.
 //!
 //! Source of the form of `/proc/self/mountinfo`: `proc_pid_mountinfo(5)`.
 

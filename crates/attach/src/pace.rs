@@ -68,8 +68,8 @@ impl Clocks {
 
 /// Seconds of error for a second of a request's time from which on a result is spoilt.
 const TOLERATED: f64 = 0.05;
-/// A client that takes no longer than so many round trips, for each request that it has under way, from an answer to its next
-/// request, at the median, does nothing in between but ask again.
+/// A client that takes no longer than so many round trips, for each request that it has under way, from an answer to
+/// its next request, at the median, does nothing in between but ask again.
 const AT_ONCE: f64 = 8.0;
 /// The shortest round trip that this is said of, ns: a short one says little about a machine that others use too.
 const SHORT_NS: u64 = 20_000;
@@ -84,10 +84,10 @@ const SHORT_NS: u64 = 20_000;
 /// ```
 ///
 /// The error of an answer is what its client waits longer than the drive takes, where the way there and back takes the
-/// round trip that was measured: the answer is late, or the drive is faster than the way, and no answer can come before its
-/// request. What the way really took the server does not see. It sees when the next request comes: for a client that asks
-/// again as soon as it is told, as a benchmark does, that bounds what it measured ([`Self::at_once`]). For one that thinks
-/// in between it says nothing.
+/// round trip that was measured: the answer is late, or the drive is faster than the way, and no answer can come before
+/// its request. What the way really took the server does not see. It sees when the next request comes: for a client
+/// that asks again as soon as it is told, as a benchmark does, that bounds what it measured ([`Self::at_once`]). For
+/// one that thinks in between it says nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pacing {
     /// The error of each answer.
@@ -97,8 +97,8 @@ pub struct Pacing {
     /// From the arrival of a request to that of the one that follows its answer: what a client that asks again at once
     /// measures at most.
     pub at_once: Percentiles,
-    /// The median error is more than 5 % of the median time of a request, or one error in a hundred is more than half of
-    /// it: what was measured from outside is the machine's rather than the drive's.
+    /// The median error is more than 5 % of the median time of a request, or one error in a hundred is more than half
+    /// of it: what was measured from outside is the machine's rather than the drive's.
     pub spoils_the_result: bool,
     /// The time scale with which that would not be so, for this load on this machine; `null` where this one is enough.
     pub enough_time_scale: Option<f64>,
@@ -170,11 +170,11 @@ impl Span {
     }
 }
 
-/// What the way from a client to the server and back takes, by how long the client has waited for each of its requests, one
-/// after the other, and how long the server has had it: the lower quartile of the differences. Each request is held against
-/// itself, as what else a machine does makes both times longer; and whatever it does makes no way shorter. A way that is told
-/// too long would let answers come before the drive's time, one that is told too short is told as an error. Requests of others
-/// are left out; `None` where there are no more.
+/// What the way from a client to the server and back takes, by how long the client has waited for each of its requests,
+/// one after the other, and how long the server has had it: the lower quartile of the differences. Each request is held
+/// against itself, as what else a machine does makes both times longer; and whatever it does makes no way shorter. A
+/// way that is told too long would let answers come before the drive's time, one that is told too short is told as an
+/// error. Requests of others are left out; `None` where there are no more.
 pub(crate) fn estimate_round_trip(waited: &[Span], had: &[Span]) -> Option<Duration> {
     let mut had = had.iter().peekable();
     let mut ways: Vec<Duration> = waited
@@ -236,7 +236,8 @@ mod tests {
         summary
     }
 
-    /// Completions that are so late, of requests that take so long for their clients, and how long until the next one comes.
+    /// Completions that are so late, of requests that take so long for their clients, and how long until the next one
+    /// comes.
     fn pacing(error_us: u64, latency_us: u64, at_once_us: u64, scale: f64) -> Pacing {
         pacing_at(1.0, error_us, latency_us, at_once_us, scale)
     }

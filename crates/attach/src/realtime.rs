@@ -1,9 +1,10 @@
-//! A thread that is not held up by others' work: it has a processor as soon as it wants one, where the system allows it.
+//! A thread that is not held up by others' work: it has a processor as soon as it wants one, where the system allows
+//! it.
 //!
-//! An answer is late by as long as its thread waits for a processor, which on a machine with other work is milliseconds: each
-//! has its turn. `SCHED_FIFO` has none of that. But such a thread gives nobody a turn either, and one that never waits the kernel
-//! stops for 50 ms of each second. So it is one of many again when it has been at work for [`LONGEST`] without waiting for
-//! anything, until it has waited.
+//! An answer is late by as long as its thread waits for a processor, which on a machine with other work is
+//! milliseconds: each has its turn. `SCHED_FIFO` has none of that. But such a thread gives nobody a turn either, and
+//! one that never waits the kernel stops for 50 ms of each second. So it is one of many again when it has been at work
+//! for [`LONGEST`] without waiting for anything, until it has waited.
 //!
 //! It takes `CAP_SYS_NICE` or a limit for it (`RLIMIT_RTPRIO`); without, everything is as without this.
 //!

@@ -1,7 +1,7 @@
 //! The one thread: it waits for clients and for the engine's next deadline at once.
 //!
-//! The last stretch before a deadline is waited for awake, because sleeping is as coarse as the machine's timers; longer
-//! than that would take the processor from the clients.
+//! The last stretch before a deadline is waited for awake, because sleeping is as coarse as the machine's timers;
+//! longer than that would take the processor from the clients.
 
 use std::fs::File;
 use std::io;
@@ -36,8 +36,8 @@ use crate::{AttachError, Engine, HostCompletion, HostRequest, Wake};
 const BATCH: usize = 1024;
 /// Clients at most.
 const MAX_CLIENTS: usize = 16;
-/// What else is waited for: the end, new clients, the kernel's requests, orders.
-const OTHER_FDS: usize = 4;
+/// What is waited for at most: clients, the end, new clients, the kernel's requests, commands.
+const SOURCES: usize = MAX_CLIENTS + 4;
 /// The stretch before a deadline that is waited for awake.
 pub(crate) const SPIN: Duration = Duration::from_micros(20);
 /// How long clients are given to take what is owed to them at the end.
@@ -72,26 +72,20 @@ struct WatchdogConfig {
     timeout: Duration,
 }
 
-impl std::fmt::Debug for WatchdogConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "WatchdogConfig({:?})", self.timeout)
-    }
-}
-
 /// Ends a server from elsewhere, such as from a signal's handler.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<EventFd>);
 
 impl Stop {
-    /// Lets the server complete what is under way and end. A mounted file is served until nobody has it open any more, a file
-    /// system until nobody holds it; a second request ends that too, and a file system is written back to the drive then.
+    /// Lets the server complete what is under way and end. A mounted file is served until nobody has it open any more,
+    /// a file system until nobody holds it; a second request ends that too, and a file system is written back to the
+    /// drive then.
     pub fn request(&self) {
         self.0.notify();
     }
 }
 
 /// A drive with its front ends.
-#[derive(Debug)]
 pub struct Server {
     engine: Engine,
     socket: Option<Socket>,
@@ -121,9 +115,9 @@ pub struct Server {
     answers: Vec<HostCompletion>,
 }
 
-impl std::fmt::Debug for FuseReply {
+impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("FuseReply")
+        f.debug_struct("Server").field("engine", &self.engine).finish_non_exhaustive()
     }
 }
 
@@ -158,8 +152,8 @@ impl Server {
         })
     }
 
-    /// Serves the network block device protocol at the Unix socket `path`. A socket that a server which is gone has left
-    /// there is replaced; nothing else is.
+    /// Serves the network block device protocol at the Unix socket `path`. A socket that a server which is gone has
+    /// left there is replaced; nothing else is.
     ///
     /// # Errors
     /// [`AttachError::Place`] where something else is there, or the socket cannot be made.
@@ -198,8 +192,8 @@ impl Server {
         self.messages = Messages(Arc::new(show));
     }
 
-    /// Has a drive that is mounted watched by another process, which runs [`crate::watch`] on its standard input and output:
-    /// where the drive shows no sign of life for so long, everything that waits for it gets I/O errors.
+    /// Has a drive that is mounted watched by another process, which runs [`crate::watch`] on its standard input and
+    /// output: where the drive shows no sign of life for so long, everything that waits for it gets I/O errors.
     pub fn set_watchdog(
         &mut self,
         command: impl FnOnce() -> std::process::Command + Send + 'static,
@@ -208,9 +202,9 @@ impl Server {
         self.watchdog_config = Some(WatchdogConfig { command: Box::new(command), timeout });
     }
 
-    /// Makes a file system on a drive that is blank, and mounts it, or the one that is there, at an empty directory. Serves
-    /// meanwhile. It begins `offset` bytes behind the drive's start, as in a partition there. What drives that were killed have
-    /// left is taken away before. The memory of the whole process is locked, where that is allowed.
+    /// Makes a file system on a drive that is blank, and mounts it, or the one that is there, at an empty directory.
+    /// Serves meanwhile. It begins `offset` bytes behind the drive's start, as in a partition there. What drives that
+    /// were killed have left is taken away before. The memory of the whole process is locked, where that is allowed.
     ///
     /// # Errors
     /// [`AttachError::Place`] where that cannot be done: nothing is left then.
@@ -245,8 +239,8 @@ impl Server {
         Ok(MountedAt { device, kind, locked_bytes })
     }
 
-    /// Sees to it that the machine does not hang because of the drive; says what of it is not allowed. Gives the bytes of memory
-    /// that are locked.
+    /// Sees to it that the machine does not hang because of the drive; says what of it is not allowed. Gives the bytes
+    /// of memory that are locked.
     fn protect(&mut self, abort: io::Result<File>) -> Option<u64> {
         self.engine.reserve(ByteSize(RESERVED_CONTENT), MAX_IN_FLIGHT);
         let buffers = self.engine.buffers();
@@ -277,8 +271,8 @@ impl Server {
         locked.ok().map(|locked| locked.bytes)
     }
 
-    /// Serves until another thread has done something that waits for the drive. What requests the end meanwhile is heard
-    /// afterwards.
+    /// Serves until another thread has done something that waits for the drive. What requests the end meanwhile is
+    /// heard afterwards.
     fn serve_during<T: Send + 'static>(&mut self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, AttachError> {
         let system = AttachError::system("a thread");
         let working = spawn("work", work).map_err(system)?;
@@ -321,8 +315,8 @@ impl Server {
     /// whose port is a free one where that of `at` is 0. The drive is told to this machine alone, unless `anywhere`.
     ///
     /// # Errors
-    /// [`AttachError::NotLoopback`] for an address that others reach too; [`AttachError::Place`] where the address cannot
-    /// be listened at.
+    /// [`AttachError::NotLoopback`] for an address that others reach too; [`AttachError::Place`] where the address
+    /// cannot be listened at.
     pub fn metrics(&mut self, at: SocketAddr, anywhere: bool) -> Result<SocketAddr, AttachError> {
         if !at.ip().is_loopback() && !anywhere {
             return Err(AttachError::NotLoopback(at));
@@ -376,10 +370,12 @@ impl Server {
         let ready = self.wait(is_open)?;
         let arrived = Instant::now();
         self.priority.iter_mut().for_each(|priority| priority.waited(waits, arrived));
-        if ready.listener {
+        let is_ready = |source| ready.contains(&Some(source));
+        if is_ready(Source::Listener) {
             self.accept();
         }
-        for n in (0..MAX_CLIENTS).filter(|n| ready.inputs >> n & 1 == 1) {
+        for source in ready {
+            let Some(Source::Client(n)) = source else { continue };
             let connection = &mut self.connections[n];
             if connection.receive(self.engine.info(), &mut self.commands).is_err() {
                 connection.abandon();
@@ -388,19 +384,19 @@ impl Server {
         for command in self.commands.drain(..) {
             self.engine.submit(command, arrived)?;
         }
-        if let Some(mounted) = self.mounted.as_ref().filter(|_| ready.requests) {
+        if let Some(mounted) = self.mounted.as_ref().filter(|_| is_ready(Source::Kernel)) {
             for mut request in mounted.requests() {
                 request.command.cookie = self.replies.insert(request.reply).into();
                 self.engine.submit(request.command, request.arrived)?;
             }
         }
-        if ready.commands {
+        if is_ready(Source::Commands) {
             // A power cut takes its time.
             self.watchdog.iter_mut().for_each(|watchdog| watchdog.allow_long_step(true));
             self.command_channel.execute(&mut self.engine, Instant::now())?;
             self.watchdog.iter_mut().for_each(|watchdog| watchdog.allow_long_step(false));
         }
-        Ok(ready.stop && self.stop.0.take() > 0)
+        Ok(is_ready(Source::Stop) && self.stop.0.take() > 0)
     }
 
     /// Tells the watchdog that all is well, and finds out whether the mounted drive is still there.
@@ -448,35 +444,42 @@ impl Server {
         });
     }
 
-    /// Waits for whatever comes first.
-    fn wait(&self, is_open: bool) -> Result<Ready, AttachError> {
-        let readable = |wanted: bool| if wanted { PollFlags::IN } else { PollFlags::empty() };
-        let mut fds: [_; MAX_CLIENTS + OTHER_FDS] = std::array::from_fn(|_| PollFd::new(&*self.stop.0, PollFlags::IN));
+    /// Waits for whatever comes first; gives what is ready.
+    fn wait(&self, is_open: bool) -> Result<[Option<Source>; SOURCES], AttachError> {
+        let mut fds: [_; SOURCES] = std::array::from_fn(|_| PollFd::new(&*self.stop.0, PollFlags::IN));
+        let mut sources = [None; SOURCES];
+        sources[0] = Some(Source::Stop);
         let mut count = 1;
-        for connection in self.connections.iter().take(MAX_CLIENTS) {
-            let mut events = readable(is_open && connection.wants_input());
-            events.set(PollFlags::OUT, connection.has_output());
-            put(&mut fds, &mut count, PollFd::from_borrowed_fd(connection.fd(), events));
-        }
-        let clients = self.connections.len().min(MAX_CLIENTS);
-        let mut wait_for = |fd| put(&mut fds, &mut count, PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        let socket = self.socket.as_ref().filter(|_| is_open && clients < MAX_CLIENTS);
-        let listener_at = socket.map(|socket| wait_for(socket.fd()));
-        let requests_at = self.mounted.as_ref().map(|mounted| wait_for(mounted.fd()));
-        let commands_at = wait_for(self.command_channel.fd());
-        poll(&mut fds[..count], self.timeout(is_open)).map_err(AttachError::system("waiting for clients"))?;
-        let came = |fd: &PollFd<'_>| fd.revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR);
-        let has_requests = |&n: &usize| {
-            let connection = &self.connections[n];
-            is_open && connection.wants_input() && (came(&fds[1 + n]) || connection.has_buffered_requests())
+        let mut wait_for = |source, fd, events| {
+            (sources[count], fds[count]) = (Some(source), PollFd::from_borrowed_fd(fd, events));
+            count += 1;
         };
-        Ok(Ready {
-            stop: came(&fds[0]),
-            inputs: (0..clients).filter(has_requests).fold(0, |inputs, n| inputs | 1 << n),
-            listener: listener_at.is_some_and(|at| came(&fds[at])),
-            requests: requests_at.is_some_and(|at| came(&fds[at])),
-            commands: came(&fds[commands_at]),
-        })
+        for (n, connection) in self.connections.iter().enumerate().take(MAX_CLIENTS) {
+            let mut events = PollFlags::empty();
+            events.set(PollFlags::IN, is_open && connection.wants_input());
+            events.set(PollFlags::OUT, connection.has_output());
+            wait_for(Source::Client(n), connection.fd(), events);
+        }
+        if let Some(socket) = self.socket.as_ref().filter(|_| is_open && self.connections.len() < MAX_CLIENTS) {
+            wait_for(Source::Listener, socket.fd(), PollFlags::IN);
+        }
+        if let Some(mounted) = &self.mounted {
+            wait_for(Source::Kernel, mounted.fd(), PollFlags::IN);
+        }
+        wait_for(Source::Commands, self.command_channel.fd(), PollFlags::IN);
+        poll(&mut fds[..count], self.timeout(is_open)).map_err(AttachError::system("waiting for clients"))?;
+        for (source, fd) in sources.iter_mut().zip(&fds) {
+            let has_come = fd.revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR);
+            let is_ready = match *source {
+                Some(Source::Client(n)) => {
+                    let connection = &self.connections[n];
+                    is_open && connection.wants_input() && (has_come || connection.has_buffered_requests())
+                }
+                _ => has_come,
+            };
+            *source = source.filter(|_| is_ready);
+        }
+        Ok(sources)
     }
 
     /// How long nothing has to be done; `None` until somebody comes.
@@ -484,23 +487,16 @@ impl Server {
         if is_open && self.connections.iter().any(Connection::has_buffered_requests) {
             return Some(Duration::ZERO);
         }
-        let wake = self.engine.next_wake();
-        if self.watchdog.is_some() && wake == Wake::Never && is_open && !self.is_waited_for {
-            return Some(HEARTBEAT);
-        }
-        match wake {
+        let limit = match () {
+            () if self.is_waited_for || !is_open => Some(POLL_INTERVAL),
+            () => self.watchdog.as_ref().map(|_| HEARTBEAT),
+        };
+        let due = match self.engine.next_wake() {
             Wake::Now => Some(Duration::ZERO),
-            Wake::At(at) => {
-                let due = at.saturating_duration_since(Instant::now()).saturating_sub(SPIN);
-                Some(match () {
-                    () if self.is_waited_for || !is_open => due.min(POLL_INTERVAL),
-                    () if self.watchdog.is_some() => due.min(HEARTBEAT),
-                    () => due,
-                })
-            }
-            Wake::Never if is_open && !self.is_waited_for => None,
-            Wake::Never => Some(POLL_INTERVAL),
-        }
+            Wake::At(at) => Some(at.saturating_duration_since(Instant::now()).saturating_sub(SPIN)),
+            Wake::Never => None,
+        };
+        due.into_iter().chain(limit).min()
     }
 
     fn accept(&mut self) {
@@ -519,8 +515,8 @@ impl Server {
         }
     }
 
-    /// Completes what is under way for connections, unmounts the file system as soon as nobody holds it, and serves the file
-    /// until nobody has it any more.
+    /// Completes what is under way for connections, unmounts the file system as soon as nobody holds it, and serves the
+    /// file until nobody has it any more.
     fn drain_clients(&mut self) -> Result<(), AttachError> {
         let end = Instant::now() + DRAIN_TIMEOUT;
         self.connections.iter_mut().for_each(Connection::close);
@@ -547,19 +543,16 @@ impl Server {
     }
 }
 
-/// What there is to do.
-struct Ready {
-    stop: bool,
-    listener: bool,
-    requests: bool,
-    commands: bool,
-    /// A bit for each client that has requests.
-    inputs: u32,
-}
-
-/// Puts something behind the first `count` of a list; where it is.
-fn put<T>(list: &mut [T], count: &mut usize, item: T) -> usize {
-    list[*count] = item;
-    *count += 1;
-    *count - 1
+/// What the server waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Stop,
+    /// New clients.
+    Listener,
+    /// A client, by its place among the connections.
+    Client(usize),
+    /// Requests of the kernel's for the mounted file.
+    Kernel,
+    /// Commands of the management thread's.
+    Commands,
 }

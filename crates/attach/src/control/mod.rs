@@ -5,8 +5,8 @@
 //!                         ◀───────────── a reply ───────────────────────┘
 //! ```
 //!
-//! The socket is beside the drive ([`control_path`]) and for its owner alone (mode 0600). One command a connection, of at
-//! most 64 KiB within a second.
+//! The socket is beside the drive ([`control_path`]) and for its owner alone (mode 0600). One command a connection, of
+//! at most 64 KiB within a second.
 
 mod paths;
 pub(crate) mod protocol;
@@ -24,10 +24,10 @@ pub use protocol::{Command, Reply};
 use protocol::{MAX_REPLY, command_line, parse_reply};
 
 /// How long a drive may take to answer; a power cut of a large drive takes a while.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Finds a drive by what a user says of where it is: its Unix socket, with or without `unix:`, or URI; its directory or the
-/// file in it; its control socket.
+/// Finds a drive by what a user says of where it is: its Unix socket, with or without `unix:`, or URI; its directory or
+/// the file in it; its control socket.
 ///
 /// # Errors
 /// [`AttachError::Control`] where no control socket is.
@@ -105,8 +105,8 @@ fn unexpected() -> AttachError {
 
 fn exchange(control: &Path, line: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = UnixStream::connect(control)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     stream.write_all(line)?;
     let mut answer = Vec::new();
     BufReader::new(stream.take(MAX_REPLY as u64)).read_until(b'\n', &mut answer)?;
@@ -121,7 +121,7 @@ fn is_end(error: &io::Error) -> bool {
 
 fn reason(error: &io::Error) -> String {
     match error.kind() {
-        ErrorKind::WouldBlock => format!("the drive did not answer within {} s", PATIENCE.as_secs()),
+        ErrorKind::WouldBlock => format!("the drive did not answer within {} s", TIMEOUT.as_secs()),
         ErrorKind::PermissionDenied => "only the user who attached the drive may ask it".to_owned(),
         _ => error.to_string(),
     }

@@ -18,8 +18,8 @@ pub fn control_path(place: &Path) -> PathBuf {
     real_parent(place).with_added_extension(SUFFIX)
 }
 
-/// Where a drive's control socket may be, the likeliest place first. `place` is what a user says: the drive's socket with
-/// or without `unix:`, its URI, its directory or the file in it, or the control socket itself.
+/// Where a drive's control socket may be, the likeliest place first. `place` is what a user says: the drive's socket
+/// with or without `unix:`, its URI, its directory or the file in it, or the control socket itself.
 pub fn control_candidates(place: &str) -> Vec<PathBuf> {
     let place = match place.split_once("socket=") {
         Some((scheme, socket)) if scheme.starts_with("nbd") => unescaped(socket.split('&').next().unwrap_or_default()),

@@ -59,8 +59,8 @@ impl Image {
         let _ = fadvise(&self.file, offset, std::num::NonZeroU64::new(length), Advice::WillNeed);
     }
 
-    /// The next range from an offset on that may hold something; the rest is zeros. A file system that knows of no holes
-    /// names all that is left.
+    /// The next range from an offset on that may hold something; the rest is zeros. A file system that knows of no
+    /// holes names all that is left.
     pub(crate) fn next_data(&self, from: u64) -> io::Result<Option<Range<u64>>> {
         let start = match seek(&self.file, SeekFrom::Data(from)) {
             Ok(start) => start,

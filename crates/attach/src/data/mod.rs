@@ -1,34 +1,35 @@
 //! A drive in files: its bytes in a sparse image, and the state of its FTL beside that.
 //!
 //! ```text
-//!   drive.img                 each byte at its logical address; a raw image for whoever looks at it while it is detached
+//!   drive.img                 each byte at its logical address; a raw image for whoever reads it while it is detached
 //!   drive.img.ftl             what the drive was when it was detached last (docs/formats/drive-state.md)
 //!   drive.img.ftl.attached    there while a drive is attached; left behind by one that was killed
 //! ```
 //!
-//! The drive itself gets requests without bytes; they take the same time. Bytes go between client and image when the drive
-//! has done a request, just before it is answered ([`crate::engine`]). So the image has what was answered, in the order of
-//! the answers, and a request that the drive refuses changes nothing.
+//! The drive itself gets requests without bytes; they take the same time. Bytes go between client and image when the
+//! drive has done a request, just before it is answered ([`crate::engine`]). So the image has what was answered, in the
+//! order of the answers, and a request that the drive refuses changes nothing.
 //!
-//! A drive that compresses or deduplicates is another matter: what it stores depends on the bytes. It gets them too, keeps them in
-//! memory as it stores them, and is given them again from the image when it goes on. Clients read the image's.
+//! A drive that compresses or deduplicates is another matter: what it stores depends on the bytes. It gets them too,
+//! keeps them in memory as it stores them, and is given them again from the image when it goes on. Clients read the
+//! image's.
 //!
-//! **Which state belongs to which image.** A state names the moment at which its image was changed last. Where the image
-//! was changed since, or nobody has detached the drive, the state is older than the image. The drive then goes on as it
-//! was when it was saved, and what the image holds in pages that are not mapped is written to it once, without its bytes:
-//! the FTL knows every page that holds something, and no more than that of what happened in between. It is said.
+//! **Which state belongs to which image.** A state names the moment at which its image was changed last. Where the
+//! image was changed since, or nobody has detached the drive, the state is older than the image. The drive then goes on
+//! as it was when it was saved, and what the image holds in pages that are not mapped is written to it once, without
+//! its bytes: the FTL knows every page that holds something, and no more than that of what happened in between. It is
+//! said.
 //!
-//! Where the machine itself went down meanwhile, which the mark tells from a mere end of the process by the boot that it names,
-//! the image has what its kernel had written back: what was flushed at least, where each flush syncs it
+//! Where the machine itself went down meanwhile, which the mark tells from a mere end of the process by the boot that
+//! it names, the image has what its kernel had written back: what was flushed at least, where each flush syncs it
 //! ([`DataFile::sync_at_flush`]), and anything else where none does. That is said too.
 //!
-//! Order of a detach: the image is synced; the state goes to a new file, which is synced and renamed; the mark is removed.
-//! Whatever comes in between, there is a whole state, and the mark as long as it is the older one.
+//! Order of a detach: the image is synced; the state goes to a new file, which is synced and renamed; the mark is
+//! removed. Whatever comes in between, there is a whole state, and the mark as long as it is the older one.
 
 mod image;
 mod versions;
 
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -147,11 +148,9 @@ fn refused(path: &Path, reason: impl Into<String>) -> AttachError {
     AttachError::Data { path: path.to_owned(), reason: reason.into() }
 }
 
-/// A path with something behind its last name.
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(ending);
-    name.into()
+/// What the system says of a file.
+fn failed(path: &Path) -> impl Fn(io::Error) -> AttachError + Copy {
+    move |error| refused(path, os_message(&error))
 }
 
 impl DataFile {
@@ -161,7 +160,7 @@ impl DataFile {
     /// [`AttachError::Data`] where another drive has them, where the file is not one for such a drive, or cannot be
     /// opened.
     pub fn open(path: &Path, capacity: ByteSize) -> Result<Self, AttachError> {
-        let fail = |error: io::Error| refused(path, os_message(&error));
+        let fail = failed(path);
         let mut options = OpenOptions::new();
         let made = options.read(true).write(true).create_new(true).open(path);
         let is_new = made.is_ok();
@@ -183,7 +182,7 @@ impl DataFile {
     }
 
     fn of(path: &Path, file: File, capacity: ByteSize, is_new: bool) -> Result<Self, AttachError> {
-        let fail = |error: io::Error| refused(path, os_message(&error));
+        let fail = failed(path);
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -202,7 +201,7 @@ impl DataFile {
             );
             return Err(refused(path, reason));
         }
-        let mark = beside(path, ".ftl.attached");
+        let mark = path.with_added_extension("ftl.attached");
         Ok(Self {
             path: path.to_owned(),
             image: Image::new(file, capacity),
@@ -244,16 +243,16 @@ impl DataFile {
 
     /// Whether the image holds nothing.
     pub(crate) fn is_blank(&self) -> Result<bool, AttachError> {
-        let data = self.image.next_data(0).map_err(|error| refused(&self.path, os_message(&error)))?;
+        let data = self.image.next_data(0).map_err(failed(&self.path))?;
         Ok(data.is_none())
     }
 
     fn state(&self) -> PathBuf {
-        beside(&self.path, ".ftl")
+        self.path.with_added_extension("ftl")
     }
 
-    /// The drive that belongs to the image. `new` makes one where there is no state of one; such a drive is saved at once,
-    /// so that there is a state whatever happens to it. From here on the files are those of an attached drive.
+    /// The drive that belongs to the image. `new` makes one where there is no state of one; such a drive is saved at
+    /// once, so that there is a state whatever happens to it. From here on the files are those of an attached drive.
     ///
     /// # Errors
     /// [`AttachError::Data`] for a state that is damaged or that of another drive; whatever `new` fails with.
@@ -266,7 +265,7 @@ impl DataFile {
         let saved = match File::open(&state) {
             Ok(file) => Some(SavedDrive::open(BufReader::new(file)).map_err(|error| self.no_state(&error))?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(refused(&state, os_message(&error)).into()),
+            Err(error) => return Err(failed(&state)(error).into()),
         };
         self.unclean = self.unclean_detach();
         let Some(saved) = saved else {
@@ -283,7 +282,7 @@ impl DataFile {
         let binding = Binding::deserialize(saved.note())
             .map_err(|error| refused(&state, format!("it does not say which image it belongs to: {error}")))?;
         self.generation = binding.generation;
-        let changed = self.image.changed().map_err(|error| refused(&self.path, os_message(&error)))?;
+        let changed = self.image.changed().map_err(failed(&self.path))?;
         let reason = match () {
             () if self.unclean.is_some() => Some("the drive was not detached"),
             () if changed != binding.image_changed => Some("the image was changed while it was detached"),
@@ -291,7 +290,7 @@ impl DataFile {
         };
         let at_ns = saved.at_ns();
         let mut drive = saved.restore(config.clone()).map_err(|error| self.no_state(&error))?;
-        let changed = self.bring_content(&mut drive).map_err(|error| refused(&self.path, os_message(&error)))?;
+        let changed = self.bring_content(&mut drive).map_err(failed(&self.path))?;
         let continuation = match (reason, self.unclean) {
             (None, _) => Continuation::Exact { at_ns },
             (_, Some(UncleanDetach { before_boot: true, synced })) => {
@@ -301,7 +300,7 @@ impl DataFile {
                 Continuation::Approximate { reason, unknown_bytes: self.catch_up(&mut drive, &changed)? }
             }
         };
-        self.set_mark(true).map_err(|error| refused(&self.mark, os_message(&error)))?;
+        self.set_mark(true).map_err(failed(&self.mark))?;
         Ok((drive, continuation))
     }
 
@@ -323,7 +322,8 @@ impl DataFile {
         }
     }
 
-    /// Gives a drive that depends on its bytes those of its pages; gives the places of pages that it stores otherwise, ascending.
+    /// Gives a drive that depends on its bytes those of its pages; gives the places of pages that it stores otherwise,
+    /// ascending.
     fn bring_content(&self, drive: &mut SimulatedSsd) -> io::Result<Vec<ByteSize>> {
         // The range behind which nothing was looked for yet: most of an image may be a hole.
         let mut data = self.image.next_data(0)?;
@@ -341,8 +341,8 @@ impl DataFile {
         })
     }
 
-    /// Writes every page that the image holds something of and the drive does not know to the drive, and those that were
-    /// `changed`; without their bytes where the drive can do without. Gives how many bytes that were.
+    /// Writes every page that the image holds something of and the drive does not know to the drive, and those that
+    /// were `changed`; without their bytes where the drive can do without. Gives how many bytes that were.
     fn catch_up(&self, drive: &mut SimulatedSsd, changed: &[ByteSize]) -> Result<u64, AttachError> {
         let (page, capacity) = (drive.config().ftl.logical_page_bytes, drive.info().capacity.0);
         let longest = (drive.info().max_transfer.0 / page).max(1) * page;
@@ -358,7 +358,7 @@ impl DataFile {
         };
         let (mut at, mut unknown) = (0, 0);
         // One page behind the other, as far as neither is known and a request may be long.
-        while let Some(data) = self.image.next_data(at).map_err(|error| refused(&self.path, os_message(&error)))? {
+        while let Some(data) = self.image.next_data(at).map_err(failed(&self.path))? {
             let (mut start, end) = (data.start / page * page, data.end.next_multiple_of(page).min(capacity));
             while start < end {
                 let is_unknown = |at: &u64| *at - start < longest && !is_known(drive, *at);
@@ -397,7 +397,7 @@ impl DataFile {
     /// Saves a drive that was just made, and marks its files as those of an attached one.
     fn save(&mut self, drive: &mut SimulatedSsd) -> Result<(), AttachError> {
         self.detach(drive)?;
-        self.set_mark(true).map_err(|error| refused(&self.mark, os_message(&error)))
+        self.set_mark(true).map_err(failed(&self.mark))
     }
 
     /// Shuts a drive down and saves it, so that it can go on exactly where it is.
@@ -411,7 +411,7 @@ impl DataFile {
         self.image.sync().map_err(fail)?;
         drive.shut_down().map_err(|error| not_saved(error.to_string()))?;
         let binding = Binding { generation: self.generation + 1, image_changed: self.image.changed().map_err(fail)? };
-        let new = beside(&self.path, ".ftl.new");
+        let new = self.path.with_added_extension("ftl.new");
         let saved = save_to(&new, drive, binding).map_err(|error| match error {
             StateError::Io { error, .. } => fail(error),
             error => not_saved(error.to_string()),
@@ -495,7 +495,8 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Lets a drive work until no more than so many requests are under way. One that takes no more writes does not learn of them.
+/// Lets a drive work until no more than so many requests are under way. One that takes no more writes does not learn of
+/// them.
 fn settle(drive: &mut SimulatedSsd, depth: usize) -> Result<(), BlockError> {
     while drive.outstanding() > depth {
         match drive.wait()?.map(|completion| completion.result) {

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!   write of page p is answered       what p was goes on top of p's versions
-//!   a flush is answered               versions that are older than its submission are forgotten: the drive has promised
+//!   a flush is answered               versions that are older than its submission are dropped: the drive has promised
 //!                                     what came after them
 //!   a forced write, a trim            all versions of p are forgotten
 //!   power cut                         p is as it is, if the drive has it on flash; else as in its oldest version
 //! ```
 //!
 //! So a page that was not flushed is its present version or the one that was flushed last, as a whole, and one that was
-//! flushed is what was flushed or newer. A version is kept once between two flushes: writes after it replace what nobody
-//! was promised.
+//! flushed is what was flushed or newer. A version is kept once between two flushes: writes after it replace what
+//! nobody was promised.
 //!
 //! ```text
 //!   page ─▶ chain ─▶ version (oldest) ─▶ version ─▶ version (newest)
@@ -182,8 +182,8 @@ impl Versions {
         self.of_page.len()
     }
 
-    /// Gives the oldest version of every page, the pages ascending, and forgets them all, also where that fails; `None` stands
-    /// for zeros.
+    /// Gives the oldest version of every page, the pages ascending, and forgets them all, also where that fails; `None`
+    /// stands for zeros.
     pub(crate) fn take_oldest<E>(
         &mut self,
         mut take: impl FnMut(u64, Option<&[u8]>) -> Result<(), E>,

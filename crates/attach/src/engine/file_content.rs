@@ -42,7 +42,7 @@ pub(super) struct FileContent {
 impl Engine {
     /// Keeps the drive's bytes in a file from now on. The drive carries none, and has nothing under way.
     pub fn store_content_in(&mut self, file: DataFile, has_power_cuts: bool) {
-        let drive = &self.drive.0;
+        let drive = &self.drive;
         let config = drive.config();
         let page_bytes = config.ftl.logical_page_bytes;
         let cached = config.controller.write_cache.as_ref().map_or(0, |cache| cache.bytes);
@@ -81,13 +81,13 @@ impl Engine {
     /// Moves the bytes of a command that the drive has done.
     pub(super) fn transfer(&mut self, active: &mut Active) -> Result<(), BlockError> {
         let Some(bytes) = &mut self.bytes else { return Ok(()) };
-        let moved = bytes.transfer_for(active, &self.drive.0, &self.buffers);
+        let moved = bytes.transfer_for(active, &self.drive, &self.buffers);
         moved.map_err(|error| bytes.failed(&error))
     }
 
     /// The power is about to be cut: pages that are not durable are as they were.
     pub(super) fn revert_content(&mut self) -> Result<(), AttachError> {
-        let (Some(bytes), drive) = (&mut self.bytes, &self.drive.0) else { return Ok(()) };
+        let (Some(bytes), drive) = (&mut self.bytes, &self.drive) else { return Ok(()) };
         let page_bytes = bytes.page_bytes;
         let Some(versions) = &mut bytes.versions else { return Ok(()) };
         versions.forget_durable(|page| drive.is_durable(ByteSize(page * page_bytes)));
@@ -99,7 +99,8 @@ impl Engine {
         reverted.map_err(AttachError::system("the data file, at a power cut"))
     }
 
-    /// Shuts the drive down and saves its state beside its bytes, where these are in a file. What is under way is completed.
+    /// Shuts the drive down and saves its state beside its bytes, where these are in a file. What is under way is
+    /// completed.
     ///
     /// # Errors
     /// [`AttachError::Data`] where that fails: then the state is the one before, and the next attach says so.
@@ -113,7 +114,7 @@ impl Engine {
         self.poll_all(now, &mut answers)?;
         let Some(bytes) = &mut self.bytes else { return Ok(()) };
         bytes.file.is_used();
-        bytes.file.detach(&mut self.drive.0)
+        bytes.file.detach(&mut self.drive)
     }
 }
 
@@ -157,7 +158,8 @@ impl FileContent {
         Ok(())
     }
 
-    /// Brings what was written to the medium. What a sync could not write the system forgets: no later one makes it good.
+    /// Brings what was written to the medium. What a sync could not write the system forgets: no later one makes it
+    /// good.
     fn sync(&mut self) -> io::Result<()> {
         if let Some(errno) = self.lost_sync {
             return Err(io::Error::from_raw_os_error(errno));

@@ -1,8 +1,8 @@
 //! How much of what clients have written memory holds, and may hold.
 //!
-//! A drive keeps each logical page that was written until it is trimmed. One that is larger than the machine's memory must
-//! refuse to keep more before the machine has none left: the next page is refused then, while pages that are there can be
-//! written again. One bit a page says which are there.
+//! A drive keeps each logical page that was written until it is trimmed. One that is larger than the machine's memory
+//! must refuse to keep more before the machine has none left: the next page is refused then, while pages that are there
+//! can be written again. One bit a page says which are there.
 
 use flashwise_block::{ByteSize, Operation};
 
@@ -59,8 +59,8 @@ impl MemoryLimit {
         self.most.saturating_sub(self.pages) * self.held_bytes
     }
 
-    /// Notes what a command that lies on the drive does to it. `false` for a write for which there is no room: it changes
-    /// nothing.
+    /// Notes what a command that lies on the drive does to it. `false` for a write for which there is no room: it
+    /// changes nothing.
     pub(super) fn admit(&mut self, operation: Operation, offset: ByteSize, length: ByteSize) -> bool {
         let end = offset.0 + length.0;
         match operation {

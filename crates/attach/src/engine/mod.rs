@@ -8,13 +8,13 @@
 //!
 //! The engine has no thread and no clock of its own: whoever owns it says what time it is. So it is tested without one.
 //!
-//! **The way to the client** takes time that the drive's own does not have. An answer is therefore given early by as much
-//! as the way takes there and back, the *head start*: the drive's events may happen up to it before their time. A command
-//! that arrives meanwhile begins at the last event that has happened, at most the head start late, and its own answer is
-//! early by the same.
+//! **The way to the client** takes time that the drive's own does not have. An answer is therefore given early by as
+//! much as the way takes there and back, the *head start*: the drive's events may happen up to it before their time. A
+//! command that arrives meanwhile begins at the last event that has happened, at most the head start late, and its own
+//! answer is early by the same.
 //!
-//! Commands to the running drive have files of their own: [`snapshot`], [`power`]; faults on demand are in [`crate::fault`],
-//! a drive's bytes in a file in [`file_content`].
+//! Commands to the running drive have files of their own: [`snapshot`], [`power`]; faults on demand are in
+//! [`crate::fault`], a drive's bytes in a file in [`file_content`].
 
 mod file_content;
 mod memory_limit;
@@ -132,9 +132,8 @@ struct Active {
 }
 
 /// A drive that follows the machine's clock.
-#[derive(Debug)]
 pub struct Engine {
-    drive: Drive,
+    drive: SimulatedSsd,
     /// `None` where answers come at once.
     clocks: Option<Clocks>,
     round_trips: RoundTrips,
@@ -190,12 +189,9 @@ struct Baseline {
     flash: Statistics,
 }
 
-/// The drive, which has no words for itself.
-struct Drive(SimulatedSsd);
-
-impl std::fmt::Debug for Drive {
+impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Drive({})", self.0.info().name)
+        f.debug_struct("Engine").field("drive", &self.info().name).finish_non_exhaustive()
     }
 }
 
@@ -221,7 +217,7 @@ impl Engine {
         let baseline = Baseline { at: drive.now(), counters: drive.counters(), flash: drive.flash_statistics() };
         Ok(Self {
             baseline,
-            drive: Drive(drive),
+            drive,
             clocks,
             round_trips: RoundTrips { socket: round_trip, kernel: None, head_start: round_trip },
             turnarounds: Turnarounds::default(),
@@ -243,13 +239,14 @@ impl Engine {
 
     /// What the drive tells about itself.
     pub fn info(&self) -> &DeviceInfo {
-        self.drive.0.info()
+        self.drive.info()
     }
 
-    /// Lets memory hold at most so many bytes of what is written, of which the drive keeps so many `copies`: two where it keeps
-    /// what a power cut would leave. Writes of pages that there is no room for are answered with [`BlockError::NoSpace`].
+    /// Lets memory hold at most so many bytes of what is written, of which the drive keeps so many `copies`: two where
+    /// it keeps what a power cut would leave. Writes of pages that there is no room for are answered with
+    /// [`BlockError::NoSpace`].
     pub fn limit_memory(&mut self, limit: ByteSize, copies: u64) {
-        let drive = &self.drive.0;
+        let drive = &self.drive;
         let page_bytes = drive.config().ftl.logical_page_bytes;
         let mut limit = MemoryLimit::new(drive.info().capacity, page_bytes, copies.max(1), limit);
         if drive.carries_bytes() {
@@ -263,17 +260,17 @@ impl Engine {
         self.buffers.clone()
     }
 
-    /// Takes memory beforehand: for so many bytes of content, as far as memory may hold as much, and for so many requests under
-    /// way at once.
+    /// Takes memory beforehand: for so many bytes of content, as far as memory may hold as much, and for so many
+    /// requests under way at once.
     pub fn reserve(&mut self, content: ByteSize, requests: usize) {
-        self.drive.0.reserve_requests(requests);
+        self.drive.reserve_requests(requests);
         let room = self.room().unwrap_or(u64::MAX);
-        self.drive.0.reserve_content(ByteSize(content.0.min(room)));
+        self.drive.reserve_content(ByteSize(content.0.min(room)));
     }
 
     /// How much more memory may hold, bytes; `None` where there is no limit.
     pub(crate) fn room(&self) -> Option<u64> {
-        let in_file_alone = self.bytes.is_some() && !self.drive.0.depends_on_content();
+        let in_file_alone = self.bytes.is_some() && !self.drive.depends_on_content();
         self.memory_limit.as_ref().map(MemoryLimit::room).or(in_file_alone.then_some(0))
     }
 
@@ -341,7 +338,7 @@ impl Engine {
     fn catch_up(&mut self, at: Instant) -> Result<(), BlockError> {
         let Some(clocks) = self.clocks else { return Ok(()) };
         let now = clocks.simulated(at);
-        while let Some(completion) = self.drive.0.wait_until(now)? {
+        while let Some(completion) = self.drive.wait_until(now)? {
             self.ready.push_back(completion);
         }
         Ok(())
@@ -379,7 +376,7 @@ impl Engine {
     }
 
     fn take(&mut self, command: HostRequest, arrived: Instant) -> u32 {
-        let submitted = self.drive.0.now();
+        let submitted = self.drive.now();
         self.turnarounds.submitted(command.client, arrived, &mut self.times.at_once);
         let flush = self.prepare_transfer(&command);
         let HostRequest { operation, offset, length, fua, process, .. } = command;
@@ -399,9 +396,10 @@ impl Engine {
         let Some(active) = self.active.get_mut(index) else { return Ok(()) };
         let HostRequest { operation, offset, length, fua, .. } = active.command;
         let whole = matches!(operation, Operation::Flush | Operation::Trim) || length.0 <= longest;
-        // In a file, bytes move when the drive has done its part; one that stores less than it is given looks at them before.
+        // In a file, bytes move when the drive has done its part; one that stores less than it is given looks at them
+        // before.
         let carries = self.bytes.is_none();
-        let looks = self.drive.0.depends_on_content();
+        let looks = self.drive.depends_on_content();
         let mut payload = if carries { active.command.payload.take() } else { None };
         let pieces = if whole { 1 } else { length.0.div_ceil(longest) };
         for piece in 0..pieces {
@@ -427,7 +425,7 @@ impl Engine {
                 request.offset = ByteSize(offset.0 + from);
             }
             request.fua = fua && operation.writes();
-            self.drive.0.submit(request.tagged(piece << 32 | u64::from(index)))?;
+            self.drive.submit(request.tagged(piece << 32 | u64::from(index)))?;
             active.pending += 1;
         }
         payload.into_iter().for_each(|payload| self.buffers.give(payload));
@@ -455,7 +453,7 @@ impl Engine {
     pub fn fault(&mut self, order: &FaultCommand, at: Instant) -> Result<FaultState, AttachError> {
         order.check(self.info()).map_err(AttachError::Refused)?;
         self.catch_up(at)?;
-        let now = self.drive.0.now();
+        let now = self.drive.now();
         self.faults.apply(order, now);
         Ok(self.faults.state(now))
     }
@@ -466,7 +464,7 @@ impl Engine {
             return Wake::Now;
         }
         let due = self.delayed.first().map(|&(due, _)| due);
-        match (self.clocks, self.drive.0.next_event().into_iter().chain(due).min()) {
+        match (self.clocks, self.drive.next_event().into_iter().chain(due).min()) {
             _ if self.outstanding() == 0 => Wake::Never,
             (Some(clocks), Some(event)) => {
                 let at = clocks.machine(event);
@@ -489,21 +487,21 @@ impl Engine {
             None => {
                 self.poll_all(now, answers)?;
                 while let Some((due, index)) = self.delayed.pop_first() {
-                    let _ = self.drive.0.wait_until(due)?;
+                    let _ = self.drive.wait_until(due)?;
                     self.answer(index, now, answers);
                 }
             }
             Some(clocks) => {
                 let head_start = clocks.simulated_span(self.round_trips.head_start);
                 let until = Nanos(clocks.simulated(now).0.saturating_add(head_start.0));
-                while let Some(completion) = self.drive.0.wait_within(until) {
+                while let Some(completion) = self.drive.wait_within(until) {
                     self.completed(completion, now, answers);
                 }
                 while let Some((_, index)) = self.delayed.first().copied().filter(|&(due, _)| due <= until) {
                     self.delayed.pop_first();
                     self.answer(index, now, answers);
                 }
-                if self.drive.0.outstanding() > 0 && self.drive.0.next_event().is_none() {
+                if self.drive.outstanding() > 0 && self.drive.next_event().is_none() {
                     return Err(BlockError::Protocol("the simulated drive lost a request").into());
                 }
             }
@@ -519,7 +517,7 @@ impl Engine {
         while let Some(completion) = self.ready.pop_front() {
             self.completed(completion, now, answers);
         }
-        while let Some(completion) = self.drive.0.wait()? {
+        while let Some(completion) = self.drive.wait()? {
             self.completed(completion, now, answers);
         }
         Ok(())
@@ -593,8 +591,8 @@ impl Engine {
         let way = self.round_trips.of(client);
         self.times.machine.record(nanos(resided + way));
         if let Some(clocks) = self.clocks {
-            // The client has it when the way back is gone too. Where the drive is faster than the way, that is late however
-            // early the answer goes.
+            // The client has it when the way back is gone too. Where the drive is faster than the way, that is late
+            // however early the answer goes.
             let due = clocks.machine(active.completed);
             self.times.late.record(nanos((now + way).saturating_duration_since(due)));
         }
@@ -608,7 +606,7 @@ impl Engine {
         let captured = self.capture.map(Capture::finish).transpose()?;
         let mut times = self.reported_times.lock().unwrap_or_else(PoisonError::into_inner);
         times.merge(&self.times);
-        let drive = &self.drive.0;
+        let drive = &self.drive;
         let (info, counters) = (drive.info(), drive.counters().since(&self.baseline.counters));
         Ok(AttachReport {
             schema: "flashwise.attach",

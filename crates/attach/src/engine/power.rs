@@ -39,14 +39,14 @@ impl Engine {
     /// ([`flashwise_ssd::SimulatedSsd::allow_power_cuts`]).
     pub fn power_cut(&mut self, at: Instant) -> Result<PowerCut, AttachError> {
         self.catch_up(at)?;
-        let cut_at = self.drive.0.now();
+        let cut_at = self.drive.now();
         let mut answers = std::mem::take(&mut self.refused);
         while let Some(completion) = self.ready.pop_front() {
             self.completed(completion, at, &mut answers);
         }
         self.refused = answers;
         self.revert_content()?;
-        self.drive.0.power_cut().map_err(|_| AttachError::NoPowerCuts)?;
+        self.drive.power_cut().map_err(|_| AttachError::NoPowerCuts)?;
         self.delayed.clear();
         let under_way = self.active.indexes();
         under_way.iter().for_each(|&index| self.lose(index, cut_at));

@@ -5,8 +5,8 @@
 //!   who looks:  adds the times to those of earlier looks, makes percentiles ──▶ DeviceStat
 //! ```
 //!
-//! So the engine copies a few hundred bytes and the figures of channels and planes, and the histograms change hands: what
-//! takes long is done by who looks.
+//! So the engine copies a few hundred bytes and the figures of channels and planes, and the histograms change hands:
+//! what takes long is done by who looks.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ impl Engine {
     /// When the drive is lost as a whole.
     pub(crate) fn snapshot(&mut self, empty: Box<Times>, at: Instant) -> Result<Snapshot, AttachError> {
         self.catch_up(at)?;
-        let drive = &self.drive.0;
+        let drive = &self.drive;
         let (info, counters) = (drive.info(), drive.counters().since(&self.baseline.counters));
         let (simulated_ns, faults) = (drive.now().since(self.baseline.at).0, self.faults.state(drive.now()));
         let (before, dies_per_chip) = (&self.baseline.flash, drive.config().flash.dies_per_chip);

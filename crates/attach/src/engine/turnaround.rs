@@ -1,9 +1,9 @@
 //! How soon clients ask again.
 //!
-//! What the way between the server and a client takes the server cannot see. It sees when an answer goes, and when the next
-//! request comes. A client that keeps the same number of requests under way asks once for each answer, in their order: so
-//! the n-th request after its first ones follows the n-th answer. From the arrival of that answer's request to the arrival
-//! of the one that follows lies all of the way, there and back, and what the client does in between.
+//! What the way between the server and a client takes the server cannot see. It sees when an answer goes, and when the
+//! next request comes. A client that keeps the same number of requests under way asks once for each answer, in their
+//! order: so the n-th request after its first ones follows the n-th answer. From the arrival of that answer's request
+//! to the arrival of the one that follows lies all of the way, there and back, and what the client does in between.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -56,8 +56,8 @@ impl Turnarounds {
         &mut self.0[place]
     }
 
-    /// A request has arrived; notes how long that took from the arrival of the one on whose answer it follows, and how many its
-    /// client has under way, on their way and answered.
+    /// A request has arrived; notes how long that took from the arrival of the one on whose answer it follows, and how
+    /// many its client has under way, on their way and answered.
     pub(super) fn submitted(&mut self, client: u32, at: Instant, times: &mut AtOnce) {
         let client = self.of(client);
         client.in_flight += 1;
@@ -103,7 +103,8 @@ mod tests {
 
     const MICROSECOND: Duration = Duration::from_micros(1);
 
-    /// Rounds of a client: so many requests at once, each of which takes 10 µs, and 5 µs until it asks for as many again.
+    /// Rounds of a client: so many requests at once, each of which takes 10 µs, and 5 µs until it asks for as many
+    /// again.
     fn play(turnarounds: &mut Turnarounds, began: Instant, depths: &[u32]) -> AtOnce {
         let (mut times, mut now) = (AtOnce::default(), began);
         for &depth in depths {

@@ -1,11 +1,11 @@
 //! The kernel's connection to a mounted file, and how it is ended from outside.
 //!
-//! Who waits for a FUSE file system that answers nothing can neither be killed nor interrupted, and a `sync` anywhere on the
-//! machine waits with it. Only one thing helps: writing to the connection's `abort` file, upon which every request ends with
-//! an error. The file must be open before it is needed, as to open it may wait too.
+//! Who waits for a FUSE file system that answers nothing can neither be killed nor interrupted, and a `sync` anywhere
+//! on the machine waits with it. Only one thing helps: writing to the connection's `abort` file, upon which every
+//! request ends with an error. The file must be open before it is needed, as to open it may wait too.
 //!
-//! Source: `Documentation/filesystems/fuse.rst` of Linux 6.18, *Control filesystem*. The connection's number is the minor
-//! number of the mount's device (`fs/fuse/control.c`).
+//! Source: `Documentation/filesystems/fuse.rst` of Linux 6.18, *Control filesystem*. The connection's number is the
+//! minor number of the mount's device (`fs/fuse/control.c`).
 
 use std::fs::File;
 use std::io;

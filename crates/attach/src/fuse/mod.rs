@@ -8,20 +8,21 @@
 //!
 //! | on the file | to the drive |
 //! |---|---|
-//! | read, write of whole logical blocks | the same; a write with `O_DSYNC` is a write and a flush, as the kernel has it |
+//! | read, write of whole logical blocks | the same; with `O_DSYNC`, the kernel makes a write and a flush of it |
 //! | `fsync`, `fdatasync` | flush |
 //! | `fallocate` with `PUNCH_HOLE` | trim |
 //! | `fallocate` with `ZERO_RANGE` | writes of zeros |
 //!
 //! Three defaults of kernel and library would quietly let one request through at a time, or sixteen, and are changed:
-//! asynchronous direct I/O is asked for and its absence is an error, 256 requests may wait in the kernel, and direct writes
-//! to the file run side by side (`FUSE_ASYNC_DIO`, `max_background`, `FOPEN_PARALLEL_DIRECT_WRITES`; the kernel's
-//! `Documentation/filesystems/fuse` and `include/uapi/linux/fuse.h`). Whether that works is tried before the drive is
-//! served ([`self_test`]). What a drive that was killed has left at the directory is taken away ([`dead`]).
+//! asynchronous direct I/O is asked for and its absence is an error, 256 requests may wait in the kernel, and direct
+//! writes to the file run side by side (`FUSE_ASYNC_DIO`, `max_background`, `FOPEN_PARALLEL_DIRECT_WRITES`; the
+//! kernel's `Documentation/filesystems/fuse` and `include/uapi/linux/fuse.h`). Whether that works is tried before the
+//! drive is served ([`self_test`]). What a drive that was killed has left at the directory is taken away
+//! ([`stale_mount`]).
 
 mod connection;
-mod dead;
 mod self_test;
+mod stale_mount;
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -49,7 +50,7 @@ use fuser::{
 };
 
 pub(crate) use connection::abort_file;
-pub(crate) use dead::clear as clear_dead;
+pub(crate) use stale_mount::clear as clear_stale_mount;
 
 /// The file's name.
 pub const NAME: &str = "disk";
@@ -63,7 +64,8 @@ const SOURCE: &str = "flashwise";
 const MAX_BACKGROUND: u16 = 256;
 /// Longest request, bytes.
 const MAX_WRITE: u32 = 1 << 20;
-/// Requests that are taken from the kernel and wait for the server's thread, at most; then the next ones wait in the kernel.
+/// Requests that are taken from the kernel and wait for the server's thread, at most; then the next ones wait in the
+/// kernel.
 const QUEUE_LENGTH: usize = 1024;
 /// Threads that take requests from the kernel.
 const THREADS: usize = 2;
@@ -127,12 +129,6 @@ pub(crate) struct Mounted {
     serving: Option<JoinHandle<io::Result<()>>>,
 }
 
-impl std::fmt::Debug for FuseRequest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "FuseRequest({:?})", self.command)
-    }
-}
-
 impl Mounted {
     /// Mounts a directory with the file in it.
     pub(crate) fn mount(directory: &Path, info: &DeviceInfo, kernel: KernelClient) -> Result<Self, AttachError> {
@@ -147,7 +143,7 @@ impl Mounted {
         waiting: u16,
     ) -> Result<Self, AttachError> {
         let refused = AttachError::place(directory);
-        dead::clear(directory).map_err(refused)?;
+        stale_mount::clear(directory).map_err(refused)?;
         let mounted = Self::start(check(directory).map_err(refused)?, info, kernel, waiting)?;
         self_test::check_depth(&mounted).map_err(refused)?;
         Ok(mounted)
@@ -205,8 +201,8 @@ impl Mounted {
         self_test::check_depth_through(self, device)
     }
 
-    /// What the way of a read takes, there and back: of the file, or of a block device over it. `None` where that cannot be
-    /// measured.
+    /// What the way of a read takes, there and back: of the file, or of a block device over it. `None` where that
+    /// cannot be measured.
     pub(crate) fn round_trip(&self, path: &Path) -> Option<Duration> {
         self_test::round_trip(self, path)
     }

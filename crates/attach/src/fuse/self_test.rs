@@ -4,9 +4,10 @@
 //!   32 direct reads at once ─▶ kernel ─▶ as many as it lets through are held here ─▶ counted, then answered with zeros
 //! ```
 //!
-//! Nothing is answered before all have come, or no more come: so it is counted, not timed. A kernel or a library that lets
-//! few requests through at a time would turn every drive into one of that queue depth, and nobody would see why. The drive
-//! itself sees nothing of these reads. How long the way through the kernel takes is measured in the same manner.
+//! Nothing is answered before all have come, or no more come: so it is counted, not timed. A kernel or a library that
+//! lets few requests through at a time would turn every drive into one of that queue depth, and nobody would see why.
+//! The drive itself sees nothing of these reads. How long the way through the kernel takes is measured in the same
+//! manner.
 
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -77,8 +78,8 @@ fn check(
     ))
 }
 
-/// How much longer than a read is kept here its program waits for it, where nothing disturbs it (the lower quartile): asked
-/// for one after the other, of the file or of a block device over it. `None` where it cannot be measured.
+/// How much longer than a read is kept here its program waits for it, where nothing disturbs it (the lower quartile):
+/// asked for one after the other, of the file or of a block device over it. `None` where it cannot be measured.
 pub(super) fn round_trip(mounted: &Mounted, path: &Path) -> Option<Duration> {
     let path = path.to_owned();
     let asking = spawn("round trip", move || read_one_by_one(&path)).ok()?;
@@ -160,8 +161,8 @@ fn read_at_once(path: &Path) -> Result<(), BlockError> {
     Ok(())
 }
 
-/// Asks a block device for all of it at once, each by a thread: a whole device is not for [`FileDevice`], which guards those
-/// that hold somebody's data.
+/// Asks a block device for all of it at once, each by a thread: a whole device is not for [`FileDevice`], which guards
+/// those that hold somebody's data.
 fn read_by_threads(path: &Path) -> Result<(), BlockError> {
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
     let failed = |error: std::io::Error| BlockError::os(path.display().to_string(), &error);
@@ -206,8 +207,8 @@ mod tests {
         assert!(error.contains("of 32 requests for the file at once only 16 arrive together"), "{error}");
     }
 
-    /// A loop device over a mounted file, made by hand. Given back with this: nobody serves the file then, and the kernel, which
-    /// flushes it, would wait.
+    /// A loop device over a mounted file, made by hand. Given back with this: nobody serves the file then, and the
+    /// kernel, which flushes it, would wait.
     struct LoopDevice(std::path::PathBuf, std::fs::File);
 
     impl LoopDevice {

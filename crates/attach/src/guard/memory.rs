@@ -1,9 +1,9 @@
 //! Memory that is there before it is needed.
 //!
-//! Where memory is short the kernel frees some by writing dirty pages to their drive. A drive that asks for memory while it
-//! serves such a write may then wait for itself. So what it needs is locked ([`lock`]), its threads tell the kernel that they
-//! serve writes ([`serve_writes`], which makes it look for memory elsewhere), and what is written to the drive is bounded by
-//! what there is ([`available`]).
+//! Where memory is short the kernel frees some by writing dirty pages to their drive. A drive that asks for memory
+//! while it serves such a write may then wait for itself. So what it needs is locked ([`lock`]), its threads tell the
+//! kernel that they serve writes ([`serve_writes`], which makes it look for memory elsewhere), and what is written to
+//! the drive is bounded by what there is ([`available`]).
 //!
 //! Source: `mlockall(2)`, `PR_SET_IO_FLUSHER` in `prctl(2)`, `proc_pid_oom_score_adj(5)`.
 
@@ -16,8 +16,8 @@ const SPARED: &str = "-900";
 
 /// Locks all memory of this process, what there is and what will be; how many bytes that are.
 ///
-/// Tables of a drive of which little is in use take much of the address space: where all of it is more than half of what the
-/// machine has free, pages are locked as they come.
+/// Tables of a drive of which little is in use take much of the address space: where all of it is more than half of
+/// what the machine has free, pages are locked as they come.
 pub(crate) fn lock() -> io::Result<Locked> {
     let all = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE;
     let is_modest = status("VmData:").zip(available()).is_some_and(|(size, free)| size < free / 2);
@@ -44,7 +44,8 @@ pub(crate) fn serve_writes() -> io::Result<()> {
     Ok(rustix::process::configure_io_flusher_behavior(true)?)
 }
 
-/// Whether threads may tell it. Programs that this one starts would be taken for such threads: so it is tried and taken back.
+/// Whether threads may tell it. Programs that this one starts would be taken for such threads: so it is tried and taken
+/// back.
 pub(crate) fn may_serve_writes() -> io::Result<()> {
     serve_writes()?;
     Ok(rustix::process::configure_io_flusher_behavior(false)?)

@@ -1,14 +1,14 @@
 //! A process of its own that takes the drive away where the drive's own process shows no sign of life.
 //!
 //! ```text
-//!   server's thread ── a sign: how long until the next, ms, 4 bytes ──▶ a pipe ─▶ the watchdog
-//!   the next sign does not come in time, or the pipe ends ─▶ "1" into the connection's abort file: every request ends with EIO
+//!   server's thread ── a heartbeat: how long until the next, ms, 4 bytes ──▶ a pipe ─▶ the watchdog
+//!   the next one does not come in time, or the pipe ends ─▶ "1" into the connection's abort file: all requests get EIO
 //! ```
 //!
-//! The server's thread gives a sign as it turns its loop, four a second, unless one of the threads that take requests from
-//! the kernel has been busy with one for half the time: such a thread waits for memory ([`BusyThreads`]). The watchdog is the same
-//! program, started anew, because a fork of one with threads may not allocate; it holds nothing but the pipe and the `abort`
-//! file, locks its memory, and is not hit by Ctrl-C.
+//! The server's thread sends a heartbeat from its poll loop, four a second, unless one of the threads that take
+//! requests from the kernel has been busy with one for half the time: such a thread waits for memory ([`BusyThreads`]).
+//! The watchdog is the same program, started anew, because a fork of one with threads may not allocate; it holds
+//! nothing but the pipe and the `abort` file, locks its memory, and is not hit by Ctrl-C.
 
 use std::fs::File;
 use std::io;
@@ -54,8 +54,8 @@ impl Watchdog {
         Ok(watchdog)
     }
 
-    /// A turn of the server's; `busy` are the threads that take requests. `false` where the watchdog itself has just been found
-    /// to be gone.
+    /// A turn of the server's; `busy` are the threads that take requests. `false` where the watchdog itself has just
+    /// been found to be gone.
     pub(crate) fn beat(&mut self, busy: &BusyThreads) -> bool {
         let is_due = self.last.elapsed() >= HEARTBEAT && busy.longest() < self.timeout / 2;
         !is_due || self.send_heartbeat(self.timeout)

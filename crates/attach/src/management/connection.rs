@@ -96,7 +96,8 @@ impl Connection {
     }
 }
 
-/// Reads once. Gives the request as soon as its end is among the bytes, and `Some(None)` where there is none in so many.
+/// Reads once. Gives the request as soon as its end is among the bytes, and `Some(None)` where there is none in so
+/// many.
 fn receive<'a>(
     stream: &mut (impl Read + ?Sized),
     request: &'a mut Vec<u8>,

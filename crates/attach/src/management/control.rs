@@ -1,4 +1,5 @@
-//! The server's side of the control socket: a line of JSON is a [`Command`](crate::control::Command), and so is its reply.
+//! The server's side of the control socket: a line of JSON is a [`Command`](crate::control::Command), and so is its
+//! reply.
 
 use std::io;
 use std::os::fd::BorrowedFd;

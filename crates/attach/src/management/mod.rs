@@ -14,7 +14,8 @@
 //!
 //! **Who waits for whom.** Sockets never block: a client that is slow or idle keeps nothing but one of its listener's
 //! [`CONNECTIONS`], and loses that after [`connection::TIMEOUT`]. Further clients wait in the listener's backlog. A
-//! command does block the loop until the server's thread has executed it: no other request could be answered before either.
+//! command does block the loop until the server's thread has executed it: no other request could be answered before
+//! either.
 
 mod connection;
 mod control;
@@ -59,7 +60,6 @@ trait Accept: Send {
 }
 
 /// The thread; dropping it ends it and closes its listeners.
-#[derive(Debug)]
 pub(crate) struct Management {
     /// `None` at the end.
     listeners: Option<Sender<Listener>>,

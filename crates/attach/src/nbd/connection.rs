@@ -1,7 +1,8 @@
 //! One client: bytes in, commands out; answers in, bytes out.
 //!
-//! Input is read in large pieces, because many small requests come together; the bytes of a large write are read straight
-//! to where the drive takes them from. Replies wait in a queue until the socket takes them, and go out together.
+//! Input is read in large pieces, because many small requests come together; the bytes of a large write are read
+//! straight to where the drive takes them from. Replies wait in a queue until the socket takes them, and go out
+//! together.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};

@@ -7,7 +7,8 @@ use flashwise_block::DeviceInfo;
 
 use super::protocol::*;
 
-/// Longest option that is looked at, bytes: a name of 4,096 bytes and a request for every piece of information there is.
+/// Longest option that is looked at, bytes: a name of 4,096 bytes and a request for every piece of information there
+/// is.
 const MAX_OPTION: usize = 64 << 10;
 
 /// Bytes of an option without its data.

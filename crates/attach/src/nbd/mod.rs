@@ -5,9 +5,9 @@
 //!   socket ◀─ bytes ─ connection.rs ◀──────────── replies ────────── HostCompletion ◀─ engine
 //! ```
 //!
-//! Source: "The NBD protocol" (doc/proto.md of the NetworkBlockDevice project), fixed newstyle negotiation, simple replies;
-//! options EXPORT_NAME, ABORT, LIST, INFO, GO; commands READ, WRITE with FUA, FLUSH, TRIM, WRITE_ZEROES, DISC. All other
-//! options are answered as unsupported, which the protocol allows.
+//! Source: "The NBD protocol" (doc/proto.md of the NetworkBlockDevice project), fixed newstyle negotiation, simple
+//! replies; options EXPORT_NAME, ABORT, LIST, INFO, GO; commands READ, WRITE with FUA, FLUSH, TRIM, WRITE_ZEROES, DISC.
+//! All other options are answered as unsupported, which the protocol allows.
 
 mod connection;
 mod handshake;

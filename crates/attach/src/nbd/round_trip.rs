@@ -1,5 +1,5 @@
-//! What the way to a client and back takes on this machine: through the kernel's sockets, two threads that have to be woken
-//! up, and what client and server do outside the times that the server sees.
+//! What the way to a client and back takes on this machine: through the kernel's sockets, two threads that have to be
+//! woken up, and what client and server do outside the times that the server sees.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -21,8 +21,8 @@ const LENGTH: u32 = 4096;
 const LONG: Duration = Duration::from_millis(1);
 
 /// How much longer than the server has a read of 4 KiB its client waits for it, where nothing disturbs it (the lower
-/// quartile): measured with a client that asks for one after the other, through the same server and a socket, from a drive of
-/// the same kind and at the same pace, so that both sleep as long as they will.
+/// quartile): measured with a client that asks for one after the other, through the same server and a socket, from a
+/// drive of the same kind and at the same pace, so that both sleep as long as they will.
 ///
 /// # Errors
 /// Where the machine gives no sockets or threads.

@@ -1,4 +1,5 @@
-//! Who holds a mount, so that it cannot be unmounted: as well as can be told from `/proc`, without asking the file system.
+//! Who holds a mount, so that it cannot be unmounted: as well as can be told from `/proc`, without asking the file
+//! system.
 
 use std::path::{Path, PathBuf};
 

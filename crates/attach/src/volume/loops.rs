@@ -5,17 +5,17 @@
 //! | I/O through the page cache | one request at a time | direct I/O, and an error where the kernel takes it back |
 //! | sectors of 512 bytes | one that takes any 512 bytes | the drive's logical blocks |
 //! | a request of up to 1,280 KiB | two, as the file takes 1 MiB | 1 MiB |
-//! | writing back is throttled at 2 ms | a drive with few writes under way where its time is stretched | 2 ms of the drive's time |
+//! | writing back is throttled at 2 ms | few writes in flight where time is stretched | 2 ms of the drive's time |
 //! | reading ahead by 2.5 MiB, as for a disk that turns | one whose scans are faster than a drive's | 128 KiB |
 //! | what was set while another file was below it | one of 16 requests, or of 4 KiB each, say | set anew, all of it |
 //!
-//! **Whose device it is.** A device's name is no mark of ours: as soon as somebody else has detached our file, another program
-//! may get the same name for its own. What is never used twice is the number that the kernel gives each file below a
-//! device, its `diskseq`. It is noted when the device is made, also in the drive's directory, and everything that is done
-//! to a device by its name, detaching it above all, is done while the device is held open and found to have that number
-//! still ([`LoopDevice::open_if_same`]): nobody can put another file below a device that somebody has open, whoever detaches it. The
-//! path of the file below a device is no such mark: once the drive's process is gone it is anything from the path
-//! that it had to `/disk`.
+//! **Whose device it is.** A device's name is no mark of ours: as soon as somebody else has detached our file, another
+//! program may get the same name for its own. What is never used twice is the number that the kernel gives each file
+//! below a device, its `diskseq`. It is noted when the device is made, also in the drive's directory, and everything
+//! that is done to a device by its name, detaching it above all, is done while the device is held open and found to
+//! have that number still ([`LoopDevice::open_if_same`]): nobody can put another file below a device that somebody has
+//! open, whoever detaches it. The path of the file below a device is no such mark: once the drive's process is gone it
+//! is anything from the path that it had to `/disk`.
 //!
 //! Source: `drivers/block/loop.c` and `Documentation/ABI/stable/sysfs-block` of Linux 6.18. The devices are made by
 //! `losetup` of util-linux, which looks for a free one and tries again where another program was faster.
@@ -62,8 +62,8 @@ pub(super) fn losetup() -> Result<PathBuf, String> {
 }
 
 impl LoopDevice {
-    /// A new device over a file whose sectors have so many bytes, from `offset` on, held. It reads and writes; the file must be
-    /// served meanwhile.
+    /// A new device over a file whose sectors have so many bytes, from `offset` on, held. It reads and writes; the file
+    /// must be served meanwhile.
     ///
     /// # Errors
     /// In words: there is no loop device, or the kernel does not do direct I/O on it.
@@ -112,8 +112,8 @@ impl LoopDevice {
         self.sequence.map_or_else(String::new, |sequence| format!("{} {sequence}\n", self.name))
     }
 
-    /// A kernel that could not learn the length of the file, of which it says nothing (`lo_calculate_size`), makes an empty
-    /// device over it. Then it is asked again.
+    /// A kernel that could not learn the length of the file, of which it says nothing (`lo_calculate_size`), makes an
+    /// empty device over it. Then it is asked again.
     fn be_as_long_as_its_file(&self) -> Result<(), String> {
         let is_empty = || self.attribute("size").as_deref() == Some("0");
         if is_empty() {
@@ -127,8 +127,8 @@ impl LoopDevice {
         Ok(())
     }
 
-    /// Lets the device be no narrower than the drive, of whose seconds each takes `scale` of the machine's, whatever its last user
-    /// has left.
+    /// Lets the device be no narrower than the drive, of whose seconds each takes `scale` of the machine's, whatever
+    /// its last user has left.
     pub(super) fn set_queue_limits(&self, scale: f64) {
         let number = |name: &str| self.attribute(name).and_then(|told| told.parse::<u64>().ok());
         let longest = number("queue/max_hw_sectors_kb").map_or(LONGEST_KIB, |most| most.min(LONGEST_KIB));

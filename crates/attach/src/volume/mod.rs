@@ -5,14 +5,14 @@
 //! ```
 //!
 //! Everything that waits for the drive, from `losetup` to `umount`, is done by a thread of its own while the server's
-//! thread serves. It is taken away in the opposite order: unmounted, which waits for who still holds it; the loop device
-//! given back; the file unmounted. What is not taken away in order is cut off ([`Volume`]'s `drop`): the kernel's connection
-//! to the file is ended first, so that nothing can wait for a drive that serves no more. What a drive that was killed has left
-//! is taken away by the next one ([`runtime_directory`]).
+//! thread serves. It is taken away in the opposite order: unmounted, which waits for who still holds it; the loop
+//! device given back; the file unmounted. What is not taken away in order is cut off ([`Volume`]'s `drop`): the
+//! kernel's connection to the file is ended first, so that nothing can wait for a drive that serves no more. What a
+//! drive that was killed has left is taken away by the next one ([`runtime_directory`]).
 //!
 //! A file system is made without discarding anything: an empty drive has nothing to discard, and what a drive is
-//! preconditioned with is to stay. Tables of inodes are left for the file system to fill where it needs them, as the drive
-//! reads as zeros; a thread of ext4's would else write them while a database is measured.
+//! preconditioned with is to stay. Tables of inodes are left for the file system to fill where it needs them, as the
+//! drive reads as zeros; a thread of ext4's would else write them while a database is measured.
 
 mod holders;
 mod loops;
@@ -81,8 +81,8 @@ impl FileSystem {
         }
     }
 
-    /// Where `scale` seconds of the machine's are one of the drive's: ext4 commits its journal after as many of the drive's as it
-    /// would of the machine's, XFS has no such option.
+    /// Where `scale` seconds of the machine's are one of the drive's: ext4 commits its journal after as many of the
+    /// drive's as it would of the machine's, XFS has no such option.
     fn mount_options(self, scale: f64) -> CString {
         let options = match self {
             Self::Ext4 if scale > 1.0 => {
@@ -102,12 +102,6 @@ pub(crate) struct Messages(pub(crate) Arc<dyn Fn(&str) + Send + Sync>);
 impl Messages {
     pub(crate) fn send(&self, words: &str) {
         (self.0)(words);
-    }
-}
-
-impl std::fmt::Debug for Messages {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Messages")
     }
 }
 
@@ -153,8 +147,8 @@ impl MountPlan {
         Ok((Self { directory, kind, offset, losetup, maker, scale: 1.0 }, home))
     }
 
-    /// Makes a loop device over the drive's file, which is served meanwhile; `scale` seconds of the machine's are one of the
-    /// drive's.
+    /// Makes a loop device over the drive's file, which is served meanwhile; `scale` seconds of the machine's are one
+    /// of the drive's.
     pub(crate) fn attach(self, file: &Path, sector: u64, scale: f64) -> Result<Volume, String> {
         let (device, held) = LoopDevice::attach(&self.losetup, file, sector, self.offset)?;
         device.set_queue_limits(scale);
@@ -164,7 +158,7 @@ impl MountPlan {
 
 /// An empty directory at which nothing is mounted.
 fn check(directory: &Path) -> Result<PathBuf, String> {
-    crate::fuse::clear_dead(directory)?;
+    crate::fuse::clear_stale_mount(directory)?;
     let real = directory.canonicalize().map_err(|error| format!("{error}; give an empty directory"))?;
     let mounts = mounts().map_err(|error| format!("mountinfo: {error}"))?;
     // Asked before the directory is read: who is mounted there might not answer.
@@ -205,8 +199,8 @@ impl Volume {
         home.note_device(&self.device).map_err(|error| format!("its loop device cannot be noted: {error}"))
     }
 
-    /// What makes the file system, on a drive that is blank, and mounts it or the one that is there, for another thread. A
-    /// drive that holds anything is never formatted.
+    /// What makes the file system, on a drive that is blank, and mounts it or the one that is there, for another
+    /// thread. A drive that holds anything is never formatted.
     pub(crate) fn mounting(&mut self, is_blank: bool) -> impl FnOnce() -> Result<FileSystem, String> + Send + 'static {
         let (plan, device, held) = (self.plan.clone(), self.device(), self.held.take());
         move || {
@@ -225,8 +219,8 @@ impl Volume {
         }
     }
 
-    /// What unmounts the file system, as soon as nobody holds it or at once where there is a `hurry`, and gives the loop device
-    /// back; for another thread.
+    /// What unmounts the file system, as soon as nobody holds it or at once where there is a `hurry`, and gives the
+    /// loop device back; for another thread.
     pub(crate) fn unmounting(&self, hurry: Arc<AtomicBool>, messages: Messages) -> impl FnOnce() + Send + 'static {
         let device = self.device.clone();
         move || {

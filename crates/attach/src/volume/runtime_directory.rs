@@ -8,8 +8,9 @@
 //!                        /fuse     where its file is mounted, `fuse/disk`
 //! ```
 //!
-//! Whether a drive is dead is told by its lock alone. Its file system is never asked: a drive that is merely stopped would
-//! not answer. A dead one is taken away from the top: what is mounted on its loop device, the device, the file, sockets.
+//! Whether a drive is dead is told by its lock alone. Its file system is never asked: a drive that is merely stopped
+//! would not answer. A dead one is taken away from the top: what is mounted on its loop device, the device, the file,
+//! sockets.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};

@@ -16,8 +16,8 @@ use support::{Client, READ, Served, WRITE};
 /// Bytes that are written first and read at random.
 const PAGES: u64 = 1024;
 
-/// Random reads, so many always under way, by a client that asks again as soon as it is answered: what it measured, and what
-/// the drive tells.
+/// Random reads, so many always under way, by a client that asks again as soon as it is answered: what it measured, and
+/// what the drive tells.
 fn measured(scale: f64, depth: u64, requests: u64) -> (LatencySummary, AttachReport) {
     let config = DeviceConfig::preset("samsung-960-evo").unwrap();
     let round_trip = measure_round_trip(&config, Pace::Scaled(scale)).unwrap();

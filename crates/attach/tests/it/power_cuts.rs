@@ -69,8 +69,8 @@ struct Host {
     now: Instant,
     random: Random,
     pages: Vec<Versions>,
-    /// Requests under way: what they are, first page, number of pages, whether FUA, number of the write; for a flush, what
-    /// each page had been answered when it was asked.
+    /// Requests under way: what they are, first page, number of pages, whether FUA, number of the write; for a flush,
+    /// what each page had been answered when it was asked.
     under_way: BTreeMap<u64, (Operation, u64, u64, bool, u64)>,
     at_flush: HashMap<u64, Vec<u64>>,
     next: u64,

@@ -1,7 +1,7 @@
 //! What a drive that was killed leaves behind: a mount that answers nothing any more.
 //!
-//! It is taken away where three things are so: the directory answers `ENOTCONN`, it is a mount point, and what is mounted
-//! there is a FUSE file system whose source is `flashwise`. Nothing else is touched.
+//! It is taken away where three things are so: the directory answers `ENOTCONN`, it is a mount point, and what is
+//! mounted there is a FUSE file system whose source is `flashwise`. Nothing else is touched.
 
 use std::path::Path;
 
