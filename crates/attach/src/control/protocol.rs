@@ -7,6 +7,7 @@
 //!   anything else                                                     {"version":1,"told":{"error":"…"}}
 //! ```
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::{DeviceStat, FaultCommand, FaultState, PowerCut};
@@ -89,9 +90,7 @@ fn line(value: &impl Serialize) -> Result<Vec<u8>, String> {
 /// # Errors
 /// What is wrong with it, in words.
 pub(crate) fn parse_command(line: &[u8]) -> Result<Command, String> {
-    check_version(line, "order")?;
-    let line: CommandLine = serde_json::from_slice(line).map_err(|error| format!("this is no order: {error}"))?;
-    Ok(line.command)
+    parse(line, "order").map(|line: CommandLine| line.command)
 }
 
 /// Reads a reply.
@@ -99,17 +98,18 @@ pub(crate) fn parse_command(line: &[u8]) -> Result<Command, String> {
 /// # Errors
 /// What is wrong with it, in words.
 pub(super) fn parse_reply(line: &[u8]) -> Result<Reply, String> {
-    check_version(line, "answer")?;
-    let line: ReplyLine = serde_json::from_slice(line).map_err(|error| format!("this is no answer: {error}"))?;
-    Ok(line.reply)
+    parse(line, "answer").map(|line: ReplyLine| line.reply)
 }
 
-fn check_version(line: &[u8], what: &str) -> Result<(), String> {
-    let Versioned { version } = serde_json::from_slice(line).map_err(|error| format!("this is no {what}: {error}"))?;
-    if version == VERSION {
-        return Ok(());
+/// Reads a line of this version.
+fn parse<T: DeserializeOwned>(line: &[u8], what: &str) -> Result<T, String> {
+    let wrong = |error: serde_json::Error| format!("this is no {what}: {error}");
+    match serde_json::from_slice(line).map_err(wrong)? {
+        Versioned { version: VERSION } => serde_json::from_slice(line).map_err(wrong),
+        Versioned { version } => Err(format!(
+            "version {version} is spoken there, version {VERSION} here; use the same flashwise on both sides"
+        )),
     }
-    Err(format!("version {version} is spoken there, version {VERSION} here; use the same flashwise on both sides"))
 }
 
 #[cfg(test)]

@@ -318,16 +318,8 @@ impl Disk {
     fn command(&self, request: &Request, operation: Operation, offset: u64, length: u64) -> HostRequest {
         let (offset, length) = (ByteSize(offset), ByteSize(length));
         let process = Some(request.pid()).filter(|&pid| pid != 0);
-        HostRequest {
-            client: self.kernel.client,
-            cookie: 0,
-            process,
-            operation,
-            offset,
-            length,
-            fua: false,
-            payload: None,
-        }
+        let (client, cookie, fua, payload) = (self.kernel.client, 0, false, None);
+        HostRequest { client, cookie, process, operation, offset, length, fua, payload }
     }
 
     fn submit(&self, command: HostRequest, reply: FuseReply) {

@@ -46,9 +46,11 @@ enum State {
 }
 
 impl Connection {
-    /// A client that has just connected, whose socket does not block.
-    pub(super) fn new(stream: Box<dyn Stream>, service: Service) -> Self {
-        Self { stream, service, state: State::Receiving(Vec::new()), deadline: Instant::now() + TIMEOUT }
+    /// A client that has just connected.
+    pub(super) fn new(stream: impl Stream + 'static, service: Service) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&stream, true)?;
+        let (state, deadline) = (State::Receiving(Vec::new()), Instant::now() + TIMEOUT);
+        Ok(Self { stream: Box::new(stream), service, state, deadline })
     }
 
     /// The readiness that it waits for.

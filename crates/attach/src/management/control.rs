@@ -1,34 +1,20 @@
 //! The server's side of the control socket: a line of JSON is a [`Command`](crate::control::Command), and so is its
 //! reply.
 
-use std::io;
-use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use super::connection::{Service, Stream};
-use super::{Accept, Listener};
+use super::Listener;
+use super::connection::Service;
 use crate::AttachError;
 use crate::command_channel::CommandSender;
 use crate::control::protocol::{MAX_COMMAND, Reply, parse_command, reply_line};
 use crate::socket::Socket;
 
-const SERVICE: Service = Service { end: b"\n", max_request: MAX_COMMAND, reply };
+pub(super) const SERVICE: Service = Service { end: b"\n", max_request: MAX_COMMAND, reply };
 
 /// Listens at a path, for nobody but its owner.
 pub(crate) fn listen(path: &Path) -> Result<Listener, AttachError> {
-    Ok(Listener { socket: Box::new(Socket::bind_private(path)?), service: SERVICE })
-}
-
-impl Accept for Socket {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.fd()
-    }
-
-    fn accept(&self) -> io::Result<Box<dyn Stream>> {
-        let stream = self.accept()?;
-        stream.set_nonblocking(true)?;
-        Ok(Box::new(stream))
-    }
+    Socket::bind_private(path).map(Listener::Control)
 }
 
 fn reply(line: Option<&[u8]>, commands: &mut CommandSender) -> Vec<u8> {

@@ -15,30 +15,15 @@ pub(super) struct Request {
 }
 
 /// The status of a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Status {
-    Ok,
-    BadRequest,
-    NotFound,
-    MethodNotAllowed,
-    HeaderTooLarge,
-    Unavailable,
-    VersionNotSupported,
-}
+pub(super) type Status = &'static str;
 
-impl Status {
-    fn line(self) -> &'static str {
-        match self {
-            Self::Ok => "200 OK",
-            Self::BadRequest => "400 Bad Request",
-            Self::NotFound => "404 Not Found",
-            Self::MethodNotAllowed => "405 Method Not Allowed",
-            Self::HeaderTooLarge => "431 Request Header Fields Too Large",
-            Self::Unavailable => "503 Service Unavailable",
-            Self::VersionNotSupported => "505 HTTP Version Not Supported",
-        }
-    }
-}
+pub(super) const OK: Status = "200 OK";
+const BAD_REQUEST: Status = "400 Bad Request";
+const NOT_FOUND: Status = "404 Not Found";
+const METHOD_NOT_ALLOWED: Status = "405 Method Not Allowed";
+pub(super) const HEADER_TOO_LARGE: Status = "431 Request Header Fields Too Large";
+pub(super) const UNAVAILABLE: Status = "503 Service Unavailable";
+const VERSION_NOT_SUPPORTED: Status = "505 HTTP Version Not Supported";
 
 /// Reads the head of a request, of which the first line alone matters.
 ///
@@ -46,34 +31,33 @@ impl Status {
 /// What is answered instead.
 pub(super) fn parse(head: &[u8]) -> Result<Request, Status> {
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let line = std::str::from_utf8(line).map_err(|_| Status::BadRequest)?;
+    let line = std::str::from_utf8(line).map_err(|_| BAD_REQUEST)?;
     let words: Vec<_> = line.strip_suffix('\r').unwrap_or(line).split(' ').collect();
-    let [method, target, version] = words[..] else { return Err(Status::BadRequest) };
+    let [method, target, version] = words[..] else { return Err(BAD_REQUEST) };
     match version {
         "HTTP/1.1" | "HTTP/1.0" => {}
-        version if version.starts_with("HTTP/") => return Err(Status::VersionNotSupported),
-        _ => return Err(Status::BadRequest),
+        version if version.starts_with("HTTP/") => return Err(VERSION_NOT_SUPPORTED),
+        _ => return Err(BAD_REQUEST),
     }
     let page = target.split('?').next().unwrap_or_default();
     match method {
-        "GET" | "HEAD" if page != PAGE => Err(Status::NotFound),
+        "GET" | "HEAD" if page != PAGE => Err(NOT_FOUND),
         "GET" | "HEAD" => Ok(Request { with_body: method == "GET" }),
-        _ => Err(Status::MethodNotAllowed),
+        _ => Err(METHOD_NOT_ALLOWED),
     }
 }
 
 /// An answer; without a page its status is said in words too.
 pub(super) fn response(status: Status, page: Option<&str>, with_body: bool) -> Vec<u8> {
-    let line = status.line();
-    let hint = format!("{line}; the page is {PAGE}\n");
+    let hint = format!("{status}; the page is {PAGE}\n");
     let (page, kind) = match page {
         Some(page) => (page, "text/plain; version=0.0.4; charset=utf-8"),
         None => (&*hint, "text/plain; charset=utf-8"),
     };
-    let allow = if status == Status::MethodNotAllowed { "Allow: GET, HEAD\r\n" } else { "" };
+    let allow = if status == METHOD_NOT_ALLOWED { "Allow: GET, HEAD\r\n" } else { "" };
     let length = page.len();
     let head = format!(
-        "HTTP/1.1 {line}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{allow}Cache-Control: no-store\r\n\
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{allow}Cache-Control: no-store\r\n\
          Connection: close\r\n\r\n"
     );
     (head + if with_body { page } else { "" }).into_bytes()
@@ -91,30 +75,30 @@ mod tests {
         assert_eq!(asked("GET /metrics HTTP/1.1"), Ok(Request { with_body: true }));
         assert_eq!(asked("GET /metrics?name=x HTTP/1.0"), Ok(Request { with_body: true }));
         assert_eq!(asked("HEAD /metrics HTTP/1.1"), Ok(Request { with_body: false }));
-        assert_eq!(asked("GET / HTTP/1.1"), Err(Status::NotFound));
-        assert_eq!(asked("POST /metrics HTTP/1.1"), Err(Status::MethodNotAllowed));
-        assert_eq!(asked("GET /metrics HTTP/2"), Err(Status::VersionNotSupported));
+        assert_eq!(asked("GET / HTTP/1.1"), Err(NOT_FOUND));
+        assert_eq!(asked("POST /metrics HTTP/1.1"), Err(METHOD_NOT_ALLOWED));
+        assert_eq!(asked("GET /metrics HTTP/2"), Err(VERSION_NOT_SUPPORTED));
         for wrong in ["GET /metrics", "", "GET  /metrics HTTP/1.1", "\u{16}\u{3}\u{1}", "GET /metrics FTP/1.1"] {
-            assert_eq!(asked(wrong), Err(Status::BadRequest), "{wrong:?}");
+            assert_eq!(asked(wrong), Err(BAD_REQUEST), "{wrong:?}");
         }
     }
 
     #[test]
     fn an_answer_tells_its_length_and_a_head_comes_without_its_page() {
         let text = |status, page, with_body| String::from_utf8(response(status, page, with_body)).unwrap();
-        let full = text(Status::Ok, Some("a 1\n"), true);
+        let full = text(OK, Some("a 1\n"), true);
         assert!(full.starts_with("HTTP/1.1 200 OK\r\n") && full.ends_with("\r\n\r\na 1\n"), "{full}");
         assert!(full.contains("Content-Length: 4\r\n") && full.contains("version=0.0.4"), "{full}");
-        let head = text(Status::Ok, Some("a 1\n"), false);
+        let head = text(OK, Some("a 1\n"), false);
         assert!(head.ends_with("\r\n\r\n") && head.contains("Content-Length: 4\r\n"), "{head}");
-        assert!(text(Status::MethodNotAllowed, None, true).contains("Allow: GET, HEAD\r\n"));
+        assert!(text(METHOD_NOT_ALLOWED, None, true).contains("Allow: GET, HEAD\r\n"));
     }
 
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(head in prop::collection::vec(any::<u8>(), 0..200)) {
             let answer = match parse(&head) {
-                Ok(_) => response(Status::Ok, Some(""), true),
+                Ok(_) => response(OK, Some(""), true),
                 Err(status) => response(status, None, true),
             };
             prop_assert!(answer.starts_with(b"HTTP/1.1 "));

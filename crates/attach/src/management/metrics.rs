@@ -4,16 +4,15 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd};
 
-use super::connection::{Service, Stream};
+use super::Listener;
+use super::connection::Service;
 use super::exposition::exposition;
-use super::http::{self, END_OF_HEAD, MAX_HEAD, Request, Status, response};
-use super::{Accept, Listener};
+use super::http::{self, END_OF_HEAD, MAX_HEAD, Request, response};
 use crate::AttachError;
 use crate::command_channel::CommandSender;
 
-const SERVICE: Service = Service { end: END_OF_HEAD, max_request: MAX_HEAD, reply };
+pub(super) const SERVICE: Service = Service { end: END_OF_HEAD, max_request: MAX_HEAD, reply };
 
 /// Listens at an address; gives the address with its port.
 pub(crate) fn listen(at: SocketAddr) -> Result<(Listener, SocketAddr), AttachError> {
@@ -21,7 +20,7 @@ pub(crate) fn listen(at: SocketAddr) -> Result<(Listener, SocketAddr), AttachErr
         let socket = TcpListener::bind(at)?;
         socket.set_nonblocking(true)?;
         let bound = socket.local_addr()?;
-        Ok((Listener { socket: Box::new(socket), service: SERVICE }, bound))
+        Ok((Listener::Metrics(socket), bound))
     };
     bind().map_err(|error| AttachError::Place {
         path: at.to_string().into(),
@@ -29,23 +28,11 @@ pub(crate) fn listen(at: SocketAddr) -> Result<(Listener, SocketAddr), AttachErr
     })
 }
 
-impl Accept for TcpListener {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.as_fd()
-    }
-
-    fn accept(&self) -> io::Result<Box<dyn Stream>> {
-        let (stream, _) = self.accept()?;
-        stream.set_nonblocking(true)?;
-        Ok(Box::new(stream))
-    }
-}
-
 fn reply(head: Option<&[u8]>, commands: &mut CommandSender) -> Vec<u8> {
-    match head.map_or(Err(Status::HeaderTooLarge), http::parse) {
+    match head.map_or(Err(http::HEADER_TOO_LARGE), http::parse) {
         Ok(Request { with_body }) => match commands.stat() {
-            Ok(stat) => response(Status::Ok, Some(&exposition(&stat)), with_body),
-            Err(_) => response(Status::Unavailable, None, with_body),
+            Ok(stat) => response(http::OK, Some(&exposition(&stat)), with_body),
+            Err(_) => response(http::UNAVAILABLE, None, with_body),
         },
         Err(status) => response(status, None, true),
     }

@@ -24,7 +24,8 @@ mod http;
 mod metrics;
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
@@ -36,7 +37,8 @@ use crate::AttachError;
 use crate::command_channel::CommandSender;
 use crate::event_fd::EventFd;
 use crate::poll::poll;
-use connection::{Connection, Service, Stream};
+use crate::socket::Socket;
+use connection::Connection;
 pub(crate) use control::listen as listen_for_control;
 pub(crate) use metrics::listen as listen_for_metrics;
 
@@ -45,18 +47,27 @@ const CONNECTIONS: usize = 8;
 /// How long no client is accepted where the process has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// A socket that clients connect to, and what is served there.
-pub(crate) struct Listener {
-    socket: Box<dyn Accept>,
-    service: Service,
+/// A socket that clients connect to.
+pub(crate) enum Listener {
+    Control(Socket),
+    Metrics(TcpListener),
 }
 
-/// A listening socket of either family.
-trait Accept: Send {
-    fn fd(&self) -> BorrowedFd<'_>;
+impl Listener {
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Control(socket) => socket.fd(),
+            Self::Metrics(socket) => socket.as_fd(),
+        }
+    }
 
-    /// The next client in the backlog, whose socket does not block.
-    fn accept(&self) -> io::Result<Box<dyn Stream>>;
+    /// The next client in the backlog.
+    fn accept(&self) -> io::Result<Connection> {
+        match self {
+            Self::Control(socket) => Connection::new(socket.accept()?, control::SERVICE),
+            Self::Metrics(socket) => Connection::new(socket.accept()?.0, metrics::SERVICE),
+        }
+    }
 }
 
 /// The thread; dropping it ends it and closes its listeners.
@@ -133,7 +144,7 @@ impl PollLoop {
         self.paused_until = self.paused_until.filter(|&until| until > Instant::now());
         let (accepting, timeout) = (self.accepting(), self.timeout());
         let mut fds = vec![PollFd::new(&*self.event, PollFlags::IN)];
-        let fd = |&n: &usize| PollFd::from_borrowed_fd(self.listeners[n].socket.fd(), PollFlags::IN);
+        let fd = |&n: &usize| PollFd::from_borrowed_fd(self.listeners[n].fd(), PollFlags::IN);
         fds.extend(accepting.iter().map(fd));
         fds.extend(self.connections.iter().map(|(_, connection)| connection.poll_fd()));
         poll(&mut fds, timeout)?;
@@ -146,9 +157,8 @@ impl PollLoop {
             (!is_ready || connection.advance(commands)) && !connection.is_late()
         });
         for (&n, _) in accepting.iter().zip(listeners_ready).filter(|&(_, &is_ready)| is_ready) {
-            let Listener { socket, service } = &self.listeners[n];
-            match socket.accept() {
-                Ok(stream) => self.connections.push((n, Connection::new(stream, *service))),
+            match self.listeners[n].accept() {
+                Ok(connection) => self.connections.push((n, connection)),
                 // Out of file descriptors: to try again at once would only take the processor from the drive.
                 Err(_) => self.paused_until = Some(Instant::now() + ACCEPT_PAUSE),
             }

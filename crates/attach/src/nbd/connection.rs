@@ -19,7 +19,7 @@ use crate::{HostCompletion, HostRequest};
 /// Bytes that are read together.
 const INPUT: usize = 256 << 10;
 /// Requests of a client that are under way at most; further ones wait in the socket.
-const MAX_IN_FLIGHT_PER_CLIENT: usize = 1024;
+const MAX_IN_FLIGHT: usize = 1024;
 /// Bytes of a client's requests and replies that are held before no more of its requests are taken.
 const MAX_HELD: u64 = 64 << 20;
 /// Pieces of replies that are handed to the socket together.
@@ -98,7 +98,7 @@ impl Connection {
             input: vec![0; INPUT].into(),
             start: 0,
             end: 0,
-            output: VecDeque::with_capacity(2 * MAX_IN_FLIGHT_PER_CLIENT),
+            output: VecDeque::with_capacity(2 * MAX_IN_FLIGHT),
             sent: 0,
             in_flight: 0,
             held_bytes: 0,
@@ -117,7 +117,7 @@ impl Connection {
     }
 
     fn has_capacity(&self) -> bool {
-        self.in_flight < MAX_IN_FLIGHT_PER_CLIENT && self.held_bytes < MAX_HELD
+        self.in_flight < MAX_IN_FLIGHT && self.held_bytes < MAX_HELD
     }
 
     /// Whether requests have been read that there was no room for, and is now.
@@ -224,7 +224,7 @@ impl Connection {
                     return false;
                 }
                 if let Phase::Receiving { request, payload, .. } = std::mem::replace(&mut self.phase, Phase::Ready) {
-                    self.command(request, Operation::Write, Some(payload), commands);
+                    commands.push(self.command(request, Operation::Write, Some(payload)));
                 }
                 true
             }
@@ -249,18 +249,12 @@ impl Connection {
                 self.phase = Phase::Receiving { request, payload, filled: 0 };
             }
             Kind::Do(Operation::Read) if request.length > MAX_TRANSFER => self.refuse(request.cookie, EOVERFLOW),
-            Kind::Do(operation) => self.command(request, operation, None, commands),
+            Kind::Do(operation) => commands.push(self.command(request, operation, None)),
         }
         true
     }
 
-    fn command(
-        &mut self,
-        request: NbdRequest,
-        operation: Operation,
-        payload: Option<IoBuffer>,
-        commands: &mut Vec<HostRequest>,
-    ) {
+    fn command(&mut self, request: NbdRequest, operation: Operation, payload: Option<IoBuffer>) -> HostRequest {
         let NbdRequest { cookie, offset, length, fua, .. } = request;
         let is_flush = operation == Operation::Flush;
         let place = |bytes: u64| ByteSize(if is_flush { 0 } else { bytes });
@@ -268,7 +262,7 @@ impl Connection {
         self.in_flight += 1;
         self.held_bytes += held_by(operation, length);
         let (client, process) = (self.id, self.process);
-        commands.push(HostRequest { client, cookie, process, operation, offset, length, fua, payload });
+        HostRequest { client, cookie, process, operation, offset, length, fua, payload }
     }
 
     fn refuse(&mut self, cookie: u64, error: u32) {
