@@ -3,7 +3,7 @@
 //! ```text
 //!                        ┌─▶ terminal   text of a given width, with or without colours
 //!   DeviceProfile ──┐    │
-//!   Findings ───────┼─▶ text (words and numbers, said once) ─┼─▶ html   one self-contained file, plots by svg
+//!   Findings ───────┼─▶ text (words and numbers, once) ──────┼─▶ html   one self-contained file, plots by svg
 //!   Comparison ─────┤    │
 //!   Simulation ─────┤    │
 //!   Trace ──────────┘    │

@@ -7,6 +7,7 @@ use super::{shell, tables};
 use crate::audit::AuditDocument;
 use crate::svg::{Field, FieldBand, FieldChart};
 use crate::text::findings;
+use crate::text::headings;
 use crate::text::numbers::{bytes, grouped, time};
 use crate::text::words::kept_together;
 
@@ -15,7 +16,8 @@ const COLOURS: [&str; 5] = ["s2", "s1", "s3", "s4", "s5"];
 const OTHER: &str = "s6";
 const CLEAN: &str = "host";
 
-pub(super) fn page(document: &AuditDocument) -> String {
+/// The page of one audit: what was found, then the requests by time and address.
+pub fn audit_page(document: &AuditDocument) -> String {
     let audit = &document.audit;
     let title = format!("Audit of {}", document.trace);
     let body = html! {
@@ -33,7 +35,7 @@ pub(super) fn page(document: &AuditDocument) -> String {
             }
         }
         section {
-            h2 { "What the audit found" }
+            h2 { (headings::AUDIT_FOUND) }
             @if let Some(partitions) = &audit.partitions {
                 @for sentence in findings::partition_sentences(partitions) { p { (kept_together(&sentence)) } }
             }

@@ -7,12 +7,13 @@ use super::{exhibits, shell, tables};
 use crate::svg::{Bar, BarChart, BarGroup};
 use crate::text::numbers::{bytes, significant};
 use crate::text::words::kept_together;
-use crate::text::{gains, runs};
+use crate::text::{gains, headings, runs};
 
 /// Classes of the three runs: as it comes, before, after.
 const RUN_CLASSES: [&str; 3] = ["run-default", "run-before", "run-after"];
 
-pub(super) fn page(c: &Comparison) -> String {
+/// The page of one `fit`: the result first, then how it came about.
+pub fn comparison_page(c: &Comparison) -> String {
     let title = format!("{} on {}", c.database, c.profile.device.name);
     let body = html! {
         header {
@@ -24,7 +25,7 @@ pub(super) fn page(c: &Comparison) -> String {
         }
         (tiles(c))
         section {
-            h2 { "Before and after" }
+            h2 { (headings::BEFORE_AND_AFTER) }
             p { (kept_together(&gains::work_sentences(c))) }
             (charts(c))
             (tables::before_and_after(c))
@@ -77,7 +78,7 @@ fn rate_chart(c: &Comparison, title: &str, rate: impl Fn(&RunMeasurement) -> Rat
         let bar = Bar { value: per_s, interval: Some((low, high)), words: significant(per_s), class };
         BarGroup { name: group_name(name, run), bars: vec![bar] }
     };
-    let names = ["default", "before", "after"].into_iter().zip(runs::runs(c));
+    let names = headings::RUNS.into_iter().zip(runs::runs(c));
     let title = format!("{title}, with 95 % intervals");
     BarChart { title, legend: Vec::new(), groups: names.zip(RUN_CLASSES).map(group).collect() }
 }
@@ -89,7 +90,7 @@ fn bytes_chart(c: &Comparison) -> BarChart {
         let flash = run.flash_bytes_programmed.map(|b| bar(b, "flash"));
         BarGroup { name: group_name(name, run), bars: [host].into_iter().chain(flash).collect() }
     };
-    let groups: Vec<_> = ["default", "before", "after"].into_iter().zip(runs::runs(c)).map(group).collect();
+    let groups: Vec<_> = headings::RUNS.into_iter().zip(runs::runs(c)).map(group).collect();
     let tells = c.after.flash_bytes_programmed.is_some();
     let (title, legend) = match tells {
         true => ("Written by the host, programmed into flash", vec![("host", "host"), ("flash", "flash")]),
@@ -102,7 +103,7 @@ fn notes(c: &Comparison) -> Markup {
     html! {
         @if !c.notes.is_empty() {
             section {
-                h2 { "Notes" }
+                h2 { (headings::NOTES) }
                 ul { @for note in &c.notes { li { (kept_together(note)) } } }
             }
         }

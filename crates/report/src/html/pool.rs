@@ -67,7 +67,8 @@ const MEASURES: [Measure; 5] = [
 /// One policy with one way to write back, over the sizes.
 type Curve<'a> = (String, Vec<&'a PoolResult>);
 
-pub(super) fn page(report: &PoolReport) -> String {
+/// The page of buffer pools: misses, write-backs and costs over the sizes of the pool.
+pub fn pool_page(report: &PoolReport) -> String {
     let title = format!("Buffer pools on {}", report.trace);
     let curves = curves(report);
     let told = MEASURES.iter().filter(|measure| {

@@ -1,20 +1,20 @@
 //! The page of one simulation.
 
-use flashwise_ssd::array::ArrayActivity;
 use flashwise_ssd::simulation::{Interval, Responses, Simulation};
 use maud::{Markup, html};
 
 use super::plots::tick;
-use super::shell;
+use super::{shell, tables};
 use crate::svg::{Axis, Bar, BarChart, BarGroup, LineChart, Point, Series};
 use crate::text::numbers::{bytes, grouped, significant, time, two_decimals};
 use crate::text::words::kept_together;
-use crate::text::{array, life, simulation as say};
+use crate::text::{array, headings, life, simulation as say};
 
 /// Most bars of the histogram of P/E cycles; more cycles than these are put together.
 const MOST_BARS: usize = 16;
 
-pub(super) fn page(s: &Simulation) -> String {
+/// The page of one simulation: the figures, then how they came about over time.
+pub fn simulation_page(s: &Simulation) -> String {
     let title = format!("{} on {}", s.workload.name, s.target_name());
     let body = html! {
         header {
@@ -24,7 +24,7 @@ pub(super) fn page(s: &Simulation) -> String {
             p.lead { (kept_together(&say::state_sentence(s))) }
         }
         section {
-            h2 { "Flows" }
+            h2 { (headings::FLOWS) }
             (flows(s))
             div.charts { (distribution(s).render()) }
         }
@@ -34,25 +34,25 @@ pub(super) fn page(s: &Simulation) -> String {
         }
         @if let Some(it) = &s.array {
             section {
-                h2 { "The array" }
+                h2 { (headings::ARRAY) }
                 p { (kept_together(&array::sentence(s, it))) }
                 (pairs(&array::rows(it)))
-                (members(it))
+                (tables::numbers(&array::MEMBER_COLUMNS, &array::member_rows(it)))
             }
         }
         section {
             h2 { (say::drive_heading(s)) }
-            (amplification(s))
+            (tables::numbers(&["write amplification by cause", "factor", "share"], &say::amplification_rows(s)))
             (pairs(&say::device_rows(s)))
-            (commands(s))
+            (tables::numbers(&say::COMMAND_COLUMNS, &say::command_rows(s)))
             @if let Some(chart) = wear(s) { div.charts { (chart.render()) } }
         }
         @if let Some(sentence) = life::sentence(s) {
             section {
-                h2 { "Life" }
+                h2 { (headings::LIFE) }
                 p { (kept_together(&sentence)) }
                 (pairs(&life::rows(s)))
-                (factors(s))
+                (tables::numbers(&life::FACTOR_COLUMNS, &life::factor_rows(s)))
             }
         }
         section {
@@ -80,59 +80,6 @@ fn flows(s: &Simulation) -> Markup {
                 }
             } }
         } }
-    }
-}
-
-fn amplification(s: &Simulation) -> Markup {
-    let rows = say::amplification_rows(s);
-    html! {
-        @if !rows.is_empty() {
-            div.scroll { table.numbers {
-                thead { tr { th { "write amplification by cause" } th { "factor" } th { "share" } } }
-                tbody { @for [cause, factor, share] in &rows {
-                    tr { th scope="row" { (cause) } td { (factor) } td { (share) } }
-                } }
-            } }
-        }
-    }
-}
-
-fn factors(s: &Simulation) -> Markup {
-    let rows = life::factor_rows(s);
-    html! {
-        @if !rows.is_empty() {
-            div.scroll { table.numbers {
-                thead { tr { @for name in life::FACTOR_COLUMNS { th { (name) } } } }
-                tbody { @for [name, factor, bytes] in &rows {
-                    tr { th scope="row" { (name) } td { (factor) } td { (bytes) } }
-                } }
-            } }
-        }
-    }
-}
-
-fn members(it: &ArrayActivity) -> Markup {
-    html! {
-        div.scroll { table.numbers {
-            thead { tr { @for name in array::MEMBER_COLUMNS { th { (name) } } } }
-            tbody { @for [name, cells @ ..] in &array::member_rows(it) {
-                tr { th scope="row" { (name) } @for cell in cells { td { (cell) } } }
-            } }
-        } }
-    }
-}
-
-fn commands(s: &Simulation) -> Markup {
-    let rows = say::command_rows(s);
-    html! {
-        @if !rows.is_empty() {
-            div.scroll { table.numbers {
-                thead { tr { @for name in say::COMMAND_COLUMNS { th { (name) } } } }
-                tbody { @for [class, number, waiting, service] in &rows {
-                    tr { th scope="row" { (class) } td { (number) } td { (waiting) } td { (service) } }
-                } }
-            } }
-        }
     }
 }
 

@@ -5,13 +5,15 @@ use maud::{Markup, html};
 use super::shell;
 use crate::study::{StudyChart, StudyDocument, StudySection, StudyTable};
 use crate::svg::{Axis, LineChart, Point, Series};
+use crate::text::headings;
 use crate::text::numbers::{bytes, significant};
 use crate::text::words::kept_together;
 
 /// Classes that colour the lines of a chart.
 const LINES: [&str; 4] = ["s1", "s2", "s3", "s4"];
 
-pub(super) fn page(study: &StudyDocument) -> String {
+/// The page of one study: claims, then measurements.
+pub fn study_page(study: &StudyDocument) -> String {
     let body = html! {
         header {
             p.kicker { "flashwise study " (study.name) " · seed " (study.seed) @if study.quick { " · quick" } }
@@ -19,7 +21,7 @@ pub(super) fn page(study: &StudyDocument) -> String {
             p.lead { (study.source) }
         }
         section {
-            h2 { "Claimed and measured" }
+            h2 { (headings::CLAIMED_AND_MEASURED) }
             div.scroll { table {
                 thead { tr { th { "claim" } th { "measured" } th { "verdict" } th { "because" } } }
                 tbody { @for claim in &study.claims {
@@ -35,7 +37,7 @@ pub(super) fn page(study: &StudyDocument) -> String {
         @for section in &study.sections { (one_section(section)) }
         @if !study.limits.is_empty() {
             section {
-                h2 { "What this does not tell" }
+                h2 { (headings::LIMITS) }
                 ul { @for limit in &study.limits { li { (limit) } } }
             }
         }

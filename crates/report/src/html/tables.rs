@@ -8,18 +8,18 @@ use maud::{Markup, html};
 use crate::text::groups::Group;
 use crate::text::parameters::ParameterRow;
 use crate::text::words::kept_together;
-use crate::text::{findings, parameters, runs};
+use crate::text::{findings, headings, parameters, runs};
 
 /// What the drive hides.
 pub(super) fn parameters(profile: &DeviceProfile) -> Markup {
     let groups = parameters::parameter_groups(profile);
     html! {
         section {
-            h2 { "What the drive hides" }
+            h2 { (headings::DRIVE_HIDES) }
             p { (parameters::verdict_counts(&groups)) }
             div.scroll {
                 table.figures {
-                    thead { tr { th { "figure" } th { "value" } th { "95 % interval" } th { "verdict" } } }
+                    thead { tr { @for name in headings::FIGURE_COLUMNS { th { (name) } } } }
                     @for (group, rows) in &groups {
                         tbody {
                             tr.group { th colspan="4" scope="rowgroup" { (group.title) } }
@@ -56,6 +56,22 @@ fn open_figures(groups: &[(&Group, Vec<ParameterRow>)]) -> Markup {
     }
 }
 
+/// A table of numbers behind a name; none without rows.
+pub(super) fn numbers<const N: usize>(columns: &[&str; N], rows: &[[String; N]]) -> Markup {
+    html! {
+        @if !rows.is_empty() {
+            div.scroll { table.numbers {
+                thead { tr { @for name in columns { th { (name) } } } }
+                tbody { @for row in rows {
+                    tr { @for (n, cell) in row.iter().enumerate() {
+                        @if n == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
+                    } }
+                } }
+            } }
+        }
+    }
+}
+
 /// Class of a verdict.
 pub(super) fn verdict_class(verdict: Verdict) -> &'static str {
     match verdict {
@@ -71,7 +87,7 @@ pub(super) fn audit(c: &Comparison) -> Markup {
     let after = changed.then_some(c.findings_after.as_slice());
     html! {
         section {
-            h2 { "What the audit found" }
+            h2 { (headings::AUDIT_FOUND) }
             (finding_list(&c.findings, after, None))
             @if let Some(kept) = findings::kept_by_both(&c.findings, after.unwrap_or(&c.findings)) { p.small { (kept) } }
             @if let Some(open) = findings::unjudged_sentence(&flashwise_audit::unchecked_rules(&c.profile)) { p.small { (open) } }
@@ -123,9 +139,9 @@ fn count_class(finding: &Finding) -> &'static str {
 pub(super) fn applied(c: &Comparison) -> Markup {
     html! {
         section {
-            h2 { "What was applied" }
+            h2 { (headings::WAS_APPLIED) }
             @if c.applied.is_empty() {
-                p { "Nothing." }
+                p { (headings::NOTHING) }
             } @else {
                 div.scroll {
                     table {
@@ -150,17 +166,16 @@ pub(super) fn applied(c: &Comparison) -> Markup {
 
 /// Every quantity of the three runs.
 pub(super) fn before_and_after(c: &Comparison) -> Markup {
-    let names = ["default", "before", "after"];
     html! {
         div.scroll {
             table.numbers {
                 thead {
                     tr {
                         th {}
-                        @for (name, run) in names.iter().zip(runs::runs(c)) {
+                        @for (name, run) in headings::RUNS.iter().zip(runs::runs(c)) {
                             th { (name) span.under { (run.label) } }
                         }
-                        th { "after / before" }
+                        th { (headings::AFTER_TO_BEFORE) }
                     }
                 }
                 tbody {

@@ -3,28 +3,16 @@
 use flashwise_attach::AttachReport;
 
 use super::Style;
-use super::layout::{Align, Screen, Text};
+use super::layout::Screen;
 use crate::text::attach as say;
 
-pub(super) fn render(report: &AttachReport, style: Style) -> String {
+/// What an attached drive did.
+pub fn render_attach(report: &AttachReport, style: Style) -> String {
     let mut screen = Screen::new(style);
     screen.heading(&format!("What {} did", report.device));
     screen.pairs(24, say::rows(report));
-    let rows = say::latency_rows(report);
-    if !rows.is_empty() {
-        screen.gap();
-        let right = Align::Right;
-        let rows = rows.into_iter().map(|row| row.map(Text::plain).into()).collect();
-        screen.table(
-            &["on the drive's clock", "requests", "median", "p99", "longest"],
-            &[Align::Left, right, right, right, right],
-            rows,
-        );
-    }
-    let told = say::remarks(report);
-    if !told.is_empty() {
-        screen.gap();
-    }
-    told.iter().for_each(|remark| screen.bullet(remark));
+    let columns = ["on the drive's clock", "requests", "median", "p99", "longest"];
+    screen.numbers(&columns, say::latency_rows(report));
+    screen.remarks(&say::remarks(report));
     screen.finish()
 }

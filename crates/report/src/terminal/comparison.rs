@@ -4,23 +4,24 @@ use flashwise_tune::Comparison;
 
 use super::layout::{Align, Ink, Screen, Text};
 use super::{Style, finding_list, parameter_table};
-use crate::text::{findings, gains, parameters, runs};
+use crate::text::{findings, gains, headings, parameters, runs};
 
-pub(super) fn render(c: &Comparison, style: Style) -> String {
+/// Everything that one `fit` found out.
+pub fn render_comparison(c: &Comparison, style: Style) -> String {
     let mut screen = Screen::new(style);
     opening(&mut screen, c);
-    screen.heading("What the drive hides");
+    screen.heading(headings::DRIVE_HIDES);
     parameter_table(&mut screen, &c.profile);
     screen.gap();
     screen.paragraph(&parameters::recipe_sentence(&c.profile));
-    screen.heading("What the audit found");
+    screen.heading(headings::AUDIT_FOUND);
     audit(&mut screen, c);
-    screen.heading("What was applied");
+    screen.heading(headings::WAS_APPLIED);
     applied(&mut screen, c);
-    screen.heading("Before and after");
+    screen.heading(headings::BEFORE_AND_AFTER);
     before_and_after(&mut screen, c);
     list(&mut screen, "Gains", c.gains.iter().map(gains::gain_sentence));
-    list(&mut screen, "Notes", c.notes.iter().cloned());
+    list(&mut screen, headings::NOTES, c.notes.iter().cloned());
     screen.finish()
 }
 
@@ -44,7 +45,7 @@ fn audit(screen: &mut Screen, c: &Comparison) {
 
 fn applied(screen: &mut Screen, c: &Comparison) {
     if c.applied.is_empty() {
-        screen.paragraph("Nothing.");
+        screen.paragraph(headings::NOTHING);
     }
     for change in &c.applied {
         screen.gap_between_items();
@@ -55,8 +56,7 @@ fn applied(screen: &mut Screen, c: &Comparison) {
 }
 
 fn before_and_after(screen: &mut Screen, c: &Comparison) {
-    let [default, before, after] = runs::runs(c);
-    for (name, run) in [("default", default), ("before", before), ("after", after)] {
+    for (name, run) in headings::RUNS.into_iter().zip(runs::runs(c)) {
         let techniques =
             if run.techniques.is_empty() { String::new() } else { format!(": {}", run.techniques.join(", ")) };
         screen.item("", &format!("{name:<9}{}{techniques}", run.label));
@@ -64,7 +64,8 @@ fn before_and_after(screen: &mut Screen, c: &Comparison) {
     screen.gap();
     let rows = runs::run_rows(c).into_iter().map(run_row).collect();
     let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right];
-    screen.table(&["", "default", "before", "after", "after / before"], &align, rows);
+    let [default, before, after] = headings::RUNS;
+    screen.table(&["", default, before, after, headings::AFTER_TO_BEFORE], &align, rows);
     screen.gap();
     screen.paragraph(runs::FOOTNOTE);
 }

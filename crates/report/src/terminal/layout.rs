@@ -93,6 +93,25 @@ impl Screen {
         self.push(&"━".repeat(width.min(80)));
     }
 
+    /// A table of numbers behind a name, below an empty line; none without rows.
+    pub(super) fn numbers<const N: usize>(&mut self, header: &[&str; N], rows: Vec<[String; N]>) {
+        if rows.is_empty() {
+            return;
+        }
+        self.gap_between_items();
+        let mut align = [Align::Right; N];
+        align[0] = Align::Left;
+        self.table(header, &align, rows.into_iter().map(|row| row.map(Text::plain).into()).collect());
+    }
+
+    /// Remarks at the end.
+    pub(super) fn remarks(&mut self, remarks: &[String]) {
+        if !remarks.is_empty() {
+            self.gap();
+        }
+        remarks.iter().for_each(|remark| self.bullet(remark));
+    }
+
     /// A text over the whole width.
     pub(super) fn paragraph(&mut self, text: &str) {
         self.columns(&[], vec![vec![Text::plain(text)]]);

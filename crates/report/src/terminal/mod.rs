@@ -15,18 +15,25 @@ mod tuning_mariadb;
 mod tuning_postgres;
 mod tuning_server;
 
-use flashwise_attach::{AttachReport, DeviceStat, FaultState, PowerCut};
+pub use attach::render_attach;
+pub use comparison::render_comparison;
+pub use device_stat::render_device_stat;
+pub use pool::render_pool;
+pub use score::render_score;
+pub use simulation::render_simulation;
+pub use study::render_study;
+pub use sweep::render_sweep;
+pub use trace::{render_trace_conversion, render_trace_info, render_trace_replay, render_trace_tpcc};
+pub use tuning::render_tuning;
+pub use tuning_mariadb::{mariadb_option_file, render_mariadb_tuning};
+pub use tuning_postgres::{postgres_tuning_sql, render_postgres_tuning};
+
+use flashwise_attach::{FaultState, PowerCut};
 use flashwise_audit::{Finding, Simulated};
-use flashwise_learn::score::Score;
 use flashwise_profile::{DeviceProfile, Verdict};
-use flashwise_ssd::simulation::Simulation;
-use flashwise_ssd::sweep::Sweep;
-use flashwise_tune::mariadb::MariadbTuning;
-use flashwise_tune::postgres::PostgresTuning;
-use flashwise_tune::{Comparison, Tuning};
 
 use crate::audit::AuditDocument;
-use crate::text::{findings, parameters};
+use crate::text::{findings, headings, parameters};
 use layout::{Align, Ink, Screen, Text};
 
 /// How to print.
@@ -48,26 +55,11 @@ impl Default for Style {
 /// What is known about a drive.
 pub fn render_profile(profile: &DeviceProfile, style: Style) -> String {
     let mut screen = Screen::new(style);
-    screen.heading(&format!("What the drive hides: {}", profile.device.name));
+    screen.heading(&format!("{}: {}", headings::DRIVE_HIDES, profile.device.name));
     parameter_table(&mut screen, profile);
     screen.gap();
     screen.paragraph(&parameters::recipe_sentence(profile));
     screen.finish()
-}
-
-/// What was learned beside what is true.
-pub fn render_score(learned: &Score, style: Style) -> String {
-    score::render(learned, style)
-}
-
-/// What an attached drive did.
-pub fn render_attach(report: &AttachReport, style: Style) -> String {
-    attach::render(report, style)
-}
-
-/// What an attached drive is doing; with an earlier look at it, also what it did between the two.
-pub fn render_device_stat(stat: &DeviceStat, before: Option<&DeviceStat>, style: Style) -> String {
-    device_stat::render(stat, before, style)
 }
 
 /// What a power cut on demand did.
@@ -92,7 +84,7 @@ pub fn render_faults(faults: &FaultState, style: Style) -> String {
 pub fn render_audit(document: &AuditDocument, style: Style) -> String {
     let audit = &document.audit;
     let mut screen = Screen::new(style);
-    screen.heading(&format!("What the audit found in {}", document.trace));
+    screen.heading(&format!("{} in {}", headings::AUDIT_FOUND, document.trace));
     screen.strong_paragraph(&findings::headline(audit));
     if !audit.is_partitions_only() {
         screen.gap();
@@ -115,86 +107,16 @@ pub fn render_audit(document: &AuditDocument, style: Style) -> String {
     screen.finish()
 }
 
-/// Everything that one `fit` found out.
-pub fn render_comparison(comparison: &Comparison, style: Style) -> String {
-    comparison::render(comparison, style)
-}
-
-/// What to change of a database.
-pub fn render_tuning(tuning: &Tuning, style: Style) -> String {
-    tuning::render(tuning, style)
-}
-
-/// What to change of a PostgreSQL server.
-pub fn render_postgres_tuning(tuning: &PostgresTuning, style: Style) -> String {
-    tuning_postgres::render(tuning, style)
-}
-
-/// The same as statements for psql, with reasons and what takes them back.
-pub fn postgres_tuning_sql(tuning: &PostgresTuning) -> String {
-    tuning_postgres::sql(tuning)
-}
-
-/// What to change of a MariaDB server, as text.
-pub fn render_mariadb_tuning(tuning: &MariadbTuning, style: Style) -> String {
-    tuning_mariadb::render(tuning, style)
-}
-
-/// The same as an option file.
-pub fn mariadb_option_file(tuning: &MariadbTuning) -> String {
-    tuning_mariadb::option_file(tuning)
-}
-
 /// What may stand in a comment: a name in quotes may hold a line end.
 fn comment(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
-}
-
-/// What many simulations gave, a line each.
-pub fn render_sweep(sweep: &Sweep, style: Style) -> String {
-    sweep::render(sweep, style)
-}
-
-/// What a workload on a simulated drive gave.
-pub fn render_simulation(simulation: &Simulation, style: Style) -> String {
-    simulation::render(simulation, style)
-}
-
-/// What a study found.
-pub fn render_study(study: &crate::study::StudyDocument, style: Style) -> String {
-    study::render(study, style)
-}
-
-/// What a trace asks for.
-pub fn render_trace_info(info: &crate::trace::TraceInfo, style: Style) -> String {
-    trace::render_info(info, style)
-}
-
-/// What TPC-C asked for.
-pub fn render_trace_tpcc(told: &crate::trace::TraceTpcc, style: Style) -> String {
-    trace::render_tpcc(told, style)
-}
-
-/// Buffer pools side by side.
-pub fn render_pool(report: &flashwise_bufferpool::simulate::PoolReport, style: Style) -> String {
-    pool::render(report, style)
-}
-
-/// How a replay went.
-pub fn render_trace_replay(replay: &crate::trace::TraceReplayed, style: Style) -> String {
-    trace::render_replay(replay, style)
-}
-
-/// What became of a trace.
-pub fn render_trace_conversion(conversion: &crate::trace::TraceConversion, style: Style) -> String {
-    trace::render_conversion(conversion, style)
 }
 
 /// The figures group by group, and why some are open.
 fn parameter_table(screen: &mut Screen, profile: &DeviceProfile) {
     let groups = parameters::parameter_groups(profile);
     let sections = groups.iter().map(|(group, rows)| (group.title, rows.iter().map(parameter_row).collect()));
-    screen.sections(&["figure", "value", "95 % interval", "verdict"], &[Align::Left; 4], sections.collect());
+    screen.sections(&headings::FIGURE_COLUMNS, &[Align::Left; 4], sections.collect());
     for open in parameters::open_figures(&groups) {
         screen.gap_between_items();
         screen.bullet(&format!("{}. {}", findings::sentence(open.verdict).trim_end_matches('.'), open.what));

@@ -6,7 +6,8 @@ use super::Style;
 use super::layout::{Align, Screen, Text};
 use crate::text::pool as say;
 
-pub(super) fn render(report: &PoolReport, style: Style) -> String {
+/// Buffer pools side by side.
+pub fn render_pool(report: &PoolReport, style: Style) -> String {
     let mut screen = Screen::new(style);
     screen.heading(&format!("Buffer pools on {}", report.trace));
     screen.paragraph(&say::counts(report));

@@ -8,7 +8,8 @@ use super::layout::{Align, Ink, Screen, Text};
 use crate::text::groups::{GROUPS, Group};
 use crate::text::parameters::{quantity, value_in_words, verdict_in_words};
 
-pub(super) fn render(score: &Score, style: Style) -> String {
+/// What was learned beside what is true.
+pub fn render_score(score: &Score, style: Style) -> String {
     let mut screen = Screen::new(style);
     screen.heading("Beside the truth");
     let section = |group: &'static Group| {

@@ -5,33 +5,28 @@ use flashwise_ssd::simulation::Simulation;
 
 use super::Style;
 use super::layout::{Align, Ink, Screen, Text};
-use crate::text::{array, life, simulation as say};
+use crate::text::{array, headings, life, simulation as say};
 
-pub(super) fn render(s: &Simulation, style: Style) -> String {
+/// What a workload on a simulated drive gave.
+pub fn render_simulation(s: &Simulation, style: Style) -> String {
     let mut screen = Screen::new(style);
     screen.heading(&format!("{} on {}", s.workload.name, s.target_name()));
     screen.strong_paragraph(&say::headline(s));
     screen.gap();
     screen.paragraph(&say::state_sentence(s));
-    screen.heading("Flows");
+    screen.heading(headings::FLOWS);
     flows(&mut screen, s);
     let amplification = say::amplification_rows(s);
     if !amplification.is_empty() {
         screen.heading("Write amplification");
-        let rows = amplification.into_iter().map(|row| row.map(Text::plain).into()).collect();
-        screen.table(&["cause", "factor", "share"], &[Align::Left, Align::Right, Align::Right], rows);
     }
+    screen.numbers(&["cause", "factor", "share"], amplification);
     if let Some(it) = &s.array {
         the_array(&mut screen, s, it);
     }
     screen.heading(say::drive_heading(s));
     screen.pairs(24, say::device_rows(s));
-    let commands = say::command_rows(s);
-    if !commands.is_empty() {
-        screen.gap();
-        let rows = commands.into_iter().map(|row| row.map(Text::plain).into()).collect();
-        screen.table(&say::COMMAND_COLUMNS, &[Align::Left, Align::Right, Align::Right, Align::Right], rows);
-    }
+    screen.numbers(&say::COMMAND_COLUMNS, say::command_rows(s));
     if let Some(sentence) = life::sentence(s) {
         lifetime(&mut screen, s, &sentence);
     }
@@ -41,28 +36,19 @@ pub(super) fn render(s: &Simulation, style: Style) -> String {
 }
 
 fn the_array(screen: &mut Screen, s: &Simulation, it: &ArrayActivity) {
-    screen.heading("The array");
+    screen.heading(headings::ARRAY);
     screen.paragraph(&array::sentence(s, it));
     screen.gap();
     screen.pairs(24, array::rows(it));
-    screen.gap();
-    let mut align = [Align::Right; 7];
-    align[0] = Align::Left;
-    let rows = array::member_rows(it).into_iter().map(|row| row.map(Text::plain).into()).collect();
-    screen.table(&array::MEMBER_COLUMNS, &align, rows);
+    screen.numbers(&array::MEMBER_COLUMNS, array::member_rows(it));
 }
 
 fn lifetime(screen: &mut Screen, s: &Simulation, sentence: &str) {
-    screen.heading("Life");
+    screen.heading(headings::LIFE);
     screen.paragraph(sentence);
     screen.gap();
     screen.pairs(24, life::rows(s));
-    let factors = life::factor_rows(s);
-    if !factors.is_empty() {
-        screen.gap();
-        let rows = factors.into_iter().map(|row| row.map(Text::plain).into()).collect();
-        screen.table(&life::FACTOR_COLUMNS, &[Align::Left, Align::Right, Align::Right], rows);
-    }
+    screen.numbers(&life::FACTOR_COLUMNS, life::factor_rows(s));
 }
 
 fn flows(screen: &mut Screen, s: &Simulation) {

@@ -3,12 +3,14 @@
 use super::Style;
 use super::layout::{Align, Ink, Screen, Text};
 use crate::study::{StudyDocument, StudyTable, StudyVerdict};
+use crate::text::headings;
 
-pub(super) fn render(study: &StudyDocument, style: Style) -> String {
+/// What a study found.
+pub fn render_study(study: &StudyDocument, style: Style) -> String {
     let mut screen = Screen::new(style);
     screen.heading(&study.title);
     screen.paragraph(&study.source);
-    screen.heading("Claimed and measured");
+    screen.heading(headings::CLAIMED_AND_MEASURED);
     for (n, claim) in study.claims.iter().enumerate() {
         screen.gap_between_items();
         screen.item(&(n + 1).to_string(), &claim.claim);
@@ -32,7 +34,7 @@ pub(super) fn render(study: &StudyDocument, style: Style) -> String {
         section.tables.iter().for_each(|table| render_table(&mut screen, table));
     }
     if !study.limits.is_empty() {
-        screen.heading("What this does not tell");
+        screen.heading(headings::LIMITS);
         study.limits.iter().for_each(|limit| screen.bullet(limit));
     }
     screen.finish()

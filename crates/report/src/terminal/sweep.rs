@@ -11,7 +11,8 @@ use crate::text::numbers::{grouped, significant, time, two_decimals};
 const MOST_LINES: usize = 60;
 const FIGURES: [&str; 5] = ["IOPS", "mean", "99 %", "99.9 %", "WA"];
 
-pub(super) fn render(sweep: &Sweep, style: Style) -> String {
+/// What many simulations gave, a line each.
+pub fn render_sweep(sweep: &Sweep, style: Style) -> String {
     let mut screen = Screen::new(style);
     screen.heading(&sweep.name);
     screen.strong_paragraph(&counts(sweep));

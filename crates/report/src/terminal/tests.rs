@@ -1,9 +1,11 @@
 //! What a terminal shows, word for word.
 
-use flashwise_attach::{FaultState, LatencySpike, ReadOnlyCause};
+use flashwise_attach::{DeviceStat, FaultState, LatencySpike, ReadOnlyCause};
+use flashwise_learn::score::Score;
 use flashwise_profile::{Figure, HotLocation, Parameters};
 use flashwise_ssd::SpaceUse;
 use flashwise_ssd::life::EndOfLife;
+use flashwise_tune::Tuning;
 
 use super::*;
 use crate::sample;

@@ -4,9 +4,11 @@ use flashwise_tune::{Gain, Tuning};
 
 use super::Style;
 use super::layout::{Align, Ink, Screen, Text};
+use crate::text::headings;
 use crate::text::numbers::{change_interval, more_or};
 
-pub(super) fn render(t: &Tuning, style: Style) -> String {
+/// What to change of a database.
+pub fn render_tuning(t: &Tuning, style: Style) -> String {
     let mut screen = Screen::new(style);
     screen.heading(&format!("{} on {}", t.database, t.drive));
     screen.strong_paragraph(&headline(t));
@@ -16,12 +18,12 @@ pub(super) fn render(t: &Tuning, style: Style) -> String {
     declined(&mut screen, t);
     how_to_open(&mut screen, t);
     if let Some(applied) = &t.applied {
-        screen.heading("What was done");
+        screen.heading(headings::WAS_DONE);
         let what = if applied.in_place { "changed" } else { "new; the database itself is as it was" };
         screen.paragraph(&format!("{}: {what}.", applied.file));
         applied.steps.iter().for_each(|step| screen.bullet(step));
     }
-    screen.heading("Notes");
+    screen.heading(headings::NOTES);
     t.notes.iter().for_each(|note| screen.bullet(note));
     screen.finish()
 }

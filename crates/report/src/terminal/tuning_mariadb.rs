@@ -5,8 +5,10 @@ use flashwise_tune::mariadb::MariadbTuning;
 use super::layout::Screen;
 use super::tuning_server::{self, ServerTuning};
 use super::{Style, comment};
+use crate::text::headings;
 
-pub(super) fn render(t: &MariadbTuning, style: Style) -> String {
+/// What to change of a MariaDB server, as text.
+pub fn render_mariadb_tuning(t: &MariadbTuning, style: Style) -> String {
     let mut screen = Screen::new(style);
     let parts = ServerTuning {
         program: &t.program,
@@ -25,7 +27,7 @@ pub(super) fn render(t: &MariadbTuning, style: Style) -> String {
 fn statements(screen: &mut Screen, t: &MariadbTuning) {
     match &t.applied {
         Some(applied) => {
-            screen.heading("What was done");
+            screen.heading(headings::WAS_DONE);
             match applied.statements.as_slice() {
                 [] => screen.paragraph("Nothing: none of it acts at once."),
                 statements => statements.iter().for_each(|statement| screen.paragraph(statement)),
@@ -54,8 +56,8 @@ fn statements(screen: &mut Screen, t: &MariadbTuning) {
     }
 }
 
-/// The proposals as an option file, with reasons as comments.
-pub(super) fn option_file(t: &MariadbTuning) -> String {
+/// The same as an option file.
+pub fn mariadb_option_file(t: &MariadbTuning) -> String {
     let mut text = format!("# flashwise {}: {} on {}\n", t.flashwise_version, t.program, comment(&t.drive));
     let [section, lines @ ..] = t.option_file.as_slice() else {
         return text + "# Nothing is to be changed.\n";

@@ -5,8 +5,10 @@ use flashwise_tune::postgres::{PostgresTuning, SettingProposal};
 use super::layout::Screen;
 use super::tuning_server::{self, ServerTuning};
 use super::{Style, comment};
+use crate::text::headings;
 
-pub(super) fn render(t: &PostgresTuning, style: Style) -> String {
+/// What to change of a PostgreSQL server.
+pub fn render_postgres_tuning(t: &PostgresTuning, style: Style) -> String {
     let mut screen = Screen::new(style);
     let parts = ServerTuning {
         program: &t.program,
@@ -24,7 +26,7 @@ pub(super) fn render(t: &PostgresTuning, style: Style) -> String {
 
 fn statements(screen: &mut Screen, t: &PostgresTuning) {
     if let Some(applied) = &t.applied {
-        screen.heading("What was done");
+        screen.heading(headings::WAS_DONE);
         applied.statements.iter().for_each(|statement| screen.paragraph(statement));
         screen.gap();
         match applied.needs_restart.as_slice() {
@@ -39,8 +41,8 @@ fn statements(screen: &mut Screen, t: &PostgresTuning) {
     }
 }
 
-/// The proposals as a file for psql, with reasons and, as comments, what takes them back.
-pub(super) fn sql(t: &PostgresTuning) -> String {
+/// The same as statements for psql, with reasons and what takes them back.
+pub fn postgres_tuning_sql(t: &PostgresTuning) -> String {
     let mut text = format!("-- flashwise {}: {} on {}\n", t.flashwise_version, t.program, comment(&t.drive));
     for proposal in &t.proposals {
         let SettingProposal { name, old_value, reason, apply, .. } = proposal;

@@ -4,6 +4,7 @@ use flashwise_tune::Rate;
 use flashwise_tune::postgres::{LeftAlone, MeasuredSettings, SettingProposal};
 
 use super::layout::{Align, Ink, Screen, Text};
+use crate::text::headings;
 use crate::text::numbers::{change_interval, more_or, significant};
 
 /// The parts of a document that all servers have.
@@ -28,7 +29,7 @@ pub(super) fn render(screen: &mut Screen, t: &ServerTuning<'_>) {
 
 /// Notes at the end.
 pub(super) fn notes(screen: &mut Screen, notes: &[String]) {
-    screen.heading("Notes");
+    screen.heading(headings::NOTES);
     notes.iter().for_each(|note| screen.bullet(note));
 }
 
@@ -85,7 +86,7 @@ fn acts(proposal: &SettingProposal) -> &'static str {
 }
 
 fn before_and_after(screen: &mut Screen, measured: &MeasuredSettings) {
-    screen.heading("Before and after");
+    screen.heading(headings::BEFORE_AND_AFTER);
     screen.paragraph(&format!(
         "{} in {}: {}. {} rounds of each, in turns.",
         measured.program, measured.directory, measured.workload, measured.rounds

@@ -1,4 +1,5 @@
-//! The words and numbers of a report, said once for the terminal and for the page.
+//! The words and numbers of a report, once for the terminal and for the page: what both print stands here. Sentences that
+//! a JSON document carries (reasons, remedies, notes) are made with the document, in the crate that it is of.
 
 pub(crate) mod array;
 pub(crate) mod attach;
@@ -6,6 +7,7 @@ pub(crate) mod device_stat;
 pub(crate) mod findings;
 pub(crate) mod gains;
 pub(crate) mod groups;
+pub(crate) mod headings;
 pub(crate) mod life;
 pub(crate) mod numbers;
 pub(crate) mod parameters;
