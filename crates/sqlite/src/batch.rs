@@ -150,6 +150,9 @@ impl BatchLog {
     }
 
     fn set_marks(&mut self, marks: Marks) -> Result<(), Failure> {
+        debug_assert!(self.joined, "only who has joined changes the marks");
+        let Marks { begun, applied, .. } = marks;
+        debug_assert!(applied <= begun && begun - applied <= 1, "one batch at a time is begun and not in the database");
         self.marks = marks;
         self.place.set_marks(marks)
     }
@@ -201,6 +204,8 @@ impl BatchLog {
     /// [`BatchLog::applied`]. On failure nothing has happened.
     pub(crate) fn log<S: Store>(&mut self, database: &mut S, runs: &Runs) -> Result<Logged, Failure> {
         let mut marks = self.marks;
+        debug_assert_eq!(marks.begun, marks.applied, "the batch before is in the database, or was taken back");
+        debug_assert!(are_apart(runs), "runs are in order, and no two of them touch");
         let mut batch = encode(marks.generation, marks.count, self.identity, runs);
         if marks.count == 0 || marks.end + batch.len() as u64 > LONGEST_LOG {
             // Also what somebody else wrote past the log, and did not sync.
@@ -211,6 +216,7 @@ impl BatchLog {
             marks = Marks { begun: marks.begun, applied: marks.applied, ..self.empty() };
             batch = encode(marks.generation, marks.count, self.identity, runs);
         }
+        debug_assert!((batch.len() as u64).is_multiple_of(BLOCK), "no later batch tears this one");
         let end = marks.end + batch.len() as u64;
         self.place.reserve(end)?;
         marks.begun += 1;
@@ -224,6 +230,7 @@ impl BatchLog {
 
     /// The batch is in the database.
     pub(crate) fn applied(&mut self, batch: Logged) -> Result<(), Failure> {
+        debug_assert_eq!(batch.0.begun, self.marks.begun, "it is the batch that was logged last");
         self.set_marks(batch.0)
     }
 
@@ -254,6 +261,7 @@ impl BatchLog {
         if !std::mem::take(&mut self.joined) {
             return Ok(());
         }
+        debug_assert!(!self.joined, "it leaves once");
         let is_last = self.place.leave()?;
         let finished = match is_last {
             true => self.place.marks().and_then(|marks| finish(marks, database)),
@@ -275,6 +283,11 @@ fn finish<S: Store>(marks: Marks, database: &mut S) -> Result<bool, Failure> {
     Ok(true)
 }
 
+/// Whether each run ends before the next one starts.
+fn are_apart(runs: &Runs) -> bool {
+    runs.windows(2).all(|two| two[0].0 + two[0].1.len() as u64 <= two[1].0)
+}
+
 /// A batch as it stands in the log, filled up to whole blocks.
 fn encode(generation: u64, number: u64, identity: u64, runs: &Runs) -> Vec<u8> {
     let bytes: usize = runs.iter().map(|(_, data)| data.len()).sum();
@@ -291,6 +304,7 @@ fn encode(generation: u64, number: u64, identity: u64, runs: &Runs) -> Vec<u8> {
     runs.iter().for_each(|(_, data)| batch.extend_from_slice(data));
     let checksum = checksum(&batch);
     batch[CHECKSUM_AT..HEAD].copy_from_slice(&checksum.to_le_bytes());
+    debug_assert_eq!(batch.len(), length, "the head tells the length, by which a reader finds the next one");
     batch.resize(length.next_multiple_of(BLOCK as usize), 0);
     batch
 }

@@ -13,10 +13,11 @@ use serde::Serialize;
 
 use crate::SqliteError;
 use crate::batch;
+use crate::bytes::{HEADER_BYTES, Span, page_size_of};
 use crate::directory::COMPANIONS;
 use crate::error::{Failure, checked_end, display, with_suffix};
 use crate::handle::{Cut, Handle, RUN_LIMIT, Store};
-use crate::layout::{Detected, HEADER_BYTES, Header, HeaderError, Layout, Span, VERSION, cut, detect, page_size_of};
+use crate::layout::{Detected, Header, HeaderError, Layout, VERSION, cut, detect};
 use crate::log_layout::LogLayout;
 use crate::options::VfsOptions;
 
@@ -224,7 +225,7 @@ pub(crate) fn copy_in<S: Store>(
     options: &VfsOptions,
 ) -> Result<ImportSummary, SqliteError> {
     if into.mapping().is_none()
-        && let Some(header) = Header::new(options, plain.page_bytes)
+        && let Some(header) = options.header(plain.page_bytes)
     {
         into.write_header(&header)?;
     }
@@ -334,7 +335,7 @@ pub fn import(plain: &Path, stored: &Path, options: &VfsOptions) -> Result<Impor
     options.check()?;
     let from = open_plain(plain)?;
     let summary = create_new(stored, |mut store| {
-        if let Some(header) = Header::new(options, from.page_bytes) {
+        if let Some(header) = options.header(from.page_bytes) {
             let length = from.file.metadata().map_err(|error| SqliteError::os("looking at it", plain, &error))?.len();
             let header = header.placed(place(&store.file, stored, length, header.chunk));
             // What was made room for behind the database is given back.
@@ -458,7 +459,7 @@ mod tests {
 
     fn header(border: u64) -> Header {
         let layout = Layout::HotLocations { chunk: ByteSize(CHUNK), offset: ByteSize(32768) };
-        Header::new(&VfsOptions { layout, ..VfsOptions::PLAIN }, CHUNK).unwrap().placed(border)
+        Header::new(layout, LogLayout::Plain, false, CHUNK).unwrap().placed(border)
     }
 
     #[test]

@@ -22,11 +22,12 @@ use libsqlite3_sys as sqlite;
 
 use crate::batch::BatchPlace;
 use crate::batch_file::BatchFile;
+use crate::bytes::Span;
 use crate::error::Failure;
 use crate::ffi::{FileName, LONGEST, ParentFile, ParentVfs};
 use crate::file::FileStore;
 use crate::handle::{Cut, Handle, Mapping, Store};
-use crate::layout::{Span, cut};
+use crate::layout::cut;
 use crate::ledger::Ledger;
 use crate::log::open_log;
 use crate::log_layout::LogLayout;

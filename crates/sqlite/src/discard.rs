@@ -17,8 +17,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::bytes::{Span, page_size_of};
 use crate::error::Failure;
-use crate::layout::{Span, page_size_of};
 
 /// Reads bytes of the database as SQLite sees it; fewer only at its end.
 pub(crate) type Read<'a> = dyn FnMut(u64, &mut [u8]) -> Result<usize, Failure> + 'a;

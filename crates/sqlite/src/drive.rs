@@ -15,11 +15,12 @@ use libsqlite3_sys as sqlite;
 
 use crate::batch::{self, BatchPlace};
 use crate::batch_volume::{BatchVolume, Members};
+use crate::bytes::Span;
 use crate::cache::{BLOCK, BlockRun, PageCache};
 use crate::disk::{Disk, read_request};
 use crate::error::{Failure, checked_end};
 use crate::handle::{Cut, Store};
-use crate::layout::{Span, cut};
+use crate::layout::cut;
 use crate::locks::{Busy, HandleId, Level, Locks};
 use crate::log_layout::LogLayout;
 use crate::shm::{SharedMemory, WalIndex};

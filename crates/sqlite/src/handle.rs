@@ -24,9 +24,10 @@ use std::ffi::c_int;
 use libsqlite3_sys as sqlite;
 
 use crate::batch::{BatchLog, BatchPlace, LONGEST_BATCH, Runs};
+use crate::bytes::{HEADER_BYTES, Span, is_page_size};
 use crate::discard::{FreePages, Read};
 use crate::error::{Failure, checked_end};
-use crate::layout::{Chunks, Detected, HEADER_BYTES, Header, Layout, MAX_CHUNK, Span, detect, is_page_size};
+use crate::layout::{Chunks, Detected, Header, Layout, MAX_CHUNK, detect};
 use crate::log_layout::LogLayout;
 use crate::options::VfsOptions;
 use crate::read_ahead::ReadAhead;
@@ -325,7 +326,7 @@ impl<S: Store> Handle<S> {
         // SQLite writes a database page by page, so the first write is as long as a page.
         let page = Some(first_write as u64).filter(|&bytes| is_page_size(bytes));
         let page = page.or(self.options.layout.shift().map(|(chunk, _)| chunk)).unwrap_or(4096).min(65536);
-        let mapping = match Header::new(&self.options, page) {
+        let mapping = match self.options.header(page) {
             None => Mapping::Plain,
             Some(header) => {
                 self.write_header(&header)?;

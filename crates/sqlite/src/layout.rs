@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::SqliteError;
+use crate::bytes::{HEADER_BYTES, Span, is_page_size, u32_at, u64_at};
 use crate::log_layout::LogLayout;
-use crate::options::VfsOptions;
 use crate::plain_page;
 
 /// How a new database is laid out in its stored file.
@@ -46,9 +46,6 @@ pub enum Layout {
 pub(crate) const MIN_CHUNK: u64 = 4 << 10;
 /// Largest chunk that a layout takes; the volume's extents are this long, so that chunks never straddle two.
 pub(crate) const MAX_CHUNK: u64 = 1 << 20;
-/// Bytes that the header occupies; the rest up to `offset` is zero.
-pub(crate) const HEADER_BYTES: usize = 512;
-
 /// What a [`Layout::Headed`] database is shifted by: a multiple of every page size.
 pub(crate) const HEADED: u64 = 64 << 10;
 
@@ -74,9 +71,6 @@ const IDENTITY_AT: usize = 240;
 const CHECKSUM_AT: usize = 504;
 const _: () = assert!(plain_page::FREE_BEGIN <= LAYOUT_NAME_AT && IDENTITY_AT + 8 <= plain_page::ROW_BEGIN);
 const _: () = assert!(plain_page::ROW_END <= CHECKSUM_AT);
-
-/// The first 16 bytes of a plain SQLite file.
-pub(crate) const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 impl Layout {
     /// The layout's name, as in the header.
@@ -175,8 +169,7 @@ pub(crate) fn detect(head: &[u8]) -> Result<Detected, HeaderError> {
 
 impl Header {
     /// The header of a new database; `None` where it is plain.
-    pub(crate) fn new(options: &VfsOptions, page_bytes: u64) -> Option<Self> {
-        let VfsOptions { layout, log, atomic_batch, .. } = *options;
+    pub(crate) fn new(layout: Layout, log: LogLayout, atomic_batch: bool, page_bytes: u64) -> Option<Self> {
         let layout = if log != LogLayout::Plain || atomic_batch { layout.with_header() } else { layout };
         // Any number but 0 that no other database is likely to have.
         let identity = if atomic_batch { RandomState::new().hash_one(page_bytes) | 1 } else { 0 };
@@ -317,52 +310,10 @@ fn shift_behind(border: u64, hot: u64, chunk: u64) -> u64 {
     if first < HEADER_BYTES as u64 { first + chunk } else { first }
 }
 
-/// Whether SQLite can have pages of that size.
-pub(crate) fn is_page_size(bytes: u64) -> bool {
-    (512..=65536).contains(&bytes) && bytes.is_power_of_two()
-}
-
-/// The page size in the first bytes of a plain SQLite file (big-endian at byte 16, 1 meaning 64 KiB).
-pub(crate) fn page_size_of(head: &[u8]) -> Option<u64> {
-    if head.len() < 100 || !head.starts_with(SQLITE_MAGIC) {
-        return None;
-    }
-    let bytes = match u16::from_be_bytes([head[16], head[17]]) {
-        1 => 65536,
-        other => u64::from(other),
-    };
-    is_page_size(bytes).then_some(bytes)
-}
-
 /// A name that is padded with zeros.
 fn text_at(bytes: &[u8], at: usize, length: usize) -> String {
     let field = bytes[at..at + length].split(|&byte| byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(field).into_owned()
-}
-
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let mut field = [0; 4];
-    field.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(field)
-}
-
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let mut field = [0; 8];
-    field.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(field)
-}
-
-/// A run of bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub start: u64,
-    pub length: u64,
-}
-
-impl Span {
-    pub(crate) fn end(&self) -> u64 {
-        self.start + self.length
-    }
 }
 
 /// Where the chunks of a drive begin in a file.
@@ -433,10 +384,10 @@ mod tests {
 
     #[test]
     fn what_plain_sqlite_would_not_find_all_of_gets_a_header() {
-        assert_eq!(Header::new(&VfsOptions::PLAIN, 4096), None);
-        let headed = Header::new(&VfsOptions { log: WITH_LOG.log, ..VfsOptions::PLAIN }, 65536);
+        assert_eq!(Header::new(Layout::Plain, LogLayout::Plain, false, 4096), None);
+        let headed = Header::new(Layout::Plain, WITH_LOG.log, false, 65536);
         assert_eq!(headed, Some(HEADED_ONLY), "a log with a layout needs a header");
-        let batches = Header::new(&VfsOptions { atomic_batch: true, ..VfsOptions::PLAIN }, 65536).unwrap();
+        let batches = Header::new(Layout::Plain, LogLayout::Plain, true, 65536).unwrap();
         assert!(batches.identity != 0 && batches.layout() == Layout::Headed, "so does a log of batches");
     }
 

@@ -96,6 +96,7 @@ mod batch;
 mod batch_file;
 mod batch_volume;
 mod btree;
+mod bytes;
 mod cache;
 mod convert;
 mod directory;

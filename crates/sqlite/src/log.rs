@@ -11,11 +11,11 @@ use std::ffi::c_int;
 
 use libsqlite3_sys as sqlite;
 
+use crate::bytes::Span;
 use crate::error::{Failure, checked_end};
 use crate::ffi::ParentFile;
 use crate::file::{FileStore, SqliteFile};
 use crate::handle::{Cut, Handle};
-use crate::layout::Span;
 use crate::log_gather::GatheredLog;
 use crate::log_layout::{Geometry, LOG_HEADER, LogHeader, LogLayout, SQLITE_HEADER};
 use crate::shm::SharedMemory;

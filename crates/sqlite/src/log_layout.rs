@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::SqliteError;
-use crate::layout::{Span, is_page_size, u32_at, u64_at};
+use crate::bytes::{Span, is_page_size, u32_at, u64_at};
 
 /// How the write-ahead log of a database is laid out in its stored file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

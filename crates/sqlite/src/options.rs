@@ -22,7 +22,7 @@ use flashwise_block::ByteSize;
 use flashwise_profile::{DeviceProfile, Parameters};
 
 use crate::SqliteError;
-use crate::layout::Layout;
+use crate::layout::{Header, Layout};
 use crate::log_layout::LogLayout;
 
 /// How a VFS is to work.
@@ -64,6 +64,11 @@ impl VfsOptions {
     pub fn check(&self) -> Result<(), SqliteError> {
         self.layout.check()?;
         self.log.check()
+    }
+
+    /// The header of a new database; `None` where it is plain.
+    pub(crate) fn header(&self, page_bytes: u64) -> Option<Header> {
+        Header::new(self.layout, self.log, self.atomic_batch, page_bytes)
     }
 
     /// Whether a new database is stored in another form than SQLite's own.

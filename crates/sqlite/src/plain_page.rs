@@ -16,7 +16,7 @@
 //!
 //! Source: "Database File Format", <https://www.sqlite.org/fileformat2.html>, sections 1.3, 1.6, 2.1 and 2.6.
 
-use crate::layout::{HEADER_BYTES, SQLITE_MAGIC};
+use crate::bytes::{HEADER_BYTES, SQLITE_MAGIC};
 
 /// What SQLite says in its parentheses.
 const NAME: &str = "laid out by flashwise: open it with vfs=flashwise, or run 'flashwise sqlite export'";

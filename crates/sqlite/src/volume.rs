@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::layout::Span;
+use crate::bytes::Span;
 
 /// Length and alignment of an extent.
 pub(crate) const EXTENT: u64 = 1 << 20;
