@@ -205,7 +205,6 @@ impl BatchLog {
     pub(crate) fn log<S: Store>(&mut self, database: &mut S, runs: &Runs) -> Result<Logged, Failure> {
         let mut marks = self.marks;
         debug_assert_eq!(marks.begun, marks.applied, "the batch before is in the database, or was taken back");
-        debug_assert!(are_apart(runs), "runs are in order, and no two of them touch");
         let mut batch = encode(marks.generation, marks.count, self.identity, runs);
         if marks.count == 0 || marks.end + batch.len() as u64 > LONGEST_LOG {
             // Also what somebody else wrote past the log, and did not sync.
@@ -281,11 +280,6 @@ fn finish<S: Store>(marks: Marks, database: &mut S) -> Result<bool, Failure> {
         database.sync(sqlite::SQLITE_SYNC_NORMAL)?;
     }
     Ok(true)
-}
-
-/// Whether each run ends before the next one starts.
-fn are_apart(runs: &Runs) -> bool {
-    runs.windows(2).all(|two| two[0].0 + two[0].1.len() as u64 <= two[1].0)
 }
 
 /// A batch as it stands in the log, filled up to whole blocks.
