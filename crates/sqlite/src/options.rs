@@ -220,12 +220,9 @@ pub static TECHNIQUES: [Technique; 8] = [
         what: "pages in the log start where stripes do",
         needs: "stripe",
         set: |value, options| set_log(value, options, |stripe| LogLayout::Aligned { stripe }),
-        from_profile: |drive, options| match drive.stripe_bytes.known() {
-            Some(stripe) => {
-                options.log = LogLayout::Aligned { stripe: ByteSize(stripe) };
-                true
-            }
-            None => false,
+        from_profile: |drive, options| {
+            let log = |stripe| options.log = LogLayout::Aligned { stripe: ByteSize(stripe) };
+            drive.stripe_bytes.known().map(log).is_some()
         },
         // Frame headers of their own cost a flush more padding than straddling pages do (`study sqlite`), but where a
         // buffer that survives a power cut spares the flush and flash is mapped in longer units than 4 KiB.
@@ -240,12 +237,9 @@ pub static TECHNIQUES: [Technique; 8] = [
         what: "no frame of the log lies across the end of a flash page where padding avoids it",
         needs: "flash page",
         set: |value, options| set_log(value, options, |flash_page| LogLayout::Contained { flash_page }),
-        from_profile: |drive, options| match drive.page_bytes.known() {
-            Some(page) => {
-                options.log = LogLayout::Contained { flash_page: ByteSize(page) };
-                true
-            }
-            None => false,
+        from_profile: |drive, options| {
+            let log = |page| options.log = LogLayout::Contained { flash_page: ByteSize(page) };
+            drive.page_bytes.known().map(log).is_some()
         },
         // It saves flash for logs of 512-byte pages, and costs for all others (`study sqlite`).
         pays: |_| false,
@@ -255,19 +249,10 @@ pub static TECHNIQUES: [Technique; 8] = [
         name: "concurrent-write-back",
         what: "as many pages are written together as the drive programs together",
         needs: "k_w at 4 KiB",
-        set: |value, options| match value.parse() {
-            Ok(depth @ 1..=MAX_DEPTH) => {
-                options.write_back_depth = depth;
-                true
-            }
-            _ => false,
-        },
-        from_profile: |drive, options| match drive.write_concurrency_4k.known() {
-            Some(depth) => {
-                options.write_back_depth = depth.clamp(1, u64::from(MAX_DEPTH)) as u32;
-                true
-            }
-            None => false,
+        set: |value, options| set_depth(value, MAX_DEPTH, &mut options.write_back_depth),
+        from_profile: |drive, options| {
+            let depth = |depth: u64| options.write_back_depth = depth.clamp(1, u64::from(MAX_DEPTH)) as u32;
+            drive.write_concurrency_4k.known().map(depth).is_some()
         },
         pays: |_| true,
         is_taken: |_| false,
@@ -276,19 +261,10 @@ pub static TECHNIQUES: [Technique; 8] = [
         name: "concurrent-read-ahead",
         what: "a scan in key order has as many of the next pages read together as the drive reads together",
         needs: "k_r at 4 KiB",
-        set: |value, options| match value.parse() {
-            Ok(depth @ 1..=MAX_AHEAD) => {
-                options.read_ahead_depth = depth;
-                true
-            }
-            _ => false,
-        },
-        from_profile: |drive, options| match drive.read_concurrency_4k.known() {
-            Some(depth) => {
-                options.read_ahead_depth = depth.clamp(1, u64::from(MAX_AHEAD)) as u32;
-                true
-            }
-            None => false,
+        set: |value, options| set_depth(value, MAX_AHEAD, &mut options.read_ahead_depth),
+        from_profile: |drive, options| {
+            let depth = |depth: u64| options.read_ahead_depth = depth.clamp(1, u64::from(MAX_AHEAD)) as u32;
+            drive.read_concurrency_4k.known().map(depth).is_some()
         },
         pays: |_| true,
         is_taken: |_| false,
@@ -333,6 +309,12 @@ const ON: &str = "on";
 const MAX_DEPTH: u32 = 512;
 /// Most pages that are read ahead: as many as `RegisteredFile` asks for at once.
 const MAX_AHEAD: u32 = 64;
+
+fn set_depth(value: &str, most: u32, depth: &mut u32) -> bool {
+    let Some(given) = value.parse().ok().filter(|given| (1..=most).contains(given)) else { return false };
+    *depth = given;
+    true
+}
 
 fn set_log(value: &str, options: &mut VfsOptions, make: fn(ByteSize) -> LogLayout) -> bool {
     let Ok(unit) = value.parse() else { return false };

@@ -62,6 +62,9 @@ impl From<PreconditionName> for Precondition {
     }
 }
 
+/// Heading of the options that fio has too.
+const FIO: &str = "A workload like fio's";
+
 /// Options of `simulate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -92,60 +95,43 @@ pub struct SimulateArguments {
     #[arg(long, requires = "workload")]
     pub fold: bool,
     /// As fio's option: what is read and written
-    #[arg(long, value_enum, conflicts_with = "workload", help_heading = "A workload like fio's")]
+    #[arg(long, value_enum, conflicts_with = "workload", help_heading = FIO)]
     pub rw: Option<Rw>,
     /// As fio's option: size of a request
-    #[arg(
-        long,
-        value_name = "SIZE",
-        default_value = "4k",
-        requires = "rw",
-        conflicts_with = "workload",
-        help_heading = "A workload like fio's"
-    )]
+    #[arg(long, value_name = "SIZE", default_value = "4k")]
+    #[arg(requires = "rw", conflicts_with = "workload", help_heading = FIO)]
     pub bs: ByteSize,
     /// As fio's option: requests in flight
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        requires = "rw",
-        conflicts_with = "workload",
-        help_heading = "A workload like fio's"
-    )]
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(requires = "rw", conflicts_with = "workload", help_heading = FIO)]
     pub iodepth: u32,
     /// As fio's option: bytes of the drive that are touched, from its start; without --runtime also how many are moved
-    #[arg(
-        long,
-        value_name = "SIZE",
-        requires = "rw",
-        conflicts_with = "workload",
-        help_heading = "A workload like fio's"
-    )]
+    #[arg(long, value_name = "SIZE")]
+    #[arg(requires = "rw", conflicts_with = "workload", help_heading = FIO)]
     pub size: Option<ByteSize>,
     /// As fio's option: percent of reads with --rw rw and randrw
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(0..=100))]
-    #[arg(requires = "rw", conflicts_with = "workload", help_heading = "A workload like fio's")]
+    #[arg(requires = "rw", conflicts_with = "workload", help_heading = FIO)]
     pub rwmixread: u8,
     /// As fio's option: where random requests go: random, zipf:THETA, pareto:H, zoned:ACCESSES/SIZE:…
     #[arg(long, alias = "random_distribution", value_name = "NAME", value_parser = Access::of_fio)]
-    #[arg(requires = "rw", conflicts_with = "workload", help_heading = "A workload like fio's")]
+    #[arg(requires = "rw", conflicts_with = "workload", help_heading = FIO)]
     pub random_distribution: Option<Access>,
     /// As fio's option: sizes with percentages in place of --bs, such as 4k/60:64k/40
     #[arg(long, value_name = "SIZE/PERCENT:…", value_parser = Size::of_fio)]
-    #[arg(requires = "rw", conflicts_with = "workload", help_heading = "A workload like fio's")]
+    #[arg(requires = "rw", conflicts_with = "workload", help_heading = FIO)]
     pub bssplit: Option<Size>,
     /// As fio's option: pause between a completion and the next request
     #[arg(long, value_name = "TIME", requires = "rw", conflicts_with_all = ["workload", "rate_iops"])]
-    #[arg(help_heading = "A workload like fio's")]
+    #[arg(help_heading = FIO)]
     pub thinktime: Option<Nanos>,
     /// As fio's option: requests a second, whether or not the drive keeps up; --iodepth then has no meaning
     #[arg(long, alias = "rate_iops", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    #[arg(requires = "rw", conflicts_with = "workload", help_heading = "A workload like fio's")]
+    #[arg(requires = "rw", conflicts_with = "workload", help_heading = FIO)]
     pub rate_iops: Option<u32>,
     /// As fio's option: how the times between those requests are distributed
     #[arg(long, alias = "rate_process", value_enum, default_value_t = RateProcess::Linear)]
-    #[arg(requires = "rate_iops", help_heading = "A workload like fio's")]
+    #[arg(requires = "rate_iops", help_heading = FIO)]
     pub rate_process: RateProcess,
     /// As fio's option: percent that compression saves of what is written, on drives that compress
     #[arg(long, alias = "buffer_compress_percentage", value_name = "PERCENT")]
