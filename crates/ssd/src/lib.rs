@@ -69,6 +69,7 @@ mod sparse;
 mod state;
 pub mod sweep;
 pub mod theory;
+mod translation;
 pub mod truth;
 
 pub use cache::{ReadCacheCounters, WriteCacheCounters};

@@ -16,26 +16,7 @@ impl SimulatedSsd {
     pub fn fill_at_once(&mut self) -> Result<(), SsdError> {
         self.require_empty("fill")?;
         let pages = self.config().logical_pages() as u32 + self.config().translation_pages();
-        match self.config().ftl.mapping {
-            Mapping::Page => self.ftl.pages.fill_in_order(pages),
-            Mapping::InPlace => {}
-            Mapping::Element => {
-                if let Some(elements) = &mut self.ftl.elements {
-                    elements.fill_in_block_order();
-                }
-            }
-            Mapping::Block | Mapping::Fast => {
-                let mut steps = Vec::new();
-                let Some(blocks) = &mut self.ftl.blocks else { return Ok(()) };
-                (0..pages).for_each(|page| {
-                    steps.clear();
-                    blocks.write(page, &mut steps);
-                });
-            }
-        }
-        if let Some(translator) = &mut self.ftl.translator {
-            translator.all_stored();
-        }
+        self.ftl.fill_in_order(pages);
         Ok(())
     }
 
@@ -109,7 +90,7 @@ impl SimulatedSsd {
             return Err(SsdError::Precondition { state, reason });
         }
         let untouched = self.counters() == DeviceCounters { flash: self.counters().flash, ..DeviceCounters::default() };
-        if untouched && self.outstanding() == 0 && self.is_unmapped() {
+        if untouched && self.outstanding() == 0 && self.ftl.is_empty() {
             return Ok(());
         }
         Err(SsdError::Precondition { state, reason: "the drive has been written already".into() })

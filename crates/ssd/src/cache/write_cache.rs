@@ -183,7 +183,7 @@ impl WriteCache {
 
     /// Says that the place of what is known of a page will be asked for soon.
     #[inline]
-    pub(crate) fn expect_place(&self, logical_page: u32) {
+    pub(crate) fn prefetch_place(&self, logical_page: u32) {
         if self.was_used() {
             self.pages.prefetch_place(logical_page);
         }
@@ -191,7 +191,7 @@ impl WriteCache {
 
     /// Says that what is known of a page will be needed soon.
     #[inline]
-    pub(crate) fn expect_page(&self, logical_page: u32) {
+    pub(crate) fn prefetch_page(&self, logical_page: u32) {
         if self.was_used() {
             self.pages.prefetch(logical_page);
         }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! When the cache is empty and the drive still has nothing to do, superblocks that hold garbage are collected until the
-//! cache could have all its dynamic superblocks ([`Ftl::take_for_room_in_slc_cache`](crate::ftl::Ftl)): data that is written
+//! cache could have all its dynamic superblocks ([`Ftl::take_for_room_in_slc_cache`](crate::ftl::PageMap)): data that is written
 //! over leaves garbage and no free superblocks, and the cache would have room only once.
 //!
 //! A superblock that is being emptied when the host comes back is emptied to its end; no further one is begun.

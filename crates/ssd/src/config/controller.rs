@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::Checker;
 use super::choices::choices;
-use super::{DeviceConfig, Mapping};
+use super::{DeviceConfig, Mapping, WritePath};
 use crate::error::SsdError;
 
 choices! {
@@ -178,7 +178,7 @@ impl WriteCacheConfig {
             let reason = "it is positive, and needs flush = \"immediate\"";
             checker.require("controller.write_cache.hot_window_ns", window, possible, reason)?;
         }
-        let has_room = matches!(config.ftl.mapping, Mapping::Page | Mapping::Block | Mapping::Fast);
+        let has_room = matches!(config.ftl.mapping.write_path(), WritePath::Buffer | WritePath::Steps);
         let reason = "it stands before an FTL that maps pages or blocks: ftl.mapping = \"page\", \"block\" or \"fast\"";
         checker.require("controller.write_cache", "present", has_room, reason)?;
         let (buffer, page) = (config.controller.write_buffer_bytes, config.ftl.logical_page_bytes);
@@ -261,7 +261,12 @@ impl ControllerConfig {
             UnwrittenReads::Zeros => Ok(()),
             UnwrittenReads::Flash => {
                 let reason = "mapping = \"in-place\" and \"element\" have one cost for all reads: leave it out";
-                checker.require(key, "flash", !matches!(mapping, Mapping::InPlace | Mapping::Element), reason)
+                checker.require(
+                    key,
+                    "flash",
+                    matches!(mapping.write_path(), WritePath::Buffer | WritePath::Steps),
+                    reason,
+                )
             }
             UnwrittenReads::Allocate => {
                 let whole = mapping == Mapping::Page && config.superpage_bytes() == config.ftl.logical_page_bytes;

@@ -16,21 +16,61 @@ use super::slc_cache::SlcCacheConfig;
 use super::streams::StreamsConfig;
 use crate::error::SsdError;
 
-choices! {
-    /// How logical pages find their place.
-    pub enum Mapping {
-        /// Log-structured page mapping: a write goes to a clean page, the old one becomes invalid.
-        Page = "page",
-        /// Each logical page has its place for ever; for media without erase.
-        InPlace = "in-place",
-        /// Block mapping with replacement blocks.
-        Block = "block",
-        /// FAST: block mapping with log blocks that all logical blocks of a unit share.
-        Fast = "fast",
-        /// Page mapping inside elements, flash packages that are log-structured drives of their own.
-        Element = "element",
-    }
+/// Every FTL: what it is, its name, and in brackets its write path ([`WritePath`]) and its type in `ftl/`. This is the one
+/// list of them; [`crate::ftl`] says how to add one.
+macro_rules! ftl_kinds {
+    ($then:ident) => {
+        $then! {
+            /// How logical pages find their place.
+            pub enum Mapping {
+                /// Log-structured page mapping: a write goes to a clean page, the old one becomes invalid.
+                Page = "page" [Buffer, PageMap],
+                /// Each logical page has its place for ever; for media without erase.
+                InPlace = "in-place" [InPlace, InPlace],
+                /// Block mapping with replacement blocks.
+                Block = "block" [Steps, Replacement],
+                /// FAST: block mapping with log blocks that all logical blocks of a unit share.
+                Fast = "fast" [Steps, Fast],
+                /// Page mapping inside elements, flash packages that are log-structured drives of their own.
+                Element = "element" [Elements, Elements],
+            }
+        }
+    };
 }
+
+/// How a write gets from the controller to flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WritePath {
+    /// Into the write buffer, where the page map places it; programmed a superpage at a time.
+    Buffer,
+    /// Page by page, as the steps that the FTL hands out: copies, erases, and the program of the page. A write cache may
+    /// stand before it.
+    Steps,
+    /// Granule by granule, in its place.
+    InPlace,
+    /// Over the link as a whole request, then page by page to elements that do it in their own time.
+    Elements,
+}
+
+macro_rules! write_paths {
+    (
+        $(#[$meta:meta])*
+        pub enum $type:ident {
+            $($(#[$about:meta])* $name:ident = $text:literal [$path:ident, $ftl:ident]),* $(,)?
+        }
+    ) => {
+        impl $type {
+            /// How a write gets to flash under this mapping.
+            pub(crate) fn write_path(self) -> WritePath {
+                match self { $(Self::$name => WritePath::$path,)* }
+            }
+        }
+    };
+}
+
+ftl_kinds!(choices);
+ftl_kinds!(write_paths);
+pub(crate) use ftl_kinds;
 
 /// How much of a page's place its logical address decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

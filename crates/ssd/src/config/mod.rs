@@ -39,8 +39,8 @@ pub use domains::DomainConfig;
 pub use element::{AllocationPool, BlockOrder, CleaningMode, CleaningPolicy, ElementConfig};
 pub use endurance::{EnduranceConfig, EnduranceFigures};
 pub use flash::{CellType, FlashConfig, PageOrder};
-pub(crate) use ftl::placements;
 pub use ftl::{BoundTo, FtlConfig, Level, Mapping, MappingCacheConfig, PartialPages, Placement, StaticOrder};
+pub(crate) use ftl::{WritePath, ftl_kinds, placements};
 pub use gc::{
     BadBlocksConfig, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, GcTrigger, StaticWearLevelling,
     WearLevellingConfig,
@@ -168,14 +168,14 @@ impl DeviceConfig {
         self.check_cells(&checker)?;
         self.check_slc_mode(&checker)?;
         self.check_domains(&checker)?;
-        match self.ftl.mapping {
-            Mapping::Page => {
+        match self.ftl.mapping.write_path() {
+            WritePath::Buffer => {
                 self.ftl.check_page_mapping(self, &checker)?;
                 self.controller.check_buffer(self, &checker)
             }
-            Mapping::InPlace => self.check_in_place(&checker),
-            Mapping::Block | Mapping::Fast => self.ftl.check_block_mapping(self, &checker),
-            Mapping::Element => self.ftl.element.check(self, &checker),
+            WritePath::InPlace => self.check_in_place(&checker),
+            WritePath::Steps => self.ftl.check_block_mapping(self, &checker),
+            WritePath::Elements => self.ftl.element.check(self, &checker),
         }
     }
 

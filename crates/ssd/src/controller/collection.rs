@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use crate::collector::{Collection, Emptied, Erasing, Row};
-use crate::config::{EMPTIED_MAX, GcMode, GcTrigger, Mapping};
+use crate::config::{EMPTIED_MAX, GcMode, GcTrigger};
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
 use crate::ftl::streams::StreamSet;
@@ -63,7 +63,7 @@ impl SimulatedSsd {
     /// that wait ask them again. Gives whether there is anything to wait for, or more than `completed` requests have ended.
     #[cold]
     pub(crate) fn collect_at_rest(&mut self, completed: u32) -> bool {
-        if self.is_idle() || self.config.ftl.mapping != Mapping::Page {
+        if self.is_idle() || !self.ftl.is_page_map() {
             return false;
         }
         (0..self.ftl.pages.geometry.units).for_each(|unit| self.collect_if_needed(unit));
@@ -296,7 +296,7 @@ impl SimulatedSsd {
     /// Counts for each die what is valid in a row.
     fn count_bytes_of_row(&mut self, victim: u32, row: u32) {
         self.collector.bytes_of_die.fill(0);
-        self.ftl.pages.expect_row(victim, row + 1);
+        self.ftl.pages.prefetch_row(victim, row + 1);
         if self.ftl.pages.has_extents() {
             return self.ftl.pages.count_bytes_of_extents(victim, row, &mut self.collector.bytes_of_die);
         }
@@ -304,7 +304,7 @@ impl SimulatedSsd {
         for (slot, logical_page) in self.ftl.pages.valid_slots(victim, row) {
             self.collector.bytes_of_die[self.ftl.pages.geometry.die_index(slot) as usize] += self.page.bytes() as u32;
             if let Some(translator) = translator {
-                translator.expect_move(logical_page);
+                translator.prefetch_moved(logical_page);
             }
         }
     }

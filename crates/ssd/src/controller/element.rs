@@ -6,6 +6,7 @@ use flashwise_block::Operation;
 
 use crate::device::SimulatedSsd;
 use crate::event::Event;
+use crate::ftl::AnyFtl;
 use crate::ftl::element::Effects;
 use crate::pages::PageSpan;
 
@@ -56,15 +57,15 @@ impl SimulatedSsd {
         let bytes = with_data.map_or(0, |r| r.length.bytes());
         self.clock.schedule(self.clock.now_ns + self.host.interface.link_ns(bytes), Event::LinkFree { request });
         if !self.is_read(request) {
-            self.expect_element_write(request);
+            self.prefetch_element_write(request);
         }
     }
 
     /// The pages of a write go to their elements when its data has crossed the link: what is known of their old copies,
     /// anywhere in tables of several MB, is on its way to the processor meanwhile.
-    fn expect_element_write(&self, request: u32) {
-        if let (Some(range), Some(elements)) = (self.range_of(request), &self.ftl.elements) {
-            range.spans().for_each(|span| elements.expect_old_copy(span.logical_page));
+    fn prefetch_element_write(&self, request: u32) {
+        if let (Some(range), AnyFtl::Elements(elements)) = (self.range_of(request), &self.ftl.kind) {
+            range.spans().for_each(|span| elements.prefetch_old_copy(span.logical_page));
         }
     }
 
@@ -86,7 +87,7 @@ impl SimulatedSsd {
     }
 
     fn read_element(&mut self, span: PageSpan) -> u64 {
-        let Some(elements) = self.ftl.elements.as_mut() else { return self.clock.now_ns };
+        let AnyFtl::Elements(elements) = &mut self.ftl.kind else { return self.clock.now_ns };
         let (payload, counters) = (&mut self.flash.payload, &mut self.flash.counters);
         let mut effects = Effects { payload, counters, statistics: self.flash.array.statistics_mut() };
         let end_ns = elements.read(span.logical_page, self.clock.now_ns, &mut effects);
@@ -98,7 +99,7 @@ impl SimulatedSsd {
     }
 
     fn write_element(&mut self, request: u32, span: PageSpan) -> Option<u64> {
-        let elements = self.ftl.elements.as_mut()?;
+        let AnyFtl::Elements(elements) = &mut self.ftl.kind else { return None };
         let (payload, counters) = (&mut self.flash.payload, &mut self.flash.counters);
         let mut effects = Effects { payload, counters, statistics: self.flash.array.statistics_mut() };
         let (end_ns, slot, old) = elements.write(span.logical_page, self.clock.now_ns, &mut effects)?;

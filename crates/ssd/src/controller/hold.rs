@@ -15,14 +15,14 @@
 //! Source: Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008, as the SSD add-on to DiskSim 4.0 does
 //! it with cleaning in the foreground: before each page operation of an element, a read or a write.
 
-use crate::config::{GcMode, Mapping};
+use crate::config::GcMode;
 use crate::device::SimulatedSsd;
 use crate::ftl::Placement;
 use crate::list::Fifo;
 
 impl SimulatedSsd {
     fn collects_in_foreground(&self) -> bool {
-        self.config.ftl.gc.mode == GcMode::Foreground && self.config.ftl.mapping == Mapping::Page
+        self.config.ftl.gc.mode == GcMode::Foreground && self.ftl.is_page_map()
     }
 
     /// Issues the flash command of a host's read, now or when its die is clean.
@@ -57,7 +57,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// Finds a written page a slot, as [`Ftl::place`](crate::ftl::Ftl::place) does. Where no unit has room, one of those
+    /// Finds a written page a slot, as [`Ftl::place`](crate::ftl::PageMap::place) does. Where no unit has room, one of those
     /// that may take the page collects.
     #[inline]
     pub(crate) fn place_written(&mut self, logical_page: u32, nth: (u32, u32), hint: u16) -> Option<Placement> {

@@ -1,13 +1,13 @@
 //! Media that are written in place, such as 3D XPoint: no erase, no mapping, no garbage collection.
 //!
-//! Logical pages go round the channels, then round the ways. A write programs the granules that it covers, one after
+//! Where pages stand says [`crate::ftl::in_place`]. A write programs the granules that it covers, one after
 //! the other, directly in their place; where it covers a granule only in part, the page is read first. There is no
 //! volatile buffer: a write completes when the medium has it, and a flush has nothing to wait for.
 //!
-//! Where the medium has a limit (`flash.endurance`), writes to each page are counted ([`InPlaceWear`]).
+//! Where the medium has a limit (`flash.endurance`), writes to each page are counted ([`InPlaceWear`](crate::ftl::wear::InPlaceWear)).
 
 use crate::device::SimulatedSsd;
-use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
+use crate::flash::{FlashOp, FlashOpKind, Owner};
 use crate::pages::PageSpan;
 
 /// Granules that a span touches, and whether it covers all of them wholly.
@@ -17,14 +17,6 @@ fn granules(span: PageSpan, granule: usize) -> (u32, bool) {
 }
 
 impl SimulatedSsd {
-    /// The place of a logical page that keeps it for ever; what stands for its block is the page itself, because no
-    /// two pages are sensed together.
-    pub(crate) fn address_in_place(&self, logical_page: u32) -> FlashAddress {
-        let (channels, ways) = (self.config.flash.channels, self.config.ways());
-        let die = logical_page % channels * ways + logical_page / channels % ways;
-        FlashAddress { die, plane: 0, planes: 1, row: 0, block: logical_page }
-    }
-
     /// Takes a write's data and, where granules are covered in part only, reads their pages.
     pub(crate) fn start_write_in_place(&mut self, request: u32) {
         if self.is_read_only() {
@@ -66,7 +58,7 @@ impl SimulatedSsd {
             debug_assert!(u64::from(bytes) <= self.page.bytes());
             self.flash.counters.bytes_programmed.0 += u64::from(bytes);
             self.flash.counters.padding_bytes.0 += u64::from(bytes) - span.len() as u64;
-            let at = self.address_in_place(span.logical_page);
+            let at = self.ftl.address_of(span.logical_page);
             let mut op = FlashOp::new(FlashOpKind::Program, Owner::InPlace { request }, at, bytes);
             op.array_steps = steps;
             let op = self.flash.array.prepare(op);

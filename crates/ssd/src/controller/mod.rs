@@ -14,11 +14,10 @@
 //! they leave behind and what is read ahead in [`read_cache`] and [`read_ahead`]; the write cache in [`write_cache`]; the
 //! write buffer, writes and trims in [`mod@write`]; flushes and forced writes in [`flush`]; garbage collection in
 //! [`collection`], with the host waiting for it in [`hold`], and what an SLC cache adds to it in [`folding`]; bad
-//! superblocks in [`mod@retirement`]; media without erase in [`in_place`]; FTLs that map blocks in [`block_mapped`], of
-//! elements in [`element`]; pages that are compressed or shared in [`reduced`]; the look-up of a page map that does not
+//! superblocks in [`mod@retirement`]; media without erase in [`in_place`]; FTLs that hand out
+//! [`steps`], of elements in [`element`]; pages that are compressed or shared in [`reduced`]; the look-up of a page map that does not
 //! fit memory in [`translate`]; power cuts in [`power`].
 
-mod block_mapped;
 mod collection;
 mod element;
 mod flush;
@@ -32,6 +31,7 @@ mod read_cache;
 mod reduced;
 mod requests;
 mod retirement;
+mod steps;
 mod translate;
 mod write;
 mod write_cache;

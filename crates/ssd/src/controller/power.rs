@@ -2,7 +2,6 @@
 
 use flashwise_block::BlockError;
 
-use crate::config::Mapping;
 use crate::device::SimulatedSsd;
 use crate::error::SsdError;
 use crate::ftl::Location;
@@ -37,7 +36,7 @@ impl SimulatedSsd {
         let Some(durable) = &mut self.durable else { return };
         let lost = durable.copies.lost;
         durable.copies = Copies { lost, ..Copies::default() };
-        if self.config.ftl.mapping != Mapping::Page {
+        if !self.ftl.is_page_map() {
             return;
         }
         let known = durable.known.iter().zip(0..).filter(|&(&known, _)| known);
@@ -78,7 +77,7 @@ impl SimulatedSsd {
 
     /// A logical page is durable as it is now.
     fn page_is_durable(&mut self, logical_page: u32) {
-        let slot = self.slot_of(logical_page);
+        let slot = self.ftl.slot_of(logical_page);
         let Some(durable) = &mut self.durable else { return };
         let Some(known) = durable.known.get_mut(logical_page as usize) else { return };
         if durable.is_off {
@@ -137,7 +136,7 @@ impl SimulatedSsd {
 
     #[cold]
     fn keep_superseded(&mut self, logical_page: u32, old: u32) {
-        if self.config.ftl.mapping != Mapping::Page || !self.ftl.pages.is_in_buffer(old) {
+        if !self.ftl.is_page_map() || !self.ftl.pages.is_in_buffer(old) {
             return;
         }
         let content = self.flash.payload.copy_of(old);
@@ -197,7 +196,7 @@ impl SimulatedSsd {
     fn is_untouched(&self, logical_page: u32) -> bool {
         let is_known = self.durable.as_ref().is_some_and(|durable| durable.known[logical_page as usize]);
         let is_cached = || self.cache.write.as_ref().is_some_and(|cache| cache.entry_of(logical_page).is_some());
-        !is_known && self.slot_of(logical_page).is_none() && !is_cached()
+        !is_known && self.ftl.slot_of(logical_page).is_none() && !is_cached()
     }
 
     fn set_power(&mut self, on: bool) {
@@ -215,7 +214,7 @@ impl SimulatedSsd {
             return self.deallocate(logical_page);
         }
         let content = durable.contents.copy_of(logical_page);
-        match self.locate(logical_page) {
+        match self.ftl.locate(logical_page) {
             Location::Buffer(slot) | Location::Flash(slot) => self.flash.payload.put(slot, content),
             Location::Nowhere => debug_assert!(false, "page {logical_page} is durable and nowhere"),
         }

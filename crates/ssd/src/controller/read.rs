@@ -110,7 +110,7 @@ impl SimulatedSsd {
     /// Finds the bytes of one page: in a cache, in the write buffer, or on flash.
     #[inline]
     fn read_page(&mut self, request: u32, span: PageSpan, at_once: &mut AtOnce) {
-        let location = self.locate(span.logical_page);
+        let location = self.ftl.locate(span.logical_page);
         let from_flash = match self.caches_reads() {
             true => self.read_page_from_caches(request, span, location, at_once),
             false => Some(span),
@@ -118,7 +118,7 @@ impl SimulatedSsd {
         let Some(span) = from_flash else { return };
         let at = match location {
             Location::Flash(slot) if self.ftl.pages.has_extents() => return self.read_extent(request, slot, span),
-            Location::Flash(slot) => self.address_of(slot),
+            Location::Flash(slot) => self.ftl.address_of(slot),
             Location::Buffer(_) => return at_once.add_dram(span),
             Location::Nowhere => match self.slot_of_unwritten(span) {
                 Some(slot) => self.ftl.pages.geometry.address_of(slot),
@@ -133,9 +133,9 @@ impl SimulatedSsd {
         self.flash.counters.unwritten_pages_read += 1;
         match self.config.controller.unwritten_reads {
             UnwrittenReads::Zeros => None,
-            UnwrittenReads::Flash => Some(self.nominal_slot(span.logical_page)),
+            UnwrittenReads::Flash => Some(self.ftl.nominal_slot(span.logical_page)),
             UnwrittenReads::Allocate => {
-                Some(self.allocate_unwritten(span).unwrap_or_else(|| self.nominal_slot(span.logical_page)))
+                Some(self.allocate_unwritten(span).unwrap_or_else(|| self.ftl.nominal_slot(span.logical_page)))
             }
         }
     }
@@ -191,7 +191,7 @@ impl SimulatedSsd {
     /// Whether a page is on flash and nowhere newer.
     pub(crate) fn is_on_flash(&self, logical_page: u32) -> bool {
         let is_cached = self.cache.write.as_ref().is_some_and(|cache| cache.covered(logical_page).is_some());
-        !is_cached && matches!(self.locate(logical_page), Location::Flash(_))
+        !is_cached && matches!(self.ftl.locate(logical_page), Location::Flash(_))
     }
 
     /// What of a page goes over the channel, in whole transfer units.
@@ -230,7 +230,7 @@ impl SimulatedSsd {
             if self.cache.write.as_ref().is_some_and(|cache| cache.read(span, part)) {
                 continue;
             }
-            match (self.slot_of(span.logical_page), &mut self.reduction) {
+            match (self.ftl.slot_of(span.logical_page), &mut self.ftl.reduction) {
                 (Some(slot), Some(reduction)) => reduction.read(&self.flash.payload, slot, span.from, part),
                 (Some(slot), None) => self.flash.payload.read(slot, span.from, part),
                 (None, _) => part.fill(0),

@@ -27,11 +27,11 @@ impl SimulatedSsd {
 
     /// Prepares the reading of one page, if it is on flash only.
     fn load_ahead(&mut self, logical_page: u32) {
-        let Location::Flash(slot) = self.locate(logical_page) else { return };
+        let Location::Flash(slot) = self.ftl.locate(logical_page) else { return };
         if !self.is_on_flash(logical_page) {
             return;
         }
-        let at = self.address_of(slot);
+        let at = self.ftl.address_of(slot);
         let bytes = self.page.bytes() as u32;
         let covered = self.ftl.sectors.all();
         let (Some(ahead), Some(cache)) = (&mut self.cache.ahead, &mut self.cache.read) else { return };

@@ -25,7 +25,7 @@ use crate::reduction::{ContentModel, Lookup, Prepared, ReductionCounters, SpaceU
 impl SimulatedSsd {
     /// Says what the pages of writes without bytes are like. Does nothing on a drive that stores everything as it comes.
     pub fn set_content_model(&mut self, model: ContentModel) {
-        if let Some(reduction) = &mut self.reduction {
+        if let Some(reduction) = &mut self.ftl.reduction {
             reduction.set_content(model);
         }
     }
@@ -33,18 +33,18 @@ impl SimulatedSsd {
     /// How much was written since the drive is new, and what became of it; `None` for a drive that stores everything as it
     /// comes.
     pub fn reduction_counters(&self) -> Option<ReductionCounters> {
-        self.reduction.as_ref().map(|reduction| reduction.counters)
+        self.ftl.reduction.as_ref().map(|reduction| reduction.counters)
     }
 
     /// Logical bytes on the drive and the physical ones that they take; `None` for a drive that stores everything as it
     /// comes.
     pub fn space_use(&self) -> Option<SpaceUse> {
-        self.reduction.as_ref().map(|reduction| reduction.space_use(&self.ftl.pages))
+        self.ftl.reduction.as_ref().map(|reduction| reduction.space_use(&self.ftl.pages))
     }
 
     /// Whether what the drive stores depends on the bytes that it is given.
     pub fn depends_on_content(&self) -> bool {
-        self.reduction.is_some()
+        self.ftl.reduction.is_some()
     }
 
     /// Gives a drive that [depends on them](Self::depends_on_content) and was restored the bytes of its pages again, which are no
@@ -59,7 +59,7 @@ impl SimulatedSsd {
         mut read: impl FnMut(ByteSize, &mut [u8]) -> Result<(), E>,
     ) -> Result<Vec<ByteSize>, E> {
         let mut changed = Vec::new();
-        let Some(reduction) = &mut self.reduction else { return Ok(changed) };
+        let Some(reduction) = &mut self.ftl.reduction else { return Ok(changed) };
         let mut bytes = vec![0; self.page.bytes() as usize];
         for logical_page in 0..self.config.logical_pages() as u32 {
             let stored = reduction.stored(logical_page);
@@ -87,7 +87,7 @@ impl SimulatedSsd {
 
     /// Timers of rests that have ended are forgotten: nothing comes of them.
     pub(crate) fn forget_ended_rests(&mut self) {
-        if let Some(sharing) = self.reduction.as_ref().and_then(|reduction| reduction.sharing.as_ref()) {
+        if let Some(sharing) = self.ftl.reduction.as_ref().and_then(|reduction| reduction.sharing.as_ref()) {
             self.clock.events.retain_timers(|event| !matches!(event, Event::Quiet { rest } if !sharing.is_rest(rest)));
         }
     }
@@ -95,7 +95,7 @@ impl SimulatedSsd {
     /// Takes one page of a write into the buffer, as far as it has to be; `false` when it has to wait for room.
     pub(crate) fn take_reduced_page(&mut self, request: u32, span: PageSpan, nth: (u32, u32)) -> bool {
         let which = (request, nth.0);
-        let Some(prepared) = self.reduction.as_mut().map(|reduction| reduction.take_prepared(which)) else {
+        let Some(prepared) = self.ftl.reduction.as_mut().map(|reduction| reduction.take_prepared(which)) else {
             return true;
         };
         let mut page = match prepared {
@@ -107,7 +107,7 @@ impl SimulatedSsd {
             Taken::Settled => {}
             Taken::Refused => self.refuse_for_space(request),
             Taken::NoRoom => {
-                if let Some(reduction) = &mut self.reduction {
+                if let Some(reduction) = &mut self.ftl.reduction {
                     reduction.keep_prepared(which, page);
                 }
                 return false;
@@ -119,9 +119,9 @@ impl SimulatedSsd {
 
     /// Makes of what a write says of a page what is to be stored.
     fn prepare_page(&mut self, request: u32, span: PageSpan) -> Prepared {
-        let old = if span.is_whole() { None } else { self.slot_of(span.logical_page) };
+        let old = if span.is_whole() { None } else { self.ftl.slot_of(span.logical_page) };
         let zeroes = self.writes_zeroes(request);
-        let (Some(reduction), Some(r)) = (&mut self.reduction, &self.host.active[request].request) else {
+        let (Some(reduction), Some(r)) = (&mut self.ftl.reduction, &self.host.active[request].request) else {
             return Prepared::default();
         };
         let old = old.and_then(|old| self.flash.payload.image(old));
@@ -152,7 +152,7 @@ impl SimulatedSsd {
         if !self.has_space_for(logical_page, page.slots) {
             return Taken::Refused;
         }
-        let Some(reduction) = &mut self.reduction else { return Taken::Settled };
+        let Some(reduction) = &mut self.ftl.reduction else { return Taken::Settled };
         let stored = reduction.sharing.as_mut().map_or(logical_page, |sharing| sharing.number_for(logical_page));
         let placement = match self.ftl.pages.overwrite_extent_in_buffer(stored, page.slots, nth) {
             Some(placement) => placement,
@@ -162,7 +162,7 @@ impl SimulatedSsd {
                 None => return Taken::NoRoom,
             },
         };
-        if let Some(sharing) = self.reduction.as_mut().and_then(|reduction| reduction.sharing.as_mut()) {
+        if let Some(sharing) = self.ftl.reduction.as_mut().and_then(|reduction| reduction.sharing.as_mut()) {
             sharing.wrote(logical_page, stored, page.fingerprint, is_looked_up);
         }
         Taken::Placed(placement)
@@ -183,7 +183,7 @@ impl SimulatedSsd {
     /// A prepared page has its place: its content goes there, and superpages that it fills are programmed.
     fn prepared_page_placed(&mut self, request: u32, page: Prepared, placement: Placement) {
         let (page_bytes, slot_bytes) = (self.page.bytes(), self.config.slot_bytes());
-        if let Some(reduction) = &mut self.reduction {
+        if let Some(reduction) = &mut self.ftl.reduction {
             self.flash.payload.put_copy(placement.slot(), reduction.image(&page));
             reduction.counters.unique_bytes += page_bytes;
             reduction.counters.stored_bytes += u64::from(page.slots) * slot_bytes;
@@ -200,7 +200,7 @@ impl SimulatedSsd {
 
     /// Whether the `n`th page of a write is looked up before it is written.
     fn is_looked_up(&mut self, n: u32) -> bool {
-        let sharing = self.reduction.as_mut().and_then(|reduction| reduction.sharing.as_mut());
+        let sharing = self.ftl.reduction.as_mut().and_then(|reduction| reduction.sharing.as_mut());
         sharing.is_some_and(|sharing| sharing.looks_up(n))
     }
 
@@ -209,7 +209,7 @@ impl SimulatedSsd {
         if !std::mem::replace(&mut page.is_hashed, true) {
             self.hash(request, page.fingerprint);
         }
-        let sharing = self.reduction.as_mut()?.sharing.as_mut()?;
+        let sharing = self.ftl.reduction.as_mut()?.sharing.as_mut()?;
         match sharing.look_up(page.fingerprint) {
             Lookup::Stored(stored) => {
                 sharing.sample_was_found = true;
@@ -222,7 +222,7 @@ impl SimulatedSsd {
     /// Takes the time of a page's hashes. Of a page whose short hash is new, the fingerprint is computed when nobody waits
     /// for it.
     fn hash(&mut self, request: u32, fingerprint: u128) {
-        let Some(reduction) = &mut self.reduction else { return };
+        let Some(reduction) = &mut self.ftl.reduction else { return };
         let Some(sharing) = &reduction.sharing else { return };
         reduction.counters.lookups += 1;
         let mut done_ns = self.clock.now_ns;
@@ -238,7 +238,7 @@ impl SimulatedSsd {
     /// A logical page shares what is stored already.
     fn share(&mut self, request: u32, logical_page: u32, stored: u32) -> Taken {
         self.compare(request, stored);
-        let Some(sharing) = self.reduction.as_mut().and_then(|reduction| reduction.sharing.as_mut()) else {
+        let Some(sharing) = self.ftl.reduction.as_mut().and_then(|reduction| reduction.sharing.as_mut()) else {
             return Taken::Settled;
         };
         if let Some(released) = sharing.share(logical_page, stored) {
@@ -275,7 +275,7 @@ impl SimulatedSsd {
 
     /// Whether there is room for so many slots of a logical page, those that it has now given back.
     fn has_space_for(&self, logical_page: u32, slots: u32) -> bool {
-        let Some(reduction) = &self.reduction else { return true };
+        let Some(reduction) = &self.ftl.reduction else { return true };
         let is_only = |&stored: &u32| match &reduction.sharing {
             Some(sharing) => sharing.references(stored) == 1,
             None => self.ftl.pages.slot_of(stored).is_some(),
@@ -287,7 +287,7 @@ impl SimulatedSsd {
     /// A page of a write finds no room on the drive, and will not by waiting.
     fn refuse_for_space(&mut self, request: u32) {
         (self.host.active[request].is_refused, self.host.active[request].has_no_space) = (true, true);
-        if let Some(reduction) = &mut self.reduction {
+        if let Some(reduction) = &mut self.ftl.reduction {
             reduction.counters.refused_pages += 1;
         }
     }
@@ -295,7 +295,7 @@ impl SimulatedSsd {
     /// Counts a page.
     fn note(&mut self, of: impl FnOnce(&mut ReductionCounters, u64)) -> Taken {
         let bytes = self.page.bytes();
-        if let Some(reduction) = &mut self.reduction {
+        if let Some(reduction) = &mut self.ftl.reduction {
             of(&mut reduction.counters, bytes);
         }
         Taken::Settled
@@ -321,7 +321,7 @@ impl SimulatedSsd {
         self.host.active[request].compressed_bytes += span.len() as u32;
         let (slots, slot_bytes) = (self.ftl.pages.slots_of(stored), self.config.slot_bytes() as u32);
         for (run, n) in self.ftl.pages.geometry.runs(slot, slots) {
-            let at = self.address_of(run);
+            let at = self.ftl.address_of(run);
             self.read_bytes_at(request, at, self.whole_units(run, n * slot_bytes));
         }
     }
@@ -346,7 +346,7 @@ impl SimulatedSsd {
         let mut reads = 0;
         for (run, n) in self.ftl.pages.geometry.runs(slot, slots) {
             reads += 1;
-            let (at, bytes) = (self.address_of(run), self.whole_units(run, n * slot_bytes));
+            let (at, bytes) = (self.ftl.address_of(run), self.whole_units(run, n * slot_bytes));
             self.flash.counters.bytes_read.0 += u64::from(bytes);
             let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
             self.issue_host_read(op);
@@ -364,7 +364,7 @@ impl SimulatedSsd {
         let bytes = u64::from(self.host.active[request].compressed_bytes);
         let pages = bytes.div_ceil(self.page.bytes());
         let mut done_ns = self.clock.now_ns;
-        if let Some(reduction) = &mut self.reduction {
+        if let Some(reduction) = &mut self.ftl.reduction {
             (0..pages).for_each(|_| done_ns = reduction.decompressing.run(self.clock.now_ns, self.page.bytes()));
         }
         let sent_ns = match self.config.host.data_transfer {
@@ -380,7 +380,7 @@ impl SimulatedSsd {
     /// A request has ended: if it leaves the drive with nothing to do, stored pages are looked up after a while.
     pub(crate) fn request_left(&mut self, request: u32) {
         let is_resting = self.is_resting();
-        let Some(reduction) = &mut self.reduction else { return };
+        let Some(reduction) = &mut self.ftl.reduction else { return };
         reduction.drop_prepared(request);
         let Some(sharing) = &mut reduction.sharing else { return };
         if sharing.config.out_of_line && sharing.has_unlooked() && is_resting {
@@ -391,7 +391,7 @@ impl SimulatedSsd {
 
     /// A while has gone by since a rest of the drive began, which may have ended.
     pub(crate) fn drive_is_quiet(&mut self, rest: u32) {
-        let sharing = self.reduction.as_ref().and_then(|reduction| reduction.sharing.as_ref());
+        let sharing = self.ftl.reduction.as_ref().and_then(|reduction| reduction.sharing.as_ref());
         if self.is_resting() && sharing.is_some_and(|sharing| sharing.is_rest(rest)) {
             self.look_up_next();
         }
@@ -399,7 +399,7 @@ impl SimulatedSsd {
 
     /// Looks stored pages up that were not, those in the buffer at once, as far as the first that has to be read.
     fn look_up_next(&mut self) {
-        while let Some(sharing) = self.reduction.as_mut().and_then(|reduction| reduction.sharing.as_mut()) {
+        while let Some(sharing) = self.ftl.reduction.as_mut().and_then(|reduction| reduction.sharing.as_mut()) {
             if sharing.reads_left > 0 {
                 return;
             }
@@ -413,7 +413,7 @@ impl SimulatedSsd {
     }
 
     fn wait_for_stored(&mut self, reads: u32) {
-        if let Some(sharing) = self.reduction.as_mut().and_then(|reduction| reduction.sharing.as_mut()) {
+        if let Some(sharing) = self.ftl.reduction.as_mut().and_then(|reduction| reduction.sharing.as_mut()) {
             sharing.reads_left = reads;
         }
     }
@@ -421,7 +421,9 @@ impl SimulatedSsd {
     /// One flash page of a stored page that is looked up has come. With the last one comes the next page, if the drive
     /// still has nothing else to do.
     pub(crate) fn stored_page_read(&mut self, stored: u32) {
-        let Some(sharing) = self.reduction.as_mut().and_then(|reduction| reduction.sharing.as_mut()) else { return };
+        let Some(sharing) = self.ftl.reduction.as_mut().and_then(|reduction| reduction.sharing.as_mut()) else {
+            return;
+        };
         sharing.reads_left -= 1;
         if sharing.reads_left > 0 {
             return;
@@ -435,7 +437,7 @@ impl SimulatedSsd {
     /// A stored page is looked up: it is given up for an equal one, or its fingerprint is remembered.
     fn merge(&mut self, stored: u32) {
         let bytes = self.page.bytes();
-        let Some(reduction) = &mut self.reduction else { return };
+        let Some(reduction) = &mut self.ftl.reduction else { return };
         let Some(sharing) = &mut reduction.sharing else { return };
         // It may have been written anew, or trimmed, while it was read.
         let Some(logical_page) = sharing.only_logical_page(stored) else { return };

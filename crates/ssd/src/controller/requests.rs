@@ -8,12 +8,11 @@ use flashwise_block::{
     BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, Nanos, Operation, Request,
 };
 
-use crate::config::Mapping;
 use crate::device::SimulatedSsd;
 use crate::event::Event;
 use crate::flash::Owner;
+use crate::ftl::AnyFtl;
 use crate::host::{Active, Answer, Hint, LOST};
-use crate::reduction::Sharing;
 
 impl SimulatedSsd {
     /// Says that a request for a place is about to come. Each step from its logical page to its block needs what the
@@ -23,54 +22,26 @@ impl SimulatedSsd {
         self.host.hints.are_given = true;
         let told = Hint { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
         self.host.hints.push(told);
-        self.expect_places(told.page);
-        self.expect_entries(self.host.hints.before(2).page);
+        self.prefetch_places(told.page);
+        self.prefetch_entries(self.host.hints.before(2).page);
         let earlier = self.host.hints.before(5);
-        self.expect_contents(earlier);
+        self.ftl.prefetch_contents(earlier.page, earlier.is_write);
     }
 
     /// The places where the tables hold what they know of a page will be asked for.
-    fn expect_places(&self, page: u32) {
-        self.ftl.pages.expect_place(page);
+    fn prefetch_places(&self, page: u32) {
+        self.ftl.prefetch_places(page);
         if let Some(cache) = &self.cache.write {
-            cache.expect_place(page);
+            cache.prefetch_place(page);
         }
-        self.ftl.sectors.expect_place(page);
-        if let Some(translator) = &self.ftl.translator {
-            translator.expect_place(page);
-        }
-        if let Some(sharing) = self.sharing() {
-            sharing.expect_place(page);
-        }
-    }
-
-    #[inline(always)]
-    fn sharing(&self) -> Option<&Sharing> {
-        self.reduction.as_ref()?.sharing.as_deref()
     }
 
     /// What the tables know of a page will be needed, its places being here by now.
     #[inline(always)]
-    fn expect_entries(&self, page: u32) {
-        self.ftl.pages.expect_page(page);
+    fn prefetch_entries(&self, page: u32) {
+        self.ftl.prefetch_entries(page);
         if let Some(cache) = &self.cache.write {
-            cache.expect_page(page);
-        }
-        self.ftl.sectors.expect_page(page);
-        if let Some(translator) = &self.ftl.translator {
-            translator.expect_page(page);
-        }
-        if let Some(sharing) = self.sharing() {
-            sharing.expect_page(page);
-        }
-    }
-
-    /// What the entries of a page lead to will be needed.
-    #[inline(always)]
-    fn expect_contents(&self, Hint { page, is_write }: Hint) {
-        self.ftl.pages.expect_slot(page, is_write);
-        if let Some(sharing) = self.sharing().filter(|_| is_write) {
-            sharing.expect_fingerprint(page);
+            cache.prefetch_page(page);
         }
     }
 
@@ -143,10 +114,10 @@ impl SimulatedSsd {
         let mut ready_ns = self.host.interface.take_command(self.clock.now_ns);
         let active = &mut self.host.active[request];
         active.taken_ns = self.clock.now_ns;
-        if let Some(elements) = &self.ftl.elements {
+        if let AnyFtl::Elements(elements) = &self.ftl.kind {
             active.ready_ns = ready_ns;
             if let Some(Request { offset, .. }) = &active.request {
-                elements.expect_page(self.page.of_byte(offset.0));
+                elements.prefetch_page(self.page.of_byte(offset.0));
             }
             if ready_ns == self.clock.now_ns {
                 return self.start(request);
@@ -155,19 +126,19 @@ impl SimulatedSsd {
             ready_ns = self.host.interface.receive(ready_ns, length.bytes());
         }
         if !self.host.hints.are_given {
-            self.expect_taken(request);
+            self.prefetch_taken(request);
         }
         self.clock.schedule(ready_ns, Event::Command { request });
     }
 
     /// The tables' entries for a request that the drive has just taken, and of the one before the last, will be needed.
-    fn expect_taken(&mut self, request: u32) {
+    fn prefetch_taken(&mut self, request: u32) {
         let Some(Request { operation, offset, .. }) = self.host.active[request].request else { return };
         let taken = Hint { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
         self.host.hints.push(taken);
-        self.expect_entries(taken.page);
+        self.prefetch_entries(taken.page);
         let earlier = self.host.hints.before(2);
-        self.expect_contents(earlier);
+        self.ftl.prefetch_contents(earlier.page, earlier.is_write);
     }
 
     /// A command has its first effect.
@@ -200,18 +171,16 @@ impl SimulatedSsd {
     /// Starts a request whose entries of the page map are there; `is_alone` tells that nothing else happens in the event.
     #[inline(always)]
     fn start_translated(&mut self, request: u32, operation: Operation, is_alone: bool) {
-        match (operation, self.config.ftl.mapping) {
-            (Operation::Read | Operation::Write | Operation::WriteZeroes, Mapping::Element) => {
+        match (operation, &self.ftl.kind) {
+            (Operation::Read | Operation::Write | Operation::WriteZeroes, AnyFtl::Elements(_)) => {
                 self.element_command(request)
             }
             (Operation::Read, _) => self.start_read(request, is_alone),
-            (Operation::Write | Operation::WriteZeroes, Mapping::Page | Mapping::Block | Mapping::Fast) => {
-                self.start_write(request)
-            }
-            (Operation::Write | Operation::WriteZeroes, Mapping::InPlace) => self.start_write_in_place(request),
+            (Operation::Write | Operation::WriteZeroes, AnyFtl::Buffer | AnyFtl::Steps(_)) => self.start_write(request),
+            (Operation::Write | Operation::WriteZeroes, AnyFtl::InPlace(_)) => self.start_write_in_place(request),
             (Operation::Trim, _) => self.trim(request),
-            (Operation::Flush, Mapping::Page | Mapping::Block | Mapping::Fast) => self.start_flush(request),
-            (Operation::Flush, _) => self.finish(request),
+            (Operation::Flush, AnyFtl::Buffer | AnyFtl::Steps(_)) => self.start_flush(request),
+            (Operation::Flush, AnyFtl::InPlace(_) | AnyFtl::Elements(_)) => self.finish(request),
         }
     }
 
@@ -271,7 +240,7 @@ impl SimulatedSsd {
         self.host.completed.push(&mut self.host.active, request);
         self.host.completions += 1;
         self.host.in_drive -= 1;
-        if self.host.queues.waiting() > 0 || self.reduction.is_some() || self.ftl.pages.has_slc_cache() {
+        if self.host.queues.waiting() > 0 || self.ftl.reduction.is_some() || self.ftl.pages.has_slc_cache() {
             self.place_is_free(request);
         }
     }
@@ -280,7 +249,7 @@ impl SimulatedSsd {
     #[inline(never)]
     fn place_is_free(&mut self, request: u32) {
         self.take_commands();
-        if self.reduction.is_some() {
+        if self.ftl.reduction.is_some() {
             self.request_left(request);
         }
         if self.ftl.pages.has_slc_cache() {
@@ -324,12 +293,12 @@ impl SimulatedSsd {
 
     /// A write whose partial pages are filled up goes to the part of the controller that its FTL needs.
     pub(crate) fn write_filled(&mut self, request: u32) {
-        match self.config.ftl.mapping {
-            Mapping::Page => self.enqueue_write(request),
-            Mapping::InPlace => self.program_in_place(request),
-            Mapping::Element => {}
-            Mapping::Block | Mapping::Fast if self.cache.write.is_some() => self.enqueue_write(request),
-            Mapping::Block | Mapping::Fast => self.write_block_mapped(request),
+        match &self.ftl.kind {
+            AnyFtl::Buffer => self.enqueue_write(request),
+            AnyFtl::Steps(_) if self.cache.write.is_some() => self.enqueue_write(request),
+            AnyFtl::Steps(_) => self.write_by_steps(request),
+            AnyFtl::InPlace(_) => self.program_in_place(request),
+            AnyFtl::Elements(_) => {}
         }
     }
 

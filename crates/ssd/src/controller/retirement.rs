@@ -25,7 +25,6 @@ use flashwise_block::BlockDevice;
 
 use crate::cache::Parked;
 use crate::collector::{EndOfLife, Unsaved};
-use crate::config::Mapping;
 use crate::device::SimulatedSsd;
 use crate::ftl::{Cause, Retirement, Stream};
 
@@ -34,7 +33,7 @@ impl SimulatedSsd {
     /// again. Does nothing where there is none of that number, or where the mapping is not by page.
     pub fn retire_block(&mut self, superblock: u32) {
         let all = self.ftl.pages.geometry.units * self.ftl.pages.geometry.superblocks;
-        if superblock >= all || self.config.ftl.mapping != Mapping::Page {
+        if superblock >= all || !self.ftl.is_page_map() {
             return;
         }
         let unit = superblock / self.ftl.pages.geometry.superblocks;

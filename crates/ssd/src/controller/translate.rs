@@ -65,7 +65,7 @@ impl SimulatedSsd {
             Waiter::Cached(_) => true,
         };
         let allocates = self.config.controller.unwritten_reads == UnwrittenReads::Allocate;
-        let is_write = is_write || (allocates && self.locate(logical_page) == Location::Nowhere);
+        let is_write = is_write || (allocates && self.ftl.locate(logical_page) == Location::Nowhere);
         let Some(translator) = &mut self.ftl.translator else { return };
         if let Some(page) = translator.cache.insert(logical_page, is_write) {
             self.update_translation_page(page);
@@ -212,11 +212,11 @@ impl SimulatedSsd {
     fn read_translation_page(&mut self, page: u32, owner: Owner, bytes: u32) {
         let Some(translator) = &self.ftl.translator else { return };
         let logical_page = translator.first_page + page;
-        let at = match self.locate(logical_page) {
-            Location::Flash(slot) => self.address_of(slot),
+        let at = match self.ftl.locate(logical_page) {
+            Location::Flash(slot) => self.ftl.address_of(slot),
             // In the write buffer: nothing to sense.
             Location::Buffer(_) => return self.translation_page_read(owner),
-            Location::Nowhere => self.ftl.pages.geometry.address_of(self.nominal_slot(logical_page)),
+            Location::Nowhere => self.ftl.pages.geometry.address_of(self.ftl.nominal_slot(logical_page)),
         };
         self.flash.counters.bytes_read.0 += u64::from(bytes);
         let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
@@ -230,10 +230,5 @@ impl SimulatedSsd {
             Owner::MapUpdate { page } => self.place_translation_page(page),
             _ => {}
         }
-    }
-
-    /// The slot that a page which nobody has written would have, had the drive been filled in order.
-    pub(crate) fn nominal_slot(&self, logical_page: u32) -> u32 {
-        self.ftl.pages.geometry.nominal_slot(logical_page, self.ftl.pages.bound_unit(logical_page))
     }
 }

@@ -65,7 +65,7 @@ impl SimulatedSsd {
             // A page in the cache is full.
             return None;
         }
-        let Location::Flash(slot) = self.locate(span.logical_page) else { return None };
+        let Location::Flash(slot) = self.ftl.locate(span.logical_page) else { return None };
         if self.ftl.pages.has_extents() {
             return Some((slot, 0));
         }
@@ -76,7 +76,7 @@ impl SimulatedSsd {
     /// Reads of a logical page of which only a part is written what is missing.
     pub(crate) fn read_for_fill(&mut self, request: u32, slot: u32, bytes: u32) {
         self.host.active[request].flash_begins(self.clock.now_ns);
-        let at = self.address_of(slot);
+        let at = self.ftl.address_of(slot);
         self.flash.counters.bytes_read.0 += u64::from(bytes);
         self.host.active[request].pending += 1;
         let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, Owner::Fill { request }, at, bytes));
@@ -159,7 +159,7 @@ impl SimulatedSsd {
     /// Takes one page of a write into the cache or the buffer; `false` when it has to wait for room.
     #[inline(always)]
     fn take_page(&mut self, request: u32, span: PageSpan, nth: (u32, u32)) -> bool {
-        if self.reduction.is_some() {
+        if self.ftl.reduction.is_some() {
             return self.take_page_to_reduce(request, nth);
         }
         self.forget_read(span.logical_page);
@@ -441,7 +441,7 @@ impl SimulatedSsd {
         self.drop_cached(logical_page);
         self.forget_read(logical_page);
         self.ftl.sectors.forget(logical_page);
-        if let Some(slot) = self.forget(logical_page) {
+        if let Some(slot) = self.ftl.forget(logical_page) {
             self.flash.payload.discard(slot);
         }
     }
@@ -459,7 +459,7 @@ impl SimulatedSsd {
             return true;
         }
         let is_cached = self.cache.write.as_ref().is_some_and(|cache| cache.covered(span.logical_page).is_some());
-        !is_cached && self.slot_of(span.logical_page).is_none()
+        !is_cached && self.ftl.slot_of(span.logical_page).is_none()
     }
 
     /// A trim of a part of a page keeps the page but its bytes read as zeros.
@@ -469,8 +469,8 @@ impl SimulatedSsd {
             if self.cache.write.as_mut().is_some_and(|cache| cache.zero(span)) {
                 continue;
             }
-            if let Some(slot) = self.slot_of(span.logical_page) {
-                match &mut self.reduction {
+            if let Some(slot) = self.ftl.slot_of(span.logical_page) {
+                match &mut self.ftl.reduction {
                     Some(reduction) => {
                         if reduction.zero(&mut self.flash.payload, slot, span) {
                             self.deallocate(span.logical_page);

@@ -25,7 +25,7 @@ impl SimulatedSsd {
         }
         let covered = self.covered_before();
         let keeps_old = !span.is_whole() && !self.flash.payload.is_empty();
-        let old = if keeps_old { self.slot_of(span.logical_page) } else { None };
+        let old = if keeps_old { self.ftl.slot_of(span.logical_page) } else { None };
         let (covers, touches) = (self.ftl.sectors.covered(span), self.ftl.sectors.touched(span));
         let forced = self.is_forced(request);
         let Some(cache) = &mut self.cache.write else { return false };
@@ -165,7 +165,7 @@ impl SimulatedSsd {
         let is_leaving = cache.entries[entry].state == State::Leaving;
         if missing > 0
             && is_leaving
-            && let Location::Flash(slot) = self.locate(page)
+            && let Location::Flash(slot) = self.ftl.locate(page)
         {
             self.read_missing(entry, slot, missing);
         } else {
@@ -177,7 +177,7 @@ impl SimulatedSsd {
     #[inline(never)]
     fn read_missing(&mut self, entry: u32, slot: u32, bytes: u32) {
         self.flash.counters.bytes_read.0 += u64::from(bytes);
-        let (at, owner) = (self.address_of(slot), Owner::CacheFill { entry });
+        let (at, owner) = (self.ftl.address_of(slot), Owner::CacheFill { entry });
         let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
         self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
     }
@@ -203,7 +203,7 @@ impl SimulatedSsd {
             self.release_cached(entry, None);
             return true;
         }
-        if self.ftl.blocks.is_some() {
+        if self.ftl.hands_out_steps() {
             self.program_cached(entry, logical_page);
             return true;
         }
@@ -253,7 +253,7 @@ impl SimulatedSsd {
             cache.contents.put(entry, content.clone());
         }
         cache.entries[entry].state = State::Programming;
-        self.write_page_block_mapped(logical_page, Owner::CachedPage { entry }, |ssd, slot, old| {
+        self.write_page_by_steps(logical_page, Owner::CachedPage { entry }, |ssd, slot, old| {
             ssd.flash.payload.discard(slot);
             if let Some(old) = old {
                 ssd.flash.payload.discard(old);
@@ -377,7 +377,7 @@ impl SimulatedSsd {
 
     /// A logical page is no longer needed.
     pub(crate) fn drop_cached(&mut self, logical_page: u32) {
-        if self.ftl.blocks.is_some() {
+        if self.ftl.hands_out_steps() {
             self.forget_programming(Some(logical_page));
         }
         let Some(cache) = &mut self.cache.write else { return };

@@ -19,16 +19,16 @@ use flashwise_block::ByteSize;
 use crate::cache::{Cache, ReadCacheCounters, WriteCacheCounters};
 use crate::clock::Clock;
 use crate::collector::Collector;
-use crate::config::{DeviceConfig, Mapping, QueuePriority};
+use crate::config::{DeviceConfig, QueuePriority};
 use crate::error::SsdError;
-use crate::flash::{FlashAddress, Medium, Statistics};
-use crate::ftl::element::CleaningStatistics;
+use crate::flash::{Medium, Statistics};
+use crate::ftl::element::{CleaningStatistics, Elements};
 use crate::ftl::streams::foresight::{Foresight, WRITES_MAX};
-use crate::ftl::{Location, Translation};
+use crate::ftl::{AnyFtl, Location};
 use crate::host::{Host, StageTimes};
 use crate::pages::{ByteRange, PageSize};
 use crate::power::DurableState;
-use crate::reduction::Reduction;
+use crate::translation::Translation;
 
 /// Superpages of one forced write for which memory is taken beforehand.
 const MOST_TOUCHED: usize = 64;
@@ -48,8 +48,6 @@ pub struct SimulatedSsd {
     pub(crate) collector: Collector,
     pub(crate) ftl: Translation,
     pub(crate) flash: Medium,
-    /// What is done to store less than is written, where anything is.
-    pub(crate) reduction: Option<Box<Reduction>>,
     /// What a power cut would leave, where that is asked for.
     pub(crate) durable: Option<Box<DurableState>>,
 }
@@ -93,7 +91,6 @@ impl SimulatedSsd {
             cache: Cache::new(&config, &ftl.pages.geometry),
             collector: Collector::new(&config, &ftl.pages.geometry),
             flash: Medium::new(&config, seed),
-            reduction: Reduction::new(&config, seed),
             durable: None,
             ftl,
             config,
@@ -159,17 +156,9 @@ impl SimulatedSsd {
 
     /// Smallest and largest number of P/E cycles of any superblock.
     pub fn erase_counts(&self) -> (u32, u32) {
-        fn span(counts: impl Iterator<Item = u32> + Clone) -> (u32, u32) {
-            (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0))
-        }
-        match (&self.ftl.blocks, &self.ftl.elements) {
-            (Some(blocks), _) => span(blocks.space().erase_counts()),
-            (_, Some(_)) => span(self.element_erase_counts()),
-            _ => {
-                let (least, most) = span(self.ftl.pages.used_superblocks().map(|block| block.erase_count));
-                (if self.ftl.pages.fresh_superblocks() > 0 { 0 } else { least }, most)
-            }
-        }
+        let histogram = self.ftl.erase_histogram();
+        let least_and_most = (histogram.first_key_value(), histogram.last_key_value());
+        (least_and_most.0.map_or(0, |(&least, _)| least), least_and_most.1.map_or(0, |(&most, _)| most))
     }
 
     /// What the flash has done since the drive is new: times of channels and dies, counts and waits by class of command,
@@ -180,18 +169,7 @@ impl SimulatedSsd {
 
     /// How many superblocks have gone through how many P/E cycles; empty for media that need no erase.
     pub fn erase_histogram(&self) -> BTreeMap<u32, u64> {
-        match &self.ftl.blocks {
-            _ if self.is_in_place() => BTreeMap::new(),
-            Some(blocks) => histogram(blocks.space().erase_counts()),
-            None if self.ftl.elements.is_some() => histogram(self.element_erase_counts()),
-            None => {
-                let mut histogram = histogram(self.ftl.pages.used_superblocks().map(|block| block.erase_count));
-                if let fresh @ 1.. = self.ftl.pages.fresh_superblocks() {
-                    *histogram.entry(0).or_default() += fresh;
-                }
-                histogram
-            }
-        }
+        self.ftl.erase_histogram()
     }
 
     /// Gives a submission queue, in which no command waits, its class under weighted round robin.
@@ -201,11 +179,7 @@ impl SimulatedSsd {
 
     /// Logical pages that are mapped, in slots, and the sum of what the superblocks count as valid: the same number.
     pub fn mapped_and_valid_pages(&self) -> (u64, u64) {
-        if let Some(elements) = &self.ftl.elements {
-            return elements.mapped_and_valid_pages();
-        }
-        let valid = self.ftl.pages.used_superblocks().map(|block| u64::from(block.valid)).sum();
-        (self.ftl.pages.stored_slots(), valid)
+        self.ftl.mapped_and_valid_pages()
     }
 
     /// Bytes of host data that are in the write cache or the write buffer and not on flash, at most.
@@ -216,13 +190,13 @@ impl SimulatedSsd {
 
     /// What cleaning has done in a drive of elements; `None` for other drives.
     pub fn cleaning_statistics(&self) -> Option<CleaningStatistics> {
-        self.ftl.elements.as_ref().map(|elements| elements.statistics())
+        self.elements().map(Elements::statistics)
     }
 
     /// What the blocks of a drive of elements have left of their lives: smallest, largest, mean, and standard deviation;
     /// `None` for other drives.
     pub fn remaining_life(&self) -> Option<RemainingLife> {
-        self.ftl.elements.as_ref().map(|elements| RemainingLife::of(elements.lives()))
+        self.elements().map(|elements| RemainingLife::of(elements.lives()))
     }
 
     /// Checks the invariants of the whole drive; takes time proportional to its size.
@@ -231,14 +205,7 @@ impl SimulatedSsd {
     /// Says which one is broken: each logical page maps to one valid slot and back; valid counts are those of the map;
     /// what the write buffer counts is what is not on flash.
     pub fn check_invariants(&self) -> Result<(), String> {
-        match (&self.ftl.blocks, &self.ftl.elements) {
-            (Some(blocks), _) => blocks.space().check()?,
-            (_, Some(elements)) => elements.check()?,
-            _ => self.ftl.pages.check()?,
-        }
-        if let Some(reduction) = &self.reduction {
-            reduction.check(&self.ftl.pages)?;
-        }
+        self.ftl.check()?;
         let superpages = self.ftl.pages.host_superpages().iter();
         let buffered: u64 =
             superpages.map(|&superpage| u64::from(self.ftl.pages.superpages[superpage].held_bytes)).sum();
@@ -261,7 +228,8 @@ impl SimulatedSsd {
     /// Whether the drive holds anything of the logical page that a byte is on. Media that are written in place hold all.
     pub fn is_mapped(&self, byte: ByteSize) -> bool {
         let page = self.page.of_byte(byte.0);
-        self.slot_of(page).is_some() || self.cache.write.as_ref().is_some_and(|cache| cache.entry_of(page).is_some())
+        self.ftl.slot_of(page).is_some()
+            || self.cache.write.as_ref().is_some_and(|cache| cache.entry_of(page).is_some())
     }
 
     /// Whether the drive carries bytes of anything.
@@ -271,123 +239,31 @@ impl SimulatedSsd {
 
     /// Whether the drive carries bytes of the logical page that a byte is on, apart from those in a write cache.
     pub fn carries_bytes_of(&self, byte: ByteSize) -> bool {
-        self.slot_of(self.page.of_byte(byte.0)).is_some_and(|slot| self.flash.payload.image(slot).is_some())
+        self.ftl.slot_of(self.page.of_byte(byte.0)).is_some_and(|slot| self.flash.payload.image(slot).is_some())
     }
 
     /// Whether a power cut now would leave the logical page that a byte is on as it is.
     pub fn is_durable(&self, byte: ByteSize) -> bool {
         let page = self.page.of_byte(byte.0);
         let is_cached = self.cache.write.as_ref().is_some_and(|cache| cache.entry_of(page).is_some());
-        !self.has_volatile_memory() || !is_cached && !matches!(self.locate(page), Location::Buffer(_))
+        !self.has_volatile_memory() || !is_cached && !matches!(self.ftl.locate(page), Location::Buffer(_))
     }
 
     /// Whether a power cut loses anything that was answered and not flushed.
     pub fn has_volatile_memory(&self) -> bool {
-        let has_memory = self.config.ftl.mapping == Mapping::Page || self.cache.write.is_some();
+        let has_memory = self.ftl.is_page_map() || self.cache.write.is_some();
         has_memory && !self.config.controller.power_loss_protection
     }
 
-    /// Whether no logical page has a place yet.
-    pub(crate) fn is_unmapped(&self) -> bool {
-        match (&self.ftl.blocks, &self.ftl.elements) {
-            (Some(blocks), _) => blocks.space().is_empty(),
-            (_, Some(elements)) => elements.is_empty(),
-            _ => self.ftl.pages.is_empty(),
+    fn elements(&self) -> Option<&Elements> {
+        match &self.ftl.kind {
+            AnyFtl::Elements(elements) => Some(elements),
+            _ => None,
         }
-    }
-
-    fn is_in_place(&self) -> bool {
-        self.config.ftl.mapping == Mapping::InPlace
-    }
-
-    /// Where a logical page is.
-    #[inline]
-    pub(crate) fn locate(&self, logical_page: u32) -> Location {
-        match self.config.ftl.mapping {
-            Mapping::Page => match &self.reduction {
-                Some(reduction) => {
-                    reduction.stored(logical_page).map_or(Location::Nowhere, |page| self.ftl.pages.locate(page))
-                }
-                None => self.ftl.pages.locate(logical_page),
-            },
-            _ => self.slot_of(logical_page).map_or(Location::Nowhere, Location::Flash),
-        }
-    }
-
-    /// The slot whose bytes are a logical page's.
-    pub(crate) fn slot_of(&self, logical_page: u32) -> Option<u32> {
-        match (&self.ftl.blocks, &self.ftl.elements) {
-            (Some(blocks), _) => blocks.space().slot_of(logical_page),
-            (_, Some(elements)) => elements.slot_of(logical_page),
-            _ if self.is_in_place() => Some(logical_page),
-            _ => match &self.reduction {
-                Some(reduction) => self.ftl.pages.slot_of(reduction.stored(logical_page)?),
-                None => self.ftl.pages.slot_of(logical_page),
-            },
-        }
-    }
-
-    /// Forgets a logical page; gives the slot whose bytes go with it.
-    pub(crate) fn forget(&mut self, logical_page: u32) -> Option<u32> {
-        let in_place = self.is_in_place();
-        match (&mut self.ftl.blocks, &mut self.ftl.elements) {
-            (Some(blocks), _) => blocks.space_mut().trim(logical_page),
-            (_, Some(elements)) => elements.trim(logical_page),
-            _ if in_place => Some(logical_page),
-            _ => match &mut self.reduction {
-                Some(reduction) => self.ftl.pages.trim(reduction.forget(logical_page)?),
-                None => self.ftl.pages.trim(logical_page),
-            },
-        }
-    }
-
-    /// Where a slot is, with everything that is sensed by one command with it.
-    #[inline]
-    pub(crate) fn address_of(&self, slot: u32) -> FlashAddress {
-        if self.is_in_place() { self.address_in_place(slot) } else { self.ftl.pages.geometry.address_of(slot) }
     }
 
     /// The bytes that an active request names.
     pub(crate) fn range_of(&self, request: u32) -> Option<ByteRange> {
         self.host.active[request].request.as_ref().map(|request| ByteRange::of(request, self.page))
-    }
-}
-
-impl SimulatedSsd {
-    /// P/E cycles of each block of a drive of elements.
-    fn element_erase_counts(&self) -> impl Iterator<Item = u32> + Clone {
-        let lifetime = self.config.ftl.element.lifetime_erasures;
-        self.ftl.elements.iter().flat_map(|elements| elements.lives()).map(move |life| lifetime - life)
-    }
-}
-
-/// How often each number comes. Equal neighbours, the rule on a drive that is young, are counted together.
-fn histogram(numbers: impl Iterator<Item = u32>) -> BTreeMap<u32, u64> {
-    let mut histogram = BTreeMap::new();
-    let (mut number, mut run) = (0, 0);
-    for next in numbers {
-        if next != number && run > 0 {
-            *histogram.entry(number).or_default() += run;
-            run = 0;
-        }
-        (number, run) = (next, run + 1);
-    }
-    if run > 0 {
-        *histogram.entry(number).or_default() += run;
-    }
-    histogram
-}
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn a_histogram_counts_every_number_however_often_it_comes_again(numbers in prop::collection::vec(0_u32..4, 0..40)) {
-            let mut expected = BTreeMap::new();
-            numbers.iter().for_each(|&number| *expected.entry(number).or_default() += 1);
-            prop_assert_eq!(histogram(numbers.into_iter()), expected);
-        }
     }
 }

@@ -214,13 +214,13 @@ impl MappingCache {
 
     /// Says that the place of what is known of a logical page will be asked for soon.
     #[inline]
-    pub(crate) fn expect_place(&self, logical_page: u32) {
+    pub(crate) fn prefetch_place(&self, logical_page: u32) {
         self.entry_of.prefetch_place(logical_page);
     }
 
     /// Says that what is known of a logical page will be needed soon.
     #[inline]
-    pub(crate) fn expect_page(&self, logical_page: u32) {
+    pub(crate) fn prefetch_page(&self, logical_page: u32) {
         self.entry_of.prefetch(logical_page);
         prefetch(&self.pages, self.translation_page(logical_page) as usize);
     }

@@ -1,134 +1,68 @@
 //! The flash translation layer: where data goes, where it is, what becomes free.
 //!
-//! A placement policy ([`placement`]) names the parallel unit that a written page goes to. Inside the unit, data fills
-//! the open superpage in the order of arrival. A superpage is programmed when it is full, or padded when a flush or a
-//! forced write cannot wait.
+//! There are several kinds of it, behind one trait ([`Ftl`]):
+//!
+//! | kind | write path | where |
+//! |---|---|---|
+//! | page map, log-structured | the write buffer | [`page_map`], with the policies beside it: [`placement`], [`streams`], [`gc`], [`wear`] |
+//! | block maps: replacement blocks, FAST | steps | [`blocks`] |
+//! | elements, each a log-structured drive | their own time | [`element`] |
+//! | in place, for media without erase | granules in their place | [`in_place`] |
+//!
+//! The *write path* ([`WritePath`](crate::config::WritePath)) is what the controller does with a write of such an FTL. What
+//! every kind is asked is in the trait: where a page is, that it is forgotten, what the wear is, and whether the FTL's
+//! invariants hold. The page map is the kind of nearly all drives and on the path of every request of theirs; it is called
+//! by its own methods, the others through the trait.
+//!
+//! # Adding an FTL
+//!
+//! 1. A file of its own in this folder, `ftl/mine.rs` (`pub(crate) mod mine;` below), with a type that keeps the map:
+//!    - `impl` [`Ftl`] for it: how it is built for a drive, where a page is, how it is forgotten, whether anything is mapped,
+//!      how it is filled at once, its P/E cycles, its invariants;
+//!    - `impl` [`StepFtl`] for it: what a write does, as [`Step`]s that the controller turns into flash commands. An FTL that
+//!      maps blocks implements [`blocks::BlockFtl`] instead of both, three methods over a [`blocks::BlockSpace`];
+//!    - [`state!`](crate::state) says what of it is saved with the drive.
+//! 2. One line in the list of FTLs, `ftl_kinds!` in `config/ftl.rs`: its name in a drive's description, what it is (for the
+//!    reference and the schema), its write path (`Steps`), its type.
+//!
+//! The list makes the configuration's `ftl.mapping`, the drive's FTL and the form of saved drives; every place that depends
+//! on the kind asks for the write path. `FLASHWISE_BLESS=1 cargo test -p flashwise-ssd reference` writes the reference anew.
+//! Keys of its own belong to `config/ftl.rs`; `ftl.log_blocks` is how many blocks of a unit an FTL of steps has beside the
+//! data, unless it says otherwise there. `tests/every_drive.rs` runs each kind under load with all invariants: add a drive of
+//! the new one to its list.
+//!
+//! An FTL that needs another way to flash than those that there are adds a write path: a variant of
+//! [`WritePath`](crate::config::WritePath) and of [`AnyFtl`], and what the controller does with it
+//! (`controller/requests.rs`, `start_translated`).
 
 pub(crate) mod blocks;
-mod checks;
 pub(crate) mod element;
-pub(crate) mod extents;
 pub(crate) mod gc;
 pub(crate) mod geometry;
+pub(crate) mod in_place;
+mod kinds;
 pub(crate) mod mapping;
 pub(crate) mod mapping_cache;
 mod min_tree;
-mod placed;
+pub(crate) mod page_map;
 pub(crate) mod placement;
-pub(crate) mod prefill;
-mod reclaim;
 pub(crate) mod sectors;
-mod slc_cache;
 pub(crate) mod streams;
 pub(crate) mod superblock;
-mod translation;
 pub(crate) mod translator;
 mod unplaced;
 pub(crate) mod wear;
 
-use rand::SeedableRng;
-use rand_pcg::Pcg64Mcg;
+use std::collections::BTreeMap;
+
+pub(crate) use kinds::AnyFtl;
+pub(crate) use page_map::{Cause, PageMap, Placement, Relocation, Retirement};
+pub(crate) use streams::Stream;
 
 use crate::config::DeviceConfig;
-use crate::list::{NONE, Slab};
-use crate::memory::prefetch;
-use extents::Extents;
-use gc::AnyPolicy;
+use crate::flash::FlashAddress;
+use crate::state::{Layout, State};
 use geometry::Geometry;
-use mapping::Mapping;
-pub(crate) use placed::Placement;
-use placement::{AnyPlacement, PlacementPolicy};
-pub(crate) use reclaim::Retirement;
-use reclaim::{EarlyRow, Reclaiming, Unit};
-use slc_cache::SlcCache;
-pub(crate) use streams::Stream;
-use streams::foresight::Foresight;
-use streams::{AnyStreams, StreamPolicy};
-use superblock::{BlockState, Superblocks};
-pub(crate) use translation::Translation;
-
-/// Why a page is moved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// To gain space.
-    #[default]
-    Gc,
-    /// So that a superblock that is hardly worn is used again.
-    WearLevelling,
-    /// Because its superblock is retired.
-    Retirement,
-    /// Out of the SLC cache, to where cells hold all their bits.
-    Folding,
-}
-
-impl Cause {
-    /// How many there are.
-    pub(crate) const COUNT: usize = 4;
-}
-
-/// Slots whose entries share a cache line, and lines of a row that are fetched ahead: of a long row the processor fetches the
-/// rest by itself, as its lines follow one another.
-const SLOTS_FETCHED: usize = 16;
-const ROW_FETCHES: usize = 4;
-
-/// A superpage between its first slot and the end of its program command.
-#[derive(Debug, Default)]
-pub(crate) struct Superpage {
-    pub(crate) live: bool,
-    pub(crate) stream: Stream,
-    pub(crate) unit: u32,
-    pub(crate) block: u32,
-    pub(crate) row: u32,
-    /// Slots in use.
-    pub(crate) filled: u32,
-    /// Room that its pages take in the write buffer, bytes.
-    pub(crate) held_bytes: u32,
-    /// Of those, slots filled by moving, by [`Cause`].
-    pub(crate) moved: [u32; Cause::COUNT],
-    /// The host has written to it.
-    pub(crate) has_host_data: bool,
-    /// Why its last page was moved, if it was; kept where pages span superpages.
-    last_moved: Option<Cause>,
-    /// One of its program commands failed.
-    pub(crate) has_failed: bool,
-    /// Program commands that have not ended; zero also before they are issued.
-    pub(crate) programs_left: u32,
-    /// Handed to the flash: nothing may change in it any more.
-    pub(crate) issued: bool,
-    /// Distinguishes this use of the record from later ones.
-    pub(crate) generation: u64,
-    /// Where it stands in the list of the host's superpages.
-    position: u32,
-    /// Requests that complete only when this is on flash.
-    pub(crate) waiters: Vec<u32>,
-}
-
-impl Superpage {
-    /// Slots that were filled by moving.
-    pub(crate) fn moved_pages(&self) -> u32 {
-        self.moved.iter().sum()
-    }
-}
-
-/// Where one stream of a unit writes.
-#[derive(Clone, Copy)]
-pub(crate) struct WritePoint {
-    block: u32,
-    superpage: u32,
-}
-
-impl WritePoint {
-    /// Whether there is room without a free superblock.
-    #[inline]
-    fn is_open(&self) -> bool {
-        self.superpage != NONE || self.block != NONE
-    }
-}
-
-/// Superpages for which memory is taken beforehand, however large the write buffer: each is a flash command under way.
-const MOST_RESERVED: u64 = 1024;
-
-const CLOSED: WritePoint = WritePoint { block: NONE, superpage: NONE };
 
 /// Where a logical page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,726 +75,122 @@ pub(crate) enum Location {
     Flash(u32),
 }
 
-/// What became of a page that garbage collection wanted to move.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Relocation {
-    /// It was overwritten or trimmed meanwhile.
-    NotValid,
-    /// No superblock is free.
-    NoRoom,
-    /// It is there now; with its logical page.
-    Moved(Placement, u32),
-}
+/// A flash translation layer.
+///
+/// A *slot* is the place of one logical page; what a drive carries is kept by slot.
+pub(crate) trait Ftl: State + Send {
+    /// The FTL of an empty drive; `seed` drives what is left to chance.
+    fn build(config: &DeviceConfig, geometry: &Geometry, seed: u64) -> Self
+    where
+        Self: Sized;
 
-/// Makes the FTL's chance another than that of the flash, which has the same seed.
-const CHANCE: u64 = 0x6c62_272e_07bb_0142;
-
-/// The page-mapping FTL of a drive.
-pub(crate) struct Ftl {
-    pub(crate) geometry: Geometry,
-    mapping: Mapping,
-    /// How many slots pages take, where that is not one each.
-    extents: Option<Box<Extents>>,
-    /// Bytes of a slot.
-    slot_bytes: u32,
-    pub(crate) superblocks: Superblocks,
-    policy: AnyPolicy,
-    streams: AnyStreams,
-    units: Vec<Unit>,
-    reclaiming: Reclaiming,
-    slc_cache: Option<Box<SlcCache>>,
-    /// Logical pages that the host has written.
-    clock: u64,
-    random: Pcg64Mcg,
-    pub(crate) superpages: Slab<Superpage>,
-    generation: u64,
-    /// Superpages with host data that are not on flash yet, in no order.
-    host_superpages: Vec<u32>,
-    placement: AnyPlacement,
-    /// The stream for which no unit has room, since one was looked for in all of them: whoever waits for room asks again and
-    /// again. `None` again as soon as a unit may have some.
-    full: Option<Stream>,
-    /// Units in which one of several streams of the host's has opened a superblock and collection has not heard of it.
-    opened: Vec<u32>,
-}
-
-impl Ftl {
-    /// An empty drive; `seed` drives what is left to chance.
-    pub(crate) fn new(config: &DeviceConfig, seed: u64) -> Self {
-        let logical_pages = config.logical_pages() + u64::from(config.translation_pages());
-        Self::with(Geometry::new(config), logical_pages, config, seed)
+    /// Adds what is saved of it to the description of a saved drive.
+    fn describe(layout: &mut Layout)
+    where
+        Self: Sized,
+    {
+        Self::layout(layout);
     }
 
-    fn with(geometry: Geometry, logical_pages: u64, config: &DeviceConfig, seed: u64) -> Self {
-        let mut ftl = Self {
-            mapping: Mapping::new(logical_pages, geometry.total_slots()),
-            extents: Extents::new(config, logical_pages, geometry.total_slots()),
-            slot_bytes: config.slot_bytes() as u32,
-            superblocks: Superblocks::new(&geometry),
-            policy: AnyPolicy::new(config, &geometry),
-            streams: AnyStreams::new(config, &geometry, logical_pages),
-            units: (0..geometry.units).map(|_| Unit::new(config, &geometry)).collect(),
-            reclaiming: Reclaiming::new(config, &geometry, logical_pages),
-            slc_cache: SlcCache::new(config, &geometry),
-            clock: 0,
-            random: Pcg64Mcg::seed_from_u64(seed ^ CHANCE),
-            superpages: Slab::default(),
-            generation: 0,
-            host_superpages: Vec::new(),
-            placement: AnyPlacement::new(config, &geometry),
-            full: None,
-            opened: Vec::new(),
-            geometry,
-        };
-        ftl.take_factory_bad_superblocks(config);
-        ftl.dedicate_superblocks(config);
-        ftl
-    }
-
-    /// Stands in where something else maps the logical pages.
-    pub(crate) fn idle(config: &DeviceConfig, geometry: Geometry) -> Self {
-        let mut ftl = Self::with(Geometry::trivial(), 0, config, 0);
-        ftl.geometry = geometry;
-        ftl
-    }
-
-    /// Tells how data is told apart when pages die.
-    pub(crate) fn foresee(&mut self, foresight: Foresight) {
-        self.streams.foresee(foresight);
-    }
+    /// The slot that holds a logical page; `None` when nobody wrote it.
+    fn slot_of(&self, logical_page: u32) -> Option<u32>;
 
     /// Where a logical page is.
-    #[inline(always)]
-    pub(crate) fn locate(&self, logical_page: u32) -> Location {
-        let Some(slot) = self.mapping.slot_of(logical_page) else { return Location::Nowhere };
-        let (block, row) = self.geometry.block_and_row(self.last_slot(logical_page, slot));
-        if row < self.superblocks[block].programmed_rows { Location::Flash(slot) } else { Location::Buffer(slot) }
+    fn locate(&self, logical_page: u32) -> Location {
+        self.slot_of(logical_page).map_or(Location::Nowhere, Location::Flash)
     }
 
-    /// Whether a slot that has been given out is not on flash.
-    pub(crate) fn is_in_buffer(&self, slot: u32) -> bool {
-        let (block, row) = self.geometry.block_and_row(slot);
-        row >= self.superblocks[block].programmed_rows
+    /// Where a slot is, with everything that is sensed by one command with it.
+    fn address_of(&self, slot: u32, geometry: &Geometry) -> FlashAddress {
+        geometry.address_of(slot)
     }
 
-    /// Bytes of a slot.
-    #[inline(always)]
-    pub(crate) fn slot_bytes(&self) -> u64 {
-        u64::from(self.slot_bytes)
+    /// Forgets a logical page, which was trimmed; gives the slot whose bytes go with it.
+    fn forget(&mut self, logical_page: u32) -> Option<u32>;
+
+    /// Whether no logical page has a place yet.
+    fn is_empty(&self) -> bool;
+
+    /// Maps the logical pages below `pages` as one sequential write would, in no time.
+    fn fill_in_order(&mut self, pages: u32);
+
+    /// How many superblocks, or blocks, have gone through how many P/E cycles; empty for media that need no erase.
+    fn erase_histogram(&self) -> BTreeMap<u32, u64>;
+
+    /// Logical pages that are mapped, in slots, and the sum of what the blocks count as valid, where both are counted: the
+    /// same number.
+    fn mapped_and_valid_pages(&self) -> (u64, u64) {
+        (0, 0)
     }
 
-    /// Slots that a logical page takes.
-    #[inline(always)]
-    pub(crate) fn slots_of(&self, logical_page: u32) -> u32 {
-        self.extents.as_ref().map_or(1, |extents| extents.of(logical_page))
-    }
+    /// Checks what must hold between any two events: each logical page maps to one valid slot and back, valid counts are
+    /// those of the map. Takes time proportional to the size of the drive.
+    ///
+    /// # Errors
+    /// Says which invariant is broken.
+    fn check(&self) -> Result<(), String>;
+}
 
-    /// The last slot of a logical page that begins in `slot`.
-    #[inline(always)]
-    fn last_slot(&self, logical_page: u32, slot: u32) -> u32 {
-        slot + self.slots_of(logical_page) - 1
-    }
+/// An FTL that decides at once what a write does, and hands it out as flash work.
+///
+/// All steps of a write concern one unit, hence one die, which does them in the order in which they are given (reads may go
+/// first: what they give is in the controller's memory before it is programmed elsewhere).
+pub(crate) trait StepFtl: Ftl {
+    /// Finds a place for a new version of a logical page and appends the flash work to `steps`; exactly one of them is
+    /// a [`Step::Program`].
+    fn write(&mut self, logical_page: u32, steps: &mut Vec<Step>);
+}
 
-    /// Slots of a logical page that is stored as it is.
-    #[inline(always)]
-    fn longest(&self) -> u32 {
-        self.extents.as_ref().map_or(1, |extents| extents.longest())
-    }
+/// Flash work that a write causes, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Read a slot and program its content into another.
+    Copy {
+        /// Where the page is.
+        from: u32,
+        /// Where it goes.
+        to: u32,
+    },
+    /// Program the host's page.
+    Program {
+        /// Where it goes.
+        slot: u32,
+    },
+    /// Erase a block, counted over the drive.
+    Erase {
+        /// The block.
+        block: u32,
+    },
+}
 
-    /// Says that the place of a logical page's entry will be asked for soon.
-    #[inline]
-    pub(crate) fn expect_place(&self, logical_page: u32) {
-        self.mapping.prefetch_place(logical_page);
-    }
-
-    /// Says that the entry of a logical page will be needed soon.
-    #[inline]
-    pub(crate) fn expect_page(&self, logical_page: u32) {
-        self.mapping.prefetch(logical_page);
-        if let Some(extents) = &self.extents {
-            extents.prefetch(logical_page);
+/// How often each number comes. Equal neighbours, the rule on a drive that is young, are counted together.
+pub(crate) fn histogram(numbers: impl Iterator<Item = u32>) -> BTreeMap<u32, u64> {
+    let mut histogram = BTreeMap::new();
+    let (mut number, mut run) = (0, 0);
+    for next in numbers {
+        if next != number && run > 0 {
+            *histogram.entry(number).or_default() += run;
+            run = 0;
         }
+        (number, run) = (next, run + 1);
     }
+    if run > 0 {
+        *histogram.entry(number).or_default() += run;
+    }
+    histogram
+}
 
-    /// Says that what belongs to the slot of a logical page will be needed soon, its entry being here by now: the
-    /// superblock, and where the page is about to be written, what the slot holds.
-    #[inline]
-    pub(crate) fn expect_slot(&self, logical_page: u32, writes: bool) {
-        let Some(slot) = self.mapping.slot_of(logical_page) else { return };
-        let (block, _) = self.geometry.block_and_row(slot);
-        prefetch(&self.superblocks.blocks, block as usize);
-        if writes {
-            self.mapping.prefetch_slot(slot);
-            if let Some(extents) = &self.extents {
-                extents.prefetch_slot(slot);
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_histogram_counts_every_number_however_often_it_comes_again(numbers in prop::collection::vec(0_u32..4, 0..40)) {
+            let mut expected = BTreeMap::new();
+            numbers.iter().for_each(|&number| *expected.entry(number).or_default() += 1);
+            prop_assert_eq!(histogram(numbers.into_iter()), expected);
         }
-    }
-
-    /// Says that what the slots of a superblock's row hold will be needed soon.
-    #[inline]
-    pub(crate) fn expect_row(&self, block: u32, row: u32) {
-        let first = self.geometry.first_slot(block, row);
-        for slot in (first..first + self.geometry.slots).step_by(SLOTS_FETCHED).take(ROW_FETCHES) {
-            self.mapping.prefetch_slot(slot);
-        }
-    }
-
-    /// Finds the host's page a slot; `None` when no unit that may take it has room. `n` is its place in a write of
-    /// `pages` pages, `hint` the stream that the write names, `commands_of_die` the work that each die has.
-    pub(crate) fn place(
-        &mut self,
-        logical_page: u32,
-        (n, pages): (u32, u32),
-        hint: u16,
-        commands_of_die: &[u32],
-    ) -> Option<Placement> {
-        let (unit, stream) = self.choose_unit(logical_page, (n, pages), hint, commands_of_die)?;
-        self.append(unit, stream, logical_page, None)
-    }
-
-    /// The same for a page that takes so many slots.
-    pub(crate) fn place_extent(
-        &mut self,
-        logical_page: u32,
-        slots: u32,
-        nth: (u32, u32),
-        hint: u16,
-        commands_of_die: &[u32],
-    ) -> Option<Placement> {
-        let (unit, stream) = self.choose_unit(logical_page, nth, hint, commands_of_die)?;
-        self.append_extent(unit, stream, logical_page, slots, None)
-    }
-
-    /// Chooses the unit and the stream that a page of the host's goes to.
-    #[inline(always)]
-    fn choose_unit(
-        &mut self,
-        logical_page: u32,
-        (n, pages): (u32, u32),
-        hint: u16,
-        commands_of_die: &[u32],
-    ) -> Option<(u32, Stream)> {
-        let stream = Stream::host(self.streams.class_of_written(logical_page, hint, self.clock));
-        if self.full == Some(stream) {
-            debug_assert!(self.first_fit(logical_page, stream, commands_of_die).is_none(), "{stream:?} is not full");
-            return None;
-        }
-        let Some(unit) = self.first_fit(logical_page, stream, commands_of_die) else {
-            // A drive with an SLC cache has room for other reasons, too.
-            self.full = (self.placement.may_take_any() && self.slc_cache.is_none()).then_some(stream);
-            return None;
-        };
-        self.placement.placed(unit, n, pages);
-        self.clock += 1;
-        self.streams.written(logical_page, self.clock);
-        Some((unit, stream))
-    }
-
-    /// The unit for a page of one of the host's streams.
-    #[inline(always)]
-    fn first_fit(&self, logical_page: u32, stream: Stream, commands_of_die: &[u32]) -> Option<u32> {
-        let fit = |unit| self.has_room(unit, stream) && !self.is_overfull(unit, stream);
-        self.placement.first_fit(logical_page, commands_of_die, fit)
-    }
-
-    /// Gives a page that nobody has written a slot in which it counts as being on flash, as if it had been there before;
-    /// gives the slot and its unit, or `None` when no unit that may take it has room. Superpages must have one slot.
-    pub(crate) fn place_on_flash(&mut self, logical_page: u32, commands_of_die: &[u32]) -> Option<(u32, u32)> {
-        debug_assert_eq!(self.geometry.slots, 1);
-        let (unit, stream) = self.choose_unit(logical_page, (0, 1), 0, commands_of_die)?;
-        let block = match self.units[unit as usize].points[stream].block {
-            NONE => self.open_superblock(unit, stream, true)?,
-            block => block,
-        };
-        debug_assert!(self.extents.is_none());
-        let state = &mut self.superblocks[block];
-        let row = state.allocated_rows;
-        (state.allocated_rows, state.valid) = (row + 1, state.valid + 1);
-        let slot = self.geometry.first_slot(block, row);
-        let old = self.mapping.map(logical_page, slot);
-        debug_assert!(old.is_none(), "logical page {logical_page} has a slot");
-        if row + 1 == self.geometry.rows {
-            self.point(unit, stream).block = NONE;
-            self.superblock_filled(unit, stream);
-        }
-        self.row_is_done(unit, EarlyRow { block, row, stream });
-        Some((slot, unit))
-    }
-
-    /// The unit that is due for a logical page, or with an `attempt` above 0 one that is asked when those before it have no
-    /// room; `None` when there are no more.
-    pub(crate) fn candidate_unit(&self, logical_page: u32, attempt: u32, commands_of_die: &[u32]) -> Option<u32> {
-        self.placement.unit(logical_page, attempt, commands_of_die)
-    }
-
-    /// The one unit that a logical page is bound to; `None` where any unit may take it.
-    pub(crate) fn bound_unit(&self, logical_page: u32) -> Option<u32> {
-        self.placement.bound_unit(logical_page)
-    }
-
-    /// The set of units that a logical page may go to, as a number below that of units.
-    pub(crate) fn set_of_units(&self, logical_page: u32) -> u32 {
-        self.placement.set_of_units(logical_page)
-    }
-
-    /// The slot of a page that is in a superpage of the host's which is still open, and that superpage.
-    #[inline]
-    fn open_superpage_that_holds(&self, logical_page: u32) -> Option<(u32, u32)> {
-        if self.geometry.slots == 1 {
-            // A superpage is full with its first page.
-            return None;
-        }
-        let slot = self.mapping.slot_of(logical_page)?;
-        let (block, row) = self.geometry.block_and_row(slot);
-        let unit = self.geometry.unit_of(block);
-        let stream = self.stream_to_overwrite(block)?;
-        let superpage = self.units[unit as usize].points[stream].superpage;
-        if superpage == NONE {
-            return None;
-        }
-        let open = &self.superpages[superpage];
-        (open.block == block && open.row == row).then_some((slot, superpage))
-    }
-
-    /// Whether a page is in a superpage of the host's that is still open.
-    pub(crate) fn is_in_open_superpage(&self, logical_page: u32) -> bool {
-        self.open_superpage_that_holds(logical_page).is_some()
-    }
-
-    /// Overwrites a page that is in a superpage which is still open; it needs no new slot.
-    #[inline]
-    pub(crate) fn overwrite_in_buffer(&mut self, logical_page: u32, (n, pages): (u32, u32)) -> Option<Placement> {
-        let (slot, superpage) = self.open_superpage_that_holds(logical_page)?;
-        let Superpage { unit, stream, has_host_data, .. } = self.superpages[superpage];
-        if !has_host_data && !self.has_room(unit, stream) {
-            return None;
-        }
-        self.superpages[superpage].has_host_data = true;
-        self.streams.overwritten(logical_page);
-        self.placement.overwritten(n, pages);
-        Some(Placement::over(slot, superpage))
-    }
-
-    /// The same for a page that takes so many slots now: it must fit into those that it has, and all of these must be in
-    /// the open superpage. What it does not need any more stays empty.
-    pub(crate) fn overwrite_extent_in_buffer(
-        &mut self,
-        logical_page: u32,
-        slots: u32,
-        nth: (u32, u32),
-    ) -> Option<Placement> {
-        let slot = self.mapping.slot_of(logical_page)?;
-        let before = self.slots_of(logical_page);
-        let row_of = |slot| self.geometry.block_and_row(slot);
-        if slots > before || row_of(slot) != row_of(self.last_slot(logical_page, slot)) {
-            return None;
-        }
-        let placement = self.overwrite_in_buffer(logical_page, nth)?;
-        if let Some(extents) = &mut self.extents {
-            extents.set(logical_page, slots, true);
-        }
-        let block = self.geometry.block_and_row(slot).0;
-        self.superblocks[block].valid -= before - slots;
-        Some(placement)
-    }
-
-    /// Moves a page of a victim; `only` is the stream that all of it goes to, if there is but one
-    /// ([`Ftl::only_stream`]).
-    #[inline]
-    pub(crate) fn relocate(&mut self, from: u32, cause: Cause, only: Option<Stream>) -> Relocation {
-        let Some(logical_page) = self.mapping.page_in(from) else { return Relocation::NotValid };
-        let block = self.geometry.block_and_row(from).0;
-        let unit = self.geometry.unit_of(block);
-        let stream = only.unwrap_or_else(|| self.stream_of_moved(logical_page, self.superblocks[block].stream));
-        match self.append(unit, stream, logical_page, Some(cause)) {
-            Some(placement) => Relocation::Moved(placement, logical_page),
-            None => self.relocate_elsewhere(unit, stream, logical_page, cause),
-        }
-    }
-
-    /// Puts a logical page into the next slot of a unit's stream; `moved` tells why, if not because the host writes it.
-    #[inline(always)]
-    fn append(&mut self, unit: u32, stream: Stream, logical_page: u32, moved: Option<Cause>) -> Option<Placement> {
-        if self.extents.is_some() {
-            let slots = self.slots_of(logical_page);
-            return self.append_extent(unit, stream, logical_page, slots, moved);
-        }
-        let superpage = self.open_superpage(unit, stream, moved.is_none())?;
-        let slots = self.geometry.slots;
-        let open = &mut self.superpages[superpage];
-        match moved {
-            Some(cause) => open.moved[cause as usize] += 1,
-            None => open.has_host_data = true,
-        }
-        let slot = self.geometry.first_slot(open.block, open.row) + open.filled;
-        open.filled += 1;
-        let (block, full) = (open.block, open.filled == slots);
-        self.superblocks[block].valid += 1;
-        if let Some(old) = self.mapping.map(logical_page, slot) {
-            self.lose_valid_slots(old, 1);
-        }
-        Some(Placement::new(slot, superpage, full, false))
-    }
-
-    /// Puts a logical page into the next slots of a unit's stream. What does not fit into the open superpage counts there
-    /// until that is closed, and goes to the next one then ([`Self::close_superpage`]).
-    #[inline(never)]
-    fn append_extent(
-        &mut self,
-        unit: u32,
-        stream: Stream,
-        logical_page: u32,
-        slots: u32,
-        moved: Option<Cause>,
-    ) -> Option<Placement> {
-        let superpage = self.open_superpage(unit, stream, moved.is_none())?;
-        let (row_slots, longest) = (self.geometry.slots, self.longest());
-        let rows = self.rows_of(self.superpages[superpage].block);
-        let open = &mut self.superpages[superpage];
-        match moved {
-            Some(cause) => open.moved[cause as usize] += slots,
-            None => open.has_host_data = true,
-        }
-        open.last_moved = moved;
-        let slot = self.geometry.first_slot(open.block, open.row) + open.filled;
-        open.filled += slots;
-        let (block, filled, is_last) = (open.block, open.filled, open.row + 1 == rows);
-        debug_assert!(filled <= row_slots || !is_last, "a page spans two superblocks");
-        let full = filled >= row_slots || is_last && row_slots - filled < longest;
-        self.superblocks[block].valid += slots;
-        let old = self.mapping.map(logical_page, slot);
-        let mut before = 1;
-        if let Some(extents) = &mut self.extents {
-            before = extents.set(logical_page, slots, old.is_some());
-            extents.begin(slot);
-            old.inspect(|&old| extents.end(old));
-        }
-        if let Some(old) = old {
-            self.lose_valid_slots(old, before);
-        }
-        Some(Placement::new(slot, superpage, full, filled > row_slots))
-    }
-
-    /// Puts a moved page where the open superblock of another class of moved pages has room, because none is free for
-    /// its own; at worst where the host's has.
-    #[cold]
-    fn relocate_elsewhere(&mut self, unit: u32, stream: Stream, logical_page: u32, cause: Cause) -> Relocation {
-        let others = self.gc_streams().filter(|&other| other != stream && stream != Stream::COLD);
-        let mut open = others.filter(|&other| self.units[unit as usize].points[other].is_open());
-        let mut other = open.next();
-        if other.is_none() && self.may_borrow_room(unit, cause) {
-            other = self.open_host_streams(unit).next();
-        }
-        match other.and_then(|other| self.append(unit, other, logical_page, Some(cause))) {
-            Some(placement) => Relocation::Moved(placement, logical_page),
-            None => Relocation::NoRoom,
-        }
-    }
-
-    /// Forgets a logical page; gives the slot that held it.
-    pub(crate) fn trim(&mut self, logical_page: u32) -> Option<u32> {
-        let slot = self.mapping.unmap(logical_page)?;
-        let slots = self.slots_of(logical_page);
-        if let Some(extents) = &mut self.extents {
-            extents.forget(logical_page);
-            extents.end(slot);
-        }
-        self.lose_valid_slots(slot, slots);
-        Some(slot)
-    }
-
-    /// Whether nobody has written anything.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.mapping.mapped() == 0
-    }
-
-    /// The slot that holds a page now; `None` when nobody wrote it.
-    pub(crate) fn slot_of(&self, logical_page: u32) -> Option<u32> {
-        self.mapping.slot_of(logical_page)
-    }
-
-    /// The logical page that a slot validly holds.
-    pub(crate) fn page_in(&self, slot: u32) -> Option<u32> {
-        self.mapping.page_in(slot)
-    }
-
-    /// The page that begins in a slot is not there any more.
-    #[inline(always)]
-    fn lose_valid_slots(&mut self, slot: u32, slots: u32) {
-        let (block, _) = self.geometry.block_and_row(slot);
-        let state = &mut self.superblocks[block];
-        state.valid -= slots;
-        if state.state == BlockState::Sealed {
-            let valid = state.valid;
-            self.lost_sealed_page(block, valid, slots);
-        } else if state.state == BlockState::Cached {
-            self.lost_cached_page(block, slots);
-        }
-    }
-
-    fn point(&mut self, unit: u32, stream: Stream) -> &mut WritePoint {
-        &mut self.units[unit as usize].points[stream]
-    }
-
-    /// The superpage that a stream fills, opened if need be.
-    fn open_superpage(&mut self, unit: u32, stream: Stream, for_host: bool) -> Option<u32> {
-        let point = *self.point(unit, stream);
-        if point.superpage != NONE {
-            return Some(point.superpage);
-        }
-        let block = if point.block == NONE { self.open_superblock(unit, stream, for_host)? } else { point.block };
-        let row = self.superblocks[block].allocated_rows;
-        self.superblocks[block].allocated_rows += 1;
-        let superpage = self.superpages.take();
-        self.generation += 1;
-        let record = &mut self.superpages[superpage];
-        debug_assert!(!record.live && record.waiters.is_empty());
-        (record.live, record.issued, record.stream) = (true, false, stream);
-        (record.unit, record.block, record.row) = (unit, block, row);
-        (record.filled, record.programs_left, record.generation) = (0, 0, self.generation);
-        record.held_bytes = 0;
-        (record.moved, record.has_host_data, record.has_failed) = ([0; Cause::COUNT], false, false);
-        if stream.is_host() {
-            record.position = self.host_superpages.len() as u32;
-            self.host_superpages.push(superpage);
-            self.full = None;
-        }
-        self.point(unit, stream).superpage = superpage;
-        Some(superpage)
-    }
-
-    #[inline(never)]
-    fn open_superblock(&mut self, unit: u32, stream: Stream, for_host: bool) -> Option<u32> {
-        let cached = if self.slc_cache.is_some() { self.take_for_slc_cache(unit, stream) } else { None };
-        let block = match cached {
-            Some(block) => block,
-            None => self.take_free(unit, stream, for_host)?,
-        };
-        let state = &mut self.superblocks[block];
-        debug_assert_eq!((state.state, state.valid), (BlockState::Free, 0));
-        (state.state, state.allocated_rows, state.programmed_rows) = (BlockState::Open, 0, 0);
-        state.stream = stream;
-        self.streams.opened(block, self.clock);
-        if for_host && self.has_several_host_classes() {
-            self.opened.push(unit);
-        }
-        self.point(unit, stream).block = block;
-        self.full = None;
-        Some(block)
-    }
-
-    /// Whether [`Self::take_opened`] has a unit to name.
-    #[inline]
-    pub(crate) fn has_opened(&self) -> bool {
-        !self.opened.is_empty()
-    }
-
-    /// A unit in which one of several streams of the host's has opened a superblock since the last call.
-    #[inline]
-    pub(crate) fn take_opened(&mut self) -> Option<u32> {
-        self.opened.pop()
-    }
-
-    /// The superpage that a stream of a unit has begun to fill.
-    pub(crate) fn open_superpage_of(&self, unit: u32, stream: Stream) -> Option<u32> {
-        let superpage = self.units[unit as usize].points[stream].superpage;
-        (superpage != NONE).then_some(superpage)
-    }
-
-    /// Every superpage that host data may go to and that is not on flash yet, being filled or being programmed.
-    pub(crate) fn host_superpages(&self) -> &[u32] {
-        &self.host_superpages
-    }
-
-    /// Takes memory for the superpages that a write buffer of so many pages can be divided into, each with room for so many
-    /// requests that wait for it. Gives their number.
-    pub(crate) fn reserve_superpages(&mut self, buffer_pages: u64, waiters: usize) -> usize {
-        let open = self.units.len() * Stream::COUNT;
-        let superpages = open + buffer_pages.min(MOST_RESERVED) as usize;
-        self.superpages.reserve(superpages, |superpage| superpage.waiters.reserve(waiters));
-        self.host_superpages.reserve(superpages);
-        superpages
-    }
-
-    /// Closes a superpage: from now on it is programmed and nothing is added to it.
-    pub(crate) fn close_superpage(&mut self, superpage: u32) {
-        let slots = self.geometry.slots;
-        let record = &mut self.superpages[superpage];
-        debug_assert!(record.live && !record.issued);
-        record.issued = true;
-        record.programs_left = self.geometry.dies_per_unit;
-        let beyond = record.filled.saturating_sub(slots);
-        let (unit, stream, block) = (record.unit, record.stream, record.block);
-        let state = &self.superblocks[block];
-        let block_is_full = state.allocated_rows == self.geometry.rows_in(state.mode);
-        let point = self.point(unit, stream);
-        debug_assert_eq!(point.superpage, superpage);
-        point.superpage = NONE;
-        if block_is_full {
-            point.block = NONE;
-            self.cached_is_filled(unit, block);
-            self.superblock_filled(unit, stream);
-        }
-        if beyond > 0 {
-            self.carry_over(superpage, beyond);
-        }
-    }
-
-    /// The last page of a superpage that is closed ends in the next one of its superblock, with so many slots.
-    #[cold]
-    #[inline(never)]
-    fn carry_over(&mut self, superpage: u32, beyond: u32) {
-        let record = &mut self.superpages[superpage];
-        record.filled -= beyond;
-        let (unit, stream, last_moved) = (record.unit, record.stream, record.last_moved);
-        // Of the host's pages alone, the room in the write buffer is counted.
-        let held_bytes = if last_moved.is_none() { beyond * self.slot_bytes } else { 0 };
-        record.held_bytes -= held_bytes;
-        if let Some(cause) = last_moved {
-            record.moved[cause as usize] -= beyond;
-        }
-        // The superblock has another row, so this takes no free one.
-        let Some(next) = self.open_superpage(unit, stream, false) else { return };
-        let record = &mut self.superpages[next];
-        (record.filled, record.held_bytes) = (beyond, held_bytes);
-        record.last_moved = last_moved;
-        match last_moved {
-            Some(cause) => record.moved[cause as usize] = beyond,
-            None => record.has_host_data = true,
-        }
-    }
-
-    /// The program commands of a superpage have ended. A superblock whose last row this was can be collected.
-    pub(crate) fn row_programmed(&mut self, superpage: u32) {
-        let Superpage { unit, block, row, stream, .. } = self.superpages[superpage];
-        self.row_is_done(unit, EarlyRow { block, row, stream });
-    }
-
-    /// A row of a stream's superblock is on flash; with the last one the superblock is sealed.
-    #[inline(always)]
-    fn row_is_on_flash(&mut self, block: u32, row: u32, stream: Stream) {
-        let state = &mut self.superblocks[block];
-        let rows = self.geometry.rows_in(state.mode);
-        debug_assert_eq!(state.programmed_rows, row, "the pages of a block are programmed in order");
-        state.programmed_rows = row + 1;
-        if state.programmed_rows == rows && state.state == BlockState::Open {
-            self.seal(block, stream);
-        }
-    }
-
-    /// What a superpage holds is on flash, there or elsewhere; gives its record back.
-    pub(crate) fn release_superpage(&mut self, superpage: u32) {
-        let record = &mut self.superpages[superpage];
-        record.live = false;
-        let (stream, position) = (record.stream, record.position);
-        self.superpages.give_back(superpage);
-        if stream.is_host() {
-            self.leave_host_superpages(position);
-        }
-    }
-
-    fn leave_host_superpages(&mut self, position: u32) {
-        self.host_superpages.swap_remove(position as usize);
-        if let Some(&moved) = self.host_superpages.get(position as usize) {
-            self.superpages[moved].position = position;
-        }
-    }
-
-    /// A row is done: it is on flash when those before it are.
-    fn row_is_done(&mut self, unit: u32, done: EarlyRow) {
-        if self.superblocks[done.block].programmed_rows != done.row {
-            return self.units[unit as usize].early.push(done);
-        }
-        let EarlyRow { block, row, stream } = done;
-        self.row_is_on_flash(block, row, stream);
-        if !self.units[unit as usize].early.is_empty() {
-            self.rows_behind_are_on_flash(unit, block, row);
-        }
-    }
-
-    /// Those rows behind one that is on flash are there too whose programs ended before its own.
-    #[inline(never)]
-    fn rows_behind_are_on_flash(&mut self, unit: u32, block: u32, mut row: u32) {
-        loop {
-            let early = &mut self.units[unit as usize].early;
-            let Some(at) = early.iter().position(|early| early.block == block && early.row == row + 1) else { return };
-            let next = early.remove(at);
-            self.row_is_on_flash(block, next.row, next.stream);
-            row = next.row;
-        }
-    }
-
-    /// The slots of a superblock's row that are valid, and the logical pages in them, on a drive whose pages take one each.
-    pub(crate) fn valid_slots(&self, block: u32, row: u32) -> impl Iterator<Item = (u32, u32)> {
-        let first = self.geometry.first_slot(block, row);
-        (first..first + self.geometry.slots).filter_map(|slot| {
-            let logical_page = self.mapping.page_in(slot).inspect(|&page| self.mapping.prefetch(page));
-            Some((slot, logical_page?))
-        })
-    }
-
-    /// The next slot from one on, before an end, in which something valid may begin.
-    #[inline(always)]
-    pub(crate) fn next_slot(&self, from: u32, end: u32) -> Option<u32> {
-        match &self.extents {
-            Some(extents) => extents.next(from, end),
-            None => (from < end).then_some(from),
-        }
-    }
-
-    /// The first slot in which a page may begin that ends in a row.
-    pub(crate) fn first_slot_of_pages_in(&self, block: u32, row: u32) -> u32 {
-        let before = if row == 0 { 0 } else { self.longest() - 1 };
-        self.geometry.first_slot(block, row) - before
-    }
-
-    /// Whether a page that ends in a row begins in a slot.
-    pub(crate) fn ends_in_row(&self, slot: u32, row: u32) -> bool {
-        let page = self.mapping.page_in(slot);
-        page.is_some_and(|page| self.geometry.block_and_row(self.last_slot(page, slot)).1 == row)
-    }
-
-    /// Whether pages take more or less than a slot.
-    #[inline(always)]
-    pub(crate) fn has_extents(&self) -> bool {
-        self.extents.is_some()
-    }
-
-    /// Slots that pages take.
-    pub(crate) fn stored_slots(&self) -> u64 {
-        self.extents.as_ref().map_or(u64::from(self.mapping.mapped()), |extents| extents.stored())
-    }
-
-    /// The slots from one on, before an end, in which pages begin, and the pages.
-    fn pages_in(&self, start: u32, end: u32) -> impl Iterator<Item = (u32, u32)> {
-        let slots = std::iter::successors(self.next_slot(start, end), move |slot| self.next_slot(slot + 1, end));
-        slots.filter_map(|slot| Some((slot, self.mapping.page_in(slot)?)))
-    }
-
-    /// Adds, for each die, the bytes that valid pages have in a row, those among them that end or begin in another.
-    pub(crate) fn count_bytes_of_extents(&self, block: u32, row: u32, bytes_of_die: &mut [u32]) {
-        let first = self.geometry.first_slot(block, row);
-        let end = first + self.geometry.slots;
-        let start = self.first_slot_of_pages_in(block, row);
-        // The lengths lie anywhere: all of them are on their way before the first is needed.
-        self.pages_in(start, end).for_each(|(_, page)| self.expect_page(page));
-        for (slot, page) in self.pages_in(start, end) {
-            let (from, to) = (slot.max(first), (slot + self.slots_of(page)).min(end));
-            for (run, slots) in self.geometry.runs(from, to.saturating_sub(from)) {
-                bytes_of_die[self.geometry.die_index(run) as usize] += slots * self.slot_bytes;
-            }
-        }
-    }
-
-    /// The superpage that a page which spans two rows ends in, once the one that it begins in is closed.
-    pub(crate) fn superpage_behind(&self, placement: Placement) -> Option<u32> {
-        let Superpage { unit, stream, .. } = self.superpages[placement.superpage()];
-        self.open_superpage_of(unit, stream)
-    }
-
-    /// How many logical pages are mapped.
-    pub(crate) fn mapped_pages(&self) -> u64 {
-        u64::from(self.mapping.mapped())
     }
 }

@@ -41,7 +41,7 @@ impl Sectors {
 
     /// Says that the place of what is known of a page will be asked for soon.
     #[inline]
-    pub(crate) fn expect_place(&self, logical_page: u32) {
+    pub(crate) fn prefetch_place(&self, logical_page: u32) {
         if let Some(lacking) = self.lacking.as_ref().filter(|_| self.is_used) {
             lacking.prefetch_place(logical_page / 2);
         }
@@ -49,7 +49,7 @@ impl Sectors {
 
     /// Says that what is known of a page will be needed soon.
     #[inline]
-    pub(crate) fn expect_page(&self, logical_page: u32) {
+    pub(crate) fn prefetch_page(&self, logical_page: u32) {
         if let Some(lacking) = self.lacking.as_ref().filter(|_| self.is_used) {
             lacking.prefetch(logical_page / 2);
         }

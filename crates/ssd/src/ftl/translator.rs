@@ -71,22 +71,22 @@ impl Translator {
 
     /// Says that the place of a logical page's entry will be asked for soon.
     #[inline]
-    pub(crate) fn expect_place(&self, logical_page: u32) {
-        self.cache.expect_place(logical_page);
+    pub(crate) fn prefetch_place(&self, logical_page: u32) {
+        self.cache.prefetch_place(logical_page);
     }
 
     /// Says that the entry of a logical page will be needed soon.
     #[inline]
-    pub(crate) fn expect_page(&self, logical_page: u32) {
-        self.cache.expect_page(logical_page);
+    pub(crate) fn prefetch_page(&self, logical_page: u32) {
+        self.cache.prefetch_page(logical_page);
         prefetch(&self.waiting_for, self.cache.translation_page(logical_page) as usize);
     }
 
     /// Says that what is cached of the entry of a logical page will be needed soon, when the page moves.
     #[inline]
-    pub(crate) fn expect_move(&self, logical_page: u32) {
+    pub(crate) fn prefetch_moved(&self, logical_page: u32) {
         if logical_page < self.first_page {
-            self.cache.expect_page(logical_page);
+            self.cache.prefetch_page(logical_page);
         }
     }
 

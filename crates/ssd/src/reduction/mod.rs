@@ -25,7 +25,7 @@ mod sharing;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{DeviceConfig, STORED_PAGE_HEADER as HEADER};
-use crate::ftl::Ftl;
+use crate::ftl::PageMap;
 use crate::pages::PageSpan;
 use crate::payload::Payload;
 use crate::state::{AtRest, state};
@@ -299,7 +299,7 @@ impl Reduction {
     }
 
     /// Whether bytes that are prepared are what a stored page has, as far as its place on flash tells.
-    pub(crate) fn is_alike(&self, page: &Prepared, ftl: &Ftl, stored: u32) -> bool {
+    pub(crate) fn is_alike(&self, page: &Prepared, ftl: &PageMap, stored: u32) -> bool {
         let is_equal = |sharing: &Sharing| sharing.fingerprint(stored) == page.fingerprint;
         page.slots == ftl.slots_of(stored) && self.sharing.as_deref().is_none_or(is_equal)
     }
@@ -325,7 +325,7 @@ impl Reduction {
     }
 
     /// What is on the drive.
-    pub(crate) fn space_use(&self, ftl: &Ftl) -> SpaceUse {
+    pub(crate) fn space_use(&self, ftl: &PageMap) -> SpaceUse {
         let pages = self.sharing.as_ref().map_or(ftl.mapped_pages(), |sharing| sharing.mapped());
         SpaceUse {
             logical_bytes: pages * self.page_bytes,
@@ -335,7 +335,7 @@ impl Reduction {
     }
 
     /// Checks what must hold between any two events.
-    pub(crate) fn check(&self, ftl: &Ftl) -> Result<(), String> {
+    pub(crate) fn check(&self, ftl: &PageMap) -> Result<(), String> {
         let (stored, most) = (ftl.stored_slots(), self.slots_max);
         if stored > most {
             return Err(format!("{stored} slots are stored where {most} may be"));

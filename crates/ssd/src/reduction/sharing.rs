@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use zerocopy::FromZeros;
 
 use crate::config::{DeduplicationConfig, DeviceConfig};
-use crate::ftl::Ftl;
+use crate::ftl::PageMap;
 use crate::memory::{Records, Touched, prefetch};
 use crate::sparse::SparseTable;
 use crate::state::{Carried, Carrier, Layout, State, StateError, rests};
@@ -106,20 +106,20 @@ impl Sharing {
     /// Says that a logical page will be written or read soon: first where its number is, then its number and the stored page that
     /// is most likely its own, then the fingerprint of that.
     #[inline]
-    pub(crate) fn expect_place(&self, logical_page: u32) {
+    pub(crate) fn prefetch_place(&self, logical_page: u32) {
         self.stored_of.prefetch_place(logical_page);
     }
 
-    /// See [`Self::expect_place`].
+    /// See [`Self::prefetch_place`].
     #[inline]
-    pub(crate) fn expect_page(&self, logical_page: u32) {
+    pub(crate) fn prefetch_page(&self, logical_page: u32) {
         self.stored_of.prefetch(logical_page);
         prefetch(&self.stored, logical_page as usize);
     }
 
-    /// See [`Self::expect_place`].
+    /// See [`Self::prefetch_place`].
     #[inline]
-    pub(crate) fn expect_fingerprint(&self, logical_page: u32) {
+    pub(crate) fn prefetch_fingerprint(&self, logical_page: u32) {
         if let Some(entry) = self.stored.get(logical_page as usize).and_then(|stored| stored.entry.checked_sub(1)) {
             self.fingerprints.expect(entry);
         }
@@ -302,7 +302,7 @@ impl Sharing {
 
     /// Checks that the counts of references are those of the map, that the FTL has what is stored and nothing else, and
     /// that each fingerprint in memory is that of a page which is stored.
-    pub(crate) fn check(&self, ftl: &Ftl) -> Result<(), String> {
+    pub(crate) fn check(&self, ftl: &PageMap) -> Result<(), String> {
         let mut references = vec![0_u32; self.stored.len()];
         let mut mapped = 0;
         for (_, entry) in self.stored_of.iter() {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::config::{DeviceConfig, Mapping};
+use crate::config::DeviceConfig;
 use crate::device::SimulatedSsd;
 use crate::state::{Carrier, Layout, State, StateError};
 
@@ -113,7 +113,7 @@ impl SimulatedSsd {
     /// # Errors
     /// [`StateError::Unsupported`] says why not.
     pub fn can_be_saved(&self) -> Result<(), StateError> {
-        if self.reduction.is_some() || self.flash.payload.is_empty() {
+        if self.ftl.reduction.is_some() || self.flash.payload.is_empty() {
             return Ok(());
         }
         Err(StateError::Unsupported { reason: "it carries bytes, which are not part of the state" })
@@ -239,7 +239,7 @@ impl SimulatedSsd {
         {
             return Err(format!("its clock is at {} ns, and something was to happen before", self.clock.now_ns));
         }
-        if self.config.ftl.mapping == Mapping::Page {
+        if self.ftl.is_page_map() {
             self.check_collectors()?;
         }
         self.check_invariants()

@@ -5,9 +5,9 @@ use crate::clock::Clock;
 use crate::collector::Collector;
 use crate::device::SimulatedSsd;
 use crate::flash::Medium;
-use crate::ftl::Translation;
 use crate::host::Host;
 use crate::state::{Carried, Carrier, Layout, State, rests};
+use crate::translation::Translation;
 
 /// Says which place in the drive each name of the saved form stands for, in the order of the form.
 macro_rules! saved_as {
@@ -48,10 +48,9 @@ impl State for SimulatedSsd {
         "slc_counters" = collector.slc_counters,
         "sectors" = ftl.sectors,
         "translator" = ftl.translator,
-        "blocks" = ftl.blocks,
-        "elements" = ftl.elements,
+        "blocks" = ftl.kind,
         "flash" = flash.array,
-        "reduction" = reduction,
+        "reduction" = ftl.reduction,
         "counters" = host.counters,
         "stage_times" = host.stage_times,
         "flash_counters" = flash.counters,
@@ -62,8 +61,7 @@ impl SimulatedSsd {
     /// Checks that nothing is left of what is not saved. Every field of every part is named here, or this does not
     /// compile: a new one is saved above, is nothing at rest, or follows from the description.
     fn expect_rest(&self) -> Carried {
-        let Self { config: _, page: _, seed: _, clock, host, cache, collector, ftl, flash, reduction: _, durable: _ } =
-            self;
+        let Self { config: _, page: _, seed: _, clock, host, cache, collector, ftl, flash, durable: _ } = self;
         let Clock { now_ns: _, events: _ } = clock;
         let Host {
             info: _,
@@ -92,7 +90,7 @@ impl SimulatedSsd {
             in_place_wear: _,
             bytes_of_die: _,
         } = collector;
-        let Translation { pages: _, blocks: _, elements: _, sectors: _, translator: _, steps: _ } = ftl;
+        let Translation { pages: _, kind: _, sectors: _, translator: _, reduction: _, steps: _ } = ftl;
         let Medium { array: _, payload: _, counters: _, row_reads: _ } = flash;
         rests(active, "active")?;
         rests(in_drive, "in_drive")?;

@@ -16,7 +16,9 @@
 
 use std::collections::VecDeque;
 
-use super::{BlockFtl, BlockSpace, Step};
+use super::{BlockFtl, BlockSpace};
+use crate::config::DeviceConfig;
+use crate::ftl::Step;
 use crate::list::NONE;
 
 /// The log blocks of one unit.
@@ -144,6 +146,10 @@ impl Fast {
 }
 
 impl BlockFtl for Fast {
+    fn over(space: BlockSpace, config: &DeviceConfig) -> Self {
+        Self::new(space, config.ftl.log_blocks)
+    }
+
     fn space(&self) -> &BlockSpace {
         &self.space
     }

@@ -11,10 +11,8 @@
 //!            replacement / log blocks ◄─────────┘     newest copy wins
 //! ```
 //!
-//! An FTL decides at once and hands the flash work out as [`Step`]s. All steps of a write concern one unit, hence one
-//! die, which does them in the order in which they are given (reads may go first: what they give is in the controller's
-//! memory before it is programmed elsewhere). So a merge takes the time of its reads, programs and erases, and the host's
-//! page is programmed behind them.
+//! An FTL decides at once and hands the flash work out as [`Step`]s ([`StepFtl`]), so a merge takes the time of its reads,
+//! programs and erases, and the host's page is programmed behind them.
 
 mod fast;
 mod replacement;
@@ -24,52 +22,69 @@ pub(crate) use fast::Fast;
 pub(crate) use replacement::Replacement;
 pub(crate) use space::BlockSpace;
 
-use crate::state::{Carried, Carrier, Layout, State};
+use std::collections::BTreeMap;
 
-/// Flash work that a write causes, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Read a slot and program its content into another.
-    Copy {
-        /// Where the page is.
-        from: u32,
-        /// Where it goes.
-        to: u32,
-    },
-    /// Program the host's page.
-    Program {
-        /// Where it goes.
-        slot: u32,
-    },
-    /// Erase a block, counted over the drive.
-    Erase {
-        /// The block.
-        block: u32,
-    },
-}
+use super::geometry::Geometry;
+use super::{Ftl, Step, StepFtl, histogram};
+use crate::config::DeviceConfig;
+use crate::state::State;
 
 /// An FTL that maps blocks.
-pub(crate) trait BlockFtl: State {
+pub(crate) trait BlockFtl: State + Send {
+    /// The FTL of an empty drive over these blocks.
+    fn over(space: BlockSpace, config: &DeviceConfig) -> Self
+    where
+        Self: Sized;
+
     /// The maps and the blocks.
     fn space(&self) -> &BlockSpace;
 
     /// The same, for changing.
     fn space_mut(&mut self) -> &mut BlockSpace;
 
-    /// Finds a place for a new version of a logical page and appends the flash work to `steps`; exactly one of them is
-    /// a [`Step::Program`].
+    /// See [`StepFtl::write`].
     fn write(&mut self, logical_page: u32, steps: &mut Vec<Step>);
 }
 
-/// Which one it is follows from the description.
-impl State for Option<Box<dyn BlockFtl + Send>> {
-    fn layout(layout: &mut Layout) {
-        Replacement::layout(layout);
-        Fast::layout(layout);
+/// What every FTL that maps blocks answers in the same way.
+impl<T: BlockFtl> Ftl for T {
+    fn build(config: &DeviceConfig, geometry: &Geometry, _: u64) -> Self {
+        let logical_pages = config.capacity_bytes / config.ftl.logical_page_bytes;
+        T::over(BlockSpace::new(geometry, logical_pages), config)
     }
 
-    fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
-        self.as_mut().map_or(Ok(()), |ftl| ftl.carry(carrier))
+    fn slot_of(&self, logical_page: u32) -> Option<u32> {
+        self.space().slot_of(logical_page)
+    }
+
+    fn forget(&mut self, logical_page: u32) -> Option<u32> {
+        self.space_mut().trim(logical_page)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.space().is_empty()
+    }
+
+    fn fill_in_order(&mut self, pages: u32) {
+        let mut steps = Vec::new();
+        for page in 0..pages {
+            steps.clear();
+            BlockFtl::write(self, page, &mut steps);
+        }
+    }
+
+    fn erase_histogram(&self) -> BTreeMap<u32, u64> {
+        histogram(self.space().erase_counts())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.space().check()
+    }
+}
+
+impl<T: BlockFtl> StepFtl for T {
+    fn write(&mut self, logical_page: u32, steps: &mut Vec<Step>) {
+        BlockFtl::write(self, logical_page, steps);
     }
 }
 

@@ -9,7 +9,9 @@
 //! Source: the replacement blocks of Ban's NFTL as described in Kim et al., "A Space-Efficient Flash Translation Layer
 //! for CompactFlash Systems", IEEE TCE 48(2), 2002, section 2, with one replacement a block and in-order programming.
 
-use super::{BlockFtl, BlockSpace, Step};
+use super::{BlockFtl, BlockSpace};
+use crate::config::DeviceConfig;
+use crate::ftl::Step;
 use crate::list::NONE;
 use crate::state::{Carried, Carrier, Layout, State, StateError};
 
@@ -77,6 +79,10 @@ impl Replacement {
 }
 
 impl BlockFtl for Replacement {
+    fn over(space: BlockSpace, config: &DeviceConfig) -> Self {
+        Self::new(space, config.ftl.replacement_blocks)
+    }
+
     fn space(&self) -> &BlockSpace {
         &self.space
     }

@@ -26,16 +26,21 @@
 mod cleaning;
 mod fullness;
 
+use std::collections::BTreeMap;
+
 use flashwise_block::FlashCounters;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
+use super::geometry::Geometry;
 use super::mapping::Mapping;
+use super::{Ftl, histogram};
 use crate::config::{AllocationPool, BlockOrder, CleaningMode, DeviceConfig};
 use crate::flash::{KnownOp, OpClass, Statistics};
 use crate::memory::prefetch;
 use crate::payload::Payload;
 use crate::reciprocal::Divisor;
+use crate::state::{Layout, State as Saved};
 use cleaning::CleaningRules;
 use fullness::Fullness;
 
@@ -197,6 +202,8 @@ pub(crate) struct Elements {
     shape: Shape,
     times: Times,
     low_blocks: u32,
+    /// Erasures that a new block has before it.
+    lifetime: u32,
     page_bytes: u64,
     pool: AllocationPool,
     order: BlockOrder,
@@ -242,6 +249,7 @@ impl Elements {
             shape,
             times: Times::new(config),
             low_blocks: element.low_blocks(flash.blocks_per_plane),
+            lifetime: element.lifetime_erasures,
             page_bytes: flash.page_bytes,
             pool: element.allocation_pool,
             order: element.block_order,
@@ -321,12 +329,12 @@ impl Elements {
     }
 
     /// Says that the entry of a page will be needed soon.
-    pub(crate) fn expect_page(&self, page: u32) {
+    pub(crate) fn prefetch_page(&self, page: u32) {
         self.mapping.prefetch(page);
     }
 
     /// Says that a page is about to be written: what belongs to its old copy will be needed.
-    pub(crate) fn expect_old_copy(&self, page: u32) {
+    pub(crate) fn prefetch_old_copy(&self, page: u32) {
         let Some(slot) = self.mapping.slot_of(page) else { return };
         let block = self.shape.block_of(slot) as usize;
         self.mapping.prefetch_slot(slot);
@@ -340,19 +348,9 @@ impl Elements {
         (n / stride * elements + element) * stride + n % stride
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.mapping.mapped() == 0
-    }
-
     /// The slot that holds a page.
     pub(crate) fn slot_of(&self, page: u32) -> Option<u32> {
         self.mapping.slot_of(page)
-    }
-
-    /// Logical pages that are mapped, and the sum of what the blocks count as valid.
-    pub(crate) fn mapped_and_valid_pages(&self) -> (u64, u64) {
-        let valid = self.blocks.iter().map(|block| u64::from(block.valid)).sum();
-        (u64::from(self.mapping.mapped()), valid)
     }
 
     /// What cleaning has done so far.
@@ -419,13 +417,6 @@ impl Elements {
             KnownOp { at: self.shape.element_and_plane(plane), class, waiting_ns: 0, array_ns, transfer_ns, bytes };
         (0..summary_pages).for_each(|_| effects.statistics.done(op));
         u64::from(summary_pages) * (array_ns + transfer_ns)
-    }
-
-    /// Forgets a page; gives the slot that held it.
-    pub(crate) fn trim(&mut self, page: u32) -> Option<u32> {
-        let slot = self.mapping.unmap(page)?;
-        self.lose_valid_page(slot);
-        Some(slot)
     }
 
     /// The plane that a write goes to.
@@ -564,9 +555,48 @@ impl Elements {
             state.free -= 1;
         }
     }
+}
 
-    /// Checks the maps against each other and the counts against the maps.
-    pub(crate) fn check(&self) -> Result<(), String> {
+impl Ftl for Elements {
+    fn build(config: &DeviceConfig, _: &Geometry, seed: u64) -> Self {
+        Self::new(config, seed)
+    }
+
+    fn describe(layout: &mut Layout) {
+        layout.word("elements");
+        layout.word("if there");
+        Self::layout(layout);
+    }
+
+    fn slot_of(&self, page: u32) -> Option<u32> {
+        self.slot_of(page)
+    }
+
+    fn forget(&mut self, page: u32) -> Option<u32> {
+        let slot = self.mapping.unmap(page)?;
+        self.lose_valid_page(slot);
+        Some(slot)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.mapping.mapped() == 0
+    }
+
+    /// Fills the drive whole, in the order of blocks, as the model does.
+    fn fill_in_order(&mut self, _: u32) {
+        self.fill_in_block_order();
+    }
+
+    fn erase_histogram(&self) -> BTreeMap<u32, u64> {
+        histogram(self.lives().map(|life| self.lifetime - life))
+    }
+
+    fn mapped_and_valid_pages(&self) -> (u64, u64) {
+        let valid = self.blocks.iter().map(|block| u64::from(block.valid)).sum();
+        (u64::from(self.mapping.mapped()), valid)
+    }
+
+    fn check(&self) -> Result<(), String> {
         self.mapping.check()?;
         for (block, state) in self.blocks.iter().enumerate() {
             let first = block as u32 * self.shape.pages;
@@ -623,7 +653,7 @@ crate::state::state! {
 crate::state::state! {
     Elements {
         saved { mapping, elements, planes, blocks, wear, free, fullness, random, statistics }
-        built { shape, times, low_blocks, page_bytes, pool, order, background, rules }
+        built { shape, times, low_blocks, lifetime, page_bytes, pool, order, background, rules }
     }
     checked check_restored
 }

@@ -9,7 +9,7 @@
 //! A superblock that a stream of the host's opens is one of the cache while the cache has room, and one that holds all bits
 //! otherwise. In SLC mode only the first `geometry.slc_rows` rows are used; slots are numbered as ever. What a superblock of
 //! the cache holds is moved to where garbage collection moves data, at the latest when its unit runs low on free superblocks
-//! ([`Ftl::take_cached`]); a cached superblock holds less than a superblock can, so that emptying one always gains room.
+//! ([`PageMap::take_cached`]); a cached superblock holds less than a superblock can, so that emptying one always gains room.
 //!
 //! That collection can always finish rests on what `reclaim` says: superblocks of the cache count as neither free nor
 //! sealed; dedicated ones are no room for data, and others are taken only while more are free than collection keeps.
@@ -18,11 +18,11 @@
 
 use std::collections::VecDeque;
 
-use super::geometry::Geometry;
-use super::streams::StreamPolicy;
-use super::superblock::{BlockState, CellMode, Superblock};
-use super::{Ftl, Stream};
+use super::{PageMap, Stream};
 use crate::config::{DeviceConfig, SlcCacheConfig, SlcCacheFull};
+use crate::ftl::geometry::Geometry;
+use crate::ftl::streams::StreamPolicy;
+use crate::ftl::superblock::{BlockState, CellMode, Superblock};
 
 /// The cache's superblocks of one unit, counted over the whole drive.
 #[derive(Clone, Default)]
@@ -77,7 +77,7 @@ impl SlcCache {
     }
 }
 
-impl Ftl {
+impl PageMap {
     /// Sets the dedicated superblocks of every unit apart.
     pub(super) fn dedicate_superblocks(&mut self, config: &DeviceConfig) {
         let Some(cache) = &mut self.slc_cache else { return };

@@ -14,14 +14,14 @@
 
 use rand::RngExt;
 
-use super::gc::{Choice, Context, Origin, VictimPolicy};
-use super::geometry::Geometry;
-use super::placement;
-use super::streams::{ByStream, StreamPolicy, StreamSet};
-use super::superblock::{BlockState, Superblock};
-use super::wear::{ColdBlocks, FreeBlocks, UnitWear};
-use super::{CLOSED, Cause, Ftl, Stream, WritePoint};
+use super::{CLOSED, Cause, PageMap, Stream, WritePoint};
 use crate::config::{DeviceConfig, GcTrigger, StaticUnits, StaticWearLevelling};
+use crate::ftl::gc::{Choice, Context, Origin, VictimPolicy};
+use crate::ftl::geometry::Geometry;
+use crate::ftl::placement;
+use crate::ftl::streams::{ByStream, StreamPolicy, StreamSet};
+use crate::ftl::superblock::{BlockState, Superblock};
+use crate::ftl::wear::{ColdBlocks, FreeBlocks, UnitWear};
 use crate::list::NONE;
 
 /// A row that is done before its turn.
@@ -176,7 +176,7 @@ pub(crate) enum Retirement {
     },
 }
 
-impl Ftl {
+impl PageMap {
     /// Takes the superblocks that are bad from the factory away from every unit.
     pub(super) fn take_factory_bad_superblocks(&mut self, config: &DeviceConfig) {
         let bad = config.factory_bad_superblocks();

@@ -1,12 +1,12 @@
 //! What must hold of the FTL between any two events and after it was restored, and what of it is saved.
 
-use super::gc::{Candidate, VictimPolicy};
 use super::reclaim::EarlyRow;
-use super::superblock::BlockState;
-use super::{Cause, Ftl, Stream, Superpage, WritePoint};
+use super::{Cause, PageMap, Stream, Superpage, WritePoint};
+use crate::ftl::gc::{Candidate, VictimPolicy};
+use crate::ftl::superblock::BlockState;
 use crate::list::NONE;
 
-impl Ftl {
+impl PageMap {
     /// Checks what must hold between any two events.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.mapping.check()?;
@@ -171,6 +171,9 @@ crate::state::state! {
         empty { waiters }
     }
 }
+
+/// The name that the page map has in a saved drive.
+type Ftl = PageMap;
 
 crate::state::state! {
     Ftl {

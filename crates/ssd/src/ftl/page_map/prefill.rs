@@ -10,10 +10,10 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::placement::PlacementPolicy;
-use super::streams::StreamPolicy;
-use super::superblock::BlockState;
-use super::{Ftl, Stream};
+use super::{PageMap, Stream};
+use crate::ftl::placement::PlacementPolicy;
+use crate::ftl::streams::StreamPolicy;
+use crate::ftl::superblock::BlockState;
 use crate::list::NONE;
 
 /// Where the next page of a unit goes while its steady state is laid out.
@@ -29,7 +29,7 @@ struct Cursor {
     needed: u32,
 }
 
-impl Ftl {
+impl PageMap {
     /// Writes the logical pages below `pages` in order.
     pub(crate) fn fill_in_order(&mut self, pages: u32) {
         self.pass_slc_cache_by(true);

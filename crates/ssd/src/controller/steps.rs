@@ -1,16 +1,16 @@
-//! Writes to a drive whose FTL maps blocks: the FTL's steps as flash commands.
+//! Writes to a drive whose FTL hands out steps, as those that map blocks do: the steps as flash commands.
 //!
 //! There is no write buffer: a write completes when its pages are on flash, behind the merges that they cause, and a flush
 //! has nothing to wait for; unless there is a write cache ([`super::write_cache`]), whose pages come here when they leave it.
 
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, OpClass, Owner};
-use crate::ftl::blocks::Step;
+use crate::ftl::{AnyFtl, Step};
 use crate::pages::PageSpan;
 
 impl SimulatedSsd {
     /// Writes every page of a request; partial pages are read already.
-    pub(crate) fn write_block_mapped(&mut self, request: u32) {
+    pub(crate) fn write_by_steps(&mut self, request: u32) {
         let Some(range) = self.range_of(request) else { return };
         // One more than the pages, so that nothing completes the request before the last page is on its way.
         self.host.active[request].pending = 1;
@@ -22,7 +22,7 @@ impl SimulatedSsd {
             self.host.active[request].pending += 1;
             self.host.active[request].flash_begins(self.clock.now_ns);
             let owner = Owner::InPlace { request };
-            self.write_page_block_mapped(span.logical_page, owner, |ssd, slot, old| {
+            self.write_page_by_steps(span.logical_page, owner, |ssd, slot, old| {
                 ssd.store_at(request, slot, span, old);
             });
         }
@@ -31,16 +31,16 @@ impl SimulatedSsd {
 
     /// Writes one page, whose program belongs to `owner`; `store` brings the content to its slot, and is told of the slot
     /// of the old version.
-    pub(crate) fn write_page_block_mapped(
+    pub(crate) fn write_page_by_steps(
         &mut self,
         logical_page: u32,
         owner: Owner,
         store: impl FnOnce(&mut Self, u32, Option<u32>),
     ) {
         let mut steps = std::mem::take(&mut self.ftl.steps);
-        let (mut old, mut store) = (self.slot_of(logical_page), Some(store));
+        let (mut old, mut store) = (self.ftl.slot_of(logical_page), Some(store));
         steps.clear();
-        if let Some(ftl) = &mut self.ftl.blocks {
+        if let AnyFtl::Steps(ftl) = &mut self.ftl.kind {
             ftl.write(logical_page, &mut steps);
         }
         for &step in &steps {
