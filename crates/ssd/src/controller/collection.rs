@@ -400,7 +400,7 @@ impl SimulatedSsd {
                 Relocation::NotValid => {}
                 Relocation::Moved(placement, logical_page) => {
                     self.flash.payload.relocate(from, placement.slot());
-                    self.page_is_moved(logical_page, from, placement.slot());
+                    self.power.page_is_moved(logical_page, from, placement.slot());
                     let superpage = &self.ftl.pages.superpages[placement.superpage()];
                     let (stream, generation) = (known.unwrap_or(superpage.stream), superpage.generation);
                     streams.insert(stream);
@@ -557,7 +557,7 @@ impl SimulatedSsd {
         }
         let failed = collector.erasing.remove(at).has_failed;
         self.flash.counters.erases += 1;
-        self.superblock_is_erased(block);
+        self.power.superblock_is_erased(block, &self.ftl.pages);
         if !self.ftl.pages.superblock_erased(block, failed) {
             self.superblock_lost(unit);
         }

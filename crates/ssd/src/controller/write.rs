@@ -278,7 +278,7 @@ impl SimulatedSsd {
     #[inline(always)]
     fn store(&mut self, request: u32, span: PageSpan, old: Option<u32>, placement: Placement) {
         if let Some(old) = old.filter(|_| placement.new_slot()) {
-            self.page_is_superseded(span.logical_page, old);
+            self.power.page_is_superseded(span.logical_page, old, &self.ftl, &self.flash.payload);
             if span.is_whole() {
                 self.flash.payload.discard(old);
             } else {
@@ -365,8 +365,8 @@ impl SimulatedSsd {
         if has_failed {
             self.program_failed(unit, superpage);
         } else {
-            if self.durable.is_some() {
-                self.row_is_durable(block, row);
+            if self.power.may_be_cut() {
+                self.power.row_is_durable(block, row, &self.ftl.pages, &self.flash.payload);
             }
             self.superpage_saved(superpage);
         }
@@ -437,7 +437,7 @@ impl SimulatedSsd {
 
     /// Forgets a logical page, wherever it is.
     pub(crate) fn deallocate(&mut self, logical_page: u32) {
-        self.trim_is_durable(logical_page);
+        self.power.trim_is_durable(logical_page);
         self.drop_cached(logical_page);
         self.forget_read(logical_page);
         self.ftl.sectors.forget(logical_page);

@@ -219,7 +219,7 @@ impl SimulatedSsd {
         self.ftl.sectors.write(logical_page, touched, old.is_some());
         if let Some(old) = old {
             if placement.new_slot() {
-                self.page_is_superseded(logical_page, old);
+                self.power.page_is_superseded(logical_page, old, &self.ftl, &self.flash.payload);
             }
             self.flash.payload.discard(old);
         }
@@ -245,7 +245,7 @@ impl SimulatedSsd {
         let Some(cache) = &mut self.cache.write else { return };
         cache.pages.leave(logical_page);
         let content = cache.contents.take(entry);
-        if self.durable.is_some() {
+        if self.power.may_be_cut() {
             if let Some(older) = cache.programming(logical_page) {
                 cache.entries[older].state = State::Outdated;
             }
@@ -266,9 +266,9 @@ impl SimulatedSsd {
     pub(crate) fn cached_page_programmed(&mut self, entry: u32) {
         let Some(cache) = &mut self.cache.write else { return };
         let logical_page = cache.entries[entry].logical_page;
-        if cache.entries[entry].state.is_programming() && self.durable.is_some() {
+        if cache.entries[entry].state.is_programming() && self.power.may_be_cut() {
             let content = cache.contents.take(entry);
-            self.version_is_durable(logical_page, content);
+            self.power.version_is_durable(logical_page, content);
         }
         let waiters = self.leave_buffer(entry, State::Unused);
         if !waiters.is_empty() {
@@ -364,7 +364,7 @@ impl SimulatedSsd {
     /// What is being programmed of a page, or of all, will not be what a power cut leaves: it was trimmed, or the power has
     /// been cut.
     pub(crate) fn forget_programming(&mut self, logical_page: Option<u32>) {
-        let Some(cache) = self.cache.write.as_mut().filter(|_| self.durable.is_some()) else { return };
+        let Some(cache) = self.cache.write.as_mut().filter(|_| self.power.may_be_cut()) else { return };
         for entry in 0..cache.entries.slots() {
             let record = &mut cache.entries[entry];
             let is_meant = logical_page.is_none_or(|page| page == record.logical_page);

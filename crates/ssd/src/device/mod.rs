@@ -8,6 +8,7 @@
 //!     ftl         where pages are and go                               crate::ftl
 //!     flash       array, bytes, counters                               crate::flash
 //!     clock       time and events                                      crate::clock
+//!     power       what a power cut would leave                         crate::power
 //! ```
 //!
 //! How a request is handed from part to part is in [`crate::controller`], which knows this type; no part does.
@@ -27,7 +28,7 @@ use crate::ftl::streams::foresight::{Foresight, WRITES_MAX};
 use crate::ftl::{AnyFtl, Location};
 use crate::host::{Host, StageTimes};
 use crate::pages::{ByteRange, PageSize};
-use crate::power::DurableState;
+use crate::power::Power;
 use crate::translation::Translation;
 
 /// Superpages of one forced write for which memory is taken beforehand.
@@ -48,8 +49,7 @@ pub struct SimulatedSsd {
     pub(crate) collector: Collector,
     pub(crate) ftl: Translation,
     pub(crate) flash: Medium,
-    /// What a power cut would leave, where that is asked for.
-    pub(crate) durable: Option<Box<DurableState>>,
+    pub(crate) power: Power,
 }
 
 /// P/E cycles that the blocks of a drive have left.
@@ -91,7 +91,7 @@ impl SimulatedSsd {
             cache: Cache::new(&config, &ftl.pages.geometry),
             collector: Collector::new(&config, &ftl.pages.geometry),
             flash: Medium::new(&config, seed),
-            durable: None,
+            power: Power::default(),
             ftl,
             config,
         })
@@ -216,7 +216,7 @@ impl SimulatedSsd {
         }
         self.cache.write.as_ref().map_or(Ok(()), |cache| cache.check())?;
         self.cache.read.as_ref().map_or(Ok(()), |cache| cache.check())?;
-        self.check_copies()?;
+        self.power.check()?;
         let known =
             u64::from(self.host.in_drive) + self.host.queues.waiting() as u64 + u64::from(self.host.completions);
         if known != self.host.outstanding {

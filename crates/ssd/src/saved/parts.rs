@@ -61,7 +61,7 @@ impl SimulatedSsd {
     /// Checks that nothing is left of what is not saved. Every field of every part is named here, or this does not
     /// compile: a new one is saved above, is nothing at rest, or follows from the description.
     fn expect_rest(&self) -> Carried {
-        let Self { config: _, page: _, seed: _, clock, host, cache, collector, ftl, flash, durable: _ } = self;
+        let Self { config: _, page: _, seed: _, clock, host, cache, collector, ftl, flash, power: _ } = self;
         let Clock { now_ns: _, events: _ } = clock;
         let Host {
             info: _,
