@@ -70,7 +70,7 @@ impl SimulatedSsd {
         (0..self.ftl.pages.geometry.units).for_each(|unit| self.place_cleaned(unit));
         self.admit_writes();
         self.collect_where_opened();
-        self.flash.array.settle(self.clock.now_ns, &mut self.clock.events);
+        self.flash.settle(&mut self.clock);
         !self.clock.events.is_empty() || self.host.completions > completed
     }
 
@@ -120,7 +120,7 @@ impl SimulatedSsd {
         if was_in_vain {
             (0..units).for_each(|unit| self.collect_if_needed(unit));
             self.collect_where_opened();
-            self.flash.array.settle(self.clock.now_ns, &mut self.clock.events);
+            self.flash.settle(&mut self.clock);
         }
     }
 
@@ -321,7 +321,7 @@ impl SimulatedSsd {
                 self.flash.array.stop_yielding(die);
             }
         }
-        self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
+        self.flash.issue(op, &mut self.clock);
     }
 
     /// Whether a preemptible collection gives way no longer.

@@ -2,8 +2,6 @@
 //!
 //! Who has the link is kept by [`crate::host::WholeRequestLink`].
 
-use flashwise_block::Operation;
-
 use crate::device::SimulatedSsd;
 use crate::event::Event;
 use crate::ftl::AnyFtl;
@@ -26,7 +24,7 @@ impl SimulatedSsd {
     /// A request's data has crossed the link.
     pub(crate) fn link_free(&mut self, request: u32) {
         self.host.link.is_busy = false;
-        if self.is_read(request) {
+        if self.host.is_read(request) {
             self.complete(request);
         } else {
             self.hand_over(request);
@@ -34,45 +32,31 @@ impl SimulatedSsd {
         self.serve_link();
     }
 
-    fn is_read(&self, request: u32) -> bool {
-        self.host.active[request].request.as_ref().is_some_and(|r| r.operation == Operation::Read)
-    }
-
     /// Gives the link to whose turn it is, as long as it is free.
     fn serve_link(&mut self) {
         while !self.host.link.is_busy {
             if let Some(request) = self.host.link.done.pop(&mut self.host.active) {
-                if self.is_read(request) { self.occupy_link(request) } else { self.complete(request) }
+                if self.host.is_read(request) { self.occupy_link(request) } else { self.complete(request) }
             } else if let Some(request) = self.host.link.commands.pop(&mut self.host.active) {
-                if self.is_read(request) { self.hand_over(request) } else { self.occupy_link(request) }
+                if self.host.is_read(request) { self.hand_over(request) } else { self.occupy_link(request) }
             } else {
                 return;
             }
         }
     }
 
-    fn occupy_link(&mut self, request: u32) {
-        self.host.link.is_busy = true;
-        let with_data = self.host.active[request].request.as_ref().filter(|r| r.operation != Operation::WriteZeroes);
-        let bytes = with_data.map_or(0, |r| r.length.bytes());
-        self.clock.schedule(self.clock.now_ns + self.host.interface.link_ns(bytes), Event::LinkFree { request });
-        if !self.is_read(request) {
-            self.prefetch_element_write(request);
-        }
-    }
-
     /// The pages of a write go to their elements when its data has crossed the link: what is known of their old copies,
     /// anywhere in tables of several MB, is on its way to the processor meanwhile.
     fn prefetch_element_write(&self, request: u32) {
-        if let (Some(range), AnyFtl::Elements(elements)) = (self.range_of(request), &self.ftl.kind) {
+        if let (Some(range), AnyFtl::Elements(elements)) = (self.host.range_of(request), &self.ftl.kind) {
             range.spans().for_each(|span| elements.prefetch_old_copy(span.logical_page));
         }
     }
 
     /// Hands all pages of a request to their elements.
     fn hand_over(&mut self, request: u32) {
-        let Some(range) = self.range_of(request) else { return };
-        let is_read = self.is_read(request);
+        let Some(range) = self.host.range_of(request) else { return };
+        let is_read = self.host.is_read(request);
         self.host.active[request].flash_begins(self.clock.now_ns);
         let mut end_ns = self.clock.now_ns;
         for span in range.spans() {
@@ -105,5 +89,12 @@ impl SimulatedSsd {
         let (end_ns, slot, old) = elements.write(span.logical_page, self.clock.now_ns, &mut effects)?;
         self.store_at(request, slot, span, old);
         Some(end_ns)
+    }
+
+    fn occupy_link(&mut self, request: u32) {
+        self.host.occupy_link(request, &mut self.clock);
+        if !self.host.is_read(request) {
+            self.prefetch_element_write(request);
+        }
     }
 }

@@ -23,7 +23,7 @@ impl SimulatedSsd {
     /// A request has ended: if it leaves the drive with nothing to do, the cache is emptied after a while.
     #[cold]
     pub(crate) fn watch_rest(&mut self) {
-        if !self.is_resting() {
+        if !self.host.is_resting() {
             return;
         }
         let Some(cache) = self.config.ftl.slc_cache else { return };
@@ -37,7 +37,7 @@ impl SimulatedSsd {
     pub(crate) fn look_at_rest(&mut self) {
         self.collector.folding.is_watched = false;
         let Some(cache) = self.config.ftl.slc_cache else { return };
-        if !self.is_resting() {
+        if !self.host.is_resting() {
             return;
         }
         let due_ns = self.collector.folding.rest_began_ns + cache.idle_ns;
@@ -53,7 +53,7 @@ impl SimulatedSsd {
     #[inline]
     pub(super) fn wants_folding(&self, unit: u32) -> bool {
         self.ftl.pages.has_slc_cache()
-            && self.ftl.pages.wants_folding(unit, self.collector.folding.is_quiet && self.is_resting())
+            && self.ftl.pages.wants_folding(unit, self.collector.folding.is_quiet && self.host.is_resting())
     }
 
     /// Whether there is anything to be done for the cache of a unit.
@@ -65,7 +65,7 @@ impl SimulatedSsd {
 
     /// Whether the drive has time to collect garbage so that its cache has room.
     fn makes_room_in_cache(&self, unit: u32) -> bool {
-        self.collector.folding.is_quiet && self.is_resting() && self.ftl.pages.lacks_room_for_slc_cache(unit)
+        self.collector.folding.is_quiet && self.host.is_resting() && self.ftl.pages.lacks_room_for_slc_cache(unit)
     }
 
     /// Begins to empty a superblock of the cache, if that is wanted and the unit has room for it beside its collection; when

@@ -34,7 +34,7 @@ impl SimulatedSsd {
                 return;
             }
         }
-        self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
+        self.flash.issue(op, &mut self.clock);
     }
 
     /// The same for a read that is all its event has to issue.
@@ -146,7 +146,7 @@ impl SimulatedSsd {
         for sibling in siblings {
             let mut held: Fifo = std::mem::take(&mut self.collector.held[sibling as usize]);
             while let Some(op) = held.pop(self.flash.array.prepared()) {
-                self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
+                self.flash.issue(op, &mut self.clock);
             }
             self.place_parked(sibling);
         }

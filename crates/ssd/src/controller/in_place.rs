@@ -22,12 +22,12 @@ impl SimulatedSsd {
         if self.is_read_only() {
             return self.refuse(request);
         }
-        let Some(range) = self.range_of(request) else { return };
+        let Some(range) = self.host.range_of(request) else { return };
         let granule = self.config.flash.write_granule_bytes as usize;
         let page_bytes = self.page.bytes() as u32;
         for span in range.spans() {
             self.forget_read(span.logical_page);
-            if self.writes_zeroes(request) && self.is_settled_zeros(span) {
+            if self.host.writes_zeroes(request) && self.is_settled_zeros(span) {
                 continue;
             }
             if let Some(r) = &self.host.active[request].request {
@@ -44,12 +44,12 @@ impl SimulatedSsd {
 
     /// Programs every granule that a write touches.
     pub(crate) fn program_in_place(&mut self, request: u32) {
-        let Some(range) = self.range_of(request) else { return };
+        let Some(range) = self.host.range_of(request) else { return };
         let granule = self.config.flash.write_granule_bytes;
         // One more than the pages, so that nothing completes the request before the last page is on its way.
         self.host.active[request].pending = 1;
         for span in range.spans() {
-            if self.writes_zeroes(request) && span.is_whole() {
+            if self.host.writes_zeroes(request) && span.is_whole() {
                 continue;
             }
             self.host.active[request].pending += 1;
@@ -63,7 +63,7 @@ impl SimulatedSsd {
             op.array_steps = steps;
             let op = self.flash.array.prepare(op);
             self.host.active[request].flash_begins(self.clock.now_ns);
-            self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
+            self.flash.issue(op, &mut self.clock);
             if self.collector.in_place_wear.as_mut().is_some_and(|wear| wear.written(span.logical_page))
                 && !self.collector.read_only
             {

@@ -8,9 +8,8 @@ use crate::cache::Found;
 use crate::config::{DataTransfer, UnwrittenReads};
 use crate::device::SimulatedSsd;
 use crate::event::Event;
-use crate::flash::{Finished, FlashAddress, FlashOp, FlashOpKind, Owner, RowRead};
+use crate::flash::{Finished, FlashAddress, Owner, RowRead};
 use crate::ftl::Location;
-use crate::host::Active;
 use crate::pages::{ByteRange, PageSpan};
 
 /// What of a read needs no flash.
@@ -33,7 +32,7 @@ impl SimulatedSsd {
     /// Takes a read apart and issues its first flash commands.
     /// `is_alone` tells that nothing else happens in the same event.
     pub(crate) fn start_read(&mut self, request: u32, is_alone: bool) {
-        let Some(range) = self.range_of(request) else { return };
+        let Some(range) = self.host.range_of(request) else { return };
         if self.cache.is_passed_by_reads && range.pages() == 1 && !self.host.active[request].carries_bytes() {
             let span = range.span(0);
             if let Some(at) = self.only_on_flash(span) {
@@ -61,8 +60,7 @@ impl SimulatedSsd {
     #[inline(always)]
     fn start_page_read(&mut self, request: u32, span: PageSpan, at: FlashAddress, is_alone: bool) {
         let bytes = self.bytes_on_channel(span);
-        self.flash.counters.bytes_read.0 += u64::from(bytes);
-        let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, Owner::Read { request }, at, bytes));
+        let op = self.flash.prepare_read(Owner::Read { request }, at, bytes);
         let active = &mut self.host.active[request];
         active.pending += 1;
         active.finish_ns = self.clock.now_ns;
@@ -204,22 +202,7 @@ impl SimulatedSsd {
     /// Adds a part of a page to the command that senses its row, or prepares that command.
     #[inline(always)]
     fn read_at(&mut self, request: u32, at: FlashAddress, span: PageSpan) {
-        self.read_bytes_at(request, at, self.bytes_on_channel(span));
-    }
-
-    /// The same for so many bytes.
-    #[inline(always)]
-    pub(crate) fn read_bytes_at(&mut self, request: u32, at: FlashAddress, bytes: u32) {
-        self.flash.counters.bytes_read.0 += u64::from(bytes);
-        let recent = self.flash.row_reads.iter().rev().take(2 * self.config.flash.channels as usize);
-        if !self.flash.row_reads.is_empty()
-            && let Some(read) = recent.copied().find(|read| read.at == at)
-        {
-            self.flash.array.prepared()[read.op].transfer_bytes += bytes;
-            return;
-        }
-        let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, Owner::Read { request }, at, bytes));
-        self.flash.row_reads.push(RowRead { op, at });
+        self.flash.read_bytes_at(request, at, self.bytes_on_channel(span));
     }
 
     /// Copies the data of a read that carries a buffer.
@@ -266,22 +249,6 @@ impl SimulatedSsd {
         self.read_part_arrived(request, finished.transfer_ns, u64::from(finished.transfer_bytes));
     }
 
-    /// A part of what a read asks for has come in from the flash, over `transfer_ns` until now.
-    #[inline]
-    pub(crate) fn read_part_arrived(&mut self, request: u32, transfer_ns: u64, bytes: u64) {
-        let sent_ns = match self.config.host.data_transfer {
-            DataTransfer::CutThrough => self.host.interface.send(self.clock.now_ns, transfer_ns, bytes),
-            DataTransfer::StoreAndForward => self.host.interface.send(self.clock.now_ns, 0, bytes),
-            DataTransfer::WholeRequest => self.clock.now_ns,
-        };
-        let active = &mut self.host.active[request];
-        active.finish_ns = active.finish_ns.max(sent_ns);
-        active.pending -= 1;
-        if active.pending == 0 {
-            self.read_ends(request);
-        }
-    }
-
     /// All of a read's data has left the flash.
     #[inline(always)]
     pub(crate) fn read_ends(&mut self, request: u32) {
@@ -301,21 +268,16 @@ impl SimulatedSsd {
     #[inline(always)]
     fn answer_read(&mut self, request: u32) {
         let whole = self.config.host.data_transfer == DataTransfer::WholeRequest;
-        if !whole || !self.waits_for_dram(request) {
-            self.send_read(request);
+        if !whole || !self.host.waits_for_dram(request, &mut self.clock) {
+            self.host.send_read(request, &mut self.clock);
         }
     }
 
-    /// All of a read's data is there: what is not with the host yet goes over the link, and the completion behind it.
-    #[inline(always)]
-    pub(crate) fn send_read(&mut self, request: u32) {
-        let Active { finish_ns, request: Some(r), .. } = &self.host.active[request] else { return };
-        let (ready_ns, bytes) = (*finish_ns, r.length.bytes());
-        let sent_ns = match self.config.host.data_transfer {
-            DataTransfer::WholeRequest => self.host.interface.send(ready_ns, 0, bytes),
-            _ => ready_ns,
-        };
-        let posted_ns = self.host.interface.post_completion(sent_ns);
-        self.clock.schedule(posted_ns, Event::Completed { request });
+    /// A part of what a read asks for has come in from the flash, over `transfer_ns` until now.
+    #[inline]
+    pub(crate) fn read_part_arrived(&mut self, request: u32, transfer_ns: u64, bytes: u64) {
+        if self.host.read_part_arrived(request, transfer_ns, bytes, self.clock.now_ns) {
+            self.read_ends(request);
+        }
     }
 }

@@ -18,7 +18,7 @@ impl SimulatedSsd {
         let Some(ahead) = &mut self.cache.ahead else { return };
         let mut commands = std::mem::take(&mut ahead.commands);
         for (_, op, _) in commands.drain(..) {
-            self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
+            self.flash.issue(op, &mut self.clock);
         }
         if let Some(ahead) = &mut self.cache.ahead {
             ahead.commands = commands;

@@ -14,7 +14,7 @@ impl SimulatedSsd {
 
     /// A read has ended: what it had from flash stays in the cache.
     pub(crate) fn keep_read_pages(&mut self, request: u32) {
-        let Some(range) = self.range_of(request) else { return };
+        let Some(range) = self.host.range_of(request) else { return };
         for span in range.spans() {
             self.keep_read_page(span);
         }

@@ -17,7 +17,7 @@ use flashwise_block::ByteSize;
 use crate::config::DataTransfer;
 use crate::device::SimulatedSsd;
 use crate::event::Event;
-use crate::flash::{FlashOp, FlashOpKind, Owner};
+use crate::flash::Owner;
 use crate::ftl::{Location, Placement};
 use crate::pages::PageSpan;
 use crate::reduction::{ContentModel, Lookup, Prepared, ReductionCounters, SpaceUse};
@@ -120,7 +120,7 @@ impl SimulatedSsd {
     /// Makes of what a write says of a page what is to be stored.
     fn prepare_page(&mut self, request: u32, span: PageSpan) -> Prepared {
         let old = if span.is_whole() { None } else { self.ftl.slot_of(span.logical_page) };
-        let zeroes = self.writes_zeroes(request);
+        let zeroes = self.host.writes_zeroes(request);
         let (Some(reduction), Some(r)) = (&mut self.ftl.reduction, &self.host.active[request].request) else {
             return Prepared::default();
         };
@@ -260,7 +260,8 @@ impl SimulatedSsd {
     pub(crate) fn page_compared(&mut self, request: u32) {
         self.host.active[request].pending -= 1;
         let taken = self.host.active[request].taken;
-        if self.host.active[request].pending == 0 && self.range_of(request).is_some_and(|range| range.pages() == taken)
+        if self.host.active[request].pending == 0
+            && self.host.range_of(request).is_some_and(|range| range.pages() == taken)
         {
             self.write_placed(request);
         }
@@ -322,7 +323,7 @@ impl SimulatedSsd {
         let (slots, slot_bytes) = (self.ftl.pages.slots_of(stored), self.config.slot_bytes() as u32);
         for (run, n) in self.ftl.pages.geometry.runs(slot, slots) {
             let at = self.ftl.address_of(run);
-            self.read_bytes_at(request, at, self.whole_units(run, n * slot_bytes));
+            self.flash.read_bytes_at(request, at, self.whole_units(run, n * slot_bytes));
         }
     }
 
@@ -347,8 +348,7 @@ impl SimulatedSsd {
         for (run, n) in self.ftl.pages.geometry.runs(slot, slots) {
             reads += 1;
             let (at, bytes) = (self.ftl.address_of(run), self.whole_units(run, n * slot_bytes));
-            self.flash.counters.bytes_read.0 += u64::from(bytes);
-            let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
+            let op = self.flash.prepare_read(owner, at, bytes);
             self.issue_host_read(op);
         }
         reads
@@ -379,7 +379,7 @@ impl SimulatedSsd {
 impl SimulatedSsd {
     /// A request has ended: if it leaves the drive with nothing to do, stored pages are looked up after a while.
     pub(crate) fn request_left(&mut self, request: u32) {
-        let is_resting = self.is_resting();
+        let is_resting = self.host.is_resting();
         let Some(reduction) = &mut self.ftl.reduction else { return };
         reduction.drop_prepared(request);
         let Some(sharing) = &mut reduction.sharing else { return };
@@ -392,7 +392,7 @@ impl SimulatedSsd {
     /// A while has gone by since a rest of the drive began, which may have ended.
     pub(crate) fn drive_is_quiet(&mut self, rest: u32) {
         let sharing = self.ftl.reduction.as_ref().and_then(|reduction| reduction.sharing.as_ref());
-        if self.is_resting() && sharing.is_some_and(|sharing| sharing.is_rest(rest)) {
+        if self.host.is_resting() && sharing.is_some_and(|sharing| sharing.is_rest(rest)) {
             self.look_up_next();
         }
     }
@@ -429,7 +429,7 @@ impl SimulatedSsd {
             return;
         }
         self.merge(stored);
-        if self.is_resting() {
+        if self.host.is_resting() {
             self.look_up_next();
         }
     }

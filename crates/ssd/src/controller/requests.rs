@@ -12,7 +12,7 @@ use crate::device::SimulatedSsd;
 use crate::event::Event;
 use crate::flash::Owner;
 use crate::ftl::AnyFtl;
-use crate::host::{Active, Answer, Hint, LOST};
+use crate::host::{Answer, Hint, LOST};
 
 impl SimulatedSsd {
     /// Says that a request for a place is about to come. Each step from its logical page to its block needs what the
@@ -45,25 +45,13 @@ impl SimulatedSsd {
         }
     }
 
-    /// Whether a request is plainly one that [`DeviceInfo::check`] accepts; most are.
-    #[inline(always)]
-    fn is_plain(&self, request: &Request) -> bool {
-        let (offset, length) = (request.offset.0, request.length.0);
-        let limit = self.host.info.capacity.0;
-        (offset | length) & self.host.in_logical_block == 0
-            && length.wrapping_sub(1) < self.host.info.max_transfer.0
-            && offset <= limit
-            && length <= limit - offset
-            && request.buffer.is_none()
-    }
-
     /// [`BlockDevice::submit`], where the caller has it among its own instructions.
     ///
     /// The request is taken apart and put together for each of its two ways: handed on as a whole, it would be written to
     /// memory in pieces and read from there in others, for which a processor waits.
     #[inline(always)]
     pub(crate) fn enter(&mut self, request: Request) -> Result<(), BlockError> {
-        let is_plain = self.is_plain(&request);
+        let is_plain = self.host.is_plain(&request);
         let Request { tag, operation, offset, length, fua, queue, stream, buffer } = request;
         if !is_plain {
             return self.enter_checked(Request { tag, operation, offset, length, fua, queue, stream, buffer });
@@ -186,7 +174,7 @@ impl SimulatedSsd {
 
     /// All is done for a request that is no read: the host is told, once the DRAM and the link have done their part.
     pub(crate) fn finish(&mut self, request: u32) {
-        if self.waits_for_dram(request) {
+        if self.host.waits_for_dram(request, &mut self.clock) {
             return;
         }
         let posted_ns = self.host.interface.post_completion(self.clock.now_ns);
@@ -197,27 +185,10 @@ impl SimulatedSsd {
         }
     }
 
-    /// Whether a request's part in DRAM takes longer than the rest; then its end is told by an event, so that nothing
-    /// that comes before it finds the link taken.
-    #[inline(always)]
-    pub(crate) fn waits_for_dram(&mut self, request: u32) -> bool {
-        let ready_ns = self.host.active[request].finish_ns;
-        let waits = ready_ns > self.clock.now_ns;
-        if waits {
-            self.wait_for_dram(request, ready_ns);
-        }
-        waits
-    }
-
-    #[inline(never)]
-    fn wait_for_dram(&mut self, request: u32, ready_ns: u64) {
-        self.clock.schedule(ready_ns, Event::InMemory { request });
-    }
-
     /// A request's part in DRAM has ended.
     fn in_memory(&mut self, request: u32) {
         match self.host.active[request].request.as_ref().map(|r| r.operation) {
-            Some(Operation::Read) => self.send_read(request),
+            Some(Operation::Read) => self.host.send_read(request, &mut self.clock),
             _ => self.finish(request),
         }
     }
@@ -255,11 +226,6 @@ impl SimulatedSsd {
         if self.ftl.pages.has_slc_cache() {
             self.watch_rest();
         }
-    }
-
-    /// Whether the drive has nothing to do for the host.
-    pub(crate) fn is_resting(&self) -> bool {
-        self.host.in_drive == 0 && self.host.queues.waiting() == 0
     }
 
     #[inline(always)]
@@ -341,13 +307,13 @@ impl SimulatedSsd {
         if answered.is_none() {
             self.clock.now_ns = self.clock.now_ns.max(deadline.0);
         }
-        Ok(answered.and_then(|request| self.completion_of(request)))
+        Ok(answered.and_then(|request| self.host.completion_of(request)))
     }
 
     /// The same, but where nothing completes the clock stays at the last event, so that what comes before the deadline
     /// can still be submitted at its time.
     pub fn wait_within(&mut self, deadline: Nanos) -> Option<Completion> {
-        self.next_answered(deadline.0).and_then(|request| self.completion_of(request))
+        self.next_answered(deadline.0).and_then(|request| self.host.completion_of(request))
     }
 
     /// When something happens in the drive next; `None` where nothing is scheduled.
@@ -359,7 +325,7 @@ impl SimulatedSsd {
     #[inline(always)]
     pub(crate) fn answer_until(&mut self, deadline_ns: u64) -> Option<Answer> {
         match self.next_answered(deadline_ns) {
-            Some(request) => self.answer_of(request),
+            Some(request) => self.host.answer_of(request),
             None => {
                 self.clock.now_ns = self.clock.now_ns.max(deadline_ns);
                 None
@@ -370,7 +336,7 @@ impl SimulatedSsd {
     /// The next answer, however late; `None` when nothing is left to happen.
     #[inline(always)]
     pub(crate) fn next_answer(&mut self) -> Option<Answer> {
-        self.next_answered(u64::MAX).and_then(|request| self.answer_of(request))
+        self.next_answered(u64::MAX).and_then(|request| self.host.answer_of(request))
     }
 
     /// Lets events happen until a request is answered, and gives its record; `None` when none is left to happen before or
@@ -386,40 +352,6 @@ impl SimulatedSsd {
         Some(request)
     }
 
-    /// What the host is told of a request that is answered; its record is free from then on.
-    fn completion_of(&mut self, request: u32) -> Option<Completion> {
-        let active = &mut self.host.active[request];
-        let done = active.request.take()?;
-        let completion = Completion {
-            tag: done.tag,
-            operation: done.operation,
-            submitted_at: active.submitted_at,
-            started_at: Nanos(active.taken_ns),
-            completed_at: Nanos(active.completed_ns),
-            result: if active.failed || active.is_refused { Err(failure(active, &done)) } else { Ok(()) },
-            buffer: done.buffer,
-        };
-        self.host.active.give_back(request);
-        Some(completion)
-    }
-
-    #[inline(always)]
-    fn answer_of(&mut self, request: u32) -> Option<Answer> {
-        let active = &mut self.host.active[request];
-        let done = active.request.as_ref()?;
-        let answer = Answer {
-            tag: done.tag,
-            operation: done.operation,
-            submitted_ns: active.submitted_at.0,
-            taken_ns: active.taken_ns,
-            completed_ns: active.completed_ns,
-            error: if active.failed || active.is_refused { Some(Box::new(failure(active, done))) } else { None },
-        };
-        active.request = None;
-        self.host.active.give_back(request);
-        Some(answer)
-    }
-
     /// Whether an answer is there to be taken: several requests may be answered in one moment.
     pub(crate) fn has_answers(&self) -> bool {
         self.host.completions > 0
@@ -432,7 +364,7 @@ impl SimulatedSsd {
             self.clock.now_ns = time_ns;
             self.handle(event);
             self.collect_where_opened();
-            self.flash.array.settle(time_ns, &mut self.clock.events);
+            self.flash.settle(&mut self.clock);
         }
         self.forget_ended_rests();
     }
@@ -467,7 +399,7 @@ impl SimulatedSsd {
                 self.clock.now_ns = time_ns;
                 self.handle(event);
                 self.collect_where_opened();
-                self.flash.array.settle(time_ns, &mut self.clock.events);
+                self.flash.settle(&mut self.clock);
                 if self.host.completions > completed {
                     return true;
                 }
@@ -480,17 +412,6 @@ impl SimulatedSsd {
                 return true;
             }
         }
-    }
-}
-
-/// Why a request was not done.
-#[cold]
-fn failure(active: &Active, request: &Request) -> BlockError {
-    let Request { operation, offset, length, .. } = *request;
-    match (active.failed, active.has_no_space) {
-        (true, _) => BlockError::Uncorrectable { operation, offset, length },
-        (false, true) => BlockError::NoSpace,
-        (false, false) => BlockError::ReadOnly,
     }
 }
 
@@ -511,7 +432,7 @@ impl BlockDevice for SimulatedSsd {
         if self.host.outstanding == 0 {
             return Ok(None);
         }
-        let answered = self.next_answered(u64::MAX).and_then(|request| self.completion_of(request));
+        let answered = self.next_answered(u64::MAX).and_then(|request| self.host.completion_of(request));
         answered.map(Some).ok_or(LOST)
     }
 

@@ -184,7 +184,7 @@ impl SimulatedSsd {
     fn refuse_waiting_writes(&mut self) {
         while let Some(request) = self.cache.buffer.waiting.pop(&mut self.host.active) {
             // What the rest of it waits for, as a comparison with a stored page, ends with nothing left to take.
-            if let Some(range) = self.range_of(request) {
+            if let Some(range) = self.host.range_of(request) {
                 self.host.active[request].taken = range.pages();
             }
             self.refuse(request);

@@ -11,12 +11,12 @@ use crate::pages::PageSpan;
 impl SimulatedSsd {
     /// Writes every page of a request; partial pages are read already.
     pub(crate) fn write_by_steps(&mut self, request: u32) {
-        let Some(range) = self.range_of(request) else { return };
+        let Some(range) = self.host.range_of(request) else { return };
         // One more than the pages, so that nothing completes the request before the last page is on its way.
         self.host.active[request].pending = 1;
         for span in range.spans() {
             self.forget_read(span.logical_page);
-            if self.writes_zeroes(request) && self.is_settled_zeros(span) {
+            if self.host.writes_zeroes(request) && self.is_settled_zeros(span) {
                 continue;
             }
             self.host.active[request].pending += 1;
@@ -100,6 +100,6 @@ impl SimulatedSsd {
     fn issue_at(&mut self, kind: FlashOpKind, owner: Owner, class: OpClass, slot: u32, bytes: u32) {
         let op = FlashOp::new(kind, owner, self.ftl.pages.geometry.address_of(slot), bytes).of_class(class);
         let op = self.flash.array.prepare(op);
-        self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
+        self.flash.issue(op, &mut self.clock);
     }
 }

@@ -6,7 +6,7 @@ use flashwise_block::Operation;
 
 use crate::config::UnwrittenReads;
 use crate::device::SimulatedSsd;
-use crate::flash::{FlashOp, FlashOpKind, Owner};
+use crate::flash::Owner;
 use crate::ftl::Location;
 use crate::ftl::mapping_cache::Lookup;
 use crate::ftl::translator::{Waiter, Waiting};
@@ -17,7 +17,7 @@ impl SimulatedSsd {
         if self.ftl.translator.is_none() {
             return true;
         }
-        let Some(range) = self.range_of(request) else { return true };
+        let Some(range) = self.host.range_of(request) else { return true };
         // One more than the pages, so that nothing goes on before the last page is looked up.
         self.host.active[request].pending += 1;
         for span in range.spans() {
@@ -218,9 +218,7 @@ impl SimulatedSsd {
             Location::Buffer(_) => return self.translation_page_read(owner),
             Location::Nowhere => self.ftl.pages.geometry.address_of(self.ftl.nominal_slot(logical_page)),
         };
-        self.flash.counters.bytes_read.0 += u64::from(bytes);
-        let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
-        self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
+        self.flash.read(owner, at, bytes, &mut self.clock);
     }
 
     /// A read of a translation page has ended.

@@ -7,8 +7,6 @@
 //! Writes that find no room wait in the order of arrival. A page that is bound to a unit without a free superblock is
 //! parked: it holds its room in the buffer and does not keep others, bound for other units, from theirs.
 
-use flashwise_block::Operation;
-
 use crate::cache::Parked;
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, OpClass, Owner};
@@ -19,7 +17,7 @@ use crate::pages::{ByteRange, PageSpan};
 impl SimulatedSsd {
     /// A write's data is in the drive: partial pages are filled up first.
     pub(crate) fn start_write(&mut self, request: u32) {
-        let Some(range) = self.range_of(request) else { return };
+        let Some(range) = self.host.range_of(request) else { return };
         if !range.is_whole_pages() && !self.cache_fills_up() {
             return self.start_partial_write(request, range);
         }
@@ -77,9 +75,8 @@ impl SimulatedSsd {
     pub(crate) fn read_for_fill(&mut self, request: u32, slot: u32, bytes: u32) {
         self.host.active[request].flash_begins(self.clock.now_ns);
         let at = self.ftl.address_of(slot);
-        self.flash.counters.bytes_read.0 += u64::from(bytes);
         self.host.active[request].pending += 1;
-        let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, Owner::Fill { request }, at, bytes));
+        let op = self.flash.prepare_read(Owner::Fill { request }, at, bytes);
         self.issue_host_read(op);
     }
 
@@ -128,13 +125,13 @@ impl SimulatedSsd {
         self.cache.buffer.is_full()
             && self.cache_hands_on()
             && self.cache.read.is_none()
-            && !self.writes_zeroes(request)
+            && !self.host.writes_zeroes(request)
     }
 
     /// Takes the pages of a write into the buffer and places them; `false` when it has to wait with the rest.
     fn admit(&mut self, request: u32) -> bool {
-        let Some(range) = self.range_of(request) else { return true };
-        let (pages, zeroes) = (range.pages(), self.writes_zeroes(request));
+        let Some(range) = self.host.range_of(request) else { return true };
+        let (pages, zeroes) = (range.pages(), self.host.writes_zeroes(request));
         let (mut n, mut bytes) = (self.host.active[request].taken, 0);
         while n < pages {
             let span = range.span(n);
@@ -198,7 +195,7 @@ impl SimulatedSsd {
     #[cold]
     #[inline(never)]
     fn take_page_to_reduce(&mut self, request: u32, nth: (u32, u32)) -> bool {
-        let Some(range) = self.range_of(request) else { return true };
+        let Some(range) = self.host.range_of(request) else { return true };
         self.take_reduced_page(request, range.span(nth.0), nth)
     }
 
@@ -250,7 +247,7 @@ impl SimulatedSsd {
 
     /// Places a parked page of a write; `false` when its unit has no room.
     fn place_parked_page(&mut self, request: u32, n: u32, charge: u32) -> bool {
-        let Some(range) = self.range_of(request) else { return true };
+        let Some(range) = self.host.range_of(request) else { return true };
         let span = range.span(n);
         let nth = (n, range.pages());
         self.clean_before_write(span.logical_page);
@@ -317,7 +314,7 @@ impl SimulatedSsd {
             let (at, owner) = (self.ftl.pages.geometry.address(block, row, n), Owner::Superpage { superpage });
             let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Program, owner, at, bytes).of_class(class));
             if stream.is_host() {
-                self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
+                self.flash.issue(op, &mut self.clock);
             } else {
                 self.issue_collecting(unit, op);
             }
@@ -424,7 +421,7 @@ impl SimulatedSsd {
         if self.is_read_only() {
             return self.refuse(request);
         }
-        let Some(range) = self.range_of(request) else { return };
+        let Some(range) = self.host.range_of(request) else { return };
         for span in range.spans().filter(PageSpan::is_whole) {
             self.deallocate(span.logical_page);
         }
@@ -444,11 +441,6 @@ impl SimulatedSsd {
         if let Some(slot) = self.ftl.forget(logical_page) {
             self.flash.payload.discard(slot);
         }
-    }
-
-    /// Whether a request writes zeros.
-    pub(crate) fn writes_zeroes(&self, request: u32) -> bool {
-        self.host.active[request].request.as_ref().is_some_and(|r| r.operation == Operation::WriteZeroes)
     }
 
     /// Does what a write of zeros does to a page where nothing needs to be written: a page that it covers wholly is

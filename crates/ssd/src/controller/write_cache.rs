@@ -8,7 +8,7 @@ use crate::cache::{Entry, State};
 use crate::config::CacheFlush;
 use crate::device::SimulatedSsd;
 use crate::event::Event;
-use crate::flash::{FlashOp, FlashOpKind, Owner};
+use crate::flash::Owner;
 use crate::ftl::{Location, Placement};
 use crate::pages::PageSpan;
 
@@ -176,10 +176,8 @@ impl SimulatedSsd {
     /// Reads what a page that leaves the cache lacks.
     #[inline(never)]
     fn read_missing(&mut self, entry: u32, slot: u32, bytes: u32) {
-        self.flash.counters.bytes_read.0 += u64::from(bytes);
-        let (at, owner) = (self.ftl.address_of(slot), Owner::CacheFill { entry });
-        let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, owner, at, bytes));
-        self.flash.array.issue(op, self.clock.now_ns, &mut self.clock.events);
+        let at = self.ftl.address_of(slot);
+        self.flash.read(Owner::CacheFill { entry }, at, bytes, &mut self.clock);
     }
 
     /// A page that leaves the cache is whole: it gets its slot, or waits for room in its unit.
@@ -339,7 +337,7 @@ impl SimulatedSsd {
             return;
         }
         let Some(r) = &self.host.active[request].request else { return };
-        match (r.operation, self.range_of(request)) {
+        match (r.operation, self.host.range_of(request)) {
             (Operation::Flush, _) => self.flush_buffer(request),
             (_, Some(range)) if self.host.active[request].taken == range.pages() => self.write_placed(request),
             _ => {}

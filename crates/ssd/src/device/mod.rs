@@ -27,7 +27,7 @@ use crate::ftl::element::{CleaningStatistics, Elements};
 use crate::ftl::streams::foresight::{Foresight, WRITES_MAX};
 use crate::ftl::{AnyFtl, Location};
 use crate::host::{Host, StageTimes};
-use crate::pages::{ByteRange, PageSize};
+use crate::pages::PageSize;
 use crate::power::Power;
 use crate::translation::Translation;
 
@@ -260,10 +260,5 @@ impl SimulatedSsd {
             AnyFtl::Elements(elements) => Some(elements),
             _ => None,
         }
-    }
-
-    /// The bytes that an active request names.
-    pub(crate) fn range_of(&self, request: u32) -> Option<ByteRange> {
-        self.host.active[request].request.as_ref().map(|request| ByteRange::of(request, self.page))
     }
 }

@@ -65,6 +65,8 @@ impl SimulatedSsd {
         let Clock { now_ns: _, events: _ } = clock;
         let Host {
             info: _,
+            page: _,
+            data_transfer: _,
             in_logical_block: _,
             interface: _,
             queues: _,
@@ -91,7 +93,7 @@ impl SimulatedSsd {
             bytes_of_die: _,
         } = collector;
         let Translation { pages: _, kind: _, sectors: _, translator: _, reduction: _, steps: _ } = ftl;
-        let Medium { array: _, payload: _, counters: _, row_reads: _ } = flash;
+        let Medium { array: _, payload: _, counters: _, row_reads: _, recent_reads: _ } = flash;
         rests(active, "active")?;
         rests(in_drive, "in_drive")?;
         rests(outstanding, "outstanding")?;
