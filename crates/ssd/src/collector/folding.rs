@@ -12,6 +12,14 @@
 //!
 //! A superblock that is being emptied when the host comes back is emptied to its end; no further one is begun.
 
+use flashwise_block::FlashCounters;
+
+use super::Collector;
+use crate::clock::Clock;
+use crate::config::SlcCacheFull;
+use crate::event::Event;
+use crate::ftl::PageMap;
+
 /// What the drive knows of its rests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Folding {
@@ -59,3 +67,77 @@ pub struct SlcCacheUse {
 crate::state::state! { Folding { saved { rest_began_ns, is_watched, is_quiet } } }
 
 crate::state::state! { SlcCacheCounters { saved { dedicated_bytes, dynamic_bytes, bypassed_bytes } } }
+
+impl Collector {
+    /// Whether a unit has data in the cache that is to be moved now.
+    #[inline]
+    pub(crate) fn wants_folding(&self, unit: u32, ftl: &PageMap, is_resting: bool) -> bool {
+        ftl.has_slc_cache() && ftl.wants_folding(unit, self.folding.is_quiet && is_resting)
+    }
+
+    /// Whether there is anything to be done for the cache of a unit.
+    #[inline(always)]
+    pub(crate) fn has_to_fold(&self, unit: u32, ftl: &PageMap, is_resting: bool) -> bool {
+        ftl.has_slc_cache()
+            && (self.wants_folding(unit, ftl, is_resting)
+                || self.awaits_folded(unit, ftl)
+                || self.makes_room_in_cache(unit, ftl, is_resting))
+    }
+
+    /// Whether the drive has time to collect garbage so that its cache has room.
+    pub(crate) fn makes_room_in_cache(&self, unit: u32, ftl: &PageMap, is_resting: bool) -> bool {
+        self.folding.is_quiet && is_resting && ftl.lacks_room_for_slc_cache(unit)
+    }
+
+    /// Whether somebody waits for a superblock of the cache that is emptied and not erased yet.
+    pub(crate) fn awaits_folded(&self, unit: u32, ftl: &PageMap) -> bool {
+        let folds = self.rules.slc_cache.is_some_and(|cache| cache.when_full == SlcCacheFull::Fold);
+        (folds || self.folding.is_quiet) && self.units[unit as usize].emptied_blocks().any(|block| ftl.is_slc(block))
+    }
+
+    /// A request has ended: if it leaves the drive with nothing to do, the cache is emptied after a while.
+    #[cold]
+    pub(crate) fn watch_rest(&mut self, clock: &mut Clock) {
+        let Some(cache) = self.rules.slc_cache else { return };
+        (self.folding.rest_began_ns, self.folding.is_quiet) = (clock.now_ns, false);
+        if !std::mem::replace(&mut self.folding.is_watched, true) {
+            clock.schedule(clock.now_ns + cache.idle_ns, Event::Idle { drive: 0 });
+        }
+    }
+
+    /// A while has gone by since the drive started to rest, or since another rest that has ended. Gives whether it has rested
+    /// for long enough.
+    pub(crate) fn has_rested(&mut self, is_resting: bool, clock: &mut Clock) -> bool {
+        self.folding.is_watched = false;
+        let Some(cache) = self.rules.slc_cache.filter(|_| is_resting) else { return false };
+        let due_ns = self.folding.rest_began_ns + cache.idle_ns;
+        if due_ns > clock.now_ns {
+            self.folding.is_watched = true;
+            clock.schedule(due_ns, Event::Idle { drive: 0 });
+            return false;
+        }
+        self.folding.is_quiet = true;
+        true
+    }
+
+    /// Counts the bytes of a superpage that the host's data went to.
+    pub(crate) fn count_cached(
+        &mut self,
+        block: u32,
+        bytes: u64,
+        is_host: bool,
+        ftl: &PageMap,
+        flash_counters: &mut FlashCounters,
+    ) {
+        let counters = &mut self.slc_counters;
+        if ftl.is_slc(block) {
+            flash_counters.slc_bytes_programmed.0 += bytes;
+            match ftl.is_dedicated(block) {
+                true => counters.dedicated_bytes += bytes,
+                false => counters.dynamic_bytes += bytes,
+            }
+        } else if is_host {
+            counters.bypassed_bytes += bytes;
+        }
+    }
+}

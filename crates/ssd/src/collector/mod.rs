@@ -9,6 +9,7 @@ mod folding;
 mod unit;
 mod unprogrammed;
 mod unsaved;
+mod victim;
 
 pub use end_of_life::EndOfLife;
 pub(crate) use folding::Folding;
@@ -16,13 +17,38 @@ pub use folding::{SlcCacheCounters, SlcCacheUse};
 pub(crate) use unit::{Collection, Emptied, Erasing, Row, UnitCollector};
 pub(crate) use unsaved::Unsaved;
 
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, GcConfig, GcMode, SlcCacheConfig, WritePath};
 use crate::ftl::geometry::Geometry;
 use crate::ftl::wear::InPlaceWear;
 use crate::list::Fifo;
 
+/// What a drive's description says of its collection.
+pub(crate) struct Rules {
+    pub(crate) gc: GcConfig,
+    pub(crate) slc_cache: Option<SlcCacheConfig>,
+    /// The host waits for units that are low, each page mapped by itself.
+    pub(crate) in_foreground: bool,
+    /// The write buffer is as good as flash.
+    pub(crate) is_protected: bool,
+    pub(crate) page_bytes: u32,
+}
+
+impl Rules {
+    fn new(config: &DeviceConfig) -> Self {
+        let by_page = config.ftl.mapping.write_path() == WritePath::Buffer;
+        Self {
+            gc: config.ftl.gc.clone(),
+            slc_cache: config.ftl.slc_cache,
+            in_foreground: config.ftl.gc.mode == GcMode::Foreground && by_page,
+            is_protected: config.controller.power_loss_protection,
+            page_bytes: config.ftl.logical_page_bytes as u32,
+        }
+    }
+}
+
 /// Garbage collection of a drive, and what ends its life.
 pub(crate) struct Collector {
+    pub(crate) rules: Rules,
     pub(crate) units: Vec<UnitCollector>,
     /// Flash commands of the host that wait until their unit is clean, unit by unit.
     pub(crate) held: Vec<Fifo>,
@@ -44,6 +70,7 @@ impl Collector {
     pub(crate) fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
         let units = geometry.units as usize;
         Self {
+            rules: Rules::new(config),
             units: vec![UnitCollector::default(); units],
             held: vec![Fifo::default(); units],
             idle_collections: 0,

@@ -9,7 +9,7 @@ use crate::config::{EMPTIED_MAX, GcMode, GcTrigger};
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashAddress, FlashOp, FlashOpKind, Owner};
 use crate::ftl::streams::StreamSet;
-use crate::ftl::{Cause, Placement, Relocation, Stream};
+use crate::ftl::{Cause, Relocation, Stream};
 
 /// From so many rows on, a victim waits for no other: half a row of padding is less than 1 % of what it frees.
 const MANY_ROWS: u32 = 128;
@@ -18,30 +18,15 @@ impl SimulatedSsd {
     /// Starts collections where free superblocks run low.
     #[inline(always)]
     pub(crate) fn collect_if_needed(&mut self, unit: u32) {
-        if !self.needs_no_collection(unit) {
+        if !self.collector.needs_no_collection(unit, &self.ftl.pages, self.host.is_resting()) {
             self.collect_needed(unit);
-        }
-    }
-
-    /// Whether a unit has superblocks enough, and none to get rid of.
-    #[inline(always)]
-    fn needs_no_collection(&self, unit: u32) -> bool {
-        let gc = &self.config.ftl.gc;
-        let collector = &self.collector.units[unit as usize];
-        if gc.preemptible || self.collector.read_only || !collector.failing.is_empty() || !collector.unsaved.is_empty()
-        {
-            return false;
-        }
-        match gc.trigger {
-            GcTrigger::SuperblockFilled => !self.ftl.pages.has_filled(unit) && !self.ftl.pages.blocks_host(unit),
-            _ => !self.ftl.pages.wants_collection(unit, 0) && !self.has_to_fold(unit),
         }
     }
 
     #[inline(never)]
     fn collect_needed(&mut self, unit: u32) {
         if self.config.ftl.gc.preemptible {
-            self.promote_if_hard(unit);
+            self.collector.promote_if_hard(unit, &self.ftl.pages, &mut self.flash);
         }
         self.empty_failing_superblocks(unit);
         if self.is_read_only() {
@@ -90,13 +75,6 @@ impl SimulatedSsd {
         }
     }
 
-    /// Whether the drive has emptied as many superblocks as it has since the host asked for anything, or anything that it had
-    /// written left the buffer: more would gain nothing.
-    pub(super) fn collects_in_vain(&self) -> bool {
-        let geometry = &self.ftl.pages.geometry;
-        self.collector.idle_collections >= geometry.units * geometry.superblocks && self.is_idle()
-    }
-
     /// The host asks for something while superblocks were emptied unasked.
     #[cold]
     pub(crate) fn collect_when_asked(&mut self) {
@@ -133,7 +111,7 @@ impl SimulatedSsd {
         let is_quiet = collector.present.is_empty() && collector.erasing.is_empty();
         if is_quiet
             && self.ftl.pages.blocks_host(unit)
-            && collector.emptied.len() == self.waiting_for_open_superpage(unit)
+            && collector.emptied.len() == self.collector.waiting_for_open_superpage(unit, &self.ftl.pages)
         {
             self.collect_one(unit);
         }
@@ -149,7 +127,7 @@ impl SimulatedSsd {
         if under_way < most
             && has_room
             && self.ftl.pages.wants_collection(unit, 0)
-            && !self.collects_in_vain()
+            && !self.collector.collects_in_vain(&self.ftl.pages, self.is_idle())
             && let Some(victim) = self.ftl.pages.take_victim(unit)
         {
             self.flash.counters.gc_runs += 1;
@@ -162,7 +140,7 @@ impl SimulatedSsd {
         if !self.ftl.pages.wants_collection(unit, 0) {
             return false;
         }
-        let waiting = self.waiting_for_open_superpage(unit);
+        let waiting = self.collector.waiting_for_open_superpage(unit, &self.ftl.pages);
         let collector = &self.collector.units[unit as usize];
         let (victims, most) = (collector.present.len(), self.config.ftl.gc.concurrent_victims as usize);
         let soon_free = victims + collector.erasing.len() + collector.emptied.len() - waiting;
@@ -173,7 +151,7 @@ impl SimulatedSsd {
         if victims > 0 && self.ftl.pages.free_superblocks(unit) as usize <= victims {
             return false;
         }
-        if self.collects_in_vain() {
+        if self.collector.collects_in_vain(&self.ftl.pages, self.is_idle()) {
             self.pad_where_no_victim_is(unit);
             return false;
         }
@@ -197,7 +175,9 @@ impl SimulatedSsd {
 
     /// There is no other victim that could fill the superpage which emptied ones wait for.
     fn pad_where_no_victim_is(&mut self, unit: u32) {
-        if self.collector.units[unit as usize].present.is_empty() && self.waiting_for_open_superpage(unit) > 0 {
+        if self.collector.units[unit as usize].present.is_empty()
+            && self.collector.waiting_for_open_superpage(unit, &self.ftl.pages) > 0
+        {
             self.pad_awaited(unit);
         }
     }
@@ -206,7 +186,7 @@ impl SimulatedSsd {
     fn level_wear_if_needed(&mut self, unit: u32) {
         let is_free =
             self.collector.units[unit as usize].present.is_empty() && self.ftl.pages.free_superblocks(unit) > 1;
-        if !is_free || self.is_read_only() || self.collects_in_vain() {
+        if !is_free || self.is_read_only() || self.collector.collects_in_vain(&self.ftl.pages, self.is_idle()) {
             return;
         }
         if let Some(victim) = self.ftl.pages.take_cold_victim(unit) {
@@ -215,44 +195,12 @@ impl SimulatedSsd {
         }
     }
 
-    /// Begins to empty a victim.
-    pub(super) fn empty(&mut self, unit: u32, victim: u32, cause: Cause) {
-        if self.is_idle() {
-            if self.collector.idle_collections == 0 {
-                self.cache.buffer.least_bytes = self.cache.buffer.used_bytes;
-            }
-            self.collector.idle_collections = self.collector.idle_collections.saturating_add(1);
-        }
-        let invalid = self.ftl.pages.geometry.slots_per_superblock() - self.ftl.pages.superblocks[victim].valid;
-        let streams = self.ftl.pages.streams_of_victim(cause);
-        let collector = &mut self.collector.units[unit as usize];
-        let rows = collector.spare_rows.pop().unwrap_or_default();
-        let frees_a_row = invalid >= self.ftl.pages.geometry.slots;
-        collector.present.push(Collection { victim, cause: Some(cause), next_row: 0, rows, streams, frees_a_row });
-        self.read_victim_ahead(unit, victim);
-    }
-
-    /// Emptied victims whose last data is in a superpage that is still being filled.
-    fn waiting_for_open_superpage(&self, unit: u32) -> usize {
-        let waits = |emptied: &&Emptied| {
-            emptied.streams.into_iter().any(|stream| {
-                let open = self.ftl.pages.open_superpage_of(unit, stream);
-                open.is_some_and(|open| self.ftl.pages.superpages[open].generation == emptied.generation[stream])
-            })
-        };
-        self.collector.units[unit as usize].emptied.iter().filter(waits).count()
-    }
-
-    fn victim(&mut self, unit: u32, victim: u32) -> Option<&mut Collection> {
-        self.collector.units[unit as usize].present.iter_mut().find(|c| c.victim == victim)
-    }
-
     /// Reads the next rows that hold something valid, or ends the victim.
     fn read_victim_ahead(&mut self, unit: u32, victim: u32) {
         let most = self.config.ftl.gc.reads_in_flight as usize;
         let rows = self.ftl.pages.rows_of(victim);
         loop {
-            let Some(collection) = self.victim(unit, victim) else { return };
+            let Some(collection) = self.collector.victim(unit, victim) else { return };
             let row = collection.next_row;
             if row == rows || collection.rows.len() >= most {
                 if collection.rows.is_empty() {
@@ -262,11 +210,15 @@ impl SimulatedSsd {
             }
             collection.next_row += 1;
             let is_buffered = row >= self.ftl.pages.superblocks[victim].programmed_rows;
-            let reads_left = if is_buffered { 0 } else { self.issue_row_reads(unit, victim, row) };
+            let reads_left = if is_buffered {
+                0
+            } else {
+                self.collector.issue_row_reads((unit, victim, row), &self.ftl, &mut self.flash, &mut self.clock)
+            };
             if reads_left == 0 && !is_buffered {
                 continue;
             }
-            if let Some(collection) = self.victim(unit, victim) {
+            if let Some(collection) = self.collector.victim(unit, victim) {
                 collection.rows.push(Row { row, slot: 0, reads_left });
             }
             if is_buffered && !self.move_row(unit, victim, row) {
@@ -275,72 +227,10 @@ impl SimulatedSsd {
         }
     }
 
-    /// Reads the valid pages of a row; gives the number of flash commands.
-    fn issue_row_reads(&mut self, unit: u32, victim: u32, row: u32) -> u32 {
-        self.count_bytes_of_row(victim, row);
-        let mut reads = 0;
-        for n in 0..self.ftl.pages.geometry.dies_per_unit {
-            let bytes = self.collector.bytes_of_die[n as usize];
-            if bytes > 0 {
-                self.flash.counters.bytes_read.0 += u64::from(bytes);
-                reads += 1;
-                let (at, owner) = (self.ftl.pages.geometry.address(victim, row, n), Owner::Gc { unit });
-                let transfer = if self.config.ftl.gc.copy_back { 0 } else { bytes };
-                let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Read, owner, at, transfer));
-                self.issue_collecting(unit, op);
-            }
-        }
-        reads
-    }
-
-    /// Counts for each die what is valid in a row.
-    fn count_bytes_of_row(&mut self, victim: u32, row: u32) {
-        self.collector.bytes_of_die.fill(0);
-        self.ftl.pages.prefetch_row(victim, row + 1);
-        if self.ftl.pages.has_extents() {
-            return self.ftl.pages.count_bytes_of_extents(victim, row, &mut self.collector.bytes_of_die);
-        }
-        let translator = self.ftl.translator.as_ref();
-        for (slot, logical_page) in self.ftl.pages.valid_slots(victim, row) {
-            self.collector.bytes_of_die[self.ftl.pages.geometry.die_index(slot) as usize] += self.page.bytes() as u32;
-            if let Some(translator) = translator {
-                translator.prefetch_moved(logical_page);
-            }
-        }
-    }
-
-    /// Issues a prepared flash command of a collection.
-    pub(crate) fn issue_collecting(&mut self, unit: u32, op: u32) {
-        if self.config.ftl.gc.preemptible {
-            let is_hard = self.is_hard(unit);
-            let prepared = &mut self.flash.array.prepared()[op];
-            prepared.yields = !is_hard;
-            let die = prepared.at.die;
-            if is_hard {
-                // The pages of a block stay in order: what was issued before goes before.
-                self.flash.array.stop_yielding(die);
-            }
-        }
-        self.flash.issue(op, &mut self.clock);
-    }
-
-    /// Whether a preemptible collection gives way no longer.
-    fn is_hard(&self, unit: u32) -> bool {
-        self.ftl.pages.free_superblocks(unit) <= self.config.ftl.gc.hard_free_superblocks
-    }
-
-    /// Lets collection's waiting commands give way no longer where too few superblocks are free.
-    fn promote_if_hard(&mut self, unit: u32) {
-        if self.is_hard(unit) {
-            let geometry = &self.ftl.pages.geometry;
-            (0..geometry.dies_per_unit).for_each(|n| self.flash.array.stop_yielding(geometry.die_in_unit(unit, n)));
-        }
-    }
-
     /// One read of a row has ended; with the last one the row is moved.
     pub(crate) fn collection_read_finished(&mut self, unit: u32, at: FlashAddress) {
         let (victim, row) = (at.block, u32::from(at.row));
-        let Some(collection) = self.victim(unit, victim) else { return };
+        let Some(collection) = self.collector.victim(unit, victim) else { return };
         let Some(reading) = collection.rows.iter_mut().find(|r| r.row == row) else { return };
         reading.reads_left -= 1;
         if reading.reads_left == 0 {
@@ -353,7 +243,7 @@ impl SimulatedSsd {
 
     /// Moves what is still valid in a row that was read, as far as there is room; gives whether all of it.
     fn move_row(&mut self, unit: u32, victim: u32, row: u32) -> bool {
-        let Some(collection) = self.victim(unit, victim) else { return false };
+        let Some(collection) = self.collector.victim(unit, victim) else { return false };
         let cause = collection.cause();
         let Some(at) = collection.rows.iter().position(|r| r.row == row) else { return false };
         let first_slot = collection.rows[at].slot;
@@ -362,7 +252,7 @@ impl SimulatedSsd {
         let mut streams = StreamSet::EMPTY;
         let slots = first_of_row + first_slot..first_of_row + slots;
         let no_room = self.relocate(unit, slots, row, cause, &mut streams, None);
-        let Some(collection) = self.victim(unit, victim) else { return no_room.is_none() };
+        let Some(collection) = self.collector.victim(unit, victim) else { return no_room.is_none() };
         collection.streams = collection.streams.union(streams);
         match no_room {
             None => drop(collection.rows.remove(at)),
@@ -409,12 +299,19 @@ impl SimulatedSsd {
                     {
                         moved_to.push((stream, generation));
                     }
-                    self.note_filled(unit, stream, generation);
+                    self.collector.note_filled(unit, stream, generation);
                     if placement.full() {
                         self.program_superpage(placement.superpage());
                     }
                     if self.ftl.pages.has_extents() {
-                        self.extent_moved(unit, stream, cause, placement);
+                        self.collector.extent_moved(
+                            unit,
+                            stream,
+                            cause,
+                            placement,
+                            &self.ftl.pages,
+                            &mut self.flash.counters,
+                        );
                     }
                     // Only now: a changed part of the page map may take the next slot of the same superpage.
                     self.mapping_moved(logical_page);
@@ -438,23 +335,6 @@ impl SimulatedSsd {
         // Others may wait for a superblock that becomes free only when this is on flash.
         moved_to.iter().for_each(|&(stream, _)| self.pad_moved(unit, stream));
         no_room.is_none()
-    }
-
-    /// Moved data is in a superpage of a stream.
-    #[inline]
-    fn note_filled(&mut self, unit: u32, stream: Stream, generation: u64) {
-        let collector = &mut self.collector.units[unit as usize];
-        if std::mem::replace(&mut collector.filled_generation[stream], generation) != generation {
-            collector.not_programmed.push(stream, generation);
-        }
-    }
-
-    /// A page that takes some slots is moved; it may end in the superpage behind the one that it begins in.
-    fn extent_moved(&mut self, unit: u32, stream: Stream, cause: Cause, placement: Placement) {
-        self.flash.counters.gc_pages_moved += u64::from(cause == Cause::Gc);
-        if let (true, Some(next)) = (placement.spans_rows(), self.ftl.pages.superpage_behind(placement)) {
-            self.note_filled(unit, stream, self.ftl.pages.superpages[next].generation);
-        }
     }
 
     /// Goes on with the rows that wait for a free superblock.
@@ -488,7 +368,7 @@ impl SimulatedSsd {
         let pads = is_retired || cause == Cause::WearLevelling;
         self.erase_emptied(unit);
         let may_wait = if many_rows || pads { 1 } else { EMPTIED_MAX };
-        if self.waiting_for_open_superpage(unit) >= may_wait {
+        if self.collector.waiting_for_open_superpage(unit, &self.ftl.pages) >= may_wait {
             streams.for_each(|stream| self.pad_moved(unit, stream));
         }
         self.collect_if_needed(unit);
@@ -505,7 +385,7 @@ impl SimulatedSsd {
     pub(super) fn pad_awaited(&mut self, unit: u32) {
         let emptied = self.collector.units[unit as usize].emptied.iter();
         for stream in emptied.fold(StreamSet::EMPTY, |streams, emptied| streams.union(emptied.streams)) {
-            if self.waiting_for_open_superpage(unit) > 0 {
+            if self.collector.waiting_for_open_superpage(unit, &self.ftl.pages) > 0 {
                 self.pad_moved(unit, stream);
             }
         }
@@ -540,7 +420,7 @@ impl SimulatedSsd {
             for n in 0..dies {
                 let (owner, at) = (Owner::Erase { unit, block }, self.ftl.pages.geometry.address(block, 0, n));
                 let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Erase, owner, at, 0));
-                self.issue_collecting(unit, op);
+                self.collector.issue(unit, op, &self.ftl.pages, &mut self.flash, &mut self.clock);
             }
         }
     }
@@ -586,5 +466,12 @@ impl SimulatedSsd {
             return self.space_changed(unit);
         }
         self.give_up_if_stuck(unit);
+    }
+
+    /// Starts to empty a victim.
+    pub(super) fn empty(&mut self, unit: u32, victim: u32, cause: Cause) {
+        let idle_buffer = if self.is_idle() { Some(&mut self.cache.buffer) } else { None };
+        self.collector.take_victim(unit, victim, cause, &self.ftl.pages, idle_buffer);
+        self.read_victim_ahead(unit, victim);
     }
 }

@@ -26,7 +26,7 @@ impl SimulatedSsd {
         let mut superpages = std::mem::take(&mut self.cache.buffer.to_program);
         superpages.clear();
         superpages.extend_from_slice(self.ftl.pages.host_superpages());
-        superpages.retain(|&superpage| self.flush_waits_for(superpage));
+        superpages.retain(|&superpage| self.ftl.pages.superpages[superpage].holds_host_data());
         superpages.iter().for_each(|&superpage| self.wait_for_superpage(request, superpage));
         self.cache.buffer.to_program = superpages;
         if self.host.active[request].pending == 0 {

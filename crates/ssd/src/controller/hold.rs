@@ -15,19 +15,14 @@
 //! Source: Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008, as the SSD add-on to DiskSim 4.0 does
 //! it with cleaning in the foreground: before each page operation of an element, a read or a write.
 
-use crate::config::GcMode;
 use crate::device::SimulatedSsd;
 use crate::ftl::Placement;
 use crate::list::Fifo;
 
 impl SimulatedSsd {
-    fn collects_in_foreground(&self) -> bool {
-        self.config.ftl.gc.mode == GcMode::Foreground && self.ftl.is_page_map()
-    }
-
     /// Issues the flash command of a host's read, now or when its die is clean.
     pub(crate) fn issue_host_read(&mut self, op: u32) {
-        if self.collects_in_foreground() {
+        if self.collector.rules.in_foreground {
             let unit = self.flash.array.prepared()[op].at.block / self.ftl.pages.geometry.superblocks;
             if self.must_clean_first(unit) {
                 self.collector.held[unit as usize].push(self.flash.array.prepared(), op);
@@ -40,7 +35,7 @@ impl SimulatedSsd {
     /// The same for a read that is all its event has to issue.
     #[inline]
     pub(crate) fn issue_only_host_read(&mut self, op: u32) {
-        if self.collects_in_foreground() || self.cache.ahead.is_some() || self.ftl.pages.has_opened() {
+        if self.collector.rules.in_foreground || self.cache.ahead.is_some() || self.ftl.pages.has_opened() {
             return self.issue_host_read(op);
         }
         self.flash.array.issue_alone(op, self.clock.now_ns, &mut self.clock.events);
@@ -48,7 +43,7 @@ impl SimulatedSsd {
 
     /// Lets the unit that is due for a written page collect first, if it has to.
     pub(crate) fn clean_before_write(&mut self, logical_page: u32) {
-        if !self.collects_in_foreground() {
+        if !self.collector.rules.in_foreground {
             return;
         }
         // A page that finds room in a superpage that is being filled is an operation of its own none the less.
@@ -62,7 +57,7 @@ impl SimulatedSsd {
     #[inline]
     pub(crate) fn place_written(&mut self, logical_page: u32, nth: (u32, u32), hint: u16) -> Option<Placement> {
         let placement = self.ftl.pages.place(logical_page, nth, hint, self.flash.array.commands_of_die());
-        if placement.is_none() && self.collects_in_foreground() {
+        if placement.is_none() && self.collector.rules.in_foreground {
             self.clean_a_candidate(logical_page);
         }
         placement
@@ -77,7 +72,7 @@ impl SimulatedSsd {
         hint: u16,
     ) -> Option<Placement> {
         let placement = self.ftl.pages.place_extent(stored, slots, nth, hint, self.flash.array.commands_of_die());
-        if placement.is_none() && self.collects_in_foreground() {
+        if placement.is_none() && self.collector.rules.in_foreground {
             self.clean_a_candidate(stored);
         }
         placement
@@ -97,7 +92,7 @@ impl SimulatedSsd {
 
     /// A superblock may have been sealed: the pages that found neither room nor a victim in its unit try again.
     pub(crate) fn place_cleaned(&mut self, unit: u32) {
-        if self.collects_in_foreground() {
+        if self.collector.rules.in_foreground {
             self.place_parked(unit);
             self.place_waiting_translation_pages();
         }
@@ -114,18 +109,11 @@ impl SimulatedSsd {
         }
         siblings.clone().for_each(|s| self.ftl.pages.hold(s, true));
         siblings.clone().for_each(|s| self.collect_if_needed(s));
-        if siblings.clone().all(|s| self.is_clean(s)) {
+        if siblings.clone().all(|s| self.collector.is_clean(s, &self.ftl.pages)) {
             siblings.for_each(|s| self.ftl.pages.hold(s, false));
             return false;
         }
         true
-    }
-
-    /// Whether a unit is not low, or nothing can be done about it.
-    fn is_clean(&self, unit: u32) -> bool {
-        !self.ftl.pages.wants_collection(unit, 0)
-            || self.collector.units[unit as usize].is_idle()
-            || self.is_read_only()
     }
 
     /// Lets the host go on with the units on a unit's dies if all of them are clean.
@@ -139,7 +127,7 @@ impl SimulatedSsd {
     #[inline(never)]
     fn release_clean(&mut self, unit: u32) {
         let siblings = self.ftl.pages.geometry.siblings(unit);
-        if !siblings.clone().all(|s| self.is_clean(s)) {
+        if !siblings.clone().all(|s| self.collector.is_clean(s, &self.ftl.pages)) {
             return;
         }
         siblings.clone().for_each(|s| self.ftl.pages.hold(s, false));
@@ -152,11 +140,5 @@ impl SimulatedSsd {
         }
         self.place_waiting_translation_pages();
         self.admit_writes();
-    }
-
-    /// Whether a superpage holds something of the host's that a flush has to wait for.
-    pub(crate) fn flush_waits_for(&self, superpage: u32) -> bool {
-        let record = &self.ftl.pages.superpages[superpage];
-        record.stream.is_host() && record.has_host_data
     }
 }

@@ -223,8 +223,8 @@ impl SimulatedSsd {
         if self.ftl.reduction.is_some() {
             self.request_left(request);
         }
-        if self.ftl.pages.has_slc_cache() {
-            self.watch_rest();
+        if self.ftl.pages.has_slc_cache() && self.host.is_resting() {
+            self.collector.watch_rest(&mut self.clock);
         }
     }
 

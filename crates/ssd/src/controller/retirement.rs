@@ -107,12 +107,6 @@ impl SimulatedSsd {
         self.settle_rescued(unit);
     }
 
-    /// Whether something of a superblock found no room yet that is in the write buffer only.
-    fn has_unsaved(&self, unit: u32, block: u32) -> bool {
-        let is_of = |unsaved: &Unsaved| self.ftl.pages.superpages[unsaved.superpage].block == block;
-        !self.config.controller.power_loss_protection && self.collector.units[unit as usize].unsaved.iter().any(is_of)
-    }
-
     /// A superpage of moved data is on flash; perhaps it was the last that held what another one should have.
     pub(super) fn rescued_data_is_on_flash(&mut self, unit: u32, stream: Stream, generation: u64) {
         for rescued in &mut self.collector.units[unit as usize].rescued {
@@ -142,7 +136,7 @@ impl SimulatedSsd {
     /// Begins to empty the superblocks of a unit that are retired.
     pub(super) fn empty_failing_superblocks(&mut self, unit: u32) {
         while let Some(&block) = self.collector.units[unit as usize].failing.first() {
-            if self.has_unsaved(unit, block) || !self.ftl.pages.take_failing_victim(block) {
+            if self.collector.has_unsaved(unit, block, &self.ftl.pages) || !self.ftl.pages.take_failing_victim(block) {
                 return;
             }
             self.collector.units[unit as usize].failing.remove(0);
@@ -233,24 +227,9 @@ impl SimulatedSsd {
 
     #[inline(never)]
     fn give_up_if_collector_is_stuck(&mut self, unit: u32) {
-        if self.is_stuck(unit) && !self.goes_on_in_borrowed_room(unit) {
+        if self.collector.is_stuck(unit, &self.ftl.pages) && !self.goes_on_in_borrowed_room(unit) {
             self.give_up(unit);
         }
-    }
-
-    /// Whether no victim of a unit can go on and nothing is under way that could help.
-    fn is_stuck(&self, unit: u32) -> bool {
-        let collector = &self.collector.units[unit as usize];
-        if !collector.is_stalled() || !collector.rescued.is_empty() {
-            return false;
-        }
-        // What a retired superblock has in the write buffer, and could not leave to another one, helps no victim.
-        let place_of = |unsaved: &Unsaved| {
-            let record = &self.ftl.pages.superpages[unsaved.superpage];
-            (record.stream, record.generation)
-        };
-        let unsaved: Vec<_> = collector.unsaved.iter().map(place_of).collect();
-        !collector.awaits_others_than(&unsaved)
     }
 
     /// Lets the victims of a unit that is stuck go to the host's open superblocks; gives whether that helps.
@@ -258,7 +237,7 @@ impl SimulatedSsd {
         self.ftl.pages.lend_room(unit, true);
         self.resume_stalled(unit);
         self.ftl.pages.lend_room(unit, false);
-        !self.is_stuck(unit)
+        !self.collector.is_stuck(unit, &self.ftl.pages)
     }
 
     fn give_up(&mut self, unit: u32) {

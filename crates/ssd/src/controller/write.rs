@@ -316,7 +316,7 @@ impl SimulatedSsd {
             if stream.is_host() {
                 self.flash.issue(op, &mut self.clock);
             } else {
-                self.issue_collecting(unit, op);
+                self.collector.issue(unit, op, &self.ftl.pages, &mut self.flash, &mut self.clock);
             }
         }
         self.collect_if_needed(unit);
@@ -356,7 +356,13 @@ impl SimulatedSsd {
         let (filled, moved) = (record.filled, record.moved);
         self.count_programmed(filled, moved);
         if self.ftl.pages.has_slc_cache() {
-            self.count_cached(block, self.config.superpage_bytes(), stream.is_host());
+            self.collector.count_cached(
+                block,
+                self.config.superpage_bytes(),
+                stream.is_host(),
+                &self.ftl.pages,
+                &mut self.flash.counters,
+            );
         }
         self.ftl.pages.row_programmed(superpage);
         if has_failed {

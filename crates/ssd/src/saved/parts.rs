@@ -82,6 +82,7 @@ impl SimulatedSsd {
         } = host;
         let Cache { dram: _, write: _, read: _, ahead: _, buffer: _, is_passed_by_reads: _ } = cache;
         let Collector {
+            rules: _,
             units: _,
             held,
             idle_collections: _,

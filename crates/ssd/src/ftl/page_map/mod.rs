@@ -91,6 +91,11 @@ pub(crate) struct Superpage {
 }
 
 impl Superpage {
+    /// Whether it holds something of the host's that a flush has to wait for.
+    pub(crate) fn holds_host_data(&self) -> bool {
+        self.stream.is_host() && self.has_host_data
+    }
+
     /// Slots that were filled by moving.
     pub(crate) fn moved_pages(&self) -> u32 {
         self.moved.iter().sum()
