@@ -1,6 +1,7 @@
 //! The write buffer: how full it is, who waits for room, and pages whose unit has no room for them.
 
 use crate::config::DeviceConfig;
+use crate::ftl::PageMap;
 use crate::list::{Fifo, Linked, NONE, Slab};
 
 /// A page in the write buffer whose unit has no room for it yet.
@@ -74,6 +75,20 @@ impl WriteBuffer {
     /// Whether it takes no further page.
     pub(crate) fn is_full(&self) -> bool {
         self.used_bytes >= self.capacity_bytes
+    }
+
+    /// Parks a page at the unit that it is bound to, or behind all units where any will do.
+    pub(crate) fn park(&mut self, what: Parked, unit: Option<u32>) {
+        let page = self.parked_pages.take();
+        self.parked_pages[page].what = what;
+        let list = unit.map_or(self.parked.len() - 1, |unit| unit as usize);
+        self.parked[list].push(&mut self.parked_pages, page);
+    }
+
+    /// A page in a superpage takes room in the write buffer.
+    pub(crate) fn take_room(&mut self, superpage: u32, bytes: u32, ftl: &mut PageMap) {
+        self.used_bytes += u64::from(bytes);
+        ftl.superpages[superpage].held_bytes += bytes;
     }
 }
 

@@ -350,6 +350,56 @@ impl WriteCache {
         }
         Ok(())
     }
+
+    /// What is being programmed of a page, or of all, will not be what a power cut leaves: it was trimmed, or the power has
+    /// been cut.
+    pub(crate) fn forget_programming(&mut self, logical_page: Option<u32>) {
+        for entry in 0..self.entries.slots() {
+            let record = &mut self.entries[entry];
+            let is_meant = logical_page.is_none_or(|page| page == record.logical_page);
+            if is_meant && record.state.is_programming() {
+                record.state = State::Dropped;
+                self.contents.discard(entry);
+            }
+        }
+    }
+
+    /// A logical page is no longer needed; gives whether it was there.
+    pub(crate) fn drop_page(&mut self, logical_page: u32) -> bool {
+        let Some(entry) = self.entry_of(logical_page) else { return false };
+        self.pages.leave(logical_page);
+        match self.entries[entry].state {
+            State::Dirty => {
+                self.dirty.remove(&mut self.entries, entry);
+                (self.dirty_pages, self.held) = (self.dirty_pages - 1, self.held - 1);
+                self.release(entry);
+            }
+            State::Kept => self.release(entry),
+            // A request may wait for it: it goes the way of the others, and ends without a slot.
+            state => {
+                self.held -= u32::from(state == State::Queued);
+                self.entries[entry].state = State::Dropped;
+                self.contents.discard(entry);
+            }
+        }
+        true
+    }
+
+    /// Queues everything for being written back; a request waits for all that is not on flash yet. Gives for how many pages,
+    /// and whether some have no place there.
+    pub(crate) fn drain_for(&mut self, request: u32) -> (u32, bool) {
+        while self.queue_oldest() {}
+        let (mut waited_for, mut has_kept) = (0, false);
+        for entry in 0..self.entries.slots() {
+            let record = &mut self.entries[entry];
+            has_kept |= record.state == State::Kept;
+            if matches!(record.state, State::Queued | State::Leaving) || record.state.is_programming() {
+                record.waiters.push(request);
+                waited_for += 1;
+            }
+        }
+        (waited_for, has_kept)
+    }
 }
 
 crate::state::state_names! {

@@ -26,7 +26,7 @@ impl SimulatedSsd {
         let granule = self.config.flash.write_granule_bytes as usize;
         let page_bytes = self.page.bytes() as u32;
         for span in range.spans() {
-            self.forget_read(span.logical_page);
+            self.cache.forget_read(span.logical_page);
             if self.host.writes_zeroes(request) && self.is_settled_zeros(span) {
                 continue;
             }

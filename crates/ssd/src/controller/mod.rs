@@ -10,8 +10,8 @@
 //!
 //! The parts of the drive are structs of their own ([`crate::host`], [`crate::cache`], [`crate::collector`],
 //! [`crate::ftl`], [`crate::flash`]); here is what hands a request from one to the next, one file for each thing that a
-//! drive does. [`requests`] has the life of a request and the loop that runs the events. Reads are in [`mod@read`], what
-//! they leave behind and what is read ahead in [`read_cache`] and [`read_ahead`]; the write cache in [`write_cache`]; the
+//! drive does. [`requests`] has the life of a request and the loop that runs the events. Reads are in [`mod@read`]; the
+//! write cache in [`write_cache`]; the
 //! write buffer, writes and trims in [`mod@write`]; flushes and forced writes in [`flush`]; garbage collection in
 //! [`collection`], with the host waiting for it in [`hold`], and what an SLC cache adds to it in [`folding`]; bad
 //! superblocks in [`mod@retirement`]; media without erase in [`in_place`]; FTLs that hand out
@@ -26,8 +26,6 @@ mod hold;
 mod in_place;
 mod power;
 mod read;
-mod read_ahead;
-mod read_cache;
 mod reduced;
 mod requests;
 mod retirement;

@@ -29,7 +29,7 @@ impl SimulatedSsd {
         // What is on its way to flash takes the zeros there with it.
         let is_programming =
             |ssd: &mut Self| ssd.cache.write.as_mut().is_some_and(|cache| cache.zero_programming(span));
-        if self.power.may_be_cut() && !is_programming(self) && self.is_on_flash(span.logical_page) {
+        if self.power.may_be_cut() && !is_programming(self) && self.cache.is_on_flash(span.logical_page, &self.ftl) {
             self.power.page_is_durable(span.logical_page, &self.ftl, &self.flash.payload);
         }
     }
@@ -45,7 +45,9 @@ impl SimulatedSsd {
         }
         self.power.set_power(false);
         self.drop_requests();
-        self.forget_programming(None);
+        if let Some(cache) = &mut self.cache.write {
+            cache.forget_programming(None);
+        }
         if self.has_volatile_memory() {
             for page in 0..self.config.logical_pages() as u32 {
                 // Most pages of a large drive are like that, and all that there is to do for them is to find out.
@@ -63,7 +65,7 @@ impl SimulatedSsd {
     /// Brings a page back to its durable version.
     fn restore_page(&mut self, logical_page: u32) {
         self.drop_cached(logical_page);
-        self.forget_read(logical_page);
+        self.cache.forget_read(logical_page);
         if !self.power.knows(logical_page) {
             return self.deallocate(logical_page);
         }

@@ -4,29 +4,13 @@
 //! the channel in multiples of the transfer unit. The firmware issues the commands of one run, that is of successive
 //! commands to one channel, together, and the next run `dispatch_ns` later.
 
-use crate::cache::Found;
+use crate::cache::AtOnce;
 use crate::config::{DataTransfer, UnwrittenReads};
 use crate::device::SimulatedSsd;
 use crate::event::Event;
 use crate::flash::{Finished, FlashAddress, Owner, RowRead};
 use crate::ftl::Location;
 use crate::pages::{ByteRange, PageSpan};
-
-/// What of a read needs no flash.
-#[derive(Default)]
-struct AtOnce {
-    /// Bytes that are there at once.
-    bytes: u64,
-    /// Of those, bytes that are in DRAM; the others are zeros.
-    dram_bytes: u64,
-}
-
-impl AtOnce {
-    fn add_dram(&mut self, span: PageSpan) {
-        self.bytes += span.len() as u64;
-        self.dram_bytes += span.len() as u64;
-    }
-}
 
 impl SimulatedSsd {
     /// Takes a read apart and issues its first flash commands.
@@ -101,7 +85,7 @@ impl SimulatedSsd {
             }
         }
         if self.cache.ahead.is_some() {
-            self.read_ahead(range);
+            self.cache.read_ahead(range, self.page, &self.ftl, &mut self.flash, &mut self.clock);
         }
     }
 
@@ -109,8 +93,8 @@ impl SimulatedSsd {
     #[inline]
     fn read_page(&mut self, request: u32, span: PageSpan, at_once: &mut AtOnce) {
         let location = self.ftl.locate(span.logical_page);
-        let from_flash = match self.caches_reads() {
-            true => self.read_page_from_caches(request, span, location, at_once),
+        let from_flash = match self.cache.caches_reads() {
+            true => self.cache.read_page(request, span, location, at_once, &self.ftl, &mut self.host),
             false => Some(span),
         };
         let Some(span) = from_flash else { return };
@@ -148,48 +132,6 @@ impl SimulatedSsd {
         self.ftl.sectors.write(span.logical_page, touched, false);
         self.collect_if_needed(unit);
         Some(slot)
-    }
-
-    fn caches_reads(&self) -> bool {
-        self.cache.write.is_some() || self.cache.read.is_some()
-    }
-
-    /// Serves a page from the caches; gives what of it has to come from elsewhere.
-    fn read_page_from_caches(
-        &mut self,
-        request: u32,
-        span: PageSpan,
-        location: Location,
-        at_once: &mut AtOnce,
-    ) -> Option<PageSpan> {
-        let wanted = self.ftl.sectors.touched(span);
-        if let Some(cache) = &mut self.cache.write
-            && let Some(covered) = cache.covered(span.logical_page)
-        {
-            let missing = if matches!(location, Location::Flash(_)) { wanted & !covered } else { 0 };
-            let Some((from, to)) = self.ftl.sectors.extent(missing) else {
-                cache.counters.read_hits += 1;
-                at_once.add_dram(span);
-                return None;
-            };
-            let rest = span.part(from.max(span.from), to.min(span.to));
-            let dram_bytes = (span.len() - rest.len()) as u64;
-            (at_once.bytes, at_once.dram_bytes) = (at_once.bytes + dram_bytes, at_once.dram_bytes + dram_bytes);
-            return Some(rest);
-        }
-        let (Some(cache), Location::Flash(_)) = (&mut self.cache.read, location) else { return Some(span) };
-        match cache.look_up(span.logical_page, wanted) {
-            Found::There => at_once.add_dram(span),
-            Found::Loading(load) => self.wait_for_load(request, load, span.len() as u64),
-            Found::Absent => return Some(span),
-        }
-        None
-    }
-
-    /// Whether a page is on flash and nowhere newer.
-    pub(crate) fn is_on_flash(&self, logical_page: u32) -> bool {
-        let is_cached = self.cache.write.as_ref().is_some_and(|cache| cache.covered(logical_page).is_some());
-        !is_cached && matches!(self.ftl.locate(logical_page), Location::Flash(_))
     }
 
     /// What of a page goes over the channel, in whole transfer units.
@@ -278,6 +220,26 @@ impl SimulatedSsd {
     pub(crate) fn read_part_arrived(&mut self, request: u32, transfer_ns: u64, bytes: u64) {
         if self.host.read_part_arrived(request, transfer_ns, bytes, self.clock.now_ns) {
             self.read_ends(request);
+        }
+    }
+
+    /// A read has ended: what it had from flash stays in the cache.
+    pub(crate) fn keep_read_pages(&mut self, request: u32) {
+        let Some(range) = self.host.range_of(request) else { return };
+        for span in range.spans() {
+            self.cache.keep_read_page(span, &self.ftl);
+        }
+    }
+
+    /// A command that read ahead has ended.
+    pub(crate) fn load_finished(&mut self, load: u32, transfer_ns: u64) {
+        let (Some(ahead), Some(cache)) = (&mut self.cache.ahead, &mut self.cache.read) else { return };
+        ahead.loads[load].entries.drain(..).for_each(|entry| cache.loaded(entry));
+        let mut waiting = std::mem::take(&mut ahead.loads[load].waiting);
+        waiting.drain(..).for_each(|(request, bytes)| self.read_part_arrived(request, transfer_ns, bytes));
+        if let Some(ahead) = &mut self.cache.ahead {
+            ahead.loads[load].waiting = waiting;
+            ahead.loads.give_back(load);
         }
     }
 }

@@ -176,7 +176,11 @@ impl SimulatedSsd {
         if let Some(old) = old {
             self.flash.payload.discard(old);
         }
-        self.take_buffer_room(placement.superpage(), slots * self.config.slot_bytes() as u32);
+        self.cache.buffer.take_room(
+            placement.superpage(),
+            slots * self.config.slot_bytes() as u32,
+            &mut self.ftl.pages,
+        );
         Some(placement)
     }
 

@@ -15,7 +15,7 @@ impl SimulatedSsd {
         // One more than the pages, so that nothing completes the request before the last page is on its way.
         self.host.active[request].pending = 1;
         for span in range.spans() {
-            self.forget_read(span.logical_page);
+            self.cache.forget_read(span.logical_page);
             if self.host.writes_zeroes(request) && self.is_settled_zeros(span) {
                 continue;
             }

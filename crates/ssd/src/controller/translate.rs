@@ -155,7 +155,7 @@ impl SimulatedSsd {
         };
         translator.cache.updated(page);
         if placement.new_slot() {
-            self.take_buffer_room(placement.superpage(), self.page.bytes() as u32);
+            self.cache.buffer.take_room(placement.superpage(), self.page.bytes() as u32, &mut self.ftl.pages);
             self.flash.counters.mapping_bytes.0 += self.page.bytes();
         }
         if placement.full() {

@@ -10,15 +10,15 @@
 use crate::cache::Parked;
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, OpClass, Owner};
+use crate::ftl::Placement;
 use crate::ftl::geometry::Geometry;
-use crate::ftl::{Cause, Location, Placement};
 use crate::pages::{ByteRange, PageSpan};
 
 impl SimulatedSsd {
     /// A write's data is in the drive: partial pages are filled up first.
     pub(crate) fn start_write(&mut self, request: u32) {
         let Some(range) = self.host.range_of(request) else { return };
-        if !range.is_whole_pages() && !self.cache_fills_up() {
+        if !range.is_whole_pages() && !self.cache.fills_up(&self.ftl) {
             return self.start_partial_write(request, range);
         }
         self.write_filled(request);
@@ -33,19 +33,13 @@ impl SimulatedSsd {
         }
     }
 
-    /// Whether a page is only ever filled up when it leaves the write cache.
-    #[inline]
-    fn cache_fills_up(&self) -> bool {
-        self.cache.write.is_some() && self.ftl.sectors.are_known()
-    }
-
     /// Reads what a write lacks of its first and its last page.
     fn fill_partial_pages(&mut self, request: u32, range: ByteRange) {
         let last = range.pages() - 1;
         let ends = [range.span(0), range.span(last)];
         let partial = if last == 0 { &ends[..1] } else { &ends[..] };
         for span in partial.iter().filter(|span| !span.is_whole()) {
-            match self.missing_on_flash(*span) {
+            match self.cache.missing_on_flash(*span, &self.ftl) {
                 Some((slot, _)) if self.ftl.pages.has_extents() => {
                     self.read_extent_for_fill(request, span.logical_page, slot)
                 }
@@ -53,22 +47,6 @@ impl SimulatedSsd {
                 None => {}
             }
         }
-    }
-
-    /// What has to be read of a page, and where, before a part of it can be written.
-    fn missing_on_flash(&self, span: PageSpan) -> Option<(u32, u32)> {
-        if let Some(cache) = &self.cache.write
-            && cache.covered(span.logical_page).is_some()
-        {
-            // A page in the cache is full.
-            return None;
-        }
-        let Location::Flash(slot) = self.ftl.locate(span.logical_page) else { return None };
-        if self.ftl.pages.has_extents() {
-            return Some((slot, 0));
-        }
-        let missing = self.ftl.sectors.missing_bytes(span.logical_page, self.ftl.sectors.covered(span));
-        (missing > 0).then_some((slot, missing))
     }
 
     /// Reads of a logical page of which only a part is written what is missing.
@@ -105,8 +83,8 @@ impl SimulatedSsd {
         self.write_back_queued();
         while let Some(request) = self.cache.buffer.waiting.peek() {
             self.cache.buffer.has_changed = false;
-            if self.takes_no_page(request) {
-                self.end_cache_admission();
+            if self.cache.takes_no_page(request, &self.host) {
+                self.cache.end_admission(self.clock.now_ns);
                 break;
             }
             if self.admit(request) {
@@ -117,15 +95,6 @@ impl SimulatedSsd {
             }
         }
         self.cache.buffer.is_admitting = false;
-    }
-
-    /// Whether trying to take a page of a write changes nothing, because it would have to go on to a buffer that is full.
-    #[inline]
-    fn takes_no_page(&self, request: u32) -> bool {
-        self.cache.buffer.is_full()
-            && self.cache_hands_on()
-            && self.cache.read.is_none()
-            && !self.host.writes_zeroes(request)
     }
 
     /// Takes the pages of a write into the buffer and places them; `false` when it has to wait with the rest.
@@ -148,7 +117,7 @@ impl SimulatedSsd {
         let active = &mut self.host.active[request];
         active.finish_ns = active.finish_ns.max(self.cache.dram.access(self.clock.now_ns, bytes));
         if self.cache.write.is_some() {
-            self.end_cache_admission();
+            self.cache.end_admission(self.clock.now_ns);
         }
         n == pages
     }
@@ -159,7 +128,7 @@ impl SimulatedSsd {
         if self.ftl.reduction.is_some() {
             return self.take_page_to_reduce(request, nth);
         }
-        self.forget_read(span.logical_page);
+        self.cache.forget_read(span.logical_page);
         if self.cache.write.is_some() {
             return self.cache_page(request, span, nth);
         }
@@ -179,7 +148,7 @@ impl SimulatedSsd {
         self.clean_before_write(span.logical_page);
         let hint = self.host.active[request].stream;
         if let Some(placement) = self.place_written(span.logical_page, nth, hint) {
-            self.take_buffer_room(placement.superpage(), charge);
+            self.cache.buffer.take_room(placement.superpage(), charge, &mut self.ftl.pages);
             self.page_placed(request, span, old, placement);
             return true;
         }
@@ -187,7 +156,7 @@ impl SimulatedSsd {
         self.cache.buffer.used_bytes += u64::from(charge);
         self.cache.buffer.parked_bytes += u64::from(charge);
         self.host.active[request].pending += 1;
-        self.park(Parked::Written { request, n: nth.0, charge }, Some(unit));
+        self.cache.buffer.park(Parked::Written { request, n: nth.0, charge }, Some(unit));
         true
     }
 
@@ -197,25 +166,6 @@ impl SimulatedSsd {
     fn take_page_to_reduce(&mut self, request: u32, nth: (u32, u32)) -> bool {
         let Some(range) = self.host.range_of(request) else { return true };
         self.take_reduced_page(request, range.span(nth.0), nth)
-    }
-
-    /// Parks a page that leaves the write cache, at the unit that it is bound to.
-    pub(crate) fn park_cached(&mut self, entry: u32, unit: Option<u32>) {
-        self.park(Parked::Cached { entry }, unit);
-    }
-
-    /// Parks a page at the unit that it is bound to, or behind all units where any will do.
-    fn park(&mut self, what: Parked, unit: Option<u32>) {
-        let page = self.cache.buffer.parked_pages.take();
-        self.cache.buffer.parked_pages[page].what = what;
-        let list = unit.map_or(self.cache.buffer.parked.len() - 1, |unit| unit as usize);
-        self.cache.buffer.parked[list].push(&mut self.cache.buffer.parked_pages, page);
-    }
-
-    /// A page in a superpage takes room in the write buffer.
-    pub(crate) fn take_buffer_room(&mut self, superpage: u32, bytes: u32) {
-        self.cache.buffer.used_bytes += u64::from(bytes);
-        self.ftl.pages.superpages[superpage].held_bytes += bytes;
     }
 
     /// A page has its slot: its content goes there, and a superpage that it fills is programmed.
@@ -322,26 +272,6 @@ impl SimulatedSsd {
         self.collect_if_needed(unit);
     }
 
-    /// Counts a programmed superpage with so many slots filled, and those of them that were moved by cause.
-    fn count_programmed(&mut self, filled: u32, moved: [u32; Cause::COUNT]) {
-        let slot_bytes = self.ftl.pages.slot_bytes();
-        let slots = self.ftl.pages.geometry.slots;
-        let counters = &mut self.flash.counters;
-        counters.bytes_programmed.0 += u64::from(slots) * slot_bytes;
-        counters.padding_bytes.0 += u64::from(slots - filled) * slot_bytes;
-        if moved == [0; Cause::COUNT] {
-            return;
-        }
-        let bytes = |cause: Cause| u64::from(moved[cause as usize]) * slot_bytes;
-        counters.gc_bytes_moved.0 += bytes(Cause::Gc);
-        if !self.ftl.pages.has_extents() {
-            counters.gc_pages_moved += u64::from(moved[Cause::Gc as usize]);
-        }
-        counters.wear_levelling_bytes_moved.0 += bytes(Cause::WearLevelling);
-        counters.retirement_bytes_moved.0 += bytes(Cause::Retirement);
-        counters.folding_bytes_moved.0 += bytes(Cause::Folding);
-    }
-
     /// One of a superpage's program commands has ended.
     pub(crate) fn program_op_finished(&mut self, superpage: u32, failed: bool) {
         let record = &mut self.ftl.pages.superpages[superpage];
@@ -354,7 +284,7 @@ impl SimulatedSsd {
         let (has_failed, has_moved_data) = (record.has_failed, record.moved_pages() > 0);
         let (block, row) = (record.block, record.row);
         let (filled, moved) = (record.filled, record.moved);
-        self.count_programmed(filled, moved);
+        self.ftl.pages.count_programmed(filled, moved, &mut self.flash.counters);
         if self.ftl.pages.has_slc_cache() {
             self.collector.count_cached(
                 block,
@@ -442,7 +372,7 @@ impl SimulatedSsd {
     pub(crate) fn deallocate(&mut self, logical_page: u32) {
         self.power.trim_is_durable(logical_page);
         self.drop_cached(logical_page);
-        self.forget_read(logical_page);
+        self.cache.forget_read(logical_page);
         self.ftl.sectors.forget(logical_page);
         if let Some(slot) = self.ftl.forget(logical_page) {
             self.flash.payload.discard(slot);

@@ -4,7 +4,7 @@
 
 use flashwise_block::Operation;
 
-use crate::cache::{Entry, State};
+use crate::cache::{Entry, Parked, State};
 use crate::config::CacheFlush;
 use crate::device::SimulatedSsd;
 use crate::event::Event;
@@ -15,7 +15,7 @@ use crate::pages::PageSpan;
 impl SimulatedSsd {
     /// Takes one page of a write into the cache; `false` when it has to wait for room.
     pub(crate) fn cache_page(&mut self, request: u32, span: PageSpan, nth: (u32, u32)) -> bool {
-        if self.cache.buffer.is_full() && self.cache_hands_on() {
+        if self.cache.buffer.is_full() && self.cache.hands_on() {
             return false;
         }
         let Some(cache) = &mut self.cache.write else { return false };
@@ -23,7 +23,7 @@ impl SimulatedSsd {
         if found.is_none() && !self.make_room_in_cache() {
             return false;
         }
-        let covered = self.covered_before();
+        let covered = self.ftl.sectors.covered_before();
         let keeps_old = !span.is_whole() && !self.flash.payload.is_empty();
         let old = if keeps_old { self.ftl.slot_of(span.logical_page) } else { None };
         let (covers, touches) = (self.ftl.sectors.covered(span), self.ftl.sectors.touched(span));
@@ -66,25 +66,6 @@ impl SimulatedSsd {
         cache.keep_below_watermark();
         self.write_back_queued();
         true
-    }
-
-    /// Whether there is a cache that hands every page on at once, so that it takes one only where the write buffer does.
-    #[inline]
-    pub(crate) fn cache_hands_on(&self) -> bool {
-        self.cache.write.as_ref().is_some_and(|cache| cache.flush == CacheFlush::Immediate)
-    }
-
-    /// What counts as there of a page that is about to come into the cache: all of it, where it was filled up before or
-    /// is zeros elsewhere; nothing, where parts of pages are known.
-    fn covered_before(&self) -> u16 {
-        if self.ftl.sectors.are_known() { 0 } else { self.ftl.sectors.all() }
-    }
-
-    /// The pages of a write are in: a window of hot pages may end.
-    pub(crate) fn end_cache_admission(&mut self) {
-        if let Some(hot) = self.cache.write.as_mut().and_then(|cache| cache.hot.as_mut()) {
-            hot.turn(self.clock.now_ns);
-        }
     }
 
     /// Makes room for one page; `false` when the write buffer cannot take another one out.
@@ -190,7 +171,7 @@ impl SimulatedSsd {
         }
         let Some(cache) = &self.cache.write else { return };
         let unit = self.ftl.pages.bound_unit(cache.entries[entry].logical_page);
-        self.park_cached(entry, unit);
+        self.cache.buffer.park(Parked::Cached { entry: entry }, unit);
     }
 
     /// Places a page that leaves the cache; `false` when no unit that may take it has room.
@@ -268,7 +249,7 @@ impl SimulatedSsd {
             let content = cache.contents.take(entry);
             self.power.version_is_durable(logical_page, content);
         }
-        let waiters = self.leave_buffer(entry, State::Unused);
+        let waiters = self.cache.leave_buffer(entry, State::Unused);
         if !waiters.is_empty() {
             self.answer_cache_waiters(entry, waiters);
         }
@@ -281,7 +262,7 @@ impl SimulatedSsd {
     /// A page has left the cache: its slot and unused room are given back, and who waited for it goes on.
     #[inline(always)]
     fn release_cached(&mut self, entry: u32, placement: Option<Placement>) {
-        let waiters = self.leave_buffer(entry, State::Leaving);
+        let waiters = self.cache.leave_buffer(entry, State::Leaving);
         if let Some(superpage) = placement.map(Placement::superpage) {
             waiters.iter().for_each(|&request| self.remember_for_fua(request, superpage));
         }
@@ -304,22 +285,10 @@ impl SimulatedSsd {
         if cache.entries[entry].state == State::Dropped {
             return self.release_cached(entry, None);
         }
-        let waiters = self.leave_buffer(entry, State::Kept);
+        let waiters = self.cache.leave_buffer(entry, State::Kept);
         if !waiters.is_empty() {
             self.answer_cache_waiters(entry, waiters);
         }
-    }
-
-    /// A page that was on its way from the cache takes no room in the write buffer any more; gives who waits for it.
-    fn leave_buffer(&mut self, entry: u32, state: State) -> Vec<u32> {
-        let Some(cache) = &mut self.cache.write else { return Vec::new() };
-        let record = &mut cache.entries[entry];
-        let charge = u64::from(std::mem::take(&mut record.charge));
-        record.state = state;
-        cache.leaving_bytes -= charge;
-        self.cache.buffer.used_bytes -= charge;
-        // A list without anybody in it stays, with its room, where it is.
-        if record.waiters.is_empty() { Vec::new() } else { std::mem::take(&mut record.waiters) }
     }
 
     /// Those who waited for a page of the cache go on; gives the list back to its owner.
@@ -344,57 +313,23 @@ impl SimulatedSsd {
         }
     }
 
+    /// A logical page is no longer needed.
+    pub(crate) fn drop_cached(&mut self, logical_page: u32) {
+        let Some(cache) = &mut self.cache.write else { return };
+        if self.ftl.hands_out_steps() && self.power.may_be_cut() {
+            cache.forget_programming(Some(logical_page));
+        }
+        if cache.drop_page(logical_page) {
+            self.flash.counters.absorbed_bytes.0 += self.page.bytes();
+        }
+    }
+
     /// Makes a flush wait for everything that is in the cache.
     pub(crate) fn flush_cache(&mut self, request: u32) {
         let Some(cache) = &mut self.cache.write else { return };
-        while cache.queue_oldest() {}
-        for entry in 0..cache.entries.slots() {
-            let record = &mut cache.entries[entry];
-            self.host.active[request].is_refused |= record.state == State::Kept;
-            if matches!(record.state, State::Queued | State::Leaving) || record.state.is_programming() {
-                record.waiters.push(request);
-                self.host.active[request].pending += 1;
-            }
-        }
+        let (waited_for, has_kept) = cache.drain_for(request);
+        self.host.active[request].pending += waited_for;
+        self.host.active[request].is_refused |= has_kept;
         self.write_back_queued();
-    }
-
-    /// What is being programmed of a page, or of all, will not be what a power cut leaves: it was trimmed, or the power has
-    /// been cut.
-    pub(crate) fn forget_programming(&mut self, logical_page: Option<u32>) {
-        let Some(cache) = self.cache.write.as_mut().filter(|_| self.power.may_be_cut()) else { return };
-        for entry in 0..cache.entries.slots() {
-            let record = &mut cache.entries[entry];
-            let is_meant = logical_page.is_none_or(|page| page == record.logical_page);
-            if is_meant && record.state.is_programming() {
-                record.state = State::Dropped;
-                cache.contents.discard(entry);
-            }
-        }
-    }
-
-    /// A logical page is no longer needed.
-    pub(crate) fn drop_cached(&mut self, logical_page: u32) {
-        if self.ftl.hands_out_steps() {
-            self.forget_programming(Some(logical_page));
-        }
-        let Some(cache) = &mut self.cache.write else { return };
-        let Some(entry) = cache.entry_of(logical_page) else { return };
-        self.flash.counters.absorbed_bytes.0 += self.page.bytes();
-        cache.pages.leave(logical_page);
-        match cache.entries[entry].state {
-            State::Dirty => {
-                cache.dirty.remove(&mut cache.entries, entry);
-                (cache.dirty_pages, cache.held) = (cache.dirty_pages - 1, cache.held - 1);
-                cache.release(entry);
-            }
-            State::Kept => cache.release(entry),
-            // A request may wait for it: it goes the way of the others, and ends without a slot.
-            state => {
-                cache.held -= u32::from(state == State::Queued);
-                cache.entries[entry].state = State::Dropped;
-                cache.contents.discard(entry);
-            }
-        }
     }
 }

@@ -145,6 +145,12 @@ impl Sectors {
             lacking.set(logical_page / 2, pair & !in_pair(u16::MAX, logical_page));
         }
     }
+
+    /// What counts as there of a page that is about to come into the cache: all of it, where it was filled up before or
+    /// is zeros elsewhere; nothing, where parts of pages are known.
+    pub(crate) fn covered_before(&self) -> u16 {
+        if self.are_known() { 0 } else { self.all() }
+    }
 }
 
 /// A page's granules among those of its pair.

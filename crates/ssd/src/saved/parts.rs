@@ -80,7 +80,16 @@ impl SimulatedSsd {
             counters: _,
             stage_times: _,
         } = host;
-        let Cache { dram: _, write: _, read: _, ahead: _, buffer: _, is_passed_by_reads: _ } = cache;
+        let Cache {
+            dram: _,
+            write: _,
+            read: _,
+            ahead: _,
+            buffer: _,
+            is_passed_by_reads: _,
+            transfer_unit: _,
+            logical_pages: _,
+        } = cache;
         let Collector {
             rules: _,
             units: _,

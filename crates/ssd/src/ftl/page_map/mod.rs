@@ -13,6 +13,7 @@ mod slc_cache;
 
 use std::collections::BTreeMap;
 
+use flashwise_block::FlashCounters;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
@@ -838,6 +839,25 @@ impl PageMap {
     /// How many logical pages are mapped.
     pub(crate) fn mapped_pages(&self) -> u64 {
         u64::from(self.mapping.mapped())
+    }
+
+    /// Counts a programmed superpage with so many slots filled, and those of them that were moved by cause.
+    pub(crate) fn count_programmed(&self, filled: u32, moved: [u32; Cause::COUNT], counters: &mut FlashCounters) {
+        let slot_bytes = self.slot_bytes();
+        let slots = self.geometry.slots;
+        counters.bytes_programmed.0 += u64::from(slots) * slot_bytes;
+        counters.padding_bytes.0 += u64::from(slots - filled) * slot_bytes;
+        if moved == [0; Cause::COUNT] {
+            return;
+        }
+        let bytes = |cause: Cause| u64::from(moved[cause as usize]) * slot_bytes;
+        counters.gc_bytes_moved.0 += bytes(Cause::Gc);
+        if !self.has_extents() {
+            counters.gc_pages_moved += u64::from(moved[Cause::Gc as usize]);
+        }
+        counters.wear_levelling_bytes_moved.0 += bytes(Cause::WearLevelling);
+        counters.retirement_bytes_moved.0 += bytes(Cause::Retirement);
+        counters.folding_bytes_moved.0 += bytes(Cause::Folding);
     }
 }
 
