@@ -272,6 +272,7 @@ impl WriteCache {
         (record.logical_page, record.nth) = (logical_page, nth);
         (record.covered, record.touched) = (covered, covered);
         self.held += 1;
+        debug_assert!(self.held <= self.capacity, "{} pages in a cache of {}", self.held, self.capacity);
         if goes_on {
             (record.state, record.arriving) = (State::Queued, true);
             self.queue.push(&mut self.entries, entry);
@@ -302,12 +303,16 @@ impl WriteCache {
         (record.state, record.arriving) = (State::Queued, arriving);
         self.queue.push(&mut self.entries, entry);
         (self.dirty_pages, self.queued) = (self.dirty_pages - 1, self.queued + 1);
+        debug_assert!(self.dirty_pages <= self.held, "{} of {} pages are dirty", self.dirty_pages, self.held);
     }
 
     /// The next page to be written back leaves the cache.
     pub(crate) fn pop_queued(&mut self) -> Option<u32> {
         let entry = self.queue.pop(&mut self.entries)?;
         self.queued -= 1;
+        let (state, page) = (self.entries[entry].state, self.entries[entry].logical_page);
+        debug_assert!(matches!(state, State::Queued | State::Dropped), "page {page} is queued and {state:?}");
+        debug_assert!(state == State::Dropped || self.pages.entry(page) == Some(entry), "page {page} is not found");
         if self.entries[entry].state == State::Queued {
             self.entries[entry].state = State::Leaving;
             self.held -= 1;
@@ -331,8 +336,11 @@ impl WriteCache {
 
     /// A page's slot is free for another page.
     pub(crate) fn release(&mut self, entry: u32) {
+        let record = &mut self.entries[entry];
+        debug_assert!(record.state != State::Unused && record.charge == 0, "page {} is released", record.logical_page);
+        debug_assert!(record.waiters.is_empty(), "{:?} wait for a page that is released", record.waiters);
+        record.state = State::Unused;
         self.contents.discard(entry);
-        self.entries[entry].state = State::Unused;
         self.entries.give_back(entry);
     }
 

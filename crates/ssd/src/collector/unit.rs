@@ -104,6 +104,17 @@ pub(crate) struct UnitCollector {
 }
 
 impl UnitCollector {
+    /// Whether every superblock under way is at one stage, and a victim reads ahead of what it moves; cheap, for assertions.
+    pub(crate) fn is_consistent(&self) -> bool {
+        let victims = self.present.iter().map(|collection| collection.victim);
+        let others =
+            self.emptied.iter().map(|emptied| emptied.block).chain(self.erasing.iter().map(|erasing| erasing.block));
+        let all = victims.chain(others);
+        let is_once = |block: u32| all.clone().filter(|&other| other == block).count() == 1;
+        all.clone().all(is_once)
+            && self.present.iter().all(|victim| victim.rows.iter().all(|row| row.row < victim.next_row))
+    }
+
     /// Superblocks that are emptied and not erased yet.
     pub(crate) fn emptied_blocks(&self) -> impl Iterator<Item = u32> {
         self.emptied.iter().map(|emptied| emptied.block)

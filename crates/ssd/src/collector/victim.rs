@@ -7,6 +7,7 @@ use crate::cache::WriteBuffer;
 use crate::clock::Clock;
 use crate::config::GcTrigger;
 use crate::flash::{FlashOp, FlashOpKind, Medium, Owner};
+use crate::ftl::superblock::BlockState;
 use crate::ftl::{Cause, PageMap, Placement, Stream};
 use crate::translation::Translation;
 
@@ -162,7 +163,9 @@ impl Collector {
         debug_assert!(collector.present.iter().all(|other| other.victim != victim), "{victim} is a victim already");
         let rows = collector.spare_rows.pop().unwrap_or_default();
         let frees_a_row = invalid >= ftl.geometry.slots;
+        debug_assert!(rows.is_empty() && ftl.superblocks[victim].state == BlockState::Victim, "superblock {victim}");
         collector.present.push(Collection { victim, cause: Some(cause), next_row: 0, rows, streams, frees_a_row });
+        debug_assert!(collector.is_consistent(), "{collector:?}");
     }
 
     /// Whether a unit is not low, or nothing can be done about it.

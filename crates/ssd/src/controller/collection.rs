@@ -220,6 +220,7 @@ impl SimulatedSsd {
             }
             if let Some(collection) = self.collector.victim(unit, victim) {
                 collection.rows.push(Row { row, slot: 0, reads_left });
+                debug_assert!(collection.rows.len() <= most, "more rows of {victim} than may be in flight");
             }
             if is_buffered && !self.move_row(unit, victim, row) {
                 return;
@@ -360,6 +361,7 @@ impl SimulatedSsd {
         ended.rows.clear();
         let (streams, cause) = (ended.streams, ended.cause());
         let is_retired = self.ftl.pages.superblocks[victim].is_failing;
+        debug_assert_eq!(self.ftl.pages.superblocks[victim].valid, 0, "superblock {victim} is not empty");
         self.ftl.pages.victim_emptied(victim);
         let generation = collector.filled_generation;
         collector.emptied.push(Emptied { block: victim, streams, generation, is_retired });
@@ -417,6 +419,8 @@ impl SimulatedSsd {
                 continue;
             }
             collector.erasing.push(Erasing { block, ops_left: dies, has_failed: false });
+            debug_assert!(collector.is_consistent(), "{collector:?}");
+            debug_assert_eq!(self.ftl.pages.superblocks[block].valid, 0, "nothing valid is erased");
             for n in 0..dies {
                 let (owner, at) = (Owner::Erase { unit, block }, self.ftl.pages.geometry.address(block, 0, n));
                 let op = self.flash.array.prepare(FlashOp::new(FlashOpKind::Erase, owner, at, 0));
