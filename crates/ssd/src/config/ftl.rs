@@ -24,15 +24,15 @@ macro_rules! ftl_kinds {
             /// How logical pages find their place.
             pub enum Mapping {
                 /// Log-structured page mapping: a write goes to a clean page, the old one becomes invalid.
-                Page = "page" [Buffer, PageMap],
+                Page = "page" [Buffer, page_map::PageMap],
                 /// Each logical page has its place for ever; for media without erase.
-                InPlace = "in-place" [InPlace, InPlace],
+                InPlace = "in-place" [InPlace, in_place::InPlace],
                 /// Block mapping with replacement blocks.
-                Block = "block" [Steps, Replacement],
+                Block = "block" [Steps, blocks::Replacement],
                 /// FAST: block mapping with log blocks that all logical blocks of a unit share.
-                Fast = "fast" [Steps, Fast],
+                Fast = "fast" [Steps, blocks::Fast],
                 /// Page mapping inside elements, flash packages that are log-structured drives of their own.
-                Element = "element" [Elements, Elements],
+                Element = "element" [Elements, element::Elements],
             }
         }
     };
@@ -56,7 +56,7 @@ macro_rules! write_paths {
     (
         $(#[$meta:meta])*
         pub enum $type:ident {
-            $($(#[$about:meta])* $name:ident = $text:literal [$path:ident, $ftl:ident]),* $(,)?
+            $($(#[$about:meta])* $name:ident = $text:literal [$path:ident, $($ftl:tt)+]),* $(,)?
         }
     ) => {
         impl $type {

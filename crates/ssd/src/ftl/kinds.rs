@@ -1,10 +1,8 @@
 //! The FTL of a drive, made from the list of kinds (`ftl_kinds!` in `config/ftl.rs`).
 
-use super::blocks::{Fast, Replacement};
 use super::element::Elements;
 use super::geometry::Geometry;
 use super::in_place::InPlace;
-use super::page_map::PageMap;
 use super::{Ftl, StepFtl};
 use crate::config::{DeviceConfig, Mapping, ftl_kinds};
 use crate::state::{Carried, Carrier, Layout, State};
@@ -41,14 +39,14 @@ macro_rules! kinds {
     (
         $(#[$meta:meta])*
         pub enum $set:ident {
-            $($(#[$about:meta])* $name:ident = $text:literal [$path:ident, $type:ident]),* $(,)?
+            $($(#[$about:meta])* $name:ident = $text:literal [$path:ident, $($type:tt)+]),* $(,)?
         }
     ) => {
         impl AnyFtl {
             /// The FTL of an empty drive beside its page map; `seed` drives what is left to chance.
             pub(crate) fn build(config: &DeviceConfig, geometry: &Geometry, seed: u64) -> Self {
                 match config.ftl.mapping {
-                    $($set::$name => of_path!($path($type), config, geometry, seed),)*
+                    $($set::$name => of_path!($path(crate::ftl::$($type)+), config, geometry, seed),)*
                 }
             }
         }
@@ -56,7 +54,7 @@ macro_rules! kinds {
         /// Which one it is follows from the description.
         impl State for AnyFtl {
             fn layout(layout: &mut Layout) {
-                $(<$type as Ftl>::describe(layout);)*
+                $(<crate::ftl::$($type)+ as Ftl>::describe(layout);)*
             }
 
             fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {

@@ -16,14 +16,14 @@
 //!
 //! # Adding an FTL
 //!
-//! 1. A file of its own in this folder, `ftl/mine.rs` (`pub(crate) mod mine;` below), with a type that keeps the map:
+//! 1. A file of its own in this folder, `ftl/mine.rs`, and `pub(crate) mod mine;` below. In it, a type that keeps the map:
 //!    - `impl` [`Ftl`] for it: how it is built for a drive, where a page is, how it is forgotten, whether anything is mapped,
 //!      how it is filled at once, its P/E cycles, its invariants;
 //!    - `impl` [`StepFtl`] for it: what a write does, as [`Step`]s that the controller turns into flash commands. An FTL that
 //!      maps blocks implements [`blocks::BlockFtl`] instead of both, three methods over a [`blocks::BlockSpace`];
 //!    - [`state!`](crate::state) says what of it is saved with the drive.
 //! 2. One line in the list of FTLs, `ftl_kinds!` in `config/ftl.rs`: its name in a drive's description, what it is (for the
-//!    reference and the schema), its write path (`Steps`), its type.
+//!    reference and the schema), its write path and type: `[Steps, mine::Mine]`.
 //!
 //! The list makes the configuration's `ftl.mapping`, the drive's FTL and the form of saved drives; every place that depends
 //! on the kind asks for the write path. `FLASHWISE_BLESS=1 cargo test -p flashwise-ssd reference` writes the reference anew.
