@@ -4,7 +4,7 @@
 //!   a page of a write ─▶ zeros?  ─▶ nothing is stored
 //!                     ─▶ a fingerprint that is known? ─▶ the page shares what is stored      sharing.rs
 //!                     ─▶ compressed to whole granules, or stored as it is                    codec.rs
-//!                     ─▶ so many slots of the open superpage                                 ftl/extents.rs
+//!                     ─▶ so many slots of the open superpage                                 ftl/page_map/extents.rs
 //! ```
 //!
 //! The drive sees bytes where requests carry them, and compresses and compares these. Where they do not, a
