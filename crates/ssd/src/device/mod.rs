@@ -22,7 +22,7 @@ use crate::clock::Clock;
 use crate::collector::Collector;
 use crate::config::{DeviceConfig, QueuePriority};
 use crate::error::SsdError;
-use crate::flash::{Medium, Statistics};
+use crate::flash::{FlashAddress, Medium, Statistics};
 use crate::ftl::element::{CleaningStatistics, Elements};
 use crate::ftl::streams::foresight::{Foresight, WRITES_MAX};
 use crate::ftl::{AnyFtl, Location};
@@ -253,6 +253,16 @@ impl SimulatedSsd {
     pub fn has_volatile_memory(&self) -> bool {
         let has_memory = self.ftl.is_page_map() || self.cache.write.is_some();
         has_memory && !self.config.controller.power_loss_protection
+    }
+
+    /// The slot whose bytes are a logical page's.
+    pub(crate) fn slot_of(&self, logical_page: u32) -> Option<u32> {
+        self.ftl.slot_of(logical_page)
+    }
+
+    /// Where a slot is, with everything that is sensed by one command with it.
+    pub(crate) fn address_of(&self, slot: u32) -> FlashAddress {
+        self.ftl.address_of(slot)
     }
 
     fn elements(&self) -> Option<&Elements> {

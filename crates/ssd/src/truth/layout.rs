@@ -272,7 +272,7 @@ const WRITTEN: u64 = 16 << 20;
 fn channel_runs(bench: &Bench) -> Option<Vec<u64>> {
     let config = &bench.drive.config;
     let ways = config.ways();
-    let channel = |page: u32| Some(bench.drive.ftl.address_of(bench.drive.ftl.slot_of(page)?).die / ways);
+    let channel = |page: u32| Some(bench.drive.address_of(bench.drive.slot_of(page)?).die / ways);
     let (mut runs, mut length) = (Vec::new(), 0);
     let pages = COUNTED / config.ftl.logical_page_bytes;
     for page in 0..pages as u32 {
