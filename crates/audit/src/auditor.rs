@@ -9,8 +9,9 @@ use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::{TraceError, TraceReader, TraceRecord};
 
+use crate::Rule;
 use crate::cost::{self, Broken};
-use crate::finding::{Audit, Finding, Rule, UncheckedRule};
+use crate::finding::{Audit, Finding, UncheckedRule};
 use crate::picture;
 use crate::request::{Facts, FileKind, InFlight, Seen};
 use crate::rules::{Check, REGISTRY};

@@ -11,8 +11,9 @@ use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
 use flashwise_ssd::learned::learned;
 
+use crate::Rule;
 use crate::aged::AgedDrive;
-use crate::finding::{Cost, Rule, Simulated, SteadyState};
+use crate::finding::{Cost, Simulated, SteadyState};
 use crate::play::{Map, Played, Step, mark_what_stays, play};
 use crate::request::Seen;
 use crate::rules::Check;

@@ -43,9 +43,10 @@ mod tally;
 
 pub use auditor::{AuditOptions, Auditor, audit_trace};
 pub use finding::{
-    Audit, Band, Cost, Example, Finding, Mark, Picture, Place, PlaceShare, ProcessShare, Rule, Simulated, SteadyState,
+    Audit, Band, Cost, Example, Finding, Mark, Picture, Place, PlaceShare, ProcessShare, Simulated, SteadyState,
     UncheckedRule,
 };
+pub use rules::Rule;
 
 pub use partitions::{AlignmentFigure, Misalignment, PartitionAlignment, PartitionAudit};
 
@@ -71,4 +72,4 @@ pub fn unchecked_rules(profile: &DeviceProfile) -> Vec<UncheckedRule> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

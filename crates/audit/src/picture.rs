@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::Rule;
 use crate::cost::Broken;
-use crate::finding::{Band, Mark, Picture, Rule};
+use crate::finding::{Band, Mark, Picture};
 use crate::play::{AREA, Map, Step};
 use crate::request::{Key, Seen};
 

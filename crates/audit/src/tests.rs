@@ -7,26 +7,26 @@ use proptest::prelude::*;
 
 use crate::*;
 
-mod golden;
+pub(crate) mod golden;
 
 const KIB: u64 = 1024;
 
-fn exactly<T: Copy>(value: T) -> Figure<T> {
+pub(crate) fn exactly<T: Copy>(value: T) -> Figure<T> {
     Figure::certain(value, value, value)
 }
 
 /// Write unit 32 KiB, stripe and chunk 64 KiB, hot in the middle of the chunk; no flash page.
-fn samsung() -> DeviceProfile {
+pub(crate) fn samsung() -> DeviceProfile {
     DeviceProfile::from_toml(include_str!("../tests/samsung.toml"), "samsung.toml").unwrap()
 }
 
 /// Write unit and stripe 64 KiB, chunk and page 4 KiB, hot everywhere.
-fn toshiba() -> DeviceProfile {
+pub(crate) fn toshiba() -> DeviceProfile {
     DeviceProfile::from_toml(include_str!("../tests/toshiba.toml"), "toshiba.toml").unwrap()
 }
 
 /// The Toshiba with the figures that only a long probe tells.
-fn whole_toshiba() -> DeviceProfile {
+pub(crate) fn whole_toshiba() -> DeviceProfile {
     let mut profile = toshiba();
     let p = &mut profile.parameters;
     p.trim_gain = exactly(1.4);
@@ -35,28 +35,28 @@ fn whole_toshiba() -> DeviceProfile {
     profile
 }
 
-fn record(operation: Operation, role: FileRole, offset: u64, length: u64) -> TraceRecord {
+pub(crate) fn record(operation: Operation, role: FileRole, offset: u64, length: u64) -> TraceRecord {
     TraceRecord { role, ..TraceRecord::new(Nanos(0), operation, ByteSize(offset), ByteSize(length)) }
 }
 
-fn read(offset_kib: u64, length_kib: u64) -> TraceRecord {
+pub(crate) fn read(offset_kib: u64, length_kib: u64) -> TraceRecord {
     record(Operation::Read, FileRole::Database, offset_kib * KIB, length_kib * KIB)
 }
 
-fn write(offset_kib: u64, length_kib: u64) -> TraceRecord {
+pub(crate) fn write(offset_kib: u64, length_kib: u64) -> TraceRecord {
     record(Operation::Write, FileRole::Database, offset_kib * KIB, length_kib * KIB)
 }
 
-fn log(offset: u64, length: u64) -> TraceRecord {
+pub(crate) fn log(offset: u64, length: u64) -> TraceRecord {
     record(Operation::Write, FileRole::WriteAheadLog, offset, length)
 }
 
-fn flush() -> TraceRecord {
+pub(crate) fn flush() -> TraceRecord {
     record(Operation::Flush, FileRole::Database, 0, 0)
 }
 
 /// One after the other, each 100 µs long, so that one is in flight at a time.
-fn one_by_one(records: &[TraceRecord]) -> Vec<TraceRecord> {
+pub(crate) fn one_by_one(records: &[TraceRecord]) -> Vec<TraceRecord> {
     let at = |(n, record): (usize, &TraceRecord)| TraceRecord {
         at: Nanos::micros(200 * n as u64),
         latency: Some(Nanos::micros(100)),
@@ -66,27 +66,27 @@ fn one_by_one(records: &[TraceRecord]) -> Vec<TraceRecord> {
 }
 
 /// All at once.
-fn together(records: &[TraceRecord]) -> Vec<TraceRecord> {
+pub(crate) fn together(records: &[TraceRecord]) -> Vec<TraceRecord> {
     records.iter().map(|record| TraceRecord { latency: Some(Nanos::micros(100)), ..*record }).collect()
 }
 
-fn audited(profile: &DeviceProfile, records: &[TraceRecord], window_requests: usize) -> Audit {
+pub(crate) fn audited(profile: &DeviceProfile, records: &[TraceRecord], window_requests: usize) -> Audit {
     let options = AuditOptions { window_requests, ..AuditOptions::default() };
     let mut auditor = Auditor::new(profile, &options);
     records.iter().for_each(|record| auditor.observe(record, &[]));
     auditor.finish(&[])
 }
 
-fn finding(rule: Rule, profile: &DeviceProfile, records: &[TraceRecord]) -> Finding {
+pub(crate) fn finding(rule: Rule, profile: &DeviceProfile, records: &[TraceRecord]) -> Finding {
     audited(profile, records, 0).findings.into_iter().find(|f| f.rule == rule).unwrap()
 }
 
-fn why_open(rule: Rule, profile: &DeviceProfile, records: &[TraceRecord]) -> String {
+pub(crate) fn why_open(rule: Rule, profile: &DeviceProfile, records: &[TraceRecord]) -> String {
     audited(profile, records, 0).unjudged.into_iter().find(|open| open.rule == rule).unwrap().reason
 }
 
 /// Lines of a table: requests, then how many break the rule of how many that it speaks about.
-fn check(rule: Rule, profile: &DeviceProfile, lines: &[(&[TraceRecord], u64, u64)]) {
+pub(crate) fn check(rule: Rule, profile: &DeviceProfile, lines: &[(&[TraceRecord], u64, u64)]) {
     for (records, violations, requests) in lines {
         let f = finding(rule, profile, records);
         assert_eq!((f.violations, f.requests), (*violations, *requests), "{rule:?} of {records:?}");
@@ -389,6 +389,18 @@ fn names_and_numbers_lead_to_every_rule() {
         assert_eq!(Rule::of_name(&rule.number().to_string()), Some(rule));
     }
     assert_eq!(Rule::of_name("nonsense"), None);
+}
+
+#[test]
+fn every_rule_has_a_golden_trace_and_a_row_in_the_guide() {
+    let (golden, guide) = (include_str!("tests/golden.rs"), include_str!("../../../docs/guide/audit.md"));
+    for (rule, source) in crate::rules::SOURCES {
+        let variant = format!("Rule::{rule:?},");
+        let is_golden = |text: &str| text.contains("golden(") && text.contains(&variant);
+        assert!(is_golden(golden) || is_golden(source), "{rule:?} has no golden trace");
+        let row = format!("| {} | `{}` |", rule.number(), rule.name());
+        assert!(guide.contains(&row), "{rule:?} has no row in docs/guide/audit.md");
+    }
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub use ace::{Ace, Reach};
 pub use concurrent::{BufferPool, BufferPoolOptions};
 pub use directory::{Directory, Entry, Found, Page};
 pub use error::PoolError;
-pub use policy::{PolicyError, PolicySpec, Shape, policies};
+pub use policy::{PolicyError, PolicyInfo, PolicySpec, Shape, policies};
 pub use pool::{Access, AnyPool, Counts, EvictionPlan, Pool, PoolOptions, Steps, Storage};
 pub use prefetch::Prefetch;
 pub use trace::{PageTrace, TraceOptions, Unit};

@@ -1,4 +1,9 @@
 //! The drives that come with flashwise, from `devices/*.toml`.
+//!
+//! # Adding a preset
+//!
+//! `devices/NAME.toml`, each figure with its source, and a line in [`PRESETS`]. If its parameters are published: a row
+//! in `crates/profile/src/published.rs` and a test in `crates/learn/tests/`, which learns it blind and compares.
 
 use crate::error::SsdError;
 

@@ -4,10 +4,13 @@
 
 mod support;
 
+use std::collections::VecDeque;
+
 use flashwise_block::{BlockDevice, BlockError, ByteSize, IoBuffer, Nanos, Operation, Request, execute};
 use flashwise_ssd::config::{
     DynamicWearLevelling, GcConfig, GcMode, GcPolicy, Placement, ReliabilityConfig, StaticWearLevelling,
 };
+use flashwise_ssd::ftl::gc::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
 use support::tiny;
@@ -179,7 +182,10 @@ fn overwrite_skewed(config: DeviceConfig, overwrites: u64) -> SimulatedSsd {
 }
 
 fn overwrite(config: DeviceConfig, overwrites: u64, page_of: impl Fn(u64, u64) -> u64) -> SimulatedSsd {
-    let mut drive = SimulatedSsd::new(config, 1).unwrap();
+    overwrite_on(SimulatedSsd::new(config, 1).unwrap(), overwrites, page_of)
+}
+
+fn overwrite_on(mut drive: SimulatedSsd, overwrites: u64, page_of: impl Fn(u64, u64) -> u64) -> SimulatedSsd {
     let pages = drive.info().capacity.bytes() / PAGE;
     support::fill(&mut drive, 0, pages * PAGE);
     for n in 0..overwrites * pages {
@@ -408,4 +414,89 @@ fn the_share_of_free_superblocks_is_rounded_as_disksim_does() {
     }
     config.ftl.gc.free_superblocks = Some(3);
     assert!(config.check("both").unwrap_err().to_string().contains("free_share"));
+}
+
+/// FIFO, as somebody outside would write it.
+struct OwnFifo {
+    sealed: Vec<VecDeque<u32>>,
+    superblocks: u32,
+}
+
+impl OwnFifo {
+    fn boxed(shape: Shape) -> Box<dyn VictimPolicy + Send> {
+        let sealed = vec![VecDeque::new(); shape.units as usize];
+        Box::new(Self { sealed, superblocks: shape.superblocks })
+    }
+}
+
+impl VictimPolicy for OwnFifo {
+    fn candidates(&self) -> Vec<Candidate> {
+        self.sealed.iter().flatten().map(|&block| block.into()).collect()
+    }
+
+    fn sealed(&mut self, block: u32, _: u32, _: Origin, _: u64) {
+        self.sealed[(block / self.superblocks) as usize].push_back(block);
+    }
+
+    fn invalidated(&mut self, _: u32, _: u32, _: u64) {}
+
+    fn removed(&mut self, block: u32) {
+        self.sealed[(block / self.superblocks) as usize].retain(|&other| other != block);
+    }
+
+    fn take_victim(&mut self, unit: u32, context: &mut Context<'_>) -> Option<Choice> {
+        let victim = self.sealed[unit as usize].pop_front()?;
+        assert!(f64::from(context.erase_count(victim)) <= context.mean_erase_count() + 2.0 && context.clock() > 0);
+        Some(victim.into())
+    }
+}
+
+#[test]
+fn a_policy_of_the_callers_collects_as_the_same_one_of_the_list() {
+    let mut config = drive(true);
+    config.ftl.gc.policy = GcPolicy::Fifo;
+    let listed = overwrite_skewed(config, 12);
+    let own = SimulatedSsd::with_victim_policy(drive(true), 1, OwnFifo::boxed).unwrap();
+    assert!(own.has_own_victim_policy() && !listed.has_own_victim_policy());
+    let mut own = overwrite_on(own, 12, page_of);
+    assert_eq!((own.now(), own.counters()), (listed.now(), listed.counters()));
+    assert_eq!(own.erase_histogram(), listed.erase_histogram());
+    own.shut_down().unwrap();
+    let refused = own.save(serde_json::Value::Null, &mut Vec::new()).unwrap_err().to_string();
+    let reason = "its garbage-collection policy is not one of the simulator's own";
+    assert_eq!(refused, format!("the state of this drive cannot be saved: {reason}"));
+}
+
+#[test]
+fn a_policy_for_a_drive_that_does_not_map_pages_is_refused() {
+    let optane = DeviceConfig::preset("intel-optane-905p").unwrap();
+    let refused = SimulatedSsd::with_victim_policy(optane, 1, OwnFifo::boxed).map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("ftl.mapping = \"in-place\"") && refused.contains("drives that map pages"), "{refused}");
+}
+
+#[test]
+#[should_panic(expected = "is no candidate: it is not sealed")]
+fn a_policy_that_names_what_is_not_sealed_is_stopped() {
+    /// Always the first superblock of the unit.
+    struct First(OwnFifo);
+    impl VictimPolicy for First {
+        fn candidates(&self) -> Vec<Candidate> {
+            self.0.candidates()
+        }
+        fn sealed(&mut self, block: u32, valid: u32, origin: Origin, clock: u64) {
+            self.0.sealed(block, valid, origin, clock);
+        }
+        fn invalidated(&mut self, _: u32, _: u32, _: u64) {}
+        fn removed(&mut self, block: u32) {
+            self.0.removed(block);
+        }
+        fn take_victim(&mut self, unit: u32, _: &mut Context<'_>) -> Option<Choice> {
+            Some((unit * self.0.superblocks).into())
+        }
+    }
+    let policy = |shape: Shape| {
+        let sealed = vec![VecDeque::new(); shape.units as usize];
+        Box::new(First(OwnFifo { sealed, superblocks: shape.superblocks })) as Box<_>
+    };
+    overwrite_on(SimulatedSsd::with_victim_policy(drive(true), 1, policy).unwrap(), 12, page_of);
 }

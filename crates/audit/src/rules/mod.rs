@@ -1,4 +1,13 @@
-//! One file a rule. A rule is added with a file and a line in [`REGISTRY`].
+//! The rules, a file each.
+//!
+//! # Adding a rule
+//!
+//! 1. A file here with a type behind [`Check`], or behind [`PerRequest`] where a request alone says whether it breaks
+//!    the rule; `write_whole_units.rs` is the shortest. It says too how the requests look when the rule is kept
+//!    ([`crate::mend`]), so that the difference on a simulated drive is what the violations cost. Below it a table test
+//!    (`check`) and a golden trace (`golden`), both of `crate::tests`; a test fails without the latter.
+//! 2. Its `mod` and its line in the list below: what it says, its variant of [`Rule`], its file, its name.
+//! 3. Its row in `docs/guide/audit.md`, with the figures that must be certain; a test fails without it.
 
 mod align_partition;
 mod append_in_fresh_pages;
@@ -18,8 +27,8 @@ mod write_whole_units;
 use flashwise_block::ByteSize;
 use flashwise_profile::{DeviceProfile, Figure, HotLocation, Verdict};
 use flashwise_trace::TraceRecord;
+use serde::{Deserialize, Serialize};
 
-use crate::Rule;
 use crate::play::Step;
 use crate::request::{Facts, Seen};
 use crate::tally::Tally;
@@ -101,23 +110,76 @@ impl<R: PerRequest> Check for Each<R> {
 /// The rule made ready for a drive, or why it cannot be judged.
 pub(crate) type Prepare = fn(&DeviceProfile) -> Result<Box<dyn Check>, String>;
 
-/// Every rule, in the order of their numbers.
-pub(crate) static REGISTRY: [(Rule, Prepare); 14] = [
-    (Rule::WriteWholeUnits, write_whole_units::prepare),
-    (Rule::ReadChunksAtHotLocations, read_chunks_at_hot_locations::prepare),
-    (Rule::StartWritesOnStripes, start_writes_on_stripes::prepare),
-    (Rule::KeepHotLocations, keep_hot_locations::prepare),
-    (Rule::TouchFewPages, touch_few_pages::prepare),
-    (Rule::AppendInFreshPages, append_in_fresh_pages::prepare),
-    (Rule::WriteOnce, write_once::prepare),
-    (Rule::WriteBackInParallel, write_back_in_parallel::prepare),
-    (Rule::ReadInParallel, read_in_parallel::prepare),
-    (Rule::PagesOfWriteUnit, pages_of_write_unit::prepare),
-    (Rule::SyncLessOften, sync_less_often::prepare),
-    (Rule::TrimDeadData, trim_dead_data::prepare),
-    (Rule::AlignPartition, align_partition::prepare),
-    (Rule::SeparateHotAndCold, separate_hot_and_cold::prepare),
-];
+macro_rules! rules {
+    ($($(#[$about:meta])* $rule:ident $module:ident $name:literal,)*) => {
+        /// A rule: the paper's five, and those that follow from other figures of a profile.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum Rule {
+            $($(#[$about])* #[serde(rename = $name)] $rule,)*
+        }
+
+        impl Rule {
+            /// All rules in the order of their numbers.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$rule),*];
+
+            /// The rule's name in documents and on the command line.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$rule => $name,)* }
+            }
+        }
+
+        /// Every rule, in the order of their numbers.
+        pub(crate) static REGISTRY: [(Rule, Prepare); Rule::ALL.len()] = [$((Rule::$rule, $module::prepare)),*];
+
+        /// The text of every rule's file.
+        #[cfg(test)]
+        pub(crate) const SOURCES: [(Rule, &str); Rule::ALL.len()] =
+            [$((Rule::$rule, include_str!(concat!(stringify!($module), ".rs")))),*];
+    };
+}
+
+rules! {
+    /// 1: write lengths are multiples of the write unit.
+    WriteWholeUnits write_whole_units "write-whole-units",
+    /// 2: reads are chunk-sized and start at hot locations.
+    ReadChunksAtHotLocations read_chunks_at_hot_locations "read-chunks-at-hot-locations",
+    /// 3: writes start on a stripe boundary.
+    StartWritesOnStripes start_writes_on_stripes "start-writes-on-stripes",
+    /// 4: no chunk-sized write off the chunk's alignment: it wipes out hot locations.
+    KeepHotLocations keep_hot_locations "keep-hot-locations",
+    /// 5: a write touches as few flash pages as its length allows.
+    TouchFewPages touch_few_pages "touch-few-pages",
+    /// 6: what is appended and made durable does not rewrite the flash page that was made durable before.
+    AppendInFreshPages append_in_fresh_pages "append-in-fresh-pages",
+    /// 7: data is written once, not to a log or a double-write area first and to its place afterwards.
+    WriteOnce write_once "write-once",
+    /// 8: dirty pages are written back as many at a time as the drive takes.
+    WriteBackInParallel write_back_in_parallel "write-back-in-parallel",
+    /// 9: reads are issued as many at a time as the drive serves.
+    ReadInParallel read_in_parallel "read-in-parallel",
+    /// 10: a page of the database is no shorter than the write unit.
+    PagesOfWriteUnit pages_of_write_unit "pages-of-write-unit",
+    /// 11: a flush closes at least one write unit.
+    SyncLessOften sync_less_often "sync-less-often",
+    /// 12: what is dead is trimmed.
+    TrimDeadData trim_dead_data "trim-dead-data",
+    /// 13: partition and file system start on a flash page.
+    AlignPartition align_partition "align-partition",
+    /// 14: data that is overwritten soon is not written among data that stays.
+    SeparateHotAndCold separate_hot_and_cold "separate-hot-and-cold",
+}
+
+impl Rule {
+    /// The rule's number; the first five are the paper's.
+    pub const fn number(self) -> u32 {
+        self as u32 + 1
+    }
+
+    /// The rule of a name or a number.
+    pub fn of_name(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|rule| rule.name() == text || rule.number().to_string() == text)
+    }
+}
 
 /// A figure that is certain, or a sentence that says why there is none.
 fn known<T: Copy>(figure: &Figure<T>, what: &str) -> Result<T, String> {

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The rule's finding with its cost, and that of the clean trace.
-fn golden(rule: Rule, profile: &DeviceProfile, broken: &[TraceRecord], clean: &[TraceRecord]) -> Finding {
+pub(crate) fn golden(rule: Rule, profile: &DeviceProfile, broken: &[TraceRecord], clean: &[TraceRecord]) -> Finding {
     let of = |records: &[TraceRecord]| {
         let audit = audited(profile, records, AuditOptions::WINDOW);
         assert_eq!(audit.not_simulated.filter(|why| why != "no rule was broken"), None);
@@ -16,12 +16,12 @@ fn golden(rule: Rule, profile: &DeviceProfile, broken: &[TraceRecord], clean: &[
 }
 
 /// What is saved, ns and flash bytes.
-fn saved(finding: &Finding) -> (i64, i64) {
+pub(crate) fn saved(finding: &Finding) -> (i64, i64) {
     (finding.cost.time_ns.unwrap(), finding.cost.flash_bytes.unwrap())
 }
 
 /// 200 commits, each of what `commit` asks for.
-fn commits(commit: impl Fn(u64) -> Vec<TraceRecord>) -> Vec<TraceRecord> {
+pub(crate) fn commits(commit: impl Fn(u64) -> Vec<TraceRecord>) -> Vec<TraceRecord> {
     let all = (0..200).flat_map(|n| commit(n).into_iter().chain([flush()]));
     one_by_one(&all.collect::<Vec<_>>())
 }

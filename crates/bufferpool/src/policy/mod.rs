@@ -7,6 +7,19 @@
 //! - who falls after it if every coming request missed on a new page and wrote it ([`Policy::order`]). The pages that
 //!   are written back together are taken from this order. Taking them from the order of the lists instead writes pages
 //!   that would have been written again: 35 to 69 % more of them with ARC, 2Q and LFU.
+//!
+//! # Adding a policy
+//!
+//! 1. A file here with a type behind [`Policy`], which begins with its source and its exact rule; `lru.rs` is the
+//!    shortest.
+//! 2. Its `mod` and its line in the list below. With that, `--policy`, the sweeps, the pool that threads share and the
+//!    tests that go over all policies know it.
+//! 3. Its naive model and its line in `tests/it/naive/models.rs`, with which every access is compared; a test fails
+//!    without them.
+//! 4. Its row in `docs/guide/pool.md`; a test fails without it, too.
+//!
+//! A policy need not be in this crate: [`PolicyInfo::of`] makes one of any type behind [`Policy`], for the simulator
+//! and for the real pool. `examples/own-policy` does so.
 
 mod arc;
 mod ccf_lru;
@@ -41,6 +54,35 @@ pub(crate) use wear::BLOCK_PAGES;
 use std::ops::ControlFlow;
 
 use crate::directory::{Directory, Entry, Page};
+
+macro_rules! policies {
+    ($($policy:ident $module:ident $name:literal $title:literal,)*) => {
+        /// Every policy of this crate.
+        const POLICIES: &[PolicyInfo] = &[$(PolicyInfo::of::<$module::$policy>($name, $title)),*];
+    };
+}
+
+policies! {
+    Lru          lru           "lru"           "least recently used",
+    Fifo         fifo          "fifo"          "first in, first out",
+    Nru          nru           "nru"           "not recently used, in four classes",
+    SecondChance second_chance "second-chance" "FIFO with a bit for pages that were asked for",
+    Clock        clock         "clock"         "the same with a hand in place of a queue",
+    ClockSweep   clock_sweep   "clock-sweep"   "PostgreSQL's clock, with counts up to 5",
+    Lfu          lfu           "lfu"           "least frequently used",
+    TwoQ         two_q         "2q"            "2Q, the full version",
+    Arc          arc           "arc"           "adaptive replacement cache",
+    Cflru        cflru         "cflru"         "clean-first LRU",
+    CflruC       cflru_c       "cflru-c"       "clean-first LRU, then by counts",
+    CflruE       cflru_e       "cflru-e"       "clean-first LRU, then by erase counts",
+    DlCflruE     dl_cflru_e    "dl-cflru-e"    "clean list first, then by erase counts",
+    LruWsr       lru_wsr       "lru-wsr"       "LRU, dirty pages get a second chance",
+    CcfLru       ccf_lru       "ccf-lru"       "cold clean pages first",
+    S3Fifo       s3_fifo       "s3-fifo"       "three FIFO queues",
+    Sieve        sieve         "sieve"         "FIFO with a hand that leaves pages in place",
+    WTinyLfu     w_tinylfu     "w-tinylfu"     "a window, and admission by frequency",
+    LruK         lru_k         "lru-k"         "K-th last reference",
+}
 
 /// What a policy is made for.
 #[derive(Clone, Debug)]

@@ -1,6 +1,8 @@
-//! Every policy by its name: a line each.
+//! Policies by their names, and with their parameters.
 
-use super::{Parameters, Policy, PolicyError, Shape};
+use std::fmt;
+
+use super::{POLICIES, Parameters, Policy, PolicyError, Shape};
 use crate::pool::{AnyPool, Pool, PoolOptions};
 
 /// Most frames of a pool: lists take up to four numbers of 32 bits for each.
@@ -18,6 +20,45 @@ pub struct PolicyInfo {
     build: Build,
 }
 
+impl PolicyInfo {
+    /// A policy under a name: one of the list, or one of another crate.
+    ///
+    /// ```
+    /// # use flashwise_bufferpool::policy::{Policy, PolicyInfo};
+    /// # fn example<MyPolicy: Policy + 'static>() -> Result<(), flashwise_bufferpool::PolicyError> {
+    /// let mine = PolicyInfo::of::<MyPolicy>("mine", "what it does").with("k=3")?;
+    /// # drop(mine);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn of<P: Policy + 'static>(name: &'static str, title: &'static str) -> Self {
+        Self { name, title, build: build::<P> }
+    }
+
+    /// The policy with parameters, as they are written behind its name: `k=3,history=1`, or nothing.
+    ///
+    /// # Errors
+    /// When the parameters cannot be read. Whether the policy has them is found out when a pool is made.
+    pub fn with(self, parameters: &str) -> Result<PolicySpec, PolicyError> {
+        let name = if parameters.is_empty() { self.name.to_owned() } else { format!("{}:{parameters}", self.name) };
+        Ok(PolicySpec { name, parameters: Parameters::parse(self.name, parameters)?, policy: self })
+    }
+}
+
+impl PartialEq for PolicyInfo {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for PolicyInfo {}
+
+impl fmt::Debug for PolicyInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PolicyInfo").field(&self.name).finish()
+    }
+}
+
 fn build<P: Policy + 'static>(
     shape: &Shape,
     options: &PoolOptions,
@@ -29,39 +70,7 @@ fn build<P: Policy + 'static>(
     Ok(Box::new(Pool::new(policy, shape, options)))
 }
 
-macro_rules! registry {
-    ($($policy:ident $module:ident $name:literal $title:literal,)*) => {
-        const POLICIES: &[PolicyInfo] = &[$(PolicyInfo {
-            name: $name,
-            title: $title,
-            build: build::<super::$module::$policy>,
-        }),*];
-    };
-}
-
-registry! {
-    Lru          lru           "lru"           "least recently used",
-    Fifo         fifo          "fifo"          "first in, first out",
-    Nru          nru           "nru"           "not recently used, in four classes",
-    SecondChance second_chance "second-chance" "FIFO with a bit for pages that were asked for",
-    Clock        clock         "clock"         "the same with a hand in place of a queue",
-    ClockSweep   clock_sweep   "clock-sweep"   "PostgreSQL's clock, with counts up to 5",
-    Lfu          lfu           "lfu"           "least frequently used",
-    TwoQ         two_q         "2q"            "2Q, the full version",
-    Arc          arc           "arc"           "adaptive replacement cache",
-    Cflru        cflru         "cflru"         "clean-first LRU",
-    CflruC       cflru_c       "cflru-c"       "clean-first LRU, then by counts",
-    CflruE       cflru_e       "cflru-e"       "clean-first LRU, then by erase counts",
-    DlCflruE     dl_cflru_e    "dl-cflru-e"    "clean list first, then by erase counts",
-    LruWsr       lru_wsr       "lru-wsr"       "LRU, dirty pages get a second chance",
-    CcfLru       ccf_lru       "ccf-lru"       "cold clean pages first",
-    S3Fifo       s3_fifo       "s3-fifo"       "three FIFO queues",
-    Sieve        sieve         "sieve"         "FIFO with a hand that leaves pages in place",
-    WTinyLfu     w_tinylfu     "w-tinylfu"     "a window, and admission by frequency",
-    LruK         lru_k         "lru-k"         "K-th last reference",
-}
-
-/// Every policy.
+/// Every policy of this crate.
 pub fn policies() -> &'static [PolicyInfo] {
     POLICIES
 }
@@ -71,7 +80,7 @@ pub fn policies() -> &'static [PolicyInfo] {
 pub struct PolicySpec {
     /// As it is told in results.
     name: String,
-    index: usize,
+    policy: PolicyInfo,
     parameters: Parameters,
 }
 
@@ -95,11 +104,7 @@ impl PolicySpec {
         let wanted = alias.unwrap_or_else(|| plain(name));
         let known = || POLICIES.iter().map(|policy| policy.name).collect::<Vec<_>>().join(", ");
         let unknown = || PolicyError::Unknown { name: name.to_owned(), known: known() };
-        let index = POLICIES.iter().position(|policy| plain(policy.name) == wanted).ok_or_else(unknown)?;
-        let parameters = Parameters::parse(POLICIES[index].name, parameters)?;
-        let own = POLICIES[index].name;
-        let name = text.split_once(':').map_or_else(|| own.to_owned(), |(_, rest)| format!("{own}:{rest}"));
-        Ok(Self { name, index, parameters })
+        POLICIES.iter().find(|policy| plain(policy.name) == wanted).ok_or_else(unknown)?.with(parameters)
     }
 
     /// As it is told in results: the policy's own name, with its parameters.
@@ -112,7 +117,7 @@ impl PolicySpec {
     /// # Errors
     /// When a parameter is unknown or out of its range, or the pool is larger than what the policy can number.
     pub fn pool(&self, shape: &Shape, options: &PoolOptions) -> Result<Box<dyn AnyPool>, PolicyError> {
-        (POLICIES[self.index].build)(shape, options, &mut self.parameters.clone())
+        (self.policy.build)(shape, options, &mut self.parameters.clone())
     }
 }
 

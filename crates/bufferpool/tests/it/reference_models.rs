@@ -7,10 +7,9 @@ use crate::naive;
 use std::collections::BTreeSet;
 
 use flashwise_bufferpool::{
-    Access, Ace, AnyPool, Directory, Found, Page, PolicySpec, PoolError, PoolOptions, Shape, Storage,
+    Access, Ace, AnyPool, Directory, Found, Page, PolicySpec, PoolError, PoolOptions, Shape, Storage, policies,
 };
-use naive::{Arc, ArcOrder, Ccflru, Cflru, CflruKind, DlCflru, Fifo, Lfu, Lru, LruK, LruWsr, Model, NaivePool, Nru};
-use naive::{S3Fifo, SecondChance, Sieve, TinyLfu, TwoQ};
+use naive::*;
 use proptest::prelude::*;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -183,7 +182,11 @@ fn histories() -> ProptestConfig {
 }
 
 macro_rules! models {
-    ($($test:ident $policy:literal $frames:ident => $model:expr;)*) => {$(
+    ($($test:ident $policy:literal $frames:ident => $model:expr;)*) => {
+        /// Policies that are compared with a model.
+        const MODELLED: &[&str] = &[$($policy),*];
+
+        $(
         proptest! {
             #![proptest_config(histories())]
             #[test]
@@ -195,40 +198,18 @@ macro_rules! models {
                 compare($policy, $model, $frames, batch, &steps);
             }
         }
-    )*};
+    )*
+    };
 }
 
-models! {
-    lru_is_its_model "lru" frames => { let _ = frames; Lru::default() };
-    fifo_is_its_model "fifo" frames => { let _ = frames; Fifo::default() };
-    nru_is_its_model "nru" frames => Nru::new(frames);
-    second_chance_is_its_model "second-chance" frames => { let _ = frames; SecondChance::new(0, 1) };
-    second_chance_of_the_textbooks_is_its_model "second-chance:bit=1" frames => { let _ = frames; SecondChance::new(1, 1) };
-    clock_is_a_queue_with_second_chances "clock" frames => { let _ = frames; SecondChance::new(0, 1) };
-    clock_of_the_textbooks_is_its_model "clock:bit=1" frames => { let _ = frames; SecondChance::new(1, 1) };
-    clock_sweep_is_its_model "clock-sweep" frames => { let _ = frames; SecondChance::new(1, 5) };
-    lfu_is_its_model "lfu" frames => { let _ = frames; Lfu::new(false) };
-    lfu_by_counts_is_its_model "lfu:order=counts" frames => { let _ = frames; Lfu::new(true) };
-    two_q_is_its_model "2q" frames => TwoQ::new(frames, false, false);
-    two_q_of_the_paper_is_its_model "2q:ghost=late" frames => TwoQ::new(frames, true, false);
-    two_q_by_its_lists_is_its_model "2q:order=lists" frames => TwoQ::new(frames, false, true);
-    arc_is_its_model "arc" frames => { let _ = frames; Arc::new(ArcOrder::NextList) };
-    arc_by_the_fall_is_its_model "arc:order=miss" frames => { let _ = frames; Arc::new(ArcOrder::Miss) };
-    arc_by_its_lists_is_its_model "arc:order=lists" frames => { let _ = frames; Arc::new(ArcOrder::Lists) };
-    cflru_is_its_model "cflru" frames => Cflru::new(frames / 2, CflruKind::Plain, true);
-    cflru_c_is_its_model "cflru-c" frames => Cflru::new(frames / 2, CflruKind::Count, false);
-    cflru_c_by_rank_is_its_model "cflru-c:order=rank" frames => Cflru::new(frames / 2, CflruKind::Count, true);
-    cflru_e_is_its_model "cflru-e" frames => Cflru::new(frames / 2, CflruKind::Erase, false);
-    cflru_e_by_rank_is_its_model "cflru-e:order=rank" frames => Cflru::new(frames / 2, CflruKind::Erase, true);
-    dl_cflru_e_is_its_model "dl-cflru-e" frames => DlCflru::new(frames / 2, false);
-    dl_cflru_e_by_rank_is_its_model "dl-cflru-e:order=rank" frames => DlCflru::new(frames / 2, true);
-    lru_wsr_is_its_model "lru-wsr" frames => { let _ = frames; LruWsr::new(false) };
-    lru_wsr_as_the_simulator_is_its_model "lru-wsr:as-simulator=1" frames => { let _ = frames; LruWsr::new(true) };
-    ccf_lru_is_its_model "ccf-lru" frames => { let _ = frames; Ccflru::default() };
-    s3_fifo_is_its_model "s3-fifo" frames => S3Fifo::new(frames, false);
-    s3_fifo_that_fills_main_is_its_model "s3-fifo:fill=main" frames => S3Fifo::new(frames, true);
-    sieve_is_its_model "sieve" frames => { let _ = frames; Sieve::default() };
-    w_tinylfu_is_its_model "w-tinylfu" frames => TinyLfu::new(frames);
-    lru_k_is_its_model "lru-k" frames => { let _ = frames; LruK::new(2) };
-    lru_3_is_its_model "lru-k:k=3" frames => { let _ = frames; LruK::new(3) };
+with_models!(models);
+
+#[test]
+fn every_policy_has_a_model_and_a_row_in_the_guide() {
+    let guide = include_str!("../../../../docs/guide/pool.md");
+    for policy in policies() {
+        let has_model = MODELLED.iter().any(|spec| spec.split(':').next() == Some(policy.name));
+        assert!(has_model, "{} has no model in tests/it/naive/models.rs", policy.name);
+        assert!(guide.contains(&format!("| `{}` |", policy.name)), "{} has no row in docs/guide/pool.md", policy.name);
+    }
 }

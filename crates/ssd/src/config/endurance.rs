@@ -23,6 +23,10 @@
 //!   promises, so that they hold its own levelling and caution. Lower end: Intel Optane SSD DC P4800X, 30 drive writes a
 //!   day for 5 years (AnandTech's review of the 750 GB model, 2017): 30 · 365 · 5 = 54,750. Upper end: Optane DC
 //!   Persistent Memory of 256 GB, about 360 PB (Blocks & Files, 4 April 2019): 360 PB ÷ 256 GB ≈ 1,400,000.
+//!
+//! # Adding figures
+//!
+//! A name in the list of [`EnduranceFigures`], with its source above, and a column in its `pe_cycles`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,6 +2,12 @@
 //!
 //! Every key carries its unit in its name. Unknown keys, missing keys and impossible values are refused with the key,
 //! the value and what would be right.
+//!
+//! # Adding a key
+//!
+//! A field of its section's type in the section's file, with a default that leaves the presets as they are, and what
+//! makes a value impossible in that file's `check`. `FLASHWISE_BLESS=1 cargo test -p flashwise-ssd --lib reference`
+//! writes its line in `docs/formats/device.md`. A key that is one of several names is a list: see `choices.rs`.
 
 pub(crate) mod check;
 pub(crate) mod choices;

@@ -6,6 +6,11 @@
 //! the host to such blocks first and move it later: FlexFS (Lee et al., "FlexFS: A Flexible Flash File System for MLC NAND
 //! Flash Memory", USENIX ATC 2009) in a file system, ComboFTL (Im and Shin, "ComboFTL: Improving performance and lifespan of
 //! MLC flash memory using SLC flash buffer", Journal of Systems Architecture 56(12), 2010) in an FTL.
+//!
+//! # Adding what happens when the cache is full
+//!
+//! A name in the list of [`SlcCacheFull`], and what it means in `ftl/slc_cache.rs` (`has_room_beside_slc_cache`,
+//! `wants_folding`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

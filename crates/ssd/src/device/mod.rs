@@ -24,6 +24,7 @@ use crate::config::{DeviceConfig, QueuePriority};
 use crate::error::SsdError;
 use crate::flash::{FlashAddress, Medium, Statistics};
 use crate::ftl::element::{CleaningStatistics, Elements};
+use crate::ftl::gc::{Shape, VictimPolicy};
 use crate::ftl::streams::foresight::{Foresight, WRITES_MAX};
 use crate::ftl::{AnyFtl, Location};
 use crate::host::{Host, StageTimes};
@@ -95,6 +96,39 @@ impl SimulatedSsd {
             ftl,
             config,
         })
+    }
+
+    /// A new, empty drive whose garbage collection takes the victims that a policy of the caller names, whatever
+    /// `ftl.gc.policy` says; all else is as the configuration has it. `policy` is given how many superblocks there are.
+    ///
+    /// Such a drive's state cannot be saved, and no theory says what its steady state is: bring it there by writing.
+    ///
+    /// # Errors
+    /// When the configuration describes no possible drive, or one that does not map pages.
+    ///
+    /// # Panics
+    /// Later, when the policy names a superblock that is not sealed.
+    pub fn with_victim_policy(
+        config: DeviceConfig,
+        seed: u64,
+        policy: impl FnOnce(Shape) -> Box<dyn VictimPolicy + Send>,
+    ) -> Result<Self, SsdError> {
+        let mut drive = Self::new(config, seed)?;
+        if !drive.ftl.is_page_map() {
+            return Err(SsdError::Impossible {
+                path: drive.config.name,
+                key: "ftl.mapping",
+                value: format!("{:?}", drive.config.ftl.mapping.name()),
+                reason: "a policy for garbage collection is for drives that map pages (mapping = \"page\")".to_owned(),
+            });
+        }
+        drive.ftl.pages.choose_victims_by(&drive.config, policy);
+        Ok(drive)
+    }
+
+    /// Whether its victims are chosen by a policy of the caller's.
+    pub fn has_own_victim_policy(&self) -> bool {
+        self.ftl.pages.has_own_victim_policy()
     }
 
     /// Takes memory for so many bytes of content that requests will bring, so that writing them takes none.

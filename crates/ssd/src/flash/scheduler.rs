@@ -16,6 +16,11 @@
 //! SSD Devices", FAST 2018, and the behaviour of its program. MQSim never issues programs of the page map; here they go
 //! before the host's, which may wait for them. Where an erase may overtake a host read of the same block, as in
 //! `priority-out-of-order`, the read has the bytes from before: they are also where garbage collection moved them.
+//!
+//! # Adding a policy
+//!
+//! A name in the list of `Scheduling` (`config/commands.rs`), its line in the table above and its ranks in
+//! [`Ranks::new`].
 
 use super::command::{FlashOp, FlashOpKind, OpClass};
 use crate::config::Scheduling;

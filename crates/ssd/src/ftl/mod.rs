@@ -37,7 +37,7 @@
 
 pub(crate) mod blocks;
 pub(crate) mod element;
-pub(crate) mod gc;
+pub mod gc;
 pub(crate) mod geometry;
 pub(crate) mod in_place;
 mod kinds;

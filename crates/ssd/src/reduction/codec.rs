@@ -1,6 +1,11 @@
 //! The codes that a drive compresses logical pages with; each page by itself.
 //!
 //! Deflate is libdeflate's: zlib's format and levels, made for whole buffers.
+//!
+//! # Adding a code
+//!
+//! A name in the list of `Codec` (`config/reduction.rs`) and a variant of [`Compressor`]. The property tests take
+//! every code.
 
 use libdeflater::{CompressionLvl, Compressor as Deflate, Decompressor as Inflate};
 use zstd::zstd_safe::{CCtx, DCtx, compress_bound};

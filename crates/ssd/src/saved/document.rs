@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::config::DeviceConfig;
 use crate::device::SimulatedSsd;
+use crate::ftl::gc::UNSAVED_POLICY;
 use crate::state::{Carrier, Layout, State, StateError};
 
 /// What a state begins with.
@@ -113,6 +114,9 @@ impl SimulatedSsd {
     /// # Errors
     /// [`StateError::Unsupported`] says why not.
     pub fn can_be_saved(&self) -> Result<(), StateError> {
+        if self.has_own_victim_policy() {
+            return Err(StateError::Unsupported { reason: UNSAVED_POLICY });
+        }
         if self.ftl.reduction.is_some() || self.flash.payload.is_empty() {
             return Ok(());
         }

@@ -14,6 +14,11 @@
 //!
 //! A state is read by the very layout that wrote it: types and names of fields, in their order, have a fingerprint in the
 //! header ([`carrier::Layout`]). `docs/formats/drive-state.md` draws the bytes.
+//!
+//! # Adding a field to anything that a drive is made of
+//!
+//! It does not compile before the type's `state!` says whether the field is saved, is nothing at rest, or follows from
+//! the description ([`parts`]). The test `saved_state` compares with a drive that was never saved.
 
 mod carrier;
 mod error;

@@ -93,9 +93,10 @@ macro_rules! state_names {
     };
 }
 
-/// Says of a type that is one of several policies that it is saved as the one that it is, which the description names.
+/// Says of a type that is one of several policies that it is saved as the one that it is, which the description names;
+/// one that is `unsaved` is refused with the reason.
 macro_rules! state_of_policy {
-    ($type:ty { $($name:ident($policy:ty)),* $(,)? }) => {
+    ($type:ty { $($name:ident($policy:ty)),* $(,)? } $(unsaved { $unsaved:ident: $reason:expr })?) => {
         impl crate::state::State for $type {
             fn layout(layout: &mut crate::state::Layout) {
                 layout.word(stringify!($type));
@@ -109,6 +110,7 @@ macro_rules! state_of_policy {
                 match self {
                     $(Self::$name(policy) => crate::state::State::carry(policy, carrier)
                         .map_err(|e| e.inside(stringify!($name))),)*
+                    $(Self::$unsaved(_) => Err(crate::state::StateError::Unsupported { reason: $reason }),)?
                 }
             }
         }
@@ -122,8 +124,8 @@ pub(crate) fn rests(part: &impl AtRest, name: &str) -> Carried {
     expect_rest(part.is_at_rest(), name)
 }
 
-/// Carries lists of superblocks as pairs of list and superblock, each list in its order: the links follow from that. `append`
-/// puts a superblock, one of so many, at the end of a list, and gives `false` where there is no such list.
+/// Carries lists of superblocks as pairs of list and superblock, each list in its order: the links follow from that.
+/// `append` puts a superblock, one of so many, at the end of a list, and gives `false` where there is no such list.
 pub(crate) fn carry_members(
     carrier: &mut Carrier<'_>,
     members: Vec<(u32, u32)>,

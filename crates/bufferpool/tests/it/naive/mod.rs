@@ -6,10 +6,8 @@
 mod models;
 mod pool;
 
-pub use models::{
-    Arc, ArcOrder, Ccflru, Cflru, CflruKind, DlCflru, Fifo, Lfu, Lru, LruK, LruWsr, Nru, S3Fifo, SecondChance, Sieve,
-    TinyLfu, TwoQ,
-};
+pub(crate) use models::with_models;
+pub use models::*;
 pub use pool::{NaivePool, State};
 
 /// A page in the models; new pages of the imagined future count down from the largest number.

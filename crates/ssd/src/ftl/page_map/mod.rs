@@ -17,7 +17,7 @@ use flashwise_block::FlashCounters;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
-use super::gc::AnyPolicy;
+use super::gc::{AnyPolicy, Own, Shape, VictimPolicy};
 use super::geometry::Geometry;
 use super::mapping::Mapping;
 use super::placement::{AnyPlacement, PlacementPolicy};
@@ -204,6 +204,20 @@ impl PageMap {
         let mut ftl = Self::with(Geometry::trivial(), 0, config, 0);
         ftl.geometry = geometry;
         ftl
+    }
+
+    /// Lets another policy choose victims, while the drive is new.
+    pub(crate) fn choose_victims_by(
+        &mut self,
+        config: &DeviceConfig,
+        policy: impl FnOnce(Shape) -> Box<dyn VictimPolicy + Send>,
+    ) {
+        self.policy = AnyPolicy::Own(Own::new(policy(Shape::new(config, &self.geometry))));
+    }
+
+    /// Whether victims are chosen by a policy that is not one of the configuration's.
+    pub(crate) fn has_own_victim_policy(&self) -> bool {
+        matches!(self.policy, AnyPolicy::Own(_))
     }
 
     /// Tells how data is told apart when pages die.

@@ -3,6 +3,15 @@
 //! One type a policy, chosen by `ftl.placement`. A policy names the unit that is due and, where the address does not
 //! bind it, the ones to try when that unit has no room, or more than its share of the valid data. Without the latter the
 //! shares drift apart: a unit that is a little fuller collects more for the same room, and nothing drives it back.
+//!
+//! # Adding a policy
+//!
+//! 1. A file here with a type behind [`PlacementPolicy`] and a table test; `round_robin.rs` is the shortest. Its `new`
+//!    takes the configuration and the geometry, its `state!` says what of it is saved.
+//! 2. Its `mod` below.
+//! 3. Its line in `placements!` (`config/ftl.rs`): what it is, its name, its type, and what it binds an address to.
+//!    The rest follows from it, as the property tests do, which sample from [`Placement::ALL`].
+//! 4. `FLASHWISE_BLESS=1 cargo test -p flashwise-ssd --lib reference` writes its line in `docs/formats/device.md`.
 
 mod least_loaded;
 mod round;

@@ -16,6 +16,15 @@
 //!
 //! Source: Kang et al., "The Multi-streamed Solid-State Drive", HotStorage 2014, for open blocks by stream; what each
 //! policy goes by is in its file.
+//!
+//! # Adding a policy
+//!
+//! 1. A file here with a type behind [`StreamPolicy`] and a table test; `one.rs` and `hint.rs` are the shortest. Its
+//!    `new` takes `[ftl.streams]` and the [`Shape`], its `state!` says what of it is saved.
+//! 2. Its `mod` below.
+//! 3. Its line in `stream_policies!` (`config/streams.rs`): what it is, its name, its type, and its open superblocks.
+//!    The rest follows from it, as the property tests do, which sample from `config::StreamPolicy::ALL`.
+//! 4. `FLASHWISE_BLESS=1 cargo test -p flashwise-ssd --lib reference` writes its line in `docs/formats/device.md`.
 
 mod bloom_filters;
 mod death_time;
