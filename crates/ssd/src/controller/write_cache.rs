@@ -171,7 +171,7 @@ impl SimulatedSsd {
         }
         let Some(cache) = &self.cache.write else { return };
         let unit = self.ftl.pages.bound_unit(cache.entries[entry].logical_page);
-        self.cache.buffer.park(Parked::Cached { entry: entry }, unit);
+        self.cache.buffer.park(Parked::Cached { entry }, unit);
     }
 
     /// Places a page that leaves the cache; `false` when no unit that may take it has room.
