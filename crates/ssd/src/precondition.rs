@@ -65,6 +65,10 @@ impl SimulatedSsd {
                 let reason = "it is known of page mapping alone; bring the drive there by writing".to_owned();
                 Err(SsdError::Precondition { state: "steady state", reason })
             }
+            _ if self.has_own_victim_policy() => {
+                let reason = "no theory covers a policy of one's own; bring the drive there by writing".to_owned();
+                Err(SsdError::Precondition { state: "steady state", reason })
+            }
             // Streams that the host names are one and the same to an overwrite that names none.
             _ if self.config().ftl.streams.policy.infers() => {
                 let reason = "no theory covers how ftl.streams.policy tells pages apart; bring the drive there by \

@@ -8,7 +8,7 @@ use assert_cmd::cargo::cargo_bin;
 use support::{Ended, Place};
 
 /// All of them: what is new here belongs into a test below.
-const EXAMPLES: [&str; 10] = [
+const EXAMPLES: [&str; 11] = [
     "README.md",
     "caching.toml",
     "compressing.toml",
@@ -16,6 +16,7 @@ const EXAMPLES: [&str; 10] = [
     "fit-a-database.sh",
     "mix.toml",
     "my-drive.toml",
+    "own-policy",
     "queries.sql",
     "raid.toml",
     "trace.csv",
@@ -99,4 +100,26 @@ fn a_database_is_made_and_fitted() {
     assert!(ended.stdout.ends_with("kv.db, report/report.html\n"), "{}", ended.stdout);
     let page = std::fs::read_to_string(place.path("fit/report/report.html")).unwrap();
     assert!(page.contains("</html>"));
+}
+
+/// The workspace's profiles, so that what both are built of is built once; its own crates without their optimisation.
+fn profiles(place: &Place) -> PathBuf {
+    let workspace = std::fs::read_to_string(directory().join("../Cargo.toml")).unwrap();
+    let tables = workspace.split("\n[").filter(|table| table.starts_with("profile.") && !table.contains("flashwise-"));
+    place.write("profiles.toml", &tables.map(|table| format!("[{table}\n")).collect::<String>());
+    place.path("profiles.toml")
+}
+
+#[test]
+fn policies_of_a_crate_outside_the_workspace_run_beside_the_built_in_ones() {
+    let place = Place::new();
+    let target = cargo_bin("flashwise").ancestors().nth(2).unwrap().to_owned();
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["run", "--quiet", "--locked", "--offline", "--manifest-path", &example("own-policy/Cargo.toml")]);
+    cargo.arg("--target-dir").arg(target).arg("--config").arg(profiles(&place));
+    let output = cargo.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = String::from_utf8(output.stdout).unwrap();
+    let rows = |name: &str| told.lines().filter(|line| line.starts_with(name)).count();
+    assert_eq!(["greedy ", "least-worn (own) ", "lru ", "clean-first (own) "].map(rows), [1, 1, 2, 2], "{told}");
 }
