@@ -1,4 +1,26 @@
 //! What TPC-C needs of a database: statements with named parameters, and transactions.
+//!
+//! A database's `statements.sql` has these parts. What a query finds is known to the next statements by the names of its
+//! columns. Known from the start are the home warehouse `:w` and the district `:d`; a customer is `:c`, for Payment of warehouse
+//! `:c_w` and district `:c_d`; an order is `:o`, the run's date `:date`.
+//!
+//! | part | what it does |
+//! |---|---|
+//! | `customers_by_name` | finds customers by last name `:name`, in order of first names; the last query gives `c_id` |
+//! | `new_order` | makes the order `:o` of `:lines` lines |
+//! | `item` | finds `i_price` of `:item` |
+//! | `stock` | reads `s_quantity` and `info` of `:item` in warehouse `:supplier`; `NN` is the district in two digits |
+//! | `order_line` | leaves `:left` after `:wanted` were taken, and makes line `:line` with `:amount` |
+//! | `payment` | gives `:amount` to the home, and reads `w_name` and `d_name` |
+//! | `payer` | reads `c_credit` of the customer |
+//! | `good_credit` | what is left to do where it is good |
+//! | `credit_data` | reads `c_data`, where the new `:data` needs it |
+//! | `bad_credit` | what is left to do, with `:data`, where credit is bad |
+//! | `history` | appends to HISTORY |
+//! | `balance`, `last_order` | a customer's balance, and last order `o` |
+//! | `order_status` | reads the order and its lines |
+//! | `oldest`, `deliver` | a district's oldest order `o` that waits, and its delivery by `:carrier` |
+//! | `stock_level` | counts items of which fewer than `:least` are left |
 
 use std::collections::HashMap;
 
@@ -38,8 +60,8 @@ pub(crate) type Columns = Vec<(String, Value)>;
 /// Parameters of a statement are `:name`, where the name is one of [`Values`].
 pub(crate) trait Sql {
     type Error;
-    /// The statements in the database's dialect.
-    const STATEMENTS: Statements;
+    /// Its `statements.sql`.
+    const STATEMENTS: &'static str;
     /// Which TPC-C this is.
     const VARIANT: Variant;
 
@@ -62,45 +84,26 @@ pub(crate) trait Sql {
     fn query(&mut self, sql: &str, values: &Values) -> Result<Vec<Columns>, Self::Error>;
 }
 
-/// The transactions' statements, in order. What a query finds is known to the next statements by the names of its columns.
-///
-/// Known from the start are the home warehouse `:w` and the district `:d`; a customer is `:c`, for Payment of warehouse
-/// `:c_w` and district `:c_d`; an order is `:o`.
-pub(crate) struct Statements {
-    /// Customers by their last name `:name`, the first one first; the last query counts, and gives `c_id`.
-    pub(crate) customers_by_name: &'static [&'static str],
-    /// Makes the order `:o` of `:lines` lines.
-    pub(crate) new_order: &'static [&'static str],
-    /// `i_price` of `:item`.
-    pub(crate) item: &'static str,
-    /// `s_quantity` and `info` of `:item` in warehouse `:supplier`; `NN` is the district in two digits.
-    pub(crate) stock: &'static str,
-    /// Takes `:wanted` of the stock, of which `:left` are left, and makes line `:line` with `:amount`.
-    pub(crate) order_line: &'static [&'static str],
-    /// Gives `:amount` to the home, whose names are `w_name` and `d_name`.
-    pub(crate) payment: &'static [&'static str],
-    /// `c_credit` of the customer who pays.
-    pub(crate) payer: &'static [&'static str],
-    /// What is left to do where credit is good.
-    pub(crate) good_credit: &'static [&'static str],
-    /// Reads `c_data` where the new `:data` needs it.
-    pub(crate) credit_data: &'static [&'static str],
-    /// What is left to do with `:data` where credit is bad.
-    pub(crate) bad_credit: &'static [&'static str],
-    /// Appends to HISTORY.
-    pub(crate) history: &'static str,
-    /// A customer's balance.
-    pub(crate) balance: &'static str,
-    /// The last order `o` of the customer.
-    pub(crate) last_order: &'static str,
-    /// The order and its lines.
-    pub(crate) order_status: &'static [&'static str],
-    /// The oldest order `o` of a district that waits.
-    pub(crate) oldest: &'static str,
-    /// Delivers `:o` with `:carrier`.
-    pub(crate) deliver: &'static [&'static str],
-    /// Counts items of which fewer than `:least` are left.
-    pub(crate) stock_level: &'static [&'static str],
+/// The statements of each part of the transactions, by the part's name.
+pub(super) struct Statements(HashMap<&'static str, Vec<&'static str>>);
+
+impl Statements {
+    /// Reads SQL: a line `-- NAME` before the statements of each part.
+    pub(super) fn parse(sql: &'static str) -> Self {
+        let part = |text: &'static str| {
+            let (name, statements) = text.split_once('\n')?;
+            let statements = statements.split(';').map(str::trim).filter(|statement| !statement.is_empty());
+            Some((name.trim(), statements.collect()))
+        };
+        // What stands before the first part is said of the file.
+        Self(sql.split("\n-- ").skip(1).filter_map(part).collect())
+    }
+
+    /// Those of a part; there may be none.
+    pub(super) fn of(&self, part: &str) -> &[&'static str] {
+        debug_assert!(self.0.contains_key(part), "{part}");
+        self.0.get(part).map(Vec::as_slice).unwrap_or_default()
+    }
 }
 
 /// What is known in a transaction, by name.
@@ -143,5 +146,19 @@ impl Values {
             Value::Text(text) => text,
             _ => "",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_dialects_have_the_same_parts() {
+        let [sqlite, postgres] =
+            [include_str!("../sqlite/tpcc/statements.sql"), include_str!("../postgres/tpcc/statements.sql")];
+        let (sqlite, postgres) = (Statements::parse(sqlite), Statements::parse(postgres));
+        assert_eq!((sqlite.0.len(), sqlite.of("deliver").len(), sqlite.of("good_credit").len()), (17, 6, 0));
+        assert!(sqlite.0.keys().all(|part| postgres.0.contains_key(part)) && postgres.0.len() == 17);
     }
 }

@@ -1,17 +1,19 @@
 //! The five transactions (clauses 2.4 to 2.8), each in one transaction of the database.
 
-use super::{DISTRICTS, Scale, Source, Sql, TpccTransaction, Uneven, Value, Values};
+use super::sql::Statements;
+use super::{Columns, DISTRICTS, Scale, Source, Sql, TpccTransaction, Uneven, Value, Values};
 
 /// A session that runs transactions, one after the other.
 pub(crate) struct Terminal<S> {
     pub(crate) sql: S,
+    statements: Statements,
     scale: Scale,
     values: Values,
 }
 
 impl<S: Sql> Terminal<S> {
     pub(crate) fn new(sql: S, scale: Scale) -> Self {
-        Self { sql, scale, values: Values::default() }
+        Self { sql, statements: Statements::parse(S::STATEMENTS), scale, values: Values::default() }
     }
 
     /// The run's date, for a database whose statements do not take the clock's.
@@ -36,19 +38,28 @@ impl<S: Sql> Terminal<S> {
         Ok(is_kept)
     }
 
-    /// Runs statements; what their queries find is known afterwards.
-    fn run(&mut self, statements: &[&str]) -> Result<(), S::Error> {
-        for sql in statements {
+    /// Runs a part's statements; what their queries find is known afterwards.
+    fn run(&mut self, part: &str) -> Result<(), S::Error> {
+        for sql in self.statements.of(part) {
             let columns = self.sql.execute(sql, &self.values)?;
             self.values.extend(columns);
         }
         Ok(())
     }
 
-    /// Runs a query whose row need not be there; gives whether it is.
-    fn find(&mut self, sql: &str, wanted: &str) -> Result<bool, S::Error> {
-        let row = self.sql.query(sql, &self.values)?.into_iter().next().unwrap_or_default();
-        let is_found = row.iter().any(|(name, value)| name == wanted && *value != Value::Null);
+    /// Runs a part's queries, which may find nothing, or much; gives the rows of the last one.
+    fn rows(&mut self, part: &str) -> Result<Vec<Columns>, S::Error> {
+        let mut rows = Vec::new();
+        for sql in self.statements.of(part) {
+            rows = self.sql.query(sql, &self.values)?;
+        }
+        Ok(rows)
+    }
+
+    /// Runs a query whose row need not be there; gives whether it is, with a value in a column.
+    fn find(&mut self, part: &str, column: &str) -> Result<bool, S::Error> {
+        let row = self.rows(part)?.into_iter().next().unwrap_or_default();
+        let is_found = row.iter().any(|(name, value)| name == column && *value != Value::Null);
         self.values.extend(row);
         Ok(is_found)
     }
@@ -72,10 +83,7 @@ impl<S: Sql> Terminal<S> {
             return Ok(());
         }
         self.values.set("name", self.scale.random_name(source));
-        let mut found = Vec::new();
-        for sql in S::STATEMENTS.customers_by_name {
-            found = self.sql.query(sql, &self.values)?;
-        }
+        let found = self.rows("customers_by_name")?;
         let middle = found.get(S::VARIANT.middle(found.len())).and_then(|columns| columns.first());
         self.values.set("c", middle.map_or(Value::Integer(1), |(_, number)| number.clone()));
         Ok(())
@@ -89,8 +97,8 @@ impl<S: Sql> Terminal<S> {
         let lines = S::VARIANT.lines(source, &self.scale, warehouse, count, is_undone);
         let is_local = lines.iter().all(|line| line.supplier == warehouse);
         self.set(&[("c", customer), ("lines", count), ("is_local", is_local.into())]);
-        self.run(S::STATEMENTS.new_order)?;
-        let stock = S::STATEMENTS.stock.replace("NN", &format!("{district:02}"));
+        self.run("new_order")?;
+        let stock = self.statements.of("stock").concat().replace("NN", &format!("{district:02}"));
         for (number, line) in (1..).zip(lines) {
             let is_remote = line.supplier != warehouse;
             self.values.set("item", line.item);
@@ -104,16 +112,17 @@ impl<S: Sql> Terminal<S> {
 
     /// Whether there is such an item.
     fn order_line(&mut self, wanted: u32, stock: &str) -> Result<bool, S::Error> {
-        if !self.find(S::STATEMENTS.item, "i_price")? {
+        if !self.find("item", "i_price")? {
             return Ok(false);
         }
-        self.run(&[stock])?;
+        let columns = self.sql.execute(stock, &self.values)?;
+        self.values.extend(columns);
         let left = S::VARIANT.left(self.values.integer("s_quantity"), wanted.into());
         let amount = f64::from(wanted) * self.values.real("i_price") * S::VARIANT.price_factor(&self.values);
         self.values.set("wanted", wanted);
         self.values.set("left", left);
         self.values.set("amount", amount);
-        self.run(S::STATEMENTS.order_line)?;
+        self.run("order_line")?;
         Ok(true)
     }
 
@@ -122,32 +131,30 @@ impl<S: Sql> Terminal<S> {
         let home = self.home(source);
         let (amount, payers_district) = S::VARIANT.payment(source, &self.scale, home);
         self.values.set("amount", amount);
-        self.run(S::STATEMENTS.payment)?;
+        self.run("payment")?;
         self.customer(source, payers_district)?;
-        self.run(S::STATEMENTS.payer)?;
+        self.run("payer")?;
         match self.values.text("c_credit") {
             "BC" => {
-                self.run(S::STATEMENTS.credit_data)?;
+                self.run("credit_data")?;
                 let data = S::VARIANT.credit_data(&self.values);
                 self.values.set("data", data);
-                self.run(S::STATEMENTS.bad_credit)?;
+                self.run("bad_credit")?;
             }
-            _ => self.run(S::STATEMENTS.good_credit)?,
+            _ => self.run("good_credit")?,
         }
         let data = S::VARIANT.history_data(self.values.text("w_name"), self.values.text("d_name"));
         self.values.set("data", data);
-        self.run(&[S::STATEMENTS.history])
+        self.run("history")
     }
 
     /// Clause 2.6: the last order of a customer.
     fn order_status(&mut self, source: &mut Source) -> Result<(), S::Error> {
         let home = self.home(source);
         self.customer(source, home)?;
-        self.run(&[S::STATEMENTS.balance])?;
-        if self.find(S::STATEMENTS.last_order, "o")? {
-            for sql in S::STATEMENTS.order_status {
-                self.sql.query(sql, &self.values)?;
-            }
+        self.run("balance")?;
+        if self.find("last_order", "o")? {
+            self.rows("order_status")?;
         }
         Ok(())
     }
@@ -158,8 +165,8 @@ impl<S: Sql> Terminal<S> {
         self.set(&[("w", warehouse), ("carrier", carrier)]);
         for district in 1..=DISTRICTS {
             self.values.set("d", district);
-            if self.find(S::STATEMENTS.oldest, "o")? {
-                self.run(S::STATEMENTS.deliver)?;
+            if self.find("oldest", "o")? {
+                self.run("deliver")?;
             }
         }
         Ok(())
@@ -169,6 +176,6 @@ impl<S: Sql> Terminal<S> {
     fn stock_level(&mut self, source: &mut Source) -> Result<(), S::Error> {
         self.home(source);
         self.values.set("least", source.uniform(10, 20));
-        self.run(S::STATEMENTS.stock_level)
+        self.run("stock_level")
     }
 }
