@@ -35,6 +35,9 @@ pub use comparison::{
 };
 pub use error::TuneError;
 pub use plan::{PLAN_SCHEMA, PLAN_SCHEMA_VERSION, TargetPlan};
-pub use servers::Guard;
+pub use servers::{
+    AppliedSettings, EvidenceFigure, Guard, LeftAlone, MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION,
+    MeasuredSettings, POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, ServerTuning, SettingProposal,
+};
 pub use target::{DEFAULT_TARGET, RAW_MAX_WRITE, RawOptions, RawTarget, Target};
 pub use tuning::{AppliedTuning, Declined, Proposal, TUNING_SCHEMA, TUNING_SCHEMA_VERSION, Tuning};

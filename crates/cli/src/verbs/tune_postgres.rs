@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use flashwise_report::{postgres_tuning_sql, render_postgres_tuning};
-use flashwise_tune::postgres::{MeasureOptions, PostgresOptions, tune_postgres};
+use flashwise_tune::postgres::{PostgresMeasureOptions, PostgresOptions, tune_postgres};
 
 use super::read_profile;
 use crate::arguments::TunePostgres;
@@ -44,12 +44,12 @@ fn postgres_options(options: TunePostgres) -> Result<PostgresOptions, Failure> {
     })
 }
 
-fn measure_options(options: &TunePostgres) -> Result<MeasureOptions, Failure> {
+fn measure_options(options: &TunePostgres) -> Result<PostgresMeasureOptions, Failure> {
     let with = &options.measurement;
     let seconds = with.round_time.0 / SECOND;
     let round_seconds = u32::try_from(seconds).ok().filter(|_| with.round_time.0.is_multiple_of(SECOND));
     let wrong = || Failure::usage(format!("--round-time {}: pgbench counts whole seconds", with.round_time));
-    Ok(MeasureOptions {
+    Ok(PostgresMeasureOptions {
         programs: with.programs.clone(),
         directory: with.directory.clone(),
         load: with.load.clone(),

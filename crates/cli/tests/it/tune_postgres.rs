@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flashwise_tune::TuneError;
-use flashwise_tune::postgres::PrivateServer;
+use flashwise_tune::postgres::PrivatePostgres;
 use rustix::process::{Pid, Signal, kill_process};
 use support::{Ended, Place, is_empty};
 
@@ -79,7 +79,7 @@ impl Long {
             println!("skipped: it takes 24 GiB of free space in {}", std::env::temp_dir().display());
             return None;
         }
-        match PrivateServer::new(None, None) {
+        match PrivatePostgres::new(None, None) {
             Err(TuneError::Missing(why)) => {
                 println!("skipped: {why}");
                 return None;

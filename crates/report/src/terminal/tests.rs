@@ -132,8 +132,8 @@ fn where_nothing_pays_the_database_stays_as_it_is() {
 }
 
 /// A setting and a table.
-fn postgres_tuning() -> flashwise_tune::postgres::PostgresTuning {
-    use flashwise_tune::postgres::*;
+fn postgres_tuning() -> flashwise_tune::ServerTuning {
+    use flashwise_tune::*;
     let proposal = |name: &str, words: [&str; 7]| {
         let [old_value, new_value, reason, expected_gain, takes_effect, apply, undo] = words.map(str::to_owned);
         let (evidence, expected) = (Vec::new(), None);
@@ -176,7 +176,7 @@ fn postgres_tuning() -> flashwise_tune::postgres::PostgresTuning {
     let (sql, undo_sql) = (statements(|p| &p.apply), statements(|p| &p.undo));
     let rate = |per_s: f64| flashwise_tune::Rate { per_s, low: per_s * 0.98, high: per_s * 1.03 };
     let (metric, from, to) = ("transactions_per_s".to_owned(), "before".to_owned(), "after".to_owned());
-    PostgresTuning {
+    ServerTuning {
         schema: POSTGRES_TUNING_SCHEMA.into(),
         schema_version: POSTGRES_TUNING_SCHEMA_VERSION,
         flashwise_version: "0.1.0".into(),
@@ -192,6 +192,7 @@ fn postgres_tuning() -> flashwise_tune::postgres::PostgresTuning {
         }],
         sql,
         undo_sql,
+        option_file: None,
         measured: Some(MeasuredSettings {
             program: "PostgreSQL 15.18".into(),
             directory: "/mnt/nvme".into(),
@@ -214,26 +215,17 @@ fn what_to_change_of_a_server_is_told_setting_by_setting() {
 }
 
 /// One setting for each way in which a change acts.
-fn mariadb_tuning() -> flashwise_tune::mariadb::MariadbTuning {
-    use flashwise_tune::mariadb::*;
+fn mariadb_tuning() -> flashwise_tune::ServerTuning {
+    use flashwise_tune::*;
     let like = postgres_tuning();
     let proposal = |name: &str, words: [&str; 5]| {
         let [old_value, new_value, takes_effect, apply, undo] = words.map(str::to_owned);
         let name = name.to_owned();
         let reason = "a read of the drive cannot split 32768 bytes (32768 to 32768)".to_owned();
-        flashwise_tune::postgres::SettingProposal {
-            name,
-            old_value,
-            new_value,
-            reason,
-            takes_effect,
-            apply,
-            undo,
-            ..like.proposals[0].clone()
-        }
+        SettingProposal { name, old_value, new_value, reason, takes_effect, apply, undo, ..like.proposals[0].clone() }
     };
     let (set, unset) = ("SET GLOBAL innodb_flush_neighbors = 0;", "SET GLOBAL innodb_flush_neighbors = 1;");
-    MariadbTuning {
+    ServerTuning {
         schema: MARIADB_TUNING_SCHEMA.into(),
         schema_version: MARIADB_TUNING_SCHEMA_VERSION,
         flashwise_version: "0.1.0".into(),
@@ -251,9 +243,11 @@ fn mariadb_tuning() -> flashwise_tune::mariadb::MariadbTuning {
         left_alone: like.left_alone,
         sql: vec![set.into()],
         undo_sql: vec![unset.into()],
-        option_file: ["[mariadbd]", "innodb_flush_neighbors = 0", "innodb_log_write_ahead_size = 4096"]
-            .map(str::to_owned)
-            .to_vec(),
+        option_file: Some(
+            ["[mariadbd]", "innodb_flush_neighbors = 0", "innodb_log_write_ahead_size = 4096"]
+                .map(str::to_owned)
+                .to_vec(),
+        ),
         measured: None,
         applied: None,
         notes: vec!["SET GLOBAL acts until the server ends.".into()],
@@ -264,11 +258,11 @@ fn mariadb_tuning() -> flashwise_tune::mariadb::MariadbTuning {
 fn settings_of_mariadb_say_when_they_act_and_where_they_go() {
     let mut tuning = mariadb_tuning();
     insta::assert_snapshot!(render_mariadb_tuning(&tuning, plain(80)));
-    tuning.applied = Some(flashwise_tune::mariadb::AppliedVariables {
+    tuning.applied = Some(flashwise_tune::AppliedSettings {
         statements: tuning.sql.clone(),
         undo: tuning.undo_sql.clone(),
         needs_restart: vec!["innodb_log_write_ahead_size".into()],
-        needs_instance: vec!["innodb_page_size".into()],
+        needs_instance: Some(vec!["innodb_page_size".into()]),
     });
     let text = render_mariadb_tuning(&tuning, plain(80));
     assert!(text.contains("The values were read back. To take it back:"), "{text}");
@@ -314,7 +308,7 @@ fn what_was_applied_to_a_server_stands_in_place_of_what_to_paste() {
     let mut tuning = postgres_tuning();
     let (statements, undo) = (tuning.sql.clone(), tuning.undo_sql.clone());
     let needs_restart = vec!["commit_delay".to_owned()];
-    tuning.applied = Some(flashwise_tune::postgres::AppliedSettings { statements, undo, needs_restart });
+    tuning.applied = Some(flashwise_tune::AppliedSettings { statements, undo, needs_restart, needs_instance: None });
     let text = render_postgres_tuning(&tuning, plain(80));
     assert!(text.contains("A restart is needed for commit_delay.") && !text.contains("For psql"), "{text}");
 }

@@ -1,30 +1,21 @@
 //! What to change of a MariaDB server, on a terminal and as an option file.
 
-use flashwise_tune::mariadb::MariadbTuning;
+use flashwise_tune::ServerTuning;
 
 use super::layout::Screen;
-use super::tuning_server::{self, ServerTuning};
-use super::{Style, comment};
+use super::{Style, comment, tuning_server};
 use crate::text::headings;
 
 /// What to change of a MariaDB server, as text.
-pub fn render_mariadb_tuning(t: &MariadbTuning, style: Style) -> String {
+pub fn render_mariadb_tuning(t: &ServerTuning, style: Style) -> String {
     let mut screen = Screen::new(style);
-    let parts = ServerTuning {
-        program: &t.program,
-        server: t.server.as_deref(),
-        drive: &t.drive,
-        proposals: &t.proposals,
-        left_alone: &t.left_alone,
-        measured: t.measured.as_ref(),
-    };
-    tuning_server::render(&mut screen, &parts);
+    tuning_server::render(&mut screen, t);
     statements(&mut screen, t);
     tuning_server::notes(&mut screen, &t.notes);
     screen.finish()
 }
 
-fn statements(screen: &mut Screen, t: &MariadbTuning) {
+fn statements(screen: &mut Screen, t: &ServerTuning) {
     match &t.applied {
         Some(applied) => {
             screen.heading(headings::WAS_DONE);
@@ -50,16 +41,16 @@ fn statements(screen: &mut Screen, t: &MariadbTuning) {
         }
         None => {}
     }
-    if !t.option_file.is_empty() {
+    if let Some(lines) = t.option_file.as_ref().filter(|lines| !lines.is_empty()) {
         screen.heading("For an option file");
-        t.option_file.iter().for_each(|line| screen.paragraph(line));
+        lines.iter().for_each(|line| screen.paragraph(line));
     }
 }
 
 /// The same as an option file.
-pub fn mariadb_option_file(t: &MariadbTuning) -> String {
+pub fn mariadb_option_file(t: &ServerTuning) -> String {
     let mut text = format!("# flashwise {}: {} on {}\n", t.flashwise_version, t.program, comment(&t.drive));
-    let [section, lines @ ..] = t.option_file.as_slice() else {
+    let [section, lines @ ..] = t.option_file.as_deref().unwrap_or_default() else {
         return text + "# Nothing is to be changed.\n";
     };
     text += &format!("{section}\n");

@@ -1,30 +1,21 @@
 //! What to change of a PostgreSQL server, on a terminal and as statements for psql.
 
-use flashwise_tune::postgres::{PostgresTuning, SettingProposal};
+use flashwise_tune::{ServerTuning, SettingProposal};
 
 use super::layout::Screen;
-use super::tuning_server::{self, ServerTuning};
-use super::{Style, comment};
+use super::{Style, comment, tuning_server};
 use crate::text::headings;
 
 /// What to change of a PostgreSQL server.
-pub fn render_postgres_tuning(t: &PostgresTuning, style: Style) -> String {
+pub fn render_postgres_tuning(t: &ServerTuning, style: Style) -> String {
     let mut screen = Screen::new(style);
-    let parts = ServerTuning {
-        program: &t.program,
-        server: t.server.as_deref(),
-        drive: &t.drive,
-        proposals: &t.proposals,
-        left_alone: &t.left_alone,
-        measured: t.measured.as_ref(),
-    };
-    tuning_server::render(&mut screen, &parts);
+    tuning_server::render(&mut screen, t);
     statements(&mut screen, t);
     tuning_server::notes(&mut screen, &t.notes);
     screen.finish()
 }
 
-fn statements(screen: &mut Screen, t: &PostgresTuning) {
+fn statements(screen: &mut Screen, t: &ServerTuning) {
     if let Some(applied) = &t.applied {
         screen.heading(headings::WAS_DONE);
         applied.statements.iter().for_each(|statement| screen.paragraph(statement));
@@ -42,7 +33,7 @@ fn statements(screen: &mut Screen, t: &PostgresTuning) {
 }
 
 /// The same as statements for psql, with reasons and what takes them back.
-pub fn postgres_tuning_sql(t: &PostgresTuning) -> String {
+pub fn postgres_tuning_sql(t: &ServerTuning) -> String {
     let mut text = format!("-- flashwise {}: {} on {}\n", t.flashwise_version, t.program, comment(&t.drive));
     for proposal in &t.proposals {
         let SettingProposal { name, old_value, reason, apply, .. } = proposal;

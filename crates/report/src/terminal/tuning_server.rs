@@ -1,30 +1,19 @@
 //! What is to be changed of a database server, on a terminal: the parts that all servers have.
 
-use flashwise_tune::Rate;
-use flashwise_tune::postgres::{LeftAlone, MeasuredSettings, SettingProposal};
+use flashwise_tune::{LeftAlone, MeasuredSettings, Rate, ServerTuning, SettingProposal};
 
 use super::layout::{Align, Ink, Screen, Text};
 use crate::text::headings;
 use crate::text::numbers::{change_interval, more_or, significant};
 
-/// The parts of a document that all servers have.
-pub(super) struct ServerTuning<'a> {
-    pub(super) program: &'a str,
-    pub(super) server: Option<&'a str>,
-    pub(super) drive: &'a str,
-    pub(super) proposals: &'a [SettingProposal],
-    pub(super) left_alone: &'a [LeftAlone],
-    pub(super) measured: Option<&'a MeasuredSettings>,
-}
-
 /// All but statements and notes, which are each server's own.
-pub(super) fn render(screen: &mut Screen, t: &ServerTuning<'_>) {
-    let server = t.server.map(|place| format!(" at {place}")).unwrap_or_default();
+pub(super) fn render(screen: &mut Screen, t: &ServerTuning) {
+    let server = t.server.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
     screen.heading(&format!("{}{server} on {}", t.program, t.drive));
     screen.strong_paragraph(&headline(t));
-    proposals(screen, t.proposals);
+    proposals(screen, &t.proposals);
     t.measured.iter().for_each(|measured| before_and_after(screen, measured));
-    left_alone(screen, t.left_alone);
+    left_alone(screen, &t.left_alone);
 }
 
 /// Notes at the end.
@@ -33,14 +22,14 @@ pub(super) fn notes(screen: &mut Screen, notes: &[String]) {
     notes.iter().for_each(|note| screen.bullet(note));
 }
 
-fn headline(t: &ServerTuning<'_>) -> String {
+fn headline(t: &ServerTuning) -> String {
     let count = match t.proposals.len() {
         0 => return "Keep it as it is: no setting follows from the figures of this drive.".to_owned(),
         1 => "One setting follows".to_owned(),
         n => format!("{n} settings follow"),
     };
     let count = format!("{count} from the figures of this drive");
-    match t.measured {
+    match &t.measured {
         None => format!("{count}. What they bring is not measured; --measure does."),
         Some(measured) => format!("{count}. {}", verdict(measured)),
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use flashwise_attach::{Cgroup, DeviceStat};
 use flashwise_block::Silent;
 use flashwise_tune::TuneError;
-use flashwise_tune::postgres::{Pgbench, Played, PostgresTpcc, PrivateServer, Sessions};
+use flashwise_tune::postgres::{Pgbench, Played, PostgresTpcc, PrivatePostgres, Sessions};
 use postgres::{Client, NoTls};
 
 use super::drives::Drive;
@@ -30,14 +30,14 @@ pub(super) enum Work {
 }
 
 impl Work {
-    fn load(self, fill_factor: u32, server: &PrivateServer, seed: u64) -> Result<(), TuneError> {
+    fn load(self, fill_factor: u32, server: &PrivatePostgres, seed: u64) -> Result<(), TuneError> {
         match self {
             Self::Tpcc(tables) => PostgresTpcc { fill_factor, ..tables }.load(&server.dsn(), seed),
             Self::Pgbench { scale } => Pgbench { scale, fill_factor }.load(server),
         }
     }
 
-    fn play(self, fill_factor: u32, server: &PrivateServer, how: &Sessions) -> Result<Played, TuneError> {
+    fn play(self, fill_factor: u32, server: &PrivatePostgres, how: &Sessions) -> Result<Played, TuneError> {
         match self {
             Self::Tpcc(tables) => PostgresTpcc { fill_factor, ..tables }.play(&server.dsn(), how),
             Self::Pgbench { scale } => Pgbench { scale, fill_factor }.play(server, how),
@@ -148,7 +148,7 @@ pub(super) fn run(
     let how = Attachment { time_scale: conditions.time_scale, ..Attachment::default() };
     let drive = Attached::start(program, &conditions.drive.config()?, &how, &cores)?;
     // Ended before the drive, which waits for who is on it.
-    let server = PrivateServer::new(None, Some(&drive.directory()))?;
+    let server = PrivatePostgres::new(None, Some(&drive.directory()))?;
     let mut bench = Bench { conditions, drive: &drive, server, unbounded: None, not_apart: None };
     let steps = f64::from(conditions.rounds + 2) * conditions.fills.len() as f64;
     let mut step = 0.0;
@@ -180,7 +180,7 @@ pub(super) fn run(
 struct Bench<'a> {
     conditions: &'a Conditions,
     drive: &'a Attached,
-    server: PrivateServer,
+    server: PrivatePostgres,
     unbounded: Option<String>,
     not_apart: Option<String>,
 }

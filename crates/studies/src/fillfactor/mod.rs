@@ -23,7 +23,7 @@ mod sections;
 
 use flashwise_report::study::Measured;
 use flashwise_tune::TuneError;
-use flashwise_tune::postgres::{PostgresTpcc, PrivateServer};
+use flashwise_tune::postgres::{PostgresTpcc, PrivatePostgres};
 
 use crate::attached::{self, Cores, load_average};
 use crate::statistics::mean;
@@ -169,7 +169,7 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
 
 /// What is missing is told before a drive is made.
 fn look_for_server() -> Result<(), StudyError> {
-    match PrivateServer::new(None, None) {
+    match PrivatePostgres::new(None, None) {
         Ok(_) => Ok(()),
         Err(TuneError::Missing(_)) => Err(StudyError::Missing(
             "no PostgreSQL server is installed; install the package postgresql (Debian, Ubuntu) or postgresql-server (Fedora, \

@@ -3,11 +3,10 @@
 //! `SET GLOBAL` acts until the server ends; the option file makes it stay. Afterwards the values are read back. A statement
 //! that fails, or a value that is not what it was set to, takes back what was done before.
 
-use super::document::AppliedVariables;
 use super::server::Server;
 use super::settings::Effect;
 use crate::TuneError;
-use crate::servers::SettingProposal;
+use crate::servers::{AppliedSettings, SettingProposal};
 
 /// Proposals whose change acts so.
 pub(super) fn acting(proposals: &[SettingProposal], effect: Effect) -> impl Iterator<Item = &SettingProposal> {
@@ -18,7 +17,7 @@ pub(super) fn acting(proposals: &[SettingProposal], effect: Effect) -> impl Iter
 ///
 /// # Errors
 /// When a statement fails or a value is another one afterwards, with nothing applied.
-pub(super) fn apply(server: &mut Server, proposals: &[SettingProposal]) -> Result<AppliedVariables, TuneError> {
+pub(super) fn apply(server: &mut Server, proposals: &[SettingProposal]) -> Result<AppliedSettings, TuneError> {
     let mut done: Vec<&SettingProposal> = Vec::new();
     for proposal in acting(proposals, Effect::AtOnce) {
         // One that fails may have changed something: the server mends values that it does not like.
@@ -37,26 +36,20 @@ pub(super) fn apply(server: &mut Server, proposals: &[SettingProposal]) -> Resul
         }
     }
     let names = |effect| acting(proposals, effect).map(|proposal| proposal.name.clone()).collect();
-    Ok(AppliedVariables {
-        statements: statements(proposals),
-        undo: undo_statements(proposals),
-        needs_restart: names(Effect::Restart),
-        needs_instance: names(Effect::NewInstance),
-    })
+    let [statements, undo] = statements(proposals);
+    let (needs_restart, needs_instance) = (names(Effect::Restart), Some(names(Effect::NewInstance)));
+    Ok(AppliedSettings { statements, undo, needs_restart, needs_instance })
 }
 
 fn take_back(server: &mut Server, done: &[&SettingProposal]) -> Result<(), TuneError> {
     done.iter().rev().try_for_each(|proposal| server.execute(&proposal.undo))
 }
 
-/// The statements that do all proposals which act at once.
-pub(super) fn statements(proposals: &[SettingProposal]) -> Vec<String> {
-    acting(proposals, Effect::AtOnce).map(|proposal| proposal.apply.clone()).collect()
-}
-
-/// The statements that take them back: the last one first, as a maximum may not be less than what it bounds.
-pub(super) fn undo_statements(proposals: &[SettingProposal]) -> Vec<String> {
-    let mut statements: Vec<String> = acting(proposals, Effect::AtOnce).map(|proposal| proposal.undo.clone()).collect();
-    statements.reverse();
-    statements
+/// The statements that do all proposals which act at once; and those that take them back, the last one first, as a maximum may
+/// not be less than what it bounds.
+pub(super) fn statements(proposals: &[SettingProposal]) -> [Vec<String>; 2] {
+    let of = |statement: fn(&SettingProposal) -> &String| acting(proposals, Effect::AtOnce).map(statement).cloned();
+    let mut undo: Vec<String> = of(|proposal| &proposal.undo).collect();
+    undo.reverse();
+    [of(|proposal| &proposal.apply).collect(), undo]
 }

@@ -1,30 +1,25 @@
-//! Old and new settings on the same work: a private server, rounds in turns.
+//! The work on which old and new settings are compared: short transactions, like sysbench's OLTP.
 //!
-//! ```text
-//!   install ─▶ load ─▶ copy ──┬─▶ instance with the old settings ─▶ round 1        round 4 …
-//!                             └─▶ instance with the new settings ─▶      round 2, 3         …
-//!   a round: start with nothing cached, transactions for a time, stop; transactions ÷ time of both
-//! ```
-//!
-//! A transaction is that of sysbench's OLTP, made shorter: four rows read by their key, one updated in an indexed column and one
-//! in another, one deleted and inserted again. Stopping writes all dirty pages back and is counted: settings that only put
-//! writes off win nothing. Which instance is first changes from pair to pair.
+//! A transaction: four rows read by their key, one updated in an indexed column and one in another, one deleted and inserted again.
+//! A round: start with nothing cached, transactions for a time, stop; transactions ÷ time of both. Stopping writes all dirty
+//! pages back and is counted: settings that only put writes off win nothing. [`crate::servers`] has the rounds.
 
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flashwise_block::{ByteSize, Progress};
+use flashwise_block::Progress;
 use mysql::prelude::Queryable;
 use mysql::{Conn, TxOpts};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::private::PrivateMariadb;
-use super::server::{MariadbPlace, Server, failed, options};
-use crate::rates::{gain, rate};
-use crate::servers::{FEWEST_ROUNDS, MeasuredSettings, SettingProposal, verdict};
-use crate::{Target, TuneError};
+use super::server::{Server, failed};
+use crate::TuneError;
+use crate::servers::{
+    MeasuredSettings, PrivatePlace, Rounds, SettingProposal, Side, Terms, check_rounds, check_space, compare,
+};
 
 /// A row with its index takes this, with room to grow.
 const ROW_BYTES: u64 = 400;
@@ -60,31 +55,12 @@ impl MariadbMeasureOptions {
     /// # Errors
     /// With the option that is wrong, or the room that is missing.
     pub(super) fn check(&self) -> Result<(), TuneError> {
-        let fail = |reason: String| Err(TuneError::Options(reason));
-        if self.rounds < FEWEST_ROUNDS {
-            return fail(format!("--rounds {}: fewer than {FEWEST_ROUNDS} tell nothing", self.rounds));
-        }
+        check_rounds(self.rounds)?;
         if self.rows == 0 || self.clients == 0 || self.round_time.is_zero() {
-            return fail("--rows, --clients and --round-time must be more than 0".to_owned());
+            return Err(TuneError::Options("--rows, --clients and --round-time must be more than 0".to_owned()));
         }
-        let directory = self.directory();
-        if !directory.is_dir() {
-            return Err(TuneError::Target(format!("{}: no such directory", directory.display())));
-        }
-        Target::Directory(directory).check_space(ByteSize(2 * (u64::from(self.rows) * ROW_BYTES + EMPTY_BYTES)))
+        check_space(self.directory.as_deref(), u64::from(self.rows) * ROW_BYTES + EMPTY_BYTES)
     }
-
-    fn directory(&self) -> PathBuf {
-        self.directory.clone().unwrap_or_else(std::env::temp_dir)
-    }
-}
-
-/// One of the two.
-struct Side {
-    name: &'static str,
-    settings: Vec<(String, String)>,
-    /// Transactions a second, round by round.
-    rates: Vec<f64>,
 }
 
 /// Measures proposals that a server can be started with.
@@ -96,64 +72,69 @@ pub(super) fn measure(
     proposals: &[SettingProposal],
     progress: &mut dyn Progress,
 ) -> Result<MeasuredSettings, TuneError> {
-    let mut server = PrivateMariadb::new(options.programs.as_deref(), options.directory.as_deref())?;
-    let side = |name, value: fn(&SettingProposal) -> &String| {
-        let settings = proposals.iter().map(|p| (p.name.clone(), value(p).clone())).collect();
-        Side { name, settings, rates: Vec::new() }
-    };
-    let mut sides = [side("before", |p| &p.old_value), side("after", |p| &p.new_value)];
-    let program = load(&mut server, options, &sides, progress)?;
-    for round in 0..options.rounds {
-        let order = if round.is_multiple_of(2) { [0, 1] } else { [1, 0] };
-        for index in order {
-            let side = &mut sides[index];
-            let words = format!("round {} of {}, {}", round + 1, options.rounds, side.name);
-            server.at(words, f64::from(round) / f64::from(options.rounds));
-            let rate = run_round(&mut server, side, options, round, progress)?;
-            side.rates.push(rate);
-        }
+    let server = PrivateMariadb::new(options.programs.as_deref(), options.directory.as_deref())?;
+    let workload = format!(
+        "short OLTP transactions on {} rows, {} sessions, rounds of {:.1} s and the server's end, nothing cached at first",
+        options.rows,
+        options.clients,
+        options.round_time.as_secs_f64()
+    );
+    let terms = Terms { rounds: options.rounds, directory: options.directory.as_deref(), workload };
+    compare(&mut OltpRounds { server, options }, proposals, terms, progress)
+}
+
+/// Rounds of short transactions.
+struct OltpRounds<'a> {
+    server: PrivateMariadb,
+    options: &'a MariadbMeasureOptions,
+}
+
+impl Rounds for OltpRounds<'_> {
+    const PROGRAM: &'static str = "mariadbd";
+
+    fn place(&mut self) -> &mut PrivatePlace {
+        &mut self.server.place
     }
-    let [before, after] = sides;
-    let gain = gain("transactions_per_s", (before.name, &before.rates), (after.name, &after.rates));
-    let gain = gain.ok_or_else(|| TuneError::Server {
-        context: "mariadbd".to_owned(),
-        message: "no round finished a transaction; give longer ones with --round-time".to_owned(),
-    })?;
-    Ok(MeasuredSettings {
-        program,
-        directory: options.directory().display().to_string(),
-        workload: format!(
-            "short OLTP transactions on {} rows, {} sessions, rounds of {:.1} s and the server's end, nothing cached at first",
-            options.rows,
-            options.clients,
-            options.round_time.as_secs_f64()
-        ),
-        rounds: options.rounds,
-        settings: after.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect(),
-        before: rate(&before.rates),
-        after: rate(&after.rates),
-        verdict: verdict(&gain).to_owned(),
-        gain,
-    })
+
+    fn load(&mut self, instance: &str, copy: &str, progress: &mut dyn Progress) -> Result<String, TuneError> {
+        let server = &mut self.server;
+        server.create(instance, progress)?;
+        server.place.at("loading".to_owned(), 0.0);
+        server.start(instance, &[], progress)?;
+        let program = Server::connect(&server.place())?.facts.program;
+        fill(&mut server.connect()?, self.options, progress)?;
+        server.stop(progress)?;
+        server.copy(instance, copy, progress)?;
+        Ok(program)
+    }
+
+    /// The server's end is part of the time.
+    fn round(&mut self, side: &Side, round: u32, progress: &mut dyn Progress) -> Result<f64, TuneError> {
+        let (server, options) = (&mut self.server, self.options);
+        server.forget_cached(side.name)?;
+        server.start(side.name, &side.settings, progress)?;
+        let connections = (0..options.clients).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
+        let started = Instant::now();
+        let end = started + options.round_time;
+        let done = thread::scope(|scope| {
+            let session = |(number, connection): (u64, Conn)| {
+                // The same choices for both sides of a pair.
+                let seed = options.seed.wrapping_add(u64::from(round)).wrapping_mul(1_000_003).wrapping_add(number);
+                scope.spawn(move || play(connection, options.rows, seed, end))
+            };
+            let sessions: Vec<_> = (0..).zip(connections).map(session).collect();
+            let lost =
+                || TuneError::Server { context: "measuring".to_owned(), message: "a session was lost".to_owned() };
+            let ends: Vec<_> = sessions.into_iter().map(|session| session.join().map_err(|_| lost())?).collect();
+            ends.into_iter().sum::<Result<u64, TuneError>>()
+        })?;
+        server.stop(progress)?;
+        Ok(done as f64 / started.elapsed().as_secs_f64())
+    }
 }
 
-fn connect(place: &MariadbPlace) -> Result<Conn, TuneError> {
-    let (options, name) = options(place)?;
-    Conn::new(options).map_err(|e| failed(&name, &e))
-}
-
-/// Makes both instances; gives the server's version.
-fn load(
-    server: &mut PrivateMariadb,
-    options: &MariadbMeasureOptions,
-    [before, after]: &[Side; 2],
-    progress: &mut dyn Progress,
-) -> Result<String, TuneError> {
-    server.create(before.name, progress)?;
-    server.at("loading".to_owned(), 0.0);
-    server.start(before.name, &[], progress)?;
-    let program = Server::connect(&server.place())?.facts.program;
-    let mut connection = connect(&server.place())?;
+/// Makes and fills the table.
+fn fill(connection: &mut Conn, options: &MariadbMeasureOptions, progress: &mut dyn Progress) -> Result<(), TuneError> {
     let fail = |e: mysql::Error| failed("loading", &e);
     let table = "CREATE DATABASE flashwise; CREATE TABLE flashwise.t (id INT UNSIGNED PRIMARY KEY, k INT UNSIGNED NOT NULL, \
                  c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, KEY (k)) ENGINE = InnoDB";
@@ -171,45 +152,13 @@ fn load(
         progress.advance("loading", f64::from(last) / f64::from(options.rows))?;
         next = last + 1;
     }
-    drop(connection);
-    server.stop(progress)?;
-    server.copy(before.name, after.name, progress)?;
-    Ok(program)
+    Ok(())
 }
 
 /// Digits that do not repeat, as sysbench's.
 fn text(seed: u64, length: usize) -> String {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     (0..length).map(|at| if at % 12 == 11 { '-' } else { char::from(b'0' + random.random_range(0..10_u8)) }).collect()
-}
-
-/// Transactions a second of one round, the server's end included.
-fn run_round(
-    server: &mut PrivateMariadb,
-    side: &Side,
-    options: &MariadbMeasureOptions,
-    round: u32,
-    progress: &mut dyn Progress,
-) -> Result<f64, TuneError> {
-    server.forget_cached(side.name)?;
-    server.start(side.name, &side.settings, progress)?;
-    let place = server.place();
-    let connections = (0..options.clients).map(|_| connect(&place)).collect::<Result<Vec<_>, _>>()?;
-    let started = Instant::now();
-    let end = started + options.round_time;
-    let done = thread::scope(|scope| {
-        let session = |(number, connection): (u64, Conn)| {
-            // The same choices for both sides of a pair.
-            let seed = options.seed.wrapping_add(u64::from(round)).wrapping_mul(1_000_003).wrapping_add(number);
-            scope.spawn(move || play(connection, options.rows, seed, end))
-        };
-        let sessions: Vec<_> = (0..).zip(connections).map(session).collect();
-        let lost = || TuneError::Server { context: "measuring".to_owned(), message: "a session was lost".to_owned() };
-        let ends: Vec<_> = sessions.into_iter().map(|session| session.join().map_err(|_| lost())?).collect();
-        ends.into_iter().sum::<Result<u64, TuneError>>()
-    })?;
-    server.stop(progress)?;
-    Ok(done as f64 / started.elapsed().as_secs_f64())
 }
 
 /// Transactions of one session until a moment.

@@ -18,14 +18,12 @@
 //! none, and leaves out what only a new instance can have. The page size is told, and never changed.
 
 mod apply;
-mod document;
 mod measure;
 mod private;
 mod rules;
 mod server;
 mod settings;
 
-pub use document::{AppliedVariables, MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION, MariadbTuning};
 pub use measure::MariadbMeasureOptions;
 pub use private::PrivateMariadb;
 pub use server::MariadbPlace;
@@ -33,9 +31,9 @@ pub use server::MariadbPlace;
 use flashwise_block::Progress;
 use flashwise_profile::DeviceProfile;
 
-use crate::TuneError;
-use crate::servers::{Change, LeftAlone, Ruling, SettingProposal};
-use apply::{acting, apply, statements, undo_statements};
+use crate::servers::{Judged, Judgement, Ruling, ServerTuning, SettingProposal, Statements};
+use crate::{MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION, TuneError};
+use apply::{acting, apply, statements};
 use rules::{Facts, RULES};
 use server::{Server, ServerFacts};
 use settings::{Effect, Variable, Variables, set_statement};
@@ -65,7 +63,7 @@ pub struct MariadbOptions {
 /// # Errors
 /// When the options make no sense, the server does not answer or refuses a statement, or the measurement fails. The server
 /// is changed only where that is asked for, and where a measurement is asked for too, only if that shows a gain.
-pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Result<MariadbTuning, TuneError> {
+pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Result<ServerTuning, TuneError> {
     if options.apply && options.server.is_none() {
         return Err(TuneError::Options("--apply needs a server: name it with --socket or --dsn".to_owned()));
     }
@@ -77,144 +75,86 @@ pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Re
     let facts = server.as_ref().map(|server| &server.facts);
     let documented = Variables::documented();
     let variables = facts.map_or(&documented, |facts| &facts.variables);
-    let mut judged = Judged::of(options, variables);
-    judged.order_capacities(variables);
-    let mut tuning = judged.document(options, facts);
-    let startable: Vec<SettingProposal> =
-        tuning.proposals.iter().filter(|p| p.takes_effect != Effect::NewInstance.name()).cloned().collect();
-    match (&options.measure, startable.is_empty()) {
-        (Some(measure), false) => {
-            let measured = measure::measure(measure, &startable, progress)?;
-            if measured.program != tuning.program && server.is_some() {
-                tuning
-                    .notes
-                    .push(format!("{} was measured; the server itself is {}.", measured.program, tuning.program));
-            }
-            tuning.measured = Some(measured);
-        }
-        (Some(_), true) => {
-            tuning.notes.push("Nothing was measured, as no setting of the server is to be changed.".to_owned());
-        }
-        (None, _) => {}
-    }
-    let pays = options.measure.is_none() || tuning.measured.as_ref().is_some_and(|measured| measured.verdict == "pays");
-    if let Some(server) = server.as_mut().filter(|_| options.apply && !tuning.proposals.is_empty()) {
-        match pays {
-            true => tuning.applied = Some(apply(server, &tuning.proposals)?),
-            false => tuning.notes.push("Nothing was applied, as no gain was measured.".to_owned()),
-        }
-    }
-    Ok(tuning)
+    let judged = judge(options, variables);
+    let of = Judgement {
+        schema: MARIADB_TUNING_SCHEMA,
+        schema_version: MARIADB_TUNING_SCHEMA_VERSION,
+        profile: &options.profile,
+        program: facts.map_or_else(|| DEFAULTS_OF.to_owned(), |facts| facts.program.clone()),
+        place: facts.map(|facts| facts.place.clone()),
+    };
+    let notes = notes(facts, &judged.proposals);
+    let option_file = Some(option_file(&judged.proposals));
+    let tuning = ServerTuning { option_file, ..judged.document(of, statements, notes) };
+    let mut measure =
+        options.measure.as_ref().map(|with| |proposals: &[_]| measure::measure(with, proposals, progress));
+    let mut apply = server.as_mut().filter(|_| options.apply).map(|server| |proposals: &[_]| apply(server, proposals));
+    tuning.concluded(is_startable, measure.as_mut().map(|measure| measure as _), apply.as_mut().map(|apply| apply as _))
 }
 
-/// What the rules say.
-#[derive(Default)]
-struct Judged {
-    proposals: Vec<SettingProposal>,
-    left_alone: Vec<LeftAlone>,
+/// Whether a server can be started with it, on the instance that there is.
+fn is_startable(proposal: &SettingProposal) -> bool {
+    proposal.takes_effect != Effect::NewInstance.name()
 }
 
-impl Judged {
-    fn of(options: &MariadbOptions, variables: &Variables) -> Self {
-        let facts = Facts { profile: &options.profile, variables };
-        let mut judged = Self::default();
-        for rule in RULES {
-            let Some(now) = variables.get(rule.name) else { continue };
-            match options.skip.iter().any(|skipped| skipped == rule.name) {
-                true => judged.leave(rule.name, &now.value, "skipped", "it was to be left as it is"),
-                false => judged.judge(rule.name, now, (rule.judge)(&facts, now)),
-            }
+fn judge(options: &MariadbOptions, variables: &Variables) -> Judged {
+    let facts = Facts { profile: &options.profile, variables };
+    let mut judged = Judged::default();
+    for rule in RULES {
+        let Some(now) = variables.get(rule.name) else { continue };
+        if options.skip.iter().any(|skipped| skipped == rule.name) {
+            judged.skip(rule.name, &now.value);
+            continue;
         }
-        judged
-    }
-
-    fn leave(&mut self, name: &str, value: &str, verdict: &str, reason: &str) {
-        let [name, value, verdict, reason] = [name, value, verdict, reason].map(str::to_owned);
-        self.left_alone.push(LeftAlone { name, value, verdict, reason });
-    }
-
-    fn judge(&mut self, name: &str, now: &Variable, ruling: Result<Ruling, String>) {
-        let change = match ruling {
-            Err(why) => return self.leave(name, &now.value, "cannot-tell", &why),
-            Ok(Ruling::Fits(why)) => return self.leave(name, &now.value, "fits", &why),
-            Ok(Ruling::Change(change)) => change,
-        };
-        if now.effect == Effect::Restart && now.is_of_command_line {
-            let why = "it is set by the server's command line, which goes before option files";
-            return self.leave(name, &now.value, "overridden", why);
-        }
-        let Change { value, reason, evidence, expected, expected_gain } = change;
-        let line = |value: &str| format!("{name} = {value}");
-        let (apply, undo) = match now.effect {
-            Effect::AtOnce => (set_statement(name, &value), set_statement(name, &now.value)),
-            Effect::Restart => (line(&value), line(&now.value)),
-            Effect::NewInstance => (
-                format!("mariadb-install-db --{name}={value}, and load a dump of this instance into the new one"),
-                "keep this instance until the new one has proved itself".to_owned(),
-            ),
-        };
-        self.proposals.push(SettingProposal {
-            name: name.to_owned(),
-            old_value: now.value.clone(),
-            new_value: value,
-            reason,
-            evidence,
-            expected,
-            expected_gain,
-            takes_effect: now.effect.name().to_owned(),
-            apply,
-            undo,
-        });
-    }
-
-    /// The server lets no capacity be above its maximum: it mends the other one, unasked. So what would be lower is set first,
-    /// and a capacity above a maximum that stays is not set at all.
-    fn order_capacities(&mut self, variables: &Variables) {
-        let number = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
-        let at = |judged: &Self, name: &str| judged.proposals.iter().position(|proposal| proposal.name == name);
-        let present = |name: &str| variables.get(name).map_or(f64::NAN, |variable| number(&variable.value));
-        let (usual, most) = (at(self, CAPACITY), at(self, CAPACITY_MAX));
-        match (usual, most) {
-            (Some(usual), Some(most)) if number(&self.proposals[most].new_value) < present(CAPACITY) => {
-                self.proposals.swap(usual, most);
+        let ruling = (rule.judge)(&facts, now);
+        match now.effect == Effect::Restart && now.is_of_command_line && matches!(ruling, Ok(Ruling::Change(_))) {
+            true => {
+                let why = "it is set by the server's command line, which goes before option files";
+                judged.leave(rule.name, &now.value, "overridden", why);
             }
-            (Some(usual), None) if number(&self.proposals[usual].new_value) > present(CAPACITY_MAX) => {
-                let proposal = self.proposals.remove(usual);
-                let why = format!("{} would be right, and is more than {CAPACITY_MAX}", proposal.new_value);
-                self.leave(CAPACITY, &proposal.old_value, "cannot-tell", &why);
-            }
-            (None, Some(most)) if number(&self.proposals[most].new_value) < present(CAPACITY) => {
-                let proposal = self.proposals.remove(most);
-                let why = format!("{} would be right, and is less than {CAPACITY}", proposal.new_value);
-                self.leave(CAPACITY_MAX, &proposal.old_value, "cannot-tell", &why);
-            }
-            _ => {}
+            false => judged.judge(rule.name, &now.value, ruling, |value| variable_statements(rule.name, now, value)),
         }
     }
+    order_capacities(&mut judged, variables);
+    judged
+}
 
-    fn document(self, options: &MariadbOptions, server: Option<&ServerFacts>) -> MariadbTuning {
-        MariadbTuning {
-            schema: MARIADB_TUNING_SCHEMA.to_owned(),
-            schema_version: MARIADB_TUNING_SCHEMA_VERSION,
-            flashwise_version: env!("CARGO_PKG_VERSION").to_owned(),
-            program: server.map_or_else(|| DEFAULTS_OF.to_owned(), |server| server.program.clone()),
-            server: server.map(|server| server.place.clone()),
-            drive: options.profile.device.name.clone(),
-            sql: statements(&self.proposals),
-            undo_sql: undo_statements(&self.proposals),
-            option_file: option_file(&self.proposals),
-            notes: notes(options, server, &self.proposals),
-            proposals: self.proposals,
-            left_alone: self.left_alone,
-            measured: None,
-            applied: None,
+fn variable_statements(name: &str, now: &Variable, value: &str) -> Statements {
+    let line = |value: &str| format!("{name} = {value}");
+    let (apply, undo) = match now.effect {
+        Effect::AtOnce => (set_statement(name, value), set_statement(name, &now.value)),
+        Effect::Restart => (line(value), line(&now.value)),
+        Effect::NewInstance => (
+            format!("mariadb-install-db --{name}={value}, and load a dump of this instance into the new one"),
+            "keep this instance until the new one has proved itself".to_owned(),
+        ),
+    };
+    Statements { new_value: value.to_owned(), takes_effect: now.effect.name(), apply, undo }
+}
+
+/// The server lets no capacity be above its maximum: it changes the other one, unasked. So what would be lower is set first,
+/// and a capacity above a maximum that stays is not set at all.
+fn order_capacities(judged: &mut Judged, variables: &Variables) {
+    let number = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
+    let at = |name: &str| judged.proposals.iter().position(|proposal| proposal.name == name);
+    let new = |place: usize| number(&judged.proposals[place].new_value);
+    let present = |name: &str| variables.get(name).map_or(f64::NAN, |variable| number(&variable.value));
+    let (place, name, than) = match (at(CAPACITY), at(CAPACITY_MAX)) {
+        (Some(usual), Some(most)) if new(most) < present(CAPACITY) => return judged.proposals.swap(usual, most),
+        (Some(usual), None) if new(usual) > present(CAPACITY_MAX) => {
+            (usual, CAPACITY, format!("more than {CAPACITY_MAX}"))
         }
-    }
+        (None, Some(most)) if new(most) < present(CAPACITY) => (most, CAPACITY_MAX, format!("less than {CAPACITY}")),
+        _ => return,
+    };
+    let proposal = judged.proposals.remove(place);
+    let why = format!("{} would be right, and is {than}", proposal.new_value);
+    judged.leave(name, &proposal.old_value, "cannot-tell", &why);
 }
 
 /// Lines of an option file, in order; none where nothing can be set in one.
 fn option_file(proposals: &[SettingProposal]) -> Vec<String> {
-    let settable = proposals.iter().filter(|proposal| proposal.takes_effect != Effect::NewInstance.name());
+    let settable = proposals.iter().filter(|proposal| is_startable(proposal));
     let lines: Vec<String> = settable.map(|proposal| format!("{} = {}", proposal.name, proposal.new_value)).collect();
     match lines.is_empty() {
         true => lines,
@@ -232,7 +172,7 @@ fn check_names(names: &[String]) -> Result<(), TuneError> {
     }
 }
 
-fn notes(options: &MariadbOptions, server: Option<&ServerFacts>, proposals: &[SettingProposal]) -> Vec<String> {
+fn notes(server: Option<&ServerFacts>, proposals: &[SettingProposal]) -> Vec<String> {
     let mut notes = Vec::new();
     if server.is_none() {
         notes.push(format!(
@@ -250,13 +190,6 @@ fn notes(options: &MariadbOptions, server: Option<&ServerFacts>, proposals: &[Se
         notes.push(
             "The page size of an instance is that with which it was initialised; a server with another setting does not start \
              on it. It is neither applied, nor in the option file, nor measured."
-                .to_owned(),
-        );
-    }
-    if options.measure.is_some() && proposals.iter().any(|p| p.takes_effect != Effect::NewInstance.name()) {
-        notes.push(
-            "Measured on a private server whose other settings are the defaults, all proposed settings together. Rates \
-             are wall-clock time on this machine, and tell of the profile's drive only where the data lay on it."
                 .to_owned(),
         );
     }

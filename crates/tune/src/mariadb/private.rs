@@ -2,10 +2,8 @@
 //!
 //! It listens at no port and reads no option file. As root it is run as the user `mysql`, or as `nobody` where there is none.
 
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use flashwise_block::Progress;
@@ -14,11 +12,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::server::{MariadbPlace, Server, at_socket, failed, options};
 use crate::TuneError;
-use crate::servers::{Guard, User, forget_below, give, run, spawn_words};
+use crate::servers::{PrivatePlace, User, folders_in_path, forget_below};
 
-/// How often it is looked whether a server has started or ended.
-const LOOK: Duration = Duration::from_millis(10);
-/// How long that may take.
+/// How long a server may take to start, or to end.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How the names of its directories begin.
 const GUARDED: &str = "flashwise-mariadb";
@@ -40,10 +36,9 @@ impl Programs {
     /// # Errors
     /// When there are none; names the package.
     fn find(folder: Option<&Path>) -> Result<Self, TuneError> {
-        let path = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
         let folders: Vec<PathBuf> = match folder {
             Some(folder) => vec![folder.to_owned()],
-            None => [path, vec![PathBuf::from("/usr/sbin"), PathBuf::from("/usr/bin")]].concat(),
+            None => [folders_in_path(), vec![PathBuf::from("/usr/sbin"), PathBuf::from("/usr/bin")]].concat(),
         };
         let find = |name: &str| folders.iter().map(|folder| folder.join(name)).find(|program| program.is_file());
         match NEEDED.map(find) {
@@ -64,12 +59,9 @@ impl Programs {
 #[derive(Debug)]
 pub struct PrivateMariadb {
     programs: Programs,
-    user: Option<User>,
     running: Option<Child>,
-    stage: (String, f64),
-    // The guards end what still runs.
-    place: Guard,
-    sockets: Guard,
+    // It ends what still runs.
+    pub(super) place: PrivatePlace,
 }
 
 impl PrivateMariadb {
@@ -79,23 +71,13 @@ impl PrivateMariadb {
     /// When no server is installed, or no directory can be made.
     pub fn new(programs: Option<&Path>, directory: Option<&Path>) -> Result<Self, TuneError> {
         let programs = Programs::find(programs)?;
-        let temporary = std::env::temp_dir();
-        let place = Guard::new(directory.unwrap_or(&temporary), GUARDED)?;
-        let sockets = Guard::new(&temporary, GUARDED)?;
-        let user = User::instead_of_root("mysql");
-        [place.path(), sockets.path()].into_iter().try_for_each(|path| give(path, user))?;
-        let stage = ("making a private server".to_owned(), 0.0);
-        Ok(Self { programs, user, running: None, stage, place, sockets })
-    }
-
-    /// What the work is at, and how far.
-    pub(super) fn at(&mut self, stage: String, fraction: f64) {
-        self.stage = (stage, fraction);
+        let place = PrivatePlace::new(GUARDED, directory, User::instead_of_root("mysql"))?;
+        Ok(Self { programs, running: None, place })
     }
 
     /// The directory of the instances.
     pub fn directory(&self) -> &Path {
-        self.place.path()
+        self.place.directory()
     }
 
     /// How it is reached while it runs.
@@ -104,7 +86,7 @@ impl PrivateMariadb {
     }
 
     fn socket(&self) -> PathBuf {
-        self.sockets.path().join("s")
+        self.place.sockets().join("s")
     }
 
     /// Makes an instance.
@@ -129,7 +111,7 @@ impl PrivateMariadb {
         command.args(["--no-defaults", "--skip-test-db", "--auth-root-authentication-method=normal"]);
         command.arg(format!("--datadir={}", self.data(name).display()));
         command.args(settings.iter().map(|(name, value)| format!("--{name}={value}")));
-        self.run(&mut command, progress).map(drop)
+        self.place.run(&mut command, progress).map(drop)
     }
 
     /// Copies an instance that does not run.
@@ -145,8 +127,7 @@ impl PrivateMariadb {
     /// # Errors
     /// When there is no room, or the like.
     pub fn copy_of(&self, other: &Self, from: &str, to: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
-        let mut command = self.program(Path::new("cp"));
-        self.run(command.args(["-a", "--"]).arg(other.data(from)).arg(self.data(to)), progress).map(drop)
+        self.place.copy(&other.data(from), to, progress)
     }
 
     /// Starts an instance with settings; another one is stopped before.
@@ -160,7 +141,7 @@ impl PrivateMariadb {
         progress: &mut dyn Progress,
     ) -> Result<(), TuneError> {
         self.stop(progress)?;
-        let log = self.place.path().join("log");
+        let log = self.place.directory().join("log");
         // What an earlier start complained of is no complaint of this one.
         let _ = std::fs::remove_file(&log);
         let mut command = self.program(&self.programs.server);
@@ -168,7 +149,7 @@ impl PrivateMariadb {
         for (option, path) in [
             ("datadir", self.data(name)),
             ("socket", self.socket()),
-            ("pid-file", self.sockets.path().join("pid")),
+            ("pid-file", self.place.sockets().join("pid")),
             ("log-error", log.clone()),
         ] {
             command.arg(format!("--{option}={}", path.display()));
@@ -176,8 +157,7 @@ impl PrivateMariadb {
         command.args(settings.iter().map(|(name, value)| format!("--{name}={value}")));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let failed = |message: String| TuneError::Server { context: "mariadbd".to_owned(), message };
-        let explain = |error: &std::io::Error| spawn_words(error, self.user, self.place.path());
-        self.running = Some(command.spawn().map_err(|e| failed(explain(&e)))?);
+        self.running = Some(command.spawn().map_err(|e| failed(self.place.explain(&e)))?);
         let started = Instant::now();
         loop {
             let told = Server::connect(&self.place());
@@ -194,7 +174,7 @@ impl PrivateMariadb {
                 // A server that is not known never becomes one.
                 (Err(error @ TuneError::Options(_)), None) => return Err(error),
                 (Err(error), None) if started.elapsed() > PATIENCE => return Err(error),
-                (Err(_), None) => self.wait(progress)?,
+                (Err(_), None) => self.place.wait(progress)?,
             }
         }
     }
@@ -217,7 +197,7 @@ impl PrivateMariadb {
                     let _ = child.wait();
                     return Err(failed(format!("it did not stop within {} s", PATIENCE.as_secs())));
                 }
-                None => self.wait(progress)?,
+                None => self.place.wait(progress)?,
             }
         }
     }
@@ -230,20 +210,9 @@ impl PrivateMariadb {
         forget_below(&self.data(name))
     }
 
-    fn wait(&self, progress: &mut dyn Progress) -> Result<(), TuneError> {
-        progress.advance(&self.stage.0, self.stage.1)?;
-        sleep(LOOK);
-        Ok(())
-    }
-
-    fn run(&self, command: &mut Command, progress: &mut dyn Progress) -> Result<String, TuneError> {
-        let explain = |error: &std::io::Error| spawn_words(error, self.user, self.place.path());
-        run(command, (&self.stage.0, self.stage.1), progress, &explain)
-    }
-
     /// Where an instance has its files.
     pub fn data(&self, name: &str) -> PathBuf {
-        self.place.path().join(name)
+        self.place.instance(name)
     }
 
     /// A connection to the instance that runs.
@@ -261,15 +230,9 @@ impl PrivateMariadb {
     }
 
     fn program(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        // Its guard knows a process by its working directory.
-        command.current_dir(self.place.path()).process_group(0);
-        command.env("LC_ALL", "C").env_remove("MYSQL_HOME").env_remove("MYSQL_UNIX_PORT");
+        let mut command = self.place.program(program, &["MYSQL_HOME", "MYSQL_UNIX_PORT"]);
         // A server that starts clears temporary tables out of this directory, whosever they are.
-        command.env("TMPDIR", self.sockets.path());
-        if let Some(user) = self.user {
-            command.uid(user.id).gid(user.group);
-        }
+        command.env("TMPDIR", self.place.sockets());
         command
     }
 }

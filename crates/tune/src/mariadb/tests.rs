@@ -25,7 +25,7 @@ fn server() -> Option<PrivateMariadb> {
     Some(server)
 }
 
-fn names(tuning: &MariadbTuning) -> Vec<&str> {
+fn names(tuning: &ServerTuning) -> Vec<&str> {
     tuning.proposals.iter().map(|proposal| proposal.name.as_str()).collect()
 }
 
@@ -48,8 +48,8 @@ fn settings_follow_from_the_profile_alone_and_say_when_they_act() {
         ]
     );
     assert_eq!(tuning.undo_sql[0], "SET GLOBAL innodb_io_capacity = 200;", "the last one first");
-    assert_eq!(tuning.option_file[0], "[mariadbd]");
-    assert_eq!(tuning.option_file[4], "innodb_log_write_ahead_size = 8192");
+    let option_file = tuning.option_file.unwrap();
+    assert_eq!((&*option_file[0], &*option_file[4]), ("[mariadbd]", "innodb_log_write_ahead_size = 8192"));
     assert_eq!(tuning.left_alone.len() + tuning.proposals.len(), RULES.len());
 }
 
@@ -61,7 +61,7 @@ fn a_page_size_is_for_a_new_instance_and_nowhere_else() {
     let page = tuning.proposals.iter().find(|proposal| proposal.name == "innodb_page_size").unwrap();
     assert_eq!((page.new_value.as_str(), page.takes_effect.as_str()), ("32768", "new-instance"));
     assert!(page.apply.contains("mariadb-install-db --innodb_page_size=32768"), "{}", page.apply);
-    assert!(!tuning.sql.iter().chain(&tuning.option_file).any(|line| line.contains("page_size")));
+    assert!(!tuning.sql.iter().chain(tuning.option_file.iter().flatten()).any(|line| line.contains("page_size")));
     assert!(tuning.notes.iter().any(|note| note.starts_with("The page size of an instance")));
 }
 
@@ -73,8 +73,7 @@ fn a_capacity_and_its_maximum_never_pass_each_other() {
     let order = |bench: &Bench, skip: &[&str]| {
         let mut options = options(bench);
         options.skip = skip.iter().map(|name| (*name).to_owned()).collect();
-        let mut judged = Judged::of(&options, &bench.variables);
-        judged.order_capacities(&bench.variables);
+        let judged = judge(&options, &bench.variables);
         judged.proposals.into_iter().map(|p| p.name).filter(|n| n.contains("capacity")).collect::<Vec<_>>()
     };
     assert_eq!(order(&bench, &[]), [CAPACITY, CAPACITY_MAX], "what is lowered below the other one goes second");
@@ -140,8 +139,7 @@ fn what_acts_at_once_is_applied_read_back_and_taken_back() {
 fn where_one_proposal_is_refused_none_is_applied() {
     let Some(server) = server() else { return };
     let bench = Bench::new();
-    let mut judged = Judged::of(&options(&bench), &bench.variables);
-    judged.order_capacities(&bench.variables);
+    let judged = judge(&options(&bench), &bench.variables);
     let mut connection = Server::connect(&server.place()).unwrap();
     // The server refuses a statement; and it mends a value, with a warning, which is read back.
     for (wrong, words) in [("SET GLOBAL innodb_io_capacity = 'much';", "Incorrect argument"), ("", "is 100, not 10000")]

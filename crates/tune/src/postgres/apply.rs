@@ -6,10 +6,9 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::document::AppliedSettings;
 use super::server::{Server, failed};
 use crate::TuneError;
-use crate::servers::SettingProposal;
+use crate::servers::{AppliedSettings, SettingProposal};
 
 /// How long a server may take to read its configuration again.
 const RELOAD: Duration = Duration::from_secs(10);
@@ -30,7 +29,8 @@ pub(super) fn apply(server: &mut Server, proposals: &[SettingProposal]) -> Resul
     }
     server.execute(RELOAD_STATEMENT)?;
     let needs_restart = wait_until_read(server, proposals)?;
-    Ok(AppliedSettings { statements: statements(proposals), undo: undo_statements(proposals), needs_restart })
+    let [statements, undo] = statements(proposals);
+    Ok(AppliedSettings { statements, undo, needs_restart, needs_instance: None })
 }
 
 fn take_back(server: &mut Server, done: &[&SettingProposal]) -> Result<(), TuneError> {
@@ -38,21 +38,11 @@ fn take_back(server: &mut Server, done: &[&SettingProposal]) -> Result<(), TuneE
     server.execute(RELOAD_STATEMENT)
 }
 
-/// The statements that do all proposals.
-pub(super) fn statements(proposals: &[SettingProposal]) -> Vec<String> {
-    with_reload(proposals.iter().map(|proposal| proposal.apply.clone()).collect())
-}
-
-/// The statements that take all proposals back.
-pub(super) fn undo_statements(proposals: &[SettingProposal]) -> Vec<String> {
-    with_reload(proposals.iter().map(|proposal| proposal.undo.clone()).collect())
-}
-
-fn with_reload(mut statements: Vec<String>) -> Vec<String> {
-    if !statements.is_empty() {
-        statements.push(RELOAD_STATEMENT.to_owned());
-    }
-    statements
+/// The statements that do all proposals, and those that take them back.
+pub(super) fn statements(proposals: &[SettingProposal]) -> [Vec<String>; 2] {
+    let reload = (!proposals.is_empty()).then(|| RELOAD_STATEMENT.to_owned());
+    let all: [fn(&SettingProposal) -> &String; 2] = [|proposal| &proposal.apply, |proposal| &proposal.undo];
+    all.map(|statement| proposals.iter().map(statement).cloned().chain(reload.clone()).collect())
 }
 
 /// Names of the settings that wait for a restart, once all others have their new values.

@@ -1,24 +1,19 @@
-//! Old and new settings on the same work: a private server, rounds in turns.
+//! The work on which old and new settings are compared: pgbench's, or the user's own.
 //!
-//! ```text
-//!   initdb ─▶ load ─▶ copy ──┬─▶ cluster with the old settings ─▶ round 1        round 4 …
-//!                            └─▶ cluster with the new settings ─▶      round 2, 3         …
-//!   a round: start, the system's cache emptied, pgbench for a time, CHECKPOINT; transactions ÷ time of both; stop
-//! ```
-//!
-//! The clusters age side by side, and are the same to the byte at the start. Which one is first changes from pair to pair, so
-//! that drift is no gain. The checkpoint is counted: settings that only put writes off win nothing.
+//! A round: start, the system's cache emptied, pgbench for a time, CHECKPOINT; transactions ÷ time of both; stop. The checkpoint is
+//! counted: settings that only put writes off win nothing. [`crate::servers`] has the rounds.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
-use flashwise_block::{ByteSize, Progress};
+use flashwise_block::Progress;
 
-use super::private::PrivateServer;
+use super::private::PrivatePostgres;
 use super::server::Server;
-use crate::rates::{gain, rate};
-use crate::servers::{FEWEST_ROUNDS, MeasuredSettings, SettingProposal, verdict};
-use crate::{Target, TuneError};
+use crate::TuneError;
+use crate::servers::{
+    MeasuredSettings, PrivatePlace, Rounds, SettingProposal, Side, Terms, check_rounds, check_space, compare,
+};
 
 /// pgbench's tables take this for each unit of scale, with room to grow.
 const SCALE_BYTES: u64 = 20 << 20;
@@ -29,7 +24,7 @@ const LOG_BYTES: u64 = 1 << 30;
 
 /// How old and new settings are measured.
 #[derive(Clone, Debug)]
-pub struct MeasureOptions {
+pub struct PostgresMeasureOptions {
     /// Folder of the server's programs; the newest that are installed where none is given.
     pub programs: Option<PathBuf>,
     /// Where the private server's data goes; the directory for temporary files where none is given.
@@ -50,16 +45,14 @@ pub struct MeasureOptions {
     pub seed: u64,
 }
 
-impl MeasureOptions {
+impl PostgresMeasureOptions {
     /// Refuses what tells nothing or takes too much room.
     ///
     /// # Errors
     /// With the option that is wrong, or the room that is missing.
     pub(super) fn check(&self) -> Result<(), TuneError> {
         let fail = |reason: String| Err(TuneError::Options(reason));
-        if self.rounds < FEWEST_ROUNDS {
-            return fail(format!("--rounds {}: fewer than {FEWEST_ROUNDS} tell nothing", self.rounds));
-        }
+        check_rounds(self.rounds)?;
         if self.scale == 0 || self.clients == 0 || self.round_seconds == 0 {
             return fail("--scale, --clients and --round-time must be at least 1".to_owned());
         }
@@ -68,10 +61,6 @@ impl MeasureOptions {
                 "--load makes tables that pgbench knows nothing of: give the transactions with --sql".to_owned(),
             );
         }
-        let directory = self.directory.clone().unwrap_or_else(std::env::temp_dir);
-        if !directory.is_dir() {
-            return Err(TuneError::Target(format!("{}: no such directory", directory.display())));
-        }
         let loaded = match &self.load {
             Some(file) => 8 * std::fs::metadata(file).map_err(|e| TuneError::file(file, &e))?.len(),
             None => u64::from(self.scale) * SCALE_BYTES,
@@ -79,7 +68,7 @@ impl MeasureOptions {
         if let Some(script) = &self.script {
             std::fs::metadata(script).map_err(|e| TuneError::file(script, &e))?;
         }
-        Target::Directory(directory).check_space(ByteSize(2 * (loaded + EMPTY_BYTES + LOG_BYTES)))
+        check_space(self.directory.as_deref(), loaded + EMPTY_BYTES + LOG_BYTES)
     }
 
     fn summary(&self) -> String {
@@ -98,128 +87,95 @@ impl MeasureOptions {
     }
 }
 
-/// One of the two.
-struct Side {
-    name: &'static str,
-    settings: Vec<(String, String)>,
-    /// Transactions a second, round by round.
-    rates: Vec<f64>,
-}
-
 /// Measures the proposals that are settings of a server.
 ///
 /// # Errors
 /// When no server is installed, or it fails; nothing is left behind then either.
 pub(super) fn measure(
-    options: &MeasureOptions,
+    options: &PostgresMeasureOptions,
     proposals: &[SettingProposal],
     progress: &mut dyn Progress,
 ) -> Result<MeasuredSettings, TuneError> {
-    let mut server = PrivateServer::new(options.programs.as_deref(), options.directory.as_deref())?;
-    let program = server.version(progress)?;
+    let server = PrivatePostgres::new(options.programs.as_deref(), options.directory.as_deref())?;
     let script = options.script.as_deref().map(|file| server.bring(file, "transactions.sql")).transpose()?;
-    let side = |name, value: fn(&SettingProposal) -> &String| {
-        let settings = proposals.iter().map(|p| (p.name.clone(), value(p).clone())).collect();
-        Side { name, settings, rates: Vec::new() }
-    };
-    let mut sides = [side("before", |p| &p.old_value), side("after", |p| &p.new_value)];
-    load(&mut server, options, &sides, progress)?;
-    for round in 0..options.rounds {
-        let order = if round.is_multiple_of(2) { [0, 1] } else { [1, 0] };
-        for index in order {
-            let side = &mut sides[index];
-            server.at(
-                format!("round {} of {}, {}", round + 1, options.rounds, side.name),
-                f64::from(round) / f64::from(options.rounds),
-            );
-            let rate = run_round(&mut server, side, options, script.as_deref(), round, progress)?;
-            side.rates.push(rate);
-        }
-    }
-    let [before, after] = sides;
-    let metric = "transactions_per_s";
-    let gain = gain(metric, (before.name, &before.rates), (after.name, &after.rates));
-    let gain = gain.ok_or_else(|| TuneError::Server {
-        context: "pgbench".to_owned(),
-        message: "no round finished a transaction; give longer ones with --round-time".to_owned(),
-    })?;
-    let directory = options.directory.clone().unwrap_or_else(std::env::temp_dir);
-    Ok(MeasuredSettings {
-        program,
-        directory: directory.display().to_string(),
-        workload: options.summary(),
-        rounds: options.rounds,
-        settings: after.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect(),
-        before: rate(&before.rates),
-        after: rate(&after.rates),
-        verdict: verdict(&gain).to_owned(),
-        gain,
-    })
+    let workload = options.summary();
+    let terms = Terms { rounds: options.rounds, directory: options.directory.as_deref(), workload };
+    compare(&mut PgbenchRounds { server, options, script }, proposals, terms, progress)
 }
 
-fn load(
-    server: &mut PrivateServer,
-    options: &MeasureOptions,
-    [before, after]: &[Side; 2],
-    progress: &mut dyn Progress,
-) -> Result<(), TuneError> {
-    server.create(before.name, progress)?;
-    server.at("loading".to_owned(), 0.0);
-    server.start(before.name, &[], progress)?;
-    match &options.load {
-        Some(file) => {
-            let sql = std::fs::read_to_string(file).map_err(|e| TuneError::file(file, &e))?;
-            let mut connection = Server::connect(&server.dsn())?;
-            connection.execute_named(&sql, &file.display().to_string())?;
-        }
-        None => {
-            let mut command = server.pgbench()?;
-            command.args(["-i", "-q", "-s"]).arg(options.scale.to_string());
-            server.run(&mut command, progress)?;
-        }
-    }
-    server.stop(progress)?;
-    server.copy(before.name, after.name, progress)
+/// Rounds of pgbench.
+struct PgbenchRounds<'a> {
+    server: PrivatePostgres,
+    options: &'a PostgresMeasureOptions,
+    script: Option<PathBuf>,
 }
 
-/// Transactions a second of one round, its checkpoint included.
-fn run_round(
-    server: &mut PrivateServer,
-    side: &Side,
-    options: &MeasureOptions,
-    script: Option<&Path>,
-    round: u32,
-    progress: &mut dyn Progress,
-) -> Result<f64, TuneError> {
-    server.forget_cached(side.name)?;
-    server.start(side.name, &side.settings, progress)?;
-    let mut connection = Server::connect(&server.dsn())?;
-    let mut command = server.pgbench()?;
-    command.arg("-n").arg("-c").arg(options.clients.to_string());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(options.clients as usize);
-    command.arg("-j").arg(threads.to_string()).arg("-T").arg(options.round_seconds.to_string());
-    // The same choices for both sides of a pair.
-    command.arg(format!("--random-seed={}", options.seed.wrapping_add(round.into())));
-    if let Some(script) = script {
-        command.arg("-f").arg(script);
+impl Rounds for PgbenchRounds<'_> {
+    const PROGRAM: &'static str = "pgbench";
+
+    fn place(&mut self) -> &mut PrivatePlace {
+        &mut self.server.place
     }
-    let started = Instant::now();
-    let told = server.run(&mut command, progress)?;
-    connection.execute("CHECKPOINT")?;
-    let time = started.elapsed();
-    let done = transactions(&told).ok_or_else(|| TuneError::Server {
-        context: "pgbench".to_owned(),
-        message: "it tells no number of transactions".to_owned(),
-    })?;
-    drop(connection);
-    server.stop(progress)?;
-    Ok(done as f64 / time.as_secs_f64())
+
+    fn load(&mut self, instance: &str, copy: &str, progress: &mut dyn Progress) -> Result<String, TuneError> {
+        let server = &mut self.server;
+        let program = server.version(progress)?;
+        server.create(instance, progress)?;
+        server.place.at("loading".to_owned(), 0.0);
+        server.start(instance, &[], progress)?;
+        match &self.options.load {
+            Some(file) => {
+                let sql = std::fs::read_to_string(file).map_err(|e| TuneError::file(file, &e))?;
+                let mut connection = Server::connect(&server.dsn())?;
+                connection.execute_named(&sql, &file.display().to_string())?;
+            }
+            None => {
+                let mut command = server.pgbench()?;
+                command.args(["-i", "-q", "-s"]).arg(self.options.scale.to_string());
+                server.run(&mut command, progress)?;
+            }
+        }
+        server.stop(progress)?;
+        server.copy(instance, copy, progress)?;
+        Ok(program)
+    }
+
+    /// The checkpoint is part of the time.
+    fn round(&mut self, side: &Side, round: u32, progress: &mut dyn Progress) -> Result<f64, TuneError> {
+        let (server, options) = (&mut self.server, self.options);
+        server.forget_cached(side.name)?;
+        server.start(side.name, &side.settings, progress)?;
+        let mut connection = Server::connect(&server.dsn())?;
+        let mut command = server.pgbench()?;
+        command.arg("-n").arg("-c").arg(options.clients.to_string());
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(options.clients as usize);
+        command.arg("-j").arg(threads.to_string()).arg("-T").arg(options.round_seconds.to_string());
+        // The same choices for both sides of a pair.
+        command.arg(format!("--random-seed={}", options.seed.wrapping_add(round.into())));
+        if let Some(script) = &self.script {
+            command.arg("-f").arg(script);
+        }
+        let started = Instant::now();
+        let done = transactions(&server.run(&mut command, progress)?)?;
+        connection.execute("CHECKPOINT")?;
+        let time = started.elapsed();
+        drop(connection);
+        server.stop(progress)?;
+        Ok(done as f64 / time.as_secs_f64())
+    }
 }
 
 /// `number of transactions actually processed: 1234`, behind which the number that was asked for may stand.
-pub(super) fn transactions(told: &str) -> Option<u64> {
-    let line = told.lines().find_map(|line| line.strip_prefix("number of transactions actually processed: "))?;
-    line.split('/').next()?.trim().parse().ok()
+///
+/// # Errors
+/// When it is not there.
+pub(super) fn transactions(told: &str) -> Result<u64, TuneError> {
+    let count = told.lines().find_map(|line| line.strip_prefix("number of transactions actually processed: "));
+    let number = count.and_then(|count| count.split('/').next()?.trim().parse().ok());
+    number.ok_or_else(|| TuneError::Server {
+        context: "pgbench".to_owned(),
+        message: "it tells no number of transactions".to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -229,14 +185,14 @@ mod tests {
     #[test]
     fn transactions_are_read_off_pgbench() {
         let told = "duration: 1 s\nnumber of transactions actually processed: 4711\ntps = 1 (without)\n";
-        assert_eq!(transactions(told), Some(4711));
-        assert_eq!(transactions("number of transactions actually processed: 10/10\n"), Some(10));
-        assert_eq!(transactions("pgbench: error\n"), None);
+        assert_eq!(transactions(told).unwrap(), 4711);
+        assert_eq!(transactions("number of transactions actually processed: 10/10\n").unwrap(), 10);
+        assert!(transactions("pgbench: error\n").is_err());
     }
 
     #[test]
     fn what_tells_nothing_is_refused() {
-        let options = MeasureOptions {
+        let options = PostgresMeasureOptions {
             programs: None,
             directory: None,
             load: None,
@@ -247,12 +203,12 @@ mod tests {
             round_seconds: 1,
             seed: 1,
         };
-        let told = |options: &MeasureOptions| options.check().unwrap_err().to_string();
-        assert!(told(&MeasureOptions { rounds: 4, ..options.clone() }).contains("fewer than 5"));
-        assert!(told(&MeasureOptions { clients: 0, ..options.clone() }).contains("--clients"));
-        assert!(told(&MeasureOptions { load: Some("x".into()), ..options.clone() }).contains("--sql"));
-        let nowhere = MeasureOptions { directory: Some("/no/such/place".into()), ..options.clone() };
+        let told = |options: &PostgresMeasureOptions| options.check().unwrap_err().to_string();
+        assert!(told(&PostgresMeasureOptions { rounds: 4, ..options.clone() }).contains("fewer than 5"));
+        assert!(told(&PostgresMeasureOptions { clients: 0, ..options.clone() }).contains("--clients"));
+        assert!(told(&PostgresMeasureOptions { load: Some("x".into()), ..options.clone() }).contains("--sql"));
+        let nowhere = PostgresMeasureOptions { directory: Some("/no/such/place".into()), ..options.clone() };
         assert!(told(&nowhere).contains("no such directory"));
-        assert!(MeasureOptions { scale: u32::MAX, ..options }.check().unwrap_err().is_refusal());
+        assert!(PostgresMeasureOptions { scale: u32::MAX, ..options }.check().unwrap_err().is_refusal());
     }
 }

@@ -19,7 +19,6 @@
 
 mod apply;
 mod defaults;
-mod document;
 mod measure;
 mod pgbench;
 mod private;
@@ -29,19 +28,17 @@ mod server;
 mod settings;
 mod tpcc;
 
-pub use document::{AppliedSettings, POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, PostgresTuning};
-pub use measure::MeasureOptions;
+pub use measure::PostgresMeasureOptions;
 pub use pgbench::Pgbench;
-pub use private::PrivateServer;
+pub use private::PrivatePostgres;
 pub use tpcc::{Played, PostgresTpcc, Sessions};
 
 use flashwise_block::Progress;
 use flashwise_profile::DeviceProfile;
 
-use crate::TuneError;
-use crate::servers::{Change, Ruling};
-pub use crate::servers::{EvidenceFigure, LeftAlone, MeasuredSettings, SettingProposal};
-use apply::{apply, statements, undo_statements};
+use crate::servers::{Judged, Judgement, ServerTuning, SettingProposal, Statements};
+use crate::{POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, TuneError};
+use apply::{apply, statements};
 use defaults::defaults;
 use rules::{Facts, RULES, fill_factor};
 use server::{Server, ServerFacts, Table};
@@ -68,7 +65,7 @@ pub struct PostgresOptions {
     /// Whether the server is to be changed.
     pub apply: bool,
     /// How old and new settings are measured, where that is asked for.
-    pub measure: Option<MeasureOptions>,
+    pub measure: Option<PostgresMeasureOptions>,
 }
 
 /// Proposes settings for a drive; measures and applies them where that is asked for.
@@ -76,7 +73,7 @@ pub struct PostgresOptions {
 /// # Errors
 /// When the options make no sense, the server does not answer or refuses a statement, or the measurement fails. The server
 /// is changed only where that is asked for, and where a measurement is asked for too, only if that shows a gain.
-pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> Result<PostgresTuning, TuneError> {
+pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> Result<ServerTuning, TuneError> {
     if options.apply && options.dsn.is_none() {
         return Err(TuneError::Options("--apply needs a server: name it with --dsn".to_owned()));
     }
@@ -84,28 +81,25 @@ pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> 
         measure.check()?;
     }
     let mut server = options.dsn.as_deref().map(Server::connect).transpose()?;
-    let known = defaults(options.version)?;
-    let judged = Judged::of(options, server.as_ref().map(|server| &server.facts), &known)?;
-    let mut tuning = judged.document(options, server.as_ref().map(|server| &server.facts));
-    let settings: Vec<SettingProposal> = tuning.proposals.iter().filter(|p| p.is_of_server()).cloned().collect();
-    if let Some(measure) = options.measure.as_ref().filter(|_| !settings.is_empty()) {
-        let measured = measure::measure(measure, &settings, progress)?;
-        if measured.program != tuning.program && server.is_some() {
-            tuning.notes.push(format!("{} was measured; the server itself is {}.", measured.program, tuning.program));
-        }
-        tuning.measured = Some(measured);
-    }
-    if options.measure.is_some() && settings.is_empty() {
-        tuning.notes.push("Nothing was measured, as no setting of the server is to be changed.".to_owned());
-    }
-    let pays = options.measure.is_none() || tuning.measured.as_ref().is_some_and(|measured| measured.verdict == "pays");
-    if let Some(server) = server.as_mut().filter(|_| options.apply && !tuning.proposals.is_empty()) {
-        match pays {
-            true => tuning.applied = Some(apply(server, &tuning.proposals)?),
-            false => tuning.notes.push("Nothing was applied, as no gain was measured.".to_owned()),
-        }
-    }
-    Ok(tuning)
+    let facts = server.as_ref().map(|server| &server.facts);
+    let judged = judge(options, facts, &defaults(options.version)?)?;
+    let of = Judgement {
+        schema: POSTGRES_TUNING_SCHEMA,
+        schema_version: POSTGRES_TUNING_SCHEMA_VERSION,
+        profile: &options.profile,
+        program: facts.map_or_else(|| format!("PostgreSQL {}", options.version), |facts| facts.program.clone()),
+        place: facts.map(|facts| facts.place.clone()),
+    };
+    let notes = notes(options, facts, &judged.proposals);
+    let tuning = judged.document(of, statements, notes);
+    let mut measure =
+        options.measure.as_ref().map(|with| |proposals: &[_]| measure::measure(with, proposals, progress));
+    let mut apply = server.as_mut().filter(|_| options.apply).map(|server| |proposals: &[_]| apply(server, proposals));
+    tuning.concluded(
+        SettingProposal::is_of_server,
+        measure.as_mut().map(|measure| measure as _),
+        apply.as_mut().map(|apply| apply as _),
+    )
 }
 
 impl SettingProposal {
@@ -117,123 +111,55 @@ impl SettingProposal {
 
 const NEW_PAGES: &str = "new-pages";
 
-/// What the rules say.
-#[derive(Default)]
-struct Judged {
-    proposals: Vec<SettingProposal>,
-    left_alone: Vec<LeftAlone>,
+fn judge(options: &PostgresOptions, server: Option<&ServerFacts>, known: &Settings) -> Result<Judged, TuneError> {
+    let tables = server.map(|server| server.tables.as_slice()).unwrap_or_default();
+    check_names(&options.skip, tables)?;
+    let settings = server.map_or(known, |server| &server.settings);
+    let facts = Facts {
+        profile: &options.profile,
+        settings,
+        activity: server.map(|server| &server.activity),
+        sessions: options.sessions,
+        depth: options.depth,
+    };
+    let is_skipped = |name: &str| options.skip.iter().any(|skipped| skipped == name);
+    let mut judged = Judged::default();
+    for rule in RULES {
+        let Some(now) = settings.get(rule.name) else { continue };
+        match (is_skipped(rule.name), now.obstacle()) {
+            (true, _) => judged.skip(rule.name, &now.shown()),
+            (_, Some(why)) => judged.leave(rule.name, &now.shown(), "overridden", &why),
+            _ => {
+                let ruling = (rule.judge)(&facts, now);
+                judged.judge(rule.name, &now.shown(), ruling, |value| setting_statements(rule.name, now, value));
+            }
+        }
+    }
+    for table in tables {
+        let (name, old_value) = (name_of(table), table.fill_factor.to_string());
+        match is_skipped(FILL_FACTOR) || is_skipped(&name) {
+            true => judged.skip(&name, &old_value),
+            false => judged.judge(&name, &old_value, fill_factor::judge(table), |value| table_statements(table, value)),
+        }
+    }
+    Ok(judged)
 }
 
-impl Judged {
-    fn of(options: &PostgresOptions, server: Option<&ServerFacts>, known: &Settings) -> Result<Self, TuneError> {
-        let tables = server.map(|server| server.tables.as_slice()).unwrap_or_default();
-        check_names(&options.skip, tables)?;
-        let settings = server.map_or(known, |server| &server.settings);
-        let facts = Facts {
-            profile: &options.profile,
-            settings,
-            activity: server.map(|server| &server.activity),
-            sessions: options.sessions,
-            depth: options.depth,
-        };
-        let is_skipped = |name: &str| options.skip.iter().any(|skipped| skipped == name);
-        let mut judged = Self::default();
-        for rule in RULES {
-            let Some(now) = settings.get(rule.name) else { continue };
-            let obstacle = now.obstacle();
-            match (is_skipped(rule.name), obstacle) {
-                (true, _) => judged.leave(rule.name, now.shown(), "skipped", "it was to be left as it is"),
-                (_, Some(why)) => judged.leave(rule.name, now.shown(), "overridden", &why),
-                _ => judged.setting(rule.name, now, (rule.judge)(&facts, now)),
-            }
-        }
-        for table in tables {
-            let name = name_of(table);
-            match is_skipped(FILL_FACTOR) || is_skipped(&name) {
-                true => judged.leave(&name, table.fill_factor.to_string(), "skipped", "it was to be left as it is"),
-                false => judged.table(&name, table, fill_factor::judge(table)),
-            }
-        }
-        Ok(judged)
-    }
+fn setting_statements(name: &str, now: &Setting, value: &str) -> Statements {
+    let new_value = now.with_unit(value);
+    let takes_effect = if now.effect == Effect::Restart { "restart" } else { "reload" };
+    let (apply, undo) = (set_statement(name, &new_value), undo_statement(name, now));
+    Statements { new_value, takes_effect, apply, undo }
+}
 
-    fn leave(&mut self, name: &str, value: String, verdict: &str, reason: &str) {
-        let [name, verdict, reason] = [name, verdict, reason].map(str::to_owned);
-        self.left_alone.push(LeftAlone { name, value, verdict, reason });
-    }
-
-    fn setting(&mut self, name: &str, now: &Setting, ruling: Result<Ruling, String>) {
-        match ruling {
-            Err(why) => self.leave(name, now.shown(), "cannot-tell", &why),
-            Ok(Ruling::Fits(why)) => self.leave(name, now.shown(), "fits", &why),
-            Ok(Ruling::Change(change)) => {
-                let new_value = now.with_unit(&change.value);
-                let takes_effect = if now.effect == Effect::Restart { "restart" } else { "reload" };
-                let (apply, undo) = (set_statement(name, &new_value), undo_statement(name, now));
-                self.propose(name, now.shown(), new_value, change, takes_effect, (apply, undo));
-            }
-        }
-    }
-
-    fn table(&mut self, name: &str, table: &Table, ruling: Result<Ruling, String>) {
-        let old_value = table.fill_factor.to_string();
-        match ruling {
-            Err(why) => self.leave(name, old_value, "cannot-tell", &why),
-            Ok(Ruling::Fits(why)) => self.leave(name, old_value, "fits", &why),
-            Ok(Ruling::Change(change)) => {
-                let alter = format!("ALTER TABLE {}", table.name);
-                let apply = format!("{alter} SET (fillfactor = {});", change.value);
-                let undo = match table.has_fill_factor {
-                    true => format!("{alter} SET (fillfactor = {old_value});"),
-                    false => format!("{alter} RESET (fillfactor);"),
-                };
-                let new_value = change.value.clone();
-                self.propose(name, old_value, new_value, change, NEW_PAGES, (apply, undo));
-            }
-        }
-    }
-
-    fn propose(
-        &mut self,
-        name: &str,
-        old_value: String,
-        new_value: String,
-        change: Change,
-        takes_effect: &str,
-        (apply, undo): (String, String),
-    ) {
-        let Change { reason, evidence, expected, expected_gain, .. } = change;
-        self.proposals.push(SettingProposal {
-            name: name.to_owned(),
-            old_value,
-            new_value,
-            reason,
-            evidence,
-            expected,
-            expected_gain,
-            takes_effect: takes_effect.to_owned(),
-            apply,
-            undo,
-        });
-    }
-
-    fn document(self, options: &PostgresOptions, server: Option<&ServerFacts>) -> PostgresTuning {
-        PostgresTuning {
-            schema: POSTGRES_TUNING_SCHEMA.to_owned(),
-            schema_version: POSTGRES_TUNING_SCHEMA_VERSION,
-            flashwise_version: env!("CARGO_PKG_VERSION").to_owned(),
-            program: server.map_or_else(|| format!("PostgreSQL {}", options.version), |server| server.program.clone()),
-            server: server.map(|server| server.place.clone()),
-            drive: options.profile.device.name.clone(),
-            sql: statements(&self.proposals),
-            undo_sql: undo_statements(&self.proposals),
-            notes: notes(options, server, &self.proposals),
-            proposals: self.proposals,
-            left_alone: self.left_alone,
-            measured: None,
-            applied: None,
-        }
-    }
+fn table_statements(table: &Table, value: &str) -> Statements {
+    let alter = format!("ALTER TABLE {}", table.name);
+    let undo = match table.has_fill_factor {
+        true => format!("{alter} SET (fillfactor = {});", table.fill_factor),
+        false => format!("{alter} RESET (fillfactor);"),
+    };
+    let apply = format!("{alter} SET (fillfactor = {value});");
+    Statements { new_value: value.to_owned(), takes_effect: NEW_PAGES, apply, undo }
 }
 
 fn name_of(table: &Table) -> String {
@@ -277,13 +203,6 @@ fn notes(options: &PostgresOptions, server: Option<&ServerFacts>, proposals: &[S
         notes.push(
             "A fill factor acts on new pages only; VACUUM FULL writes the table anew, with an exclusive lock as long as \
              that takes. It is not measured here."
-                .to_owned(),
-        );
-    }
-    if options.measure.is_some() && proposals.iter().any(SettingProposal::is_of_server) {
-        notes.push(
-            "Measured on a private server whose other settings are the defaults, all proposed settings together. Rates \
-             are wall-clock time on this machine, and tell of the profile's drive only where the data lay on it."
                 .to_owned(),
         );
     }

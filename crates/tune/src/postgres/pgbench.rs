@@ -8,7 +8,7 @@ use std::time::Instant;
 use flashwise_block::Silent;
 
 use super::measure::transactions;
-use super::{Played, PrivateServer, Sessions};
+use super::{Played, PrivatePostgres, Sessions};
 use crate::TuneError;
 
 /// How large pgbench's tables are.
@@ -25,7 +25,7 @@ impl Pgbench {
     ///
     /// # Errors
     /// When `pgbench` is not installed, or the server refuses.
-    pub fn load(&self, server: &PrivateServer) -> Result<(), TuneError> {
+    pub fn load(&self, server: &PrivatePostgres) -> Result<(), TuneError> {
         let mut command = server.pgbench()?;
         command.args(["-i", "-q", "-s", &self.scale.to_string(), "-F", &self.fill_factor.to_string()]);
         server.run(&mut command, &mut Silent).map(drop)
@@ -35,7 +35,7 @@ impl Pgbench {
     ///
     /// # Errors
     /// When the server refuses.
-    pub fn play(&self, server: &PrivateServer, how: &Sessions) -> Result<Played, TuneError> {
+    pub fn play(&self, server: &PrivatePostgres, how: &Sessions) -> Result<Played, TuneError> {
         let sessions = how.sessions.max(1);
         let each = how.transactions.div_ceil(sessions.into());
         let mut command = server.pgbench()?;
@@ -44,10 +44,7 @@ impl Pgbench {
         let started = Instant::now();
         let told = server.run(&mut command, &mut Silent)?;
         let elapsed = started.elapsed();
-        let transactions = transactions(&told).ok_or_else(|| TuneError::Server {
-            context: "pgbench".to_owned(),
-            message: "it tells no number of transactions".to_owned(),
-        })?;
+        let transactions = transactions(&told)?;
         Ok(Played { transactions, retries: 0, elapsed })
     }
 }

@@ -4,7 +4,6 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,7 +11,7 @@ use flashwise_block::Progress;
 
 use super::programs::Programs;
 use crate::TuneError;
-use crate::servers::{Guard, forget_below, give, run, spawn_words};
+use crate::servers::{PrivatePlace, User, forget_below};
 
 /// How the names of its directories begin.
 const GUARDED: &str = "flashwise-postgres";
@@ -20,44 +19,33 @@ const GUARDED: &str = "flashwise-postgres";
 const SETTINGS: &str = "flashwise.conf";
 
 /// One or more clusters, of which at most one runs.
-pub struct PrivateServer {
+pub struct PrivatePostgres {
     programs: Programs,
     running: Option<PathBuf>,
-    stage: (String, f64),
-    // The guards end what still runs.
-    place: Guard,
-    sockets: Guard,
+    // It ends what still runs.
+    pub(super) place: PrivatePlace,
 }
 
-impl PrivateServer {
+impl PrivatePostgres {
     /// A place for clusters in a directory; in the one for temporary files where none is given.
     ///
     /// # Errors
     /// When no server is installed, or no directory can be made.
     pub fn new(programs: Option<&Path>, directory: Option<&Path>) -> Result<Self, TuneError> {
         let programs = Programs::find(programs)?;
-        let temporary = std::env::temp_dir();
-        let place = Guard::new(directory.unwrap_or(&temporary), GUARDED)?;
-        let sockets = Guard::new(&temporary, GUARDED)?;
-        let this = Self { programs, running: None, stage: ("making a private server".to_owned(), 0.0), place, sockets };
-        [this.place.path(), this.sockets.path()].into_iter().try_for_each(|path| this.give(path))?;
-        Ok(this)
-    }
-
-    /// What the work is at, and how far.
-    pub(super) fn at(&mut self, stage: String, fraction: f64) {
-        self.stage = (stage, fraction);
+        let place = PrivatePlace::new(GUARDED, directory, User::instead_of_root("postgres"))?;
+        Ok(Self { programs, running: None, place })
     }
 
     /// The directory of the clusters.
     pub fn directory(&self) -> &Path {
-        self.place.path()
+        self.place.directory()
     }
 
     /// How it is reached while it runs.
     pub fn dsn(&self) -> String {
         // A path in quotes: ' and \ are escaped.
-        let path = self.sockets.path().display().to_string().replace('\\', "\\\\").replace('\'', "\\'");
+        let path = self.place.sockets().display().to_string().replace('\\', "\\\\").replace('\'', "\\'");
         format!("host='{path}' user=postgres dbname=postgres")
     }
 
@@ -89,10 +77,10 @@ impl PrivateServer {
     /// When `initdb` fails.
     pub fn create(&self, name: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
         let mut command = self.server_program("initdb");
-        command.args("-A trust -U postgres -E UTF8 --locale=C --no-sync -D".split(' ')).arg(self.data(name));
+        command.args("-A trust -U postgres -E UTF8 --locale=C --no-sync -D".split(' ')).arg(self.place.instance(name));
         self.run(&mut command, progress)?;
-        let own = self.data(name).join("postgresql.conf");
-        let sockets = self.sockets.path().display().to_string().replace('\'', "''");
+        let own = self.place.instance(name).join("postgresql.conf");
+        let sockets = self.place.sockets().display().to_string().replace('\'', "''");
         let settings =
             format!("listen_addresses = ''\nunix_socket_directories = '{sockets}'\ninclude_if_exists '{SETTINGS}'\n");
         let known = std::fs::read_to_string(&own).map_err(|e| TuneError::file(&own, &e))?;
@@ -104,8 +92,7 @@ impl PrivateServer {
     /// # Errors
     /// When there is no room, or the like.
     pub fn copy(&self, from: &str, to: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
-        let mut command = self.program(Path::new("cp"));
-        self.run(command.args(["-a", "--"]).arg(self.data(from)).arg(self.data(to)), progress).map(drop)
+        self.place.copy(&self.place.instance(from), to, progress)
     }
 
     /// Starts a cluster with settings, in the file's form; another one is stopped before.
@@ -119,12 +106,12 @@ impl PrivateServer {
         progress: &mut dyn Progress,
     ) -> Result<(), TuneError> {
         self.stop(progress)?;
-        let data = self.data(name);
+        let data = self.place.instance(name);
         let line = |(name, value): &(String, String)| format!("{name} = '{}'\n", value.replace('\'', "''"));
         let file = data.join(SETTINGS);
         std::fs::write(&file, settings.iter().map(line).collect::<String>()).map_err(|e| TuneError::file(&file, &e))?;
-        self.give(&file)?;
-        let log = self.place.path().join("log");
+        self.place.give(&file)?;
+        let log = self.place.directory().join("log");
         let mut command = self.server_program("pg_ctl");
         command.arg("-D").arg(&data).arg("-l").arg(&log).args("-s -w -t 120 start".split(' '));
         self.running = Some(data);
@@ -147,7 +134,7 @@ impl PrivateServer {
     /// # Errors
     /// When they cannot be read.
     pub fn forget_cached(&self, name: &str) -> Result<(), TuneError> {
-        forget_below(&self.data(name).join("base"))
+        forget_below(&self.place.instance(name).join("base"))
     }
 
     /// Puts a file into the place, readable for the server's user.
@@ -155,11 +142,11 @@ impl PrivateServer {
     /// # Errors
     /// When it cannot be read or written.
     pub(super) fn bring(&self, file: &Path, name: &str) -> Result<PathBuf, TuneError> {
-        let brought = self.place.path().join(name);
+        let brought = self.place.directory().join(name);
         std::fs::copy(file, &brought).map_err(|e| TuneError::file(file, &e))?;
         let permissions = Permissions::from_mode(0o600);
         std::fs::set_permissions(&brought, permissions).map_err(|e| TuneError::file(&brought, &e))?;
-        self.give(&brought)?;
+        self.place.give(&brought)?;
         Ok(brought)
     }
 
@@ -169,7 +156,7 @@ impl PrivateServer {
     /// When it is not installed.
     pub(super) fn pgbench(&self) -> Result<Command, TuneError> {
         let mut command = self.program(self.programs.pgbench()?);
-        command.arg("-h").arg(self.sockets.path()).args(["-U", "postgres"]).env("PGDATABASE", "postgres");
+        command.arg("-h").arg(self.place.sockets()).args(["-U", "postgres"]).env("PGDATABASE", "postgres");
         Ok(command)
     }
 
@@ -178,13 +165,7 @@ impl PrivateServer {
     /// # Errors
     /// When it fails, with its last complaint.
     pub(super) fn run(&self, command: &mut Command, progress: &mut dyn Progress) -> Result<String, TuneError> {
-        run(command, (&self.stage.0, self.stage.1), progress, &|error| {
-            spawn_words(error, self.programs.user, self.place.path())
-        })
-    }
-
-    fn data(&self, name: &str) -> PathBuf {
-        self.place.path().join(name)
+        self.place.run(command, progress)
     }
 
     fn server_program(&self, name: &str) -> Command {
@@ -192,19 +173,7 @@ impl PrivateServer {
     }
 
     fn program(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        // Its guard knows a process by its working directory.
-        command.current_dir(self.place.path()).process_group(0);
-        command.env("LC_ALL", "C").env_remove("PGDATA").env_remove("PGOPTIONS").env_remove("PGPORT");
-        if let Some(user) = self.programs.user {
-            command.uid(user.id).gid(user.group);
-        }
-        command
-    }
-
-    /// Gives a file to the server's user.
-    fn give(&self, path: &Path) -> Result<(), TuneError> {
-        give(path, self.programs.user)
+        self.place.program(program, &["PGDATA", "PGOPTIONS", "PGPORT"])
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::TuneError;
-use crate::servers::User;
+use crate::servers::folders_in_path;
 
 /// The programs of a server's package.
 #[derive(Clone, Debug)]
@@ -12,8 +12,6 @@ pub(super) struct Programs {
     pub(super) server: PathBuf,
     /// The `pgbench` beside them, or in the path.
     pgbench: Option<PathBuf>,
-    /// As whom to run them: a server refuses to run as root.
-    pub(super) user: Option<User>,
 }
 
 const NEEDED: [&str; 3] = ["initdb", "pg_ctl", "postgres"];
@@ -25,7 +23,7 @@ impl Programs {
     /// When there are none; names the package.
     pub(super) fn find(folder: Option<&Path>) -> Result<Self, TuneError> {
         let has_all = |folder: &Path| NEEDED.iter().all(|name| folder.join(name).is_file());
-        let path = in_path();
+        let path = folders_in_path();
         let server = match folder {
             Some(folder) => Some(folder.to_owned()).filter(|folder| has_all(folder)),
             None => packaged().into_iter().chain(path.iter().cloned()).find(|folder| has_all(folder)),
@@ -40,7 +38,7 @@ impl Programs {
         };
         let pgbench = std::iter::once(server.clone()).chain(path).map(|folder| folder.join("pgbench"));
         let pgbench = pgbench.into_iter().find(|program| program.is_file());
-        Ok(Self { server, pgbench, user: User::instead_of_root("postgres") })
+        Ok(Self { server, pgbench })
     }
 
     /// The program that runs transactions.
@@ -63,10 +61,6 @@ fn packaged() -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = versions.map(|entry| entry.path()).collect();
     folders.sort_by_key(|path| std::cmp::Reverse(version(path)));
     folders.into_iter().map(|path| path.join("bin")).collect()
-}
-
-fn in_path() -> Vec<PathBuf> {
-    std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ fn options(profile: DeviceProfile) -> PostgresOptions {
     }
 }
 
-fn names(tuning: &PostgresTuning) -> Vec<&str> {
+fn names(tuning: &ServerTuning) -> Vec<&str> {
     tuning.proposals.iter().map(|proposal| proposal.name.as_str()).collect()
 }
 
@@ -73,7 +73,7 @@ fn applying_needs_a_server_and_a_version_must_be_known() {
 
 #[test]
 fn where_nothing_is_to_be_changed_nothing_is_measured() {
-    let measure = MeasureOptions {
+    let measure = PostgresMeasureOptions {
         programs: Some("/no/such/folder".into()),
         directory: None,
         load: None,
@@ -101,7 +101,7 @@ fn the_old_value_of_what_was_altered_comes_back_with_undo() {
     let name = "random_page_cost";
     settings.0.get_mut(name).unwrap().is_altered = true;
     settings.0.get_mut("commit_delay").unwrap().source = "command line".to_owned();
-    let judged = Judged::of(&options(bench.profile.clone()), None, &settings).unwrap();
+    let judged = judge(&options(bench.profile.clone()), None, &settings).unwrap();
     assert_eq!(judged.proposals[0].undo, "ALTER SYSTEM SET random_page_cost = 4;");
     let delay = judged.left_alone.iter().find(|left| left.name == "commit_delay").unwrap();
     assert_eq!(delay.verdict, "overridden");

@@ -4,6 +4,63 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Gain, Rate};
 
+/// `schema` of the document of `tune postgres`.
+pub const POSTGRES_TUNING_SCHEMA: &str = "flashwise.tuning-postgres";
+/// `schema_version` of that document.
+pub const POSTGRES_TUNING_SCHEMA_VERSION: u32 = 1;
+/// `schema` of the document of `tune mariadb`.
+pub const MARIADB_TUNING_SCHEMA: &str = "flashwise.tuning-mariadb";
+/// `schema_version` of that document.
+pub const MARIADB_TUNING_SCHEMA_VERSION: u32 = 1;
+
+/// What one `tune` of a server found out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerTuning {
+    /// [`POSTGRES_TUNING_SCHEMA`] or [`MARIADB_TUNING_SCHEMA`].
+    pub schema: String,
+    /// The version of that schema.
+    pub schema_version: u32,
+    /// Version of flashwise.
+    pub flashwise_version: String,
+    /// The server's version, such as `PostgreSQL 15.18`.
+    pub program: String,
+    /// The server that was asked, without its password; `None` where the old values are the documented defaults.
+    pub server: Option<String>,
+    /// The drive that the profile is of.
+    pub drive: String,
+    /// What follows from the drive's figures.
+    pub proposals: Vec<SettingProposal>,
+    /// What was examined and is left unmodified.
+    pub left_alone: Vec<LeftAlone>,
+    /// Statements, in order, that do all proposals; for MariaDB those that act at once, until the server ends.
+    pub sql: Vec<String>,
+    /// Statements, in order, that take them back.
+    pub undo_sql: Vec<String>,
+    /// Lines of an option file, which act from the next start on; `None` for PostgreSQL, which needs none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub option_file: Option<Vec<String>>,
+    /// Old and new settings on a private server; `None` where that was not asked for, or nothing is proposed.
+    pub measured: Option<MeasuredSettings>,
+    /// What was done to the server; `None` where that was not asked for.
+    pub applied: Option<AppliedSettings>,
+    /// What a reader should know to read the numbers right, a sentence or two each.
+    pub notes: Vec<String>,
+}
+
+/// What was done to a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppliedSettings {
+    /// The statements, in order.
+    pub statements: Vec<String>,
+    /// The statements that take them back, in order.
+    pub undo: Vec<String>,
+    /// Settings that wait for a restart.
+    pub needs_restart: Vec<String>,
+    /// Settings that only a new instance can have; `None` for PostgreSQL, which has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs_instance: Option<Vec<String>>,
+}
+
 /// A setting that the drive asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SettingProposal {

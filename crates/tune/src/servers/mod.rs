@@ -1,24 +1,35 @@
 //! What adapters of database servers have in common.
 //!
 //! ```text
-//!   profile ─▶ figures ─▶ rules (each database's own) ─▶ rulings ─▶ document: proposals, what is left alone
-//!   private servers: programs run as a user of their own, in a directory with a guard ─▶ rounds ─▶ verdict
+//!   profile ─▶ figures ─▶ rules (each database's own) ─▶ rulings ─▶ tune: proposals, what is left alone ─▶ document
+//!   private servers: programs run as a user of their own, in a place with a guard ─▶ rounds ─▶ verdict
+//!
+//!   a database's own: connecting and reading settings · rules · statements · starting a private server · the work of a round
 //! ```
 
 mod document;
 pub(crate) mod figures;
 mod guard;
+mod place;
 mod process;
+mod rounds;
 mod ruling;
+mod tune;
 mod user;
 mod verdict;
 
-pub use document::{EvidenceFigure, LeftAlone, MeasuredSettings, SettingProposal};
+pub use document::{
+    AppliedSettings, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION, MeasuredSettings,
+    POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, ServerTuning, SettingProposal,
+};
 pub use guard::Guard;
-pub(crate) use process::{forget_below, give, run, spawn_words};
+pub(crate) use place::{PrivatePlace, folders_in_path};
+pub(crate) use process::forget_below;
+pub(crate) use rounds::{Rounds, Side, Terms, check_rounds, check_space, compare};
 pub(crate) use ruling::{Change, Ruling, UNKNOWN};
+pub(crate) use tune::{Judged, Judgement, Statements};
 pub(crate) use user::User;
-pub(crate) use verdict::{FEWEST_ROUNDS, verdict};
+pub(crate) use verdict::verdict;
 
 #[cfg(test)]
 pub(crate) mod tests;

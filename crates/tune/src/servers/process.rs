@@ -15,13 +15,13 @@ use super::User;
 use crate::TuneError;
 
 /// How often it is looked whether a program has ended.
-const LOOK: Duration = Duration::from_millis(10);
+pub(super) const LOOK: Duration = Duration::from_millis(10);
 
 /// Runs a program to its end and gives what it says; Ctrl-C ends it. `stage` is what the work is at, and how far.
 ///
 /// # Errors
 /// When it fails, with its last complaint; where it cannot be started, in the words of `explain`.
-pub(crate) fn run(
+pub(super) fn run(
     command: &mut Command,
     stage: (&str, f64),
     progress: &mut dyn Progress,
@@ -53,7 +53,7 @@ pub(crate) fn run(
 }
 
 /// Why a program could not be started in a place.
-pub(crate) fn spawn_words(error: &io::Error, user: Option<User>, place: &Path) -> String {
+pub(super) fn spawn_words(error: &io::Error, user: Option<User>, place: &Path) -> String {
     let words = error.to_string();
     let words = words.split(" (os error").next().unwrap_or_default();
     match (user, error.kind()) {
@@ -65,7 +65,7 @@ pub(crate) fn spawn_words(error: &io::Error, user: Option<User>, place: &Path) -
 }
 
 /// Gives a file to a server's user, where it has one of its own.
-pub(crate) fn give(path: &Path, user: Option<User>) -> Result<(), TuneError> {
+pub(super) fn give(path: &Path, user: Option<User>) -> Result<(), TuneError> {
     let Some(user) = user else { return Ok(()) };
     chown(path, Some(user.id), Some(user.group)).map_err(|e| TuneError::file(path, &e))
 }

@@ -4,8 +4,6 @@ use crate::Gain;
 
 /// A gain below this is none: 1 %.
 const WORTH_IT: f64 = 1.01;
-/// Fewer rounds of each tell nothing.
-pub(crate) const FEWEST_ROUNDS: u32 = 5;
 
 /// `pays`, `costs`, or `no-gain-seen` where the interval allows both.
 pub(crate) fn verdict(gain: &Gain) -> &'static str {

@@ -8,15 +8,14 @@ use std::path::Path;
 use flashwise_block::Silent;
 use flashwise_profile::{DeviceProfile, Figure};
 use flashwise_tune::TuneError;
-use flashwise_tune::postgres::{
-    LeftAlone, MeasureOptions, PostgresOptions, PostgresTuning, PrivateServer, SettingProposal, tune_postgres,
-};
+use flashwise_tune::postgres::{PostgresMeasureOptions, PostgresOptions, PrivatePostgres, tune_postgres};
+use flashwise_tune::{LeftAlone, ServerTuning, SettingProposal};
 use postgres::{Client, NoTls};
 use support::samsung;
 
 /// A server that runs; `None`, told, where none is installed.
-fn server() -> Option<PrivateServer> {
-    let mut server = match PrivateServer::new(None, None) {
+fn server() -> Option<PrivatePostgres> {
+    let mut server = match PrivatePostgres::new(None, None) {
         Err(TuneError::Missing(why)) => {
             println!("skipped: {why}");
             return None;
@@ -29,7 +28,7 @@ fn server() -> Option<PrivateServer> {
 }
 
 /// A server, and room for the clusters of a measurement, which must fit in a tenth of what is free.
-fn server_and_room() -> Option<PrivateServer> {
+fn server_and_room() -> Option<PrivatePostgres> {
     let space = rustix::fs::statvfs(std::env::temp_dir()).unwrap();
     if space.f_bavail * space.f_frsize < 24 << 30 {
         println!("skipped: it takes 24 GiB of free space in {}", std::env::temp_dir().display());
@@ -45,15 +44,15 @@ fn drive() -> DeviceProfile {
     profile
 }
 
-fn connect(server: &PrivateServer) -> Client {
+fn connect(server: &PrivatePostgres) -> Client {
     Client::connect(&server.dsn(), NoTls).unwrap()
 }
 
-fn show(server: &PrivateServer, name: &str) -> String {
+fn show(server: &PrivatePostgres, name: &str) -> String {
     connect(server).query_one("SELECT current_setting($1)", &[&name]).unwrap().get(0)
 }
 
-fn options(server: &PrivateServer, profile: DeviceProfile) -> PostgresOptions {
+fn options(server: &PrivatePostgres, profile: DeviceProfile) -> PostgresOptions {
     PostgresOptions {
         profile,
         dsn: Some(server.dsn()),
@@ -66,27 +65,27 @@ fn options(server: &PrivateServer, profile: DeviceProfile) -> PostgresOptions {
     }
 }
 
-fn tuned(options: &PostgresOptions) -> PostgresTuning {
+fn tuned(options: &PostgresOptions) -> ServerTuning {
     tune_postgres(options, &mut Silent).unwrap()
 }
 
-fn proposal<'a>(tuning: &'a PostgresTuning, name: &str) -> &'a SettingProposal {
+fn proposal<'a>(tuning: &'a ServerTuning, name: &str) -> &'a SettingProposal {
     let found = tuning.proposals.iter().find(|proposal| proposal.name == name);
     found.unwrap_or_else(|| panic!("{name}: {:?}", tuning.proposals))
 }
 
-fn left<'a>(tuning: &'a PostgresTuning, name: &str) -> &'a LeftAlone {
+fn left<'a>(tuning: &'a ServerTuning, name: &str) -> &'a LeftAlone {
     tuning.left_alone.iter().find(|left| left.name == name).unwrap_or_else(|| panic!("{name}: {:?}", tuning.left_alone))
 }
 
 /// Everything that can be set, as a new connection sees it.
-fn all_settings(server: &PrivateServer) -> Vec<(String, String)> {
+fn all_settings(server: &PrivatePostgres) -> Vec<(String, String)> {
     let rows = connect(server).query("SELECT name, setting FROM pg_settings ORDER BY name", &[]).unwrap();
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
 /// Runs statements one by one, and waits until new connections have read the configuration again.
-fn run_and_wait(server: &PrivateServer, statements: &[String], is_done: impl Fn() -> bool) {
+fn run_and_wait(server: &PrivatePostgres, statements: &[String], is_done: impl Fn() -> bool) {
     let mut client = connect(server);
     statements.iter().for_each(|statement| client.batch_execute(statement).unwrap());
     for _ in 0..200 {
@@ -202,7 +201,7 @@ fn the_documented_defaults_are_those_of_the_server() {
     profile.parameters.compression_gain = Figure::certain(3.0, 2.9, 3.1);
     let asked = tuned(&options(&server, profile.clone()));
     let known = tuned(&PostgresOptions { dsn: None, version: version.unsigned_abs(), ..options(&server, profile) });
-    let values = |tuning: &PostgresTuning| {
+    let values = |tuning: &ServerTuning| {
         let proposed = tuning.proposals.iter().map(|p| (p.name.clone(), p.old_value.clone(), p.new_value.clone()));
         let left = tuning.left_alone.iter().map(|l| (l.name.clone(), l.value.clone(), String::new()));
         proposed.chain(left).filter(|(name, ..)| !name.starts_with("fillfactor")).collect::<Vec<_>>()
@@ -233,8 +232,8 @@ impl Work {
         self.place.path().join(name)
     }
 
-    fn options(&self, server: &PrivateServer) -> PostgresOptions {
-        let measure = MeasureOptions {
+    fn options(&self, server: &PrivatePostgres) -> PostgresOptions {
+        let measure = PostgresMeasureOptions {
             programs: None,
             directory: Some(self.path("data")),
             load: Some(self.path("load.sql")),

@@ -3,14 +3,14 @@
 use flashwise_block::Silent;
 
 use super::*;
-use crate::postgres::PrivateServer;
+use crate::postgres::PrivatePostgres;
 use crate::tpcc::{DISTRICTS, consistency};
 
 const SMALL: PostgresTpcc = PostgresTpcc { warehouses: 4, items: 200, customers: 40, fill_factor: 100 };
 
 /// A server with loaded tables; `None` where none is installed.
-fn server(tables: &PostgresTpcc) -> Option<PrivateServer> {
-    let mut server = match PrivateServer::new(None, None) {
+fn server(tables: &PostgresTpcc) -> Option<PrivatePostgres> {
+    let mut server = match PrivatePostgres::new(None, None) {
         Ok(server) => server,
         Err(TuneError::Missing(why)) => {
             eprintln!("{why}: not tested");

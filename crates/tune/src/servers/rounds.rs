@@ -1,0 +1,121 @@
+//! Old and new settings on the same work: private servers, rounds that alternate.
+//!
+//! ```text
+//!   load ─▶ copy ──┬─▶ instance with the old settings ─▶ round 1        round 4 …
+//!                  └─▶ instance with the new settings ─▶      round 2, 3         …
+//! ```
+//!
+//! The instances age side by side, and are the same to the byte at the start. Which one is first changes from pair to pair, so
+//! that drift is no gain.
+
+use std::path::{Path, PathBuf};
+
+use flashwise_block::{ByteSize, Progress};
+
+use super::{MeasuredSettings, PrivatePlace, SettingProposal, verdict};
+use crate::rates::{gain, rate};
+use crate::{Target, TuneError};
+
+/// Fewer rounds of each tell nothing.
+const FEWEST_ROUNDS: u32 = 5;
+
+/// One of the two instances.
+pub(crate) struct Side {
+    pub(crate) name: &'static str,
+    pub(crate) settings: Vec<(String, String)>,
+    /// Transactions a second, round by round.
+    rates: Vec<f64>,
+}
+
+/// A private server that does rounds of work.
+pub(crate) trait Rounds {
+    /// The program that does the work, for errors.
+    const PROGRAM: &'static str;
+
+    fn place(&mut self) -> &mut PrivatePlace;
+
+    /// Makes an instance with the work's tables, and a copy of it; gives the server's version.
+    fn load(&mut self, instance: &str, copy: &str, progress: &mut dyn Progress) -> Result<String, TuneError>;
+
+    /// Transactions a second of one round with nothing cached.
+    fn round(&mut self, side: &Side, round: u32, progress: &mut dyn Progress) -> Result<f64, TuneError>;
+}
+
+/// How long, where, and of what in words.
+pub(crate) struct Terms<'a> {
+    pub(crate) rounds: u32,
+    pub(crate) directory: Option<&'a Path>,
+    pub(crate) workload: String,
+}
+
+/// Measures proposals that a server can be started with.
+///
+/// # Errors
+/// When the server fails, or no round did anything.
+pub(crate) fn compare<R: Rounds>(
+    server: &mut R,
+    proposals: &[SettingProposal],
+    terms: Terms<'_>,
+    progress: &mut dyn Progress,
+) -> Result<MeasuredSettings, TuneError> {
+    let side = |name, value: fn(&SettingProposal) -> &String| {
+        let settings = proposals.iter().map(|p| (p.name.clone(), value(p).clone())).collect();
+        Side { name, settings, rates: Vec::new() }
+    };
+    let mut sides = [side("before", |p| &p.old_value), side("after", |p| &p.new_value)];
+    let program = server.load(sides[0].name, sides[1].name, progress)?;
+    for round in 0..terms.rounds {
+        let order = if round.is_multiple_of(2) { [0, 1] } else { [1, 0] };
+        for index in order {
+            let side = &mut sides[index];
+            let stage = format!("round {} of {}, {}", round + 1, terms.rounds, side.name);
+            server.place().at(stage, f64::from(round) / f64::from(terms.rounds));
+            let rate = server.round(side, round, progress)?;
+            side.rates.push(rate);
+        }
+    }
+    let [before, after] = sides;
+    let gain = gain("transactions_per_s", (before.name, &before.rates), (after.name, &after.rates));
+    let gain = gain.ok_or_else(|| TuneError::Server {
+        context: R::PROGRAM.to_owned(),
+        message: "no round finished a transaction; give longer ones with --round-time".to_owned(),
+    })?;
+    Ok(MeasuredSettings {
+        program,
+        directory: directory_or_temporary(terms.directory).display().to_string(),
+        workload: terms.workload,
+        rounds: terms.rounds,
+        settings: after.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect(),
+        before: rate(&before.rates),
+        after: rate(&after.rates),
+        verdict: verdict(&gain).to_owned(),
+        gain,
+    })
+}
+
+fn directory_or_temporary(directory: Option<&Path>) -> PathBuf {
+    directory.map_or_else(std::env::temp_dir, Path::to_owned)
+}
+
+/// Refuses rounds that tell nothing.
+///
+/// # Errors
+/// With the least.
+pub(crate) fn check_rounds(rounds: u32) -> Result<(), TuneError> {
+    match rounds >= FEWEST_ROUNDS {
+        true => Ok(()),
+        false => Err(TuneError::Options(format!("--rounds {rounds}: fewer than {FEWEST_ROUNDS} tell nothing"))),
+    }
+}
+
+/// Refuses a directory in which two instances of so many bytes have no space.
+///
+/// # Errors
+/// With the directory, or the space that is missing.
+pub(crate) fn check_space(directory: Option<&Path>, instance_bytes: u64) -> Result<(), TuneError> {
+    let directory = directory_or_temporary(directory);
+    if !directory.is_dir() {
+        return Err(TuneError::Target(format!("{}: no such directory", directory.display())));
+    }
+    Target::Directory(directory).check_space(ByteSize(2 * instance_bytes))
+}
