@@ -139,7 +139,7 @@ pub struct TraceTpcc {
 impl TraceTpcc {
     /// Of a run whose trace was written.
     pub fn new(conversion: TraceConversion, run: TpccRun) -> Self {
-        let TpccRun { transactions, undone, pages, tables, .. } = run;
+        let TpccRun { transactions, rolled_back: undone, pages, tables, .. } = run;
         let conversion = TraceConversion { schema: "flashwise.trace-tpcc", ..conversion };
         Self { conversion, transactions, undone, pages, tables }
     }

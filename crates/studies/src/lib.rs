@@ -28,6 +28,7 @@ mod parallel;
 mod sqlite;
 mod statistics;
 mod transparent_compression;
+mod verdict;
 
 use std::path::PathBuf;
 

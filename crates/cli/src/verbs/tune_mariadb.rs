@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use flashwise_report::{mariadb_option_file, render_mariadb_tuning};
-use flashwise_tune::mariadb::{MariadbMeasureOptions, MariadbOptions, MariadbPlace, tune_mariadb};
+use flashwise_tune::mariadb::{MariadbAddress, MariadbMeasureOptions, MariadbOptions, tune_mariadb};
 
 use super::read_profile;
 use crate::arguments::TuneMariadb;
@@ -40,10 +40,10 @@ fn mariadb_options(options: TuneMariadb) -> Result<MariadbOptions, Failure> {
         round_time: Duration::from_nanos(with.round_time.0),
         seed: with.seed,
     });
-    let socket = options.socket.map(|path| MariadbPlace::Socket { path, user: options.user });
+    let socket = options.socket.map(|path| MariadbAddress::Socket { path, user: options.user });
     Ok(MariadbOptions {
         profile: read_profile(&options.profile)?,
-        server: socket.or(options.dsn.map(MariadbPlace::Url)),
+        server: socket.or(options.dsn.map(MariadbAddress::Url)),
         skip: options.skip,
         apply: options.apply,
         measure,

@@ -3,7 +3,7 @@
 use crate::support;
 use flashwise_block::Silent;
 use flashwise_tune::TuneError;
-use flashwise_tune::mariadb::{MariadbPlace, PrivateMariadb};
+use flashwise_tune::mariadb::{MariadbAddress, PrivateMariadb};
 use support::Place;
 
 const PLAN: [&str; 4] = ["tune", "mariadb", "--profile", "p.toml"];
@@ -66,7 +66,7 @@ fn a_server_is_changed_only_where_that_is_asked_for_and_reads_the_option_file() 
     };
     server.create("one", &mut Silent).unwrap();
     server.start("one", &[], &mut Silent).unwrap();
-    let MariadbPlace::Socket { path, .. } = server.place() else { panic!("a private server has a socket") };
+    let MariadbAddress::Socket { path, .. } = server.place() else { panic!("a private server has a socket") };
     let place = Place::with_profile();
     let plan = [&PLAN[..], &["--socket", path.to_str().unwrap(), "-o", "json"]].concat();
     let asked = |more: &[&str]| place.run(&[&plan[..], more].concat()).expect(0).document();

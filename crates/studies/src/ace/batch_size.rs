@@ -1,9 +1,8 @@
 //! n_w around k_w: how many pages should be written together?
 
 use flashwise_report::study::{StudyCell, StudySection, StudyTable};
-use flashwise_ssd::DeviceConfig;
 
-use super::drives::{Drive, RAW, WITH_FS, as_argued};
+use super::drives::{Drive, as_argued, beside_argued};
 use super::run::{Compared, Method, POLICIES, Setting};
 use super::sweep;
 use super::workload::{Conditions, MS};
@@ -25,11 +24,7 @@ pub(super) fn measure(
     progress: Progress<'_>,
 ) -> Result<BatchSizes, StudyError> {
     let argued = as_argued(3.0)?;
-    let named: [(&str, &DeviceConfig); 3] = [
-        ("as argued", &argued),
-        (drives[RAW].name, &drives[RAW].config),
-        (drives[WITH_FS].name, &drives[WITH_FS].config),
-    ];
+    let named = beside_argued(&argued, drives);
     let methods: Vec<Method> = std::iter::once(Method::Classic).chain(SIZES.map(Method::Ace)).collect();
     let settings = named.map(|(_, config)| Setting {
         methods: methods.clone(),

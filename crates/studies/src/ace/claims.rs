@@ -1,6 +1,6 @@
 //! What the texts claim, beside what is measured, and why it differs.
 
-use flashwise_report::study::{StudyClaim, StudyVerdict};
+use flashwise_report::study::StudyClaim;
 
 use super::Measurements;
 use super::drives::{RAW, SATA, VIRTUAL, WITH_FS};
@@ -8,6 +8,7 @@ use super::matrix::{ACE, WITH_PREFETCH};
 use super::one_request;
 use super::published::{FIGURE_7, MISSES_MORE, MIXED_MOST, RIS_MOST, SATA_MOST, SAVED_LEAST, SPEEDUP, TPCC_MOST};
 use super::workload::WORKLOADS;
+use crate::verdict::verdict;
 
 /// Places of the workloads.
 const MS: usize = 0;
@@ -33,15 +34,6 @@ pub(super) fn all(m: &Measurements) -> Vec<StudyClaim> {
         asymmetry(m),
         tpcc(m),
     ]
-}
-
-/// Reproduced where all of it holds, in part where something of it does.
-fn verdict(all: bool, some: bool) -> StudyVerdict {
-    match (all, some) {
-        (true, _) => StudyVerdict::Reproduced,
-        (false, true) => StudyVerdict::Partly,
-        (false, false) => StudyVerdict::NotReproduced,
-    }
 }
 
 /// `P4510 raw: 20.1 to 22.3 % …`, without and with prefetching.

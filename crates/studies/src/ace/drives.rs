@@ -115,6 +115,12 @@ pub(super) fn filled_by(config: &DeviceConfig, pages: usize) -> Result<DeviceCon
     Ok(small)
 }
 
+/// A drive as the text argues, and the text's own raw and behind a file system, with their names.
+pub(super) fn beside_argued<'a>(argued: &'a DeviceConfig, drives: &'a [Drive]) -> [(&'a str, &'a DeviceConfig); 3] {
+    let of = |place: usize| (drives[place].name, &drives[place].config);
+    [("as argued", argued), of(RAW), of(WITH_FS)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::one_request::waits;

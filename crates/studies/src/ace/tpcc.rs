@@ -71,7 +71,7 @@ pub(super) struct Tpcc {
 fn record(workload: &TpccWorkload, batch: usize, seed: u64) -> Result<Trace, StudyError> {
     let run = tpcc(&Target::parse(DEFAULT_TARGET)?, workload, seed, &mut Silent)?;
     let (mut asked, mut transactions) = (Vec::new(), Vec::<(TpccTransaction, Span<usize>)>::new());
-    for (record, &by) in run.trace.records.iter().zip(&run.asked_by) {
+    for (record, &by) in run.trace.records.iter().zip(&run.requested_by) {
         let is_write = match record.operation {
             Operation::Read => false,
             Operation::Write => true,

@@ -3,7 +3,7 @@
 use flashwise_report::study::{StudyCell, StudySection, StudyTable};
 use flashwise_ssd::DeviceConfig;
 
-use super::drives::{Drive, LANES, RAW, WITH_FS, as_argued};
+use super::drives::{Drive, LANES, as_argued, beside_argued};
 use super::matrix::ACE;
 use super::run::{Compared, Method, POLICIES, Setting};
 use super::sweep;
@@ -26,11 +26,7 @@ pub(super) fn measure(
     progress: Progress<'_>,
 ) -> Result<WriteShares, StudyError> {
     let argued = as_argued(3.0)?;
-    let named: [(&str, &DeviceConfig); 3] = [
-        ("as argued", &argued),
-        (drives[RAW].name, &drives[RAW].config),
-        (drives[WITH_FS].name, &drives[WITH_FS].config),
-    ];
+    let named = beside_argued(&argued, drives);
     let batch = LANES as usize;
     let mut settings = Vec::new();
     for (_, config) in named {

@@ -28,7 +28,7 @@ use flashwise_attach::{Cgroup, DeviceStat, control};
 use flashwise_block::ByteSize;
 use flashwise_ssd::DeviceConfig;
 use flashwise_trace::{ReadOptions, TraceError, TraceFormat, TraceReader, TraceRecord};
-use flashwise_tune::Guard;
+use flashwise_tune::DirectoryGuard;
 use rustix::fs::{major, minor};
 
 use crate::StudyError;
@@ -66,7 +66,7 @@ pub(crate) struct Attached {
     /// Closed, it ends the drive.
     life: Option<ChildStdin>,
     // Last, so that nothing is taken away below a mount.
-    place: Guard,
+    place: DirectoryGuard,
 }
 
 impl Attached {
@@ -89,7 +89,7 @@ impl Attached {
                     .to_owned(),
             ));
         }
-        let place = Guard::new(&std::env::temp_dir(), "flashwise-study")?;
+        let place = DirectoryGuard::new(&std::env::temp_dir(), "flashwise-study")?;
         // The server's user has to come through, and sees nothing else here.
         std::fs::set_permissions(place.path(), Permissions::from_mode(0o711))?;
         let text = toml::to_string(config).map_err(|error| StudyError::Attach(error.to_string()))?;
@@ -224,11 +224,11 @@ fn hold(group: &Cgroup, server: u32) -> Result<(), StudyError> {
     Ok(())
 }
 
-fn control_path(place: &Guard) -> PathBuf {
+fn control_path(place: &DirectoryGuard) -> PathBuf {
     place.path().join("control")
 }
 
-fn trace(place: &Guard) -> PathBuf {
+fn trace(place: &DirectoryGuard) -> PathBuf {
     place.path().join("trace.csv")
 }
 

@@ -1,12 +1,13 @@
 //! What the texts claim, beside what is measured.
 
-use flashwise_report::study::{Measured, StudyClaim, StudyVerdict};
+use flashwise_report::study::{Measured, StudyClaim};
 
 use super::model::{GREEDY, NODAP, OFFLINE, ONLINE, TWO_R};
 use super::prediction::{SIGMAS, SWAPPED, TRAFFIC};
 use super::published::SKEWS;
 use super::two_regions::{self, SETTLED};
 use super::{blocks, fill, guarantee, prediction, skew};
+use crate::verdict::verdict;
 
 /// A published value is met by one that is so far away at most, per cent: blocks here have fewer slots than SSD-iq's.
 const NEAR_PERCENT: f64 = 5.0;
@@ -31,15 +32,6 @@ pub(super) fn claims(
         against_fill(fill),
         two_r(two_regions, skew),
     ]
-}
-
-/// Reproduced where all of it holds, in part where something of it does.
-fn verdict(all: bool, some: bool) -> StudyVerdict {
-    match (all, some) {
-        (true, _) => StudyVerdict::Reproduced,
-        (false, true) => StudyVerdict::Partly,
-        (false, false) => StudyVerdict::NotReproduced,
-    }
 }
 
 fn list(values: impl Iterator<Item = String>) -> String {

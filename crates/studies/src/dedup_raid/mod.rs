@@ -14,6 +14,7 @@ mod threads;
 use flashwise_report::study::{StudyClaim, StudyVerdict};
 use flashwise_ssd::array::Level;
 
+use crate::verdict::verdict;
 use crate::{Findings, Progress, StudyError, StudyOptions};
 use drives::{CONTROLLER_IOPS, Generation, State};
 use threads::Line;
@@ -137,12 +138,8 @@ fn parity_claim(lines: &[Line]) -> StudyClaim {
              limit) and {writes:.2} times write-only.",
             ratio(false, false)
         ),
-        verdict: match (near(mixed), near(writes)) {
-            // A difference of a tenth is not told from chance by intervals that are wider than that.
-            (true, true) if is_known => StudyVerdict::Reproduced,
-            (false, false) => StudyVerdict::NotReproduced,
-            _ => StudyVerdict::Partly,
-        },
+        // Intervals that are wider than a tenth cannot tell such a difference from chance.
+        verdict: verdict(is_known && near(mixed) && near(writes), near(mixed) || near(writes)),
         because:
             "A small write is two reads and two writes with one parity, three and three with two: of writes alone, the \
              drives are asked half as much again, and that they differ so little is not explained. Reads cost the \
@@ -166,11 +163,7 @@ fn mirror_claim(lines: &[Line]) -> StudyClaim {
             100.0 * ahead(false, false),
             100.0 * writes
         ),
-        verdict: match (mixed <= 0.1, writes <= 0.1) {
-            (true, true) => StudyVerdict::Reproduced,
-            (false, false) => StudyVerdict::NotReproduced,
-            _ => StudyVerdict::Partly,
-        },
+        verdict: verdict(mixed <= 0.1 && writes <= 0.1, mixed <= 0.1 || writes <= 0.1),
         because:
             "It holds as far as the controller is what limits both; a small write is two writes on a mirror and two \
                   reads and two writes with a parity."
@@ -187,7 +180,7 @@ fn controller_claim(lines: &[Line]) -> StudyClaim {
             "Eight MLC drives as RAID-10 serve {limited:.0} mixed operations a second at 256 threads behind a controller of \
              45,000, and {free:.0} behind one without limit."
         ),
-        verdict: if is_limit { StudyVerdict::Reproduced } else { StudyVerdict::NotReproduced },
+        verdict: verdict(is_limit, false),
         because: "The limit is put in; what is measured is whether the drives reach it.".to_owned(),
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use flashwise_attach::{Cgroup, DeviceStat};
 use flashwise_block::Silent;
 use flashwise_tune::TuneError;
-use flashwise_tune::postgres::{Pgbench, Played, PostgresTpcc, PrivatePostgres, Sessions};
+use flashwise_tune::postgres::{Pgbench, PostgresTpcc, PrivatePostgres, SessionOptions, TransactionStats};
 use postgres::{Client, NoTls};
 
 use super::drives::Drive;
@@ -37,7 +37,12 @@ impl Work {
         }
     }
 
-    fn play(self, fill_factor: u32, server: &PrivatePostgres, how: &Sessions) -> Result<Played, TuneError> {
+    fn play(
+        self,
+        fill_factor: u32,
+        server: &PrivatePostgres,
+        how: &SessionOptions,
+    ) -> Result<TransactionStats, TuneError> {
         match self {
             Self::Tpcc(tables) => PostgresTpcc { fill_factor, ..tables }.play(&server.dsn(), how),
             Self::Pgbench { scale } => Pgbench { scale, fill_factor }.play(server, how),
@@ -237,7 +242,7 @@ impl Bench<'_> {
     fn round(&mut self, fill: u32, round: u32) -> Result<Round, StudyError> {
         let name = format!("fill{fill}");
         self.server.stop(&mut Silent)?;
-        self.server.forget_cached(&name)?;
+        self.server.drop_page_cache(&name)?;
         self.server.start(&name, &self.settings(&[]), &mut Silent)?;
         let server = self.server.process()?.ok_or(StudyError::Lost)?;
         // Held until the server has stopped.
@@ -245,7 +250,7 @@ impl Bench<'_> {
         self.not_apart = self.drive.keep_apart(server)?;
         let mut client = self.connect()?;
         let before = self.counters(&mut client, server)?;
-        let how = Sessions {
+        let how = SessionOptions {
             sessions: self.conditions.sessions,
             transactions: self.conditions.transactions,
             seed: self.conditions.seed.wrapping_add(u64::from(round) + 1),

@@ -1,11 +1,12 @@
 //! What the text claims, beside what is measured, and why it differs.
 
-use flashwise_report::study::{Measured, StudyClaim, StudyVerdict};
+use flashwise_report::study::{Measured, StudyClaim};
 
 use super::drives::Drive;
 use super::{FULL, ROOM, Results};
 use crate::StudyError;
 use crate::attached::answers_were_late;
+use crate::verdict::verdict;
 
 /// The text's gain in transactions a second, from 100 to 75.
 const GAIN: f64 = 0.33;
@@ -86,11 +87,8 @@ fn faster(results: &Results, shown: &[Shown; 2]) -> Result<StudyClaim, StudyErro
     });
     let words: Vec<String> = words.collect();
     let gains = shown.iter().map(|shown| shown.gain);
-    let verdict = match () {
-        () if gains.clone().all(|gain| gain.low > 1.0 && is_near(gain.value - 1.0, GAIN)) => StudyVerdict::Reproduced,
-        () if gains.clone().any(|gain| gain.low > 1.0) => StudyVerdict::Partly,
-        () => StudyVerdict::NotReproduced,
-    };
+    let all = gains.clone().all(|gain| gain.low > 1.0 && is_near(gain.value - 1.0, GAIN));
+    let verdict = verdict(all, gains.clone().any(|gain| gain.low > 1.0));
     let varied = results.varied.iter().map(|(name, outcome)| {
         let gain = outcome.gain(ROOM, FULL)?;
         Ok::<_, StudyError>(format!("{name}: {}", with_interval(gain)))
@@ -127,11 +125,7 @@ fn alike(shown: &[Shown; 2]) -> StudyClaim {
             percent(ratios[0]),
             percent(ratios[1])
         ),
-        verdict: match () {
-            () if within(0.1) => StudyVerdict::Reproduced,
-            () if within(0.25) => StudyVerdict::Partly,
-            () => StudyVerdict::NotReproduced,
-        },
+        verdict: verdict(within(0.1), within(0.25)),
         because: format!(
             "A drive that compresses programs less, {:.0} KiB a transaction where the plain one programs {:.0}, and reads wait less \
              for that: {:.0} and {:.0} µs in the median. Its engine adds microseconds to a read. (The drives were measured one \
@@ -152,11 +146,7 @@ fn larger([plain, _]: &[Shown; 2]) -> StudyClaim {
             percent(grown),
             percent(growth(plain.table))
         ),
-        verdict: match () {
-            () if is_near(grown - 1.0, claimed - 1.0) => StudyVerdict::Reproduced,
-            () if grown > 1.0 => StudyVerdict::Partly,
-            () => StudyVerdict::NotReproduced,
-        },
+        verdict: verdict(is_near(grown - 1.0, claimed - 1.0), grown > 1.0),
         because: "Tables whose pages are three quarters full grow by a third; indexes keep a fill factor of their own. How much \
                   of a database is indexes decides the rest."
             .to_owned(),
@@ -188,11 +178,7 @@ fn smaller([_, compressing]: &[Shown; 2]) -> StudyClaim {
             ratios[1],
             100.0 * measured
         ),
-        verdict: match () {
-            () if is_like && measured <= 1.25 * text => StudyVerdict::Reproduced,
-            () if measured < 0.5 => StudyVerdict::Partly,
-            () => StudyVerdict::NotReproduced,
-        },
+        verdict: verdict(is_like && measured <= 1.25 * text, measured < 0.5),
         because: "Room in a page is zeros, which cost next to nothing. The ratio is that of sysbench-tpcc's strings, most of \
                   which are one letter again and again; random strings as the specification wants them compress by a third."
             .to_owned(),

@@ -7,7 +7,7 @@ use flashwise_ssd::config::CleaningPolicy;
 
 use super::experiment::{Experiment, Organisation, Pattern};
 use super::repetition;
-use crate::{Progress, StudyError, StudyOptions, parallel};
+use crate::{Progress, StudyError, StudyOptions, parallel, verdict};
 
 /// The grid's part of the study.
 pub(super) struct Grid {
@@ -179,11 +179,6 @@ fn small_claim(points: &Points, sizes: &[u64]) -> StudyClaim {
 
 /// Within a quarter of what is claimed, or at least of that sign.
 fn verdict(measured: &[f64], claimed: f64) -> StudyVerdict {
-    if measured.iter().all(|percent| (percent / claimed - 1.0).abs() < 0.25) {
-        StudyVerdict::Reproduced
-    } else if measured.iter().any(|&percent| percent > 0.5) {
-        StudyVerdict::Partly
-    } else {
-        StudyVerdict::NotReproduced
-    }
+    let near = measured.iter().all(|percent| (percent / claimed - 1.0).abs() < 0.25);
+    verdict::verdict(near, measured.iter().any(|&percent| percent > 0.5))
 }

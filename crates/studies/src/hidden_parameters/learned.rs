@@ -6,7 +6,7 @@ use flashwise_profile::{DeviceProfile, Parameters, published_asymmetries, publis
 use flashwise_report::study::{LearnedCell, StudyCell, StudyVerdict};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
-use crate::{Progress, StudyError, StudyOptions, parallel};
+use crate::{Progress, StudyError, StudyOptions, parallel, verdict};
 
 /// Seeds of the full study; the quick one takes the first.
 const SEEDS: u64 = 5;
@@ -81,11 +81,7 @@ pub(super) fn cells(profile: &DeviceProfile, keys: &[&str]) -> Vec<StudyCell> {
 
 /// What so many figures of all that agree say of a claim: all of them reproduce it, half of them in part.
 pub(super) fn verdict(agreeing: usize, all: usize) -> StudyVerdict {
-    match agreeing {
-        n if n == all => StudyVerdict::Reproduced,
-        n if 2 * n >= all => StudyVerdict::Partly,
-        _ => StudyVerdict::NotReproduced,
-    }
+    verdict::verdict(agreeing == all, 2 * agreeing >= all)
 }
 
 #[cfg(test)]

@@ -141,8 +141,8 @@ impl Database {
             drive.cut_requests(half)?;
         }
         let mut server = PrivateMariadb::new(None, Some(&drive.directory()))?;
-        server.copy_of(&source.server, INSTANCE, INSTANCE, &mut Silent)?;
-        server.forget_cached(INSTANCE)?;
+        server.copy_from(&source.server, INSTANCE, INSTANCE, &mut Silent)?;
+        server.drop_page_cache(INSTANCE)?;
         let table = server.data(INSTANCE).join(FILE);
         let extents = file_extents(&table)?;
         let page = variant.page.bytes(ByteSize(chunk_bytes));

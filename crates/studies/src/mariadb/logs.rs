@@ -133,7 +133,7 @@ fn write(
     let source = PrivateMariadb::new(None, None)?;
     source.create_with(INSTANCE, &settings(page, &[]), &mut Silent)?;
     let mut server = PrivateMariadb::new(None, Some(&drive.directory()))?;
-    server.copy_of(&source, INSTANCE, INSTANCE, &mut Silent)?;
+    server.copy_from(&source, INSTANCE, INSTANCE, &mut Silent)?;
     drop(source);
     server.start(INSTANCE, &settings(page, &[&SETTINGS[..], &LOGGING].concat()), &mut Silent)?;
     let mut connection = server.connect()?;

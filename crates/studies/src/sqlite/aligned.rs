@@ -6,7 +6,7 @@ use flashwise_report::study::{Measured, StudyCell, StudySection, StudyTable};
 use flashwise_sqlite::LogLayout;
 
 use super::bench::{Run, Setting};
-use super::compare::{self, Compared, LOG_CAPTION, LOG_COLUMNS};
+use super::compare::{self, Compared, flash_of_logs, log_table};
 use super::drives;
 use super::scale::Scale;
 use crate::{Progress, StudyError, StudyOptions};
@@ -72,12 +72,12 @@ fn without_headers(compared: &Compared) -> Measured {
 impl Aligned {
     /// Flash bytes of the log beyond plain, by inserts a transaction, per cent.
     pub(super) fn by_inserts(&self) -> Vec<(String, Measured)> {
-        of_all(&self.batches)
+        flash_of_logs(&self.batches)
     }
 
     /// The same by drive.
     pub(super) fn by_drive(&self) -> Vec<(String, Measured)> {
-        of_all(&self.drives)
+        flash_of_logs(&self.drives)
     }
 
     /// The host's bytes of the prototype's log beyond plain, one insert a transaction, per cent.
@@ -87,15 +87,6 @@ impl Aligned {
 
     /// The section.
     pub(super) fn section(&self, scale: &Scale) -> StudySection {
-        let table = |of: &[Compared], caption: &str, first: &str| {
-            let row = |compared: &Compared| [vec![StudyCell::text(&compared.name)], compared.log_cells(1)].concat();
-            let columns = LOG_COLUMNS.iter().map(|&column| if column.is_empty() { first } else { column });
-            StudyTable {
-                caption: format!("{caption} {LOG_CAPTION}"),
-                columns: columns.map(str::to_owned).collect(),
-                rows: of.iter().map(row).collect(),
-            }
-        };
         let wear = |compared: &Compared| {
             vec![
                 StudyCell::text(&compared.name),
@@ -128,9 +119,9 @@ impl Aligned {
                     .to_owned(),
             ],
             tables: vec![
-                table(&self.batches, "By inserts a transaction.", "inserts"),
-                table(&self.pages, "By SQLite's page, one insert a transaction.", "page"),
-                table(&self.drives, "By what the drive is, one insert a transaction.", "drive"),
+                log_table(&self.batches, "By inserts a transaction.", "inserts"),
+                log_table(&self.pages, "By SQLite's page, one insert a transaction.", "page"),
+                log_table(&self.drives, "By what the drive is, one insert a transaction.", "drive"),
                 StudyTable {
                     caption: "The same drives: padding, % of the log's flash bytes, plain and aligned; flash bytes ÷ \
                               host bytes of all; superblocks erased:"
@@ -144,9 +135,4 @@ impl Aligned {
             charts: Vec::new(),
         }
     }
-}
-
-fn of_all(compared: &[Compared]) -> Vec<(String, Measured)> {
-    let of = |compared: &Compared| (compared.name.clone(), compared.more(1, |run| run.log.flash));
-    compared.iter().map(of).collect()
 }

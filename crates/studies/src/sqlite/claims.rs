@@ -1,9 +1,10 @@
 //! What the texts claim, beside what is measured, and why it differs.
 
-use flashwise_report::study::{Measured, StudyClaim, StudyVerdict};
+use flashwise_report::study::{Measured, StudyClaim};
 
 use super::compare::percent;
 use super::{Measurements, aligned, hot, small_pages};
+use crate::verdict::verdict;
 
 /// A saving of flash bytes is the claimed one within so many percentage points.
 const NEAR_WEAR: f64 = 1.0;
@@ -17,15 +18,6 @@ const K_W: f64 = 8.0;
 /// All claims.
 pub(super) fn all(m: &Measurements) -> Vec<StudyClaim> {
     vec![hot_locations(m), aligned_stripes(m), contained(m), write_back(m)]
-}
-
-/// Reproduced where all of it holds, in part where something of it does.
-fn verdict(all: bool, some: bool) -> StudyVerdict {
-    match (all, some) {
-        (true, _) => StudyVerdict::Reproduced,
-        (false, true) => StudyVerdict::Partly,
-        (false, false) => StudyVerdict::NotReproduced,
-    }
 }
 
 fn hot_locations(m: &Measurements) -> StudyClaim {

@@ -1,6 +1,6 @@
 //! The same work on variants of a database, with several seeds: the first variant is what the others are held against.
 
-use flashwise_report::study::{Measured, StudyCell};
+use flashwise_report::study::{Measured, StudyCell, StudyTable};
 
 use super::bench::{self, Run, Runs, Setting};
 use crate::{Progress, StudyError, StudyOptions, parallel};
@@ -65,12 +65,28 @@ impl Compared {
 }
 
 /// Columns of [`Compared::log_cells`] behind the name.
-pub(super) const LOG_COLUMNS: [&str; 9] =
-    ["", "host", "laid out", "flash", "laid out", "log, %", "all, %", "commits/s", "%"];
+const LOG_COLUMNS: [&str; 9] = ["", "host", "laid out", "flash", "laid out", "log, %", "all, %", "commits/s", "%"];
 /// What they show.
-pub(super) const LOG_CAPTION: &str = "KiB a commit that the host writes to the log and that the flash programs for it, \
+const LOG_CAPTION: &str = "KiB a commit that the host writes to the log and that the flash programs for it, \
                                       plain and laid out; flash bytes of the log and of all beyond plain, %; commits a \
                                       second, plain, and laid out beyond it, %:";
+
+/// A table of [`Compared::log_cells`], whose first column is called something.
+pub(super) fn log_table(of: &[Compared], caption: &str, first: &str) -> StudyTable {
+    let row = |compared: &Compared| [vec![StudyCell::text(&compared.name)], compared.log_cells(1)].concat();
+    let columns = LOG_COLUMNS.iter().map(|&column| if column.is_empty() { first } else { column });
+    StudyTable {
+        caption: format!("{caption} {LOG_CAPTION}"),
+        columns: columns.map(str::to_owned).collect(),
+        rows: of.iter().map(row).collect(),
+    }
+}
+
+/// Flash bytes of the logs beyond plain, per cent, with the names.
+pub(super) fn flash_of_logs(compared: &[Compared]) -> Vec<(String, Measured)> {
+    let of = |compared: &Compared| (compared.name.clone(), compared.more(1, |run| run.log.flash));
+    compared.iter().map(of).collect()
+}
 
 /// KiB that the host writes to the log a commit.
 pub(super) fn host_kib(run: &Run) -> f64 {

@@ -4,11 +4,11 @@
 //! frames fit into a flash page.
 
 use flashwise_block::ByteSize;
-use flashwise_report::study::{Measured, StudyCell, StudySection, StudyTable};
+use flashwise_report::study::{Measured, StudySection};
 use flashwise_sqlite::LogLayout;
 
 use super::bench::Setting;
-use super::compare::{self, Compared, LOG_CAPTION, LOG_COLUMNS};
+use super::compare::{self, Compared, flash_of_logs, log_table};
 use super::drives;
 use super::scale::Scale;
 use crate::{Progress, StudyError, StudyOptions};
@@ -56,21 +56,11 @@ pub(super) fn measure(scale: &Scale, options: &StudyOptions, progress: Progress<
 impl SmallPages {
     /// Flash bytes of the contained log beyond plain, per cent.
     pub(super) fn contained(&self) -> Vec<(String, Measured)> {
-        let of = |compared: &Compared| (compared.name.clone(), compared.more(1, |run| run.log.flash));
-        self.contained.iter().map(of).collect()
+        flash_of_logs(&self.contained)
     }
 
     /// The sections.
     pub(super) fn sections(&self, scale: &Scale) -> [StudySection; 2] {
-        let table = |of: &[Compared], caption: &str, first: &str| {
-            let row = |compared: &Compared| [vec![StudyCell::text(&compared.name)], compared.log_cells(1)].concat();
-            let columns = LOG_COLUMNS.iter().map(|&column| if column.is_empty() { first } else { column });
-            vec![StudyTable {
-                caption: format!("{caption} {LOG_CAPTION}"),
-                columns: columns.map(str::to_owned).collect(),
-                rows: of.iter().map(row).collect(),
-            }]
-        };
         let section = |title: &str, text: Vec<String>, tables| StudySection {
             title: title.to_owned(),
             text,
@@ -88,7 +78,7 @@ impl SmallPages {
                      saves is the second block of a frame that lies across two."
                         .to_owned(),
                 ],
-                table(&self.contained, "Drive, page, inserts a transaction.", "drive"),
+                vec![log_table(&self.contained, "Drive, page, inserts a transaction.", "drive")],
             ),
             section(
                 "What does a sparse log cost where nothing is compressed?",
@@ -99,7 +89,7 @@ impl SmallPages {
                      alone."
                         .to_owned(),
                 ],
-                table(&self.sparse, "Drive, page; one insert a transaction.", "drive"),
+                vec![log_table(&self.sparse, "Drive, page; one insert a transaction.", "drive")],
             ),
         ]
     }

@@ -1,12 +1,13 @@
 //! What the text claims, beside what is measured, and why it differs.
 
-use flashwise_report::study::{Measured, StudyClaim, StudyVerdict};
+use flashwise_report::study::{Measured, StudyClaim};
 
 use super::absorption::Absorption;
 use super::drives::Drive;
 use super::fill_factor::{FillFactor, SEVENTY_FIVE, Source, Tables, ZLIB};
 use super::log::{Logs, Pair, Record};
 use super::rows::Content;
+use crate::verdict::verdict;
 
 /// The text's sizes with fill factors of 100 and 75, GB: addressed, and stored by the drive that compresses.
 const ADDRESSED: [f64; 2] = [740.0, 905.0];
@@ -48,11 +49,8 @@ pub(super) fn fill_factor(fill: &FillFactor) -> StudyClaim {
         tables.source != Source::SqliteOldBytes && tables.price(SEVENTY_FIVE, ZLIB).high <= text_price()
     };
     let zeros = tables.iter().filter(|tables| tables.source != Source::SqliteOldBytes).count();
-    let verdict = match tables.iter().filter(cheap).count() {
-        0 => StudyVerdict::NotReproduced,
-        n if n == zeros => StudyVerdict::Reproduced,
-        _ => StudyVerdict::Partly,
-    };
+    let cheap = tables.iter().filter(cheap).count();
+    let verdict = verdict(cheap > 0 && cheap == zeros, cheap > 0);
     // Of what is addressed, the part that grows by a third and the part that does not.
     let growing = (ADDRESSED[1] - ADDRESSED[0]) * 3.0;
     StudyClaim {
@@ -92,11 +90,8 @@ pub(super) fn written_again(logs: &Logs, absorption: &Absorption) -> StudyClaim 
     let on = |drive| logs.on(drive, Record::HalfZeros).collect::<Vec<&Pair>>();
     let (compressing, protected) = (on(Drive::COMPRESSES), on(Drive::Protected));
     let several = |pairs: &[&Pair]| pairs.iter().all(|pair| share(pair).low > AGAIN);
-    let verdict = match (several(&compressing), several(&protected)) {
-        (true, true) => StudyVerdict::Reproduced,
-        (false, false) => StudyVerdict::NotReproduced,
-        _ => StudyVerdict::Partly,
-    };
+    let (on_compressing, on_protected) = (several(&compressing), several(&protected));
+    let verdict = verdict(on_compressing && on_protected, on_compressing || on_protected);
     let times = |pair: &Pair| format!("{:.1}", share(pair).value);
     let beside = |drive| [0, 64 << 10].map(|traffic| absorption.flash(drive, traffic).value);
     let ([alone, busy], [alone_compressing, busy_compressing]) = (beside(Drive::Protected), beside(Drive::COMPRESSES));
@@ -127,11 +122,8 @@ pub(super) fn sparse(logs: &Logs) -> StudyClaim {
     let half = on(Drive::COMPRESSES, Record::HalfZeros);
     let noise = on(Drive::COMPRESSES, Record::Noise);
     let gains = |pairs: &[&Pair]| pairs.iter().filter(|pair| pair.times().low > 1.0).count();
-    let verdict = match gains(&half) + gains(&noise) {
-        0 => StudyVerdict::NotReproduced,
-        n if n == half.len() + noise.len() => StudyVerdict::Reproduced,
-        _ => StudyVerdict::Partly,
-    };
+    let gaining = gains(&half) + gains(&noise);
+    let verdict = verdict(gaining > 0 && gaining == half.len() + noise.len(), gaining > 0);
     StudyClaim {
         claim: "On a drive that compresses, a sparse log, each commit in a fresh block, is written once and amplifies \
                 writes less."

@@ -111,7 +111,7 @@ impl Rounds for OltpRounds<'_> {
     /// The server's end is part of the time.
     fn round(&mut self, side: &Side, round: u32, progress: &mut dyn Progress) -> Result<f64, TuneError> {
         let (server, options) = (&mut self.server, self.options);
-        server.forget_cached(side.name)?;
+        server.drop_page_cache(side.name)?;
         server.start(side.name, &side.settings, progress)?;
         let connections = (0..options.clients).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
         let started = Instant::now();

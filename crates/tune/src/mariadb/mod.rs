@@ -26,7 +26,7 @@ mod settings;
 
 pub use measure::MariadbMeasureOptions;
 pub use private::PrivateMariadb;
-pub use server::MariadbPlace;
+pub use server::MariadbAddress;
 
 use flashwise_block::Progress;
 use flashwise_profile::DeviceProfile;
@@ -49,7 +49,7 @@ pub struct MariadbOptions {
     /// What is known about the drive.
     pub profile: DeviceProfile,
     /// The server; without one the old values are the defaults of 10.11.
-    pub server: Option<MariadbPlace>,
+    pub server: Option<MariadbAddress>,
     /// Names of what is not to be changed.
     pub skip: Vec<String>,
     /// Whether the server is to be changed.

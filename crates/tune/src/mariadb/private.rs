@@ -10,7 +10,7 @@ use flashwise_block::Progress;
 use mysql::Conn;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::server::{MariadbPlace, Server, at_socket, failed, options};
+use super::server::{MariadbAddress, Server, at_socket, failed, options};
 use crate::TuneError;
 use crate::servers::{PrivatePlace, User, folders_in_path, forget_below};
 
@@ -81,7 +81,7 @@ impl PrivateMariadb {
     }
 
     /// How it is reached while it runs.
-    pub fn place(&self) -> MariadbPlace {
+    pub fn place(&self) -> MariadbAddress {
         at_socket(&self.socket(), USER)
     }
 
@@ -119,14 +119,14 @@ impl PrivateMariadb {
     /// # Errors
     /// When there is no room, or the like.
     pub fn copy(&self, from: &str, to: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
-        self.copy_of(self, from, to, progress)
+        self.copy_from(self, from, to, progress)
     }
 
     /// Copies an instance of another place that does not run there.
     ///
     /// # Errors
     /// When there is no room, or the like.
-    pub fn copy_of(&self, other: &Self, from: &str, to: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
+    pub fn copy_from(&self, other: &Self, from: &str, to: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
         self.place.copy(&other.data(from), to, progress)
     }
 
@@ -206,7 +206,7 @@ impl PrivateMariadb {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn forget_cached(&self, name: &str) -> Result<(), TuneError> {
+    pub fn drop_page_cache(&self, name: &str) -> Result<(), TuneError> {
         forget_below(&self.data(name))
     }
 

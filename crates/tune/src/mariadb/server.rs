@@ -16,7 +16,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MariadbPlace {
+pub enum MariadbAddress {
     /// Its Unix socket, and the user; a password is taken from `MYSQL_PWD`.
     Socket {
         /// The socket.
@@ -49,7 +49,7 @@ impl Server {
     ///
     /// # Errors
     /// When the place makes no sense, nobody answers, or the version is none that is known.
-    pub(super) fn connect(place: &MariadbPlace) -> Result<Self, TuneError> {
+    pub(super) fn connect(place: &MariadbAddress) -> Result<Self, TuneError> {
         let (options, place) = options(place)?;
         let mut connection = Conn::new(options).map_err(|e| failed(&place, &e))?;
         let version: Option<String> = connection.query_first("SELECT VERSION()").map_err(|e| failed(&place, &e))?;
@@ -78,14 +78,14 @@ impl Server {
 }
 
 /// The connection's options and what the place is called without its password.
-pub(super) fn options(place: &MariadbPlace) -> Result<(Opts, String), TuneError> {
+pub(super) fn options(place: &MariadbAddress) -> Result<(Opts, String), TuneError> {
     let password = std::env::var("MYSQL_PWD").ok();
     let (builder, name) = match place {
-        MariadbPlace::Socket { path, user } => {
+        MariadbAddress::Socket { path, user } => {
             let builder = OptsBuilder::new().socket(Some(path.display().to_string())).user(Some(user)).pass(password);
             (builder, path.display().to_string())
         }
-        MariadbPlace::Url(url) => {
+        MariadbAddress::Url(url) => {
             let opts = Opts::from_url(url)
                 .map_err(|e| TuneError::Options(format!("--dsn: {e}; such as mysql://me@db:3306")))?;
             let name = format!("{}:{}", opts.get_ip_or_hostname(), opts.get_tcp_port());
@@ -94,14 +94,14 @@ pub(super) fn options(place: &MariadbPlace) -> Result<(Opts, String), TuneError>
         }
     };
     // No other way to the server than the one that was asked for.
-    let is_socket = matches!(place, MariadbPlace::Socket { .. });
+    let is_socket = matches!(place, MariadbAddress::Socket { .. });
     let builder = builder.prefer_socket(is_socket).tcp_connect_timeout(Some(CONNECT));
     Ok((builder.into(), name))
 }
 
 /// A socket as a place.
-pub(super) fn at_socket(path: &Path, user: &str) -> MariadbPlace {
-    MariadbPlace::Socket { path: path.to_owned(), user: user.to_owned() }
+pub(super) fn at_socket(path: &Path, user: &str) -> MariadbAddress {
+    MariadbAddress::Socket { path: path.to_owned(), user: user.to_owned() }
 }
 
 const VARIABLES: &str = "SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE, GLOBAL_VALUE_ORIGIN, READ_ONLY
@@ -138,9 +138,9 @@ mod tests {
 
     #[test]
     fn a_place_has_no_password_in_it() {
-        let name = |url: &str| options(&MariadbPlace::Url(url.to_owned())).unwrap().1;
+        let name = |url: &str| options(&MariadbAddress::Url(url.to_owned())).unwrap().1;
         assert_eq!(name("mysql://me:secret@localhost:3307"), "localhost:3307");
-        let told = options(&MariadbPlace::Url("http://x".to_owned())).unwrap_err().to_string();
+        let told = options(&MariadbAddress::Url("http://x".to_owned())).unwrap_err().to_string();
         assert!(told.starts_with("--dsn: ") && told.contains("mysql://me@db:3306"), "{told}");
     }
 

@@ -143,7 +143,7 @@ impl Rounds for PgbenchRounds<'_> {
     /// The checkpoint is part of the time.
     fn round(&mut self, side: &Side, round: u32, progress: &mut dyn Progress) -> Result<f64, TuneError> {
         let (server, options) = (&mut self.server, self.options);
-        server.forget_cached(side.name)?;
+        server.drop_page_cache(side.name)?;
         server.start(side.name, &side.settings, progress)?;
         let mut connection = Server::connect(&server.dsn())?;
         let mut command = server.pgbench()?;

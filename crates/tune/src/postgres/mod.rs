@@ -31,7 +31,7 @@ mod tpcc;
 pub use measure::PostgresMeasureOptions;
 pub use pgbench::Pgbench;
 pub use private::PrivatePostgres;
-pub use tpcc::{Played, PostgresTpcc, Sessions};
+pub use tpcc::{PostgresTpcc, SessionOptions, TransactionStats};
 
 use flashwise_block::Progress;
 use flashwise_profile::DeviceProfile;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use flashwise_block::Silent;
 
 use super::measure::transactions;
-use super::{Played, PrivatePostgres, Sessions};
+use super::{PrivatePostgres, SessionOptions, TransactionStats};
 use crate::TuneError;
 
 /// How large pgbench's tables are.
@@ -35,7 +35,7 @@ impl Pgbench {
     ///
     /// # Errors
     /// When the server refuses.
-    pub fn play(&self, server: &PrivatePostgres, how: &Sessions) -> Result<Played, TuneError> {
+    pub fn play(&self, server: &PrivatePostgres, how: &SessionOptions) -> Result<TransactionStats, TuneError> {
         let sessions = how.sessions.max(1);
         let each = how.transactions.div_ceil(sessions.into());
         let mut command = server.pgbench()?;
@@ -45,6 +45,6 @@ impl Pgbench {
         let told = server.run(&mut command, &mut Silent)?;
         let elapsed = started.elapsed();
         let transactions = transactions(&told)?;
-        Ok(Played { transactions, retries: 0, elapsed })
+        Ok(TransactionStats { transactions, retries: 0, elapsed })
     }
 }

@@ -133,7 +133,7 @@ impl PrivatePostgres {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn forget_cached(&self, name: &str) -> Result<(), TuneError> {
+    pub fn drop_page_cache(&self, name: &str) -> Result<(), TuneError> {
         forget_below(&self.place.instance(name).join("base"))
     }
 

@@ -35,12 +35,12 @@ done
 
 /// A directory with its guard.
 #[derive(Debug)]
-pub struct Guard {
+pub struct DirectoryGuard {
     shell: Child,
     path: PathBuf,
 }
 
-impl Guard {
+impl DirectoryGuard {
     /// Makes a new directory in `parent`, whose name begins with `name`.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for DirectoryGuard {
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
         let _ = self.shell.wait();
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn the_directory_goes_with_its_guard_and_what_works_in_it_is_ended() {
         let parent = tempfile::tempdir().unwrap();
-        let guard = Guard::new(parent.path(), "guarded").unwrap();
+        let guard = DirectoryGuard::new(parent.path(), "guarded").unwrap();
         let path = guard.path().to_owned();
         std::fs::write(path.join("file"), "x").unwrap();
         let mut inside = sleeper(&path).spawn().unwrap();
@@ -109,10 +109,18 @@ mod tests {
     #[test]
     fn where_no_directory_can_be_made_that_is_told() {
         assert!(
-            Guard::new(Path::new("/no/such/place"), "guarded").err().unwrap().to_string().contains("/no/such/place")
+            DirectoryGuard::new(Path::new("/no/such/place"), "guarded")
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("/no/such/place")
         );
         assert!(
-            Guard::new(Path::new("/proc"), "guarded").err().unwrap().to_string().contains("no directory can be made")
+            DirectoryGuard::new(Path::new("/proc"), "guarded")
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("no directory can be made")
         );
     }
 }

@@ -22,7 +22,7 @@ pub use document::{
     AppliedSettings, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION, MeasuredSettings,
     POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, ServerTuning, SettingProposal,
 };
-pub use guard::Guard;
+pub use guard::DirectoryGuard;
 pub(crate) use place::{PrivatePlace, folders_in_path};
 pub(crate) use process::forget_below;
 pub(crate) use rounds::{Rounds, Side, Terms, check_rounds, check_space, compare};

@@ -11,7 +11,7 @@ use std::thread::sleep;
 use flashwise_block::Progress;
 
 use super::process::{LOOK, give, run, spawn_words};
-use super::{Guard, User};
+use super::{DirectoryGuard, User};
 use crate::TuneError;
 
 /// The directories, with who works in them.
@@ -21,8 +21,8 @@ pub(crate) struct PrivatePlace {
     /// What the work is at, and how far.
     stage: (String, f64),
     // The guards end what still runs.
-    data: Guard,
-    sockets: Guard,
+    data: DirectoryGuard,
+    sockets: DirectoryGuard,
 }
 
 impl PrivatePlace {
@@ -33,8 +33,8 @@ impl PrivatePlace {
     /// When no directory can be made.
     pub(crate) fn new(name: &str, directory: Option<&Path>, user: Option<User>) -> Result<Self, TuneError> {
         let temporary = std::env::temp_dir();
-        let data = Guard::new(directory.unwrap_or(&temporary), name)?;
-        let sockets = Guard::new(&temporary, name)?;
+        let data = DirectoryGuard::new(directory.unwrap_or(&temporary), name)?;
+        let sockets = DirectoryGuard::new(&temporary, name)?;
         let this = Self { user, stage: ("making a private server".to_owned(), 0.0), data, sockets };
         [this.directory(), this.sockets()].into_iter().try_for_each(|path| this.give(path))?;
         Ok(this)

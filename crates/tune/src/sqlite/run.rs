@@ -244,7 +244,7 @@ fn insert_round(
         let count = workload.inserts_per_transaction.min(total - done);
         let share = |n: u32| f64::from(done + n) / f64::from(total);
         told(share(0))?;
-        session.forget_cached();
+        session.drop_page_cache();
         let transaction = session.vfs().now();
         session.batch(db, "BEGIN")?;
         insert(session, db, keys, count, &mut |n| told(share(n)))?;
@@ -277,7 +277,7 @@ fn select_round(
         if n.is_multiple_of(SELECTS_BETWEEN_PROGRESS) {
             told(f64::from(n) / f64::from(workload.selects_per_round))?;
         }
-        session.forget_cached();
+        session.drop_page_cache();
         let before = session.vfs().now();
         let value =
             statement.query_row([keys.present_key()], |row| row.get_ref(0)?.as_str().map(str::len).map_err(Into::into));

@@ -87,14 +87,14 @@ impl Session {
 
     /// On a real file system, lets the operating system forget what it has cached of the database, so that the next
     /// read asks the drive. A simulated drive has no such cache.
-    pub(crate) fn forget_cached(&self) {
+    pub(crate) fn drop_page_cache(&self) {
         if let Some(file) = &self.cached_file {
             // Only advice: where it is not taken, reads are served from memory, which the notes of a comparison say.
             let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
         }
     }
 
-    /// Opens the database file beside SQLite, for [`Self::forget_cached`].
+    /// Opens the database file beside SQLite, for [`Self::drop_page_cache`].
     ///
     /// Closing it would release SQLite's own locks on the file (POSIX locks belong to the process), so it stays open
     /// until the session ends.

@@ -305,7 +305,7 @@ pub(crate) fn measure(
         };
         let stage = format!("{label}: statement {}", n - n % 256);
         progress.advance(&stage, 0.0)?;
-        session.forget_cached();
+        session.drop_page_cache();
         let started = session.vfs().now();
         let Some(mut statement) = batch.next().map_err(fail)? else { break };
         let kind = execute(&mut statement, fail, &mut || Ok(progress.advance(&stage, 0.0)?))?;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Source;
+use super::random::Source;
 
 /// Cards of the deck.
 pub(crate) const DECK: u64 = 23;

@@ -1,6 +1,9 @@
 //! The rows that TPC-C wants before the first transaction (clause 4.3.3), table by table.
 
-use super::{DISTRICTS, Scale, Source, Value, Variant, last_name};
+use super::random::{Source, last_name};
+use super::scale::{DISTRICTS, Scale};
+use super::values::Value;
+use super::variant::Variant;
 
 /// A table with its columns in the order in which rows are given.
 pub(crate) struct Table {

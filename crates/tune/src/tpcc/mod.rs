@@ -11,8 +11,10 @@
 mod deck;
 mod load;
 mod random;
+mod scale;
 mod sql;
 mod transactions;
+mod values;
 mod variant;
 
 pub use deck::TpccTransaction;
@@ -20,50 +22,12 @@ pub(crate) use deck::{DECK, Deck};
 pub(crate) use load::{
     CUSTOMER, DISTRICT, HISTORY, ITEM, NEW_ORDER, ORDER_LINE, ORDERS, RowSource, STOCK, Table, WAREHOUSE,
 };
-pub(crate) use random::{Source, Uneven};
-pub(crate) use sql::{Columns, Sql, Value, Values};
+pub(crate) use random::Source;
+pub(crate) use scale::{DISTRICTS, Scale};
+pub(crate) use sql::Sql;
 pub(crate) use transactions::Terminal;
+pub(crate) use values::{Columns, Value, Values};
 pub(crate) use variant::Variant;
-
-use random::last_name;
-
-/// Districts of a warehouse.
-pub(crate) const DISTRICTS: u32 = 10;
-
-/// How many rows the tables have.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Scale {
-    pub(crate) warehouses: u32,
-    /// Items, and rows of STOCK a warehouse.
-    pub(crate) items: u32,
-    /// Customers and orders of a district.
-    pub(crate) customers: u32,
-}
-
-impl Scale {
-    /// Last names that some customer of each district has.
-    fn names(&self) -> u32 {
-        self.customers.min(1_000)
-    }
-
-    /// Whether an order was delivered before the first transaction: all but the last 30 %.
-    pub(crate) fn is_delivered(&self, order: u32) -> bool {
-        order <= self.customers - self.customers * 3 / 10
-    }
-
-    /// Another warehouse, or the same where there is no other.
-    fn other_warehouse(&self, source: &mut Source, home: u32) -> u32 {
-        match self.warehouses {
-            1 => home,
-            count => (home - 1 + source.uniform(1, count - 1)) % count + 1,
-        }
-    }
-
-    /// A customer's last name, by a number that is chosen as unevenly as the specification wants it.
-    fn random_name(&self, source: &mut Source) -> String {
-        last_name(source.uneven(Uneven::LastName, 0, self.names() - 1))
-    }
-}
 
 /// Queries that count what violates a condition of clause 3.3.2.
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! The five transactions (clauses 2.4 to 2.8), each in one transaction of the database.
 
-use super::sql::Statements;
-use super::{Columns, DISTRICTS, Scale, Source, Sql, TpccTransaction, Uneven, Value, Values};
+use super::deck::TpccTransaction;
+use super::random::{Source, Uneven};
+use super::scale::{DISTRICTS, Scale};
+use super::sql::{Sql, Statements};
+use super::values::{Columns, Value, Values};
 
 /// A session that runs transactions, one after the other.
 pub(crate) struct Terminal<S> {

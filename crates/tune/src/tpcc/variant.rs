@@ -5,7 +5,9 @@
 //! Sources: TPC Benchmark C, revision 5.11; Percona's sysbench-tpcc, whose strings are one letter again and again, which
 //! compresses as no specification says.
 
-use super::{DISTRICTS, Scale, Source, Uneven, Value, Values};
+use super::random::{Source, Uneven};
+use super::scale::{DISTRICTS, Scale};
+use super::values::{Value, Values};
 
 /// Whose TPC-C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -45,7 +45,7 @@ pub struct PostgresTpcc {
 
 /// What a number of transactions took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Played {
+pub struct TransactionStats {
     /// Transactions that were done; New-Orders that TPC-C wants undone are among them.
     pub transactions: u64,
     /// Transactions that were begun again, because others were in the way.
@@ -56,7 +56,7 @@ pub struct Played {
 
 /// How transactions are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sessions {
+pub struct SessionOptions {
     /// Sessions at once.
     pub sessions: u32,
     /// Transactions of all of them.
@@ -106,7 +106,7 @@ impl PostgresTpcc {
     ///
     /// # Errors
     /// When the server refuses; the first that any session met.
-    pub fn play(&self, dsn: &str, how: &Sessions) -> Result<Played, TuneError> {
+    pub fn play(&self, dsn: &str, how: &SessionOptions) -> Result<TransactionStats, TuneError> {
         self.check()?;
         let sessions = how.sessions.max(1);
         // Connected before the time begins.
@@ -129,7 +129,7 @@ impl PostgresTpcc {
             ends.collect::<Vec<_>>().into_iter().collect::<Result<(), _>>()
         })?;
         let (transactions, retries) = (how.transactions, retries.into_inner());
-        Ok(Played { transactions, retries, elapsed: started.elapsed() })
+        Ok(TransactionStats { transactions, retries, elapsed: started.elapsed() })
     }
 
     fn session(

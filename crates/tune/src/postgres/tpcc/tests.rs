@@ -38,7 +38,7 @@ fn transactions_leave_the_tables_as_consistent_as_the_specification_wants_them()
     assert_eq!(count(&mut client, "SELECT count(*) FROM stock"), i64::from(SMALL.warehouses * SMALL.items));
     assert_eq!(count(&mut client, "SELECT count(*) FROM orders"), customers);
     assert_eq!(count(&mut client, "SELECT count(*) FROM new_orders"), customers * 3 / 10);
-    let how = Sessions { sessions: 4, transactions: 400, seed: 7 };
+    let how = SessionOptions { sessions: 4, transactions: 400, seed: 7 };
     let played = SMALL.play(&server.dsn(), &how).unwrap();
     assert_eq!(played.transactions, 400);
     // 10 of 23 cards each are New-Orders and Payments; one of a hundred New-Orders is undone.
@@ -57,7 +57,7 @@ fn a_fill_factor_makes_tables_larger_and_keeps_updates_on_their_pages() {
     for fill_factor in [100, 75] {
         let tables = PostgresTpcc { fill_factor, ..SMALL };
         let Some(server) = server(&tables) else { return };
-        let how = Sessions { sessions: 1, transactions: 60, seed: 3 };
+        let how = SessionOptions { sessions: 1, transactions: 60, seed: 3 };
         let mut client = connect(&server.dsn()).unwrap();
         let pages = count(&mut client, "SELECT pg_relation_size('stock') / 8192");
         tables.play(&server.dsn(), &how).unwrap();

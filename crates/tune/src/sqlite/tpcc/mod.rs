@@ -13,7 +13,7 @@
 //! one deck after the loading warms the cache.
 //!
 //! **What is of the specification** (TPC Benchmark C, revision 5.11): tables, columns and sizes of rows, cardinalities,
-//! `NURand`, the five transactions, their mix as a deck of 23 cards (clause 5.2.4.2), New-Orders that are undone, remote
+//! `NURand`, the five transactions, their mix as a deck of 23 cards (clause 5.2.4.2), New-Orders that are rolled back, remote
 //! warehouses. **What is not**: terminals, think and keying times, the audit of results. No rate of this is one of TPC's.
 
 mod load;
@@ -102,11 +102,11 @@ pub struct TpccRun {
     /// What SQLite asked of the database file: bytes from its start, times of the drive.
     pub trace: IoTrace,
     /// By record of the trace: the transaction that asked for it.
-    pub asked_by: Vec<TpccTransaction>,
+    pub requested_by: Vec<TpccTransaction>,
     /// Transactions of each kind.
     pub transactions: BTreeMap<TpccTransaction, u64>,
-    /// New-Orders among them that were undone.
-    pub undone: u64,
+    /// New-Orders among them that were rolled back.
+    pub rolled_back: u64,
     /// Pages of the database at the end.
     pub pages: u64,
     /// By table and index, most pages asked for first.
@@ -143,14 +143,14 @@ pub fn tpcc(
     db.set_prepared_statement_cache_capacity(128);
     let (counts, starts) = (BTreeMap::new(), Vec::new());
     let terminal = Terminal::new(SqliteSession(&db), workload.rows());
-    let mut run = Run { terminal, session: &session, source, counts, starts, undone: 0, deck: Deck::default() };
+    let mut run = Run { terminal, session: &session, source, counts, starts, rolled_back: 0, deck: Deck::default() };
     run.play(DECK, &mut |_| Ok(()))?;
-    (run.counts, run.starts, run.undone) = (BTreeMap::new(), Vec::new(), 0);
+    (run.counts, run.starts, run.rolled_back) = (BTreeMap::new(), Vec::new(), 0);
     session.vfs().set_recording(true);
     let total = workload.transactions;
     run.play(total, &mut |n| Ok(progress.advance("TPC-C: transactions", n as f64 / total as f64)?))?;
     session.vfs().set_recording(false);
-    let (transactions, starts, undone) = (run.counts, run.starts, run.undone);
+    let (transactions, starts, rolled_back) = (run.counts, run.starts, run.rolled_back);
     let mut trace = session.vfs().take_trace();
     // The file's growth is written as zeros, which no pool asks for.
     let is_asked = |operation| matches!(operation, Operation::Read | Operation::Write | Operation::Flush);
@@ -158,8 +158,8 @@ pub fn tpcc(
     session.check_integrity(&db)?;
     let owners = owners(&db).map_err(|e| session.sql_error("finding the tables' pages", &e))?;
     let tables = traffic(&trace, &owners);
-    let asked_by = trace.records.iter().map(|record| transaction_at(&starts, record.at)).collect();
-    Ok(TpccRun { trace, asked_by, transactions, undone, pages: owners.len() as u64, tables })
+    let requested_by = trace.records.iter().map(|record| transaction_at(&starts, record.at)).collect();
+    Ok(TpccRun { trace, requested_by, transactions, rolled_back, pages: owners.len() as u64, tables })
 }
 
 /// Not recorded: no journal, one transaction.
@@ -210,7 +210,7 @@ struct Run<'a> {
     counts: BTreeMap<TpccTransaction, u64>,
     /// When each transaction began, on the drive's clock.
     starts: Vec<(Nanos, TpccTransaction)>,
-    undone: u64,
+    rolled_back: u64,
     deck: Deck,
 }
 
@@ -226,7 +226,7 @@ impl Run<'_> {
             self.terminal.set_date(self.counts.values().sum::<u64>() as i64);
             let is_kept = self.terminal.transact(what, &mut self.source);
             let is_kept = is_kept.map_err(|e| self.session.sql_error(&format!("{what:?}"), &e))?;
-            self.undone += u64::from(!is_kept);
+            self.rolled_back += u64::from(!is_kept);
         }
         Ok(())
     }

@@ -92,15 +92,15 @@ fn districts_are_hot_and_items_are_only_read() {
 fn each_request_is_known_by_its_transaction() {
     use TpccTransaction::{NewOrder, OrderStatus, StockLevel};
     let run = run(&small(), 1);
-    assert_eq!(run.asked_by.len(), run.trace.records.len());
+    assert_eq!(run.requested_by.len(), run.trace.records.len());
     let of = |what, operation| {
-        let labelled = run.asked_by.iter().zip(&run.trace.records);
+        let labelled = run.requested_by.iter().zip(&run.trace.records);
         labelled.filter(|&(&by, record)| by == what && record.operation == operation).count()
     };
     // The two that only read write nothing; every New-Order writes its district at least.
     assert_eq!((of(OrderStatus, Operation::Write), of(StockLevel, Operation::Write)), (0, 0));
     assert!(of(OrderStatus, Operation::Read) > 0 && of(StockLevel, Operation::Read) > 0);
-    assert!(of(NewOrder, Operation::Write) as u64 >= run.transactions[&NewOrder] - run.undone);
+    assert!(of(NewOrder, Operation::Write) as u64 >= run.transactions[&NewOrder] - run.rolled_back);
 }
 
 #[test]
