@@ -33,6 +33,18 @@
 //!
 //! **Limits.** The drive's content is in memory and gone at the end, or in a file of a file system with sparse files.
 //! Requests of up to 32 MiB.
+//!
+//! # Adding to it
+//!
+//! - *A front end*: a folder beside `fuse/` that makes [`HostRequest`]s and takes [`HostCompletion`]s; a line in
+//!   [`Server`]; a row in `docs/guide/attach.md`.
+//! - *A file system for `--mount`*: a variant of `FileSystem` in `volume/mod.rs` with its maker, package and options;
+//!   its name in `crates/cli/src/arguments/attach.rs`; a line in `scripts/test-tools`.
+//! - *A figure of a running drive*: a field of [`DeviceStat`] (`stat.rs`), read from the engine without making it
+//!   wait; its row in `crates/report/src/text/device_stat.rs`, its name in `metrics/exposition.rs`, its line in
+//!   `docs/guide/json.md`.
+//! - *A command to a running drive*: a variant of `Command` and of `Reply` (`control/protocol.rs`); what it does in
+//!   `engine/` or `fault.rs`; an action in `crates/cli/src/arguments/attach.rs`.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![forbid(unsafe_code)]

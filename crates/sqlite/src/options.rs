@@ -17,6 +17,13 @@
 //! | `atomic-batch` | nothing; never unnamed | | yes |
 //!
 //! The three of the log exclude each other; sparse comes before aligned before contained.
+//!
+//! # Adding a technique
+//!
+//! 1. Its name and its choice: a line of [`TECHNIQUES`]. How files are laid out: `layout.rs`, `log_layout.rs`.
+//! 2. A section in `docs/formats/sqlite-layout.md`; a test among the power cuts and a configuration of SQLite's own
+//!    suite.
+//! 3. When `fit` applies it: `crates/tune/src/sqlite/plan.rs`.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::{DeviceProfile, Parameters};

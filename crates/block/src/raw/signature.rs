@@ -19,6 +19,11 @@
 //! BitLocker as in `dislocker`; ECMA-119, 8.1 and ECMA-167, part 2, 9.1; OpenZFS `include/sys/vdev_impl.h`,
 //! `uberblock_impl.h`; Apple File System Reference (2020), `nx_superblock_t`; Apple TN1150; SNIA DDF 2.0, 4.1; Intel's
 //! IMSM as in `mdadm` `super-intel.c`; Ceph `BlueStore.cc`; Oracle ASMLib.
+//!
+//! # Adding a signature
+//!
+//! A line in the table below, or a rule below it; its name in the list of `docs/guide/real-drives.md`, which a test
+//! checks; its maker in the test `raw_device`.
 
 use std::fmt;
 use std::str::FromStr;

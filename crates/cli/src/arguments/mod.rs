@@ -1,4 +1,8 @@
 //! The command line: one file a verb, with the options that several verbs share in `raw_device.rs` and `trace.rs`.
+//!
+//! # Adding a verb
+//!
+//! A variant below, a file here for its options, a file in `verbs/` that calls a crate; no logic there.
 
 use clap::{Parser, Subcommand};
 use flashwise_block::ByteSize;

@@ -1,5 +1,9 @@
 //! The words and numbers of a report, once for the terminal and for the page: what both print stands here. Sentences that
 //! a JSON document carries (reasons, remedies, notes) are made with the document, in the crate that it is of.
+//!
+//! # Adding a section
+//!
+//! Its words here; its place in `terminal/comparison.rs` and `html/comparison.rs`.
 
 pub(crate) mod array;
 pub(crate) mod attach;

@@ -9,6 +9,11 @@
 //! An *access* is a part of one chunk of one member. Accesses that lie one behind the other on a member go there in one
 //! command, so there are at most as many commands as accesses. A small write to RAID-5 is four accesses and four
 //! commands.
+//!
+//! # Adding a figure
+//!
+//! Counted in [`Tally`], reported in [`ArrayActivity`]; its row in `crates/report/src/text/array.rs` and in
+//! `docs/formats/simulation.md`.
 
 use flashwise_block::{DeviceCounters, Operation};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,10 @@
 //! What a workload can run on: a drive, or an array of them.
 //!
 //! The driver is made anew for each of the two, so that a single drive's path holds no question which of them it is.
+//!
+//! # Adding something that workloads run on
+//!
+//! A type behind [`Target`], and a variant of `Machine` (`machine.rs`), which reads it from a file.
 
 use std::collections::BTreeMap;
 

@@ -6,6 +6,10 @@
 //! ```
 //!
 //! Both leave text in the form of their own tool, so that it can be kept and read again.
+//!
+//! # Adding a way to capture
+//!
+//! A file here; a row in `docs/guide/audit.md` with what it misses and what it costs.
 
 pub mod block;
 mod ending;

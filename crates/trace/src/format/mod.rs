@@ -2,6 +2,14 @@
 //!
 //! A format has three things: what speaks for it in the first bytes of a file, a reader, and for some a writer. Nothing
 //! else of the crate knows any of them by name. `docs/guide/traces.md` has the table of them with their sources.
+//!
+//! # Adding a format
+//!
+//! 1. A file here with `recognise` and `open`; its `mod`, its line in [`REGISTRY`] and its variant of [`TraceFormat`].
+//! 2. A sample in `crates/trace/tests/`, which the tests of formats and of hostile input take up.
+//! 3. Its rows in `docs/guide/traces.md` and `docs/formats/workload.md`.
+//!
+//! To write it, a type behind `RecordWriter` in `output/`.
 
 pub(crate) mod fields;
 pub(crate) mod source;

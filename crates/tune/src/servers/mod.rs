@@ -6,6 +6,11 @@
 //!
 //!   a database's own: connecting and reading settings · rules · statements · starting a private server · the work of a round
 //! ```
+//!
+//! # Adding a database
+//!
+//! A module beside `postgres/` and `mariadb/` with a document of its own, and what this module has for servers; a
+//! variant of the database in `crates/cli/src/arguments/`.
 
 mod document;
 pub(crate) mod figures;

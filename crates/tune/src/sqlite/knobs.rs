@@ -3,6 +3,11 @@
 //! Each [`Knob`] names settings that are worth a measurement; whether they pay is measured, never assumed. They are tried
 //! in the order of [`knobs`]: what needs the least first, and what another one's gain depends on before that one. Nothing
 //! here makes a commit less durable.
+//!
+//! # Adding a setting
+//!
+//! A [`Knob`] with its candidates here, and what it sets in `settings.rs`. A technique of `flashwise_sqlite`'s
+//! `TECHNIQUES` is tried by itself.
 
 use flashwise_block::{ByteSize, Nanos};
 use flashwise_profile::{DeviceProfile, Parameters};

@@ -12,6 +12,12 @@
 //!
 //! Source of the levels: D. Patterson, G. Gibson, R. Katz: *A Case for Redundant Arrays of Inexpensive Disks*, SIGMOD
 //! 1988; P. Chen et al.: *RAID: High-Performance, Reliable Secondary Storage*, ACM Computing Surveys 26(2), 1994.
+//!
+//! # Adding a level
+//!
+//! 1. A file here with a type behind [`Layout`]; its `mod`, and its line in [`layout`].
+//! 2. Its name in [`Level`] (`config.rs`), with how many members it has and how many may fail.
+//! 3. Its line in the tests of arrays, which let every survivable failure happen.
 
 mod raid0;
 mod raid1;

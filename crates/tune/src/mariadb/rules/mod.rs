@@ -1,6 +1,12 @@
 //! One file a rule: what a figure of the drive makes of a variable of InnoDB.
 //!
 //! A rule that lacks a certain figure says so and changes nothing.
+//!
+//! # Adding a rule
+//!
+//! 1. A file here with its arithmetic, its source and a table test; its `mod` and its line in [`RULES`].
+//! 2. Its name in `KNOWN` (`settings.rs`), which a test compares with a server.
+//! 3. A row in `docs/guide/tune.md`.
 
 mod doublewrite;
 mod flush_neighbors;

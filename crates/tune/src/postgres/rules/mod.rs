@@ -2,6 +2,13 @@
 //!
 //! A rule that lacks a certain figure says so and changes nothing. Where only a measurement can tell what a change brings,
 //! its expected gain is unknown.
+//!
+//! # Adding a rule
+//!
+//! 1. A file here with its arithmetic, its source and a table test; its `mod` and its line in [`RULES`].
+//! 2. Its name in `NAMES` (`settings.rs`), its defaults by version in `defaults.rs`, which a test compares with a
+//!    server.
+//! 3. A row in `docs/guide/tune.md`.
 
 mod background_writer;
 mod commit_delay;
