@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 
-#[path = "../crates/ssd/tests/support/mqsim.rs"]
+#[path = "../crates/sim/tests/it/support/mqsim.rs"]
 mod mqsim;
 
 /// Runs of flashwise for one of MQSim.

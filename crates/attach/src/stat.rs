@@ -1,9 +1,9 @@
 //! What an attached drive is doing, told while it runs.
 
 use flashwise_block::DeviceCounters;
+use flashwise_sim::{Utilisation, WriteCauses};
+use flashwise_ssd::EndOfLife;
 use flashwise_ssd::SpaceUse;
-use flashwise_ssd::life::EndOfLife;
-use flashwise_ssd::simulation::{Utilisation, WriteCauses};
 use serde::{Deserialize, Serialize};
 
 use crate::Pacing;

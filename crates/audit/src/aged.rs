@@ -28,8 +28,8 @@ use std::collections::BTreeMap;
 use flashwise_block::{BlockDevice, ByteSize, Request};
 use flashwise_profile::DeviceProfile;
 use flashwise_ssd::config::{Mapping, StreamPolicy};
-use flashwise_ssd::learned::learned;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use flashwise_truth::learned::learned;
 
 use crate::play::{AREA, Map, PlayError, Played, Step, play_round, programmed, requests};
 use crate::request::Space;
@@ -86,7 +86,7 @@ impl AgedDrive {
     /// Plays a window again and again, and gives what one round takes.
     pub(crate) fn play(&self, steps: &[Step], map: &Map) -> Result<Played, PlayError> {
         let mut drive = SimulatedSsd::new(self.config.clone(), SEED)?;
-        drive.enter_steady_state(SEED)?;
+        flashwise_sim::enter_steady_state(&mut drive, SEED)?;
         let mut rounds = Rounds { of: self, map, staying: staying_areas(steps), played: 0 };
         rounds.play_until(WARM_UP * self.config.raw_bytes(), &mut drive, steps)?;
         let (before, start, earlier) = (drive.counters(), drive.now(), rounds.played);

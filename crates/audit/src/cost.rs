@@ -1,6 +1,6 @@
 //! What violations cost: the window played as it is, and once for each broken rule with its violations mended.
 //!
-//! All plays go over one drive, made from the profile ([`flashwise_ssd::learned`]), as large as the largest of them
+//! All plays go over one drive, made from the profile ([`flashwise_truth::learned`]), as large as the largest of them
 //! needs, and written in order before; rules whose violations only collection makes pay go over the same drive in its
 //! steady state ([`crate::aged`]). The difference is the cost. It is that of the window, not of the whole trace; a
 //! window longer than [`BYTES_MAX`] of writes is cut, because a simulation's time goes with its pages.
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
-use flashwise_ssd::learned::learned;
+use flashwise_truth::learned::learned;
 
 use crate::Rule;
 use crate::aged::AgedDrive;

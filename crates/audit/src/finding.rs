@@ -1,8 +1,8 @@
 //! What an audit says.
 
 use flashwise_block::Operation;
-use flashwise_ssd::learned::Calibrated;
 use flashwise_trace::FileRole;
+use flashwise_truth::learned::Calibrated;
 use serde::{Deserialize, Serialize};
 
 use crate::Rule;

@@ -1,8 +1,8 @@
 //! Why the program ends, in a line and an exit code.
 
 use flashwise_block::BlockError;
+use flashwise_sim::SimulationError;
 use flashwise_sqlite::SqliteError;
-use flashwise_ssd::simulation::SimulationError;
 use flashwise_tune::TuneError;
 
 /// Exit code: error.

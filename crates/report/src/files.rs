@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use flashwise_ssd::simulation::Simulation;
+use flashwise_sim::Simulation;
 use flashwise_tune::Comparison;
 use tempfile::{NamedTempFile, TempPath};
 

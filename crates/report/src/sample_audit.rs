@@ -1,8 +1,8 @@
 //! An audit of the first sample comparison's drive, as `flashwise audit` would make it.
 
 use flashwise_audit::{Audit, Band, Mark, Picture, Place, ProcessShare, Rule, Simulated, UncheckedRule};
-use flashwise_ssd::learned::Calibrated;
 use flashwise_trace::FileRole;
+use flashwise_truth::learned::Calibrated;
 
 use crate::audit::AuditDocument;
 use crate::sample::samsung;

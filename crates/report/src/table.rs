@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use flashwise_ssd::simulation::{Interval, Simulation};
-use flashwise_ssd::sweep::{Sweep, SweepCell, SweepRow};
+use flashwise_sim::sweep::{Sweep, SweepCell, SweepRow};
+use flashwise_sim::{Interval, Simulation};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;

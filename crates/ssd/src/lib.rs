@@ -34,52 +34,43 @@
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 
-pub mod array;
 mod cache;
 mod clock;
 mod collector;
 pub mod config;
 mod controller;
-pub mod death_time;
 mod device;
 mod error;
 mod event;
 pub mod flash;
 pub mod ftl;
 pub mod host;
-pub mod import;
-pub mod learned;
-pub mod life;
 mod list;
-mod machine;
 mod memory;
 mod pages;
 mod payload;
 mod power;
 mod precondition;
 mod preset;
-pub mod random;
 mod recency;
 mod reciprocal;
 pub mod reduction;
 mod reference;
 pub mod saved;
-pub mod simulation;
 mod sparse;
 mod state;
-pub mod sweep;
-pub mod theory;
 mod translation;
-pub mod truth;
 
 pub use cache::{ReadCacheCounters, WriteCacheCounters};
-pub use collector::{SlcCacheCounters, SlcCacheUse};
+pub use collector::{EndOfLife, SlcCacheCounters, SlcCacheUse};
 pub use config::DeviceConfig;
 pub use device::{RemainingLife, SimulatedSsd};
 pub use error::SsdError;
 pub use ftl::element::CleaningStatistics;
+pub use ftl::streams::foresight::WRITES_MAX as FORETOLD_WRITES_MAX;
+pub use ftl::wear::InPlaceWear;
 pub use host::StageTimes;
-pub use machine::{ArrayMachine, Machine};
+pub use list::NONE;
 pub use preset::{PRESETS, Preset};
 pub use reduction::{ContentModel, ReductionCounters, SpaceUse};
 pub use reference::{device_reference, device_schema};

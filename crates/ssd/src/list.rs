@@ -1,7 +1,7 @@
 //! Slots that are reused, and first-in-first-out lists through them: no allocation on the path of a request.
 
 use crate::memory::prefetch;
-pub(crate) use crate::state::NONE;
+pub use crate::state::NONE;
 use crate::state::{AtRest, Carried, Carrier, Layout, State, StateError};
 
 /// Slots for which there is room as soon as there is one.

@@ -1,11 +1,11 @@
 //! Why a study could not be run.
 
+use crate::slots::DeathTimeError;
 use flashwise_block::{BlockError, PlacementUnknown};
 use flashwise_bufferpool::PoolError;
 use flashwise_learn::LearnError;
 use flashwise_sqlite::SqliteError;
 use flashwise_ssd::SsdError;
-use flashwise_ssd::death_time::DeathTimeError;
 use flashwise_tune::TuneError;
 
 /// Why a study could not be run.

@@ -27,6 +27,7 @@ mod gc_organisation;
 mod hidden_parameters;
 mod mariadb;
 mod parallel;
+pub mod slots;
 mod sqlite;
 mod statistics;
 mod transparent_compression;

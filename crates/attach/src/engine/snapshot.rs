@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use flashwise_block::BlockDevice;
-use flashwise_ssd::simulation::{Utilisation, WriteCauses};
+use flashwise_sim::{Utilisation, WriteCauses};
 
 use super::{Engine, KindLatencies, Times};
 use crate::AttachError;

@@ -6,7 +6,7 @@
 use std::fmt::{Display, Write};
 
 use flashwise_block::{DeviceCounters, FlashCounters};
-use flashwise_ssd::simulation::{Busy, WriteCauses};
+use flashwise_sim::{Busy, WriteCauses};
 
 use crate::{DeviceStat, KindLatency};
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use flashwise_attach::control::{Command, Reply};
 use flashwise_attach::{AttachError, DataFile, Engine, HostCompletion, HostRequest, Pace, PowerCut, Wake};
 use flashwise_block::{ByteSize, IoBuffer, Operation};
-use flashwise_ssd::random::random_device;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use flashwise_truth::random::random_device;
 use support::{Client, FLUSH, FUA, READ, Served, WRITE};
 
 /// Logical pages that are written again and again.

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use flashwise_array::FailureConfig;
 use flashwise_block::{ByteSize, Nanos};
-use flashwise_ssd::array::FailureConfig;
-use flashwise_ssd::simulation::Precondition;
+use flashwise_sim::Precondition;
 use flashwise_trace::TraceFormat;
 use flashwise_trace::workload::{Access, Size};
 

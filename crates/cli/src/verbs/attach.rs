@@ -18,7 +18,7 @@ use flashwise_attach::{
 };
 use flashwise_block::{ByteSize, Request, execute};
 use flashwise_report::render_attach;
-use flashwise_ssd::simulation::precondition;
+use flashwise_sim::precondition;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
 use super::attach_interrupt::Listener;

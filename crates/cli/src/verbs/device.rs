@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use flashwise_array::ArrayConfig;
 use flashwise_block::ByteSize;
+use flashwise_import::{ImportError, Imported, disksim, mqsim};
 use flashwise_profile::{Entry, Parameters, Quantity, Verdict};
-use flashwise_ssd::array::ArrayConfig;
-use flashwise_ssd::import::{ImportError, Imported, disksim, mqsim};
-use flashwise_ssd::random::{random_device, random_toml};
-use flashwise_ssd::truth::{Truth, truth};
-use flashwise_ssd::{ArrayMachine, DeviceConfig, Machine, PRESETS, Preset, SsdError, device_schema};
+use flashwise_sim::{ArrayMachine, Machine};
+use flashwise_ssd::{DeviceConfig, PRESETS, Preset, SsdError, device_schema};
 use flashwise_trace::workload::TraceFormat;
 use flashwise_trace::{ReadOptions, TraceReader};
+use flashwise_truth::random::{random_device, random_toml};
+use flashwise_truth::{Truth, truth};
 use serde::Serialize;
 
 use crate::arguments::DeviceAction;

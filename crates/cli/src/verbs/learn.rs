@@ -11,7 +11,7 @@ use flashwise_learn::score::{Score, score};
 use flashwise_learn::{Effort, LearnOptions, Learned, RawSample, Scope, learn_step_by_step};
 use flashwise_profile::{DeviceProfile, Entry, Parameters, Verdict};
 use flashwise_report::{profile_page, render_profile, render_score};
-use flashwise_ssd::truth::truth;
+use flashwise_truth::truth;
 use flashwise_tune::sqlite::{LEARN_REGION, learn_options};
 use flashwise_tune::{Target, TuneError};
 use serde::Serialize;

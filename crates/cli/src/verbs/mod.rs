@@ -25,7 +25,8 @@ mod tune_postgres;
 use std::path::Path;
 
 use flashwise_profile::DeviceProfile;
-use flashwise_ssd::{DeviceConfig, Machine, SsdError};
+use flashwise_sim::Machine;
+use flashwise_ssd::{DeviceConfig, SsdError};
 
 use crate::failure::Failure;
 

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use flashwise_array::FailureConfig;
 use flashwise_block::ByteSize;
 use flashwise_report::{
     ReportFiles, check_writable, render_simulation, simulation_page, time_series_table, write_simulation_report,
 };
-use flashwise_ssd::Machine;
-use flashwise_ssd::array::FailureConfig;
-use flashwise_ssd::simulation::{Simulation, SimulationOptions};
+use flashwise_sim::Machine;
+use flashwise_sim::{Simulation, SimulationOptions};
 use flashwise_trace::workload::{
     Access, Arrivals, Content, Flow, Pacing, Size, Synthetic, TraceReplay, Workload, workload_schema,
 };

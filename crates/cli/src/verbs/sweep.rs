@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use flashwise_report::{render_sweep, sweep_table};
-use flashwise_ssd::sweep::{Grid, Sweep, SweepError, SweepOptions, sweep};
+use flashwise_sim::sweep::{Grid, Sweep, SweepError, SweepOptions, sweep};
 
 use crate::arguments::SweepArguments;
 use crate::failure::{ERROR, Failure, INTERRUPTED};

@@ -16,6 +16,7 @@ mod device_files;
 mod documents;
 mod examples;
 mod fillfactor;
+mod house;
 mod learner;
 #[path = "../../../block/tests/it/support/mod.rs"]
 mod loops;

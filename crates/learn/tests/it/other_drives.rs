@@ -5,8 +5,8 @@ use flashwise_block::Silent;
 use flashwise_learn::score::score;
 use flashwise_learn::{LearnOptions, learn};
 use flashwise_profile::Verdict;
-use flashwise_ssd::truth::truth;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use flashwise_truth::truth;
 
 /// Nothing that is told for certain is wrong, and nine in ten of all figures are right.
 fn assert_is_learned(file: &str) {

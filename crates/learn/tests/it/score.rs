@@ -8,8 +8,8 @@ use flashwise_learn::score::{Score, score};
 use flashwise_learn::{LearnOptions, learn};
 use flashwise_profile::Verdict;
 use flashwise_ssd::SimulatedSsd;
-use flashwise_ssd::random::random_device;
-use flashwise_ssd::truth::truth;
+use flashwise_truth::random::random_device;
+use flashwise_truth::truth;
 
 fn scored(seed: u64) -> Score {
     let config = random_device(seed).unwrap();

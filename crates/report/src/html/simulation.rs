@@ -1,6 +1,6 @@
 //! The page of one simulation.
 
-use flashwise_ssd::simulation::{Interval, Responses, Simulation};
+use flashwise_sim::{Interval, Responses, Simulation};
 use maud::{Markup, html};
 
 use super::plots::tick;

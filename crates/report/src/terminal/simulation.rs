@@ -1,7 +1,7 @@
 //! A simulation on a terminal.
 
-use flashwise_ssd::array::ArrayActivity;
-use flashwise_ssd::simulation::Simulation;
+use flashwise_array::ArrayActivity;
+use flashwise_sim::Simulation;
 
 use super::Style;
 use super::layout::{Align, Ink, Screen, Text};

@@ -1,6 +1,6 @@
 //! A sweep on a terminal: a line a cell.
 
-use flashwise_ssd::sweep::{Sweep, SweepCell, SweepRow};
+use flashwise_sim::sweep::{Sweep, SweepCell, SweepRow};
 
 use super::Style;
 use super::layout::{Align, Ink, Screen, Text};

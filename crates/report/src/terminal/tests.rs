@@ -3,8 +3,9 @@
 use flashwise_attach::{DeviceStat, FaultState, LatencySpike, ReadOnlyCause};
 use flashwise_learn::score::Score;
 use flashwise_profile::{Figure, HotLocation, Parameters};
+use flashwise_ssd::EndOfLife;
 use flashwise_ssd::SpaceUse;
-use flashwise_ssd::life::EndOfLife;
+use flashwise_ssd::EndOfLife;
 use flashwise_tune::Tuning;
 
 use super::*;
@@ -431,7 +432,7 @@ fn a_life_is_told_with_what_it_is_made_of() {
 
 #[test]
 fn the_end_of_a_life_and_a_life_that_is_not_known_are_told() {
-    let told = |change: fn(&mut flashwise_ssd::life::Life)| {
+    let told = |change: fn(&mut flashwise_sim::life::Life)| {
         let mut simulation = simulation_with_life();
         let life = simulation.life.as_mut().unwrap();
         life.projection = None;
@@ -440,7 +441,7 @@ fn the_end_of_a_life_and_a_life_that_is_not_known_are_told() {
         render_simulation(&simulation, plain(80)).split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let end = told(|life| {
-        life.end_of_life = Some(flashwise_ssd::life::EndOfLife { at_ns: 2_500_000_000, host_bytes_written: 3 << 30 });
+        life.end_of_life = Some(flashwise_ssd::EndOfLife { at_ns: 2_500_000_000, host_bytes_written: 3 << 30 });
     });
     assert!(end.contains("after 2.5 s of its life and 3 GiB written it became read-only. 1,234 writes"), "{end}");
     let unknown = told(|life| life.not_projected = Some("nothing was written".to_owned()));

@@ -1,9 +1,9 @@
 //! What is said of an array that a workload ran on: sentences and rows.
 
-use flashwise_ssd::array::{
+use flashwise_array::{
     Accesses, ArrayActivity, ControllerLimit, Level, MemberActivity, PlaceState, Rebuild, RebuildEnd,
 };
-use flashwise_ssd::simulation::Simulation;
+use flashwise_sim::Simulation;
 
 use super::numbers::{bytes, grouped, significant, time, two_decimals};
 

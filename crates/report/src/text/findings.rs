@@ -174,7 +174,7 @@ pub(crate) fn simulated_sentence(audit: &Audit) -> Option<String> {
         true => format!("all {} requests", grouped(*trace_requests)),
         false => format!("the first {} of {} requests", grouped(*window_requests), grouped(*trace_requests)),
     };
-    let near = |c: &flashwise_ssd::learned::Calibrated| {
+    let near = |c: &flashwise_truth::learned::Calibrated| {
         format!("{} {} (learned {})", c.what, time(c.drive_ns), time(c.profile_ns))
     };
     let near: Vec<_> = simulated.calibrated.iter().map(near).collect();

@@ -1,7 +1,7 @@
 //! What is said of a drive's life after a simulation.
 
-use flashwise_ssd::life::Life;
-use flashwise_ssd::simulation::Simulation;
+use flashwise_sim::Simulation;
+use flashwise_sim::life::Life;
 
 use super::numbers::{bytes, grouped, significant, time, two_decimals};
 

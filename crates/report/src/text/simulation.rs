@@ -1,9 +1,7 @@
 //! What is said of a simulation: sentences and rows.
 
-use flashwise_ssd::simulation::{
-    Busy, CommandTimes, DataReduction, FlowResult, Responses, Simulation, SlcCache, WriteCauses,
-};
-use flashwise_ssd::simulation::{Precondition, Preconditioned};
+use flashwise_sim::{Busy, CommandTimes, DataReduction, FlowResult, Responses, Simulation, SlcCache, WriteCauses};
+use flashwise_sim::{Precondition, Preconditioned};
 
 use super::numbers::{bytes, grouped, significant, time, two_decimals};
 

@@ -10,3 +10,7 @@ pub struct EndOfLife {
     /// Bytes that the host had written since the drive was new.
     pub host_bytes_written: u64,
 }
+
+crate::state::state! { EndOfLife { saved { at_ns, host_bytes_written } } }
+
+crate::state::optional_values!(EndOfLife);

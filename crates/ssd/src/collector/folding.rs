@@ -44,7 +44,7 @@ pub struct SlcCacheCounters {
 
 impl SlcCacheCounters {
     /// What two drives have counted together.
-    pub(crate) fn and(&self, other: &Self) -> Self {
+    pub fn and(&self, other: &Self) -> Self {
         Self {
             dedicated_bytes: self.dedicated_bytes + other.dedicated_bytes,
             dynamic_bytes: self.dynamic_bytes + other.dynamic_bytes,

@@ -240,9 +240,9 @@ impl DeviceConfig {
         migrates || self.ftl.wear_levelling.static_ != StaticWearLevelling::None
     }
 
-    /// Superblocks of a unit that the host's data cannot have: free ones, open ones, victims under way, bad ones, those
-    /// of an SLC cache.
-    pub(crate) fn superblocks_kept(&self) -> u64 {
+    /// Superblocks of a unit that the host's data cannot have: free ones, open ones, victims under way, bad ones, those of
+    /// an SLC cache.
+    pub fn superblocks_kept(&self) -> u64 {
         let open_for_cold_data = u64::from(self.moves_cold_data());
         let more_victims = u64::from(self.ftl.gc.concurrent_victims.saturating_sub(1));
         let (bad, keep) = (self.factory_bad_superblocks(), self.gc_threshold());

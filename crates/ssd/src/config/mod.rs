@@ -9,7 +9,7 @@
 //! makes a value impossible in that file's `check`. `FLASHWISE_BLESS=1 cargo test -p flashwise-ssd --lib reference`
 //! writes its line in `docs/formats/device.md`. A key that is one of several names is a list: see `choices.rs`.
 
-pub(crate) mod check;
+mod check;
 pub(crate) mod choices;
 mod commands;
 mod controller;
@@ -34,8 +34,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Preset;
 use crate::error::SsdError;
-use check::Checker;
-
+pub use check::Checker;
 pub use commands::{CommandScope, CommandTimes, EnergyConfig, Scheduling, Suspend, SuspensionConfig};
 pub use controller::{
     CacheFlush, CachePolicy, ControllerConfig, ReadAheadConfig, ReadCacheConfig, UnwrittenReads, WriteCacheConfig,
@@ -235,7 +234,7 @@ fn with_hint(message: String) -> String {
 }
 
 /// The parser's message in one line, with the line number and, where a value is wrong, its key.
-pub(crate) fn syntax_error(text: &str, path: &str, error: &toml::de::Error) -> SsdError {
+pub fn syntax_error(text: &str, path: &str, error: &toml::de::Error) -> SsdError {
     let before = error.span().map(|span| &text[..span.start.min(text.len())]);
     let message = in_words(with_hint(error.message().trim().replace('\n', " ")));
     let key = before.filter(|_| message.starts_with("invalid ")).and_then(key_at_end);

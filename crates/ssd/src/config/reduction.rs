@@ -158,7 +158,7 @@ impl DeviceConfig {
     }
 
     /// Bytes of a superblock that may stay empty because the next page might not have fitted.
-    pub(crate) fn superblock_waste_bytes(&self) -> u64 {
+    pub fn superblock_waste_bytes(&self) -> u64 {
         if self.compression().is_some() { 4 * self.ftl.logical_page_bytes } else { 0 }
     }
 

@@ -137,7 +137,7 @@ impl DeviceConfig {
     }
 
     /// Superblocks of a unit that are only ever written in SLC mode.
-    pub(crate) fn dedicated_superblocks(&self) -> u32 {
+    pub fn dedicated_superblocks(&self) -> u32 {
         self.ftl.slc_cache.map_or(0, |cache| cache.dedicated_superblocks)
     }
 

@@ -64,7 +64,7 @@ pub(crate) use stream_policies;
 
 impl StreamPolicy {
     /// Whether pages are told apart by when they were written, and not by what the host says of them.
-    pub(crate) fn infers(self) -> bool {
+    pub fn infers(self) -> bool {
         !matches!(self, Self::One | Self::Hint)
     }
 }

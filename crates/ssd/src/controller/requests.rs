@@ -18,7 +18,7 @@ impl SimulatedSsd {
     /// Says that a request for a place is about to come. Each step from its logical page to its block needs what the
     /// step before has brought, and is taken when the drive is told of a further request.
     #[inline]
-    pub(crate) fn expect(&mut self, operation: Operation, offset: ByteSize) {
+    pub fn expect(&mut self, operation: Operation, offset: ByteSize) {
         self.host.hints.are_given = true;
         let told = Hint { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
         self.host.hints.push(told);
@@ -50,7 +50,7 @@ impl SimulatedSsd {
     /// The request is taken apart and put together for each of its two ways: handed on as a whole, it would be written to
     /// memory in pieces and read from there in others, for which a processor waits.
     #[inline(always)]
-    pub(crate) fn enter(&mut self, request: Request) -> Result<(), BlockError> {
+    pub fn enter(&mut self, request: Request) -> Result<(), BlockError> {
         let is_plain = self.host.is_plain(&request);
         let Request { tag, operation, offset, length, fua, queue, stream, buffer } = request;
         if !is_plain {
@@ -323,7 +323,7 @@ impl SimulatedSsd {
 
     /// [`Self::wait_until`] for a caller that gives no buffers and needs no more than an [`Answer`].
     #[inline(always)]
-    pub(crate) fn answer_until(&mut self, deadline_ns: u64) -> Option<Answer> {
+    pub fn answer_until(&mut self, deadline_ns: u64) -> Option<Answer> {
         match self.next_answered(deadline_ns) {
             Some(request) => self.host.answer_of(request),
             None => {
@@ -335,7 +335,7 @@ impl SimulatedSsd {
 
     /// The next answer, however late; `None` when nothing is left to happen.
     #[inline(always)]
-    pub(crate) fn next_answer(&mut self) -> Option<Answer> {
+    pub fn next_answer(&mut self) -> Option<Answer> {
         self.next_answered(u64::MAX).and_then(|request| self.host.answer_of(request))
     }
 
@@ -353,7 +353,7 @@ impl SimulatedSsd {
     }
 
     /// Whether an answer is there to be taken: several requests may be answered in one moment.
-    pub(crate) fn has_answers(&self) -> bool {
+    pub fn has_answers(&self) -> bool {
         self.host.completions > 0
     }
 
@@ -370,7 +370,8 @@ impl SimulatedSsd {
     }
 
     /// Whether no request is outstanding.
-    pub(crate) fn is_idle(&self) -> bool {
+    #[inline]
+    pub fn is_idle(&self) -> bool {
         self.host.outstanding == 0
     }
 

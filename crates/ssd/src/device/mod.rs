@@ -13,6 +13,8 @@
 //!
 //! How a request is handed from part to part is in [`crate::controller`], which knows this type; no part does.
 
+mod inspection;
+
 use std::collections::BTreeMap;
 
 use flashwise_block::ByteSize;
@@ -207,7 +209,7 @@ impl SimulatedSsd {
     }
 
     /// Gives a submission queue, in which no command waits, its class under weighted round robin.
-    pub(crate) fn set_queue_class(&mut self, queue: u16, class: QueuePriority) {
+    pub fn set_queue_class(&mut self, queue: u16, class: QueuePriority) {
         self.host.queues.set_class(queue, class);
     }
 

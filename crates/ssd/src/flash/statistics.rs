@@ -123,7 +123,7 @@ impl Statistics {
     }
 
     /// Adds what another drive's flash has done: its channels, dies and planes behind these.
-    pub(crate) fn append(&mut self, other: Self) {
+    pub fn append(&mut self, other: Self) {
         self.add_counts(&other);
         self.channels.extend(other.channels);
         self.dies.extend(other.dies);
@@ -131,7 +131,7 @@ impl Statistics {
     }
 
     /// Adds what the flash of a drive of the same kind has done that stood in the same place.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         self.add_counts(other);
         self.channels.iter_mut().zip(&other.channels).for_each(|(sum, &one)| sum.add(one));
         self.dies.iter_mut().zip(&other.dies).for_each(|(sum, &one)| sum.add(one));

@@ -55,6 +55,7 @@ pub(crate) mod wear;
 
 use std::collections::BTreeMap;
 
+pub use gc::count_lists::CountLists;
 pub(crate) use kinds::AnyFtl;
 pub(crate) use page_map::{Cause, PageMap, Placement, Relocation, Retirement};
 pub(crate) use streams::Stream;

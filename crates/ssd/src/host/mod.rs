@@ -213,18 +213,22 @@ impl Host {
 }
 
 /// The drive has nothing left to do, and has not completed everything.
-pub(crate) const LOST: BlockError = BlockError::Protocol("the simulated drive lost a request");
+pub const LOST: BlockError = BlockError::Protocol("the simulated drive lost a request");
 
 /// The answer to a request without a buffer: what a [`Completion`] tells, in as few bytes as it takes.
-pub(crate) struct Answer {
-    pub(crate) tag: u64,
-    pub(crate) operation: Operation,
-    /// When it was submitted, when the drive took it, and when it was done.
-    pub(crate) submitted_ns: u64,
-    pub(crate) taken_ns: u64,
-    pub(crate) completed_ns: u64,
+pub struct Answer {
+    /// The tag of the request.
+    pub tag: u64,
+    /// What was to be done.
+    pub operation: Operation,
+    /// When it was submitted.
+    pub submitted_ns: u64,
+    /// When the drive took it.
+    pub taken_ns: u64,
+    /// When it was done.
+    pub completed_ns: u64,
     /// Why it was not done.
-    pub(crate) error: Option<Box<BlockError>>,
+    pub error: Option<Box<BlockError>>,
 }
 
 /// Why a request was not done.

@@ -1,6 +1,5 @@
 //! What pages are like that carry no bytes: how far they can be compressed, and which of them are equal.
 
-use flashwise_trace::workload::Content as WorkloadContent;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -49,18 +48,6 @@ crate::state::state! {
         saved { compressed_share, compressed_spread, zero_share, duplicate_share, duplicate_window }
     }
     checked check
-}
-
-impl From<&WorkloadContent> for ContentModel {
-    fn from(content: &WorkloadContent) -> Self {
-        Self {
-            compressed_share: 1.0 - content.compress_percentage / 100.0,
-            compressed_spread: content.compress_spread_percentage / 100.0,
-            zero_share: content.zero_percentage / 100.0,
-            duplicate_share: content.dedupe_percentage / 100.0,
-            duplicate_window: content.dedupe_window_pages,
-        }
-    }
 }
 
 /// The content of one page.

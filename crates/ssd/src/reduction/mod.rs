@@ -58,7 +58,7 @@ pub struct ReductionCounters {
 
 impl ReductionCounters {
     /// What two drives have counted together.
-    pub(crate) fn and(&self, other: &Self) -> Self {
+    pub fn and(&self, other: &Self) -> Self {
         Self {
             written_bytes: self.written_bytes + other.written_bytes,
             zero_bytes: self.zero_bytes + other.zero_bytes,

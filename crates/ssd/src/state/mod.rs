@@ -26,7 +26,8 @@ mod parts;
 
 pub(crate) use carrier::{AtRest, Carried, Carrier, Layout, State};
 pub use error::StateError;
+pub use parts::NONE;
 pub(crate) use parts::{
-    NONE, carry_members, carry_sparse, expect_rest, optional_values, parts_of_some_drives, rests, state, state_names,
+    carry_members, carry_sparse, expect_rest, optional_values, parts_of_some_drives, rests, state, state_names,
     state_of_policy,
 };

@@ -7,7 +7,7 @@ use super::carrier::{AtRest, Carried, Carrier, Layout, State};
 use super::error::StateError;
 
 /// Stands where an index would be: there is none.
-pub(crate) const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 
 /// Says what of a type is saved. Each field is named, or the type does not compile:
 ///

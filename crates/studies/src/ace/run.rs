@@ -159,7 +159,7 @@ const LOADING: u64 = 1 << 20;
 pub(super) fn drive(config: &DeviceConfig, state: State, pages: usize, seed: u64) -> Result<SimulatedSsd, StudyError> {
     let mut ssd = SimulatedSsd::new(config.clone(), seed)?;
     if state == State::Steady {
-        ssd.enter_steady_state(seed)?;
+        flashwise_sim::enter_steady_state(&mut ssd, seed)?;
         return Ok(ssd);
     }
     let bytes = pages as u64 * PAGE;

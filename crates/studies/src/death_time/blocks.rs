@@ -1,7 +1,7 @@
 //! The offline algorithm's rewrites against the number of blocks.
 
+use crate::slots::{Shape, Workload};
 use flashwise_report::study::{Measured, StudyCell, StudyChart, StudyPoint, StudySection, StudySeries, StudyTable};
-use flashwise_ssd::death_time::{Shape, Workload};
 
 use super::model::{self, Bed};
 use super::{FILL, Scale};

@@ -1,8 +1,8 @@
 //! Write amplification against fill, under uniform writes.
 
+use crate::slots::Workload;
 use flashwise_report::study::{Measured, StudyCell, StudyChart, StudyPoint, StudySection, StudySeries, StudyTable};
-use flashwise_ssd::death_time::Workload;
-use flashwise_ssd::theory::{Policy, fill_of_sealed, mean_field};
+use flashwise_theory::{Policy, fill_of_sealed, mean_field};
 
 use super::Scale;
 use super::model::{Bed, GREEDY, NAMES, NODAP, OFFLINE, ONLINE, nodap_limits};

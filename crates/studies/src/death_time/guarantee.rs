@@ -1,7 +1,7 @@
 //! The guarantee: greedy and the online algorithm under an adversary, with predictions that lie.
 
+use crate::slots::{Counts, Greedy, NEVER, Online, Shape, Wheel, play_adversary};
 use flashwise_report::study::{StudyCell, StudySection, StudyTable};
-use flashwise_ssd::death_time::{Counts, Greedy, NEVER, Online, Shape, Wheel, play_adversary};
 
 use crate::{Progress, StudyError, parallel};
 

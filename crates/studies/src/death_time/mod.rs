@@ -1,6 +1,6 @@
 //! Lange, Naor, Yadgar (SIGMETRICS 2021, CACM 2023): placement of pages by when they die.
 //!
-//! The algorithms are those of [`flashwise_ssd::death_time`], a pure model of slots and blocks, where a run of millions of
+//! The algorithms are those of [`crate::slots`], a pure model of slots and blocks, where a run of millions of
 //! writes takes a second.
 //!
 //! - [`skew`]: write amplification against skew, beside the curves that SSD-iq's authors published;
@@ -20,7 +20,7 @@ mod published;
 mod skew;
 mod two_regions;
 
-use flashwise_ssd::death_time::Shape;
+use crate::slots::Shape;
 
 use crate::{Findings, Progress, StudyError, StudyOptions};
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use flashwise_ssd::death_time::{
+use crate::slots::{
     Algorithm, DeathTimeError, Greedy, NoDaP, Offline, Online, PredictionError, Run, Shape, TwoR, Workload, deaths,
     run_part, search_nodap,
 };

@@ -1,7 +1,7 @@
 //! Write amplification of the online algorithm against the error of its predictions.
 
+use crate::slots::PredictionError;
 use flashwise_report::study::{Measured, StudyCell, StudyChart, StudyPoint, StudySection, StudySeries, StudyTable};
-use flashwise_ssd::death_time::PredictionError;
 
 use super::model::{self, Bed};
 use super::{FILL, Scale};

@@ -1,7 +1,7 @@
 //! Write amplification against skew, at the fill of the published curves.
 
 use flashwise_report::study::{Measured, StudyCell, StudySection, StudyTable};
-use flashwise_ssd::theory::{Zone, write_amplification_separated};
+use flashwise_theory::{Zone, write_amplification_separated};
 
 use super::model::{self, Bed, NAMES, nodap_limits};
 use super::published::{SKEWS, Skew};
@@ -47,7 +47,7 @@ pub(super) fn measure(scale: &Scale, seed: u64, progress: Progress<'_>) -> Resul
 
 /// The least of an algorithm that knows the zones, and not when each page dies.
 fn separated(skew: &Skew) -> f64 {
-    let Some(traffic) = skew.traffic else { return flashwise_ssd::theory::write_amplification_greedy(FILL) };
+    let Some(traffic) = skew.traffic else { return flashwise_theory::write_amplification_greedy(FILL) };
     let zones = [Zone { size: 1.0 - traffic, traffic }, Zone { size: traffic, traffic: 1.0 - traffic }];
     write_amplification_separated(FILL, &zones)
 }

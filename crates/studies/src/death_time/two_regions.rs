@@ -6,10 +6,10 @@
 
 use std::ops::Range;
 
+use crate::slots::Shape;
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Request};
 use flashwise_report::study::{Measured, StudyCell, StudySection, StudyTable};
 use flashwise_ssd::config::{GcPolicy, Placement, WritePolicy};
-use flashwise_ssd::death_time::Shape;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
 use super::published::SKEWS;

@@ -1,7 +1,7 @@
 //! The two generations of drives, the newer one with and without what its controller reduces, and the arrays that the text makes of eight of them.
 
+use flashwise_array::{ArrayConfig, Level, SimulatedArray};
 use flashwise_block::{BlockDevice, ByteSize, Request};
-use flashwise_ssd::array::{ArrayConfig, Level, SimulatedArray};
 use flashwise_ssd::config::{CompressionConfig, DeduplicationConfig, ReductionConfig};
 use flashwise_ssd::{ContentModel, DeviceConfig, SimulatedSsd};
 use rand::{RngExt, SeedableRng};
@@ -141,7 +141,9 @@ impl Generation {
             match (self.content(), state) {
                 (Some(content), state) => write_first(&mut drive, content, state, seed)?,
                 (None, State::Filled) => drive.fill_at_once()?,
-                (None, State::Steady) => _ = drive.enter_steady_state(seed.wrapping_mul(31).wrapping_add(n))?,
+                (None, State::Steady) => {
+                    _ = flashwise_sim::enter_steady_state(&mut drive, seed.wrapping_mul(31).wrapping_add(n))?
+                }
             }
             drives.push(drive);
         }

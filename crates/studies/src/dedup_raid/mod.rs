@@ -11,8 +11,8 @@ mod sequential;
 mod small_files;
 mod threads;
 
+use flashwise_array::Level;
 use flashwise_report::study::{StudyClaim, StudyVerdict};
-use flashwise_ssd::array::Level;
 
 use crate::verdict::verdict;
 use crate::{Findings, Progress, StudyError, StudyOptions};

@@ -162,7 +162,7 @@ impl Rows {
 pub(super) fn run(setting: &Setting, seed: u64) -> Result<Run, StudyError> {
     let mut ssd = SimulatedSsd::new(setting.drive.clone(), seed)?;
     if setting.is_worn_in {
-        ssd.enter_steady_state(seed)?;
+        flashwise_sim::enter_steady_state(&mut ssd, seed)?;
     }
     let options = VfsOptions { log: setting.log, write_back_depth: setting.depth, ..VfsOptions::PLAIN };
     let name = format!("flashwise-study-{}", REGISTRATIONS.fetch_add(1, Ordering::Relaxed));

@@ -28,7 +28,7 @@ struct Bucket {
 }
 
 /// The lists of some groups of superblocks.
-pub(crate) struct CountLists {
+pub struct CountLists {
     links: Vec<Links>,
     /// `group · counts + valid`.
     buckets: Vec<Bucket>,
@@ -39,7 +39,7 @@ pub(crate) struct CountLists {
 
 impl CountLists {
     /// Empty lists of `groups` groups for `superblocks` superblocks of `pages` logical pages.
-    pub(crate) fn new(groups: u32, superblocks: u32, pages: u32) -> Self {
+    pub fn new(groups: u32, superblocks: u32, pages: u32) -> Self {
         let counts = pages + 1;
         Self {
             links: vec![Links { previous: NONE, next: NONE, bucket: 0, group: 0 }; superblocks as usize],
@@ -50,7 +50,7 @@ impl CountLists {
     }
 
     /// Appends a superblock to the list of its count.
-    pub(crate) fn append(&mut self, group: u32, block: u32, valid: u32) {
+    pub fn append(&mut self, group: u32, block: u32, valid: u32) {
         self.append_to(group * self.counts + valid, group, block);
     }
 
@@ -66,7 +66,7 @@ impl CountLists {
     }
 
     /// Takes a superblock out of its list; gives its count.
-    pub(crate) fn remove(&mut self, block: u32) -> u32 {
+    pub fn remove(&mut self, block: u32) -> u32 {
         let Links { bucket, group, .. } = self.unlink(block);
         bucket - group * self.counts
     }
@@ -87,25 +87,25 @@ impl CountLists {
 
     /// Moves a superblock that has lost one valid page to the end of the next lower count's list.
     #[inline]
-    pub(crate) fn decrement(&mut self, block: u32) {
+    pub fn decrement(&mut self, block: u32) {
         let Links { bucket, group, .. } = self.unlink(block);
         self.append_to(bucket - 1, group, block);
     }
 
     /// The group that a superblock is in.
-    pub(crate) fn group_of(&self, block: u32) -> u32 {
+    pub fn group_of(&self, block: u32) -> u32 {
         self.links[block as usize].group
     }
 
     /// The superblock that has been at the group's lowest count longest, and that count.
-    pub(crate) fn emptiest(&mut self, group: u32) -> Option<(u32, u32)> {
+    pub fn emptiest(&mut self, group: u32) -> Option<(u32, u32)> {
         let found = self.from(group, self.lowest[group as usize] - group * self.counts);
         self.lowest[group as usize] = group * self.counts + found.map_or(self.counts, |(_, valid)| valid);
         found
     }
 
     /// The first superblock of the lowest filled count from `valid` on, and that count.
-    pub(crate) fn from(&self, group: u32, valid: u32) -> Option<(u32, u32)> {
+    pub fn from(&self, group: u32, valid: u32) -> Option<(u32, u32)> {
         let first = group as usize * self.counts as usize;
         let filled = |&valid: &u32| self.buckets[first + valid as usize].first != NONE;
         let valid = (valid..self.counts).find(filled)?;
@@ -146,7 +146,7 @@ impl CountLists {
     }
 
     /// Superblocks with their group and count.
-    pub(crate) fn counts(&self) -> Vec<(u32, u32, u32)> {
+    pub fn counts(&self) -> Vec<(u32, u32, u32)> {
         let split = |(bucket, block)| (block, bucket / self.counts, bucket % self.counts);
         self.members().into_iter().map(split).collect()
     }

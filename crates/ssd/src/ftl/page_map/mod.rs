@@ -216,7 +216,7 @@ impl PageMap {
     }
 
     /// Whether victims are chosen by a policy that is not one of the configuration's.
-    pub(crate) fn has_own_victim_policy(&self) -> bool {
+    pub fn has_own_victim_policy(&self) -> bool {
         matches!(self.policy, AnyPolicy::Own(_))
     }
 

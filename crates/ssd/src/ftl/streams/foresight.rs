@@ -41,7 +41,7 @@ pub(crate) enum Death {
 }
 
 /// Most writes of pages that a list holds, for the memory that they take: 8 bytes each.
-pub(crate) const WRITES_MAX: usize = 1 << 29;
+pub const WRITES_MAX: usize = 1 << 29;
 
 impl Foresight {
     /// From the pages, below `logical_pages`, that the host writes from now on, at most [`WRITES_MAX`]. Others are left out.

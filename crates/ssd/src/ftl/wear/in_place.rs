@@ -16,7 +16,7 @@ use crate::config::{DeviceConfig, Mapping};
 use crate::sparse::SparseTable;
 
 /// Writes to each page.
-pub(crate) struct InPlaceWear {
+pub struct InPlaceWear {
     /// To the page that stands at a place now.
     writes: SparseTable,
     places: u32,
@@ -54,27 +54,27 @@ impl InPlaceWear {
     }
 
     /// Pages that are left to replace others.
-    pub(crate) fn spares_left(&self) -> u64 {
+    pub fn spares_left(&self) -> u64 {
         self.spares_left
     }
 
     /// Pages that have been replaced.
-    pub(crate) fn replaced(&self) -> u64 {
+    pub fn replaced(&self) -> u64 {
         self.replaced
     }
 
     /// Writes to all pages.
-    pub(crate) fn writes(&self) -> u64 {
+    pub fn writes(&self) -> u64 {
         self.total
     }
 
     /// Pages that the host can address.
-    pub(crate) fn places(&self) -> u32 {
+    pub fn places(&self) -> u32 {
         self.places
     }
 
     /// How many places have taken how many writes since a page was last replaced there.
-    pub(crate) fn histogram_of_places(&self) -> BTreeMap<u32, u64> {
+    pub fn histogram_of_places(&self) -> BTreeMap<u32, u64> {
         let mut histogram = BTreeMap::new();
         for page in 0..self.places {
             *histogram.entry(self.writes.get(page)).or_default() += 1;
@@ -83,7 +83,7 @@ impl InPlaceWear {
     }
 
     /// How many pages have taken how many writes, replaced ones and spares included.
-    pub(crate) fn histogram(&self) -> BTreeMap<u32, u64> {
+    pub fn histogram(&self) -> BTreeMap<u32, u64> {
         let mut histogram = self.histogram_of_places();
         for (writes, pages) in [(0, self.spares_left), (self.limit, self.replaced)] {
             if pages > 0 {

@@ -16,7 +16,7 @@ mod in_place;
 
 pub(crate) use cold::ColdBlocks;
 pub(crate) use free::FreeBlocks;
-pub(crate) use in_place::InPlaceWear;
+pub use in_place::InPlaceWear;
 
 /// P/E cycles of a unit.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,370 @@
+//! DiskSim 4 with Microsoft Research's SSD model (Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC
+//! 2008): the blocks `ssdmodel_ssd`, the bus to it, and `disksim_synthio`.
+//!
+//! The drive becomes one of elements (`ftl.mapping = "element"`), which follows the model's own rules.
+
+use flashwise_trace::workload::{Access, Arrivals, Flow, Pacing, Size, Synthetic, Workload};
+
+use super::parv::{Block, Value, parse, syntax};
+use super::{ImportError, Imported, Keys};
+
+const SECTOR: u64 = 512;
+
+/// Keys of `ssdmodel_ssd` that are looked at.
+const SSD_KEYS: [&str; 29] = [
+    "Reserve pages percentage",
+    "Minimum free blocks percentage",
+    "Write policy",
+    "Cleaning policy",
+    "Planes per package",
+    "Blocks per plane",
+    "Plane block mapping",
+    "Copy back",
+    "Number of parallel units",
+    "Allocation pool logic",
+    "Elements per gang",
+    "Gang share",
+    "Cleaning in background",
+    "Command overhead",
+    "Bus transaction latency",
+    "Bulk sector transfer time",
+    "Flash chip elements",
+    "Page size",
+    "Pages per block",
+    "Blocks per element",
+    "Element stride pages",
+    "Never disconnect",
+    "Print stats",
+    "Max queue length",
+    "Scheduler",
+    "Timing model",
+    "Chip xfer latency",
+    "Page read latency",
+    "Page write latency",
+];
+
+/// Reads a parameter file; a name for messages and a text.
+///
+/// # Errors
+/// At the first key that is unknown or has an impossible value, with its line.
+pub fn import(file: &str, text: &str) -> Result<Imported, ImportError> {
+    let blocks = parse(text, file)?;
+    let Some(ssd) = blocks.iter().find(|block| block.kind == "ssdmodel_ssd") else {
+        return Err(syntax(file, 1, "there is no block ssdmodel_ssd"));
+    };
+    let mut importer = Importer { file, ssd, notes: Vec::new() };
+    let device = importer.device(&blocks)?;
+    let synthetic = blocks.iter().find(|block| block.kind == "disksim_synthio");
+    let workloads = synthetic.map(|block| importer.workload(block)).transpose()?.into_iter().collect();
+    Ok(Imported { source: format!("DiskSim, {file}"), device, workloads, notes: importer.notes })
+}
+
+struct Importer<'a> {
+    file: &'a str,
+    ssd: &'a Block,
+    notes: Vec<String>,
+}
+
+impl Importer<'_> {
+    fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    fn count(&self, key: &str, default: u64) -> Result<u64, ImportError> {
+        self.ssd.count(self.file, key, default)
+    }
+
+    /// A time in ms, as ns.
+    fn ms(&self, key: &str, default: f64) -> Result<u64, ImportError> {
+        Ok((self.ssd.number(self.file, key, default)? * 1e6).round() as u64)
+    }
+
+    /// Refuses any other value of a key.
+    fn only(&self, key: &str, allowed: u64, why: &str) -> Result<(), ImportError> {
+        match self.count(key, allowed)? {
+            value if value == allowed => Ok(()),
+            value => {
+                let line = self.ssd.get(key).map_or(self.ssd.line, |entry| entry.line);
+                Err(syntax(self.file, line, format!("'{key}' = {value}: {why}; only {allowed} can be imported")))
+            }
+        }
+    }
+
+    /// What a number stands for.
+    fn choice(&self, key: &str, default: u64, choices: &[(u64, &'static str)]) -> Result<&'static str, ImportError> {
+        let value = self.count(key, default)?;
+        let found = choices.iter().find(|(number, _)| *number == value);
+        found.map(|(_, word)| *word).ok_or_else(|| {
+            let line = self.ssd.get(key).map_or(self.ssd.line, |entry| entry.line);
+            let known: Vec<_> = choices.iter().map(|(number, word)| format!("{number} is {word}")).collect();
+            syntax(self.file, line, format!("'{key}' = {value}: {}; no other can be imported", known.join(", ")))
+        })
+    }
+
+    fn device(&mut self, blocks: &[Block]) -> Result<flashwise_ssd::DeviceConfig, ImportError> {
+        let mut known = SSD_KEYS.to_vec();
+        known.push("Block erase latency");
+        self.ssd.allow(self.file, &known)?;
+        self.only("Write policy", 2, "the model has no other any more")?;
+        self.only("Copy back", 1, "moving pages between planes is not mapped")?;
+        self.only("Number of parallel units", 1, "several units in an element are not mapped")?;
+        self.only("Elements per gang", 1, "gangs are not mapped")?;
+        let mut keys = Keys::default();
+        keys.set("name", format!("DiskSim: {}", self.file));
+        self.set_flash(&mut keys)?;
+        self.set_ftl(&mut keys)?;
+        self.set_host(&mut keys, blocks)?;
+        let ignored = ["Gang share", "Timing model", "Never disconnect", "Print stats", "Scheduler"];
+        for key in ignored.into_iter().filter(|key| self.ssd.get(key).is_some()) {
+            self.note(format!("'{key}' has no effect here"));
+        }
+        keys.into_device(self.file)
+    }
+
+    fn set_flash(&mut self, keys: &mut Keys) -> Result<(), ImportError> {
+        let page_sectors = self.count("Page size", 8)?;
+        let byte_s = self.ssd.number(self.file, "Chip xfer latency", 0.000_025)? / 1e3;
+        if page_sectors == 0 || byte_s <= 0.0 {
+            return Err(syntax(
+                self.file,
+                self.ssd.line,
+                "a page has at least one sector, and its transfer takes time",
+            ));
+        }
+        let page_bytes = page_sectors.saturating_mul(SECTOR);
+        for (path, value) in [
+            ("flash.channels", self.count("Flash chip elements", 8)?),
+            ("flash.chips_per_channel", 1),
+            ("flash.dies_per_chip", 1),
+            ("flash.planes_per_die", self.count("Planes per package", 8)?),
+            ("flash.blocks_per_plane", self.count("Blocks per plane", 2048)?),
+            ("flash.pages_per_block", self.count("Pages per block", 64)?),
+            ("flash.page_bytes", page_bytes),
+            ("flash.transfer_unit_bytes", page_bytes),
+            ("flash.write_granule_bytes", page_bytes),
+            ("flash.channel_bytes_per_s", (1.0 / byte_s).round() as u64),
+            ("flash.read_ns", self.ms("Page read latency", 0.025)?),
+            ("flash.program_ns", self.ms("Page write latency", 0.2)?),
+            ("flash.erase_ns", self.ms("Block erase latency", 1.5)?),
+            ("ftl.logical_page_bytes", page_bytes),
+            ("ftl.stripe_bytes", page_bytes),
+        ] {
+            keys.set_count(path, value);
+        }
+        keys.set("flash.array_time_jitter", 0.0);
+        let (planes, per_plane) = (self.count("Planes per package", 8)?, self.count("Blocks per plane", 2048)?);
+        let all = self.count("Blocks per element", planes * per_plane)?;
+        if all != planes * per_plane {
+            let reason =
+                format!("'Blocks per element' = {all} is not planes × blocks per plane, {}", planes * per_plane);
+            return Err(syntax(self.file, self.ssd.line, reason));
+        }
+        Ok(())
+    }
+
+    fn set_ftl(&mut self, keys: &mut Keys) -> Result<(), ImportError> {
+        let reserve = self.ssd.number(self.file, "Reserve pages percentage", 15.0)?;
+        let low = self.ssd.number(self.file, "Minimum free blocks percentage", 5.0)?;
+        if low >= reserve {
+            let reason =
+                "'Minimum free blocks percentage' must be below 'Reserve pages percentage', or cleaning never ends";
+            return Err(syntax(self.file, self.ssd.line, reason));
+        }
+        let policy = self.choice("Cleaning policy", 2, &[(2, "greedy"), (3, "wear-aware")])?;
+        let pool = self.choice("Allocation pool logic", 1, &[(1, "element"), (2, "plane")])?;
+        let order = self.choice("Plane block mapping", 3, &[(1, "concatenated"), (3, "interleaved")])?;
+        let mode = self.choice("Cleaning in background", 0, &[(0, "foreground"), (1, "background")])?;
+        let blocks = self.count("Blocks per plane", 2048)?;
+        let usable = blocks - ((blocks as f64 * reserve / 100.0) as u64).min(blocks);
+        let pages = self.count("Pages per block", 64)?.saturating_sub(1);
+        let (planes, elements) = (self.count("Planes per package", 8)?, self.count("Flash chip elements", 8)?);
+        let exported = [planes, elements, pages].iter().fold(usable, |n, &x| n.saturating_mul(x));
+        let page_bytes = self.count("Page size", 8)?.saturating_mul(SECTOR);
+        keys.set_count("capacity_bytes", exported.saturating_mul(page_bytes));
+        keys.set("ftl.mapping", "element");
+        keys.set_count("ftl.element.stride_pages", self.count("Element stride pages", 1)?);
+        keys.set("ftl.element.allocation_pool", pool);
+        keys.set("ftl.element.block_order", order);
+        keys.set("ftl.element.cleaning_policy", policy);
+        keys.set("ftl.element.cleaning_mode", mode);
+        keys.set("ftl.element.min_free_share", low / 100.0);
+        self.note("the model starts full: add --precondition fill to flashwise simulate");
+        Ok(())
+    }
+
+    fn set_host(&mut self, keys: &mut Keys, blocks: &[Block]) -> Result<(), ImportError> {
+        // The bus below the adapter is the one with a time; without one, the link is as fast as links get.
+        let mut sector_ms = 0.0_f64;
+        for bus in blocks.iter().filter(|block| block.kind == "disksim_bus") {
+            sector_ms = sector_ms.max(bus.number(self.file, "Read block transfer time", 0.0)?);
+        }
+        let most = 1_000_000_000_000.0;
+        let rate = if sector_ms > 0.0 { (SECTOR as f64 / (sector_ms / 1e3)).min(most) } else { most };
+        keys.set("host.interface", "sata");
+        keys.set_count("host.queue_depth", self.count("Max queue length", 20)?.clamp(1, 32));
+        keys.set_count("host.link_bytes_per_s", rate.round() as u64);
+        keys.set_count(
+            "host.command_latency_ns",
+            self.ms("Command overhead", 0.0)? + self.ms("Bus transaction latency", 0.0)?,
+        );
+        keys.set_count("host.command_issue_ns", 0);
+        keys.set_count("host.logical_block_bytes", SECTOR);
+        keys.set_count("host.max_transfer_bytes", 8 << 20);
+        keys.set_count("controller.write_buffer_bytes", 0);
+        keys.set("controller.power_loss_protection", false);
+        keys.set_count("controller.dispatch_ns", 0);
+        if self.ssd.number(self.file, "Bulk sector transfer time", 0.0)? > 0.0 {
+            self.note("'Bulk sector transfer time' has no effect here; the bus's own time per sector is taken");
+        }
+        Ok(())
+    }
+
+    fn workload(&mut self, block: &Block) -> Result<Workload, ImportError> {
+        let Some(generators) = block.get("Generators") else {
+            return Err(syntax(self.file, block.line, "'Generators' is missing in disksim_synthio"));
+        };
+        let Value::List(list) = &generators.value else {
+            return Err(syntax(self.file, generators.line, "'Generators' should be a list"));
+        };
+        let requests = block.count(self.file, "Number of I/O requests to generate", 10_000)?;
+        let mut flows = Vec::new();
+        for (value, number) in list.iter().zip(1_u64..) {
+            let Value::Block(generator) = value else {
+                return Err(syntax(self.file, generators.line, "a generator is a block disksim_synthgen"));
+            };
+            let mut flow = self.flow(generator)?;
+            (flow.name, flow.requests) = (format!("flow-{number}"), Some((requests / list.len() as u64).max(1)));
+            flows.push(flow);
+        }
+        let workload = Workload { name: format!("DiskSim: {}", self.file), seed: 1, content: None, flows };
+        workload.check()?;
+        Ok(workload)
+    }
+
+    fn flow(&mut self, generator: &Block) -> Result<Flow, ImportError> {
+        let file = self.file;
+        let sequential = generator.number(file, "Probability of sequential access", 0.0)?;
+        if sequential != 0.0 && sequential != 1.0 {
+            self.note("'Probability of sequential access' between 0 and 1: from a half on all requests are sequential");
+        }
+        let access = if sequential >= 0.5 { Access::Sequential } else { Access::Random };
+        let factor = generator.count(file, "Blocking factor", 8)?.max(1).saturating_mul(SECTOR);
+        let (_, mean) = self.distribution(generator, "Sizes")?;
+        let mean_bytes = (mean * SECTOR as f64).ceil() as u64;
+        let size = Size::fixed(mean_bytes.max(1).next_multiple_of(factor));
+        let (kind, gap_ms) = self.distribution(generator, "General inter-arrival times")?;
+        let interarrival_ns = ((gap_ms * 1e6).round() as u64).max(1);
+        let arrivals = if kind == "exponential" { Arrivals::Poisson } else { Arrivals::Constant };
+        self.note(format!(
+            "sizes are all {} here, and arrivals are {arrivals:?}, whatever distribution the file has",
+            mean_bytes.max(1).next_multiple_of(factor)
+        ));
+        let mut synthetic = Synthetic::new(access, size, Pacing::Open { interarrival_ns, arrivals });
+        synthetic.read_share = generator.number(file, "Probability of read access", 0.0)?.min(1.0);
+        synthetic.align_bytes = Some(factor);
+        synthetic.region_bytes = match generator.count(file, "Storage capacity per device", 0)? {
+            0 => None,
+            sectors => Some(sectors.saturating_mul(SECTOR) / factor * factor),
+        };
+        Ok(Flow { synthetic: Some(synthetic), ..Flow::default() })
+    }
+
+    /// Kind and mean of a distribution, written as a list: its name, then its parameters.
+    fn distribution(&self, generator: &Block, key: &str) -> Result<(String, f64), ImportError> {
+        let Some(entry) = generator.get(key) else {
+            return Err(syntax(self.file, generator.line, format!("'{key}' is missing")));
+        };
+        let Value::List(list) = &entry.value else {
+            return Err(syntax(
+                self.file,
+                entry.line,
+                format!("'{key}' should be a list, such as [ uniform, 0.0, 1.0 ]"),
+            ));
+        };
+        let words: Vec<&str> =
+            list.iter().filter_map(|value| if let Value::Word(w) = value { Some(w.as_str()) } else { None }).collect();
+        let number = |index: usize| words.get(index).and_then(|word| word.parse::<f64>().ok());
+        let mean = match (words.first().copied(), number(1), number(2)) {
+            (Some("uniform"), Some(low), Some(high)) => Some((low + high) / 2.0),
+            // A base and a mean.
+            (Some("exponential"), Some(base), Some(mean)) => Some(base + mean),
+            (Some("normal"), Some(mean), _) => Some(mean),
+            _ => None,
+        };
+        let kind = words.first().copied().unwrap_or_default().to_owned();
+        let reason = || {
+            format!(
+                "'{key}' should be [ uniform, low, high ], [ exponential, base, mean ] or [ normal, mean, variance ]"
+            )
+        };
+        mean.filter(|mean| mean.is_finite() && *mean >= 0.0)
+            .map(|mean| (kind, mean))
+            .ok_or_else(|| syntax(self.file, entry.line, reason()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DRIVE: &str = "
+ssdmodel_ssd OURS {
+    Reserve pages percentage = 20, Minimum free blocks percentage = 5,
+    Cleaning policy = 3,
+    Planes per package = 2, Blocks per plane = 100, Blocks per element = 200,
+    Flash chip elements = 4, Page size = 8, Pages per block = 16,
+    Max queue length = 10,
+    Chip xfer latency = 0.000025, Page read latency = 0.03, Page write latency = 0.3, Block erase latency = 2.0
+}
+disksim_bus FAST { Read block transfer time = 0.0 }
+disksim_bus SLOW { Read block transfer time = 0.0002384 }
+disksim_synthio LOAD {
+    Number of I/O requests to generate = 1000,
+    Generators = [ disksim_synthgen {
+        Storage capacity per device = 8000, Blocking factor = 8,
+        Probability of sequential access = 0.0, Probability of read access = 0.25,
+        General inter-arrival times = [ uniform, 0.0, 1.0 ],
+        Sizes = [ exponential, 0.0, 8.0 ]
+    } ]
+}
+instantiate [ ours ] as OURS
+";
+
+    #[test]
+    fn elements_keep_their_geometry_their_times_and_their_reserve() {
+        let imported = import("ours.parv", DRIVE).unwrap();
+        let flash = &imported.device.flash;
+        assert_eq!((flash.channels, flash.planes_per_die, flash.page_bytes), (4, 2, 4096));
+        assert_eq!((flash.read_ns, flash.program_ns, flash.erase_ns), (30_000, 300_000, 2_000_000));
+        assert_eq!(flash.channel_bytes_per_s, 40_000_000, "25 ns a byte");
+        assert_eq!(imported.device.capacity_bytes, 4 * 2 * 80 * 15 * 4096, "one page of a block is the summary");
+        assert_eq!(imported.device.host.queue_depth, 10);
+        assert_eq!(imported.device.ftl.element.min_free_share, 0.05);
+        assert!(imported.notes.iter().any(|note| note.contains("starts full")));
+    }
+
+    #[test]
+    fn a_generator_becomes_a_flow() {
+        let workload = &import("ours.parv", DRIVE).unwrap().workloads[0];
+        let synthetic = workload.flows[0].synthetic.as_ref().unwrap();
+        assert_eq!((workload.flows[0].requests, synthetic.read_share), (Some(1000), 0.25));
+        assert_eq!((&synthetic.size, synthetic.region_bytes), (&Size::fixed(4096), Some(8000 * 512)));
+        let pacing = Pacing::Open { interarrival_ns: 500_000, arrivals: Arrivals::Constant };
+        assert_eq!((synthetic.pacing, synthetic.align_bytes), (pacing, Some(4096)));
+    }
+
+    #[test]
+    fn what_cannot_be_imported_is_told_with_its_line() {
+        for (from, to, words) in [
+            ("Page size", "Page sise", "line 6: 'Page sise' is unknown in ssdmodel_ssd; is 'Page size' meant?"),
+            ("Cleaning policy = 3", "Cleaning policy = 1", "line 4: 'Cleaning policy' = 1"),
+            ("Max queue length = 10", "Copy back = 0", "only 1 can be imported"),
+            ("percentage = 20", "percentage = 4", "cleaning never ends"),
+            ("element = 200", "element = 300", "is not planes × blocks per plane, 200"),
+            ("ssdmodel_ssd OURS", "other OURS", "no block ssdmodel_ssd"),
+        ] {
+            let error = import("ours.parv", &DRIVE.replacen(from, to, 1)).unwrap_err().to_string();
+            assert!(error.starts_with("ours.parv: line ") && error.contains(words), "{error}");
+        }
+    }
+}

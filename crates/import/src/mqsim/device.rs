@@ -1,0 +1,440 @@
+//! MQSim's drive, `ssdconfig.xml`: what its tags say, and the configuration that does the same.
+
+use super::super::section::Section;
+use super::super::{ImportError, Keys};
+use super::parts::{Part, Shares};
+use super::{CONCURRENT_VICTIMS, Caching, Notes, PCIE_OVERHEAD, PCIE_PAYLOAD, SECTOR};
+use flashwise_ssd::config::DeviceConfig;
+
+/// Blocks of a plane: an open one for the host and one for collection, and up to two emptied victims.
+const NOT_HOLDING_DATA: u64 = 4;
+/// The fewest free blocks that garbage collection keeps.
+const FREE_MIN: u64 = 2;
+
+/// MQSim's drive, in its own terms; times in ns.
+pub(super) struct Ssd {
+    keys: Vec<(&'static str, toml::Value)>,
+    pub(super) seed: u64,
+    pub(super) interface_is_nvme: bool,
+    fetch_size: u64,
+    link_bytes_per_s: u64,
+    sata_delay_ns: u64,
+    has_cache: bool,
+    cache_bytes: u64,
+    channels: u64,
+    chips: u64,
+    dies: u64,
+    planes: u64,
+    blocks: u64,
+    pages: u64,
+    pub(super) page_bytes: u64,
+    /// Planes of MQSim's drive; of those, [`Self::planes_in_all`] are used.
+    all_planes: u64,
+    over_provisioning: f64,
+    gc_threshold: u64,
+    gc_hard_threshold: u64,
+    /// Of an access, ns; of a row, bytes; bytes a second.
+    dram: [u64; 3],
+}
+
+impl Ssd {
+    pub(super) fn read(root: &Section<'_>, notes: &mut Notes) -> Result<Self, ImportError> {
+        let host = root.section("Host_Parameter_Set")?;
+        let device = root.section("Device_Parameter_Set")?;
+        let flash = device.section("Flash_Parameter_Set")?;
+        root.finish()?;
+        let lane = host.number("PCIe_Lane_Bandwidth", 1.0)?;
+        let lanes = host.number("PCIe_Lane_Count", 4.0)?;
+        let sata_delay_ns = host.count("SATA_Processing_Delay", 400_000)?;
+        let why = "results always have a time series; see --interval";
+        notes.no_effect(&host, &["Enable_ResponseTime_Logging", "ResponseTime_Logging_Period_Length"], why)?;
+        host.finish()?;
+        let payload = PCIE_PAYLOAD as f64 / (PCIE_PAYLOAD + PCIE_OVERHEAD) as f64;
+        let mut ssd = Self {
+            keys: Vec::new(),
+            seed: device.count("Seed", 123)?,
+            interface_is_nvme: device.choice("HostInterface_Type", true, &[("NVME", true), ("SATA", false)])?,
+            fetch_size: device.count("Queue_Fetch_Size", 512)?,
+            link_bytes_per_s: (lanes * lane * 1e9 * payload) as u64,
+            sata_delay_ns,
+            has_cache: false,
+            cache_bytes: device.count("Data_Cache_Capacity", 256 << 20)?,
+            channels: device.count("Flash_Channel_Count", 8)?,
+            chips: device.count("Chip_No_Per_Channel", 4)?,
+            dies: flash.count("Die_No_Per_Chip", 2)?,
+            planes: flash.count("Plane_No_Per_Die", 2)?,
+            blocks: flash.count("Block_No_Per_Plane", 2048)?,
+            pages: flash.count("Page_No_Per_Block", 256)?,
+            page_bytes: flash.count("Page_Capacity", 8192)?,
+            all_planes: 0,
+            over_provisioning: device.number("Overprovisioning_Ratio", 0.07)?,
+            gc_threshold: 0,
+            gc_hard_threshold: 0,
+            dram: [0; 3],
+        };
+        if ssd.over_provisioning >= 1.0 {
+            return Err(device.refused("Overprovisioning_Ratio", &ssd.over_provisioning, "below 1"));
+        }
+        ssd.all_planes = ssd.planes_in_all();
+        ssd.read_cache(&device, notes)?;
+        ssd.read_ftl(&device, notes)?;
+        ssd.read_collection(&device, notes)?;
+        ssd.read_channel(&device)?;
+        ssd.read_flash(&flash, notes)?;
+        ssd.read_rest(&device, notes)?;
+        flash.finish()?;
+        device.finish()?;
+        Ok(ssd)
+    }
+
+    fn set(&mut self, path: &'static str, value: impl Into<toml::Value>) {
+        self.keys.push((path, value.into()));
+    }
+
+    fn set_count(&mut self, path: &'static str, value: u64) {
+        self.set(path, i64::try_from(value).unwrap_or(i64::MAX));
+    }
+
+    fn read_cache(&mut self, device: &Section<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        let kinds = [("ADVANCED", true), ("SIMPLE", true), ("TURNED_OFF", false)];
+        self.has_cache = device.choice("Caching_Mechanism", true, &kinds)?;
+        let shared =
+            device.choice("Data_Cache_Sharing_Mode", true, &[("SHARED", true), ("EQUAL_PARTITIONING", false)])?;
+        if !shared {
+            notes.tell("<Data_Cache_Sharing_Mode> = EQUAL_PARTITIONING: all flows share the cache");
+        }
+        let (activate, column) = (device.count("Data_Cache_DRAM_tRCD", 13)?, device.count("Data_Cache_DRAM_tCL", 13)?);
+        let (rate, burst) =
+            (device.count("Data_Cache_DRAM_Data_Rate", 800)?, device.count("Data_Cache_DRAM_Data_Busrt_Size", 1)?);
+        let row_bytes = device.count("Data_Cache_DRAM_Row_Size", 8192)?;
+        notes.no_effect(
+            device,
+            &["Data_Cache_DRAM_tRP"],
+            "the next row is made ready beside the present one's data",
+        )?;
+        if self.has_cache {
+            let burst_ns = (1000 / rate.max(1)).max(1);
+            self.dram = [activate + column, row_bytes, 2 * burst.max(1) * 1_000_000_000 / burst_ns];
+        }
+        Ok(())
+    }
+
+    fn read_ftl(&mut self, device: &Section<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        device.choice("Memory_Type", (), &[("FLASH", ())])?;
+        device.choice("Address_Mapping", (), &[("PAGE_LEVEL", ())])?;
+        let order = device.text("Plane_Allocation_Scheme")?.unwrap_or("CWDP");
+        self.set("ftl.mapping", "page");
+        self.set("ftl.placement", "static");
+        self.set("ftl.static_order", order.to_ascii_uppercase());
+        self.set("ftl.partial_pages", "sectors");
+        self.set_count("ftl.superpage_planes", 1);
+        self.set_count("ftl.stripe_bytes", self.page_bytes);
+        self.set_count("ftl.logical_page_bytes", self.page_bytes);
+        let ideal = device.flag("Ideal_Mapping_Table", false)?;
+        let capacity = device.count("CMT_Capacity", 2 << 20)?;
+        let shared =
+            device.choice("CMT_Sharing_Mode", true, &[("SHARED", true), ("EQUAL_SIZE_PARTITIONING", false)])?;
+        if ideal {
+            return Ok(());
+        }
+        if shared {
+            notes.tell(
+                "<CMT_Sharing_Mode> = SHARED: MQSim gives each flow a table of <CMT_Capacity>, and so does the drive",
+            );
+        }
+        let address_bits = (self.physical_pages() as f64).log2();
+        let sectors = (self.page_bytes / SECTOR) as f64;
+        let bytes = |bits: f64| (bits / 8.0).ceil() as u64;
+        self.set_count("ftl.mapping_cache.capacity_bytes", capacity);
+        self.set_count("ftl.mapping_cache.cached_entry_bytes", bytes(2.0 * address_bits + sectors));
+        self.set_count("ftl.mapping_cache.stored_entry_bytes", bytes(address_bits + sectors));
+        self.set_count("ftl.mapping_cache.load_bytes", SECTOR);
+        self.set("ftl.mapping_cache.stored_at_start", true);
+        self.set("ftl.mapping_cache.deferred_write_back", true);
+        self.set("ftl.mapping_cache.write_back_renews", true);
+        Ok(())
+    }
+
+    fn read_collection(&mut self, device: &Section<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        let policies = [
+            ("GREEDY", "greedy"),
+            ("RGA", "random-greedy"),
+            ("RANDOM", "random"),
+            ("RANDOM_P", "random"),
+            ("RANDOM_PP", "random"),
+            ("FIFO", "fifo"),
+        ];
+        let policy = device.choice("GC_Block_Selection_Policy", "random-greedy", &policies)?;
+        if policy == "random" {
+            notes.tell(
+                "<GC_Block_Selection_Policy>: the three random policies are one here, which takes full blocks only",
+            );
+        }
+        self.set("ftl.gc.policy", policy);
+        self.set_count("ftl.gc.choices", u64::from(self.blocks.max(2).ilog2()));
+        let share = |threshold: f64| (threshold * self.blocks as f64) as u64;
+        self.gc_threshold = share(device.number("GC_Exec_Threshold", 0.05)?).max(CONCURRENT_VICTIMS);
+        self.gc_hard_threshold = share(device.number("GC_Hard_Threshold", 0.005)?).max(1);
+        let preemptible = device.flag("Preemptible_GC_Enabled", true)?;
+        self.set("ftl.gc.trigger", "superblock-filled");
+        // MQSim issues all reads of a victim at once.
+        self.set_count("ftl.gc.reads_in_flight", self.pages.clamp(1, 1 << 16));
+        self.set("ftl.gc.preemptible", preemptible);
+        self.set("ftl.gc.copy_back", device.flag("Use_Copyback_for_GC", false)?);
+        let schedulers = [("PRIORITY_OUT_OF_ORDER", ()), ("OUT_OF_ORDER", ())];
+        device.choice("Transaction_Scheduling_Policy", (), &schedulers)?;
+        self.set("flash.scheduling", if preemptible { "preemptible-gc" } else { "priority-out-of-order" });
+        self.read_wear_levelling(device, notes)
+    }
+
+    fn read_wear_levelling(&mut self, device: &Section<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        let why = "MQSim ignores the tag and always takes the least erased block";
+        notes.no_effect(device, &["Dynamic_Wearleveling_Enabled"], why)?;
+        self.set("ftl.wear_levelling.dynamic", "least-erased");
+        let (is_static, threshold) =
+            (device.flag("Static_Wearleveling_Enabled", true)?, device.count("Static_Wearleveling_Threshold", 100)?);
+        if is_static {
+            notes.tell(format!(
+                "<Static_Wearleveling_Enabled>: MQSim compares block numbers instead of erase counts and so hardly ever \
+                 levels; none is set here. As it was meant: ftl.wear_levelling.static = \"threshold\", threshold = {threshold}"
+            ));
+        }
+        Ok(())
+    }
+
+    fn read_channel(&mut self, device: &Section<'_>) -> Result<(), ImportError> {
+        device.choice("Flash_Comm_Protocol", (), &[("NVDDR2", ())])?;
+        let (width, rate) = (device.count("Flash_Channel_Width", 1)?, device.count("Channel_Transfer_Rate", 333)?);
+        if rate == 0 || rate > 1000 || width == 0 {
+            return Err(device.refused("Channel_Transfer_Rate", &rate, "1 to 1000 MT/s, over at least one byte"));
+        }
+        // MQSim counts whole nanoseconds a transfer.
+        self.set_count("flash.channel_bytes_per_s", width * 1_000_000_000 / (1000 / rate));
+        Ok(())
+    }
+
+    fn read_flash(&mut self, flash: &Section<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        /// From the end of the command cycles to the array's start and back.
+        const SENSE_EXTRA_NS: u64 = 20;
+        let bits = flash.choice("Flash_Technology", 2_usize, &[("SLC", 1), ("MLC", 2), ("TLC", 3)])?;
+        let reads = [
+            flash.count("Page_Read_Latency_LSB", 75_000)? + SENSE_EXTRA_NS,
+            flash.count("Page_Read_Latency_CSB", 75_000)? + SENSE_EXTRA_NS,
+            flash.count("Page_Read_Latency_MSB", 75_000)? + SENSE_EXTRA_NS,
+        ];
+        let programs = [
+            flash.count("Page_Program_Latency_LSB", 750_000)?,
+            flash.count("Page_Program_Latency_CSB", 750_000)?,
+            flash.count("Page_Program_Latency_MSB", 750_000)?,
+        ];
+        let of_cell = |times: [u64; 3]| match bits {
+            1 => vec![times[0]],
+            2 => vec![times[0], times[2]],
+            _ => times.to_vec(),
+        };
+        self.set_count("flash.read_ns", reads[0]);
+        self.set_count("flash.program_ns", programs[0]);
+        for (path, times) in
+            [("flash.read_ns_by_page_type", of_cell(reads)), ("flash.program_ns_by_page_type", of_cell(programs))]
+        {
+            let times = times.into_iter().map(|ns| toml::Value::Integer(i64::try_from(ns).unwrap_or(i64::MAX)));
+            self.set(path, toml::Value::Array(times.collect()));
+        }
+        self.set("flash.cell", ["slc", "mlc", "tlc"][bits - 1]);
+        self.set("flash.page_order", "shadow");
+        self.set_count("flash.erase_ns", flash.count("Block_Erase_Latency", 3_800_000)?);
+        let cycles = [
+            ("flash.command.read_ns", 290),
+            ("flash.command.read_further_plane_ns", 650),
+            ("flash.command.program_ns", 361),
+            ("flash.command.program_further_plane_ns", 816),
+            ("flash.command.erase_ns", 220),
+            ("flash.command.erase_further_plane_ns", 700),
+        ];
+        cycles.into_iter().for_each(|(path, ns)| self.set_count(path, ns));
+        self.set("flash.command_scope", "chip");
+        self.set("flash.interleave", false);
+        self.set("flash.multi_plane", true);
+        self.set("flash.programs_in_order", false);
+        let why = "MQSim never suspends, whatever this says; flash.suspension lets reads interrupt";
+        let suspension = ["CMD_Suspension_Support", "Suspend_Erase_Time", "Suspend_Program_Time"];
+        notes.no_effect(flash, &suspension, why)?;
+        let why = "blocks are never retired; ftl.bad_blocks.erasures_max would";
+        notes.no_effect(flash, &["Block_PE_Cycles_Limit"], why)?;
+        notes.no_effect(flash, &["Page_Metadat_Capacity"], "it moves no bytes in MQSim either")
+    }
+
+    fn read_rest(&mut self, device: &Section<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        if device.flag("Enabled_Preconditioning", false)? {
+            notes.tell("<Enabled_Preconditioning> = true: add --precondition analytic to flashwise simulate");
+        }
+        let why = "it does not limit the commands in MQSim's drive; <Queue_Fetch_Size> does";
+        notes.no_effect(device, &["IO_Queue_Depth"], why)?;
+        let times = [
+            "Preferred_suspend_erase_time_for_read",
+            "Preferred_suspend_erase_time_for_write",
+            "Preferred_suspend_write_time_for_read",
+        ];
+        notes.no_effect(device, &times, "MQSim never suspends, whatever this says")
+    }
+
+    fn physical_pages(&self) -> u64 {
+        [self.chips, self.dies, self.planes, self.blocks, self.pages]
+            .iter()
+            .fold(self.channels, |n, &x| n.saturating_mul(x))
+            .max(1)
+    }
+
+    /// Channels, chips of a channel, dies of a chip and planes of a die, in the order of [`Part`].
+    pub(super) fn counts(&self) -> [u64; 4] {
+        [self.channels, self.chips, self.dies, self.planes]
+    }
+
+    /// Leaves out of the drive what none of the flows is on: it would have nothing to do.
+    pub(super) fn keep_part(&mut self, part: &Part, notes: &mut Notes) {
+        let kept = part.counts(self.counts());
+        if kept != self.counts() {
+            let [channels, chips, dies, planes] = kept;
+            notes.tell(format!(
+                "<Channel_IDs> and the like: only the part of the drive that the flows are on is imported, {channels} \
+                 channels of {chips} chips of {dies} dies of {planes} planes; the rest has nothing to do"
+            ));
+        }
+        [self.channels, self.chips, self.dies, self.planes] = kept;
+    }
+
+    pub(super) fn planes_in_all(&self) -> u64 {
+        self.channels.saturating_mul(self.chips).saturating_mul(self.dies).saturating_mul(self.planes)
+    }
+
+    /// Pages of a plane that may hold data where as few blocks are kept free as garbage collection can do with.
+    pub(super) fn pages_for_data(&self) -> u64 {
+        self.blocks.saturating_sub(NOT_HOLDING_DATA + FREE_MIN).saturating_mul(self.pages)
+    }
+
+    /// Sectors of a plane that one of the flows on it may address.
+    pub(super) fn sectors_of_plane(&self, flows: u64) -> u64 {
+        let sectors = self.blocks as f64 * self.pages as f64 * (self.page_bytes / SECTOR) as f64;
+        (sectors * (1.0 - self.over_provisioning) / flows as f64) as u64
+    }
+
+    /// When a plane collects, how far it lets the host go, and how many victims it takes at a time: as much of what
+    /// MQSim has as there is room for beside the data.
+    fn set_collection(&self, keys: &mut Keys, shares: &Shares, notes: &mut Notes) {
+        let data = shares.most_pages.div_ceil(self.pages.max(1));
+        let room = self.blocks.saturating_sub(data + NOT_HOLDING_DATA);
+        // MQSim has three blocks of each plane open for each flow, one of them for the page map; here there are two.
+        let aside = (3 * shares.most_flows).saturating_sub(2);
+        let wanted = self.gc_threshold + aside;
+        let free = wanted.min(room).max(FREE_MIN);
+        let victims = (room + 1).saturating_sub(free).clamp(1, CONCURRENT_VICTIMS);
+        if free < wanted || victims < CONCURRENT_VICTIMS {
+            notes.tell(format!(
+                "<Overprovisioning_Ratio>: beside the data a plane has room for {free} free blocks and {victims} victims at \
+                 a time, not for MQSim's {wanted} and {CONCURRENT_VICTIMS}; its garbage collection will differ"
+            ));
+        }
+        keys.set_count("ftl.gc.free_superblocks", free);
+        keys.set_count("ftl.gc.host_reserve_superblocks", (CONCURRENT_VICTIMS + aside).min(free - 1));
+        keys.set_count("ftl.gc.hard_free_superblocks", self.gc_hard_threshold.min(free - 1));
+        keys.set_count("ftl.gc.concurrent_victims", victims);
+    }
+
+    pub(super) fn device(
+        &self,
+        file: &str,
+        shares: &Shares,
+        caching: Option<Caching>,
+        notes: &mut Notes,
+    ) -> Result<DeviceConfig, ImportError> {
+        let (mut keys, flows) = (Keys::default(), shares.of_flows.len() as u64);
+        keys.set("name", format!("MQSim: {file}"));
+        keys.set_count("capacity_bytes", shares.capacity_bytes());
+        self.set_collection(&mut keys, shares, notes);
+        if self.keys.iter().any(|(path, _)| path.starts_with("ftl.mapping_cache.")) {
+            keys.set_count("ftl.mapping_cache.partitions", flows);
+        }
+        self.set_host(&mut keys, flows, notes);
+        self.set_controller(&mut keys, caching.unwrap_or(Caching::Write), notes);
+        for (path, value) in [
+            ("flash.channels", self.channels),
+            ("flash.chips_per_channel", self.chips),
+            ("flash.dies_per_chip", self.dies),
+            ("flash.planes_per_die", self.planes),
+            ("flash.blocks_per_plane", self.blocks),
+            ("flash.pages_per_block", self.pages),
+            ("flash.page_bytes", self.page_bytes),
+            ("flash.transfer_unit_bytes", SECTOR),
+            ("flash.write_granule_bytes", SECTOR),
+        ] {
+            keys.set_count(path, value);
+        }
+        keys.set("flash.array_time_jitter", 0.0);
+        for (path, value) in &self.keys {
+            keys.set(path, value.clone());
+        }
+        if !shares.domains.is_empty() {
+            notes.tell("<Channel_IDs> and the like: each flow has a domain of its own (ftl.domains)");
+            let domains = toml::Value::try_from(&shares.domains);
+            keys.set("ftl.domains", domains.map_err(|e| ImportError::Unwritable(e.to_string()))?);
+        }
+        keys.into_device(file)
+    }
+
+    fn set_host(&self, keys: &mut Keys, flows: u64, notes: &mut Notes) {
+        // Doorbells of both queues, 8 ns each, a read request of 8 ns, a submission entry of 25 ns and a completion entry of 11 ns.
+        for (path, ns) in [
+            ("host.command_latency_ns", 24),
+            ("host.command_fetch_ns", 25),
+            ("host.data_request_ns", 8),
+            ("host.completion_ns", 11),
+            ("host.command_issue_ns", 0),
+        ] {
+            keys.set_count(path, ns);
+        }
+        keys.set("host.interface", "nvme");
+        keys.set("host.data_transfer", "whole-request");
+        keys.set_count("host.queue_depth", self.fetch_size.saturating_mul(flows).min(65_536));
+        keys.set_count("host.submission_queues", flows);
+        keys.set_count("host.commands_per_queue", self.fetch_size.min(65_536));
+        keys.set_count("host.link_bytes_per_s", self.link_bytes_per_s);
+        keys.set_count("host.logical_block_bytes", SECTOR);
+        keys.set_count("host.max_transfer_bytes", 64 << 20);
+        if !self.interface_is_nvme {
+            keys.set_count("host.command_issue_ns", self.sata_delay_ns);
+            keys.set_count("host.command_latency_ns", 24 + self.sata_delay_ns);
+            notes.tell(
+                "<HostInterface_Type> = SATA: MQSim's SATA is its PCIe link with <SATA_Processing_Delay> before and after \
+                 each request; the delay before is taken over, the one after it is not",
+            );
+        }
+    }
+
+    fn set_controller(&self, keys: &mut Keys, caching: Caching, notes: &mut Notes) {
+        let writes = self.has_cache && matches!(caching, Caching::Write | Caching::Both);
+        // With the cache, one page a plane is on its way to flash; without it, whatever the host's queues hold.
+        let pages = if writes { self.all_planes.max(2) } else { 1 << 30 };
+        keys.set_count("controller.write_buffer_bytes", pages.saturating_mul(self.page_bytes));
+        keys.set("controller.power_loss_protection", true);
+        keys.set("controller.unwritten_reads", "allocate");
+        keys.set_count("controller.dispatch_ns", 0);
+        let cache_bytes = self.cache_bytes - self.cache_bytes % self.page_bytes.max(1);
+        if caching != Caching::Off {
+            let [access_ns, row_bytes, bytes_per_s] = self.dram;
+            keys.set_count("controller.dram_ns_per_access", access_ns);
+            keys.set_count("controller.dram_row_bytes", row_bytes);
+            keys.set_count("controller.dram_bytes_per_s", bytes_per_s);
+        }
+        if writes {
+            keys.set_count("controller.write_cache.bytes", cache_bytes);
+            keys.set("controller.write_cache.flush", "immediate");
+            keys.set_count("controller.write_cache.hot_window_ns", 1_000_000_000);
+        } else {
+            keys.set("controller.write_policy", "through");
+        }
+        if self.has_cache && matches!(caching, Caching::Read | Caching::Both) {
+            keys.set_count("controller.read_cache.bytes", cache_bytes);
+            notes.tell("a read cache beside the write cache: MQSim has one cache of this size for both");
+        }
+    }
+}

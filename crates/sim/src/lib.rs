@@ -1,0 +1,171 @@
+//! A workload on a drive: every flow in virtual time, and everything that is to be known of it afterwards.
+//!
+//! ```text
+//!   Workload ── FlowSource, one a flow ──▶ driver ── Request, tagged with its flow ──▶ SimulatedSsd
+//!                                            ▲  │ agenda: arrivals, pauses               │
+//!                                            │  └──────── answers as they come ◀─ Answer ─┘
+//!                                            ▼
+//!                                        recorder   histograms, sums, a row of intervals
+//!                                            ▼
+//!                                        Simulation (one document) ◀── counters, invariants
+//! ```
+//!
+//! **What counts.** Every request that a flow issues is driven to its completion and counts; none is cut off, not even
+//! those that are still on their way when the flow's time is over. A flow's elapsed time runs from its start to its last
+//! completion, the whole simulation's from the workload's start to the last completion of all. IOPS and bytes a second
+//! are over that time.
+//!
+//! **What is checked**, in every build and at the end of every run: [`invariants`]. A broken one is an error, never a
+//! result: a simulator that loses requests reports the averages of a load that nobody asked for.
+//!
+//! **Limits.** Requests of one flow are counted exactly; percentiles have three significant digits. A drive is driven
+//! from one thread; many simulations side by side are the sweep's.
+//!
+//! **Beside it**: [`sweep`] runs many on all cores, [`life`] projects how long the drive lives, [`precondition`] and
+//! [`enter_steady_state`] bring a drive into a state before it is measured, and a [`Machine`] is what a file describes that
+//! a workload runs on. What a drive does is in `flashwise-ssd`, what a workload is in `flashwise-trace`.
+//!
+//! # Example
+//! ```
+//! use flashwise_block::Silent;
+//! use flashwise_sim::{SimulationOptions, simulate};
+//! use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+//! use flashwise_trace::workload::{Content, Workload};
+//!
+//! let text = r#"
+//!     name = "random writes"
+//!     [[flows]]
+//!     requests = 10_000
+//!     synthetic.access = "random"
+//!     synthetic.size.fixed.bytes = 4096
+//!     synthetic.pacing.closed.queue_depth = 32
+//! "#;
+//! let workload = Workload::from_toml(text, "writes.toml")?;
+//! let mut drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo")?, workload.seed)?;
+//! let result = simulate(&mut drive, &workload, ".".as_ref(), &SimulationOptions::default(), &mut Silent)?;
+//! assert_eq!(result.flows[0].all.requests, 10_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+
+mod activity;
+mod agenda;
+mod document;
+mod driver;
+mod error;
+mod flow_queues;
+mod foresight;
+pub mod invariants;
+pub mod life;
+mod machine;
+mod precondition;
+mod process;
+mod recorder;
+mod result;
+mod steady_state;
+pub mod sweep;
+mod target;
+mod timeline;
+
+pub use document::{
+    Busy, CommandTimes, DataReduction, DistributionPoint, EraseCount, EraseCounts, FlashActivity, FlowResult,
+    GarbageCollection, HostActivity, Interval, Percentiles, Process, Responses, SIMULATION_SCHEMA,
+    SIMULATION_SCHEMA_VERSION, Simulation, SlcCache, TimeSeries, Utilisation, WriteCauses,
+};
+pub use error::SimulationError;
+pub use invariants::Invariant;
+pub use machine::{ArrayMachine, Machine};
+pub use precondition::{Precondition, Preconditioned, precondition};
+pub(crate) use result::write_causes;
+pub use steady_state::enter_steady_state;
+
+use std::path::Path;
+use std::time::Instant;
+
+use flashwise_block::{Nanos, Progress};
+use flashwise_trace::workload::{Content, Workload};
+
+use activity::Before;
+use driver::Driver;
+use flashwise_array::SimulatedArray;
+use flashwise_ssd::{ContentModel, SimulatedSsd};
+use target::Target;
+
+/// How a simulation is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SimulationOptions {
+    /// What is on the drive before the workload starts.
+    pub precondition: Precondition,
+    /// Length of an interval of the time series; `None` for one that gives 200 to 400 of them.
+    pub interval: Option<Nanos>,
+}
+
+/// Runs a workload on a drive, from its first request to the last completion.
+///
+/// `base` is the folder that traces are relative to. The workload starts at the drive's present time; what the drive
+/// did before, preconditioning included, is not in the result.
+///
+/// # Errors
+/// When the workload does not fit the drive, when a request is refused, when `progress` wants to stop, or when an
+/// invariant is broken.
+pub fn simulate(
+    drive: &mut SimulatedSsd,
+    workload: &Workload,
+    base: &Path,
+    options: &SimulationOptions,
+    progress: &mut dyn Progress,
+) -> Result<Simulation, SimulationError> {
+    run(drive, workload, base, options, progress)
+}
+
+/// Runs a workload on an array; everything else is as with [`simulate`]. Drives fail when the array's configuration
+/// says so, counted from the workload's start; a spare takes their place at once. The run ends with its last request,
+/// not with the last row that is rebuilt.
+///
+/// # Errors
+/// As [`simulate`]; also when the array has lost what a request needs.
+pub fn simulate_array(
+    array: &mut SimulatedArray,
+    workload: &Workload,
+    base: &Path,
+    options: &SimulationOptions,
+    progress: &mut dyn Progress,
+) -> Result<Simulation, SimulationError> {
+    run(array, workload, base, options, progress)
+}
+
+fn run<D: Target>(
+    target: &mut D,
+    workload: &Workload,
+    base: &Path,
+    options: &SimulationOptions,
+    progress: &mut dyn Progress,
+) -> Result<Simulation, SimulationError> {
+    workload.check()?;
+    if let Some(content) = &workload.content {
+        target.set_content_model(content_model(content));
+    }
+    let mut driver = Driver::open(target, workload, base, options)?;
+    let preconditioned = driver.drive().precondition(options.precondition, workload.seed, progress)?;
+    foresight::tell(driver.drive(), workload, base)?;
+    let before = Before::of(driver.drive());
+    let began = Instant::now();
+    let record = driver.run(progress)?;
+    let wall = began.elapsed();
+    result::collect(target, workload, record, preconditioned, &before, wall)
+}
+
+/// What a workload's pages are like, as the drive has it.
+fn content_model(content: &Content) -> ContentModel {
+    ContentModel {
+        compressed_share: 1.0 - content.compress_percentage / 100.0,
+        compressed_spread: content.compress_spread_percentage / 100.0,
+        zero_share: content.zero_percentage / 100.0,
+        duplicate_share: content.dedupe_percentage / 100.0,
+        duplicate_window: content.dedupe_window_pages,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,273 @@
+//! What a workload can run on: a drive, or an array of them.
+//!
+//! The driver is made anew for each of the two, so that a single drive's path holds no question which of them it is.
+//!
+//! # Adding something that workloads run on
+//!
+//! A type behind [`Target`], and a variant of `Machine` (`machine.rs`), which reads it from a file.
+
+use std::collections::BTreeMap;
+
+use flashwise_block::{BlockDevice, BlockError, ByteSize, Operation, Progress, Request};
+
+use super::{Precondition, Preconditioned, SimulationError, precondition};
+use crate::life::{History, Life};
+use flashwise_array::{ArrayActivity, SimulatedArray};
+use flashwise_ssd::config::{DeviceConfig, QueuePriority};
+use flashwise_ssd::flash::Statistics;
+use flashwise_ssd::host::Answer;
+use flashwise_ssd::reduction::{ContentModel, ReductionCounters, SpaceUse};
+use flashwise_ssd::{SimulatedSsd, SsdError};
+use flashwise_ssd::{SlcCacheCounters, SlcCacheUse};
+
+/// What a workload runs on.
+pub(super) trait Target: BlockDevice {
+    /// What the drive is built of, or each drive of the array.
+    fn drive_config(&self) -> &DeviceConfig;
+    fn set_queue_class(&mut self, queue: u16, class: QueuePriority);
+    fn set_content_model(&mut self, model: ContentModel);
+    /// As [`SimulatedSsd::foretell`]; an array tells its drives nothing.
+    fn foretell(&mut self, writes: &[u32]) -> Result<(), SsdError>;
+    /// Brings it into a state, before anything else is asked of it.
+    fn precondition(
+        &mut self,
+        state: Precondition,
+        seed: u64,
+        progress: &mut dyn Progress,
+    ) -> Result<Preconditioned, SimulationError>;
+    /// The workload begins now.
+    fn begin(&mut self);
+
+    /// As [`SimulatedSsd::expect`].
+    fn expect(&mut self, operation: Operation, offset: ByteSize);
+    /// As [`SimulatedSsd::enter`].
+    fn enter(&mut self, request: Request) -> Result<(), BlockError>;
+    /// As [`SimulatedSsd::answer_until`].
+    fn answer_until(&mut self, deadline_ns: u64) -> Option<Answer>;
+    /// As [`SimulatedSsd::next_answer`].
+    fn next_answer(&mut self) -> Option<Answer>;
+    /// Whether no request is outstanding.
+    fn is_idle(&self) -> bool;
+    /// Why it will never answer again.
+    fn fault(&self) -> Option<BlockError>;
+
+    fn flash_statistics(&self) -> Statistics;
+    fn reduction_counters(&self) -> Option<ReductionCounters>;
+    fn space_use(&self) -> Option<SpaceUse>;
+    fn slc_cache_counters(&self) -> Option<SlcCacheCounters>;
+    fn slc_cache_use(&self) -> Option<SlcCacheUse>;
+    fn erase_histogram(&self) -> BTreeMap<u32, u64>;
+    fn mapped_and_valid_pages(&self) -> (u64, u64);
+    fn buffered_bytes(&self) -> u64;
+    /// Bytes that drives were given to write since they are new.
+    fn bytes_given_to_drives(&self) -> u64;
+
+    /// Notes on wear, where they can be made.
+    fn history(&self) -> Option<History>;
+    fn advance(&self, history: &mut History);
+    fn life(&self, history: Option<&History>) -> Option<Life>;
+    /// What an array did since the workload began.
+    fn array_activity(&self, elapsed_ns: u64) -> Option<ArrayActivity>;
+}
+
+/// What a drive and an array have by the same names.
+macro_rules! called_alike {
+    () => {
+        fn set_queue_class(&mut self, queue: u16, class: QueuePriority) {
+            self.set_queue_class(queue, class);
+        }
+
+        fn set_content_model(&mut self, model: ContentModel) {
+            self.set_content_model(model);
+        }
+
+        fn flash_statistics(&self) -> Statistics {
+            self.flash_statistics()
+        }
+
+        fn reduction_counters(&self) -> Option<ReductionCounters> {
+            self.reduction_counters()
+        }
+
+        fn space_use(&self) -> Option<SpaceUse> {
+            self.space_use()
+        }
+
+        fn slc_cache_counters(&self) -> Option<SlcCacheCounters> {
+            self.slc_cache_counters()
+        }
+
+        fn slc_cache_use(&self) -> Option<SlcCacheUse> {
+            self.slc_cache_use()
+        }
+
+        fn erase_histogram(&self) -> BTreeMap<u32, u64> {
+            self.erase_histogram()
+        }
+
+        fn mapped_and_valid_pages(&self) -> (u64, u64) {
+            self.mapped_and_valid_pages()
+        }
+
+        fn buffered_bytes(&self) -> u64 {
+            self.buffered_bytes()
+        }
+    };
+}
+
+impl Target for SimulatedSsd {
+    called_alike!();
+
+    fn drive_config(&self) -> &DeviceConfig {
+        self.config()
+    }
+
+    fn foretell(&mut self, writes: &[u32]) -> Result<(), SsdError> {
+        self.foretell(writes)
+    }
+
+    fn precondition(
+        &mut self,
+        state: Precondition,
+        seed: u64,
+        progress: &mut dyn Progress,
+    ) -> Result<Preconditioned, SimulationError> {
+        precondition(self, state, seed, progress)
+    }
+
+    fn begin(&mut self) {}
+
+    #[inline(always)]
+    fn expect(&mut self, operation: Operation, offset: ByteSize) {
+        self.expect(operation, offset);
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, request: Request) -> Result<(), BlockError> {
+        self.enter(request)
+    }
+
+    #[inline(always)]
+    fn answer_until(&mut self, deadline_ns: u64) -> Option<Answer> {
+        self.answer_until(deadline_ns)
+    }
+
+    #[inline(always)]
+    fn next_answer(&mut self) -> Option<Answer> {
+        self.next_answer()
+    }
+
+    #[inline(always)]
+    fn is_idle(&self) -> bool {
+        self.is_idle()
+    }
+
+    #[inline(always)]
+    fn fault(&self) -> Option<BlockError> {
+        None
+    }
+
+    fn bytes_given_to_drives(&self) -> u64 {
+        self.counters().host_bytes_written.0
+    }
+
+    fn history(&self) -> Option<History> {
+        History::of(self)
+    }
+
+    fn advance(&self, history: &mut History) {
+        history.advance(self);
+    }
+
+    fn life(&self, history: Option<&History>) -> Option<Life> {
+        Life::after(self, history)
+    }
+
+    fn array_activity(&self, _: u64) -> Option<ArrayActivity> {
+        None
+    }
+}
+
+impl Target for SimulatedArray {
+    called_alike!();
+
+    fn drive_config(&self) -> &DeviceConfig {
+        self.member_config()
+    }
+
+    fn foretell(&mut self, _: &[u32]) -> Result<(), SsdError> {
+        let reason =
+            "an array cannot tell its drives the future: a page of the array is a page of one of them, and of its \
+                      copies and parity"
+                .to_owned();
+        Err(SsdError::Precondition { state: "foresight", reason })
+    }
+
+    fn precondition(
+        &mut self,
+        state: Precondition,
+        seed: u64,
+        progress: &mut dyn Progress,
+    ) -> Result<Preconditioned, SimulationError> {
+        if state != Precondition::Empty && !self.is_untouched() {
+            let reason =
+                "the array has been used already, and its members do not go back to before that; begin with a \
+                          new one"
+                    .to_owned();
+            return Err(SsdError::Precondition { state: state.name(), reason }.into());
+        }
+        let mut each = Vec::new();
+        self.prepare(|number, drive| -> Result<(), SimulationError> {
+            each.push(precondition(drive, state, seed.wrapping_add(number as u64), progress)?);
+            Ok(())
+        })?;
+        Ok(Preconditioned::of_all(state, &each))
+    }
+
+    fn begin(&mut self) {
+        self.mark();
+        let (now, failures) = (self.now(), self.config().failures.clone());
+        failures.iter().for_each(|failure| self.fail_drive_at(failure.member as usize, now + failure.at()));
+    }
+
+    fn expect(&mut self, _: Operation, _: ByteSize) {}
+
+    fn enter(&mut self, request: Request) -> Result<(), BlockError> {
+        self.submit(request)
+    }
+
+    fn answer_until(&mut self, deadline_ns: u64) -> Option<Answer> {
+        self.answer_until(deadline_ns)
+    }
+
+    fn next_answer(&mut self) -> Option<Answer> {
+        self.answer_until(u64::MAX)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.outstanding() == 0
+    }
+
+    fn fault(&self) -> Option<BlockError> {
+        self.fault()
+    }
+
+    fn bytes_given_to_drives(&self) -> u64 {
+        self.member_bytes_written()
+    }
+
+    /// How long drives live is not told of arrays.
+    fn history(&self) -> Option<History> {
+        None
+    }
+
+    fn advance(&self, _: &mut History) {}
+
+    fn life(&self, _: Option<&History>) -> Option<Life> {
+        None
+    }
+
+    fn array_activity(&self, elapsed_ns: u64) -> Option<ArrayActivity> {
+        Some(self.activity(elapsed_ns))
+    }
+}

@@ -1,0 +1,73 @@
+//! What studies, models and tests of a drive see of its inside: where data lies. Nothing here changes the drive.
+
+use flashwise_block::ByteSize;
+
+use super::SimulatedSsd;
+use crate::config::DeviceConfig;
+use crate::ftl::geometry::Geometry;
+use crate::ftl::superblock::BlockState;
+use crate::ftl::wear::InPlaceWear;
+
+impl SimulatedSsd {
+    /// The channel that a byte is on; `None` where none of it is on flash.
+    pub fn channel_of(&self, byte: ByteSize) -> Option<u32> {
+        let slot = self.slot_of(self.page.of_byte(byte.0))?;
+        Some(self.address_of(slot).die / self.config.ways())
+    }
+
+    /// What each superblock has gone through, in P/E cycles. Cycles with one bit a cell count as what they wear.
+    pub fn worn_cycles(&self) -> Vec<f64> {
+        (0..self.ftl.pages.superblocks.blocks.len() as u32).map(|block| self.ftl.pages.worn_cycles(block)).collect()
+    }
+
+    /// Whether each superblock is bad.
+    pub fn bad_superblocks(&self) -> Vec<bool> {
+        self.ftl.pages.superblocks.blocks.iter().map(|block| block.state == BlockState::Bad).collect()
+    }
+
+    /// Whether each superblock is only ever written in SLC mode.
+    pub fn slc_superblocks(&self) -> Vec<bool> {
+        let pages = &self.ftl.pages;
+        (0..pages.superblocks.blocks.len() as u32).map(|block| pages.is_dedicated(block)).collect()
+    }
+
+    /// The parallel unit that a superblock is of, and how many units there are.
+    pub fn unit_of_superblock(&self, superblock: u32) -> (u32, u32) {
+        let geometry = &self.ftl.pages.geometry;
+        (geometry.unit_of(superblock), geometry.units)
+    }
+
+    /// Superblocks of a unit that may die before the drive does.
+    pub fn spare_superblocks(&self) -> u32 {
+        self.ftl.pages.spare_superblocks(&self.config)
+    }
+
+    /// How often a superblock that is written in SLC mode has to be erased for what it holds otherwise.
+    pub fn rows_per_slc_row(&self) -> f64 {
+        let geometry = &self.ftl.pages.geometry;
+        f64::from(geometry.rows) / f64::from(geometry.slc_rows)
+    }
+
+    /// What the pages of a medium that is written in place have gone through; `None` where nothing is, or wears out.
+    pub fn in_place_wear(&self) -> Option<&InPlaceWear> {
+        self.collector.in_place_wear.as_deref()
+    }
+}
+
+impl DeviceConfig {
+    /// The first die of each parallel unit, counted over the drive: die `d` is on channel `d / ways`.
+    pub fn first_dies_of_units(&self) -> Vec<u32> {
+        let geometry = Geometry::new(self);
+        (0..geometry.units).map(|unit| geometry.die_in_unit(unit, 0)).collect()
+    }
+
+    /// Slots of a superblock: logical pages, or granules of them, that it holds.
+    pub fn slots_per_superblock(&self) -> u32 {
+        Geometry::new(self).slots_per_superblock()
+    }
+
+    /// Parallel units of a group of channels.
+    pub fn units_per_group(&self) -> u32 {
+        Geometry::new(self).units_per_group
+    }
+}

@@ -1,0 +1,20 @@
+//! The drive as its host sees it, and held against what is known of such drives: one program, one file a subject.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+
+mod caches;
+mod configurations;
+mod disksim;
+#[path = "support/every_shape.rs"]
+mod every_shape;
+mod flash_rules;
+mod hidden_parameters;
+mod invariants;
+mod power_cuts;
+mod reclaiming;
+mod reduction;
+mod replay;
+mod saved_state;
+mod slc_cache;
+mod support;
+mod timing;

@@ -1,0 +1,6 @@
+//! What is true of drives, and drives from seeds.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+
+mod random_drives;
+mod truth;
