@@ -4,6 +4,7 @@ use crate::error::SsdError;
 
 /// Refuses values on behalf of one file.
 pub struct Checker<'a> {
+    /// The file, for messages.
     pub path: &'a str,
 }
 

@@ -3,6 +3,7 @@
 //! A case is a folder with `ssdconfig.xml`, `workload.xml` and `result.json`; the reference results stand in
 //! `shared/reference/mqsim` beside the workspace.
 #![allow(dead_code, reason = "the test and the table use a part each")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a case that cannot be read should panic where it fails")]
 use std::path::{Path, PathBuf};
 
 use flashwise_block::Silent;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use flashwise_block::{BlockDevice, ByteSize, Completion, Nanos, Operation, Request};
 use flashwise_ssd::{CleaningStatistics, DeviceConfig, RemainingLife, SimulatedSsd};
 
-use crate::workload::Arrival;
+use super::workload::Arrival;
 
 /// Requests inside the drive, at most.
 const INSIDE_MAX: usize = 20;
