@@ -18,7 +18,7 @@ use flashwise_block::Silent;
 use flashwise_bufferpool::simulate::PoolPlan;
 use flashwise_bufferpool::{Ace, PageTrace, PolicyInfo, PolicySpec, Prefetch};
 use flashwise_ssd::config::GcPolicy;
-use flashwise_ssd::simulation::{Precondition, SimulationOptions, simulate};
+use flashwise_sim::{Precondition, SimulationOptions, simulate};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use flashwise_trace::workload::Workload;
 
