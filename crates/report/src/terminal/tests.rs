@@ -4,7 +4,6 @@ use flashwise_attach::{DeviceStat, FaultState, LatencySpike, ReadOnlyCause};
 use flashwise_learn::score::Score;
 use flashwise_profile::{Figure, HotLocation, Parameters};
 use flashwise_ssd::EndOfLife;
-use flashwise_ssd::EndOfLife;
 use flashwise_ssd::SpaceUse;
 use flashwise_tune::Tuning;
 
