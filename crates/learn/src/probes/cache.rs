@@ -249,7 +249,7 @@ fn size(
         if flash.length == BLOCK {
             curve.push(point((spacing * count).bytes() as f64 / f64::from(1 << 20), &latencies));
         }
-        search.told(at_hand);
+        search.answered(at_hand);
     }
     Ok(Found { spacing, search, most })
 }
@@ -345,7 +345,7 @@ fn read_ahead(
         let (at_hand, latencies) = at_distance(prober, count - 1)?;
         at_times |= !at_hand && flash.share_at_hand(&latencies) >= SOME_SHARE;
         curve.push(point((BLOCK * count).bytes() as f64 / 1024.0, &latencies));
-        search.told(at_hand);
+        search.answered(at_hand);
     }
     curve.sort_by(|a, b| a.x.total_cmp(&b.x));
     draft.keep(ProbeCurve {
@@ -391,7 +391,7 @@ impl Search {
         (self.asked > self.low && self.asked < self.high).then_some(self.asked)
     }
 
-    fn told(&mut self, holds: bool) {
+    fn answered(&mut self, holds: bool) {
         if holds {
             self.low = self.asked;
         } else {
@@ -412,7 +412,7 @@ mod tests {
             let mut search = Search::new(8, 10_000);
             let mut asked = 0;
             while let Some(count) = search.next() {
-                search.told(count <= limit);
+                search.answered(count <= limit);
                 asked += 1;
             }
             prop_assert_eq!((search.low, search.high), (limit, limit + 1));

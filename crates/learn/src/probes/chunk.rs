@@ -20,9 +20,9 @@ pub(super) const LONGEST_READ: ByteSize = ByteSize::kib(128);
 /// Whether a period is of stripes or rows of chunks: the place of reads that are half as long as it makes no
 /// difference, though some of them cross the border of a chunk that long, and others do not. Half as much that is
 /// shared saves half as much.
-pub(super) fn is_of_more_than_chunks(sweeps: &[Swept], telling: usize) -> bool {
-    let Sweep { step, read, .. } = sweeps[telling].sweep;
-    let levels = sweeps[telling].levels();
+pub(super) fn is_of_more_than_chunks(sweeps: &[Swept], shown_by: usize) -> bool {
+    let Sweep { step, read, .. } = sweeps[shown_by].sweep;
+    let levels = sweeps[shown_by].levels();
     let period = best_period(&levels).0;
     let (low, high) = ends(&fold(&levels, period));
     let shorter = sweeps.iter().filter(|swept| {
@@ -38,15 +38,15 @@ pub(super) fn is_of_more_than_chunks(sweeps: &[Swept], telling: usize) -> bool {
 
 /// Whether reads of several times the length save as many times as much, at the same place: of a row of chunks one
 /// place is better than others by the same, however much is read.
-pub(super) fn grows(sweeps: &[Swept], telling: usize) -> bool {
-    let (Sweep { step, read, .. }, period) = (sweeps[telling].sweep, period_of(&sweeps[telling]));
+pub(super) fn grows(sweeps: &[Swept], shown_by: usize) -> bool {
+    let (Sweep { step, read, .. }, period) = (sweeps[shown_by].sweep, period_of(&sweeps[shown_by]));
     let longer = sweeps.iter().filter(|swept| {
         let sweep = swept.sweep;
         sweep.step == step && sweep.read >= read * GROWN && sweep.read <= period && period_of(swept) == period
     });
     longer.max_by_key(|swept| swept.sweep.read).is_some_and(|swept| {
         let times = swept.sweep.read.bytes() as f64 / read.bytes() as f64;
-        has_a_valley(swept) && saved_by(swept) >= AS_MANY_SHARE * times * saved_by(&sweeps[telling])
+        has_a_valley(swept) && saved_by(swept) >= AS_MANY_SHARE * times * saved_by(&sweeps[shown_by])
     })
 }
 
@@ -113,7 +113,7 @@ pub(super) fn single_of(sweeps: &[Swept], i: usize) -> Option<&Swept> {
 /// meets as few channels as it can, and reads that are shared by two are the faster ones; where those across a border
 /// are slower, it may be one of pages on one channel, so these come second, and where what is across the border is read
 /// when the rest has been, it is such pages.
-pub(super) fn telling_chunk(sweeps: &[Swept], effects: &[Option<Effect>]) -> Option<usize> {
+pub(super) fn sweep_of_chunk(sweeps: &[Swept], effects: &[Option<Effect>]) -> Option<usize> {
     let shows = |i: &usize| effects[*i].is_some() && sweeps[*i].sweep.read > sweeps[*i].sweep.step;
     let folded = |i: usize| {
         let levels = sweeps[i].levels();
@@ -213,7 +213,7 @@ impl ReadOff<'_> {
 
 impl ReadOff<'_> {
     /// Why a chunk may be inconclusive, beside the same estimate on resampled reads, by how it was read off. Those of
-    /// [`OTHER_EXPLANATIONS`] follow, and in `page.rs` those of a page that is longer.
+    /// [`ChunkEvidence::OTHER_EXPLANATION_DOUBTS`] follow, and in `page.rs` those of a page that is longer.
     pub(super) const READ_OFF_DOUBTS: [Doubt<Self>; 2] = [
         doubt(
             "reads of another length",
@@ -233,7 +233,7 @@ impl ReadOff<'_> {
 pub(super) struct ChunkEvidence<'a> {
     pub(super) sweeps: &'a [Swept],
     /// The sweep that shows it.
-    pub(super) telling: usize,
+    pub(super) shown_by: usize,
     pub(super) chunk: Figure<u64>,
     /// Whether the sweeps of several blocks would have shown the smallest effect that counts.
     pub(super) coarse_would_show: bool,
@@ -242,12 +242,12 @@ pub(super) struct ChunkEvidence<'a> {
 impl ChunkEvidence<'_> {
     /// Why a chunk and its hot location may be inconclusive, by what else repeats as they do. The first that applies is
     /// enough.
-    pub(super) const OTHER_EXPLANATIONS: [Doubt<Self>; 7] = [
+    pub(super) const OTHER_EXPLANATION_DOUBTS: [Doubt<Self>; 7] = [
         doubt("a chunk of more blocks", Says::Then("; chunks of more blocks would not have shown"), |evidence| {
             evidence.is_of_blocks() && !evidence.coarse_would_show
         }),
         doubt("pages on one channel", Says::Then("; so may pages on one channel"), |evidence| {
-            evidence.is_of_blocks() && channels::moves_one_by_one(&evidence.sweeps[evidence.telling])
+            evidence.is_of_blocks() && channels::moves_one_by_one(&evidence.sweeps[evidence.shown_by])
         }),
         doubt(
             "a row of chunks",
@@ -269,10 +269,10 @@ impl ChunkEvidence<'_> {
             })
         }),
         doubt("little is spared", Says::Then(ROWS_OF_PAGES), |evidence| {
-            spares_little(evidence.sweeps, evidence.telling)
+            spares_little(evidence.sweeps, evidence.shown_by)
         }),
         doubt("single blocks repeat alike", Says::Then(ROWS_OF_PAGES), |evidence| {
-            is_of_pages(evidence.sweeps, evidence.telling)
+            is_of_pages(evidence.sweeps, evidence.shown_by)
         }),
     ];
 }
@@ -287,7 +287,7 @@ impl ChunkEvidence<'_> {
 
     /// Whether single blocks showed it.
     fn is_of_blocks(&self) -> bool {
-        self.sweeps[self.telling].sweep.step < SHORTEST_STEP
+        self.sweeps[self.shown_by].sweep.step < SHORTEST_STEP
     }
 }
 
@@ -313,9 +313,9 @@ const ODD_PLACES_SHARE_MIN: f64 = 0.03;
 
 /// Whether reads of single blocks repeat with the period that was found: they lie on one channel each, and what repeats
 /// are pages that are faster than others. Nothing is known of it where what pages cost was taken off.
-fn is_of_pages(sweeps: &[Swept], telling: usize) -> bool {
-    let (single, swept) = (&sweeps[0], &sweeps[telling]);
-    if telling == 0 || single.sweep.step != swept.sweep.step || swept.own.iter().any(|&own| own != 0.0) {
+fn is_of_pages(sweeps: &[Swept], shown_by: usize) -> bool {
+    let (single, swept) = (&sweeps[0], &sweeps[shown_by]);
+    if shown_by == 0 || single.sweep.step != swept.sweep.step || swept.own.iter().any(|&own| own != 0.0) {
         return false;
     }
     let (levels, period) = (single.levels(), best_period(&swept.levels()).0);
@@ -370,12 +370,12 @@ const STANDS_OUT_SHARE_MIN: f64 = 0.25;
 const STANDS_OUT_FACTOR_MIN: f64 = 2.0;
 
 /// Of the sweeps that repeat as a given one does, the one of which the period explains most.
-pub(super) fn clearest(sweeps: &[Swept], effects: &[Option<Effect>], telling: usize) -> usize {
+pub(super) fn clearest(sweeps: &[Swept], effects: &[Option<Effect>], shown_by: usize) -> usize {
     let periods: Vec<(usize, f64)> = sweeps.iter().map(|swept| best_period(&swept.levels())).collect();
-    let step = sweeps[telling].sweep.step;
+    let step = sweeps[shown_by].sweep.step;
     let alike = (0..sweeps.len())
-        .filter(|&i| effects[i].is_some() && sweeps[i].sweep.step == step && periods[i].0 == periods[telling].0);
-    alike.max_by(|&a, &b| periods[a].1.total_cmp(&periods[b].1)).unwrap_or(telling)
+        .filter(|&i| effects[i].is_some() && sweeps[i].sweep.step == step && periods[i].0 == periods[shown_by].0);
+    alike.max_by(|&a, &b| periods[a].1.total_cmp(&periods[b].1)).unwrap_or(shown_by)
 }
 
 /// Share of the time of the shortest read that reads across a border take longer where both sides are read one after
@@ -411,7 +411,7 @@ pub(super) mod tests {
         let border = |cost: u64| move |n: u64| 120_000 + if n % 2 == 1 { cost } else { 0 };
         let told = |cost: u64| {
             let sweeps = [swept(4, |_| 100_000, None), swept(8, border(cost), None)];
-            telling_chunk(&sweeps, &[None, effect])
+            sweep_of_chunk(&sweeps, &[None, effect])
         };
         assert_eq!(told(60_000), None);
         assert_eq!(told(5_000), Some(1));
@@ -464,8 +464,8 @@ pub(super) mod tests {
         let chunk = Figure::certain(4096, 4096, 4096);
         let sweeps = [swept(4, |_| 90_000, None), blocks];
         let is_doubted = |coarse_would_show| {
-            let evidence = ChunkEvidence { sweeps: &sweeps, telling: 1, chunk, coarse_would_show };
-            !first_applying(&ChunkEvidence::OTHER_EXPLANATIONS, &evidence).is_empty()
+            let evidence = ChunkEvidence { sweeps: &sweeps, shown_by: 1, chunk, coarse_would_show };
+            !first_applying(&ChunkEvidence::OTHER_EXPLANATION_DOUBTS, &evidence).is_empty()
         };
         assert!(is_doubted(false));
         assert!(!is_doubted(true));

@@ -17,7 +17,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::chunk::{
     self, ChunkEvidence, LONGEST_READ, chunk_of_fastest_border, chunk_that_stands_out, clearest, grows,
-    is_of_more_than_chunks, longer_that_saves_more, lowest_phase, period_of, single_of, telling_chunk, valley_of,
+    is_of_more_than_chunks, longer_that_saves_more, lowest_phase, period_of, single_of, sweep_of_chunk, valley_of,
 };
 use super::sweep::{
     Effect, Level, MORE_READS, SHORTEST_CHUNK, Swept, coarse, coarse_of_chunk, fine, lead, measure, scatter,
@@ -86,9 +86,9 @@ pub(crate) fn probe_locations(
     if candidate.needs_single_blocks() {
         candidate.try_single_blocks(prober, progress)?;
     }
-    let found = match candidate.telling.and_then(|i| candidate.profiles.effects[i].map(|effect| (i, effect))) {
-        Some((telling, effect)) => {
-            let found = Found::read_off(&mut candidate, (telling, effect), prober, draft, progress)?;
+    let found = match candidate.shown_by.and_then(|i| candidate.profiles.effects[i].map(|effect| (i, effect))) {
+        Some((shown_by, effect)) => {
+            let found = Found::read_off(&mut candidate, (shown_by, effect), prober, draft, progress)?;
             draft.present_unless_chance("chunk_bytes", effect.p);
             found
         }
@@ -142,7 +142,7 @@ impl Profiles {
 /// Which sweep shows the chunk.
 struct Candidate {
     profiles: Profiles,
-    telling: Option<usize>,
+    shown_by: Option<usize>,
     /// Whether reads of another length repeat with another chunk.
     has_a_rival: bool,
     /// Whether what repeats may be rows of chunks.
@@ -162,7 +162,7 @@ impl Candidate {
     /// The shortest reads for which the place matters, unless longer ones stand out or save more.
     fn of(profiles: Profiles, random: &mut Pcg64Mcg) -> Self {
         let Profiles { mut sweeps, mut effects, coarse_would_show } = profiles;
-        let mut shortest = telling_chunk(&sweeps, &effects);
+        let mut shortest = sweep_of_chunk(&sweeps, &effects);
         if let Some((turned, of_turned, i)) = chunk_by_turns(&sweeps, shortest, random) {
             (sweeps, effects, shortest) = (turned, of_turned, Some(i));
         }
@@ -181,16 +181,16 @@ impl Candidate {
             };
             shortest = rival.filter(may_be_one).or(longer).or(shortest);
         }
-        let telling = shortest.map(|i| clearest(&sweeps, &effects, i));
+        let shown_by = shortest.map(|i| clearest(&sweeps, &effects, i));
         let of_more_than_chunks =
             !has_a_rival && shortest.is_some_and(|i| is_of_more_than_chunks(&sweeps, i) && !grows(&sweeps, i));
         let profiles = Profiles { sweeps, effects, coarse_would_show };
-        Self { profiles, telling, has_a_rival, of_more_than_chunks, single_blocks: SingleBlocks::default() }
+        Self { profiles, shown_by, has_a_rival, of_more_than_chunks, single_blocks: SingleBlocks::default() }
     }
 
     /// Whether reads of several blocks show no chunk, or rows of chunks.
     fn needs_single_blocks(&self) -> bool {
-        self.telling.is_none() || self.of_more_than_chunks
+        self.shown_by.is_none() || self.of_more_than_chunks
     }
 
     /// Adds the sweep by single blocks, which shows chunks of 4 KiB and less.
@@ -203,7 +203,7 @@ impl Candidate {
         };
         sweeps.push(swept);
         effects.push(effect);
-        self.telling = effect.map(|_| sweeps.len() - 1);
+        self.shown_by = effect.map(|_| sweeps.len() - 1);
         Ok(())
     }
 }
@@ -233,7 +233,7 @@ fn chunk_by_turns(
     random: &mut Pcg64Mcg,
 ) -> Option<(Vec<Swept>, Vec<Option<Effect>>, usize)> {
     let (turned, of_turned) = turns::show_more(sweeps, random)?;
-    let i = telling_chunk(&turned, &of_turned)?;
+    let i = sweep_of_chunk(&turned, &of_turned)?;
     in_window.is_none_or(|in_window| i <= in_window).then_some((turned, of_turned, i))
 }
 
@@ -286,7 +286,7 @@ fn reason_of(effect: Effect) -> String {
 /// What was read off, with the reasons that the report prints.
 struct Found {
     /// The sweep that shows the chunk.
-    telling: Option<usize>,
+    shown_by: Option<usize>,
     chunk: Figure<u64>,
     chunk_reason: String,
     hot: Figure<HotLocation>,
@@ -320,7 +320,7 @@ impl Found {
         let doubts = applying(&NO_CHUNK_DOUBTS, candidate);
         let reason = doubts.reason("no curve repeats");
         Self {
-            telling: candidate.telling,
+            shown_by: candidate.shown_by,
             chunk: doubts.judge(Figure::absent()),
             chunk_reason: reason.clone(),
             hot: doubts.judge(Figure::absent()),
@@ -329,22 +329,22 @@ impl Found {
         }
     }
 
-    /// Period and minimum of the curves that repeat. What was read off stays in the profile where a budget is spent before
-    /// the rest is.
+    /// Period and minimum of the curves that repeat. What was read off stays in the profile where a budget is spent
+    /// before the rest is.
     fn read_off(
         candidate: &mut Candidate,
-        (telling, effect): (usize, Effect),
+        (shown_by, effect): (usize, Effect),
         prober: &mut Prober<'_>,
         draft: &mut ProfileDraft,
         progress: &mut dyn Progress,
     ) -> Result<Self, LearnError> {
         let has_a_rival = candidate.has_a_rival;
         let profiles = &mut candidate.profiles;
-        let mut chunk = read_off_chunk(&profiles.sweeps[telling], prober);
+        let mut chunk = read_off_chunk(&profiles.sweeps[shown_by], prober);
         draft.set(key!(chunk_bytes), chunk);
         if chunk.known().is_none() && prober.effort == Effort::Thorough {
-            profiles.read_more(telling, prober, progress)?;
-            chunk = read_off_chunk(&profiles.sweeps[telling], prober);
+            profiles.read_more(shown_by, prober, progress)?;
+            chunk = read_off_chunk(&profiles.sweeps[shown_by], prober);
         }
         let doubts = {
             let longer = chunk_of_fastest_border(&profiles.sweeps, chunk);
@@ -359,7 +359,7 @@ impl Found {
         draft.set(key!(chunk_bytes), chunk);
         let chunk_reason = doubts.reason(reason_of(effect));
         let (hot, hot_reason, long) =
-            read_off_hot_location(profiles, (telling, effect, chunk), prober, draft, progress)?;
+            read_off_hot_location(profiles, (shown_by, effect, chunk), prober, draft, progress)?;
         let sweeps = &profiles.sweeps;
         let (hot, hot_reason) = match long.zip(hot.value) {
             Some((i, place)) => {
@@ -374,15 +374,15 @@ impl Found {
             // probes draw, and so every profile of a seed, depends on it.
             let _effect = sweeps[i].effect(&mut prober.random);
         }
-        Ok(Self { telling: Some(telling), chunk, chunk_reason, hot, hot_reason, leads })
+        Ok(Self { shown_by: Some(shown_by), chunk, chunk_reason, hot, hot_reason, leads })
     }
 
     /// With what else may repeat like that.
     fn with_other_explanations(self, candidate: &Candidate) -> Self {
-        let Some(telling) = self.telling else { return self };
+        let Some(shown_by) = self.shown_by else { return self };
         let Profiles { sweeps, coarse_would_show, .. } = &candidate.profiles;
-        let evidence = ChunkEvidence { sweeps, telling, chunk: self.chunk, coarse_would_show: *coarse_would_show };
-        let doubts = first_applying(&ChunkEvidence::OTHER_EXPLANATIONS, &evidence);
+        let evidence = ChunkEvidence { sweeps, shown_by, chunk: self.chunk, coarse_would_show: *coarse_would_show };
+        let doubts = first_applying(&ChunkEvidence::OTHER_EXPLANATION_DOUBTS, &evidence);
         if doubts.is_empty() {
             return self;
         }
@@ -411,15 +411,15 @@ impl Found {
 /// former, where there is one.
 fn read_off_hot_location(
     profiles: &mut Profiles,
-    (telling, effect, chunk): (usize, Effect, Figure<u64>),
+    (shown_by, effect, chunk): (usize, Effect, Figure<u64>),
     prober: &mut Prober<'_>,
     draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
 ) -> Result<(Figure<HotLocation>, String, Option<usize>), LearnError> {
-    let is_coarse = profiles.sweeps[telling].sweep.step >= ByteSize::kib(4);
+    let is_coarse = profiles.sweeps[shown_by].sweep.step >= ByteSize::kib(4);
     let long = match is_coarse {
         true => chunk_long_sweep(chunk, &mut profiles.sweeps, prober, progress)?,
-        false => Some(telling),
+        false => Some(shown_by),
     };
     let sweeps = &profiles.sweeps;
     let (mut hot, reason) = match long {
@@ -430,7 +430,7 @@ fn read_off_hot_location(
             (Figure::absent(), "reads as long as a chunk take the same wherever they start".to_owned())
         }
         Some(_) => (Figure::unknown(), "reads as long as a chunk could not be told apart".to_owned()),
-        None => (read_off_hot(&sweeps[telling], chunk, prober), reason_of(effect)),
+        None => (read_off_hot(&sweeps[shown_by], chunk, prober), reason_of(effect)),
     };
     draft.set(key!(hot_location), hot);
     if let (Some(long), Verdict::Inconclusive, Effort::Thorough) = (long, hot.verdict, prober.effort) {
@@ -733,7 +733,7 @@ mod tests {
             ];
             let mut random = Pcg64Mcg::seed_from_u64(1);
             let effects: Vec<Option<Effect>> = sweeps.iter().map(|swept| swept.effect(&mut random)).collect();
-            let in_window = telling_chunk(&sweeps, &effects);
+            let in_window = sweep_of_chunk(&sweeps, &effects);
             chunk_by_turns(&sweeps, in_window, &mut random).map(|(turned, _, i)| best_period(&turned[i].levels()).0)
         };
         assert_eq!(found(&in_pairs), None);

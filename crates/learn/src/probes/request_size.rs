@@ -90,7 +90,7 @@ pub(crate) fn probe_durable_writes(
     let points = durable_writes(prober, &lengths, progress)?;
     let waste = programmed_by_length(prober, &lengths, progress)?;
     let by_latency = Staircase { lengths: &lengths, points: &points }.write_unit(prober);
-    let told = told_unit(&lengths, &waste).unwrap_or(by_latency);
+    let told = counted_unit(&lengths, &waste).unwrap_or(by_latency);
     // A medium that is written in place, block by block, is as fast and as thrifty.
     let by_block = told.0.value == Some(STEP.bytes()) && wastes_nothing(&lengths, &waste);
     let block_ns = lengths.iter().position(|&length| length == STEP).map(|i| points[i].median());
@@ -299,7 +299,7 @@ const TIGHT_SHARE: f64 = 0.005;
 /// The write unit of a drive that tells what it programs: the shortest length that is programmed without waste, as all
 /// its multiples are; absent where nothing is wasted at any length. Where every length up to the longest is wasteful,
 /// what one block makes the flash program.
-fn told_unit(lengths: &[ByteSize], waste: &[(usize, u64)]) -> Option<(Figure<u64>, String)> {
+fn counted_unit(lengths: &[ByteSize], waste: &[(usize, u64)]) -> Option<(Figure<u64>, String)> {
     if waste.is_empty() {
         return None;
     }
@@ -553,14 +553,14 @@ mod tests {
         let of = |i: usize, n: usize| (i, whole(lengths[i]) + if 24 - n < 20 * i / 64 { 16 << 10 } else { 0 });
         let waste: Vec<(usize, u64)> =
             (0..64).flat_map(|i| (0..24).map(move |n| (i, n))).map(|(i, n)| of(i, n)).collect();
-        let (told, _) = told_unit(&lengths, &waste).unwrap();
+        let (told, _) = counted_unit(&lengths, &waste).unwrap();
         assert_eq!((told.verdict, told.value), (Verdict::Certain, Some(16 << 10)));
         // Of lengths that have no multiple here, one fits by chance.
         let by_chance: Vec<(usize, u64)> = waste
             .iter()
             .map(|&(i, programmed)| (i, programmed + if lengths[i] == ByteSize::kib(144) { 0 } else { 8_192 }))
             .collect();
-        assert!(told_unit(&lengths, &by_chance).is_none());
+        assert!(counted_unit(&lengths, &by_chance).is_none());
     }
 
     #[test]

@@ -94,7 +94,7 @@ pub(crate) struct FreshDrive {
 }
 
 impl FreshDrive {
-    fn of_room(self) -> superblock::Fresh {
+    fn for_superblock(self) -> superblock::Fresh {
         superblock::Fresh { buffer: self.buffer, padding: self.padding, units: self.units }
     }
 }
@@ -126,7 +126,7 @@ pub(crate) fn probe(
     let skewed = until_steady(prober, of, "80/20 overwrites", &mut place, progress)?;
     report_amplification(key!(write_amplification_skewed), &skewed, SKEWED, draft);
     trims::probe(prober, &uniform, wears, draft, progress)?;
-    let onset = superblock::probe(prober, (fresh.of_room(), onset), pass_wears, draft, progress)?;
+    let onset = superblock::probe(prober, (fresh.for_superblock(), onset), pass_wears, draft, progress)?;
     cache.doubt_what_it_hides(onset, draft);
     latency::probe_durability_everywhere(prober, fresh.durability, draft, progress)
 }
@@ -206,7 +206,7 @@ mod tests {
                 durability: Durability::recorded(&draft),
             };
             let onset = Onset::recorded(&draft);
-            superblock::probe(&mut prober, (fresh.of_room(), onset), wears, &mut draft, &mut Silent).unwrap();
+            superblock::probe(&mut prober, (fresh.for_superblock(), onset), wears, &mut draft, &mut Silent).unwrap();
             (prober.counters().host_bytes_written, draft.parameters.sustained_write_bytes_per_s)
         };
         let (whole, certain) = passes(capacity * 2);

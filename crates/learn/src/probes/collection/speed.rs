@@ -82,7 +82,7 @@ pub(super) fn probe(
         let evidence = CostEvidence { fresh_writes_are_moved_for: fresh.are_moved_for };
         cost = applying(&COST_DOUBTS, &evidence).judge(states.widen(cost, tolerance));
         let reason =
-            format!("saturated 4 KiB writes a second on the fresh drive ÷ in the steady state{}", states.told());
+            format!("saturated 4 KiB writes a second on the fresh drive ÷ in the steady state{}", states.sentence());
         draft.settle(key!(collection_cost), cost, Because { recipe: UNIFORM, reason, curve: None });
     }
     draft.set(key!(asymmetry_4k_collecting), four.saturated);
@@ -90,7 +90,7 @@ pub(super) fn probe(
     draft.set(key!(latency_asymmetry_4k_collecting), four.latency);
     draft.set(key!(latency_asymmetry_8k_collecting), eight.latency);
     for key in WHILE_COLLECTING {
-        let by_throughput = if key.starts_with("latency") { String::new() } else { states.told() };
+        let by_throughput = if key.starts_with("latency") { String::new() } else { states.sentence() };
         let reason = format!("the same as on the fresh drive, in the steady state of overwrites{by_throughput}");
         draft.because(key, Because { recipe: COLLECTING, reason, curve: None });
     }
@@ -239,8 +239,8 @@ impl States {
         Self { slowest: (slowest / taken).min(1.0), fastest: (fastest / taken).max(1.0) }
     }
 
-    /// What is said of it behind a reason.
-    fn told(&self) -> String {
+    /// What the report prints of it behind a reason.
+    fn sentence(&self) -> String {
         let percent = |share: f64| 100.0 * share;
         match self.slowest < 1.0 || self.fastest > 1.0 {
             true => format!(
@@ -274,7 +274,7 @@ mod tests {
         let slower = widened(13_500.0);
         assert_eq!((slower.verdict, slower.value, slower.high), (Verdict::Inconclusive, Some(6.6), Some(6.8)));
         assert!((slower.low.unwrap() - 4.4).abs() < 0.1, "{slower:?}");
-        let told = States::of(&rates(13_500.0), 9_000.0).told();
+        let told = States::of(&rates(13_500.0), 9_000.0).sentence();
         assert!(told.ends_with("100 to 150 % of what it is taken for"), "{told}");
         let little = widened(9_300.0);
         assert_eq!((little.verdict, little.high), (Verdict::Certain, Some(6.8)));

@@ -1,4 +1,4 @@
-//! The superblock, and the room that a drive has: what its counts of bytes programmed and of erases say together.
+//! The superblock, and over-provisioning: what its counts of bytes programmed and of erases say together.
 //!
 //! ```text
 //!   passes in order ──▶ (programmed, erases) at each erase ──▶ slope: the superblock ──▶ programmed − erases · superblock
@@ -11,8 +11,8 @@
 //!
 //! Flash that was programmed has been erased since, or holds data or garbage. So what a drive has programmed in its
 //! life, less what it has erased, is what its flash holds; when it keeps no more free than it must, that less what it
-//! offers is the room that data has to move in. It holds whatever the drive was used for before, and however it chooses
-//! what it collects.
+//! offers is the over-provisioning that data has to move in. It holds whatever the drive was used for before, and
+//! however it chooses what it collects.
 
 use flashwise_block::{ByteSize, Nanos, Progress};
 use flashwise_profile::{Figure, Verdict};
@@ -94,14 +94,14 @@ pub(super) fn probe(
         _ => (Figure::unknown(), "too few erases in a pass over the drive".to_owned()),
     };
     draft.settle(key!(superblock_bytes), figure, Because { recipe, reason, curve: None });
-    let room = match figure.value {
-        Some(_) if onset.bytes.verdict != Verdict::Absent => Room::of(prober, fresh, figure, &seen)?,
+    let found = match figure.value {
+        Some(_) if onset.bytes.verdict != Verdict::Absent => OverProvisioning::of(prober, fresh, figure, &seen)?,
         _ => None,
     };
-    Ok(room.map_or(onset, |room| room.settle(prober.capacity().bytes(), draft)))
+    Ok(found.map_or(onset, |found| found.settle(prober.capacity().bytes(), draft)))
 }
 
-/// What earlier probes have shown that the room rests on.
+/// What earlier probes have shown that over-provisioning rests on.
 #[derive(Clone, Copy)]
 pub(super) struct Fresh {
     pub(super) buffer: WriteBuffer,
@@ -238,7 +238,7 @@ fn shorth(seen: &[Worn], size: u64) -> f64 {
 
 /// The over-provisioning by what a drive has programmed and erased in its life: flash that was programmed is erased, or
 /// holds data or garbage, and when a drive keeps no more free than it must, that is all there is, but for what is open.
-struct Room {
+struct OverProvisioning {
     /// What its life came to.
     last: Worn,
     superblock: Figure<u64>,
@@ -258,17 +258,17 @@ struct Room {
 
 /// Why an onset and an over-provisioning that bytes programmed and erases show may be inconclusive, beside what an SLC
 /// cache hides (`slc_cache.rs`).
-const ROOM_DOUBTS: [Doubt<Room>; 5] = [
-    doubt("what is open is not known without the number of units", Says::Nothing, |room| room.units.is_none()),
-    doubt("superblocks are large beside it", Says::Nothing, |room| room.spread > ROOM_SPREAD_SHARE),
-    doubt("the first unit is full much earlier", Says::Nothing, |room| room.first > FIRST_SHARE_MAX),
+const OVER_PROVISIONING_DOUBTS: [Doubt<OverProvisioning>; 5] = [
+    doubt("what is open is not known without the number of units", Says::Nothing, |life| life.units.is_none()),
+    doubt("superblocks are large beside it", Says::Nothing, |life| life.spread > ONSET_SPREAD_SHARE),
+    doubt("the first unit is full much earlier", Says::Nothing, |life| life.first > FIRST_SHARE_MAX),
     // On a drive that had erased before.
-    doubt("what small writes waste is not known", Says::Nothing, |room| !room.is_padding_known),
-    doubt("the superblock is not certain", Says::Nothing, |room| room.superblock.known().is_none()),
+    doubt("what small writes waste is not known", Says::Nothing, |life| !life.is_padding_known),
+    doubt("the superblock is not certain", Says::Nothing, |life| life.superblock.known().is_none()),
 ];
 
-impl Room {
-    /// `None` where the counts make no room that can be.
+impl OverProvisioning {
+    /// `None` where the counts make no over-provisioning that can be.
     fn of(
         prober: &mut Prober<'_>,
         fresh: Fresh,
@@ -288,7 +288,7 @@ impl Room {
         let under_way = seen.iter().map(held).sum::<f64>() / seen.len().max(1) as f64 + open / 2.0;
         let at_rest = held(&last) + open;
         let occupied = ((under_way + at_rest) / 2.0).max(0.0) as u64;
-        // Of a superblock that is a little off, the erases of a life make a room that cannot be.
+        // Of a superblock that is a little off, the erases of a life make an over-provisioning that cannot be.
         if !(capacity..=2 * capacity).contains(&occupied) {
             return Ok(None);
         }
@@ -299,7 +299,7 @@ impl Room {
         let onset = beyond as f64 / padding + fresh.buffer.bytes() as f64;
         // Each unit may keep one superblock more, or less, than was taken for open.
         let most = units.unwrap_or(0).max(fresh.units.count.value.unwrap_or(0)) * size;
-        let spread = (most as f64 / onset).max(ROOM_SPREAD_SHARE);
+        let spread = (most as f64 / onset).max(ONSET_SPREAD_SHARE);
         // The part that random writes fill first.
         let first = first_of(units.unwrap_or(0), onset / padding / BLOCK.bytes() as f64);
         let is_padding_known = fresh.padding.0.is_some();
@@ -307,7 +307,7 @@ impl Room {
     }
 
     fn settle(&self, capacity: u64, draft: &mut ProfileDraft) -> Onset {
-        let doubts = applying(&ROOM_DOUBTS, self);
+        let doubts = applying(&OVER_PROVISIONING_DOUBTS, self);
         let [value, low, high] =
             [1.0, 1.0 - self.spread - self.first, 1.0 + self.spread].map(|share| (share * self.onset).max(0.0) as u64);
         let bytes = doubts.judge(Figure::certain(value, low, high));
@@ -323,7 +323,7 @@ impl Room {
             ByteSize(self.beyond),
         );
         for key in ONSET_FIGURES {
-            draft.because(key, Because { recipe: ROOM, reason: reason.clone(), curve: Some(OVERWRITES) });
+            draft.because(key, Because { recipe: LIFE_RECIPE, reason: reason.clone(), curve: Some(OVERWRITES) });
         }
         onset
     }
@@ -342,8 +342,8 @@ const FIRST_SHARE_MAX: f64 = 0.03;
 
 /// Share by which the onset of random overwrites may come before the over-provisioning is full, or after: they fill
 /// one part of the drive before the others, and the parts are filled by superblocks.
-const ROOM_SPREAD_SHARE: f64 = 0.10;
-const ROOM: &str = "the drive is overwritten until it collects all the time; what it says it has programmed, less what it \
+const ONSET_SPREAD_SHARE: f64 = 0.10;
+const LIFE_RECIPE: &str = "the drive is overwritten until it collects all the time; what it says it has programmed, less what it \
                     says it has erased, is what its flash holds";
 
 #[cfg(test)]
