@@ -30,7 +30,7 @@ use flashwise_sqlite::{Vfs, VfsOptions};
 use rusqlite::{Connection, params};
 use support::{Random, unique};
 
-const TEST: &str = "what_processes_told_of_as_committed_survives_a_power_cut_and_nothing_by_half";
+const TEST: &str = "power_cut_processes::what_processes_told_of_as_committed_survives_a_power_cut_and_nothing_by_half";
 /// Tells a writer its number, the database, the techniques and what to set.
 const WRITER: [&str; 4] =
     ["FLASHWISE_TEST_WRITER", "FLASHWISE_TEST_DATABASE", "FLASHWISE_TEST_TECHNIQUES", "FLASHWISE_TEST_PRAGMAS"];

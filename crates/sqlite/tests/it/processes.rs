@@ -18,7 +18,7 @@ use flashwise_sqlite::{Vfs, VfsOptions};
 use rusqlite::{Connection, params};
 use support::{Random, integrity, open, unique};
 
-const TEST: &str = "what_killed_processes_told_of_as_committed_is_there_and_nothing_by_half";
+const TEST: &str = "processes::what_killed_processes_told_of_as_committed_is_there_and_nothing_by_half";
 /// Tells a writer its number, the database, the techniques and what to set.
 const WRITER: [&str; 4] =
     ["FLASHWISE_TEST_WRITER", "FLASHWISE_TEST_DATABASE", "FLASHWISE_TEST_TECHNIQUES", "FLASHWISE_TEST_PRAGMAS"];
