@@ -23,9 +23,7 @@ run: ## Build, then fit SQLite to a simulated drive; the report goes to flashwis
 test: ## Format, lints and every test; as root it installs what is missing
 	@scripts/c-compiler
 	@scripts/test-tools
-	@# Beside the lints: it waits for one process after another most of the time.
-	@scripts/sqlite-suite & suite=$$!; code=0; scripts/lint || code=$$?; wait $$suite; exit $$code
-	@scripts/tests $(CARGO) test --workspace --locked --no-fail-fast
+	@CARGO='$(CARGO)' scripts/check
 
 test-full: ## All of test, optimised and with eight times the random cases; benches once; the book
 	@scripts/c-compiler
@@ -41,8 +39,8 @@ test-full: ## All of test, optimised and with eight times the random cases; benc
 		FLASHWISE_POWER_CUTS_OF_PROCESSES=$(or $(FLASHWISE_POWER_CUTS_OF_PROCESSES),2000) \
 		FLASHWISE_MOUNTED_POWER_CUTS=$(or $(FLASHWISE_MOUNTED_POWER_CUTS),1000) \
 		FLASHWISE_POSTGRES_POWER_CUTS=$(or $(FLASHWISE_POSTGRES_POWER_CUTS),1000) \
-		FLASHWISE_TEST_LIMIT=$(or $(FLASHWISE_TEST_LIMIT),6h) scripts/tests \
-		$(CARGO) test --workspace --locked --no-fail-fast --release -- --include-ignored
+		FLASHWISE_TEST_LIMIT=$(or $(FLASHWISE_TEST_LIMIT),6h) CARGO='$(CARGO)' scripts/tests \
+		--workspace --locked --no-fail-fast --release -- --include-ignored
 
 bench: ## How fast the simulator and the learner are (about a minute after the build)
 	@scripts/c-compiler
