@@ -8,6 +8,5 @@ mod faults;
 mod fuse;
 mod metrics;
 mod nbd;
-mod pacing;
 mod power_cuts;
 mod support;
